@@ -26,6 +26,9 @@ export { servesPool } from '../core/engine/job/pool.js'
 export { addUsage, dayOf, noUsage, type Quota, quotaExceeded, type Usage } from '../core/engine/job/quota.js'
 export { alreadyExists, queueFull } from '../core/engine/job/queue-limit.js'
 
+// The filters of lists: a table for each of them, so that a store that ignores one does not compile.
+export { type ByFilter, eachFilter, type FilteredJob, matcherOf } from '../core/engine/ports/job-query.js'
+
 // What a store keeps in an index of its own.
 export { deliverableAt, lapsesAt, overdueAt, removableAt, waitingSince } from '../core/engine/job/due-times.js'
 export { isDue } from '../adapters/stores/shared/is-due.js'
@@ -33,7 +36,7 @@ export { resultBytes } from '../core/engine/job/result-bytes.js'
 export { mostCounted } from '../core/engine/job/most-counted.js'
 
 // All of that in memory, for stores that one process writes.
-export { type IndexedJob, JobIndex, matchesFilters, type Wanted } from '../adapters/stores/shared/job-index.js'
+export { type IndexedJob, indexedPart, JobIndex, type Wanted } from '../adapters/stores/shared/job-index.js'
 export { type DocumentEntry, DocumentMap } from '../adapters/stores/shared/document-map.js'
 export { SortedList } from '../adapters/stores/shared/sorted-list.js'
 export { plainCopy } from '../adapters/stores/shared/plain-copy.js'

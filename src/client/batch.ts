@@ -1,6 +1,7 @@
 import type { Connection, RequestOptions } from './connection.js'
 import { randomKey } from './idempotency-key.js'
 import type { JobStatus, NewJob } from './job.js'
+import type { JobFilter } from './job-filters.js'
 
 export interface NewBatch {
   /** The `batchName` of its jobs. Default: a new one. */
@@ -20,20 +21,6 @@ export interface Batch {
   progress: number
   createdAt: string | null
   endedAt: string | null
-}
-
-/** Which jobs a bulk request is for: a filter, or `all`. */
-export interface JobFilter {
-  status?: readonly JobStatus[]
-  workflow?: readonly string[]
-  batchName?: string
-  createdAfter?: string
-  createdBefore?: string
-  all?: true
-  /** Jobs that one request looks at. Default: 100, at most 1,000. */
-  limit?: number
-  /** `next` of the answer before. */
-  after?: string
 }
 
 export interface BulkReport {

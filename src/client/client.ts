@@ -8,14 +8,13 @@ export type { ClientOptions, RequestOptions } from './connection.js'
 export type { Download, DownloadOptions } from './download.js'
 export type { FollowOptions } from './follow.js'
 export type { ApiKey, IssuedKey, NewKey } from './key.js'
-export type { Batch, BulkReport, JobFilter, ManyJobs, NewBatch } from './batch.js'
+export type { Batch, BulkReport, ManyJobs, NewBatch } from './batch.js'
 export { hasEnded } from './job.js'
 export type {
   Archive,
   Job,
   JobError,
   JobFile,
-  JobFilters,
   JobPage,
   JobProgress,
   JobStatus,
@@ -25,6 +24,7 @@ export type {
   Workflow,
   WorkflowSummary,
 } from './job.js'
+export type { JobFilter, JobFilters } from './job-filters.js'
 export type { JobId, Offer, OffersOf } from './offer.js'
 export type { UploadOptions } from './upload.js'
 export type { TransferOptions, TransferProgress, UploadSource } from './upload-source.js'

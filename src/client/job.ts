@@ -136,20 +136,6 @@ export type NewJobOf<Offered extends AnyOffer> = Omit<NewJob, 'workflow' | 'para
   copyResultsTo?: { [Name in keyof Offered['result']]?: string }
 }
 
-export interface JobFilters {
-  status?: JobStatus | readonly JobStatus[]
-  workflow?: string | readonly string[]
-  batchName?: string
-  /** Only jobs created at this time or later. */
-  createdAfter?: Date | string
-  /** Only jobs created before this time. */
-  createdBefore?: Date | string
-  /** Jobs of a page, 1 to 100. Default: 100. */
-  size?: number
-  /** `next` of the page before. */
-  cursor?: string
-}
-
 export interface JobPage<Offered extends AnyOffer = Offer> {
   /** Newest first. */
   jobs: Job<Offered>[]

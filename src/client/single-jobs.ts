@@ -2,7 +2,8 @@ import type { Connection, RequestOptions } from './connection.js'
 import { type Download, type DownloadOptions, openDownload, openGrowing } from './download.js'
 import { followJobs, type FollowOptions } from './follow.js'
 import { randomKey } from './idempotency-key.js'
-import type { Archive, Job, JobFilters, JobPage, NewJobOf, Peaks, Workflow, WorkflowSummary } from './job.js'
+import type { Archive, Job, JobPage, NewJobOf, Peaks, Workflow, WorkflowSummary } from './job.js'
+import { type JobFilters, listQuery } from './job-filters.js'
 import type { ApiKey, IssuedKey, NewKey } from './key.js'
 import type { AnyOffer, JobId, Offer, OfferBy } from './offer.js'
 import { minResumableBytes, putResumable } from './resumable-upload.js'
@@ -150,26 +151,6 @@ interface UploadTicket {
   downloadUrl: string
   /** Where uploads that can be resumed are begun; absent in services that do not offer it. */
   resumableUrl?: string
-}
-
-function listQuery({
-  status,
-  workflow,
-  batchName,
-  createdAfter,
-  createdBefore,
-  size,
-  cursor,
-}: JobFilters): URLSearchParams {
-  const query = new URLSearchParams()
-  for (const one of [status ?? []].flat()) query.append('status', one)
-  for (const one of [workflow ?? []].flat()) query.append('workflow', one)
-  if (batchName !== undefined) query.set('batchName', batchName)
-  if (createdAfter !== undefined) query.set('createdAfter', new Date(createdAfter).toISOString())
-  if (createdBefore !== undefined) query.set('createdBefore', new Date(createdBefore).toISOString())
-  if (size !== undefined) query.set('size', String(size))
-  if (cursor !== undefined) query.set('after', cursor)
-  return query
 }
 
 /** The cursor within the `Link` header, which may hold other links too (RFC 8288). */

@@ -10,6 +10,7 @@ import {
   dayOf,
   deliverableAt,
   DocumentMap,
+  eachFilter,
   isClaimable,
   isDue,
   isHeldBack,
@@ -17,7 +18,7 @@ import {
   JobIndex,
   jobRecordSchema,
   lapsesAt,
-  matchesFilters,
+  matcherOf,
   mostCounted,
   newJob,
   noUsage,
@@ -33,6 +34,7 @@ import {
   transition,
   waitingSince,
   type Backlog,
+  type ByFilter,
   type JobRecord,
   type JobStore,
   type SchedulingRule,
@@ -72,7 +74,10 @@ const index = new JobIndex<JobRecord>()
 index.set(plainCopy(job))
 expectType<Backlog[]>()(index.backlog(now, mostCounted))
 expectType<JobRecord | undefined>()(index.takeNext(now, { rules }))
-for (const each of index.select({ app: 'me' })) expectType<boolean>()(matchesFilters(each, { batchName: 'b' }))
+for (const each of index.select({ app: 'me' })) expectType<boolean>()(matcherOf({ batchName: 'b' })(each))
+// @ts-expect-error: a store that makes no condition of a filter would ignore it
+const conditions: ByFilter<string> = { app: (app) => `app = ${app}` }
+expectType<string[]>()(eachFilter({ app: 'me' }, conditions))
 expectType<StoredDocument | undefined>()(new DocumentMap().get('key', now))
 const list = new SortedList<string>((a, b) => (a < b ? -1 : 1))
 list.add(checkBlobKey('a/b'))

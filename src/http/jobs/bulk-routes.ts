@@ -1,20 +1,15 @@
 import { z } from 'zod'
 import type { BulkAction } from '../../core/engine/engine.js'
-import { jobStatusSchema } from '../../core/engine/job/job.js'
 import { json } from '../routing/answer.js'
 import { Problem } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
-import { timestampSchema } from '../schemas.js'
+import { bodyFilters, jobQueryOf } from './filter-params.js'
 
 const cursorForm = /^(\d{1,16})@([0-9a-f-]{0,36})$/i
 
 export const jobFilterSchema = z
   .strictObject({
-    status: z.array(jobStatusSchema).max(4).optional().describe('Only these statuses.'),
-    workflow: z.array(z.string().min(1).max(200)).max(100).optional().describe('Only these workflows.'),
-    batchName: z.string().min(1).max(255).optional().describe('Only jobs of this batch.'),
-    createdAfter: timestampSchema.optional().describe('Only jobs created at this time or later.'),
-    createdBefore: timestampSchema.optional().describe('Only jobs created before this time.'),
+    ...bodyFilters,
     all: z.literal(true).optional().describe('Instead of a filter: every job of the application.'),
     limit: z.int().min(1).max(1000).optional().describe('Most jobs that this request processes. Default: 100.'),
     after: z
@@ -70,9 +65,9 @@ export const bulkRoutes = actions.map(({ action, summary, description }) =>
     async handle(call, { body }) {
       const { engine, limiter } = call.service
       const app = call.caller.id
-      const { status, workflow, batchName, createdAfter, createdBefore, all, limit = 100, after } = body
-      const filters = [status, workflow, batchName, createdAfter, createdBefore]
-      if (all !== true && filters.every((filter) => filter === undefined))
+      const { all, limit = 100, after } = body
+      const filters = jobQueryOf(body)
+      if (all !== true && Object.values(filters).every((filter) => filter === undefined))
         throw new Problem(
           'BAD_INPUT',
           'Name at least one filter, or send all: true for every job of the application.',
@@ -83,14 +78,7 @@ export const bulkRoutes = actions.map(({ action, summary, description }) =>
       const [, createdAt, id = ''] = cursorForm.exec(after ?? '') ?? []
       const report = await engine.bulk(
         action,
-        {
-          app,
-          statuses: status,
-          workflows: workflow,
-          batchName,
-          createdAfter: createdAfter === undefined ? undefined : Date.parse(createdAfter),
-          createdBefore: createdBefore === undefined ? undefined : Date.parse(createdBefore),
-        },
+        { ...filters, app },
         { limit, after: createdAt === undefined ? undefined : { createdAt: Number(createdAt), id } },
       )
       limiter.charge(app, 'other', Math.floor(report.done / 10))

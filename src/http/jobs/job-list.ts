@@ -1,16 +1,13 @@
 import { setTimeout } from 'node:timers/promises'
 import { z } from 'zod'
 import type { JobRecord } from '../../core/engine/job/job.js'
-import { jobStatusSchema } from '../../core/engine/job/job.js'
-import type { JobPage, JobQuery } from '../../core/engine/ports/job-store.js'
+import type { JobPage } from '../../core/engine/ports/job-store.js'
 import type { KeyedCall } from '../routing/call.js'
 import { Problem } from '../routing/problem.js'
+import { jobQueryOf, queryFilters } from './filter-params.js'
 import { jobView } from './job-view.js'
-import { timestampSchema } from '../schemas.js'
 import { mostCounted } from '../../core/engine/job/most-counted.js'
 
-const repeatable = <Item extends z.ZodType>(item: Item) =>
-  z.preprocess((value) => (typeof value === 'string' ? [value] : value), z.array(item).max(100).optional())
 const whole = (schema: z.ZodNumber) =>
   z.preprocess(
     (value) => (typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value),
@@ -28,11 +25,7 @@ const deepestOffset = 10_000
 const cursorForm = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:@(\d{1,15}))?$/i
 
 export const jobListQuerySchema = pageQuerySchema.extend({
-  status: repeatable(jobStatusSchema).describe('Only these statuses; may be repeated.'),
-  workflow: repeatable(z.string().min(1).max(200)).describe('Only these workflows; may be repeated.'),
-  batchName: z.string().min(1).max(255).optional().describe('Only jobs of this batch.'),
-  createdAfter: timestampSchema.optional().describe('Only jobs created at this time or later.'),
-  createdBefore: timestampSchema.optional().describe('Only jobs created before this time.'),
+  ...queryFilters,
   after: z
     .string()
     .regex(cursorForm, 'must be a job id')
@@ -96,7 +89,7 @@ class Page {
   async read(query: z.output<typeof jobListQuerySchema>): Promise<JobListing> {
     const { engine } = this.#call.service
     if ((query.page ?? 0) * this.#size > deepestOffset) throw tooFarDown(this.#size)
-    const filters = filtersOf(query, this.#call.caller.id)
+    const filters = { ...jobQueryOf(query), app: this.#call.caller.id }
     const total = await engine.count(filters, { max: mostCounted })
     let after = query.after === undefined ? undefined : await cursor(this.#call, query.after)
     let offset = (query.page ?? 0) * this.#size
@@ -126,17 +119,6 @@ class Page {
 
   #rowsOfSlice(): number {
     return Math.max(1, Math.floor(sliceBytes / (this.bytes / this.#rows.length)))
-  }
-}
-
-function filtersOf(query: z.output<typeof jobListQuerySchema>, app: string): JobQuery {
-  return {
-    app,
-    statuses: query.status,
-    workflows: query.workflow,
-    batchName: query.batchName,
-    createdAfter: query.createdAfter === undefined ? undefined : Date.parse(query.createdAfter),
-    createdBefore: query.createdBefore === undefined ? undefined : Date.parse(query.createdBefore),
   }
 }
 

@@ -3,8 +3,8 @@ import { StemworkError } from '../../../core/engine/errors.js'
 import { isDue } from '../shared/is-due.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { transition } from '../../../core/engine/job/transitions.js'
+import { matcherOf } from '../../../core/engine/ports/job-query.js'
 import { type JobStore } from '../../../core/engine/ports/job-store.js'
-import { matchesFilters } from '../shared/job-index.js'
 import { plainCopy } from '../shared/plain-copy.js'
 import { AnswerDeadline } from './answer-deadline.js'
 import { Backend } from './backend.js'
@@ -88,6 +88,7 @@ export function keyvJobs({
     list: ({ limit, offset = 0, after, ...query }) =>
       operate(async (known) => {
         const found: JobRecord[] = []
+        const matches = matcherOf(query)
         let skip = offset
         let cursor = after
         while (found.length < limit) {
@@ -99,7 +100,7 @@ export function keyvJobs({
             if (batch.length === wanted) break
           }
           // A job may have changed since it was selected; then the page is filled from further down.
-          for (const job of await known.readLive(batch)) if (matchesFilters(job, query)) found.push(job)
+          for (const job of await known.readLive(batch)) if (matches(job)) found.push(job)
           if (batch.length < wanted) break
           skip = 0
           cursor = batch[batch.length - 1]

@@ -1,6 +1,6 @@
 import type { StemworkError } from '../../../core/engine/errors.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
-import { type IndexedJob, JobIndex } from '../shared/job-index.js'
+import { indexedPart, type IndexedJob, JobIndex } from '../shared/job-index.js'
 import type { AnswerDeadline } from './answer-deadline.js'
 import type { Backend } from './backend.js'
 import { IdPages } from './id-pages.js'
@@ -213,24 +213,8 @@ function restored(job: JobRecord, known: KnownJob): { job: JobRecord; version: n
 
 function summary(job: JobRecord, version: number): KnownJob {
   return {
-    id: job.id,
-    app: job.app,
-    workflow: job.workflow,
-    pool: job.pool,
-    uploads: job.uploads,
-    batchName: job.batchName,
-    status: job.status,
-    createdAt: job.createdAt,
-    completedAt: job.completedAt,
-    expiresAt: job.expiresAt,
-    expired: job.expired,
+    ...indexedPart(job),
     outputs: job.expired ? {} : job.outputs,
-    lease: job.lease,
-    notBefore: job.notBefore,
-    deadline: job.deadline,
-    priority: job.priority,
-    deleted: job.deleted,
-    idempotency: job.idempotency,
     deliveries: job.deliveries.filter(({ outcome }) => outcome === 'pending'),
     token: job.token,
     version,

@@ -1,5 +1,6 @@
 import { jobStatusSchema } from '../../../core/engine/job/job.js'
-import type { DueKind, JobPage, JobQuery } from '../../../core/engine/ports/job-store.js'
+import { type ByFilter, eachFilter, type JobQuery } from '../../../core/engine/ports/job-query.js'
+import type { DueKind, JobPage } from '../../../core/engine/ports/job-store.js'
 import { columnText, leaseBucketMs, nowSql } from './job-row.js'
 
 export interface Statement {
@@ -7,7 +8,23 @@ export interface Statement {
   values: unknown[]
 }
 
+/** Adds a value to a statement and returns its parameter. */
+type Param = (value: unknown) => string
+
 const newestFirst = 'ORDER BY created_at DESC, id DESC'
+
+/** @param app of the same query: which indexes are searched depends on it */
+function conditions(param: Param, app: string | undefined): ByFilter<string> {
+  return {
+    app: (name) => `app = ${param(columnText(name))}`,
+    statuses: (statuses) => statusIn(statuses, app),
+    workflows: (workflows) => `workflow = ANY(${param(textsOf(workflows))}::text[])`,
+    batchName: (name) => `batch_name = ${param(columnText(name))}`,
+    createdAfter: (time) => `created_at >= ${param(time)}`,
+    createdBefore: (time) => `created_at < ${param(time)}`,
+    uploadKey: (key) => `upload_keys @> ARRAY[${param(columnText(key))}]::text[]`,
+  }
+}
 
 /** Rows of `version, record, claims, id`; `undefined` for a query that no job can match. */
 export function listStatement(
@@ -15,37 +32,35 @@ export function listStatement(
   { limit, offset = 0, after, ...query }: JobPage,
   exceptIds: readonly string[] = [],
 ): Statement | undefined {
-  if (limit <= 0) return undefined
-  const conditions = conditionsOf(query)
-  if (!conditions) return undefined
-  const { where, values } = conditions
-  if (after) where.push(`(created_at, id) < ($${values.push(after.createdAt)}, $${values.push(columnText(after.id))})`)
-  if (exceptIds.length > 0) where.push(`id <> ALL($${values.push(exceptIds)}::text[])`)
-  const page = `${newestFirst} LIMIT $${values.push(limit)} OFFSET $${values.push(offset)}`
-  if (query.app === undefined || query.uploadKey !== undefined) {
-    if (query.workflows) where.push(workflowIn(query.workflows, values))
-    if (query.statuses) where.push(statusIn(query.statuses, query.app))
+  if (limit <= 0 || isEmpty(query)) return undefined
+  const { app, uploadKey, statuses, workflows, ...rest } = query
+  const isByList = app !== undefined && uploadKey === undefined
+  const values: unknown[] = []
+  const param: Param = (value) => `$${values.push(value)}`
+  const where = ['NOT deleted', ...eachFilter(isByList ? { app, ...rest } : query, conditions(param, app))]
+  if (after) where.push(`(created_at, id) < (${param(after.createdAt)}, ${param(columnText(after.id))})`)
+  if (exceptIds.length > 0) where.push(`id <> ALL(${param(exceptIds)}::text[])`)
+  const page = `${newestFirst} LIMIT ${param(limit)} OFFSET ${param(offset)}`
+  if (!isByList)
     return {
       text: `SELECT version, record, claims, id FROM ${schema}.jobs WHERE ${where.join(' AND ')} ${page}`,
       values,
     }
-  }
   // The indexes of an application's jobs have the status (and the workflow) before the time: each is its own sorted
   // list, and the first rows of each hold the page. So a page of a rare status or workflow costs no more than any
   // other.
-  const lists = [
-    `unnest($${values.push([...new Set(query.statuses ?? jobStatusSchema.options)])}::text[]) AS list(status)`,
-  ]
+  const lists = [`unnest(${param([...new Set(statuses ?? jobStatusSchema.options)])}::text[]) AS list(status)`]
   where.push('status = list.status')
-  if (query.workflows) {
-    lists.push(`unnest($${values.push(textsOf(query.workflows))}::text[]) AS wanted(workflow)`)
+  if (workflows) {
+    lists.push(`unnest(${param(textsOf(workflows))}::text[]) AS wanted(workflow)`)
     where.push('workflow = wanted.workflow')
   }
   return {
     text: `
       SELECT version, record, claims, id FROM (
         SELECT found.id, found.created_at FROM ${lists.join(' CROSS JOIN ')} CROSS JOIN LATERAL (
-          SELECT id, created_at FROM ${schema}.jobs WHERE ${where.join(' AND ')} ${newestFirst} LIMIT $${values.push(limit + offset)}
+          SELECT id, created_at FROM ${schema}.jobs WHERE ${where.join(' AND ')} ${newestFirst}
+          LIMIT ${param(limit + offset)}
         ) AS found ${page}
       ) AS page JOIN ${schema}.jobs USING (id) ORDER BY page.created_at DESC, page.id DESC`,
     values,
@@ -54,16 +69,15 @@ export function listStatement(
 
 /** @param max where the count ends; it looks at no more jobs than that */
 export function countStatement(schema: string, query: JobQuery, max = Infinity): Statement | undefined {
-  const conditions = conditionsOf(query)
-  if (!conditions) return undefined
-  const { where, values } = conditions
-  if (query.workflows) where.push(workflowIn(query.workflows, values))
+  if (isEmpty(query)) return undefined
+  const values: unknown[] = []
+  const param: Param = (value) => `$${values.push(value)}`
   // With the application, the status narrows the search in its indexes to a range even where it excludes nothing.
   const statuses = query.statuses ?? (query.app === undefined ? undefined : jobStatusSchema.options)
-  if (statuses) where.push(statusIn(statuses, query.app))
+  const where = ['NOT deleted', ...eachFilter({ ...query, statuses }, conditions(param, query.app))]
   const jobs = `FROM ${schema}.jobs WHERE ${where.join(' AND ')}`
   if (max === Infinity) return { text: `SELECT count(*) ${jobs}`, values }
-  return { text: `SELECT count(*) FROM (SELECT ${jobs} LIMIT $${values.push(max)}) AS counted`, values }
+  return { text: `SELECT count(*) FROM (SELECT ${jobs} LIMIT ${param(max)}) AS counted`, values }
 }
 
 /** Rows of `version, record, claims, id`. */
@@ -102,29 +116,8 @@ export const lapsedSql =
   `lease_bucket <= ${nowSql} / ${leaseBucketMs} AND coalesce(lease_until, 0) <= ${nowSql} ` +
   'ORDER BY lease_bucket, lease_until NULLS FIRST, id'
 
-/** All conditions but those on status and workflow. */
-function conditionsOf({
-  app,
-  statuses,
-  workflows,
-  batchName,
-  createdAfter,
-  createdBefore,
-  uploadKey,
-}: JobQuery): { where: string[]; values: unknown[] } | undefined {
-  if (statuses?.length === 0 || workflows?.length === 0) return undefined
-  const values: unknown[] = []
-  const where = ['NOT deleted']
-  if (app !== undefined) where.push(`app = $${values.push(columnText(app))}`)
-  if (batchName !== undefined) where.push(`batch_name = $${values.push(columnText(batchName))}`)
-  if (createdAfter !== undefined) where.push(`created_at >= $${values.push(createdAfter)}`)
-  if (createdBefore !== undefined) where.push(`created_at < $${values.push(createdBefore)}`)
-  if (uploadKey !== undefined) where.push(`upload_keys @> ARRAY[$${values.push(columnText(uploadKey))}]::text[]`)
-  return { where, values }
-}
-
-function workflowIn(workflows: readonly string[], values: unknown[]): string {
-  return `workflow = ANY($${values.push(textsOf(workflows))}::text[])`
+function isEmpty({ statuses, workflows }: JobQuery): boolean {
+  return statuses?.length === 0 || workflows?.length === 0
 }
 
 function textsOf(texts: readonly string[]): string[] {

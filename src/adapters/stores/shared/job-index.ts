@@ -3,36 +3,37 @@ import { isTerminal, type JobRecord, type JobStatus, jobStatusSchema } from '../
 import { isHeldBack, type RuleTarget, type SchedulingRule } from '../../../core/engine/job/scheduling.js'
 import { servesPool } from '../../../core/engine/job/pool.js'
 import { resultBytes } from '../../../core/engine/job/result-bytes.js'
-import type { Backlog, Claimable, DueKind, JobPage, JobQuery } from '../../../core/engine/ports/job-store.js'
+import { filteredFields, type JobQuery, matcherOf } from '../../../core/engine/ports/job-query.js'
+import type { Backlog, Claimable, DueKind, JobPage } from '../../../core/engine/ports/job-store.js'
 import { ClaimOrder } from './claim-order.js'
 import { mergedBacklog } from './merged-backlog.js'
 import { DueQueue, type DueEntry } from './due-queue.js'
 import { begunOf, RunningLanes } from './running-lanes.js'
 import { SortedList } from './sorted-list.js'
 
-/** What the index reads of a job. */
-export type IndexedJob = Pick<
-  JobRecord,
-  | 'id'
-  | 'app'
-  | 'workflow'
-  | 'pool'
-  | 'uploads'
-  | 'batchName'
-  | 'status'
-  | 'createdAt'
-  | 'completedAt'
-  | 'expiresAt'
-  | 'expired'
-  | 'outputs'
-  | 'lease'
-  | 'notBefore'
-  | 'deadline'
-  | 'priority'
-  | 'deleted'
-  | 'idempotency'
-  | 'deliveries'
->
+/** Fields of a job that the index reads. */
+const indexedFields = [
+  ...filteredFields,
+  'completedAt',
+  'id',
+  'pool',
+  'expiresAt',
+  'expired',
+  'outputs',
+  'lease',
+  'notBefore',
+  'deadline',
+  'priority',
+  'deleted',
+  'idempotency',
+  'deliveries',
+] as const satisfies readonly (keyof JobRecord)[]
+export type IndexedJob = Pick<JobRecord, (typeof indexedFields)[number]>
+
+/** A job without what the index does not read. */
+export function indexedPart(job: JobRecord): IndexedJob {
+  return Object.fromEntries(indexedFields.map((field) => [field, job[field]])) as unknown as IndexedJob
+}
 
 /** What a claim asks for, under the rules. */
 export type Wanted = Pick<Claimable, 'exceptApps' | 'workflows' | 'labels'> & {
@@ -216,12 +217,13 @@ export class JobIndex<Job extends IndexedJob> {
   /** Newest first. The index must not be changed before the iteration has ended. */
   *select(query: JobQuery, after?: JobPage['after']): Generator<Job> {
     const { createdAfter = -Infinity, createdBefore = Infinity } = query
+    const matches = matcherOf(query)
     const newest = this.#candidates(query).descendingBefore(
       ({ job }) => job.createdAt >= createdBefore || (after !== undefined && compareJobs(job, after) >= 0),
     )
     for (const { job } of newest) {
       if (job.createdAt < createdAfter) return
-      if (matchesFilters(job, query)) yield job
+      if (matches(job)) yield job
     }
   }
 
@@ -304,16 +306,6 @@ export class JobIndex<Job extends IndexedJob> {
     for (const entry of this.#byUpload.get(uploadKey) ?? []) users.add(entry)
     return users
   }
-}
-
-/** Whether the job has what the query asks for, except times and inputs, which never change. */
-export function matchesFilters(job: IndexedJob, { app, statuses, workflows, batchName }: JobQuery): boolean {
-  return (
-    (app === undefined || job.app === app) &&
-    (statuses === undefined || statuses.includes(job.status)) &&
-    (workflows === undefined || workflows.includes(job.workflow)) &&
-    (batchName === undefined || job.batchName === batchName)
-  )
 }
 
 function jobsOf<Job>(entries: IndexEntry<Job>[]): Job[] {

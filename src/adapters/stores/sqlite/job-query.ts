@@ -1,5 +1,6 @@
-import { type JobStatus, jobStatusSchema } from '../../../core/engine/job/job.js'
-import type { JobPage, JobQuery } from '../../../core/engine/ports/job-store.js'
+import { jobStatusSchema } from '../../../core/engine/job/job.js'
+import { type ByFilter, eachFilter, type JobQuery } from '../../../core/engine/ports/job-query.js'
+import type { JobPage } from '../../../core/engine/ports/job-store.js'
 import type { Value } from './sqlite-database.js'
 
 export interface Sql {
@@ -9,103 +10,87 @@ export interface Sql {
 
 const newestFirst = 'ORDER BY created_at DESC, id DESC'
 
+type Condition = [text: string, ...values: Value[]]
+
+const conditions: ByFilter<Condition> = {
+  app: (app) => ['app = ?', app],
+  statuses: (statuses) => [`status IN (${statuses.map(() => '?').join(', ')})`, ...statuses],
+  workflows: (workflows) => ['workflow IN (SELECT value FROM json_each(?))', JSON.stringify(workflows)],
+  batchName: (name) => ['batch_name = ?', name],
+  createdAfter: (time) => ['created_at >= ?', time],
+  createdBefore: (time) => ['created_at < ?', time],
+  uploadKey: (key) => ['id IN (SELECT job_id FROM job_uploads WHERE upload_key = ?)', key],
+}
+
+/** The plus keeps SQLite from searching by status and sorting what it finds. */
+const listConditions: ByFilter<Condition> = {
+  ...conditions,
+  statuses(statuses) {
+    const [text, ...values] = conditions.statuses(statuses)
+    return [`+${text}`, ...values]
+  },
+}
+
 /** @param max where the count ends; it looks at no more jobs than that */
-export function countSql({ statuses, workflows, ...query }: JobQuery, max = Infinity): Sql {
-  const { texts, values } = conditions(query)
-  if (workflows) {
-    texts.push('workflow IN (SELECT value FROM json_each(?))')
-    values.push(JSON.stringify(workflows))
-  }
-  // The status narrows the search in the indexes of these even where it excludes nothing.
-  const isInIndexes = query.app !== undefined && (workflows !== undefined || query.batchName !== undefined)
-  const wanted = statuses ?? (isInIndexes ? jobStatusSchema.options : undefined)
-  if (wanted) {
-    texts.push(`status IN (${wanted.map(() => '?').join(', ')})`)
-    values.push(...wanted)
-  }
-  const jobs = `FROM jobs WHERE ${texts.join(' AND ')}`
-  if (max === Infinity) return { text: `SELECT count(*) AS count ${jobs}`, values }
-  return { text: `SELECT count(*) AS count FROM (SELECT 1 ${jobs} LIMIT ?)`, values: [...values, max] }
+export function countSql(query: JobQuery, max = Infinity): Sql {
+  // The status narrows the search in the indexes of lists even where it excludes nothing.
+  const statuses = query.statuses ?? (hasLists(query) ? jobStatusSchema.options : undefined)
+  const { text, values } = where(eachFilter({ ...query, statuses }, conditions))
+  if (max === Infinity) return { text: `SELECT count(*) AS count FROM jobs ${text}`, values }
+  return { text: `SELECT count(*) AS count FROM (SELECT 1 FROM jobs ${text} LIMIT ?)`, values: [...values, max] }
 }
 
 /** Rows of `id, record`. */
 export function listSql({ limit, offset = 0, after, ...query }: JobPage, exceptIds: readonly string[] = []): Sql {
-  const { statuses, workflows, app, uploadKey } = query
-  const { texts, values } = conditions(query)
-  if (after) {
-    texts.push('(created_at, id) < (?, ?)')
-    values.push(after.createdAt, after.id)
-  }
-  if (exceptIds.length > 0) {
-    texts.push('id NOT IN (SELECT value FROM json_each(?))')
-    values.push(JSON.stringify(exceptIds))
-  }
+  const position: Condition[] = after ? [['(created_at, id) < (?, ?)', after.createdAt, after.id]] : []
+  if (exceptIds.length > 0) position.push(['id NOT IN (SELECT value FROM json_each(?))', JSON.stringify(exceptIds)])
   const rows = Math.max(limit, 0)
-  // A page of a rare status or workflow costs no more than any other: each is its own sorted list in an index.
-  const isByList = statuses !== undefined || workflows !== undefined || query.batchName !== undefined
-  if (app !== undefined && uploadKey === undefined && isByList)
-    return mergedLists(query, { texts, values }, rows, offset)
-  if (statuses) {
-    // The plus keeps SQLite from searching by status and sorting what it finds.
-    texts.push(`+status IN (${statuses.map(() => '?').join(', ')})`)
-    values.push(...statuses)
-  }
-  if (workflows) {
-    texts.push('workflow IN (SELECT value FROM json_each(?))')
-    values.push(JSON.stringify(workflows))
-  }
+  if (query.uploadKey === undefined && hasLists(query)) return mergedLists(query, position, rows, offset)
+  const { text, values } = where([...eachFilter(query, listConditions), ...position])
   return {
-    text: `SELECT id, record FROM jobs WHERE ${texts.join(' AND ')} ${newestFirst} LIMIT ? OFFSET ?`,
+    text: `SELECT id, record FROM jobs ${text} ${newestFirst} LIMIT ? OFFSET ?`,
     values: [...values, rows, offset],
   }
 }
 
+/** Whether an index has the jobs as a list for each status: so a page of a rare one costs no more than any other. */
+function hasLists({ app, statuses, workflows, batchName }: JobQuery): boolean {
+  const listed = [statuses, workflows, batchName]
+  return app !== undefined && listed.some((filter) => filter !== undefined)
+}
+
 /** The first rows of each status (and workflow), merged. */
 function mergedLists(
-  { statuses, workflows }: JobQuery,
-  { texts, values }: Conditions,
+  { statuses, workflows, ...rest }: JobQuery,
+  position: Condition[],
   rows: number,
   offset: number,
 ): Sql {
-  const lists: [JobStatus, string | undefined][] = [...new Set(statuses ?? jobStatusSchema.options)].flatMap((status) =>
-    [...new Set(workflows ?? [undefined])].map((workflow): [JobStatus, string | undefined] => [status, workflow]),
+  const lists = [...new Set(statuses ?? jobStatusSchema.options)].flatMap((status) =>
+    [...new Set(workflows ?? [undefined])].map((workflow) => [
+      ['status = ?', status] satisfies Condition,
+      ...(workflow === undefined ? [] : [['workflow = ?', workflow] satisfies Condition]),
+    ]),
   )
   if (lists.length === 0) return { text: 'SELECT id, record FROM jobs WHERE false', values: [] }
-  const where = [...texts, 'status = ?', ...(workflows ? ['workflow = ?'] : [])].join(' AND ')
-  const list = `SELECT * FROM (SELECT id, created_at FROM jobs WHERE ${where} ${newestFirst} LIMIT ?)`
+  const others = [...eachFilter(rest, conditions), ...position]
+  const selects = lists.map((list) => {
+    const { text, values } = where([...others, ...list])
+    return {
+      text: `SELECT * FROM (SELECT id, created_at FROM jobs ${text} ${newestFirst} LIMIT ?)`,
+      values: [...values, rows + offset],
+    }
+  })
   return {
-    text: `SELECT jobs.id, jobs.record FROM (${lists.map(() => list).join(' UNION ALL ')} ${newestFirst} LIMIT ? OFFSET ?) AS page
+    text: `SELECT jobs.id, jobs.record FROM (${selects.map(({ text }) => text).join(' UNION ALL ')} ${newestFirst} LIMIT ? OFFSET ?) AS page
       CROSS JOIN jobs ON jobs.id = page.id ORDER BY page.created_at DESC, page.id DESC`,
-    values: [
-      ...lists.flatMap(([status, workflow]) => [
-        ...values,
-        status,
-        ...(workflow === undefined ? [] : [workflow]),
-        rows + offset,
-      ]),
-      rows,
-      offset,
-    ],
+    values: [...selects.flatMap(({ values }) => values), rows, offset],
   }
 }
 
-interface Conditions {
-  texts: string[]
-  values: Value[]
-}
-
-/** All but those on status and workflow. */
-function conditions({ app, batchName, createdAfter, createdBefore, uploadKey }: JobQuery): Conditions {
-  const texts = ['deleted = 0']
-  const values: Value[] = []
-  const add = (text: string, value: Value) => {
-    texts.push(text)
-    values.push(value)
+function where(all: readonly Condition[]): Sql {
+  return {
+    text: `WHERE ${['deleted = 0', ...all.map(([text]) => text)].join(' AND ')}`,
+    values: all.flatMap(([, ...values]) => values),
   }
-  if (app !== undefined) add('app = ?', app)
-  if (batchName !== undefined) add('batch_name = ?', batchName)
-  if (createdAfter !== undefined) add('created_at >= ?', createdAfter)
-  if (createdBefore !== undefined) add('created_at < ?', createdBefore)
-  if (uploadKey !== undefined) add('id IN (SELECT job_id FROM job_uploads WHERE upload_key = ?)', uploadKey)
-  return { texts, values }
 }

@@ -1,24 +1,11 @@
-import type { JobRecord, JobStatus } from '../job/job.js'
+import type { JobRecord } from '../job/job.js'
 import type { Quota, Usage } from '../job/quota.js'
 import type { RuleChange, RuleTarget, SchedulingRule } from '../job/scheduling.js'
 import type { ClaimRequest, JobChange } from '../job/transitions.js'
 import type { DocumentStore } from './document-store.js'
+import type { JobQuery } from './job-query.js'
 
-/** Which jobs a list shows: those that match every given field. Deleted jobs are never shown. */
-export interface JobQuery {
-  app?: string
-  /** Any of these; an empty list matches no job. */
-  statuses?: readonly JobStatus[]
-  /** Any of these; an empty list matches no job. */
-  workflows?: readonly string[]
-  batchName?: string
-  /** Epoch milliseconds, inclusive. */
-  createdAfter?: number
-  /** Epoch milliseconds, exclusive. */
-  createdBefore?: number
-  /** Jobs with this blob key as an input. */
-  uploadKey?: string
-}
+export type { JobQuery }
 
 export interface JobPage extends JobQuery {
   /** Most rows to return. */

@@ -1,20 +1,17 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
-import type { JobPage } from '../ports/job-store.js'
-import { jobStatusSchema } from '../job/job.js'
+import { jobFilters } from '../ports/job-query.js'
+
+const filterSchemas = Object.fromEntries(
+  Object.entries(jobFilters).map(([field, { schema }]) => [field, schema.optional()]),
+)
 
 const pageSchema = z.strictObject({
   limit: z.number().int().nonnegative(),
   offset: z.number().int().nonnegative().optional(),
   after: z.object({ createdAt: z.number(), id: z.string() }).optional(),
-  app: z.string().optional(),
-  statuses: z.array(jobStatusSchema).readonly().optional(),
-  workflows: z.array(z.string()).readonly().optional(),
-  batchName: z.string().optional(),
-  createdAfter: z.number().optional(),
-  createdBefore: z.number().optional(),
-  uploadKey: z.string().optional(),
-}) satisfies z.ZodType<JobPage>
+  ...filterSchemas,
+})
 
 /** @throws StemworkError `INVALID_PARAMS` that names the known fields. */
 export function checkPage(page: unknown): void {

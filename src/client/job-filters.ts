@@ -1,0 +1,53 @@
+import type { JobStatus } from './job.js'
+
+export interface JobFilters {
+  status?: JobStatus | readonly JobStatus[]
+  workflow?: string | readonly string[]
+  batchName?: string
+  /** Only jobs created at this time or later. */
+  createdAfter?: Date | string
+  /** Only jobs created before this time. */
+  createdBefore?: Date | string
+  /** Jobs of a page, 1 to 100. Default: 100. */
+  size?: number
+  /** `next` of the page before. */
+  cursor?: string
+}
+
+/** Which jobs a bulk request is for: a filter, or `all`. */
+export interface JobFilter {
+  status?: readonly JobStatus[]
+  workflow?: readonly string[]
+  batchName?: string
+  createdAfter?: string
+  createdBefore?: string
+  all?: true
+  /** Jobs that one request looks at. Default: 100, at most 1,000. */
+  limit?: number
+  /** `next` of the answer before. */
+  after?: string
+}
+
+const timeText = (time: Date | string) => new Date(time).toISOString()
+
+/** The values of each param of the query. */
+const params: { [Name in keyof JobFilters]-?: (value: NonNullable<JobFilters[Name]>) => readonly string[] } = {
+  status: (statuses) => [statuses].flat(),
+  workflow: (workflows) => [workflows].flat(),
+  batchName: (name) => [name],
+  createdAfter: (time) => [timeText(time)],
+  createdBefore: (time) => [timeText(time)],
+  size: (rows) => [String(rows)],
+  cursor: (after) => [after],
+}
+
+export function listQuery(filters: JobFilters): URLSearchParams {
+  const query = new URLSearchParams()
+  for (const name of Object.keys(params) as (keyof JobFilters)[]) {
+    const value = filters[name]
+    if (value === undefined) continue
+    for (const text of (params[name] as (value: unknown) => readonly string[])(value))
+      query.append(name === 'cursor' ? 'after' : name, text)
+  }
+  return query
+}

@@ -1,0 +1,114 @@
+import { z } from 'zod'
+import { type JobRecord, type JobStatus, jobStatusSchema } from '../job/job.js'
+
+/** Which jobs a list shows: those that match every given field. Deleted jobs are never shown. */
+export interface JobQuery {
+  app?: string
+  /** Any of these; an empty list matches no job. */
+  statuses?: readonly JobStatus[]
+  /** Any of these; an empty list matches no job. */
+  workflows?: readonly string[]
+  batchName?: string
+  /** Epoch milliseconds, inclusive. */
+  createdAfter?: number
+  /** Epoch milliseconds, exclusive. */
+  createdBefore?: number
+  /** Jobs with this blob key as an input. */
+  uploadKey?: string
+}
+
+/** Something for each filter. A store that makes its conditions this way does not compile if it ignores one. */
+export type ByFilter<Result> = { [Field in keyof JobQuery]-?: (value: NonNullable<JobQuery[Field]>) => Result }
+
+/** What the table makes of the filters that the query has. */
+export function eachFilter<Result>(query: JobQuery, table: ByFilter<Result>): Result[] {
+  const fields = Object.keys(table) as (keyof JobQuery)[]
+  return fields.flatMap((field) => {
+    const value = query[field]
+    return value === undefined ? [] : [(table[field] as (value: unknown) => Result)(value)]
+  })
+}
+
+/** Fields of a job that filters read. */
+export const filteredFields = [
+  'app',
+  'status',
+  'workflow',
+  'batchName',
+  'createdAt',
+  'uploads',
+] as const satisfies readonly (keyof JobRecord)[]
+export type FilteredJob = Pick<JobRecord, (typeof filteredFields)[number]>
+
+/** How requests name a filter. A `time` is an ISO 8601 text there; a `list` may be repeated in a query. */
+type FilterParam<Name extends string> = { name: Name; description: string } & (
+  | { form: 'time' }
+  /** @param schema of the text, or of an item of the list */
+  | { form: 'text' | 'list'; schema: z.ZodType }
+)
+
+interface JobFilter<Value> {
+  schema: z.ZodType<Value>
+  matches(value: Value): (job: FilteredJob) => boolean
+  /** Absent: no request can set it. */
+  param?: FilterParam<string>
+}
+
+/** All filters of lists: the engine checks queries by it, stores in memory select by it, and HTTP and OpenAPI take their params from it. */
+export const jobFilters = {
+  app: {
+    schema: z.string(),
+    matches: (app) => (job) => job.app === app,
+  },
+  statuses: {
+    schema: z.array(jobStatusSchema).readonly(),
+    matches: (statuses) => (job) => statuses.includes(job.status),
+    param: list('status', jobStatusSchema, 'Only these statuses'),
+  },
+  workflows: {
+    schema: z.array(z.string()).readonly(),
+    matches: (workflows) => (job) => workflows.includes(job.workflow),
+    param: list('workflow', z.string().min(1).max(200), 'Only these workflows'),
+  },
+  batchName: {
+    schema: z.string(),
+    matches: (name) => (job) => job.batchName === name,
+    param: text('batchName', 255, 'Only jobs of this batch'),
+  },
+  createdAfter: {
+    schema: z.number(),
+    matches: (time) => (job) => job.createdAt >= time,
+    param: time('createdAfter', 'Only jobs created at this time or later'),
+  },
+  createdBefore: {
+    schema: z.number(),
+    matches: (time) => (job) => job.createdAt < time,
+    param: time('createdBefore', 'Only jobs created before this time'),
+  },
+  uploadKey: {
+    schema: z.string(),
+    matches: (key) => (job) => Object.values(job.uploads).includes(key),
+  },
+} satisfies { [Field in keyof JobQuery]-?: JobFilter<NonNullable<JobQuery[Field]>> }
+
+const matchers = Object.fromEntries(
+  Object.entries(jobFilters).map(([field, { matches }]) => [field, matches]),
+) as unknown as ByFilter<(job: FilteredJob) => boolean>
+
+/** Whether a job has all that the query asks for. */
+export function matcherOf(query: JobQuery): (job: FilteredJob) => boolean {
+  const tests = eachFilter(query, matchers)
+  return (job) => tests.every((matches) => matches(job))
+}
+
+function list<const Name extends string>(name: Name, schema: z.ZodType, description: string): FilterParam<Name> {
+  return { name, form: 'list', schema, description }
+}
+
+function text<const Name extends string>(name: Name, maxLength: number, description: string): FilterParam<Name> {
+  return { name, form: 'text', schema: z.string().min(1).max(maxLength), description }
+}
+
+function time<const Name extends string>(name: Name, description: string): FilterParam<Name> {
+  return { name, form: 'time', description }
+}

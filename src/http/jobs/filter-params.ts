@@ -1,0 +1,39 @@
+import { z } from 'zod'
+import { jobFilters, type JobQuery } from '../../core/engine/ports/job-query.js'
+import { timestampSchema } from '../schemas.js'
+
+type Filter = (typeof jobFilters)[keyof typeof jobFilters]
+/** Names of the filters that a request may use. */
+export type FilterName = Extract<Filter, { param: unknown }>['param']['name']
+type Shape = { [Name in FilterName]: z.ZodOptional }
+
+const maxItems = 100
+
+const params = Object.entries(jobFilters).flatMap(([field, row]) => ('param' in row ? [{ field, ...row.param }] : []))
+
+/** As params of a query. */
+export const queryFilters = shapeOf((item) =>
+  z.preprocess((value) => (typeof value === 'string' ? [value] : value), z.array(item).max(maxItems).optional()),
+)
+
+/** As fields of a JSON body. */
+export const bodyFilters = shapeOf((item) => z.array(item).max(maxItems).optional())
+
+/** The filters of a request, as the engine takes them. */
+export function jobQueryOf(given: Readonly<Partial<Record<FilterName, unknown>>>): JobQuery {
+  return Object.fromEntries(
+    params.map(({ field, name, form }) => {
+      const value = given[name]
+      return [field, form === 'time' && typeof value === 'string' ? Date.parse(value) : value]
+    }),
+  )
+}
+
+function shapeOf(listOf: (item: z.ZodType) => z.ZodType): Shape {
+  const schemas = params.map((param) => {
+    const schema = param.form === 'time' ? timestampSchema : param.schema
+    const given = param.form === 'list' ? listOf(schema) : schema.optional()
+    return [param.name, given.describe(`${param.description}.`)]
+  })
+  return Object.fromEntries(schemas) as Shape
+}
