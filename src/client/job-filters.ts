@@ -8,6 +8,10 @@ export interface JobFilters {
   createdAfter?: Date | string
   /** Only jobs created before this time. */
   createdBefore?: Date | string
+  /** Only jobs that ended at this time or later. */
+  completedAfter?: Date | string
+  /** Only jobs that ended before this time. */
+  completedBefore?: Date | string
   /** Jobs of a page, 1 to 100. Default: 100. */
   size?: number
   /** `next` of the page before. */
@@ -21,6 +25,8 @@ export interface JobFilter {
   batchName?: string
   createdAfter?: string
   createdBefore?: string
+  completedAfter?: string
+  completedBefore?: string
   all?: true
   /** Jobs that one request looks at. Default: 100, at most 1,000. */
   limit?: number
@@ -37,6 +43,8 @@ const params: { [Name in keyof JobFilters]-?: (value: NonNullable<JobFilters[Nam
   batchName: (name) => [name],
   createdAfter: (time) => [timeText(time)],
   createdBefore: (time) => [timeText(time)],
+  completedAfter: (time) => [timeText(time)],
+  completedBefore: (time) => [timeText(time)],
   size: (rows) => [String(rows)],
   cursor: (after) => [after],
 }

@@ -64,6 +64,7 @@ export const listCases = {
   async 'every filter and every combination of filters selects exactly its jobs'({ store, advance }) {
     const jobs = await variedJobs(store, advance)
     const times = jobs.map((job) => job.createdAt).sort((a, b) => a - b)
+    const ends = jobs.flatMap((job) => job.completedAt ?? []).sort((a, b) => a - b)
     const options: { [Field in keyof JobQuery]-?: JobQuery[Field][] } = {
       app: [undefined, 'app-1', 'app-2', 'nobody'],
       statuses: [undefined, ['QUEUED'], ['STARTED', 'SUCCEEDED'], ['FAILED', 'FAILED'], []],
@@ -71,6 +72,8 @@ export const listCases = {
       batchName: [undefined, 'batch', ''],
       createdAfter: [undefined, times[10]],
       createdBefore: [undefined, times[25]],
+      completedAfter: [undefined, ends[2]],
+      completedBefore: [undefined, ends[8]],
       uploadKey: [undefined, 'uploads/app-1/shared', 'uploads/app-1/none'],
     }
     for (const query of combinations(options)) {
@@ -95,6 +98,24 @@ export const listCases = {
     assert.deepEqual((await store.list({ createdAfter: createdAt, limit: 10 })).map(idOf), [second.id])
     assert.deepEqual((await store.list({ createdBefore: createdAt, limit: 10 })).map(idOf), [first.id])
     assert.equal(await store.count({ createdAfter: createdAt, createdBefore: createdAt }), 0)
+  },
+
+  async 'completedAfter is inclusive, completedBefore is exclusive, and neither shows a job that has not ended'({
+    store,
+    advance,
+  }) {
+    const { job } = await store.create(sampleJob())
+    const running = await store.claim({ id: job.id, owner: 'w', leaseMs })
+    assert.ok(running)
+    await store.create(sampleJob())
+    await advance(20)
+    const ended = await store.apply(job.id, succeed(running))
+    const time = ended?.completedAt ?? 0
+    assert.deepEqual((await store.list({ completedAfter: time, limit: 10 })).map(idOf), [job.id])
+    assert.deepEqual((await store.list({ completedBefore: time + 1, limit: 10 })).map(idOf), [job.id])
+    assert.equal(await store.count({ completedAfter: time + 1 }), 0)
+    assert.equal(await store.count({ completedBefore: time }), 0)
+    assert.equal(await store.count({ app: job.app, completedAfter: 0, statuses: ['QUEUED'] }), 0)
   },
 
   async 'filters see a change at once'({ store }) {
@@ -277,6 +298,8 @@ function matches(job: JobRecord, query: JobQuery): boolean {
     (query.batchName === undefined || job.batchName === query.batchName) &&
     (query.createdAfter === undefined || job.createdAt >= query.createdAfter) &&
     (query.createdBefore === undefined || job.createdAt < query.createdBefore) &&
+    (query.completedAfter === undefined || (job.completedAt ?? -Infinity) >= query.completedAfter) &&
+    (query.completedBefore === undefined || (job.completedAt ?? Infinity) < query.completedBefore) &&
     (query.uploadKey === undefined || Object.values(job.uploads).includes(query.uploadKey))
   )
 }

@@ -89,6 +89,9 @@ describe('the client', () => {
     const second = await client.listJobs({ batchName, size: 2, cursor: first.next })
     expect([second.jobs.map(({ name }) => name), second.next]).toEqual([['a'], undefined])
     expect((await client.listJobs({ batchName, createdBefore: new Date(0) })).jobs).toEqual([])
+    expect(
+      (await client.listJobs({ batchName, completedAfter: new Date(0), completedBefore: '2100-01-01' })).jobs,
+    ).toEqual([])
     for (const { id } of [...first.jobs, ...second.jobs]) await client.deleteJob(id)
   })
 

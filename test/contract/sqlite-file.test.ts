@@ -206,6 +206,12 @@ describe('every query of the SQLite store', () => {
       { batchName: 'b', statuses: ['FAILED'] },
       /jobs_by_batch \(app=\? AND batch_name=\? AND status=\?/,
     ],
+    ['a time of their ends', { completedAfter: 5 }, /jobs_by_end \(app=\? AND status=\? AND completed_at>\?/],
+    [
+      'a span of their ends and a status',
+      { completedAfter: 5, completedBefore: 9, statuses: ['FAILED'] },
+      /jobs_by_end \(app=\? AND status=\? AND completed_at>\? AND completed_at<\?/,
+    ],
   ]
 
   test.each(merged)(

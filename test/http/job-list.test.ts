@@ -104,6 +104,16 @@ describe('filters', () => {
     const query = new URLSearchParams({ createdAfter: jobs[4]!.createdAt, createdBefore: jobs[2]!.createdAt })
     expect((await list(`?${query.toString()}`)).ids).toEqual([ids[3], ids[4]])
   })
+
+  test('by the time at which they ended, where those that have not ended are left out', async () => {
+    const ended = ids[6]!
+    const { completedAt } = (await (await service.api(`/job/${ended}/cancel`, { method: 'POST' })).json()) as JobJson
+    const since = new URLSearchParams({ completedAfter: completedAt! })
+    expect((await list(`?${since.toString()}`)).ids).toEqual([ended])
+    const { jobs } = await list('?completedAfter=2000-01-01T00:00:00Z')
+    expect(new Set(jobs.map(({ status }) => status))).toEqual(new Set(['FAILED']))
+    expect((await list('?completedBefore=2000-01-01T00:00:00Z')).ids).toEqual([])
+  })
 })
 
 test.each([
@@ -116,6 +126,7 @@ test.each([
   'status=DONE',
   'status=QUEUED&status=x',
   'createdAfter=yesterday',
+  'completedAfter=yesterday',
   'after=1',
   'page=1&page=2',
   'batchName=',

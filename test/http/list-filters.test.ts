@@ -16,6 +16,8 @@ test('the client writes what the service reads', () => {
     batchName: 'night',
     createdAfter: new Date(1),
     createdBefore: new Date(2),
+    completedAfter: new Date(3),
+    completedBefore: new Date(4),
   }
   const sent = listQuery(filters)
   const read = Object.keys(queryFilters).map((name) => {
@@ -28,6 +30,8 @@ test('the client writes what the service reads', () => {
     batchName: 'night',
     createdAfter: 1,
     createdBefore: 2,
+    completedAfter: 3,
+    completedBefore: 4,
   })
 })
 
@@ -45,6 +49,8 @@ test('a store whose conditions lack a filter does not compile', () => {
     batchName: () => 'batchName',
     createdAfter: () => 'createdAfter',
     createdBefore: () => 'createdBefore',
+    completedAfter: () => 'completedAfter',
+    completedBefore: () => 'completedBefore',
     uploadKey: () => 'uploadKey',
   } satisfies ByFilter<string>
   expect(eachFilter({ app: 'a', createdAfter: 0 }, { app, ...others })).toEqual(['app', 'createdAfter'])
@@ -57,4 +63,6 @@ test('a job matches what has all filters of a query, also those that stand for n
   expect(matcherOf({})(job)).toBe(true)
   expect(matcherOf({ batchName: '' })(job)).toBe(true)
   expect(matcherOf({ statuses: [] })(job)).toBe(false)
+  expect(matcherOf({ completedBefore: Infinity })(job)).toBe(false)
+  expect(matcherOf({ app: job.app, completedAfter: -Infinity })(job)).toBe(false)
 })

@@ -12,12 +12,16 @@ const maxItems = 100
 const params = Object.entries(jobFilters).flatMap(([field, row]) => ('param' in row ? [{ field, ...row.param }] : []))
 
 /** As params of a query. */
-export const queryFilters = shapeOf((item) =>
-  z.preprocess((value) => (typeof value === 'string' ? [value] : value), z.array(item).max(maxItems).optional()),
+export const queryFilters = shapeOf(({ description }, item) =>
+  z
+    .preprocess((value) => (typeof value === 'string' ? [value] : value), z.array(item).max(maxItems).optional())
+    .describe(`${description}; may be repeated.`),
 )
 
 /** As fields of a JSON body. */
-export const bodyFilters = shapeOf((item) => z.array(item).max(maxItems).optional())
+export const bodyFilters = shapeOf(({ description }, item) =>
+  z.array(item).max(maxItems).optional().describe(`${description}.`),
+)
 
 /** The filters of a request, as the engine takes them. */
 export function jobQueryOf(given: Readonly<Partial<Record<FilterName, unknown>>>): JobQuery {
@@ -29,11 +33,13 @@ export function jobQueryOf(given: Readonly<Partial<Record<FilterName, unknown>>>
   )
 }
 
-function shapeOf(listOf: (item: z.ZodType) => z.ZodType): Shape {
+function shapeOf(listOf: (param: { description: string }, item: z.ZodType) => z.ZodType): Shape {
   const schemas = params.map((param) => {
     const schema = param.form === 'time' ? timestampSchema : param.schema
-    const given = param.form === 'list' ? listOf(schema) : schema.optional()
-    return [param.name, given.describe(`${param.description}.`)]
+    return [
+      param.name,
+      param.form === 'list' ? listOf(param, schema) : schema.optional().describe(`${param.description}.`),
+    ]
   })
   return Object.fromEntries(schemas) as Shape
 }

@@ -22,6 +22,8 @@ function conditions(param: Param, app: string | undefined): ByFilter<string> {
     batchName: (name) => `batch_name = ${param(columnText(name))}`,
     createdAfter: (time) => `created_at >= ${param(time)}`,
     createdBefore: (time) => `created_at < ${param(time)}`,
+    completedAfter: (time) => `ended_at >= ${param(time)}`,
+    completedBefore: (time) => `ended_at < ${param(time)}`,
     uploadKey: (key) => `upload_keys @> ARRAY[${param(columnText(key))}]::text[]`,
   }
 }

@@ -155,6 +155,14 @@ export const steps: MigrationStep[] = [
     ],
     isAdditive: true,
   },
+  {
+    // For lists by the time at which jobs ended.
+    statements: (schema) => [
+      `CREATE INDEX jobs_by_end ON ${schema}.jobs (app, status, ended_at, created_at, id)
+        WHERE NOT deleted AND ended_at IS NOT NULL`,
+    ],
+    isAdditive: true,
+  },
 ]
 
 /**

@@ -14,7 +14,6 @@ import { SortedList } from './sorted-list.js'
 /** Fields of a job that the index reads. */
 const indexedFields = [
   ...filteredFields,
-  'completedAt',
   'id',
   'pool',
   'expiresAt',

@@ -19,6 +19,8 @@ const conditions: ByFilter<Condition> = {
   batchName: (name) => ['batch_name = ?', name],
   createdAfter: (time) => ['created_at >= ?', time],
   createdBefore: (time) => ['created_at < ?', time],
+  completedAfter: (time) => ['completed_at >= ?', time],
+  completedBefore: (time) => ['completed_at < ?', time],
   uploadKey: (key) => ['id IN (SELECT job_id FROM job_uploads WHERE upload_key = ?)', key],
 }
 
@@ -54,8 +56,8 @@ export function listSql({ limit, offset = 0, after, ...query }: JobPage, exceptI
 }
 
 /** Whether an index has the jobs as a list for each status: so a page of a rare one costs no more than any other. */
-function hasLists({ app, statuses, workflows, batchName }: JobQuery): boolean {
-  const listed = [statuses, workflows, batchName]
+function hasLists({ app, statuses, workflows, batchName, completedAfter, completedBefore }: JobQuery): boolean {
+  const listed = [statuses, workflows, batchName, completedAfter, completedBefore]
   return app !== undefined && listed.some((filter) => filter !== undefined)
 }
 
@@ -82,7 +84,9 @@ function mergedLists(
     }
   })
   return {
-    text: `SELECT jobs.id, jobs.record FROM (${selects.map(({ text }) => text).join(' UNION ALL ')} ${newestFirst} LIMIT ? OFFSET ?) AS page
+    text: `SELECT jobs.id, jobs.record FROM (
+        ${selects.map(({ text }) => text).join(' UNION ALL ')} ${newestFirst} LIMIT ? OFFSET ?
+      ) AS page
       CROSS JOIN jobs ON jobs.id = page.id ORDER BY page.created_at DESC, page.id DESC`,
     values: [...selects.flatMap(({ values }) => values), rows, offset],
   }

@@ -102,4 +102,9 @@ export const migrations: readonly string[] = [
   ) WITHOUT ROWID;
   CREATE INDEX usage_by_day ON usage (day);
   `,
+  // For lists by the time at which jobs ended.
+  `
+  CREATE INDEX jobs_by_end ON jobs (app, status, completed_at, created_at, id)
+    WHERE deleted = 0 AND completed_at IS NOT NULL;
+  `,
 ]

@@ -13,6 +13,10 @@ export interface JobQuery {
   createdAfter?: number
   /** Epoch milliseconds, exclusive. */
   createdBefore?: number
+  /** Epoch milliseconds, inclusive: jobs that ended then or later. */
+  completedAfter?: number
+  /** Epoch milliseconds, exclusive: jobs that ended earlier. */
+  completedBefore?: number
   /** Jobs with this blob key as an input. */
   uploadKey?: string
 }
@@ -36,6 +40,7 @@ export const filteredFields = [
   'workflow',
   'batchName',
   'createdAt',
+  'completedAt',
   'uploads',
 ] as const satisfies readonly (keyof JobRecord)[]
 export type FilteredJob = Pick<JobRecord, (typeof filteredFields)[number]>
@@ -54,7 +59,10 @@ interface JobFilter<Value> {
   param?: FilterParam<string>
 }
 
-/** All filters of lists: the engine checks queries by it, stores in memory select by it, and HTTP and OpenAPI take their params from it. */
+/**
+ * All filters of lists: the engine checks queries by it, stores in memory select by it, and HTTP and OpenAPI take their
+ * params from it.
+ */
 export const jobFilters = {
   app: {
     schema: z.string(),
@@ -84,6 +92,16 @@ export const jobFilters = {
     schema: z.number(),
     matches: (time) => (job) => job.createdAt < time,
     param: time('createdBefore', 'Only jobs created before this time'),
+  },
+  completedAfter: {
+    schema: z.number(),
+    matches: (time) => (job) => job.completedAt !== null && job.completedAt >= time,
+    param: time('completedAfter', 'Only jobs that ended at this time or later'),
+  },
+  completedBefore: {
+    schema: z.number(),
+    matches: (time) => (job) => job.completedAt !== null && job.completedAt < time,
+    param: time('completedBefore', 'Only jobs that ended before this time'),
   },
   uploadKey: {
     schema: z.string(),
