@@ -3,6 +3,9 @@ import { type Command, type CommandInput, type CommandOption, UsageError } from 
 import { environmentValues } from './environment.js'
 import { nearest } from './nearest.js'
 
+// Built here, on Node's parser: commander takes `--port --data x` for a port "--data", and a switch whose variable is 0
+// for one that is on.
+
 /**
  * What the user wrote, checked against the options of the command; `--help` is always known. What was not written is
  * taken from the environment, for options that have a variable.
@@ -30,19 +33,10 @@ export function parseArguments(
     if (token.kind !== 'option') continue
     const option = Object.hasOwn(options, token.name) ? options[token.name] : undefined
     if (!option) throw unknownOption(token.rawName, Object.keys(options))
-    if (option.type === 'boolean') {
-      if (token.value !== undefined) throw new UsageError(`${token.rawName} takes no value, but got "${token.value}".`)
-      values[token.name] = true
-      continue
-    }
-    // "--port --data x" is a forgotten value, not a port named "--data"; "--gain -6" and "--port=-1" are meant as they
-    // are.
-    const isMissing =
-      token.value === undefined || token.value === '' || (!token.inlineValue && /^-[^\d.]/.test(token.value))
-    if (isMissing)
-      throw new UsageError(`${token.rawName} needs a value: ${token.rawName} <${option.value ?? 'value'}>.`)
-    if (option.multiple) values[token.name] = [...((values[token.name] as string[] | undefined) ?? []), token.value]
-    else values[token.name] = token.value
+    const value = valueOf(token, option)
+    const before = values[token.name]
+    values[token.name] =
+      option.multiple === true && typeof value === 'string' ? [...(Array.isArray(before) ? before : []), value] : value
   }
   if (values.help === true) return { values, positionals }
   checkCount(positionals, command)
@@ -52,6 +46,21 @@ export function parseArguments(
     set[name] = Array.isArray(before) && Array.isArray(value) ? [...before, ...value] : value
   }
   return { values: set, positionals }
+}
+
+/** @throws UsageError for a switch with a value, and for an option without */
+function valueOf(
+  { rawName, value, inlineValue }: { rawName: string; value?: string; inlineValue?: boolean },
+  option: CommandOption,
+): string | true {
+  if (option.type === 'boolean') {
+    if (value === undefined) return true
+    throw new UsageError(`${rawName} takes no value, but got "${value}".`)
+  }
+  // "--port --data x" is a forgotten value; "--gain -6" and "--port=-1" are meant as they are.
+  const isMissing = value === undefined || value === '' || (inlineValue !== true && /^-[^\d.]/.test(value))
+  if (!isMissing) return value
+  throw new UsageError(`${rawName} needs a value: ${rawName} <${option.value ?? 'value'}>.`)
 }
 
 function checkCount(

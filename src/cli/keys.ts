@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import type { ApiKey, ApplicationStore } from '../core/engine/ports/application-store.js'
+import type { ApiKey, Application, ApplicationStore } from '../core/engine/ports/application-store.js'
 import { createApplication, issueKey, revokeKey, rotateKey, rotateWebhookSecret } from '../http/auth/applications.js'
 import {
   type Command,
@@ -7,11 +7,10 @@ import {
   exitStatus,
   firstPositional,
   numberOf,
-  type Terminal,
   textOf,
   UsageError,
 } from './command.js'
-import { deploymentUrls, openStorage, storeOptions } from './service-storage.js'
+import { storeOptions, withStore } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 
 const actions = ['create', 'list', 'rotate', 'revoke', 'webhook-secret'] as const
@@ -74,87 +73,76 @@ export const keysCommand: Command = {
           : `keys ${action} takes no key id.`,
       )
     }
-    const { data, store } = deploymentUrls(input)
-    if (data === undefined && store === undefined)
-      throw new UsageError('Keys live in a store: give --data <dir> or --store <url>.')
-    // A durable store wants durable files beside it; no key lies there, so any folder will do.
-    const storage = await openStorage(
-      { data, store, blobs: data === undefined ? 'file:.' : undefined },
-      stderrLogger(terminal.stderr),
-    )
-    try {
-      await perform(action, keyId ?? '', storage.parts.applications, input, terminal)
+    const missing = 'Keys live in a store: give --data <dir> or --store <url>.'
+    return withStore(input, missing, stderrLogger(terminal.stderr), async ({ parts: { applications: store } }) => {
+      const appName = textOf(input, 'app') ?? 'default'
+      const known = (await store.listApplications()).find(({ name }) => name === appName)
+      const hours = numberOf(input, 'overlap-hours', { min: 0, max: 24 * 365 }) ?? 24
+      const [value, text] = await perform[action]({ store, keyId: keyId ?? '', appName, known, hours, input })
+      terminal.stdout.write(`${input.values.json === true ? JSON.stringify(value) : text}\n`)
       return exitStatus.done
-    } finally {
-      await storage.close()
-    }
+    })
   },
 }
 
-async function perform(
-  action: Action,
-  keyId: string,
-  store: ApplicationStore,
-  input: CommandInput,
-  { stdout }: Terminal,
-): Promise<void> {
-  const asJson = input.values.json === true
-  const show = (value: unknown, text: string) => stdout.write(`${asJson ? JSON.stringify(value) : text}\n`)
-  const appName = textOf(input, 'app') ?? 'default'
-  const known = (await store.listApplications()).find(({ name }) => name === appName)
-  const hours = numberOf(input, 'overlap-hours', { min: 0, max: 24 * 365 }) ?? 24
-  switch (action) {
-    case 'create': {
-      const made = known ? undefined : await createApplication(store, { name: appName })
-      const id = known?.id ?? made?.id ?? ''
-      const webhookSecret = made?.webhookSecrets[0]?.secret
-      const { key, record } = await issueKey(store, id, { label: textOf(input, 'label') ?? null })
-      return void show(
-        { key, id: record.id, app: id, webhookSecret },
-        `${key}\n(id ${record.id}; it is shown only this ` +
-          `once)${webhookSecret ? `\n${webhookSecret}\n(signs the webhooks of "${appName}"; it is shown only this ` + 'once)' : ''}`,
-      )
-    }
-    case 'list': {
-      const keys = known ? await store.listKeys(known.id) : []
-      const rows = keys.map(({ id, label, createdAt, expiresAt }) => ({
-        id,
-        label,
-        createdAt: new Date(createdAt).toISOString(),
-        state: stateOf({ expiresAt }),
-      }))
-      return void show(
-        rows,
-        rows
-          .map(({ id, label, createdAt, state }) => `${id}  ${createdAt}  ${state}  ${label ?? ''}`.trimEnd())
-          .join('\n') || `The application "${appName}" has no keys.`,
-      )
-    }
-    case 'webhook-secret': {
-      if (!known) throw new UsageError(`There is no application "${appName}". Create it with keys create --app.`)
-      const file = textOf(input, 'secret-file')
-      const given = file === undefined ? undefined : (await readFile(file, 'utf8')).trim()
-      const secret = await rotateWebhookSecret(store, known.id, { secret: given, overlapMs: hours * hourMs })
-      return void show(
-        { secret, app: known.id },
-        `${secret}\n(signs the webhooks of "${appName}"; it is shown only this once. The old one also signs for ` +
-          `${hours} more hours.)`,
-      )
-    }
-    case 'rotate': {
-      const { key, record } = await rotateKey(store, keyId, { overlapMs: hours * hourMs })
-      return void show(
-        { key, id: record.id },
-        `${key}\n(id ${record.id}; it is shown only this once. The old key works for ${hours} more hours.)`,
-      )
-    }
-    case 'revoke': {
-      await revokeKey(store, keyId)
-      return void show({ id: keyId, state: 'ended' }, `The key ${keyId} no longer works.`)
-    }
-    default:
-      return action satisfies never
-  }
+interface KeyRequest {
+  store: ApplicationStore
+  keyId: string
+  appName: string
+  /** The application of that name, if there is one. */
+  known: Application | undefined
+  /** How long what is replaced still works. */
+  hours: number
+  input: CommandInput
+}
+
+/** What each action says: as JSON, and in words. */
+const perform: Record<Action, (request: KeyRequest) => Promise<[value: unknown, text: string]>> = {
+  async create({ store, appName, known, input }) {
+    const made = known ? undefined : await createApplication(store, { name: appName })
+    const id = known?.id ?? made?.id ?? ''
+    const webhookSecret = made?.webhookSecrets[0]?.secret
+    const { key, record } = await issueKey(store, id, { label: textOf(input, 'label') ?? null })
+    const signs = webhookSecret
+      ? `\n${webhookSecret}\n(signs the webhooks of "${appName}"; it is shown only this once)`
+      : ''
+    return [
+      { key, id: record.id, app: id, webhookSecret },
+      `${key}\n(id ${record.id}; it is shown only this once)${signs}`,
+    ]
+  },
+  async list({ store, appName, known }) {
+    const keys = known ? await store.listKeys(known.id) : []
+    const rows = keys.map(({ id, label, createdAt, expiresAt }) => {
+      return { id, label, createdAt: new Date(createdAt).toISOString(), state: stateOf({ expiresAt }) }
+    })
+    const lines = rows.map(({ id, label, createdAt, state }) =>
+      `${id}  ${createdAt}  ${state}  ${label ?? ''}`.trimEnd(),
+    )
+    return [rows, lines.join('\n') || `The application "${appName}" has no keys.`]
+  },
+  async 'webhook-secret'({ store, appName, known, hours, input }) {
+    if (!known) throw new UsageError(`There is no application "${appName}". Create it with keys create --app.`)
+    const file = textOf(input, 'secret-file')
+    const given = file === undefined ? undefined : (await readFile(file, 'utf8')).trim()
+    const secret = await rotateWebhookSecret(store, known.id, { secret: given, overlapMs: hours * hourMs })
+    return [
+      { secret, app: known.id },
+      `${secret}\n(signs the webhooks of "${appName}"; it is shown only this once. ` +
+        `The old one also signs for ${hours} more hours.)`,
+    ]
+  },
+  async rotate({ store, keyId, hours }) {
+    const { key, record } = await rotateKey(store, keyId, { overlapMs: hours * hourMs })
+    return [
+      { key, id: record.id },
+      `${key}\n(id ${record.id}; it is shown only this once. The old key works for ${hours} more hours.)`,
+    ]
+  },
+  async revoke({ store, keyId }) {
+    await revokeKey(store, keyId)
+    return [{ id: keyId, state: 'ended' }, `The key ${keyId} no longer works.`]
+  },
 }
 
 function stateOf({ expiresAt }: Pick<ApiKey, 'expiresAt'>): string {

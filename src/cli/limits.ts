@@ -1,9 +1,10 @@
 import type { ApplicationLimits } from '../core/engine/engine.js'
 import type { LimitChange, Limits } from '../core/engine/job/quota.js'
 import { DeploymentLimits } from '../core/engine/limits/limits.js'
+import type { Application, ApplicationStore } from '../core/engine/ports/application-store.js'
 import { createEngine } from '../create-engine.js'
 import { type Command, type CommandInput, exitStatus, firstPositional, textOf, UsageError } from './command.js'
-import { deploymentUrls, openStorage, storeOptions } from './service-storage.js'
+import { storeOptions, withStore } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 
 /** Options by the figure that they set. */
@@ -46,43 +47,52 @@ export const limitsCommand: Command = {
     },
   },
   async run(input, { stdout, stderr }) {
-    const action = firstPositional(input)
-    if (action !== 'show' && action !== 'set')
-      throw new UsageError(`limits ${action} is not a command. Expected one of: show, set.`)
-    const change = changeOf(input)
-    const hasChange = Object.keys(change).length > 0
-    if ((action === 'set') !== hasChange)
-      throw new UsageError(
-        `limits ${action} ${hasChange ? 'changes nothing: use set' : 'needs a figure'} (${optionNames()}).`,
-      )
-    const name = textOf(input, 'app')
-    if (action === 'set' && name === undefined) throw new UsageError('limits set needs --app <name>.')
-    const { data, store } = deploymentUrls(input)
-    if (data === undefined && store === undefined)
-      throw new UsageError('Limits live in a store: give --data <dir> or --store <url>.')
+    const change = checkedChange(input)
     const logger = stderrLogger(stderr)
-    // A durable store wants durable files beside it; none is read here, so any folder will do.
-    const storage = await openStorage({ data, store, blobs: data === undefined ? 'file:.' : undefined }, logger)
-    const settings = await DeploymentLimits.settings(storage.parts.jobs.documents)
-    const engine = createEngine({ ...storage.parts, ...settings, workflows: [], logger })
-    try {
-      const all = await storage.parts.applications.listApplications()
-      const applications = name === undefined ? all : all.filter((one) => one.name === name)
-      const [first] = applications
-      if (name !== undefined && !first)
-        throw new UsageError(`There is no application ${name}. Create one with keys create.`)
-      if (action === 'set' && first) await engine.setLimits(first.id, change, { revision: textOf(input, 'revision') })
-      const rows = await Promise.all(
-        applications.map(async (one) => ({ app: one.id, name: one.name, ...(await engine.limits(one.id)) })),
-      )
-      if (input.values.json === true) stdout.write(`${JSON.stringify(rows)}\n`)
-      else stdout.write(rows.map(lines).join('') || 'There are no applications yet.\n')
-      return exitStatus.done
-    } finally {
-      await engine.close({ timeoutMs: 0 })
-      await storage.close()
-    }
+    const missing = 'Limits live in a store: give --data <dir> or --store <url>.'
+    return withStore(input, missing, logger, async ({ parts }) => {
+      const settings = await DeploymentLimits.settings(parts.jobs.documents)
+      const engine = createEngine({ ...parts, ...settings, workflows: [], logger })
+      try {
+        const applications = await namedApplications(parts.applications, textOf(input, 'app'))
+        const [first] = applications
+        if (change && first) await engine.setLimits(first.id, change, { revision: textOf(input, 'revision') })
+        const rows = await Promise.all(
+          applications.map(async ({ id, name }) => ({ app: id, name, ...(await engine.limits(id)) })),
+        )
+        if (input.values.json === true) stdout.write(`${JSON.stringify(rows)}\n`)
+        else stdout.write(rows.map(lines).join('') || 'There are no applications yet.\n')
+        return exitStatus.done
+      } finally {
+        await engine.close({ timeoutMs: 0 })
+      }
+    })
   },
+}
+
+/** What `set` changes; undefined for `show`. @throws UsageError where action and options do not fit together */
+function checkedChange(input: CommandInput): LimitChange | undefined {
+  const action = firstPositional(input)
+  if (action !== 'show' && action !== 'set')
+    throw new UsageError(`limits ${action} is not a command. Expected one of: show, set.`)
+  const change = changeOf(input)
+  const hasChange = Object.keys(change).length > 0
+  if ((action === 'set') !== hasChange)
+    throw new UsageError(
+      `limits ${action} ${hasChange ? 'changes nothing: use set' : 'needs a figure'} (${optionNames()}).`,
+    )
+  if (action === 'show') return undefined
+  if (textOf(input, 'app') === undefined) throw new UsageError('limits set needs --app <name>.')
+  return change
+}
+
+/** All applications, or the one of this name. */
+async function namedApplications(store: ApplicationStore, name: string | undefined): Promise<Application[]> {
+  const all = await store.listApplications()
+  if (name === undefined) return all
+  const named = all.filter((one) => one.name === name)
+  if (named.length === 0) throw new UsageError(`There is no application ${name}. Create one with keys create.`)
+  return named
 }
 
 /** @throws UsageError for what is no figure */

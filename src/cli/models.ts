@@ -131,15 +131,7 @@ export const modelsCommand: Command = {
 }
 
 async function pull(choice: string, input: CommandInput, terminal: Terminal): Promise<number> {
-  if (listPresets().some(({ name }) => name === choice)) {
-    const preset = modelPreset(choice, { commercial: input.values.commercial === true })
-    const { commercial: _checked, ...values } = input.values
-    for (const model of modelsOfPreset(preset)) {
-      const status = await pull(model, { ...input, values }, terminal)
-      if (status !== exitStatus.done) return status
-    }
-    return exitStatus.done
-  }
+  if (listPresets().some(({ name }) => name === choice)) return pullPreset(choice, input, terminal)
   const wishes = { commercial: input.values.commercial === true, fast: input.values.fast === true }
   if (choice !== 'best' && (wishes.commercial || wishes.fast))
     throw new UsageError('--commercial and --fast choose among models: use them with models pull best.')
@@ -185,6 +177,17 @@ async function pull(choice: string, input: CommandInput, terminal: Terminal): Pr
   } finally {
     interruption.release()
   }
+}
+
+/** All models of a preset, one after the other. */
+async function pullPreset(name: string, input: CommandInput, terminal: Terminal): Promise<number> {
+  const preset = modelPreset(name, { commercial: input.values.commercial === true })
+  const { commercial: _checked, ...values } = input.values
+  for (const model of modelsOfPreset(preset)) {
+    const status = await pull(model, { ...input, values }, terminal)
+    if (status !== exitStatus.done) return status
+  }
+  return exitStatus.done
 }
 
 async function check(names: string[] | undefined, input: CommandInput, terminal: Terminal): Promise<number> {

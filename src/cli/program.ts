@@ -43,13 +43,7 @@ async function dispatch(name: string | undefined, argv: string[], terminal: Term
   if (name === '--help' || name === '-h' || name === 'help') return show(programHelp(commands, helpWidth(terminal)))
   if (name === '--version' || name === '-v') return show(`${version()}\n`)
   const entry = Object.hasOwn(commands, name) ? commands[name] : undefined
-  if (!entry) {
-    const match = nearest(name.replace(/^-+/, ''), name.startsWith('-') ? ['help', 'version'] : Object.keys(commands))
-    const hint = match
-      ? ` Did you mean ${name.startsWith('-') ? '--' : ''}${match}?`
-      : ` Known commands: ${Object.keys(commands).join(', ')}.`
-    throw new UsageError(`Unknown ${name.startsWith('-') ? 'option' : 'command'} ${name}.${hint}`)
-  }
+  if (!entry) throw unknownCommand(name)
   const command = await entry.load()
   const input = parseArguments(argv, command)
   if (input.values.help !== true) return command.run(input, terminal)
@@ -62,6 +56,15 @@ async function dispatch(name: string | undefined, argv: string[], terminal: Term
     )
     return exitStatus.done
   }
+}
+
+function unknownCommand(name: string): UsageError {
+  const isOption = name.startsWith('-')
+  const match = nearest(name.replace(/^-+/, ''), isOption ? ['help', 'version'] : Object.keys(commands))
+  const hint = match
+    ? ` Did you mean ${isOption ? '--' : ''}${match}?`
+    : ` Known commands: ${Object.keys(commands).join(', ')}.`
+  return new UsageError(`Unknown ${isOption ? 'option' : 'command'} ${name}.${hint}`)
 }
 
 /** Longer lines than these are hard to read. */

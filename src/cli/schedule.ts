@@ -9,7 +9,7 @@ import {
   textOf,
   UsageError,
 } from './command.js'
-import { deploymentUrls, openStorage, storeOptions } from './service-storage.js'
+import { storeOptions, withStore } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 
 const changes: Record<string, (input: CommandInput) => RuleChange> = {
@@ -49,24 +49,14 @@ export const scheduleCommand: Command = {
       throw new UsageError(
         `schedule ${action} is not a command. Expected one of: show, ${Object.keys(changes).join(', ')}.`,
       )
-    const { data, store } = deploymentUrls(input)
-    if (data === undefined && store === undefined)
-      throw new UsageError('Rules are kept in a store. Add --data <dir> or --store <url>.')
-    // A durable store wants durable files beside it; none is read here, so any folder will do.
-    const storage = await openStorage(
-      { data, store, blobs: data === undefined ? 'file:.' : undefined },
-      stderrLogger(stderr),
-    )
-    try {
-      const { jobs, applications } = storage.parts
+    const missing = 'Rules are kept in a store. Add --data <dir> or --store <url>.'
+    return withStore(input, missing, stderrLogger(stderr), async ({ parts: { jobs, applications } }) => {
       if (change) await jobs.changeRule(await targetOf(input, applications), change)
       const rules = await jobs.rules()
       const names = new Map((await applications.listApplications()).map(({ id, name }) => [id, name]))
       stdout.write(input.values.json === true ? `${JSON.stringify(rules)}\n` : lines(rules, names))
       return exitStatus.done
-    } finally {
-      await storage.close()
-    }
+    })
   },
 }
 

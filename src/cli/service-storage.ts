@@ -67,6 +67,28 @@ export function deploymentUrls(input: CommandInput): DeploymentUrls {
   }
 }
 
+/**
+ * Gives `use` the store of --data or --store: for commands that read no files.
+ *
+ * @param missing what is said if neither is given
+ */
+export async function withStore<Result>(
+  input: CommandInput,
+  missing: string,
+  logger: Logger,
+  use: (storage: ServiceStorage) => Promise<Result>,
+): Promise<Result> {
+  const { data, store } = deploymentUrls(input)
+  if (data === undefined && store === undefined) throw new UsageError(missing)
+  // A durable store wants durable files beside it; none is read here, so any folder will do.
+  const storage = await openStorage({ data, store, blobs: data === undefined ? 'file:.' : undefined }, logger)
+  try {
+    return await use(storage)
+  } finally {
+    await storage.close()
+  }
+}
+
 /** Opens what the URLs name; without any, a storage that ends with the process. */
 export async function openStorage(urls: DeploymentUrls, logger: Logger): Promise<ServiceStorage> {
   const { data } = urls

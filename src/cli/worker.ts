@@ -1,12 +1,14 @@
 import { createEngine } from '../create-engine.js'
 import { createHandler } from '../http/handler.js'
-import { serve } from '../http/mounts/node.js'
-import { type Command, exitStatus, numberOf, textOf, UsageError } from './command.js'
+import type { HttpEngine } from '../http/http-engine.js'
+import { type RunningServer, serve } from '../http/mounts/node.js'
+import { type Command, type CommandInput, exitStatus, numberOf, textOf, UsageError } from './command.js'
 import { withEnvironment } from './environment.js'
 import { finiteWork } from './finite-work.js'
 import { onInterruption } from './interruption.js'
 import { logJobs } from './job-log.js'
 import { serviceModelOptions } from './model-options.js'
+import type { DeploymentUrls } from './deployment.js'
 import { deploymentUrls, openStorage, storageOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 import { tracesOption, tracingOf } from './tracing.js'
@@ -70,14 +72,7 @@ export const workerCommand: Command = {
     'counting an attempt.\n' +
     'STEMWORK_WEBHOOK_SECRET signs the webhooks of applications without their own secret.',
   async run(input, { stdout, stderr }) {
-    const given = deploymentUrls(input)
-    const urls = { ...given, queue: given.queue ?? 'postgres:' }
-    for (const name of ['store', 'queue', 'blobs'] as const) {
-      if (urls[name] === undefined || urls[name] === 'memory:')
-        throw new UsageError(
-          `A worker shares its jobs with other processes: --${name} must name a server that all of them can reach.`,
-        )
-    }
+    const urls = sharedUrls(input)
     const once = input.values.once === true
     const isFinite = once || input.values.drain === true
     if (once && input.values.drain === true)
@@ -105,20 +100,7 @@ export const workerCommand: Command = {
         webhooks: { secret: process.env.STEMWORK_WEBHOOK_SECRET },
       })
       logJobs(engine, logger)
-      const handler = createHandler(engine, { basePath: '', metrics: true })
-      const health =
-        healthPort === undefined
-          ? undefined
-          : await serve(
-              async (request, context) =>
-                operatorPaths.includes(new URL(request.url).pathname)
-                  ? handler(request, context)
-                  : new Response(null, { status: 404 }),
-              {
-                host: textOf(input, 'health-host') ?? '127.0.0.1',
-                port: healthPort,
-              },
-            )
+      const health = healthPort === undefined ? undefined : await healthServer(engine, input, healthPort)
       try {
         if (isFinite) {
           const ended = await finiteWork(engine, { once, lanes: concurrency, signal: interruption.signal })
@@ -130,6 +112,7 @@ export const workerCommand: Command = {
         stdout.write(`stemwork worker ready${health ? `, health at ${health.origin}/readyz` : ''}\n`)
         await interruption.stopped
         stderr.write('Stopping. Press Ctrl-C again to stop at once.\n')
+        return exitStatus.done
       } finally {
         try {
           await engine.close({ timeoutMs: graceMs })
@@ -137,10 +120,34 @@ export const workerCommand: Command = {
           await health?.close({ timeoutMs: 0 })
         }
       }
-      return exitStatus.done
     } finally {
       await storage.close()
       interruption.release()
     }
   },
+}
+
+/** @throws UsageError unless they name what other processes reach */
+function sharedUrls(input: CommandInput): DeploymentUrls {
+  const given = deploymentUrls(input)
+  const urls = { ...given, queue: given.queue ?? 'postgres:' }
+  for (const name of ['store', 'queue', 'blobs'] as const) {
+    if (urls[name] === undefined || urls[name] === 'memory:')
+      throw new UsageError(
+        `A worker shares its jobs with other processes: --${name} must name a server that all of them can reach.`,
+      )
+  }
+  return urls
+}
+
+/** Health and metrics, and nothing else of the HTTP interface. */
+function healthServer(engine: HttpEngine, input: CommandInput, port: number): Promise<RunningServer> {
+  const handler = createHandler(engine, { basePath: '', metrics: true })
+  return serve(
+    async (request, context) =>
+      operatorPaths.includes(new URL(request.url).pathname)
+        ? handler(request, context)
+        : new Response(null, { status: 404 }),
+    { host: textOf(input, 'health-host') ?? '127.0.0.1', port },
+  )
 }

@@ -1,10 +1,57 @@
+import { badAnswer, ClientError, networkError } from './client-error.js'
+import type { Connection, RequestOptions } from './connection.js'
+
 export interface ServerEvent {
   event: string
   data: string
 }
 
+/** The service sends a sign of life every 15 s; a proxy that holds the stream back shows none. */
+const silenceMs = 35_000
+
 /** More than any event of the service; a stream without line ends must not fill the memory. */
 const maxEventLength = 4 * 1024 * 1024
+
+/**
+ * Gives each event of the stream at `path` to `onEvent`, until that returns true or the stream ends.
+ *
+ * @throws ClientError if the stream is refused, breaks or is silent for too long; the signal's reason
+ */
+export async function readEvents(
+  connection: Connection,
+  path: string,
+  { signal, isRepeatable = true }: RequestOptions & { isRepeatable?: boolean },
+  onEvent: (event: ServerEvent) => boolean | void,
+): Promise<void> {
+  const stop = new AbortController()
+  const onAbort = () => stop.abort(signal?.reason)
+  signal?.addEventListener('abort', onAbort, { once: true })
+  let watchdog = setTimeout(() => stop.abort(), silenceMs)
+  try {
+    signal?.throwIfAborted()
+    const { body, headers } = await connection.send(path, {
+      headers: { accept: 'text/event-stream' },
+      signal: stop.signal,
+      isRepeatable,
+    })
+    if (!body || !headers.get('content-type')?.startsWith('text/event-stream')) {
+      await body?.cancel()
+      throw badAnswer(502, 'it is no event stream')
+    }
+    for await (const event of serverEvents(body)) {
+      clearTimeout(watchdog)
+      watchdog = setTimeout(() => stop.abort(), silenceMs)
+      if (onEvent(event) === true) return
+    }
+  } catch (error) {
+    signal?.throwIfAborted()
+    throw ClientError.is(error) ? error : networkError(error)
+  } finally {
+    clearTimeout(watchdog)
+    signal?.removeEventListener('abort', onAbort)
+    stop.abort()
+  }
+}
 
 /**
  * Server-sent events of a body, https://html.spec.whatwg.org/multipage/server-sent-events.html. Comments come as events

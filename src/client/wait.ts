@@ -1,6 +1,6 @@
-import { badAnswer, ClientError, networkError } from './client-error.js'
+import { ClientError } from './client-error.js'
 import type { Connection, RequestOptions } from './connection.js'
-import { serverEvents } from './event-stream.js'
+import { readEvents } from './event-stream.js'
 import { hasEnded, type Job, type JobProgress } from './job.js'
 import { backOff, pause } from './pause.js'
 
@@ -21,8 +21,6 @@ export interface WaitOptions extends RequestOptions {
   by?: 'events' | 'polling'
 }
 
-/** The service sends a sign of life every 15 s; a proxy that holds the stream back shows none. */
-const silenceMs = 35_000
 const polling = { firstMs: 1000, longestMs: 5000 }
 /** Event streams that broke before their first event; after so many, the network is taken to forbid them. */
 const maxBrokenStreams = 2
@@ -66,38 +64,17 @@ async function follow(
   id: string,
   { report, onGrowing, signal }: WaitOptions & { report(job: Job): void },
 ): Promise<Job | undefined> {
-  const stop = new AbortController()
-  const onAbort = () => stop.abort(signal?.reason)
-  signal?.addEventListener('abort', onAbort, { once: true })
-  let watchdog = setTimeout(() => stop.abort(), silenceMs)
-  try {
-    signal?.throwIfAborted()
-    const response = await connection.send(`/job/${encodeURIComponent(id)}/events`, {
-      headers: { accept: 'text/event-stream' },
-      signal: stop.signal,
-    })
-    if (!response.body || !response.headers.get('content-type')?.startsWith('text/event-stream')) {
-      await response.body?.cancel()
-      throw badAnswer(502, 'it is no event stream')
-    }
-    for await (const { event, data } of serverEvents(response.body)) {
-      clearTimeout(watchdog)
-      watchdog = setTimeout(() => stop.abort(), silenceMs)
-      if (event === 'deleted') throw deleted()
-      if (event === 'growing') onGrowing?.(JSON.parse(data) as GrowingResults)
-      if (event !== 'job') continue
-      const job = JSON.parse(data) as Job
-      report(job)
-      if (hasEnded(job)) return job
-    }
-    return undefined
-  } catch (error) {
-    signal?.throwIfAborted()
-    throw ClientError.is(error) ? error : networkError(error)
-  } finally {
-    clearTimeout(watchdog)
-    signal?.removeEventListener('abort', onAbort)
-  }
+  let ended: Job | undefined
+  await readEvents(connection, `/job/${encodeURIComponent(id)}/events`, { signal }, ({ event, data }) => {
+    if (event === 'deleted') throw deleted()
+    if (event === 'growing') onGrowing?.(JSON.parse(data) as GrowingResults)
+    if (event !== 'job') return false
+    const job = JSON.parse(data) as Job
+    report(job)
+    if (hasEnded(job)) ended = job
+    return ended !== undefined
+  })
+  return ended
 }
 
 async function poll(

@@ -18,8 +18,8 @@ import { Problem, problemAnswer, toProblem } from './routing/problem.js'
 import { RateLimiter } from './routing/rate-limit.js'
 import { RequestBody } from './routing/request-body.js'
 import { RequestIds } from './routing/request-ids.js'
-import type { RequestUrl } from './routing/request-url.js'
-import { type Match, RouteTable } from './routing/route-table.js'
+import type { Match } from './routing/route-table.js'
+import { type Destination, Router } from './routing/router.js'
 import { allRoutes } from './routes.js'
 import { notFoundPage } from './service/not-found-page.js'
 import { WrongKeys } from './routing/wrong-keys.js'
@@ -43,23 +43,51 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
     throw new StemworkError('INVALID_OPTIONS', 'createHandler takes an engine, as createEngine() returns it.')
   }
   const options = resolveHandlerOptions(settings)
-  if (options.resumableUploads) requireTus()
   const { logger } = engine.options
-  const service: Service = {
-    engine,
-    options,
-    signer: new UrlSigner(options.secrets ?? [randomBytes(32).toString('hex')]),
-    watch: new JobWatch(engine, options.limits.waitingRequests),
-    keys: new KnownKeys(),
-    wrongKeys: new WrongKeys(options.rateLimits.wrongKeys),
-    limiter: new RateLimiter(options.rateLimits),
-    lists: new ListTurns(),
-    storage: new StorageUse(engine, options.limits),
-    metrics: options.metrics ? new Metrics(engine) : undefined,
-  }
-  const table = new RouteTable(allRoutes(options))
+  checkParts(engine, options)
+  const service = createService(engine, options)
+  const router = new Router(allRoutes(options), options, logger)
   const requestIds = new RequestIds()
-  if (options.directStorage && !(engine.blobs.signPut && engine.blobs.signGet)) {
+
+  return mountable(async (request, { mountPath = '', bodyRead = false, parsedBody }) => {
+    const startedAt = performance.now()
+    const requestId = incomingId(request.headers.get('x-request-id')) ?? requestIds.next()
+    const body = new RequestBody(request, { bodyRead, parsedBody }, options.limits)
+    const headers: Record<string, string> = { 'x-request-id': requestId }
+    const asked: AskedRequest = { service, request, requestId, body, headers, operation: 'none' }
+    let answer: ApiAnswer
+    try {
+      answer = await answerTo(asked, router, mountPath)
+    } catch (error) {
+      answer = failure(asked, error)
+    }
+    if (body.mayHaveRest && !(await body.settle())) headers.connection = 'close'
+    if (answer.headers.link && headers.link) headers.link = `${answer.headers.link}, ${headers.link}`
+    Object.assign(answer.headers, headers)
+    const tookMs = performance.now() - startedAt
+    const { operation } = asked
+    service.metrics?.observe(operation, answer.status, tookMs / 1000)
+    logger.debug({ requestId, operation, status: answer.status, tookMs }, 'Request answered.')
+    return answer
+  })
+}
+
+/** One request and what is known of it. */
+interface AskedRequest {
+  service: Service
+  request: ApiRequest
+  requestId: string
+  body: RequestBody
+  /** Headers for every response. */
+  headers: Record<string, string>
+  /** Name of its route, once that is known. */
+  operation: string
+}
+
+/** @throws StemworkError for parts that the options need and that are missing */
+function checkParts({ blobs, options: { logger } }: HttpEngine, options: HandlerOptions): void {
+  if (options.resumableUploads) requireTus()
+  if (options.directStorage && !(blobs.signPut && blobs.signGet)) {
     throw new StemworkError(
       'INVALID_OPTIONS',
       'directStorage needs a blob store that can sign links, such as S3. Leave it off with this one.',
@@ -71,124 +99,84 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
       'publicUrl is not https. Existing clients download only results whose link begins with https://.',
     )
   }
+}
 
-  let isMisplacedTold = false
-  return mountable(async (request, { mountPath = '', bodyRead = false, parsedBody }) => {
-    const startedAt = performance.now()
-    const requestId = incomingId(request.headers.get('x-request-id')) ?? requestIds.next()
-    const headers: Record<string, string> = { 'x-request-id': requestId }
-    const body = new RequestBody(request, { bodyRead, parsedBody }, options.limits)
-    let operation = 'none'
-    let answer: ApiAnswer
-    try {
-      if (options.cors) Object.assign(headers, corsHeaders(request, options.cors))
-      const { url, match, basePath, deprecated } = locate(request, mountPath)
-      if (deprecated) Object.assign(headers, deprecationHeaders(deprecated))
-      const facts = { service, request, requestId, body, headers, url, basePath, trace: undefined }
-      if (match.kind === 'route') {
-        const { route, params } = match
-        operation = route.operation
-        answer = await inServerSpan(engine.options.tracing, request, route, async (trace) => {
-          const caller = route.access === 'key' ? await authenticate(request, service) : undefined
-          if (caller) service.limiter.take(caller.id, route.bucket ?? 'other', headers)
-          return await route.run(new Call({ ...facts, trace }, caller), params)
-        })
-        if (request.method === 'HEAD') answer.body = null
-      } else {
-        if (match.kind === 'none') tellMisplaced(url.pathname, basePath)
-        const isRead = request.method === 'GET' || request.method === 'HEAD'
-        const wantsPage = match.kind === 'none' && isRead && prefersHtml(request.headers.get('accept'))
-        answer = wantsPage ? notFoundPage(new Call(facts, undefined)) : withoutRoute(request, match, basePath)
-        if (request.method === 'HEAD') answer.body = null
-      }
-    } catch (error) {
-      const problem = toProblem(error)
-      const isOurs = problem.code === 'INTERNAL_ERROR' || problem.code === 'STORE_UNAVAILABLE'
-      if (isOurs && !request.signal.aborted) {
-        logger.error(
-          { requestId, method: request.method, err: problem.cause ?? problem },
-          'A request failed inside the service.',
-        )
-      }
-      answer = problemAnswer(problem, { accept: request.headers.get('accept'), requestId })
-    }
-    if (body.mayHaveRest && !(await body.settle())) headers.connection = 'close'
-    if (answer.headers.link && headers.link) headers.link = `${answer.headers.link}, ${headers.link}`
-    Object.assign(answer.headers, headers)
-    const tookMs = performance.now() - startedAt
-    service.metrics?.observe(operation, answer.status, tookMs / 1000)
-    logger.debug({ requestId, operation, status: answer.status, tookMs }, 'Request answered.')
-    return answer
-  })
-
-  function locate(request: ApiRequest, mountPath: string): Place {
-    const url = readAddress(request)
-    for (const base of options.basePath) {
-      const basePath = mountPath + base
-      if (!isBelow(url.pathname, basePath)) continue
-      const match = table.match(request.method, url.pathname, basePath.length)
-      return { url, match, basePath, deprecated: options.deprecated[base] }
-    }
-    const match: Match = isBelow(url.pathname, mountPath)
-      ? table.match(request.method, url.pathname, mountPath.length)
-      : { kind: 'none' }
-    const answersHere = match.kind === 'route' && match.route.atRoot
-    return {
-      url,
-      match: answersHere ? match : { kind: 'none' },
-      basePath: mountPath + options.basePath[0],
-      deprecated: undefined,
-    }
+function createService(engine: HttpEngine, options: HandlerOptions): Service {
+  return {
+    engine,
+    options,
+    signer: new UrlSigner(options.secrets ?? [randomBytes(32).toString('hex')]),
+    watch: new JobWatch(engine, options.limits.waitingRequests),
+    keys: new KnownKeys(),
+    wrongKeys: new WrongKeys(options.rateLimits.wrongKeys),
+    limiter: new RateLimiter(options.rateLimits),
+    lists: new ListTurns(),
+    storage: new StorageUse(engine, options.limits),
+    metrics: options.metrics ? new Metrics(engine) : undefined,
   }
+}
 
-  /** Warns the host, once, of a request for one of our routes under another path: the mount path is probably wrong. */
-  function tellMisplaced(path: string, basePath: string): void {
-    if (isMisplacedTold || !table.hasRouteAtEndOf(path)) return
-    isMisplacedTold = true
-    logger.warn(
-      { path, expected: `${basePath}/...` },
-      "A request for a route of this service used another path. Its paths begin with the mount's path, which " +
-        'Express and Fastify ' +
-        'know and the other mounts take as `path`, and then with `basePath` of createHandler: give each part once.',
+/** @throws Problem, or what a route throws */
+async function answerTo(asked: AskedRequest, router: Router, mountPath: string): Promise<ApiAnswer> {
+  const { service, request, headers } = asked
+  const { cors } = service.options
+  if (cors) Object.assign(headers, corsHeaders(request, cors))
+  const { url, match, basePath, deprecated } = router.locate(request, mountPath)
+  if (deprecated) Object.assign(headers, deprecationHeaders(deprecated))
+  const answer =
+    match.kind === 'route'
+      ? await answerOfRoute(asked, match, { url, basePath })
+      : answerWithoutRoute(asked, match, { url, basePath })
+  if (request.method === 'HEAD') answer.body = null
+  return answer
+}
+
+type Where = Pick<Destination, 'url' | 'basePath'>
+
+function answerOfRoute(
+  asked: AskedRequest,
+  { route, params }: Match & { kind: 'route' },
+  where: Where,
+): Promise<ApiAnswer> {
+  const { service, request, headers } = asked
+  asked.operation = route.operation
+  return inServerSpan(service.engine.options.tracing, request, route, async (trace) => {
+    const caller = route.access === 'key' ? await authenticate(request, service) : undefined
+    if (caller) service.limiter.take(caller.id, route.bucket ?? 'other', headers)
+    return await route.run(new Call({ ...asked, ...where, trace }, caller), params)
+  })
+}
+
+/** @throws Problem for programs; people get a page */
+function answerWithoutRoute(asked: AskedRequest, match: Exclude<Match, { kind: 'route' }>, where: Where): ApiAnswer {
+  const { request, service } = asked
+  const { method, headers } = request
+  if (match.kind === 'none') {
+    if ((method === 'GET' || method === 'HEAD') && prefersHtml(headers.get('accept')))
+      return notFoundPage(new Call({ ...asked, ...where, trace: undefined }, undefined))
+    const { basePath: base } = where
+    throw new Problem(
+      'NOT_FOUND',
+      `There is nothing at this path. The paths of this service begin with "${base}/", for example ${base}/upload.`,
     )
   }
+  const allow = match.allow.join(', ')
+  if (method === 'OPTIONS')
+    return empty(204, { allow, ...preflightHeaders(request, service.options.cors, match.allow) })
+  throw new Problem('METHOD_NOT_ALLOWED', `${method} is not allowed here. Use ${allow}.`, { headers: { allow } })
+}
 
-  function withoutRoute(request: ApiRequest, match: Exclude<Match, { kind: 'route' }>, basePath: string): ApiAnswer {
-    if (match.kind === 'none')
-      throw new Problem(
-        'NOT_FOUND',
-        `There is nothing at this path. The paths of this service begin with "${basePath}/", for example ` +
-          `${basePath}/upload.`,
-      )
-    const allow = match.allow.join(', ')
-    if (request.method === 'OPTIONS')
-      return empty(204, { allow, ...preflightHeaders(request, options.cors, match.allow) })
-    throw new Problem('METHOD_NOT_ALLOWED', `${request.method} is not allowed here. Use ${allow}.`, {
-      headers: { allow },
-    })
+/** The error as a response; the operator reads of those that are the service's own. */
+function failure({ service, request, requestId }: AskedRequest, error: unknown): ApiAnswer {
+  const problem = toProblem(error)
+  const isOurs = problem.code === 'INTERNAL_ERROR' || problem.code === 'STORE_UNAVAILABLE'
+  if (isOurs && !request.signal.aborted) {
+    service.engine.options.logger.error(
+      { requestId, method: request.method, err: problem.cause ?? problem },
+      'A request failed inside the service.',
+    )
   }
-}
-
-/** Where a request goes. */
-interface Place {
-  url: RequestUrl
-  match: Match
-  /** Path in front of the routes, mount path included. */
-  basePath: string
-  /** Present for a deprecated base path. */
-  deprecated: HandlerOptions['deprecated'][string] | undefined
-}
-
-function readAddress(request: ApiRequest): RequestUrl {
-  try {
-    return request.address()
-  } catch (cause) {
-    throw new Problem('BAD_INPUT', 'The address of the request is not valid; check the Host header.', { cause })
-  }
-}
-
-function isBelow(path: string, base: string): boolean {
-  return path.startsWith(base) && (path.length === base.length || path[base.length] === '/')
+  return problemAnswer(problem, { accept: request.headers.get('accept'), requestId })
 }
 
 function incomingId(id: string | null): string | undefined {

@@ -1,4 +1,4 @@
-import { StemworkError } from '../../core/engine/errors.js'
+import { type ErrorCode, StemworkError } from '../../core/engine/errors.js'
 import type { FieldIssue } from '../../core/engine/job/field-issues.js'
 import type { ApiAnswer } from './answer.js'
 import { json } from './answer.js'
@@ -67,47 +67,35 @@ export class Problem extends Error {
   }
 }
 
+/** What a client sees of the engine's errors, with their message. Those that are not here are hidden. */
+const shown: Partial<Record<ErrorCode, (error: StemworkError) => [ProblemCode, ProblemOptions?]>> = {
+  INVALID_PARAMS: ({ details }) => ['BAD_INPUT', { issues: fieldIssues(details.issues) }],
+  UNKNOWN_WORKFLOW: () => ['UNKNOWN_WORKFLOW'],
+  IDEMPOTENCY_CONFLICT: () => ['IDEMPOTENCY_CONFLICT'],
+  UPLOAD_REFUSED: ({ reason }) => ['UPLOAD_REFUSED', { reason }],
+  QUOTA_EXCEEDED: ({ details }) => [
+    'QUOTA_EXCEEDED',
+    { reason: text(details.quota), headers: { 'retry-after': String(secondsUntil(text(details.resetsAt))) } },
+  ],
+  NOT_FAILED: () => ['CONFLICT'],
+  CONFLICT: () => ['CONFLICT'],
+  INPUT_EXPIRED: () => ['GONE'],
+  QUEUE_FULL: () => ['QUEUE_FULL', { headers: { 'retry-after': '10' } }],
+  DRAINING: () => ['DRAINING', { headers: { 'retry-after': '60' } }],
+  SHUTTING_DOWN: () => ['SHUTTING_DOWN', { headers: { 'retry-after': '10' } }],
+  BAD_INPUT: ({ reason }) => ['BAD_INPUT', { reason }],
+  NOT_FOUND: () => ['NOT_FOUND'],
+  TOO_LARGE: () => ['TOO_LARGE', { reason: 'too_large' }],
+}
+
 /** The error that a client sees for anything that a handler threw. The text of foreign errors is hidden. */
 export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error
   if (!StemworkError.is(error)) return internal(error)
-  switch (error.code) {
-    case 'INVALID_PARAMS':
-      return new Problem('BAD_INPUT', error.message, { issues: fieldIssues(error.details.issues), cause: error })
-    case 'UNKNOWN_WORKFLOW':
-    case 'IDEMPOTENCY_CONFLICT':
-      return new Problem(error.code, error.message, { cause: error })
-    case 'UPLOAD_REFUSED':
-      return new Problem('UPLOAD_REFUSED', error.message, { reason: error.reason, cause: error })
-    case 'QUOTA_EXCEEDED':
-      return new Problem('QUOTA_EXCEEDED', error.message, {
-        reason: text(error.details.quota),
-        headers: { 'retry-after': String(secondsUntil(text(error.details.resetsAt))) },
-        cause: error,
-      })
-    case 'NOT_FAILED':
-    case 'CONFLICT':
-      return new Problem('CONFLICT', error.message, { cause: error })
-    case 'INPUT_EXPIRED':
-      return new Problem('GONE', error.message, { cause: error })
-    case 'QUEUE_FULL':
-      return new Problem('QUEUE_FULL', error.message, { headers: { 'retry-after': '10' }, cause: error })
-    case 'DRAINING':
-      return new Problem('DRAINING', error.message, { headers: { 'retry-after': '60' }, cause: error })
-    case 'SHUTTING_DOWN':
-      return new Problem('SHUTTING_DOWN', error.message, { headers: { 'retry-after': '10' }, cause: error })
-    case 'STORE_UNAVAILABLE':
-      // A permanent failure (a damaged file, missing tables) is no reason to retry.
-      return error.retryable ? unavailable(error) : internal(error)
-    case 'BAD_INPUT':
-      return new Problem('BAD_INPUT', error.message, { reason: error.reason, cause: error })
-    case 'NOT_FOUND':
-      return new Problem('NOT_FOUND', error.message, { cause: error })
-    case 'TOO_LARGE':
-      return new Problem('TOO_LARGE', error.message, { reason: 'too_large', cause: error })
-    default:
-      return internal(error)
-  }
+  // A permanent failure (a damaged file, missing tables) is no reason to retry.
+  if (error.code === 'STORE_UNAVAILABLE' && error.retryable) return unavailable(error)
+  const [code, options] = shown[error.code]?.(error) ?? []
+  return code === undefined ? internal(error) : new Problem(code, error.message, { ...options, cause: error })
 }
 
 /**

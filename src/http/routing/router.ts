@@ -1,0 +1,78 @@
+import type { Logger } from '../../core/engine/ports/logger.js'
+import type { HandlerOptions } from '../options.js'
+import type { ApiRequest } from './api-request.js'
+import { Problem } from './problem.js'
+import type { RequestUrl } from './request-url.js'
+import type { Route } from './route.js'
+import { type Match, RouteTable } from './route-table.js'
+
+/** Where a request goes. */
+export interface Destination {
+  url: RequestUrl
+  match: Match
+  /** Path in front of the routes, mount path included. */
+  basePath: string
+  /** Present for a deprecated base path. */
+  deprecated?: HandlerOptions['deprecated'][string]
+}
+
+type BasePaths = Pick<HandlerOptions, 'basePath' | 'deprecated'>
+
+/** Finds routes below the base paths of the service. */
+export class Router {
+  readonly #table: RouteTable
+  readonly #options: BasePaths
+  readonly #logger: Logger
+  #isMisplacedTold = false
+
+  constructor(routes: readonly Route[], options: BasePaths, logger: Logger) {
+    this.#table = new RouteTable(routes)
+    this.#options = options
+    this.#logger = logger
+  }
+
+  /** @throws Problem `BAD_INPUT` for an address that is none */
+  locate(request: ApiRequest, mountPath: string): Destination {
+    const destination = this.#destination(request.method, readAddress(request), mountPath)
+    if (destination.match.kind === 'none') this.#tellMisplaced(destination)
+    return destination
+  }
+
+  #destination(method: string, url: RequestUrl, mountPath: string): Destination {
+    const { basePath: bases, deprecated } = this.#options
+    for (const base of bases) {
+      const basePath = mountPath + base
+      if (!isBelow(url.pathname, basePath)) continue
+      const match = this.#table.match(method, url.pathname, basePath.length)
+      return { url, match, basePath, deprecated: deprecated[base] }
+    }
+    const found = isBelow(url.pathname, mountPath)
+      ? this.#table.match(method, url.pathname, mountPath.length)
+      : undefined
+    const match: Match = found?.kind === 'route' && found.route.atRoot ? found : { kind: 'none' }
+    return { url, match, basePath: mountPath + bases[0] }
+  }
+
+  /** Warns the host, once, of a request for one of our routes under another path: the mount path is probably wrong. */
+  #tellMisplaced({ url: { pathname: path }, basePath }: Destination): void {
+    if (this.#isMisplacedTold || !this.#table.hasRouteAtEndOf(path)) return
+    this.#isMisplacedTold = true
+    this.#logger.warn(
+      { path, expected: `${basePath}/...` },
+      "A request for a route of this service used another path. Its paths begin with the mount's path, which Express and " +
+        'Fastify know and the other mounts take as `path`, and then with `basePath` of createHandler: give each part once.',
+    )
+  }
+}
+
+function readAddress(request: ApiRequest): RequestUrl {
+  try {
+    return request.address()
+  } catch (cause) {
+    throw new Problem('BAD_INPUT', 'The address of the request is not valid; check the Host header.', { cause })
+  }
+}
+
+function isBelow(path: string, base: string): boolean {
+  return path.startsWith(base) && (path.length === base.length || path[base.length] === '/')
+}
