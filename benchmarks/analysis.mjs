@@ -10,7 +10,7 @@ import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { analyzeAudio } from '../dist/core/workflows/analysis/analyze-audio.js'
 import { openAudio } from '../dist/core/media/decode/open-audio.js'
-import { WavWriter } from '../dist/core/media/encode/wav-writer.js'
+import { openWavWriter } from '../dist/core/media/encode/wav-writer.js'
 import { piece } from './analysis/pieces.mjs'
 
 /** As the package of the album "Everything is Free" (CC0) tells. */
@@ -158,7 +158,7 @@ async function mixed(source, path) {
   const [vocals, rest] = await Promise.all(
     ['vocals', 'accompaniments'].map(async (stem) => joined(await openAudio(join(source, `${stem}.ogg`)))),
   )
-  const writer = await WavWriter.open(path, { sampleRate: vocals.sampleRate, channels: 2, format: '16' })
+  const writer = await openWavWriter(path, { sampleRate: vocals.sampleRate, channels: 2, format: '16' })
   await writer.write(
     vocals.planes.map((plane, channel) => plane.map((value, i) => value + (rest.planes[channel][i] ?? 0))),
   )

@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { WavWriter } from '../dist/core/media/encode/wav-writer.js'
+import { openWavWriter } from '../dist/core/media/encode/wav-writer.js'
 
 const rounds = 5
 const sampleRate = 44_100
@@ -20,7 +20,7 @@ const asTerminal = ['--import', 'data:text/javascript,process.stderr.isTTY=true'
 const folder = await mkdtemp(join(tmpdir(), 'stemwork-benchmark-'))
 try {
   const song = join(folder, 'song.wav')
-  const writer = await WavWriter.open(song, { sampleRate, channels: 2, format: '16' })
+  const writer = await openWavWriter(song, { sampleRate, channels: 2, format: '16' })
   const noise = Float32Array.from({ length: sampleRate }, () => Math.random() - 0.5)
   for (let second = 0; second < 60; second++) await writer.write([noise, noise])
   await writer.close()

@@ -7,7 +7,7 @@ import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openEncoder } from '../dist/core/media/encode/encoder.js'
 import { openAudio } from '../dist/core/media/decode/open-audio.js'
-import { WavWriter } from '../dist/core/media/encode/wav-writer.js'
+import { openWavWriter } from '../dist/core/media/encode/wav-writer.js'
 import { fileType } from '../dist/core/media/encode/output-format.js'
 import { separate } from '../dist/core/workflows/separation/separate.js'
 
@@ -113,7 +113,7 @@ async function flacAlone(wav, folder) {
 
 /** Chords, a bass, a beat and a voice-like tone, no two bars alike. */
 async function syntheticSong(path) {
-  const writer = await WavWriter.open(path, { sampleRate, channels: 2, format: '16' })
+  const writer = await openWavWriter(path, { sampleRate, channels: 2, format: '16' })
   let state = 1
   const hiss = () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 2 ** 32 - 0.5
   const planes = [new Float32Array(sampleRate), new Float32Array(sampleRate)]

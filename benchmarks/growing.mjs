@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from '../dist/client/client.js'
-import { WavWriter } from '../dist/core/media/encode/wav-writer.js'
+import { openWavWriter } from '../dist/core/media/encode/wav-writer.js'
 import { createApplication, createHandler, issueKey } from '../dist/http/index.js'
 import { serve } from '../dist/http/mounts/node.js'
 import { createEngine, localFile } from '../dist/index.js'
@@ -21,7 +21,7 @@ const folder = await mkdtemp(join(tmpdir(), 'stemwork-benchmark-'))
 const engine = createEngine()
 try {
   const song = join(folder, 'song.wav')
-  const writer = await WavWriter.open(song, { sampleRate, channels: 2, format: '16' })
+  const writer = await openWavWriter(song, { sampleRate, channels: 2, format: '16' })
   const noise = Float32Array.from({ length: sampleRate }, () => Math.random() - 0.5)
   for (let second = 0; second < seconds; second++) await writer.write([noise, noise])
   await writer.close()

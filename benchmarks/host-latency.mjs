@@ -12,7 +12,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createEngine } from '../dist/index.js'
 import { fsBlobs } from '../dist/adapters/blobs/fs/index.js'
 import { sqliteStores } from '../dist/adapters/stores/sqlite/index.js'
-import { WavWriter } from '../dist/core/media/encode/wav-writer.js'
+import { openWavWriter } from '../dist/core/media/encode/wav-writer.js'
 import { createHandler } from '../dist/http/index.js'
 import { serve } from '../dist/http/mounts/node.js'
 
@@ -155,7 +155,7 @@ function percentile(values, share) {
 /** Uploads the file, which is made first if its length is given. */
 async function upload(origin, path, seconds) {
   if (seconds) {
-    const writer = await WavWriter.open(path, { sampleRate, channels: 2, format: '16' })
+    const writer = await openWavWriter(path, { sampleRate, channels: 2, format: '16' })
     const block = [new Float32Array(sampleRate), new Float32Array(sampleRate)]
     for (let second = 0; second < seconds; second++) {
       for (const plane of block) for (let i = 0; i < plane.length; i++) plane[i] = Math.random() - 0.5

@@ -6,7 +6,7 @@ import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { measureLoudness } from '../dist/core/media/loudness/measure-loudness.js'
 import { openAudio } from '../dist/core/media/decode/open-audio.js'
-import { WavWriter } from '../dist/core/media/encode/wav-writer.js'
+import { openWavWriter } from '../dist/core/media/encode/wav-writer.js'
 
 const sampleRate = 44_100
 const seconds = 600
@@ -68,7 +68,7 @@ function middle(runs) {
 }
 
 async function syntheticSong(path) {
-  const writer = await WavWriter.open(path, { sampleRate, channels: 2, format: '16' })
+  const writer = await openWavWriter(path, { sampleRate, channels: 2, format: '16' })
   for (let second = 0; second < seconds; second++) {
     const planes = [0, 1].map((channel) =>
       Float32Array.from({ length: sampleRate }, (_, i) => {

@@ -6,7 +6,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { WavWriter } from '../dist/core/media/encode/wav-writer.js'
+import { openWavWriter } from '../dist/core/media/encode/wav-writer.js'
 import { openSession, defaultThreads } from '../dist/core/models/session/session.js'
 import { embeddedModelFolder, loadModel } from '../dist/core/models/manifest.js'
 import { separate } from '../dist/core/workflows/separation/separate.js'
@@ -140,7 +140,7 @@ async function memory(folder, lengths) {
 }
 
 async function writeNoise(path, seconds) {
-  const writer = await WavWriter.open(path, { sampleRate, channels: 2, format: '16' })
+  const writer = await openWavWriter(path, { sampleRate, channels: 2, format: '16' })
   const planes = [0, 1].map(() => Float32Array.from({ length: sampleRate }, () => Math.random() - 0.5))
   for (let second = 0; second < seconds; second++) await writer.write(planes)
   await writer.close()

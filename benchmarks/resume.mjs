@@ -13,7 +13,7 @@ import { createInterface } from 'node:readline'
 import { createEngine, localFile, stemsWorkflow } from '../dist/index.js'
 import { fsBlobs } from '../dist/adapters/blobs/fs/index.js'
 import { sqliteStores } from '../dist/adapters/stores/sqlite/index.js'
-import { WavWriter } from '../dist/core/media/encode/wav-writer.js'
+import { openWavWriter } from '../dist/core/media/encode/wav-writer.js'
 
 const sampleRate = 44_100
 const limit = 1.15
@@ -134,7 +134,7 @@ async function processorSeconds(pid) {
 }
 
 async function writeSong(path, seconds) {
-  const writer = await WavWriter.open(path, { sampleRate, channels: 2, format: '16' })
+  const writer = await openWavWriter(path, { sampleRate, channels: 2, format: '16' })
   let state = 1
   for (let second = 0; second < seconds; second++) {
     const planes = [0, 1].map((channel) =>

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { WavWriter } from '../../dist/core/media/encode/wav-writer.js'
+import { openWavWriter } from '../../dist/core/media/encode/wav-writer.js'
 
 export const sampleRate = 44_100
 
@@ -31,7 +31,7 @@ export async function writeModel(folder, name, { files, ...manifest }) {
 /** A WAV file of noise, `seconds` long. */
 export async function writeNoise(folder, seconds) {
   const path = join(folder, `noise-${seconds}.wav`)
-  const writer = await WavWriter.open(path, { sampleRate, channels: 2, format: '16' })
+  const writer = await openWavWriter(path, { sampleRate, channels: 2, format: '16' })
   const planes = [0, 1].map(() => Float32Array.from({ length: sampleRate }, () => Math.random() - 0.5))
   for (let second = 0; second < seconds; second++) await writer.write(planes)
   await writer.close()

@@ -5,7 +5,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { loadavg } from 'node:os'
 import { basename, join } from 'node:path'
 import { openAudio } from '../../dist/core/media/decode/open-audio.js'
-import { WavWriter } from '../../dist/core/media/encode/wav-writer.js'
+import { openWavWriter } from '../../dist/core/media/encode/wav-writer.js'
 import { StemComparison } from '../../dist/core/workflows/separation/evaluation/scores.js'
 import { inChild } from './child.mjs'
 
@@ -99,7 +99,7 @@ async function excerpt(folder, song, seconds) {
     ),
   )
   const mixture = join(folder, 'song.wav')
-  const writer = await WavWriter.open(mixture, { sampleRate, channels: 2, format: '16' })
+  const writer = await openWavWriter(mixture, { sampleRate, channels: 2, format: '16' })
   await writer.write(vocals.map((plane, channel) => plane.map((sample, i) => sample + accompaniments[channel][i])))
   await writer.close()
   return { mixture, vocals }

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { loudnessWorkflow } from '../core/workflows/loudness/loudness-workflow.js'
 import { audioCommandOptions, decimalOf, pathBeside, runAudioCommand } from './audio-command.js'
 import { type Command, firstPositional, textOf, UsageError } from './command.js'
-import { fileFormat } from './file-format.js'
+import { fileEndings, fileFormat } from './file-format.js'
 
 interface Figures {
   integratedLufs: number | null
@@ -36,7 +36,7 @@ export const loudnessCommand: Command = {
       type: 'string',
       short: 'o',
       value: 'file',
-      help: 'File for that audio: .wav, .flac or .mp3. Default: "<name> (<n> LUFS).wav" next to the input.',
+      help: `File for that audio: ${fileEndings}. Default: "<name> (<n> LUFS).wav" next to the input.`,
     },
     bits: { type: 'string', value: '16|24|32', help: 'Sample width. Default: 16.' },
     ...audioCommandOptions,

@@ -8,7 +8,7 @@ import { makeProcessFolder, removeDeadFolders } from '../core/engine/dispatch/at
 import { silentLogger } from '../core/engine/ports/logger.js'
 import type { Runner, WorkResult } from '../core/engine/ports/runner.js'
 import { processRunner } from '../core/engine/runner/process-runner.js'
-import { fileType } from '../core/media/encode/output-format.js'
+import { formatTable } from '../core/media/encode/output-format.js'
 import { requireModel } from '../core/models/index.js'
 import { takeLock } from '../core/models/pull-lock.js'
 import { readTags } from '../core/media/tags/read-tags.js'
@@ -185,7 +185,7 @@ class Batch {
   async #run(input: BatchInput, signal: AbortSignal): Promise<{ result: WorkResult; outputs: Outputs }> {
     const { workflow, stems, settings, names } = this.#request
     const song = { tags: await readTags(input.path), file: nameWithoutEnding(input.path), folder: input.folder }
-    const ending = fileType(settings.format ?? '16').extension
+    const ending = formatTable[settings.format ?? '16'].extension
     const { outputs, unclaimed } = this.#journal.reserve(input, (turn) =>
       Object.fromEntries(
         stems.map((stem) => [stem, `${names.pathOf(song, stem)}${turn === 0 ? '' : ` (${turn + 1})`}.${ending}`]),

@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
-import { outputFormats } from '../core/media/encode/output-format.js'
+import { formatTable, outputFormats } from '../core/media/encode/output-format.js'
 import { type Command, type CommandInput, firstPositional, type Terminal } from './command.js'
 import { runInForeground } from './foreground-run.js'
 import { separationCommandOptions } from './model-options.js'
@@ -25,7 +25,7 @@ export const separateCommand: Command = {
     format: {
       type: 'string',
       value: outputFormats.join('|'),
-      help: 'WAV with 16 bits (default), 24 bits or floats; FLAC with 16 or 24 bits; or MP3.',
+      help: `In this order: ${outputFormats.map((format) => formatTable[format].label).join(', ')}. Default: 16.`,
     },
     stems: {
       type: 'string',

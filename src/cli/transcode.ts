@@ -1,7 +1,7 @@
 import { transcodeWorkflow } from '../core/workflows/transcode/transcode-workflow.js'
 import { audioCommandOptions, decimalOf, runAudioCommand } from './audio-command.js'
 import { type Command, firstPositional, numberOf, textOf } from './command.js'
-import { fileFormat } from './file-format.js'
+import { fileEndings, fileFormat } from './file-format.js'
 
 export const transcodeCommand: Command = {
   usage: 'transcode <file> <output> [options]',
@@ -20,7 +20,7 @@ export const transcodeCommand: Command = {
     'no-tags': { type: 'boolean', help: "Do not write the input's tags (title, artist, cover, ...) into the output." },
     ...audioCommandOptions,
   },
-  notes: 'The extension of the output file selects the format: .wav, .flac or .mp3.',
+  notes: `The extension of the output file selects the format: ${fileEndings}.`,
   async run(input, terminal) {
     const path = firstPositional(input)
     const output = input.positionals[1] ?? ''

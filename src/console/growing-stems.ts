@@ -2,7 +2,7 @@ import type { Job } from '../client/client.js'
 import type { Client } from './page-client.js'
 import type { PcmSource, RangeReader } from './pcm-source.js'
 import type { Stem } from './stems.js'
-import { type WavFormat, wavFormat, wavFrameBytes, wavSource } from './wav-source.js'
+import { frameBytes, type SampleLayout, sampleLayout, uncompressedSource } from './uncompressed-source.js'
 
 /** Results that are written from their beginning to their end, by workflow. */
 const growing: Record<string, readonly string[] | undefined> = {
@@ -35,9 +35,9 @@ export async function openGrowingStems(client: Client, job: Job, { signal, onGro
       return { bytes: await (await part.blob()).arrayBuffer(), totalBytes: Infinity }
     }
     await read({ start: leastBytes, end: leastBytes }, signal)
-    const format = wavFormat(new DataView((await read({ start: 0, end: headBytes - 1 }, signal)).bytes))
-    if (!format) return []
-    sources.push(new GrowingSource(read, format))
+    const layout = sampleLayout(new DataView((await read({ start: 0, end: headBytes - 1 }, signal)).bytes))
+    if (!layout) return []
+    sources.push(new GrowingSource(read, layout))
   }
   void follow(client, job.id, { names, sources, signal, onGrown })
   // A waveform is measured when the file is complete.
@@ -53,11 +53,11 @@ class GrowingSource implements PcmSource {
   frames = 0
   readonly #file: PcmSource
 
-  constructor(read: RangeReader, format: WavFormat) {
-    this.sampleRate = format.sampleRate
-    this.dataStart = format.dataStart
-    this.frameBytes = wavFrameBytes(format)
-    this.#file = wavSource(read, { ...format, frames: Infinity })
+  constructor(read: RangeReader, layout: SampleLayout) {
+    this.sampleRate = layout.sampleRate
+    this.dataStart = layout.dataStart
+    this.frameBytes = frameBytes(layout)
+    this.#file = uncompressedSource(read, { ...layout, frames: Infinity })
   }
 
   read(fromFrame: number, frames: number, signal: AbortSignal): Promise<Float32Array<ArrayBuffer>[]> {

@@ -17,6 +17,8 @@ interface ParamSchema {
   exclusiveMinimum?: number
   maximum?: number
   'x-unit'?: string
+  /** Of the values of `enum`, in words. */
+  'x-labels'?: readonly string[]
 }
 
 /** A param that a person can set. */

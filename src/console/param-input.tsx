@@ -1,6 +1,5 @@
 import { useState } from 'preact/hooks'
 import { type ParamField, problemOf, type Settings } from './param-fields.js'
-import { formatWords } from './words.js'
 
 interface ParamInputProps {
   field: ParamField
@@ -13,6 +12,8 @@ interface ParamInputProps {
 /** One param, with what it means and what is wrong with it. */
 export function ParamInput({ field, settings, refusal, onChange }: ParamInputProps) {
   const { name, label, description, type, enum: names, default: usual, minimum = -1 } = field
+  const words = (one: string | number | boolean) =>
+    field['x-labels']?.[names?.indexOf(one as string) ?? -1] ?? String(one)
   const [isTyping, setTyping] = useState(false)
   const problem = refusal ?? (isTyping ? undefined : problemOf(field, settings))
   const given = settings[name]
@@ -24,7 +25,6 @@ export function ParamInput({ field, settings, refusal, onChange }: ParamInputPro
     'aria-invalid': problem !== undefined,
     'aria-describedby': [hint && `${id}-hint`, problem && `${id}-problem`].filter(Boolean).join(' ') || undefined,
   }
-  const words = (one: string | number | boolean) => (name === 'format' ? formatWords(String(one)) : String(one))
   return (
     <div class={type === 'boolean' ? 'field switch' : 'field'}>
       <label for={id}>{label}</label>

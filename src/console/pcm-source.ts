@@ -1,18 +1,17 @@
 import { decodeAudio, type PcmSource, type RangeReader } from './pcm.js'
 import { openFlac } from './flac-source.js'
 import { openMp3 } from './mp3-source.js'
-import { wavFormat, wavSource } from './wav-source.js'
+import { sampleLayout, uncompressedSource } from './uncompressed-source.js'
 
 export type { PcmSource, RangeReader } from './pcm.js'
 
 const headerBytes = 64 * 1024
 
-/** WAV, FLAC and MP3 over ranges; any other format that the browser knows is decoded as a whole. */
+/** WAV, AIFF, FLAC and MP3 over ranges; any other format that the browser knows is decoded as a whole. */
 export async function openPcm(read: RangeReader, signal: AbortSignal): Promise<PcmSource> {
   const { bytes: first, totalBytes } = await read({ start: 0, end: headerBytes - 1 }, signal)
-  const head = new DataView(first)
-  const wav = wavFormat(head)
-  if (wav) return wavSource(read, wav)
+  const layout = sampleLayout(new DataView(first))
+  if (layout) return uncompressedSource(read, layout)
   const file = { read, head: first, totalBytes, signal }
   const streamed = (await openFlac(file)) ?? (await openMp3(file))
   if (streamed) return streamed

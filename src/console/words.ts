@@ -98,19 +98,6 @@ export function outputWords(name: string): string {
   return [title, ...rest].join(' ').replace(/ ./g, (letter) => letter.toLowerCase())
 }
 
-const formats: Record<string, string> = {
-  '16': 'WAV 16-bit',
-  '24': 'WAV 24-bit',
-  '32f': 'WAV 32-bit float',
-  flac: 'FLAC 16-bit',
-  flac24: 'FLAC 24-bit',
-  mp3: 'MP3 320 kbit/s',
-}
-
-export function formatWords(format: string): string {
-  return formats[format] ?? format.toUpperCase()
-}
-
 export function clock(seconds: number): string {
   const whole = Math.max(0, Math.floor(seconds))
   const [hours, minutes, rest] = [

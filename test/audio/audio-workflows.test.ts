@@ -188,12 +188,18 @@ describe('service/loudness', () => {
 
 describe('service/transcode', () => {
   it('keeps every sample, the tags and the name where nothing else is asked for', async () => {
-    for (const format of ['24', '32f', 'flac24']) {
+    for (const [format, ending] of [
+      ['24', 'wav'],
+      ['32f', 'wav'],
+      ['flac24', 'flac'],
+      ['aiff24', 'aiff'],
+      ['aiff32f', 'aiff'],
+    ]) {
       const { audio, path, output } = await transcoded({ format })
       expect(audio.sampleRate).toBe(rate)
       expect(audio.channels.map((plane, channel) => worst(plane, planes[channel]!))).toEqual([0, 0])
       expect(await readTags(path)).toEqual({ title: 'Tones', artist: 'Generator' })
-      expect(output!.downloadName).toBe(`Tones.${format.startsWith('flac') ? 'flac' : 'wav'}`)
+      expect(output!.downloadName).toBe(`Tones.${ending}`)
     }
     expect(await readTags((await transcoded({ keepTags: false })).path)).toEqual({})
   })
@@ -230,6 +236,8 @@ describe('service/transcode', () => {
     ['flac', 16],
     ['24', 24],
     ['flac24', 24],
+    ['aiff', 16],
+    ['aiff24', 24],
   ] as const)(
     'dithers %s so that a tone below one step has no overtones, above a flat floor of noise',
     async (format, bits) => {

@@ -58,6 +58,7 @@ test('stemwork transcode writes what the ending and the options say, and refuses
   for (const [given, message, code] of [
     [['song.wav', 'out.ogv'], 'must end with .wav, .flac', 2],
     [['song.wav', 'out.flac', '--bits', '32'], '--bits of .flac is one of 16, 24', 2],
+    [['song.wav', 'out.aiff', '--bits', '8'], '--bits of .aiff is one of 16, 24, 32', 2],
     [['song.wav', 'out.wav', '--gain', 'loud'], '--gain must be a number such as 1.5, not "loud"', 2],
     [['song.wav', 'out.wav', '--gain', '0x10'], '--gain must be a number', 2],
     [['song.wav', 'out.wav', '--gain', '+1e3'], '--gain: Too big: expected number to be <=60.', 2],

@@ -47,7 +47,10 @@ describe('the command line', () => {
       '--public-url must be like https://stems.example.org, not "stems.example.org".',
     ],
     [['separate', 'song.mp3', '--json=yes'], '--json takes no value, but got "yes".'],
-    [['separate', 'song.mp3', '--format', '8'], '--format must be one of 16, 24, 32f, flac, flac24, mp3, not "8".'],
+    [
+      ['separate', 'song.mp3', '--format', '8'],
+      '--format must be one of 16, 24, 32f, flac, flac24, mp3, aiff, aiff24, aiff32f, not "8".',
+    ],
     [['separate', 'a.mp3', 'b.mp3'], 'Several files, a folder, --name, --jobs and --watch require a folder'],
     [
       ['separate', 'a.mp3', 'https://example.org/b.mp3', '-o', 'out'],

@@ -314,6 +314,9 @@ describe.skipIf(!chromiumPath)(
         'FLAC 16-bit',
         'FLAC 24-bit',
         'MP3 320 kbit/s',
+        'AIFF 16-bit',
+        'AIFF 24-bit',
+        'AIFF 32-bit float',
       ])
       await format.selectOption('FLAC 16-bit')
       await page.getByLabel('Model').selectOption('embedded')

@@ -34,7 +34,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-const formats = 'expected one of 16, 24, 32f, flac, flac24, mp3'
+const formats = 'expected one of 16, 24, 32f, flac, flac24, mp3, aiff, aiff24, aiff32f'
 const number = 'Invalid input: expected number, received'
 const boolean = 'Invalid input: expected boolean, received'
 const mp3 = 'MP3 has no rate of 44000 Hz: expected one of 48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000'
@@ -132,7 +132,21 @@ test('the document describes each param with its bounds, default and unit', asyn
       picture: { type: 'boolean', default: true },
       normalizeTo: { type: 'number', minimum: -70, maximum: 0, 'x-unit': 'LUFS' },
       ceiling: { type: 'number', minimum: -30, maximum: 0, default: -1, 'x-unit': 'dBTP' },
-      format: { enum: ['16', '24', '32f', 'flac', 'flac24', 'mp3'], default: '16' },
+      format: {
+        enum: ['16', '24', '32f', 'flac', 'flac24', 'mp3', 'aiff', 'aiff24', 'aiff32f'],
+        default: '16',
+        'x-labels': [
+          'WAV 16-bit',
+          'WAV 24-bit',
+          'WAV 32-bit float',
+          'FLAC 16-bit',
+          'FLAC 24-bit',
+          'MP3 320 kbit/s',
+          'AIFF 16-bit',
+          'AIFF 24-bit',
+          'AIFF 32-bit float',
+        ],
+      },
       keepTags: { type: 'boolean', default: true },
     },
   })

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openEncoder } from '../../src/core/media/encode/encoder.js'
+import { formatTable, type OutputFormat } from '../../src/core/media/encode/output-format.js'
 import { encodePng } from '../../src/core/media/pictures/png.js'
 import { type AudioTags, maxCoverBytes } from '../../src/core/media/tags/audio-tags.js'
 import { id3Tag } from '../../src/core/media/tags/id3-writer.js'
@@ -24,8 +25,8 @@ afterAll(() => rm(folder, { recursive: true }))
 
 const audio = [noise(20_001, 1), noise(20_001, 2)]
 
-async function encoded(name: string, format: 'flac' | 'mp3' | '16' | '24' | '32f', tags: AudioTags | undefined) {
-  const path = join(folder, `${name}.${format === 'flac' || format === 'mp3' ? format : 'wav'}`)
+async function encoded(name: string, format: OutputFormat, tags: AudioTags | undefined) {
+  const path = join(folder, `${name}.${formatTable[format].extension}`)
   const encoder = await openEncoder(path, { sampleRate: 44_100, channels: 2, format, tags })
   await encoder.write(audio)
   expect((await encoder.close()).bytes).toBe((await readFile(path)).length)
@@ -53,33 +54,36 @@ function probe(path: string) {
   return JSON.parse(stdout) as { format: { tags?: Record<string, string> }; streams: { codec_name: string }[] }
 }
 
-describe.each(['flac', 'mp3', '16', '24', '32f'] as const)('tags in %s files', (format) => {
-  it('are read back, and the audio is that of a file without them', async () => {
-    const tags: AudioTags = { ...texts, cover: { contentType: 'image/png', bytes: cover } }
-    const path = await encoded('tagged', format, tags)
-    // ID3v2.3 has years only; where there is another tag beside it, that one tells the day.
-    expect(await readTags(path)).toEqual({ ...tags, date: format === 'flac' ? texts.date : '2019' })
-    const [found, plain] = [await readAudio(path), await readAudio(await encoded('untagged', format, undefined))]
-    expect(found).toEqual(plain)
-    if (format === '16') {
-      const [tagged, without] = [await readFile(path), await readFile(wav)]
-      const dataAt = without.indexOf('data')
-      expect(tagged.subarray(dataAt, without.length).equals(without.subarray(dataAt))).toBe(true)
-    }
-  })
+describe.each(['flac', 'mp3', '16', '24', '32f', 'aiff', 'aiff24', 'aiff32f'] as const)(
+  'tags in %s files',
+  (format) => {
+    it('are read back, and the audio is that of a file without them', async () => {
+      const tags: AudioTags = { ...texts, cover: { contentType: 'image/png', bytes: cover } }
+      const path = await encoded('tagged', format, tags)
+      // ID3v2.3 has years only; where there is another tag beside it, that one tells the day.
+      expect(await readTags(path)).toEqual({ ...tags, date: format === 'flac' ? texts.date : '2019' })
+      const [found, plain] = [await readAudio(path), await readAudio(await encoded('untagged', format, undefined))]
+      expect(found).toEqual(plain)
+      if (format === '16') {
+        const [tagged, without] = [await readFile(path), await readFile(wav)]
+        const dataAt = without.indexOf('data')
+        expect(tagged.subarray(dataAt, without.length).equals(without.subarray(dataAt))).toBe(true)
+      }
+    })
 
-  it.skipIf(!hasFfmpeg)('are those that ffprobe shows, with the cover (skipped without ffmpeg)', async () => {
-    const path = await encoded('probed', format, { ...texts, cover: { contentType: 'image/png', bytes: cover } })
-    const { format: container, streams } = probe(path)
-    const shown = Object.fromEntries(
-      Object.entries(container.tags ?? {}).map(([name, value]) => [name.toLowerCase(), value]),
-    )
-    expect(shown).toMatchObject({ title: texts.title, artist: texts.artist, album: texts.album, genre: texts.genre })
-    expect(shown.track).toBe(texts.track)
-    expect(shown.date).toMatch(/^2019/)
-    if (format === 'flac' || format === 'mp3') expect(streams.map(({ codec_name }) => codec_name)).toContain('png')
-  })
-})
+    it.skipIf(!hasFfmpeg)('are those that ffprobe shows, with the cover (skipped without ffmpeg)', async () => {
+      const path = await encoded('probed', format, { ...texts, cover: { contentType: 'image/png', bytes: cover } })
+      const { format: container, streams } = probe(path)
+      const shown = Object.fromEntries(
+        Object.entries(container.tags ?? {}).map(([name, value]) => [name.toLowerCase(), value]),
+      )
+      expect(shown).toMatchObject({ title: texts.title, artist: texts.artist, album: texts.album, genre: texts.genre })
+      expect(shown.track).toBe(texts.track)
+      expect(shown.date).toMatch(/^2019/)
+      if (format === 'flac' || format === 'mp3') expect(streams.map(({ codec_name }) => codec_name)).toContain('png')
+    })
+  },
+)
 
 it.skipIf(!programs.flac)(
   'a FLAC file with tags stands the test of the reference decoder (skipped without it)',

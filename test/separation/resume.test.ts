@@ -69,17 +69,20 @@ describe('a separation whose process is killed', () => {
     return parts
   }
 
-  it('goes on with its files in another process, twice, and they are the same to the byte', async () => {
-    const parts = await partsOfKilled('16', [1, 1])
-    // Each part begins where the one before ends, so nothing was written twice.
-    const indices = await Promise.all(parts.map(({ path, bytes }) => readFilesIndex(path, bytes)))
-    expect(indices.length).toBeGreaterThanOrEqual(3)
-    for (const [number, { segments, files }] of indices.entries()) {
-      const before = number === 0 ? undefined : indices[number - 1]
-      expect(segments).toBeGreaterThan(before?.segments ?? 0)
-      expect(files.map(({ from }) => from)).toEqual(files.map(({ stem }) => bytesOf(before, stem)))
-    }
-  })
+  it.each(['16', 'aiff24'])(
+    'goes on with its %s files in another process, twice, the same to the byte',
+    async (format) => {
+      const parts = await partsOfKilled(format, [1, 1])
+      // Each part begins where the one before ends, so nothing was written twice.
+      const indices = await Promise.all(parts.map(({ path, bytes }) => readFilesIndex(path, bytes)))
+      expect(indices.length).toBeGreaterThanOrEqual(3)
+      for (const [number, { segments, files }] of indices.entries()) {
+        const before = number === 0 ? undefined : indices[number - 1]
+        expect(segments).toBeGreaterThan(before?.segments ?? 0)
+        expect(files.map(({ from }) => from)).toEqual(files.map(({ stem }) => bytesOf(before, stem)))
+      }
+    },
+  )
 
   const bytesOf = (index: FilesIndex | undefined, stem: string) =>
     index?.files.find((file) => file.stem === stem)?.bytes ?? 0

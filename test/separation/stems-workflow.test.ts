@@ -130,6 +130,7 @@ describe('the stems workflow', () => {
     ['flac24', 'flac', 'audio/flac'],
     ['mp3', 'mp3', 'audio/mpeg'],
     ['24', 'wav', 'audio/wav'],
+    ['aiff24', 'aiff', 'audio/aiff'],
   ])('writes what the job asks for: %s', async (format, extension, contentType) => {
     const path = join(folder, 'short.wav')
     await writeWav(path, [noise(50_000, 1), noise(50_000, 2)], 44_100)

@@ -1,7 +1,7 @@
 import type { AudioBlock, AudioStream } from '../../src/core/media/dsp/audio-stream.js'
 import { openAudio } from '../../src/core/media/decode/open-audio.js'
 import type { PcmFormat } from '../../src/core/media/encode/pcm-encoder.js'
-import { WavWriter } from '../../src/core/media/encode/wav-writer.js'
+import { openWavWriter } from '../../src/core/media/encode/wav-writer.js'
 
 /** Deterministic noise in -0.5..0.5, another one for each seed. */
 export function noise(sampleCount: number, seed = 1): Float32Array {
@@ -41,7 +41,7 @@ export async function writeWav(
   sampleRate: number,
   format: PcmFormat = '32f',
 ): Promise<void> {
-  const writer = await WavWriter.open(path, { sampleRate, channels: channels.length, format })
+  const writer = await openWavWriter(path, { sampleRate, channels: channels.length, format })
   for (let from = 0; from < channels[0]!.length; from += 65_536)
     await writer.write(channels.map((plane) => plane.subarray(from, from + 65_536)))
   await writer.close()

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openAudio } from '../../src/core/media/decode/open-audio.js'
 import { toStereo } from '../../src/core/media/dsp/stereo.js'
-import { WavWriter } from '../../src/core/media/encode/wav-writer.js'
+import { openWavWriter } from '../../src/core/media/encode/wav-writer.js'
 import { collect, joined, noise, readAudio, streamOf, writeWav } from './tracks.js'
 import { wavFile } from './wav-file.js'
 
@@ -179,7 +179,7 @@ describe('writing WAV', () => {
     "a %s file's length, sample count and sizes agree with what the header says",
     async (format) => {
       const path = join(folder, 'sizes.wav')
-      const writer = await WavWriter.open(path, { sampleRate: 44_100, channels: 1, format })
+      const writer = await openWavWriter(path, { sampleRate: 44_100, channels: 1, format })
       await writer.write([noise(501)])
       await writer.write([noise(500)])
       const written = await writer.close()
@@ -196,7 +196,7 @@ describe('writing WAV', () => {
 
   it('integers beyond full scale are clipped and counted, never wrapped', async () => {
     const path = join(folder, 'clipped.wav')
-    const writer = await WavWriter.open(path, { sampleRate: 44_100, channels: 2, format: '16' })
+    const writer = await openWavWriter(path, { sampleRate: 44_100, channels: 2, format: '16' })
     await writer.write([Float32Array.of(1.5, -1.5, 0.5, -1), Float32Array.of(1, 32_767 / 32_768, 0, 7)])
     expect(await writer.close()).toMatchObject({ clippedSamples: 4 })
     const { channels } = await readAudio(path)
@@ -209,7 +209,7 @@ describe('writing WAV', () => {
   it('past the size limit of RIFF the file becomes RF64, with sizes of 64 bits and the same audio', async () => {
     const path = join(folder, 'long.wav')
     const planes = [noise(2000), noise(2000, 2)]
-    const writer = await WavWriter.open(path, { sampleRate: 44_100, channels: 2, format: '16', maxRiffBytes: 4096 })
+    const writer = await openWavWriter(path, { sampleRate: 44_100, channels: 2, format: '16', maxRiffBytes: 4096 })
     await writer.write(planes)
     await writer.close()
     const bytes = await readFile(path)
@@ -225,7 +225,7 @@ describe('writing WAV', () => {
 
   it('without audio the file is a complete, empty WAV file', async () => {
     const path = join(folder, 'empty.wav')
-    const writer = await WavWriter.open(path, { sampleRate: 44_100, channels: 2, format: '16' })
+    const writer = await openWavWriter(path, { sampleRate: 44_100, channels: 2, format: '16' })
     expect(await writer.close()).toEqual({ sampleCount: 0, clippedSamples: 0, bytes: (await stat(path)).size })
     await expect(openAudio(path)).rejects.toMatchObject({ reason: 'no_audio' })
   })

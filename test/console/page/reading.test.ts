@@ -6,7 +6,7 @@ import { openPcm, type PcmSource, type RangeReader } from '../../../src/console/
 import { bands, readSpectrum } from '../../../src/console/spectrum.js'
 import { TimeLeft } from '../../../src/console/time-left.js'
 import { clock, outputWords, timeLeftWords } from '../../../src/console/words.js'
-import { WavWriter } from '../../../src/core/media/encode/wav-writer.js'
+import { openEncoder } from '../../../src/core/media/encode/encoder.js'
 
 const never = new AbortController().signal
 
@@ -15,12 +15,15 @@ describe('reading a result', () => {
     ['16', 2 ** -15],
     ['24', 2 ** -23],
     ['32f', 0],
-  ] as const)('gives the samples of any stretch of a WAV file, format %s', async (format, tolerance) => {
+    ['aiff', 2 ** -15],
+    ['aiff24', 2 ** -23],
+    ['aiff32f', 0],
+  ] as const)('gives the samples of any stretch of an uncompressed file, format %s', async (format, tolerance) => {
     const folder = await mkdtemp(join(tmpdir(), 'stemwork-console-'))
     const left = Float32Array.from({ length: 5000 }, (_, n) => Math.sin(n) * 0.9)
     const right = left.map((value) => -value / 3)
     const path = join(folder, 'a.wav')
-    const writer = await WavWriter.open(path, { sampleRate: 44_100, channels: 2, format })
+    const writer = await openEncoder(path, { sampleRate: 44_100, channels: 2, format })
     await writer.write([left, right])
     await writer.close()
     const source = await openPcm(rangesOf(await readFile(path)), never)

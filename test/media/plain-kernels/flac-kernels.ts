@@ -139,7 +139,10 @@ function bestParameter(sum: number, count: number, maxParameter: number): number
   return codeBits(sum, count, high) < codeBits(sum, count, low) ? high : low
 }
 
-/** A code has the parameter's bits, and as many zeros before a one as its upper bits say. The lower ones are half of all on average. */
+/**
+ * A code has the parameter's bits, and as many zeros before a one as its upper bits say. The lower ones are half of all on
+ * average.
+ */
 function codeBits(sum: number, count: number, parameter: number): number {
   const step = 2 ** parameter
   return count * (1 + parameter) + Math.max(0, (sum - (count * (step - 1)) / 2) / step)

@@ -18,6 +18,9 @@ interface Common {
   compression: string
 }
 
+/** The size of a chunk that is still being written. */
+const unknownBytes = 0xffff_ffff
+
 /**
  * AIFF and AIFF-C with integers of 8 to 32 bits in either byte order, 32 or 64-bit floats, or G.711.
  *
@@ -34,7 +37,7 @@ export async function openAiff(file: FileBytes, start: number): Promise<AudioStr
       const offset = Buffer.from(await file.read(body, 8))
       if (offset.length < 8) break
       const skipped = 8 + offset.readUInt32BE(0)
-      sound = { start: body + skipped, bytes: Math.max(0, size - skipped) }
+      sound = { start: body + skipped, bytes: size === unknownBytes ? 0 : Math.max(0, size - skipped) }
     }
     if (common && sound) break
   }

@@ -1,6 +1,7 @@
 import type { AudioEncoder, EncoderState } from './audio-encoder.js'
 import type { AudioTags } from '../tags/audio-tags.js'
-import type { OutputFormat } from './output-format.js'
+import { formatTable, type OutputFormat } from './output-format.js'
+import type { PcmFormat } from './pcm-encoder.js'
 
 export interface EncoderOptions {
   sampleRate: number
@@ -16,22 +17,29 @@ export interface EncoderOptions {
  *
  * @throws StemworkError `INVALID_OPTIONS` for MP3 at a sample rate or with channels that the format does not have
  */
-export async function openEncoder(
-  path: string,
-  { sampleRate, channels, format, tags, from }: EncoderOptions,
-): Promise<AudioEncoder> {
-  switch (format) {
-    case '16':
-    case '24':
-    case '32f':
-      return (await import('./wav-writer.js')).WavWriter.open(path, { sampleRate, channels, format, tags, from })
-    case 'flac':
-      return (await import('./flac-writer.js')).FlacWriter.open(path, { sampleRate, channels, bits: 16 }, tags)
-    case 'flac24':
-      return (await import('./flac-writer.js')).FlacWriter.open(path, { sampleRate, channels, bits: 24 }, tags)
-    case 'mp3':
+export async function openEncoder(path: string, options: EncoderOptions): Promise<AudioEncoder> {
+  const { format, sampleRate, channels, tags } = options
+  const { container, bits } = formatTable[format]
+  switch (container) {
+    case 'WAV':
+      return (await import('./wav-writer.js')).openWavWriter(path, { ...options, format: pcmFormat(bits) })
+    case 'AIFF':
+      return (await import('./aiff-writer.js')).openAiffWriter(path, { ...options, format: pcmFormat(bits) })
+    case 'FLAC':
+      return (await import('./flac-writer.js')).FlacWriter.open(
+        path,
+        { sampleRate, channels, bits: bits === 24 ? 24 : 16 },
+        tags,
+      )
+    case 'MP3':
       return (await import('./mp3-writer.js')).Mp3Writer.open(path, { sampleRate, channels, tags })
     default:
-      return format satisfies never
+      return container satisfies never
   }
+}
+
+/** Samples of 32 bits are floats. */
+function pcmFormat(bits: 16 | 24 | 32 | undefined): PcmFormat {
+  if (bits === 32) return '32f'
+  return bits === 24 ? '24' : '16'
 }

@@ -1,13 +1,13 @@
 import { z } from 'zod'
-import type { OutputFormat } from './output-format.js'
+import { formatTable, type OutputFormat } from './output-format.js'
 
 /** The param `format` of a job: one of these, or the usual one. @param text what it is the format of */
 export function formatParam(formats: readonly OutputFormat[], usual: OutputFormat, text: string) {
   return z
     .enum(formats, { error: `expected one of ${formats.join(', ')}` })
     .optional()
-    .meta({ default: usual })
-    .describe(`${text} \`16\`, \`24\` and \`32f\` (floats) are WAV, \`flac\` and \`flac24\` FLAC of 16 and 24 bits.`)
+    .meta({ default: usual, 'x-labels': formats.map((format) => formatTable[format].label) })
+    .describe(`${text} ${formats.map((format) => `\`${format}\` is ${formatTable[format].label}`).join(', ')}.`)
 }
 
 /** The param `keepTags` of a job. @param usual what holds for jobs without it */

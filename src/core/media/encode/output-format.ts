@@ -1,32 +1,61 @@
 /**
- * Formats of result files: WAV with integers of 16 or 24 bits or 32-bit floats, FLAC with integers of 16 or 24 bits,
- * MP3 of 320 kbit/s.
+ * Formats of result files: WAV, AIFF and FLAC with integers of 16 or 24 bits, WAV and AIFF with 32-bit floats, MP3 of
+ * 320 kbit/s.
+ *
+ * A new one is a name here, a row below and, if it is no variant of another one, its writer in `encoder.ts`.
  */
-export const outputFormats = ['16', '24', '32f', 'flac', 'flac24', 'mp3'] as const
+export const outputFormats = ['16', '24', '32f', 'flac', 'flac24', 'mp3', 'aiff', 'aiff24', 'aiff32f'] as const
 
 export type OutputFormat = (typeof outputFormats)[number]
+
+interface FormatFacts {
+  container: 'WAV' | 'FLAC' | 'MP3' | 'AIFF'
+  /** For people who choose. */
+  label: string
+  extension: string
+  contentType: string
+  /** Width of its samples, if they have one. */
+  bits?: 16 | 24 | 32
+  /** Whether encoding takes much longer than writing samples as they are: it gets a thread, and cannot be resumed. */
+  isCompressed: boolean
+  /** More channels are mixed to two. */
+  mostChannels?: number
+  /** The sample rates that it has, in Hz, or the highest one. */
+  rates?: readonly number[] | number
+}
 
 /** Sample rates that MP3 has, in Hz. */
 export const mp3Rates: readonly number[] = [48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8000]
 
-/** File extension and content type of a format. */
-export function fileType(format: OutputFormat): { extension: string; contentType: string } {
-  switch (format) {
-    case '16':
-    case '24':
-    case '32f':
-      return { extension: 'wav', contentType: 'audio/wav' }
-    case 'flac':
-    case 'flac24':
-      return { extension: 'flac', contentType: 'audio/flac' }
-    case 'mp3':
-      return { extension: 'mp3', contentType: 'audio/mpeg' }
-    default:
-      return format satisfies never
-  }
-}
+const wav = { container: 'WAV', extension: 'wav', contentType: 'audio/wav', isCompressed: false } as const
+const aiff = { container: 'AIFF', extension: 'aiff', contentType: 'audio/aiff', isCompressed: false } as const
+const flac = {
+  container: 'FLAC',
+  extension: 'flac',
+  contentType: 'audio/flac',
+  isCompressed: true,
+  // FLAC stores the rate in 20 bits and the number of channels in three.
+  rates: 655_350,
+  mostChannels: 8,
+} as const
 
-/** Whether encoding takes much longer than writing the samples as they are. */
-export function isCompressed(format: OutputFormat): boolean {
-  return format === 'flac' || format === 'flac24' || format === 'mp3'
+/** What distinguishes the formats; all else follows from it. */
+export const formatTable: Readonly<Record<OutputFormat, FormatFacts>> = {
+  '16': { ...wav, label: 'WAV 16-bit', bits: 16 },
+  '24': { ...wav, label: 'WAV 24-bit', bits: 24 },
+  '32f': { ...wav, label: 'WAV 32-bit float', bits: 32 },
+  flac: { ...flac, label: 'FLAC 16-bit', bits: 16 },
+  flac24: { ...flac, label: 'FLAC 24-bit', bits: 24 },
+  mp3: {
+    container: 'MP3',
+    label: 'MP3 320 kbit/s',
+    extension: 'mp3',
+    contentType: 'audio/mpeg',
+    isCompressed: true,
+    mostChannels: 2,
+    rates: mp3Rates,
+  },
+  aiff: { ...aiff, label: 'AIFF 16-bit', bits: 16 },
+  aiff24: { ...aiff, label: 'AIFF 24-bit', bits: 24 },
+  aiff32f: { ...aiff, label: 'AIFF 32-bit float', bits: 32 },
 }

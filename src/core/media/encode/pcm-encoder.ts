@@ -7,26 +7,29 @@ export type PcmFormat = '16' | '24' | '32f'
 export const bytesPerSample: Record<PcmFormat, number> = { '16': 2, '24': 3, '32f': 4 }
 
 /**
- * Interleaves planes into little-endian samples, the inverse of `decodePcm`. Integers are `sample * 2^(bits-1)`,
- * rounded half up and clipped.
+ * Interleaves planes into samples, the inverse of `decodePcm`. Integers are `sample * 2^(bits-1)`, rounded half up
+ * and clipped.
  */
 export class PcmEncoder {
   /** Samples beyond the integer range so far. */
   clippedSamples = 0
   readonly #format: PcmFormat
+  readonly #isBigEndian: boolean
   /** Reused and overwritten for every block. */
   #samples: Samples = new Int16Array(0)
 
-  constructor(format: PcmFormat) {
+  constructor(format: PcmFormat, isBigEndian = false) {
     this.#format = format
+    this.#isBigEndian = isBigEndian
   }
 
   /** @returns bytes that are valid until the next call */
   encode(planes: readonly Float32Array[]): Uint8Array {
-    return this.integers(planes).bytes
+    const { bytes } = this.integers(planes)
+    return this.#isBigEndian ? swapped(bytes, bytesPerSample[this.#format]) : bytes
   }
 
-  /** @returns the samples, also as the numbers that they are, valid until the next call */
+  /** @returns little-endian samples, also as the numbers that they are, valid until the next call */
   integers(planes: readonly Float32Array[]): { bytes: Uint8Array; samples: Samples } {
     const format = this.#format
     const count = planes.length * planes[0]!.length
@@ -53,8 +56,8 @@ export class PcmEncoder {
   }
 }
 
-// The functions below run for every sample that is written. The arrays have the byte order of the file, because every
-// platform that ONNX Runtime supports is little-endian.
+// The functions below run for every sample that is written. The arrays are little-endian, because every platform that
+// ONNX Runtime supports is.
 
 type Samples = Int16Array | Int32Array | Float32Array
 
@@ -76,5 +79,14 @@ function lowThreeBytes(samples: Samples): Uint8Array {
     bytes[at + 1] = sample >> 8
     bytes[at + 2] = sample >> 16
   }
+  return bytes
+}
+
+/** Reverses the bytes of each sample, in place. */
+function swapped(bytes: Uint8Array, width: number): Uint8Array {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  if (width === 2) return buffer.swap16()
+  if (width === 4) return buffer.swap32()
+  for (let at = 0; at < bytes.length; at += 3) [bytes[at], bytes[at + 2]] = [bytes[at + 2]!, bytes[at]!]
   return bytes
 }

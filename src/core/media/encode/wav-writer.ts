@@ -1,82 +1,26 @@
-import type { AudioEncoder, EncoderState, WrittenAudio } from './audio-encoder.js'
-import type { AudioTags } from '../tags/audio-tags.js'
 import { riffTagChunks } from '../tags/riff-tag-chunks.js'
-import { FileWriter } from './file-writer.js'
-import { bytesPerSample, PcmEncoder, type PcmFormat } from './pcm-encoder.js'
+import { bytesPerSample } from './pcm-encoder.js'
+import { type PcmContainer, PcmWriter, type PcmWriterOptions } from './pcm-writer.js'
 
-export interface WavWriterOptions {
-  sampleRate: number
-  channels: number
-  format: PcmFormat
-  /** Written after the samples. */
-  tags?: AudioTags
+export interface WavWriterOptions extends PcmWriterOptions {
   /** Largest size for a RIFF header; larger files become RF64. Default: 4 GiB - 1, the format's limit. */
   maxRiffBytes?: number
-  /** Continues the existing file, as a writer with such a `state` left it. Default: a new file. */
-  from?: EncoderState
 }
 
 /**
  * Writes a WAV file as audio arrives. The header is written with room for RF64 (EBU Tech 3306: a `JUNK` chunk of 28
- * bytes becomes `ds64`) and completed by `close`. Integers are rounded from `sample * 2^(bits-1)` and clipped, never
- * wrapped or dithered, so samples from a file of the same width keep their bytes.
+ * bytes becomes `ds64`).
  */
-export class WavWriter implements AudioEncoder {
-  readonly #file: FileWriter
-  readonly #options: WavWriterOptions
-  #dataBytes = 0
-  readonly #pcm: PcmEncoder
-
-  private constructor(file: FileWriter, options: WavWriterOptions) {
-    this.#file = file
-    this.#options = options
-    this.#pcm = new PcmEncoder(options.format)
+export function openWavWriter(path: string, options: WavWriterOptions): Promise<PcmWriter> {
+  const container: PcmContainer = {
+    header: (bytes) =>
+      bytes
+        ? wavHeader(options, bytes.data, bytes.tags)
+        : wavHeader({ ...options, maxRiffBytes: Infinity }, unknownBytes),
+    tagChunks: riffTagChunks,
+    isBigEndian: false,
   }
-
-  /** Creates or replaces the file, unless it continues one. */
-  static async open(path: string, options: WavWriterOptions): Promise<WavWriter> {
-    const { from } = options
-    const header = wavHeader({ ...options, maxRiffBytes: Infinity }, unknownBytes)
-    if (from) {
-      const writer = new WavWriter(await FileWriter.reopen(path, from.bytes), options)
-      writer.#dataBytes = from.bytes - header.length
-      writer.#pcm.clippedSamples = from.clippedSamples
-      return writer
-    }
-    const writer = new WavWriter(await FileWriter.open(path), options)
-    await writer.#file.append(header)
-    return writer
-  }
-
-  state(): EncoderState {
-    return { bytes: this.#file.bytes, clippedSamples: this.#pcm.clippedSamples }
-  }
-
-  /** Appends one plane per channel, all of the same length, nominal range -1..1. Calls must not overlap. */
-  async write(planes: readonly Float32Array[]): Promise<void> {
-    const bytes = this.#pcm.encode(planes)
-    await this.#file.append(bytes)
-    this.#dataBytes += bytes.length
-  }
-
-  /** Completes the header and closes the file. */
-  async close(): Promise<WrittenAudio> {
-    try {
-      if (this.#dataBytes % 2) await this.#file.append(new Uint8Array(1))
-      const tagChunks = riffTagChunks(this.#options.tags ?? {})
-      await this.#file.append(tagChunks)
-      await this.#file.correct(wavHeader(this.#options, this.#dataBytes, tagChunks.length), 0)
-      const sampleCount = this.#dataBytes / (bytesPerSample[this.#options.format] * this.#options.channels)
-      return { sampleCount, clippedSamples: this.#pcm.clippedSamples, bytes: this.#file.bytes }
-    } finally {
-      await this.#file.close()
-    }
-  }
-
-  /** Closes the file without completing it; the caller removes it. */
-  async abandon(): Promise<void> {
-    await this.#file.close()
-  }
+  return PcmWriter.open(path, container, options)
 }
 
 const largestRiffBytes = 0xffff_ffff

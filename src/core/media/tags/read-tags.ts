@@ -9,6 +9,8 @@ import { TagSource } from './tag-source.js'
 
 const id3v1Bytes = 128
 
+// Not music-metadata (14 packages, 2.1 MB): 4 MB of empty chunks take it 30 s, a FLAC file of 14 MB 1.9 GB of memory.
+
 /**
  * What an audio file says about its song: ID3 (MP3, AAC, WAV, AIFF), Vorbis comments (FLAC, Ogg), MP4 and RIFF tags.
  * The time and the memory that this takes are bounded whatever the file claims. A file whose tags cannot be read has

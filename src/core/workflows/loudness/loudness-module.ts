@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { badInput } from '../../engine/errors.js'
 import type { StageContext, Workflow } from '../../engine/workflow/workflow.js'
 import { openAudio } from '../../media/decode/open-audio.js'
-import { fileType, outputFormats } from '../../media/encode/output-format.js'
+import { formatTable, outputFormats } from '../../media/encode/output-format.js'
 import { songTags } from '../../media/tags/song-tags.js'
 import type { AudioSettings } from '../audio-settings.js'
 import { withProgress } from '../progress.js'
@@ -59,7 +59,7 @@ async function run(context: StageContext<LoudnessParams>, settings: AudioSetting
       { format, tags: tags?.whole ?? {}, dither: true, signal },
     )
     if (tags?.song !== undefined)
-      context.downloadName('normalized', `${tags.song} (${normalizeTo} LUFS).${fileType(format).extension}`)
+      context.downloadName('normalized', `${tags.song} (${normalizeTo} LUFS).${formatTable[format].extension}`)
     if (isLimitedByPeak)
       warnings.push(
         `Peaks prevent ${normalizeTo} LUFS: the audio has ${(loudness.integrated + gainDb).toFixed(1)} LUFS at a ` +

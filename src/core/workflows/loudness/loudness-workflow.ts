@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { packageFile } from '../../engine/package-files.js'
 import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
 import { formatParam, keepTagsParam } from '../../media/encode/format-param.js'
-import { fileType, type OutputFormat, outputFormats } from '../../media/encode/output-format.js'
+import { formatTable, type OutputFormat, outputFormats } from '../../media/encode/output-format.js'
 import { type AudioSettings, checkedSettings, inputUrlParam, onlyInChild } from '../audio-settings.js'
 
 const id = 'service/loudness'
@@ -84,7 +84,7 @@ export function defineLoudness(
       normalized:
         normalizeTo === undefined
           ? undefined
-          : { fileName: `normalized.${fileType(format).extension}`, contentType: fileType(format).contentType },
+          : { fileName: `normalized.${formatTable[format].extension}`, contentType: formatTable[format].contentType },
     }),
     stages: [{ name: 'measure', run: work(checked) }],
     module: { url: packageFile('dist/core/workflows/loudness/loudness-module.js'), settings: checked },

@@ -3,7 +3,7 @@ import { FilesCheckpoint } from './checkpoint/files-checkpoint.js'
 import { fingerprintOf } from './checkpoint/fingerprint.js'
 import { SeparationCheckpoint } from './checkpoint/separation-checkpoint.js'
 import type { TrackCheckpoint } from './checkpoint/track-checkpoint.js'
-import { isCompressed } from '../../media/encode/output-format.js'
+import { formatTable } from '../../media/encode/output-format.js'
 import { targetStems } from './pipeline/pipeline.js'
 import type { StemName } from '../../models/stems.js'
 import type { SeparationOptions } from './separation-options.js'
@@ -33,7 +33,7 @@ export async function openCheckpoint(
   const work = { models, shares, ensemble, stems, overlap, shifts, batch, denoise, provider, decoders }
   // The run's folder.
   const directory = dirname(Object.values(outputs)[0] ?? inputPath)
-  if (isReadOnce && !isCompressed(format)) {
+  if (isReadOnce && !formatTable[format].isCompressed) {
     const fingerprint = () => fingerprintOf(inputPath, { ...work, format, files: Object.keys(outputs) })
     return await FilesCheckpoint.open({ checkpoint, directory, fingerprint })
   }

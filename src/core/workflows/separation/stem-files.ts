@@ -1,6 +1,6 @@
 import { rename, rm } from 'node:fs/promises'
 import type { GrowingFile } from './checkpoint/track-checkpoint.js'
-import { isCompressed, type OutputFormat } from '../../media/encode/output-format.js'
+import { formatTable, type OutputFormat } from '../../media/encode/output-format.js'
 import type { AudioEncoder, EncoderState } from '../../media/encode/audio-encoder.js'
 import { openEncoder } from '../../media/encode/encoder.js'
 import { openThreadedEncoder } from '../../media/encode/threaded-encoder.js'
@@ -34,7 +34,7 @@ export class StemFiles {
     { sampleRate, format, tags, restore }: StemFilesOptions,
   ): Promise<StemFiles> {
     // Packing samples takes no longer than handing them to another thread.
-    const open = isCompressed(format) ? openThreadedEncoder : openEncoder
+    const open = formatTable[format].isCompressed ? openThreadedEncoder : openEncoder
     const opening = (Object.entries(paths) as [StemName, string][]).map(async ([stem, path]): Promise<StemFile> => ({
       stem,
       path,

@@ -1,5 +1,5 @@
 import type { Workflow } from '../../engine/workflow/workflow.js'
-import { fileType, outputFormats } from '../../media/encode/output-format.js'
+import { formatTable, outputFormats } from '../../media/encode/output-format.js'
 import { drawStems } from './draw-stems.js'
 import { songTags } from '../../media/tags/song-tags.js'
 import { loadNetworks, separate } from './separate.js'
@@ -51,7 +51,7 @@ export default function stemsModule(definition: unknown): Workflow {
           onProgress: ({ progress }) => context.progress(progress),
         })
         for (const stem of tags?.song === undefined ? [] : stems)
-          context.downloadName(stem, `${tags?.song} - ${stem}.${fileType(usedFormat).extension}`)
+          context.downloadName(stem, `${tags?.song} - ${stem}.${formatTable[usedFormat].extension}`)
         const timingsMs = Object.fromEntries(Object.entries(timings).map(([part, ms]) => [part, Math.round(ms)]))
         const details = {
           seconds,

@@ -4,7 +4,7 @@ import { packageFile } from '../../engine/package-files.js'
 import { defineWorkflow, type OutputDeclaration, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
 import { audioSettingsShape, inputUrlParam } from '../audio-settings.js'
 import { formatParam, keepTagsParam } from '../../media/encode/format-param.js'
-import { type OutputFormat, outputFormats, fileType } from '../../media/encode/output-format.js'
+import { formatTable, type OutputFormat, outputFormats } from '../../media/encode/output-format.js'
 import { type StemName, stemNames } from '../../models/stems.js'
 import { ensembleAlgorithms } from '../../models/ensemble-algorithm.js'
 import { executionProviders } from '../../models/session/execution-provider.js'
@@ -248,7 +248,7 @@ function paramsSchema(
 }
 
 function stemOutputs(stems: readonly StemName[], format: OutputFormat): Record<string, OutputDeclaration> {
-  const { extension, contentType } = fileType(format)
+  const { extension, contentType } = formatTable[format]
   return Object.fromEntries(stems.map((stem) => [stem, { fileName: `${stem}.${extension}`, contentType }]))
 }
 

@@ -1,7 +1,7 @@
 import type { StageContext, Workflow } from '../../engine/workflow/workflow.js'
 import { openAudio } from '../../media/decode/open-audio.js'
 import { resample } from '../../media/dsp/resample.js'
-import { fileType, outputFormats } from '../../media/encode/output-format.js'
+import { formatTable, outputFormats } from '../../media/encode/output-format.js'
 import { songTags } from '../../media/tags/song-tags.js'
 import type { AudioSettings } from '../audio-settings.js'
 import { withProgress } from '../progress.js'
@@ -38,7 +38,7 @@ async function run(context: StageContext<TranscodeParams>, settings: AudioSettin
     dither,
     signal,
   })
-  if (tags?.song !== undefined) context.downloadName('audio', `${tags.song}.${fileType(format).extension}`)
+  if (tags?.song !== undefined) context.downloadName('audio', `${tags.song}.${formatTable[format].extension}`)
   const { sampleCount, clippedSamples } = written
   context.detail('seconds', sampleCount / stream.sampleRate)
   context.detail('sampleRate', stream.sampleRate)

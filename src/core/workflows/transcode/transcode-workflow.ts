@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { packageFile } from '../../engine/package-files.js'
 import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
 import { formatParam, keepTagsParam } from '../../media/encode/format-param.js'
-import { fileType, mp3Rates, type OutputFormat, outputFormats } from '../../media/encode/output-format.js'
+import { formatTable, mp3Rates, type OutputFormat, outputFormats } from '../../media/encode/output-format.js'
 import { type AudioSettings, checkedSettings, inputUrlParam, onlyInChild } from '../audio-settings.js'
 
 const id = 'service/transcode'
@@ -87,8 +87,9 @@ export function defineTranscode(
       keepTags: keepTagsParam(checked.keepTags),
     })
     .superRefine(({ format = usualFormat, sampleRate }, context) => {
-      if (format !== 'mp3' || sampleRate === undefined || mp3Rates.includes(sampleRate)) return
-      const message = `MP3 has no rate of ${sampleRate} Hz: expected one of ${mp3Rates.join(', ')}`
+      const { container, rates = Infinity } = formatTable[format]
+      if (typeof rates === 'number' || sampleRate === undefined || rates.includes(sampleRate)) return
+      const message = `${container} has no rate of ${sampleRate} Hz: expected one of ${rates.join(', ')}`
       context.addIssue({ code: 'custom', path: ['sampleRate'], message })
     })
   return defineWorkflow({
@@ -97,7 +98,7 @@ export function defineTranscode(
     description: 'Writes audio in another format, rate, number of channels or width; cuts, fades and amplifies.',
     params,
     outputs: ({ format = usualFormat }) => {
-      const { extension, contentType } = fileType(format)
+      const { extension, contentType } = formatTable[format]
       return { audio: { fileName: `audio.${extension}`, contentType } }
     },
     stages: [{ name: 'transcode', run: work(checked) }],

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { badInput } from '../../../engine/errors.js'
 import { FloatPlanes } from '../../../media/dsp/float-planes.js'
-import { WavWriter } from '../../../media/encode/wav-writer.js'
+import { openWavWriter } from '../../../media/encode/wav-writer.js'
 import type { MixedSong } from './compare.js'
 import type { SongFolder } from './song-folders.js'
 import { addStereo, tracks } from './tracks.js'
@@ -24,7 +24,7 @@ export async function mixSong(
     signal,
   )
   const writer =
-    song.mixture === undefined ? await WavWriter.open(path, { sampleRate, channels: 2, format: '32f' }) : undefined
+    song.mixture === undefined ? await openWavWriter(path, { sampleRate, channels: 2, format: '32f' }) : undefined
   const planes = new FloatPlanes()
   let sampleCount = 0
   try {

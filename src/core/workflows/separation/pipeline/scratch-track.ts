@@ -1,7 +1,8 @@
 import { rm } from 'node:fs/promises'
 import type { AudioBlock, AudioStream } from '../../../media/dsp/audio-stream.js'
 import { openAudio } from '../../../media/decode/open-audio.js'
-import { WavWriter } from '../../../media/encode/wav-writer.js'
+import type { AudioEncoder } from '../../../media/encode/audio-encoder.js'
+import { openWavWriter } from '../../../media/encode/wav-writer.js'
 import type { TrackStatistics } from '../architectures/architecture.js'
 import { trackStatistics } from './track-statistics.js'
 
@@ -18,7 +19,7 @@ export class ScratchTrack {
   /** Writes the stream to a file at this path. The file is removed if that fails. */
   static async write(stream: AudioStream, path: string): Promise<ScratchTrack> {
     const { sampleRate, channelCount: channels } = stream
-    const writer = await WavWriter.open(path, { sampleRate, channels, format: '32f' })
+    const writer = await openWavWriter(path, { sampleRate, channels, format: '32f' })
     try {
       const statistics = await trackStatistics({ ...stream, blocks: written(stream.blocks, writer) })
       await writer.close()
@@ -45,7 +46,7 @@ export class ScratchTrack {
  */
 const pieceSamples = 65_536
 
-async function* written(blocks: AsyncIterable<AudioBlock>, writer: WavWriter): AsyncGenerator<AudioBlock> {
+async function* written(blocks: AsyncIterable<AudioBlock>, writer: AudioEncoder): AsyncGenerator<AudioBlock> {
   for await (const { channels } of blocks) {
     for (let from = 0; from < channels[0]!.length; from += pieceSamples) {
       const piece = channels.map((plane) => plane.subarray(from, from + pieceSamples))

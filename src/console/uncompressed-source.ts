@@ -1,0 +1,115 @@
+import type { PcmSource, RangeReader } from './pcm.js'
+
+/** Where the samples of an uncompressed file lie, and how they are stored. */
+export interface SampleLayout {
+  sampleRate: number
+  channelCount: number
+  encoding: '16' | '24' | '32f'
+  isLittleEndian: boolean
+  dataStart: number
+  frames: number
+}
+
+/** Bytes of one sample of all channels. */
+export function frameBytes({ encoding, channelCount }: Pick<SampleLayout, 'encoding' | 'channelCount'>): number {
+  return bytesPerSample[encoding] * channelCount
+}
+
+const bytesPerSample = { '16': 2, '24': 3, '32f': 4 }
+
+/** Undefined for what is no WAV or AIFF file of the service's formats. */
+export function sampleLayout(head: DataView): SampleLayout | undefined {
+  return wavLayout(head) ?? aiffLayout(head)
+}
+
+/** Reads exactly the samples that are asked for. */
+export function uncompressedSource(readRange: RangeReader, layout: SampleLayout): PcmSource {
+  const bytesPerFrame = frameBytes(layout)
+  return {
+    sampleRate: layout.sampleRate,
+    frames: layout.frames,
+    async read(fromFrame, frames, signal) {
+      const count = Math.min(frames, layout.frames - fromFrame)
+      if (count <= 0) return [new Float32Array(0)]
+      const start = layout.dataStart + fromFrame * bytesPerFrame
+      const { bytes } = await readRange({ start, end: start + count * bytesPerFrame - 1 }, signal)
+      return decodeFrames(new DataView(bytes), layout)
+    },
+  }
+}
+
+function decodeFrames(
+  bytes: DataView,
+  { channelCount, encoding, isLittleEndian }: SampleLayout,
+): Float32Array<ArrayBuffer>[] {
+  const width = bytesPerSample[encoding]
+  const frames = Math.floor(bytes.byteLength / (width * channelCount))
+  const sample = {
+    '16': (at: number) => bytes.getInt16(at, isLittleEndian) / 32_768,
+    '24': (at: number) => {
+      const [low, high] = isLittleEndian ? [at, at + 1] : [at + 2, at]
+      return ((bytes.getUint8(low) << 8) | (bytes.getInt16(high, isLittleEndian) << 16)) / 2_147_483_648
+    },
+    '32f': (at: number) => bytes.getFloat32(at, isLittleEndian),
+  }[encoding]
+  return Array.from({ length: Math.min(2, channelCount) }, (_, channel) => {
+    const plane = new Float32Array(frames)
+    for (let frame = 0; frame < frames; frame++) plane[frame] = sample((frame * channelCount + channel) * width)
+    return plane
+  })
+}
+
+const tagAt = (head: DataView, at: number) =>
+  String.fromCharCode(...new Uint8Array(head.buffer, head.byteOffset + at, 4))
+
+/** By format tag and bits. */
+const wavEncodings: Record<string, SampleLayout['encoding'] | undefined> = { '1/16': '16', '1/24': '24', '3/32': '32f' }
+
+function wavLayout(head: DataView): SampleLayout | undefined {
+  if (head.byteLength < 12 || !['RIFF', 'RF64'].includes(tagAt(head, 0)) || tagAt(head, 8) !== 'WAVE') return undefined
+  let longDataBytes: number | undefined
+  let format: Omit<SampleLayout, 'dataStart' | 'frames'> | undefined
+  for (let at = 12; at + 8 <= head.byteLength;) {
+    const [id, size, body] = [tagAt(head, at), head.getUint32(at + 4, true), at + 8]
+    if (id === 'ds64') longDataBytes = Number(head.getBigUint64(body + 8, true))
+    if (id === 'fmt ') {
+      const encoding = wavEncodings[`${head.getUint16(body, true)}/${head.getUint16(body + 14, true)}`]
+      if (!encoding) return undefined
+      const [channelCount, sampleRate] = [head.getUint16(body + 2, true), head.getUint32(body + 4, true)]
+      format = { channelCount, sampleRate, encoding, isLittleEndian: true }
+    }
+    if (id === 'data' && format) {
+      const dataBytes = size === 0xffff_ffff ? (longDataBytes ?? 0) : size
+      return { ...format, dataStart: body, frames: Math.floor(dataBytes / frameBytes(format)) }
+    }
+    at = body + size + (size % 2)
+  }
+  return undefined
+}
+
+/** By compression and bits. */
+const aiffEncodings: Record<string, SampleLayout['encoding'] | undefined> = {
+  'NONE/16': '16',
+  'NONE/24': '24',
+  'fl32/32': '32f',
+}
+
+function aiffLayout(head: DataView): SampleLayout | undefined {
+  if (head.byteLength < 12 || tagAt(head, 0) !== 'FORM' || !['AIFF', 'AIFC'].includes(tagAt(head, 8))) return undefined
+  let format: Omit<SampleLayout, 'dataStart'> | undefined
+  for (let at = 12; at + 16 <= head.byteLength;) {
+    const [id, size, body] = [tagAt(head, at), head.getUint32(at + 4), at + 8]
+    if (id === 'COMM' && body + 22 <= head.byteLength) {
+      const encoding = aiffEncodings[`${size < 22 ? 'NONE' : tagAt(head, body + 18)}/${head.getUint16(body + 6)}`]
+      if (!encoding) return undefined
+      // An 80-bit float, of which the upper 32 bits of the mantissa suffice.
+      const sampleRate = head.getUint32(body + 10) * 2 ** (head.getUint16(body + 8) - 16_383 - 31)
+      const [channelCount, frames] = [head.getUint16(body), head.getUint32(body + 2)]
+      format = { channelCount, sampleRate, encoding, isLittleEndian: false, frames }
+    }
+    // The samples begin after two numbers, the first of which says where.
+    if (id === 'SSND' && format) return { ...format, dataStart: body + 8 + head.getUint32(body) }
+    at = body + size + (size % 2)
+  }
+  return undefined
+}
