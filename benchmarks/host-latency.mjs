@@ -134,9 +134,8 @@ function report({ idle, busy }) {
   )
   console.log(`${''.padEnd(28)}     idle     busy    ratio   aim`)
   for (const [name, calm, loaded, aim = ''] of rows) {
-    console.log(
-      `${name.padEnd(28)}${[calm, loaded, loaded / calm].map((value) => value.toFixed(2).padStart(9)).join('')}   ${aim}`,
-    )
+    const numbers = [calm, loaded, loaded / calm].map((value) => value.toFixed(2).padStart(9))
+    console.log(`${name.padEnd(28)}${numbers.join('')}   ${aim}`)
   }
 }
 

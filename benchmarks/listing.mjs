@@ -82,9 +82,12 @@ async function filledStore(schema, total) {
     FROM generate_series(1, ${total}) AS n`
   await pool.query(
     `WITH spread AS (${spread})
-      INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, batch_name, created_at, waiting_since, ended_at, record)
-      SELECT id, 1, app, status, false, 'benchmark/nothing', batch_name, at, CASE WHEN status = 'QUEUED' THEN at END, CASE WHEN status <> 'QUEUED' THEN at END,
-        ($1::jsonb || jsonb_build_object('id', id, 'app', app, 'status', status, 'batchName', batch_name, 'createdAt', at))::json
+      INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, batch_name, created_at, waiting_since,
+        ended_at, record)
+      SELECT id, 1, app, status, false, 'benchmark/nothing', batch_name, at, CASE WHEN status = 'QUEUED' THEN at END,
+        CASE WHEN status <> 'QUEUED' THEN at END,
+        ($1::jsonb || jsonb_build_object('id', id, 'app', app, 'status', status, 'batchName', batch_name, 
+          'createdAt', at))::json
       FROM spread ORDER BY n`,
     [JSON.stringify(job)],
   )

@@ -66,9 +66,10 @@ function runPython(script, settings) {
 }
 
 function report(network, program, { ms, cpuMs, peakBytes }) {
-  console.log(
-    `${network.padEnd(11)}${program.padEnd(16)}${`${(ms / 1000).toFixed(1)} s`.padStart(11)}${`${(cpuMs / 1000).toFixed(1)} s`.padStart(17)}${`${Math.round(peakBytes / 2 ** 20)} MiB`.padStart(12)}`,
-  )
+  const time = `${(ms / 1000).toFixed(1)} s`.padStart(11)
+  const processor = `${(cpuMs / 1000).toFixed(1)} s`.padStart(17)
+  const peak = `${Math.round(peakBytes / 2 ** 20)} MiB`.padStart(12)
+  console.log(network.padEnd(11) + program.padEnd(16) + time + processor + peak)
 }
 
 /** The run of the middle time. */

@@ -72,7 +72,7 @@ async function compare(name, engine, otherName, other, aim) {
   print([
     [
       name,
-      `${perSecond(middle(samples.map((sample) => sample.engine)))}${aim === undefined ? '' : ` (aim: at least ${aim})`}`,
+      perSecond(middle(samples.map((sample) => sample.engine))) + (aim === undefined ? '' : ` (aim: at least ${aim})`),
     ],
     [otherName, perSecond(middle(samples.map((sample) => sample.other)))],
     ['ratio, median of the rounds', middle(samples.map((sample) => sample.engine / sample.other)).toFixed(2)],

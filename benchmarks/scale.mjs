@@ -54,7 +54,8 @@ try {
     if (!isMet) missed.push(name)
     console.log(
       `${name.padEnd(36)} ${`${a.toFixed(2)} ms`.padStart(10)} ` +
-        `${`${b.toFixed(2)} ms`.padStart(10)}  ${(b / a).toFixed(2)}${capped.has(name) ? ' (capped)' : ''}${isMet ? '' : ' missed'}`,
+        `${`${b.toFixed(2)} ms`.padStart(10)}  ${(b / a).toFixed(2)}` +
+        `${capped.has(name) ? ' (capped)' : ''}${isMet ? '' : ' missed'}`,
     )
   }
   if (missed.length > 0) process.exitCode = 1
@@ -78,15 +79,19 @@ async function filled(total) {
   for (const { name } of indexes) await pool.query(`DROP INDEX ${schema}.${name}`)
   // One application has a tenth of all jobs; results expire and messages are due in the far future.
   const spread = `
-    SELECT n, gen_random_uuid()::text AS id, CASE WHEN n % 10 = 5 THEN 'app-0' ELSE 'app-' || n % ${applications} END AS app,
+    SELECT n, gen_random_uuid()::text AS id, 
+      CASE WHEN n % 10 = 5 THEN 'app-0' ELSE 'app-' || n % ${applications} END AS app,
       CASE WHEN n <= 100 THEN 'STARTED' WHEN n % 10 = 0 THEN 'SUCCEEDED' ELSE 'QUEUED' END AS status,
       1700000000000 + n AS at, 4000000000000 + n AS far
     FROM generate_series(1, ${total}) AS n`
   const template = { ...sampleJob(), createdAt: 0 }
   await pool.query(
-    `INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, created_at, waiting_since, lease_until, ended_at, removable_at, result_bytes, deliverable_at, record)
-    SELECT id, 1, app, status, false, 'service/sample', at, CASE status WHEN 'QUEUED' THEN at END, CASE status WHEN 'STARTED' THEN far END,
-      CASE status WHEN 'SUCCEEDED' THEN at END, CASE status WHEN 'SUCCEEDED' THEN far END, CASE status WHEN 'SUCCEEDED' THEN 1000 END, CASE status WHEN 'SUCCEEDED' THEN far END,
+    `INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, created_at, waiting_since, lease_until,
+      ended_at, removable_at, result_bytes, deliverable_at, record)
+    SELECT id, 1, app, status, false, 'service/sample', at, CASE status WHEN 'QUEUED' THEN at END,
+      CASE status WHEN 'STARTED' THEN far END,
+      CASE status WHEN 'SUCCEEDED' THEN at END, CASE status WHEN 'SUCCEEDED' THEN far END, 
+      CASE status WHEN 'SUCCEEDED' THEN 1000 END, CASE status WHEN 'SUCCEEDED' THEN far END,
       ($1::jsonb || jsonb_build_object('id', id, 'app', app, 'status', status, 'createdAt', at))::json
     FROM (${spread}) AS spread`,
     [JSON.stringify(template)],

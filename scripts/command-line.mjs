@@ -4,10 +4,12 @@ import { commandHelp } from '../dist/cli/help.js'
 
 console.log(`# Command line
 
-This page is generated from the help texts by \`scripts/command-line.mjs\`. After \`npm install stemwork\`, run the commands with \`npx stemwork\`; in a checkout, with
+This page is generated from the help texts by \`scripts/command-line.mjs\`. After \`npm install stemwork\`, run the
+commands with \`npx stemwork\`; in a checkout, with
 \`node dist/cli/main.js\`.
 
-The exit status is 0 on success, 1 if something failed, 2 for wrong usage, 130 after Ctrl-C and 143 after SIGTERM. Results go to stdout; progress
+The exit status is 0 on success, 1 if something failed, 2 for wrong usage, 130 after Ctrl-C and 143 after SIGTERM.
+Results go to stdout; progress
 and messages go to stderr.`)
 
 for (const [name, { summary, load }] of Object.entries(commands)) {

@@ -147,8 +147,8 @@ async function printScores(song, files) {
   console.log(`  ${''.padEnd(width)}    uSDR SI-SDR       uSDR SI-SDR`)
   for (const { method, vocals, accompaniments } of rows) {
     console.log(
-      `  ${method.padEnd(width)} ` +
-        `${number(vocals.uSdr)}${number(vocals.siSdr)}    ${number(accompaniments.uSdr)}${number(accompaniments.siSdr)}`,
+      `  ${method.padEnd(width)} ${number(vocals.uSdr)}${number(vocals.siSdr)}    ` +
+        `${number(accompaniments.uSdr)}${number(accompaniments.siSdr)}`,
     )
   }
   console.log(

@@ -5,23 +5,35 @@ import { createHandler } from '../dist/http/index.js'
 
 const introduction = `# HTTP reference
 
-This page is generated from the service's OpenAPI document by \`scripts/http-reference.mjs\`. A running service shows the same at \`/docs\` and, as data, at
-\`/openapi.json\`. Paths are relative to the path of the mount, which is \`/v1\` for \`stemwork serve\`. [Getting started](getting-started.md) walks through the
+This page is generated from the service's OpenAPI document by \`scripts/http-reference.mjs\`. A running service shows
+the same at \`/docs\` and, as data, at
+\`/openapi.json\`. Paths are relative to the path of the mount, which is \`/v1\` for \`stemwork serve\`. [Getting
+started](getting-started.md) walks through the
 usual flow; [Embedding](embedding.md#a-client) describes a client for browsers and Node.
 
-- **Key.** The header \`Authorization\` contains the API key as the raw value; \`Bearer <key>\` is also accepted. Links to files carry their own signature instead.
-- **Success** is always 200 with a JSON body, also for create and delete. **Errors** are a [Problem](#problem), whose \`message\` can be shown to users. With
+- **Key.** The header \`Authorization\` contains the API key as the raw value; \`Bearer <key>\` is also accepted. Links
+  to files carry their own signature instead.
+- **Success** is always 200 with a JSON body, also for create and delete. **Errors** are a [Problem](#problem), whose
+  \`message\` can be shown to users. With
   \`Accept: application/problem+json\` it also has the members of RFC 9457.
-  Any route may return 500 \`INTERNAL_ERROR\` and 503 \`STORE_UNAVAILABLE\`; routes that require a key may also return 401 \`UNAUTHORIZED\` and 429 \`RATE_LIMITED\`.
-- **Existing clients** such as \`@music.ai/sdk\` work unchanged. Its \`downloadJobResults\` accepts only links that begin with \`https://\`; over http it reports success but downloads
+  Any route may return 500 \`INTERNAL_ERROR\` and 503 \`STORE_UNAVAILABLE\`; routes that require a key may also return
+  401 \`UNAUTHORIZED\` and 429 \`RATE_LIMITED\`.
+- **Existing clients** such as \`@music.ai/sdk\` work unchanged. Its \`downloadJobResults\` accepts only links that
+  begin with \`https://\`; over http it reports success but downloads
   nothing. So serve over https, and behind a proxy set \`publicUrl\` (\`--public-url\`) or \`trustProxy\`.
-- **Limits** are listed in [Security](security.md#bounds). A 429 response has \`Retry-After\`; every response has \`RateLimit\` headers.
-- **Webhooks** follow [Standard Webhooks](https://www.standardwebhooks.com): \`webhook-id\`, \`webhook-timestamp\` and \`webhook-signature\`, body
-  \`{"type": "job.succeeded", "timestamp": ..., "data": {"id": ..., "status": ...}}\`, up to seven attempts over about 18 hours; the answer 410 stops them.
+- **Limits** are listed in [Security](security.md#bounds). A 429 response has \`Retry-After\`; every response has
+  \`RateLimit\` headers.
+- **Webhooks** follow [Standard Webhooks](https://www.standardwebhooks.com): \`webhook-id\`, \`webhook-timestamp\` and
+  \`webhook-signature\`, body
+  \`{"type": "job.succeeded", "timestamp": ..., "data": {"id": ..., "status": ...}}\`, up to seven attempts over about
+  18 hours; the answer 410 stops them.
   While one secret replaces another, \`webhook-signature\` contains several signatures: one match is enough.
-- **The reason why a job failed** is in its \`error\`: \`code\` is \`BAD_INPUT\`, \`TIMEOUT\`, \`INTERNAL_ERROR\` or \`CANCELED\`; \`reason\` is one of \`download_failed\`,
-  \`download_http_<status>\`, \`blocked_address\`, \`too_large\`, \`too_long\`, \`unsupported_format\`, \`decode_failed\`, \`no_audio\`, \`upload_missing\`, \`copy_failed\`, \`worker_lost\`, \`deadline\`.
-  \`INTERNAL_ERROR\` with \`retryable: false\` means that the service is not set up for the job, and only its operator can help.`
+- **The reason why a job failed** is in its \`error\`: \`code\` is \`BAD_INPUT\`, \`TIMEOUT\`, \`INTERNAL_ERROR\` or
+  \`CANCELED\`; \`reason\` is one of \`download_failed\`,
+  \`download_http_<status>\`, \`blocked_address\`, \`too_large\`, \`too_long\`, \`unsupported_format\`,
+  \`decode_failed\`, \`no_audio\`, \`upload_missing\`, \`copy_failed\`, \`worker_lost\`, \`deadline\`.
+  \`INTERNAL_ERROR\` with \`retryable: false\` means that the service is not set up for the job, and only its operator
+  can help.`
 
 /** Schemas of which an example was shown; a list shows its items where there is one alone. */
 const shownExamples = new Set()

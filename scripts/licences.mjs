@@ -70,9 +70,12 @@ const left = packages.filter((each) => isCopyleft(each) && each.name in decodes)
 
 console.log(`# Licences of the decoders
 
-This page is generated from the installed packages by \`scripts/licences.mjs\`. This package is MIT; \`dist/container.js\` in it contains tsyringe (MIT), reflect-metadata
-(Apache-2.0) and tslib (0BSD), with their licences at its end. It decodes WAV, RF64, RIFX, Wave64, AIFF, AU and FLAC itself. For any other format,
-it loads a package of [audio-decode](https://github.com/audiojs/decode) in the child process when the first file of that format arrives. An application that only
+This page is generated from the installed packages by \`scripts/licences.mjs\`. This package is MIT;
+\`dist/container.js\` in it contains tsyringe (MIT), reflect-metadata
+(Apache-2.0) and tslib (0BSD), with their licences at its end. It decodes WAV, RF64, RIFX, Wave64, AIFF, AU and FLAC
+itself. For any other format,
+it loads a package of [audio-decode](https://github.com/audiojs/decode) in the child process when the first file of that
+format arrives. An application that only
 uses a service over HTTP ships none of these packages; an image or a program that contains \`node_modules\` does.
 
 | package | version | licence | contains | decodes |
@@ -81,17 +84,20 @@ ${rows.join('\n')}
 
 ## Leaving out GPL and LGPL decoders
 
-Add this to the \`package.json\` of your application (not of a library) before you run \`npm install\`. It replaces the decoders with an empty package (MIT), so that their code
+Add this to the \`package.json\` of your application (not of a library) before you run \`npm install\`. It replaces the
+decoders with an empty package (MIT), so that their code
 is not downloaded. With pnpm, use \`pnpm.overrides\`; with Yarn, use \`resolutions\`.
 
 \`\`\`json
 ${JSON.stringify({ overrides: Object.fromEntries(left.map((name) => [name, empty])) }, null, 2)}
 \`\`\`
 
-Jobs with AAC, ALAC, AC-3, E-AC-3, DTS or WMA then fail with \`unsupported_format\` and a message that says so, or use ffmpeg if it is
+Jobs with AAC, ALAC, AC-3, E-AC-3, DTS or WMA then fail with \`unsupported_format\` and a message that says so, or use
+ffmpeg if it is
 [allowed](configuration.md) (\`decoders: { ffmpeg: true }\`, \`--ffmpeg\`). Everything else works as before.
 
-The same works for any other package in the table. Replacing \`@audio/decode-mp3\` leaves out mpg123; replacing \`@audio/decode-vorbis\`, \`@audio/decode-opus\`, \`@audio/decode-flac\`,
+The same works for any other package in the table. Replacing \`@audio/decode-mp3\` leaves out mpg123; replacing
+\`@audio/decode-vorbis\`, \`@audio/decode-opus\`, \`@audio/decode-flac\`,
 \`@audio/decode-webm\` and \`codec-parser\` leaves out codec-parser, and with it Ogg Vorbis, Opus, WebM and MKV.
 
 ffmpeg is never part of this package. \`ffmpeg -L\` shows the licence of yours.`)

@@ -1,4 +1,5 @@
-// Loader hooks of `runner.mjs`: give the files of the build a new address in each generation, so that Node loads them anew.
+// Loader hooks of `runner.mjs`: give the files of the build a new address in each generation, so that Node loads them
+// anew.
 let build
 let generation
 

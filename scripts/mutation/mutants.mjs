@@ -1,4 +1,5 @@
-// Finds what can be changed in a source file so that a test should notice, and writes the file with all these changes behind a switch.
+// Finds what can be changed in a source file so that a test should notice, and writes the file with all these changes
+// behind a switch.
 import { basename } from 'node:path'
 import ts from 'typescript'
 
@@ -39,9 +40,10 @@ const operators = {
 }
 /** Methods that return a value of the type of their object: the call is left out. */
 const passing = new Set(
-  'filter sort toSorted reverse toReversed slice subarray trim toLowerCase toUpperCase flat concat replace replaceAll catch finally fill with'.split(
-    ' ',
-  ),
+  (
+    'filter sort toSorted reverse toReversed slice subarray trim toLowerCase toUpperCase flat concat replace ' +
+    'replaceAll catch finally fill with'
+  ).split(' '),
 )
 const swapped = {
   some: 'every',
@@ -59,14 +61,17 @@ const swapped = {
  * @param {string} path shown in the mutants' names
  * @param {string} text TypeScript
  * @param {number} firstId of this file's mutants
- * @returns the mutants in the order of the text, and the file with all of them: mutant `n` is what runs while `$mutant.is(n)` is true
+ * @returns the mutants in the order of the text, and the file with all of them: mutant `n` is what runs while
+ * `$mutant.is(n)` is true
  */
 export function mutantsOf(path, text, firstId) {
   const source = ts.createSourceFile(path, text, ts.ScriptTarget.ES2022, true)
   const mutants = []
   const names = new Map()
   const original = (node) => text.slice(node.getStart(source), node.end)
-  const code = `const $mutant = globalThis.$mutant ??= { id: Number(process.env.STEMWORK_MUTANT ?? -1), is(id) { return id === this.id } };\n${emit(source)}`
+  const code =
+    'const $mutant = globalThis.$mutant ??= { id: Number(process.env.STEMWORK_MUTANT ?? -1), is(id) { ' +
+    `return id === this.id } };\n${emit(source)}`
   return { mutants, code }
 
   /** The node's text, with all mutants inside it. */

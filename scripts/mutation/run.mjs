@@ -1,7 +1,8 @@
-// Changes the sources in one respect at a time and looks whether a test fails: npm run test:mutation [-- <folder or file> ...] [--fresh].
-// All mutants of a folder are compiled into one build; each test file runs in one process, for each mutant that it reaches. What is
-// found out is kept in .mutation/ and only done again when the source or a test has changed (--fresh: everything). A mutant that no
-// test notices must be explained in survivors.json; at least 90 % of each folder must be noticed.
+// Changes the sources in one respect at a time and looks whether a test fails: npm run test:mutation [-- <folder or
+// file> ...] [--fresh]. All mutants of a folder are compiled into one build; each test file runs in one process, for
+// each mutant that it reaches. What is found out is kept in .mutation/ and only done again when the source or a test
+// has changed (--fresh: everything). A mutant that no test notices must be explained in survivors.json; at least 90 %
+// of each folder must be noticed.
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -158,7 +159,10 @@ async function runTests(run, file, orders, lane) {
   return results
 }
 
-/** @param onLine called with each line that the runner writes; returns the time that it gives the process until the next one */
+/**
+ * @param onLine called with each line that the runner writes; returns the time that it gives the process until the next
+ * one
+ */
 async function runVitest({ name, build, mutants }, file, orders, lane, onLine) {
   const log = join(notes, `${name}-${lane}.log`)
   const task = join(notes, `${name}-${lane}-task.json`)
@@ -250,7 +254,8 @@ function report(folder, mutants, known, isWhole) {
   const killed = mutants.length - survivors.length
   const score = mutants.length === 0 ? 1 : killed / mutants.length
   console.log(
-    `${folder}: ${mutants.length} mutants, ${killed} killed (${(100 * score).toFixed(1)} %), ${survivors.length - unexplained.length} explained, ${unexplained.length} not explained`,
+    `${folder}: ${mutants.length} mutants, ${killed} killed (${(100 * score).toFixed(1)} %), ` +
+      `${survivors.length - unexplained.length} explained, ${unexplained.length} not explained`,
   )
   return unexplained.length === 0 && (!isWhole || score >= leastScore)
 }

@@ -1,5 +1,5 @@
-// The test runner of `mutation.mjs`: runs a test file in one process, first as it is and noting which tests reach which mutants, then
-// once for each mutant with the tests that reach it. `globalThis.$mutant` says which mutant is in force.
+// The test runner of `mutation.mjs`: runs a test file in one process, first as it is and noting which tests reach which
+// mutants, then once for each mutant with the tests that reach it. `globalThis.$mutant` says which mutant is in force.
 import { appendFileSync, readFileSync } from 'node:fs'
 import { register } from 'node:module'
 import { startTests } from '@vitest/runner'

@@ -1,4 +1,5 @@
-// What the adapters of this package share, for adapters outside it: the rules of jobs, and structures that apply them in memory.
+// What the adapters of this package share, for adapters outside it: the rules of jobs, and structures that apply them
+// in memory.
 export { StemworkError } from '../core/engine/errors.js'
 
 // The state machine: from a record to the next one.

@@ -44,7 +44,10 @@ export interface Client<Offered extends AnyOffer = Offer> extends SingleJobs<Off
  * @example
  * const client = createClient({ baseUrl: 'https://stems.example.org/v1', apiKey })
  * const { downloadUrl } = await client.upload(file, { onProgress: ({ bytes }) => show(bytes) })
- * const { id } = await client.createJob({ workflow: 'service/stems-vocals-accompaniment', params: { inputUrl: downloadUrl } })
+ * const { id } = await client.createJob({
+ *   workflow: 'service/stems-vocals-accompaniment',
+ *   params: { inputUrl: downloadUrl },
+ * })
  * const job = await client.waitForJob(id)
  * if (job.result) await save(await (await client.download(job.result.vocals)).blob())
  *

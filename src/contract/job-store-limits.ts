@@ -29,7 +29,7 @@ export const limitCases = {
     assert.equal((await store.create(sampleJob({ app: 'a' }))).created, true)
   },
 
-  async 'a limit counts queued jobs alone: one that starts, ends or is deleted makes room, one that is requeued takes it'({
+  async 'a limit counts queued jobs alone: one that starts, ends or is deleted makes room, a requeued one takes it'({
     store,
   }) {
     const create = () => store.create(sampleJob(), { maxQueued: 3 })

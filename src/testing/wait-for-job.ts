@@ -14,7 +14,12 @@ export interface WaitForJobOptions {
  * events, so the job must run in this process, by `engine.start()` or `engine.run()`.
  *
  * @example
- * const { job } = await engine.submit({ app: 'test', workflow: 'service/size', params: {}, uploads: { inputUrl: key } })
+ * const { job } = await engine.submit({
+ *   app: 'test',
+ *   workflow: 'service/size',
+ *   params: {},
+ *   uploads: { inputUrl: key },
+ * })
  * expect(await waitForJob(engine, job.id)).toMatchObject({ status: 'SUCCEEDED' })
  * @throws StemworkError `NOT_FOUND` if there is no such job or it is deleted meanwhile; `TIMEOUT` with the state that
  * it was left in.

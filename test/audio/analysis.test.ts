@@ -45,7 +45,7 @@ describe('analysis of rendered pieces', () => {
     ])
   })
 
-  it('finds nothing in silence, in a single tone no tempo that it is sure of, and copes with a few samples', async () => {
+  it('finds nothing in silence, in a tone no tempo that it is sure of, and copes with a few samples', async () => {
     const of = (audio: Float32Array) => {
       const blocks = async function* () {
         yield { channels: [audio, audio] }

@@ -296,7 +296,8 @@ describe('service/transcode', () => {
       gainDb: -6,
     })
     const [start, end] = [Math.round(1.5 * rate), Math.round(1.5 * rate) + Math.round(3.25 * rate)]
-    const filter = `atrim=start_sample=${start}:end_sample=${end},asetpts=N/SR/TB,afade=t=in:d=0.5,afade=t=out:st=2.25:d=1,volume=-6dB`
+    const fades = 'afade=t=in:d=0.5,afade=t=out:st=2.25:d=1'
+    const filter = `atrim=start_sample=${start}:end_sample=${end},asetpts=N/SR/TB,${fades},volume=-6dB`
     const other = throughFfmpeg(song, 2, '-af', filter)
     // One step of a linear fade over a second is 1 / 44100.
     for (const [channel, plane] of audio.channels.entries()) expect(worst(plane, other[channel]!)).toBeLessThan(3e-5)

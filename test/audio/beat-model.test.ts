@@ -118,7 +118,7 @@ describe('the peaks', () => {
   const logitsOf = (peaks: Record<number, number>, length = 60) =>
     Float32Array.from({ length }, (_, frame) => peaks[frame] ?? -1)
 
-  it('are above zero and the highest within 70 ms; neighbours are one; first beats are moved to the nearest beat', () => {
+  it('are above zero and the highest within 70 ms; neighbours are one; first beats move to the nearest', () => {
     const beat = logitsOf({ 0: 1, 10: 2, 12: 3, 20: 0, 30: 1, 31: 1, 50: 4, 54: 3 })
     const downbeat = logitsOf({ 13: 2, 49: 1 })
     expect(beatTimes({ beat, downbeat })).toEqual({ beats: [0, 0.24, 0.61, 1, 1.08], downbeats: [0.24, 1] })

@@ -124,7 +124,7 @@ describe('separating a folder', () => {
     for (const name of results) expect(spawnSync('flac', ['-s', '-t', join(out, name)]).status).toBe(0)
   })
 
-  it('names results by a template, numbers those that would meet, goes on after a failure and lists it at the end', async () => {
+  it('names results by a template, numbers equal ones, goes on after a failure and lists it at the end', async () => {
     const tags = { title: 'One/Two', artist: 'AC/DC' }
     await song(join(songs, 'a.flac'), tags)
     await song(join(songs, 'live', 'b.flac'), { ...tags, title: 'ONE/TWO' })
@@ -171,7 +171,7 @@ describe('separating a folder', () => {
     },
   )
 
-  it('does a song again when its file, its results or the options have changed, and never overwrites what it has not made', async () => {
+  it('does a song again when file, results or options have changed, and overwrites only what it has made', async () => {
     for (const name of ['a', 'b', 'c']) await song(join(songs, `${name}.flac`))
     expect((await separate()).counts).toEqual([3, 0, 0])
     // Another time, and nothing else.

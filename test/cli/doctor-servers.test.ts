@@ -29,7 +29,7 @@ async function doctor(words: string[], environment: Record<string, string> = {})
   return Object.fromEntries(findings.map((finding) => [finding.check, finding]))
 }
 
-test('doctor says of a Postgres that refuses, or whose name has no address, what was tried and what to do; the password is not told', async () => {
+test('doctor says of a Postgres that refuses or has no address what was tried, what to do, no password', async () => {
   const port = await freePort()
   const blobs = ['--blobs', `file:${place}`]
   const { storage: refused } = await doctor(['--store', `postgres://me:secret@127.0.0.1:${port}/jobs`, ...blobs])

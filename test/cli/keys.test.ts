@@ -50,7 +50,7 @@ test('an unknown key, a missing id and a missing store are named', () => {
   expect({ status, stderr }).toMatchObject({ status: 2, stderr: expect.stringContaining('--data') })
 })
 
-test('an application has a webhook secret that is shown when it is made, and another from then on when it is replaced', async () => {
+test('a webhook secret is shown when it is made; once it is replaced, the application has the new one', async () => {
   const made = keys('create', '--app', 'shop').value as { webhookSecret?: string }
   expect(made.webhookSecret).toMatch(/^whsec_/)
   expect(keys('create', '--app', 'shop').value).not.toHaveProperty('webhookSecret')

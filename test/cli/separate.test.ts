@@ -102,7 +102,7 @@ describe('stemwork separate', () => {
     }
   })
 
-  it('prints one JSON object with --json, and 24-bit files with --format 24, in a folder named after the song', async () => {
+  it('prints JSON with --json; --format 24 writes 24-bit files in a folder named like the song', async () => {
     await writeFile(join(folder, 'short.wav'), await excerpt(folder, { fromSeconds: 6, seconds: 2 }))
     const { status, stdout } = await stemwork(['separate', 'short.wav', '--json', '--format', '24'], folder)
     expect(status).toBe(0)

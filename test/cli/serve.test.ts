@@ -108,7 +108,7 @@ describe('stemwork serve', () => {
     await third.process.finished()
   })
 
-  it('without --data keeps its files in a folder that only its user can enter, and removes those of a killed one at the start', async () => {
+  it('keeps files without --data in a folder for its user alone; a start removes those of a killed one', async () => {
     const temporary = join(folder, 'temporary')
     await mkdir(temporary)
     const folders = async () => (await readdir(temporary)).filter((name) => name.startsWith('stemwork-serve'))

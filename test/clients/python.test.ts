@@ -14,7 +14,7 @@ const run = promisify(execFile)
 
 // `node clients/python/generate.mjs` installs it, which takes Python 3.11 with pip and the package index.
 it.skipIf(!existsSync(python))(
-  'the Python client, made from the document of a service, does with it what a program needs (skipped without its generator)',
+  'the Python client, made from the document of a service, does what a program needs (skipped without its generator)',
   async () => {
     const service = await startService()
     const folder = await mkdtemp(join(tmpdir(), 'stemwork-python-'))

@@ -303,7 +303,7 @@ describe.skipIf(!chromiumPath)(
       await eventually(() => page.locator('.rows li').count()).toBe(count - 2)
     })
 
-    test('offers the formats that there are, sends in the chosen one, and keeps filters and search in the address', async () => {
+    test('offers the formats there are, sends the chosen one, keeps filters and search in the address', async () => {
       const page = await pages.signedIn()
       await page.getByText('Options').click()
       const format = page.getByLabel('Format')
@@ -373,7 +373,7 @@ describe.skipIf(!chromiumPath)(
       expect(new URL(page.url()).hash).toBe('#/?status=FAILED')
     })
 
-    test('goes on with a job after a reload, plays what is finished, tells the time left, and stops the job when it is asked to', async () => {
+    test('goes on with a job after a reload, plays what is finished, tells the time left, and stops it', async () => {
       const page = await pages.signedIn()
       await send(page, path('long song.wav'))
       await rowOf(page, 'long song.wav').locator('.status.started').waitFor()
@@ -411,7 +411,7 @@ describe.skipIf(!chromiumPath)(
       await eventually(() => page.locator('.rows li').count()).toBe(rows + 1)
     })
 
-    test('keeps the key for the tab, for the device when asked to, and forgets it in all tabs at signing out', async () => {
+    test('keeps the key for the tab, or the device if asked, and forgets it in all tabs at signing out', async () => {
       const page = await pages.signedIn()
       expect(page.url()).not.toContain('key=')
       const stored = () =>

@@ -98,7 +98,7 @@ describe.skipIf(!chromiumPath)('files are checked before they are sent (needs Ch
     },
   )
 
-  test('a song passes, whatever its name; a refused file can be sent all the same, and the focus stays in the list', async () => {
+  test('a song passes, whatever its name; a refused file can still be sent; the focus stays in the list', async () => {
     const page = await songs()
     await send(page, path('lyrics.txt'), path('song.wav'), path('song without an ending'))
     // One after the other, and the refused one holds up none.

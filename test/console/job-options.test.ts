@@ -152,7 +152,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
     expect([sampleRate, channels.map(({ length }) => length)]).toEqual([22_050, [11_025]])
   })
 
-  test('what only the service can tell of a setting stands beside its field, and the corrected one is sent', async () => {
+  test('what the service alone can tell of a setting is shown at its field; the corrected one is sent', async () => {
     const page = await opened({}, 'Transcode')
     const hertz = page.getByLabel('Sample rate (Hz)')
     await page.getByLabel('Format').selectOption('MP3 320 kbit/s')

@@ -57,7 +57,7 @@ describe('the console', () => {
     expect(await (await fetch(`${service.base}/console/NOTICE.txt`)).text()).toContain('The MIT License')
   })
 
-  test('sends its parts compressed to those who take it, and the whole script, player included, in at most 40 kB', async () => {
+  test('sends its parts compressed to those who take it, and the script with the player in at most 40 kB', async () => {
     const ask = (encoding: string) =>
       fetch(`${service.base}/console/app.js`, { headers: { 'accept-encoding': encoding } })
     const plain = await (await ask('identity')).text()

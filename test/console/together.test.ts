@@ -190,7 +190,7 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     expect(pages.complaints).toEqual([])
   })
 
-  test('a song beyond the pages read so far changes neither them nor the count; reconnected, the page reads them all again', async () => {
+  test('a song beyond the pages read changes neither them nor the count; reconnected, all are read again', async () => {
     const names = Array.from({ length: 53 }, (_, index) => `Take ${index + 1}.`)
     const { key, pages, idOf } = await studio(...names)
     const page = await pages.open({}, '/console/icon.svg')

@@ -197,7 +197,8 @@ describe('a blob folder', () => {
       const store = fsBlobs({ directory: ${JSON.stringify(directory)} })
       const source = (async function* () { for (let n = 0; n < 64; n++) yield Buffer.alloc(65536) })()
       const error = await store.put('results/job/1/a', source).catch((error) => error)
-      console.log(JSON.stringify({ code: error.code, retryable: error.retryable, left: await store.stat('results/job/1/a') ?? null }))`
+      const left = await store.stat('results/job/1/a') ?? null
+      console.log(JSON.stringify({ code: error.code, retryable: error.retryable, left }))`
       const { stdout, stderr } = spawnSync(
         'sh',
         ['-c', 'ulimit -f 1000; exec "$0" --input-type=module -e "$1"', process.execPath, script],

@@ -183,7 +183,7 @@ describeWith('bullmqQueue on a Redis that goes away', { own }, ({ own: server })
     await server.start()
   })
 
-  test('a Redis that crashes and comes back empty while the listener is busy notifies again once it is free', async () => {
+  test('a Redis that comes back empty after a crash while the listener is busy notifies once it is free', async () => {
     const queue = bullmqQueue({ connection: server.url, prefix: randomUUID(), answerTimeoutMs: 1000 })
     let calls = 0
     let release = () => {}

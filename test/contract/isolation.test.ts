@@ -162,7 +162,7 @@ for (const [name, open, missing] of [['memory', memory, undefined] as const, ...
         await engine.close({ timeoutMs: 0 })
       })
 
-      test("whose names no name server answers for delay neither another application's messages nor its inputs", async () => {
+      test("whose names no server knows delay neither another application's messages nor its inputs", async () => {
         const nameServer = createSocket('udp4')
         nameServer.bind(0, '127.0.0.1')
         await once(nameServer, 'listening')

@@ -53,7 +53,7 @@ describe('a restart of the process that owns a Keyv store', () => {
     ).toBeUndefined()
   })
 
-  test('lists what was created minus what was deleted, after hundreds of simultaneous operations on a slow backend', async () => {
+  test('lists what was created and not deleted after hundreds of concurrent operations on a slow backend', async () => {
     const random = randomSource(11)
     const backend = new DelayingMap(random, 4)
     const jobs = keyvJobs({ keyv: new Keyv({ store: backend }) })

@@ -16,7 +16,7 @@ describeWith('postgresStores', { database, bouncer }, ({ database: server, bounc
     await server.release()
   })
 
-  test('behind PgBouncer in transaction mode, which does not keep prepared statements, six processes lose nothing', async () => {
+  test('six processes lose nothing behind PgBouncer in transaction mode, without prepared statements', async () => {
     const pools = Array.from({ length: 6 }, () => new Pool({ connectionString: pooler.url, max: 4 }))
     try {
       const stores = pools.map((pool) => postgresStores({ pool }).jobs)

@@ -68,7 +68,7 @@ describeWith('postgresQueue', { postgres, bouncer }, ({ postgres: server, bounce
     await Promise.all([first.queue.close(), second.close(), other.queue.close()])
   })
 
-  test('any number of subscriptions share one connection, which goes back to the pool of the host unharmed', async () => {
+  test('subscriptions share one connection, which goes back to the pool of the host unharmed', async () => {
     const own = new Pool({ connectionString: server.url, max: 2 })
     const queue = postgresQueue({ pool: own, schema: newSchema() })
     let calls = 0
@@ -108,7 +108,7 @@ describeWith('postgresQueue', { postgres, bouncer }, ({ postgres: server, bounce
     await queue.close()
   })
 
-  test('a connection that the server ends is replaced, and the listener is called once for what it may have missed', async () => {
+  test('a connection that the server ends is replaced; the listener is called once for what was missed', async () => {
     const { queue, schema, calls } = await listening()
     await until(async () => (await listeners(schema)).length === 1)
     for (const pid of await listeners(schema)) await pool.query('SELECT pg_terminate_backend($1)', [pid])

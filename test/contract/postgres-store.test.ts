@@ -68,7 +68,8 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       ]) {
         const lease = status === 'STARTED' ? { owner: 'dead', token: 1, until: 4 } : null
         await pool.query(
-          `INSERT INTO ${old}.jobs (id, version, app, status, deleted, workflow, created_at, waiting_since, lease_until, record)
+          `INSERT INTO ${old}.jobs (id, version, app, status, deleted, workflow, created_at, waiting_since, lease_until,
+            record)
           VALUES ($1, 1, $2, $3, false, 'w', 1, $4, $5, $6)`,
           [id, app, status, lease ? null : at, lease && at, { ...sampleJob({ createdAt: 1 }), id, app, status, lease }],
         )
@@ -156,7 +157,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     assert.equal(statements, 4)
   })
 
-  test('a worker whose claim the database has lost changes nothing under the claim that came in its place', async () => {
+  test('a worker whose claim the database has lost changes nothing under the claim that replaced it', async () => {
     const [first, second] = [stores().jobs, stores().jobs]
     const { job } = await first.create(sampleJob())
     const { rows } = await pool.query<Record<string, unknown>>(`SELECT * FROM ${schema}.jobs`)
@@ -327,7 +328,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     }
   })
 
-  test("the limit of queued jobs makes nobody wait for a host's open transaction, nor for another application", async () => {
+  test("the limit of queued jobs makes nobody wait for a host's transaction, nor for another application", async () => {
     const { jobs } = stores()
     const limit = { maxQueued: 2 }
     const client = await pool.connect()

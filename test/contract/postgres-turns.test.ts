@@ -36,7 +36,7 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
         '= j.app)',
     )
 
-  test('no waiting job is ever without a turn while applications become idle, are tidied away and come back', async () => {
+  test('no waiting job is ever without a turn while applications become idle, are removed and come back', async () => {
     const jobs = jobsOf()
     const apps = ['a', 'b', 'c']
     let creating = 8
@@ -153,7 +153,8 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
   test('a claim passes none of the jobs that are for other workers, however many wait before its own', async () => {
     await pool.query(
       `INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, pool, created_at, waiting_since, record)
-      SELECT 'job-' || n, 1, 'app', 'QUEUED', false, 'w', CASE WHEN n < 5000 THEN 'gpu' ELSE '' END, n, n, '{}' FROM generate_series(1, 5000) AS n`,
+      SELECT 'job-' || n, 1, 'app', 'QUEUED', false, 'w', CASE WHEN n < 5000 THEN 'gpu' ELSE '' END, n, n, '{}'
+        FROM generate_series(1, 5000) AS n`,
     )
     await pool.query(`INSERT INTO ${schema}.turns (app) VALUES ('app')`)
     assert.ok((await rowsReadByClaim()) < 100)
@@ -164,7 +165,8 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
   test('a claim passes no application where nothing waits for its worker or all is for later', async () => {
     await pool.query(
       `INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, pool, created_at, waiting_since, record)
-      SELECT 'job-' || n, 1, 'app-' || n, 'QUEUED', false, 'w', CASE WHEN n % 2 = 0 THEN 'gpu' ELSE '' END, n, CASE WHEN n % 2 = 0 THEN n ELSE 4000000000000 END, '{}'
+      SELECT 'job-' || n, 1, 'app-' || n, 'QUEUED', false, 'w', CASE WHEN n % 2 = 0 THEN 'gpu' ELSE '' END, n,
+        CASE WHEN n % 2 = 0 THEN n ELSE 4000000000000 END, '{}'
       FROM generate_series(1, 5000) AS n`,
     )
     await pool.query(`INSERT INTO ${schema}.turns (app) SELECT app FROM ${schema}.jobs`)
@@ -174,10 +176,13 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
 
   test('statements that workers and the sweep send read jobs by indexes only', async () => {
     await pool.query(
-      `INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, created_at, waiting_since, lease_until, ended_at, removable_at, deliverable_at, record)
-      SELECT 'job-' || n, 1, 'app-' || n % 500, status, false, 'w', n, CASE status WHEN 'QUEUED' THEN n END, CASE status WHEN 'STARTED' THEN 4e12::bigint END,
+      `INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, created_at, waiting_since, lease_until,
+        ended_at, removable_at, deliverable_at, record)
+      SELECT 'job-' || n, 1, 'app-' || n % 500, status, false, 'w', n, CASE status WHEN 'QUEUED' THEN n END,
+        CASE status WHEN 'STARTED' THEN 4e12::bigint END,
         CASE status WHEN 'SUCCEEDED' THEN n END, CASE status WHEN 'SUCCEEDED' THEN 4e12::bigint + n END, NULL, '{}'
-      FROM (SELECT n, CASE WHEN n % 100 = 0 THEN 'STARTED' WHEN n % 2 = 0 THEN 'SUCCEEDED' ELSE 'QUEUED' END AS status FROM generate_series(1, 20000) AS n) AS numbered`,
+      FROM (SELECT n, CASE WHEN n % 100 = 0 THEN 'STARTED' WHEN n % 2 = 0 THEN 'SUCCEEDED' ELSE 'QUEUED' END AS status
+        FROM generate_series(1, 20000) AS n) AS numbered`,
     )
     await pool.query(
       `INSERT INTO ${schema}.turns (app) SELECT app FROM ${schema}.jobs WHERE waiting_since IS NOT NULL GROUP BY app`,

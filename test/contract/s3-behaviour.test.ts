@@ -168,7 +168,7 @@ describe('a write whose answer is lost', () => {
   }
 
   for (const moment of ['before', 'after'] as const) {
-    test(`${moment} any request leaves the old blob or the new one, and no parts that cleanUp does not find`, async () => {
+    test(`${moment} any request leaves the old blob or the new one, and only parts that cleanUp finds`, async () => {
       for (let occurrence = 1, struck = true; struck; occurrence++) {
         struck = false
         await store.put(key, sourceOf('old'))

@@ -52,7 +52,7 @@ async function notesOf(of: string): Promise<Record<string, unknown>[]> {
   return lines.map((line) => JSON.parse(line) as Record<string, unknown>)
 }
 
-test('a separation in a composition goes on after kill -9 of its worker; the step before it is not run again', async () => {
+test('a separation in a composition goes on after kill -9 of its worker; no earlier step is run again', async () => {
   const [whole, killed] = await Promise.all([mkdtemp(join(folder, 'whole-')), mkdtemp(join(folder, 'killed-'))])
   const expected = await resultOf(start(whole, song), whole)
   expect(expected.status).toBe('SUCCEEDED')

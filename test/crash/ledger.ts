@@ -20,13 +20,16 @@ export async function keepLedger(pool: pg.Pool): Promise<void> {
       had_ended boolean := TG_OP = 'UPDATE' AND OLD.status IN ('SUCCEEDED', 'FAILED');
     BEGIN
       IF TG_OP = 'INSERT' THEN
-        INSERT INTO ledger VALUES (CASE WHEN NEW.record ->> '${nextField.name}' IS NULL THEN 'made' ELSE 'made with next field' END, NEW.id, 0, now);
+        INSERT INTO ledger VALUES (
+          CASE WHEN NEW.record ->> '${nextField.name}' IS NULL THEN 'made' ELSE 'made with next field' END,
+          NEW.id, 0, now);
       ELSIF NEW.claims IS NOT NULL AND NEW.claims IS DISTINCT FROM OLD.claims THEN
         INSERT INTO ledger VALUES ('claimed', NEW.id, split_part(NEW.claims -> -1 ->> 'owner', ':', 2)::int, now);
       END IF;
       IF had_ended AND NEW.status NOT IN ('SUCCEEDED', 'FAILED') THEN
         INSERT INTO ledger VALUES ('revived', NEW.id, 0, now);
-      ELSIF NEW.status IN ('SUCCEEDED', 'FAILED') AND (NOT had_ended OR NEW.record ->> 'completedAt' <> OLD.record ->> 'completedAt') THEN
+      ELSIF NEW.status IN ('SUCCEEDED', 'FAILED') AND (NOT had_ended
+        OR NEW.record ->> 'completedAt' <> OLD.record ->> 'completedAt') THEN
         INSERT INTO ledger VALUES ('ended', NEW.id, 0, now);
       END IF;
       RETURN NULL;

@@ -15,7 +15,7 @@ let place: string
 beforeEach(async () => void (place = await mkdtemp(join(tmpdir(), 'stemwork-blob-check-'))))
 afterEach(() => rm(place, { recursive: true, force: true }))
 
-test('a service whose blob folder cannot be written is alive, and not ready; what it wrote to find out is gone', async () => {
+test('a service whose blob folder cannot be written is alive, not ready; what it wrote to check is gone', async () => {
   const directory = join(place, 'blobs')
   const { engine } = testEngine(textWorkflow(), {}, { blobs: fsBlobs({ directory }) })
   expect(await engine.health()).toMatchObject({ ok: true, problems: [] })
@@ -45,7 +45,7 @@ test('a service whose blob folder cannot be written is alive, and not ready; wha
   await broken.engine.close()
 })
 
-test('so is one whose bucket refuses to be written; it is asked again ten seconds later, and once a minute when all is well', async () => {
+test('so is one whose bucket refuses writes; it is asked after ten seconds, once a minute when well', async () => {
   const server = await startS3Server()
   const client = s3ClientOf(server)
   try {

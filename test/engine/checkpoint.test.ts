@@ -100,7 +100,7 @@ describe('a checkpoint', () => {
     expect(String(Buffer.concat(await readAll(blobs, job?.outputs?.count?.key)))).toBe('012345')
   })
 
-  test('is found by another worker when the first one has died, and work that was kept counts as no attempt', async () => {
+  test('is found by another worker when the first has died, and work that was kept counts as no attempt', async () => {
     const clock = steppingClock(Date.now())
     const jobs = memoryJobs({ clock: clock.now })
     const blobs = sharedBlobs()
@@ -269,7 +269,7 @@ describe('a checkpoint', () => {
     expect(stored.filter((key) => key.startsWith(checkpointsPrefix)).length).toBe('maxBytes' in settings ? 1 : 0)
   })
 
-  test('is removed with its job when that fails, is canceled or deleted, and by the sweep when it was left', async () => {
+  test('is removed with its job when that fails, is canceled or deleted; by the sweep when left behind', async () => {
     for (const end of ['fail', 'cancel', 'delete'] as const) {
       const blobs = sharedBlobs()
       const { workflow } = countingWorkflow(async (unit) => {

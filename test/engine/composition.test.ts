@@ -217,7 +217,7 @@ describe('a composed workflow', () => {
     expect([done.status, done.attempts, tries]).toEqual(['SUCCEEDED', 1, 3])
   })
 
-  test('waits longer after each attempt at a step, as its policy says, and no longer once the job is canceled', async () => {
+  test('waits longer after each attempt at a step, as its policy says, until the job is canceled', async () => {
     const broken = marker(() => {
       throw new Error('broken')
     })

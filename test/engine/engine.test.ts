@@ -34,7 +34,7 @@ describe('a job', () => {
     await engine.close()
   })
 
-  test('that keeps failing ends FAILED after the last attempt, with words for the client and none of the cause', async () => {
+  test('that keeps failing ends FAILED after the last attempt, with words for the client, not the cause', async () => {
     const { engine, submit, until } = testEngine(
       textWorkflow(() => {
         throw new Error('secret detail in /var/lib')

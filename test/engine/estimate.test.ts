@@ -51,7 +51,7 @@ describe('an estimate', () => {
   })
 })
 
-test('throughput is what workers tell of a workflow, else what the attempts of the last jobs took that succeeded', async () => {
+test('throughput is what workers tell of a workflow, else what attempts of the last successful jobs took', async () => {
   const clock = steppingClock()
   const jobs = memoryJobs({ clock: clock.now })
   const messages: [] = []

@@ -44,7 +44,7 @@ async function failedJob(logger: Logger) {
 }
 
 describe('why a job failed', () => {
-  test('is on stderr of a host without a logger, with stack, causes and the id; a job that succeeds writes nothing', () => {
+  test('is on stderr of a host without a logger, with stack, causes and id; a job that succeeds writes nothing', () => {
     const host = fileURLToPath(new URL('./fixtures/failing-host.mjs', import.meta.url))
     const { stdout, stderr } = spawnSync(process.execPath, [host], { encoding: 'utf8' })
     const { failed, succeeded } = JSON.parse(stdout) as { failed: string; succeeded: string }
@@ -91,7 +91,7 @@ describe('why a job failed', () => {
       expect(output()).toContain(part)
   })
 
-  test("is one line with its causes and no stack where it is the client's doing; the record has the stack", async () => {
+  test('is one line with its causes and no stack where the client is at fault; the record has the stack', async () => {
     const { stream, output } = collected()
     const engine = createTestEngine({
       workflows: [

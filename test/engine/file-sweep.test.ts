@@ -56,7 +56,7 @@ describe('the sweep of files', () => {
     expect(await engine.sweep({ files: true })).toMatchObject({ orphans: 1 })
   })
 
-  test('removes the files of earlier claims of a job that waits for its next one, and keeps those of the last', async () => {
+  test('removes the files of earlier claims of a job that waits for its next; keeps those of the last', async () => {
     const blobs = oldBlobs()
     const { engine, submit, parts } = testEngine(textWorkflow(), {}, { blobs })
     const { id } = await submit()

@@ -35,7 +35,7 @@ describe('what holds for a workflow', () => {
     expect(new Set(waits).size).toBeGreaterThan(10)
   })
 
-  test('a failure passes by itself, by its code, by its reason or by a function; a cancel and a deadline never do', () => {
+  test('a failure passes by itself, by code, by reason or by a function; a cancel and a deadline never do', () => {
     const timeout = timedOut(1)
     const bad = badInput('decode_failed', 'no')
     const passes = (mayPass?: WorkflowPolicy['mayPass']) =>

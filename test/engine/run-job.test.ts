@@ -32,7 +32,7 @@ describe('run', () => {
     expect(await engine.run()).toMatchObject({ id: first.id, status: 'SUCCEEDED', attempts: 2 })
   })
 
-  test('ends with FAILED after the last attempt; a job that has ended, or is not there, is answered at once', async () => {
+  test('ends with FAILED after the last attempt; a job that has ended or is missing is answered at once', async () => {
     const { engine, submit } = testEngine(
       textWorkflow(() => {
         throw mayPass()

@@ -87,7 +87,7 @@ test('a start removes what dead processes of this machine left, and nothing else
   await mine.close()
 })
 
-test('a folder in which nothing can be made keeps an engine from starting, and says which option names it', async () => {
+test('a folder that cannot be written keeps an engine from starting, and says which option names it', async () => {
   const file = join(directory, 'file')
   await writeFile(file, '')
   for (const scratchDirectory of [file, join(file, 'below')]) {

@@ -58,7 +58,7 @@ function timeOfWaits(): Logger {
 }
 
 describe('an outage of the blob store', () => {
-  test('is waited out where results are stored: no second run, no attempt, no time of the job, and the lease is kept', async () => {
+  test('is waited out where results are stored: no second run, no attempt, no time lost, the lease kept', async () => {
     let runs = 0
     const lapsed: number[] = []
     const { engine, submit, parts } = testEngine(

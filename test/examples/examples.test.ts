@@ -126,7 +126,8 @@ describe('the server examples', () => {
       const song = await readFile(${JSON.stringify(join(root, 'test/fixtures/audio/stereo.mp3'))})
       const { bytes } = await json(PUT(new Request(uploadUrl, { method: 'PUT', body: song })))
       const body = JSON.stringify({ workflow: 'service/stems-vocals-accompaniment', params: { inputUrl: downloadUrl } })
-      const { id } = await json(POST(new Request(base + '/job', { method: 'POST', body, headers: { 'content-type': 'application/json' } })))
+      const headers = { 'content-type': 'application/json' }
+      const { id } = await json(POST(new Request(base + '/job', { method: 'POST', body, headers })))
       const { status } = await json(GET(new Request(base + '/job/' + id, { headers: { prefer: 'wait=60' } })))
       console.log(bytes === song.length, status)
       process.exit()`

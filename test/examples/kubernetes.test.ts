@@ -77,7 +77,7 @@ async function read<Schema extends z.ZodType>(name: string, schema: Schema): Pro
   return schema.parse(JSON.parse(await readFile(new URL(`../../examples/kubernetes/${name}`, import.meta.url), 'utf8')))
 }
 
-test('the resources have the fields of Kubernetes and KEDA, name each other, and give options that the worker has', async () => {
+test('the resources have the fields of Kubernetes and KEDA, name each other, and use known options', async () => {
   const [worker, object, job] = [
     await read('worker.json', deployment),
     await read('scaled-object.json', scaledObject),

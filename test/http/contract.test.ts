@@ -223,7 +223,7 @@ describe('without options', () => {
 })
 
 describe('a deleted job', () => {
-  test('leaves nothing: its run is aborted, its late result discarded, its results and its upload removed', async () => {
+  test('leaves nothing: its run is aborted, a late result discarded, its results and upload removed', async () => {
     const blobs = memoryBlobs()
     const service = await start({ blobs })
     const count = async () => {

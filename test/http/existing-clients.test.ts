@@ -135,7 +135,7 @@ describe.each(['/v1', '/api', ''])('a client with the base path "%s"', (base) =>
   })
 })
 
-test('a client that crashes when the connection ends while it sends gets its 413 after it has sent everything', async () => {
+test('a client that crashes if the connection ends while it sends gets its 413 after sending everything', async () => {
   const { uploadUrl } = (await (await service.api('/upload')).json()) as { uploadUrl: string }
   const answer = await new Promise<number>((resolve, reject) => {
     const upload = httpRequest(uploadUrl, { method: 'PUT' }, (response) => resolve(response.resume().statusCode ?? 0))
@@ -161,7 +161,7 @@ test('a client that polls each second is never stopped by 429, nor 40 of them at
 })
 
 test.skipIf(!canMakeCertificates())(
-  'a client that takes only https results (needs the openssl command), behind a proxy that ends TLS, downloads them named after the path',
+  'a client that takes only https results downloads them, named after the path, behind a TLS proxy (needs openssl)',
   async () => {
     const tls = selfSigned()
     const proxied = await startService({ http: { trustProxy: true } })

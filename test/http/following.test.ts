@@ -138,7 +138,7 @@ describe('server-sent events', () => {
   })
 })
 
-test('an application has only so many waiting requests; a preference is not met beyond, a stream is refused', async () => {
+test('an application has only so many waiting requests; beyond, preferences are not met, streams refused', async () => {
   const few = await startService({ http: { limits: { waitingRequests: 1 } } })
   const create = (headers?: Record<string, string>) =>
     few.api('/job', { method: 'POST', body: '{"workflow":"service/held","params":{}}', headers })

@@ -53,7 +53,7 @@ describe('API keys', () => {
     expect(await status(key)).toBe(200)
   })
 
-  test('a key in use costs one read of the store, finds its own application, and shows a new name at once', async () => {
+  test('a key in use costs one read of the store, finds its application, and shows a new name at once', async () => {
     const { applications } = service.engine
     const application = await createApplication(applications, { name: 'Before' })
     const { key, record } = await issueKey(applications, application.id)

@@ -9,7 +9,7 @@ afterEach(async () => {
 
 const held = { workflow: 'service/held', params: {} }
 
-test('a batch is created whole, read by its name, and its jobs are canceled, run again and deleted together', async () => {
+test('a batch is created whole and read by name; its jobs are canceled, run again and deleted together', async () => {
   const service = await startService({ worker: false })
   cleanUps.push(() => service.close())
   const client = createClient({ baseUrl: service.base, apiKey: service.app.key })

@@ -305,7 +305,7 @@ describe('for operators', () => {
     await service.close()
   })
 
-  test('a store that is away is 503 with Retry-After on every route that needs it, and an error in the log', async () => {
+  test('a store that is away is 503 with Retry-After on each route that needs it, an error in the log', async () => {
     let away = false
     const jobs = withFaults(memoryJobs(), () =>
       away ? new StemworkError('STORE_UNAVAILABLE', 'postgres at db.internal is away', { retryable: true }) : undefined,

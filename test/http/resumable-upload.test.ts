@@ -120,7 +120,7 @@ describe.each(stores)('an upload into %s', (_name, open) => {
 })
 
 describe('the client', () => {
-  it('resumes larger files where the service offers it, with progress, and needs no more requests for small ones', async () => {
+  it('resumes larger files where the service offers it, with progress; small ones need no more requests', async () => {
     const service = await offering()
     const network = await cutting(service, 5 * mebibyte)
     const client = createClient({ baseUrl: `${network.origin}/v1`, apiKey: service.app.key })

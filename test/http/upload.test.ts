@@ -148,7 +148,7 @@ describe('a file arrives byte for byte when it is sent', () => {
 })
 
 describe('an upload is refused', () => {
-  test('when it is larger than the limit, with 413 after the client has sent all of it, and the job says why', async () => {
+  test('when it is larger than the limit, with 413 after the client has sent it; the job says why', async () => {
     const ticket = await newTicket()
     const block = Buffer.alloc(64 * 1024)
     const answer = await rawRequest(

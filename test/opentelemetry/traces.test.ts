@@ -157,7 +157,7 @@ describe('a job is one trace', () => {
     ['POST webhook', `submit ${workflow}`, 'POST /job'],
   ]
 
-  test('from the request to the webhook, over a restart: one process has accepted it, the next runs it in a child (SQLite)', async () => {
+  test('from request to webhook: one process accepts the job, the next runs it in a child (SQLite)', async () => {
     const hook = await receiver()
     const sqlite = join(folder, 'jobs.db')
     const stores = sqliteStores({ path: sqlite })
@@ -213,8 +213,9 @@ describe('a job is one trace', () => {
     expect([process.pid, other.pid]).not.toContain(Number(pid))
   })
 
+  const unless = missing ? `: ${missing}` : ''
   test.skipIf(missing !== undefined)(
-    `with a worker beside the service, and a failure is an error of each span it passed (Postgres)${missing ? `: ${missing}` : ''}`,
+    `with a worker beside the service; a failure is an error of each span it passed (Postgres)${unless}`,
     async () => {
       if ('missing' in postgres) return
       const schema = `test_${randomUUID().replaceAll('-', '')}`

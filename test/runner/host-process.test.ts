@@ -39,7 +39,7 @@ it.each([
   await eventually(() => !isAlive(child), 10_000)
 })
 
-it('a host ends by itself while a warm child is idle, has got no process handlers, and the child goes with it', async () => {
+it('a host ends by itself while a warm child is idle, has no process handlers; the child goes with it', async () => {
   const order = orderTo('write')
   const host = startHost(order)
   const exited = once(host, 'exit')

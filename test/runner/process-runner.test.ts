@@ -227,7 +227,7 @@ describe('a child that dies', () => {
     expect((await run(runner, orderTo('write'))).outputs.report!.bytes).toBe(5)
   })
 
-  it('because it runs out of memory ends the run as worker_lost, not to be tried again, with its last words in the cause', async () => {
+  it('because it runs out of memory ends the run as worker_lost, for good, its last words in the cause', async () => {
     const error = await rejection(run(start({ nodeArguments: ['--max-old-space-size=40'] }), orderTo('grow')))
     expect(error).toMatchObject({
       code: 'INTERNAL_ERROR',

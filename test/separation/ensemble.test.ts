@@ -96,7 +96,7 @@ describe('an ensemble', () => {
     expect(accompaniments[0]).toHaveLength(sampleCount)
   })
 
-  it('never runs further ahead of its output than a few segments, however long the track: no whole file in memory', async () => {
+  it('never runs more than a few segments ahead of its output, however long the track: no file in memory', async () => {
     const network = await load(waves([0, 0, 0, 1], 7000))
     const other = await load(spectrum(1))
     const lead = async (sampleCount: number) => {

@@ -90,7 +90,7 @@ describe('the mdx architecture', () => {
     expect(worstDifference(vocals, expected)).toBeLessThan(1e-5)
   })
 
-  it('takes the frame length from the manifest: a network of 3072 bins may belong to 6144 or to 7680 points', async () => {
+  it('takes the frame length from the manifest: a network of 3072 bins may have 6144 or 7680 points', async () => {
     const network = await load(mdxNetwork(96, 24))
     const mixture = stereoMusic(30_000)
     for (const nFft of [192, 320]) {

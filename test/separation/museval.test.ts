@@ -15,9 +15,10 @@ const rate = 44_100
 const script = `
 import json, sys, numpy, soundfile, museval
 folder = sys.argv[1]
-read = lambda kind: numpy.array([soundfile.read(f'{folder}/{kind}-{stem}.wav')[0] for stem in ('vocals', 'accompaniments')])
+stems = ('vocals', 'accompaniments')
+read = lambda kind: numpy.array([soundfile.read(f'{folder}/{kind}-{stem}.wav')[0] for stem in stems])
 sdr, isr, sir, sar = museval.evaluate(read('true'), read('found'))
-print(json.dumps({stem: list(map(float, numpy.atleast_1d(values))) for stem, values in zip(('vocals', 'accompaniments'), sdr)}))
+print(json.dumps({stem: list(map(float, numpy.atleast_1d(values))) for stem, values in zip(stems, sdr)}))
 `
 
 let folder: string

@@ -77,7 +77,8 @@ from demucs.htdemucs import HTDemucs
 class Network(HTDemucs):
     def __init__(self):
         torch.nn.Module.__init__(self)
-        self.samplerate, self.segment, self.sources = ${rate}, Fraction(${samples}, ${rate}), ['drums', 'bass', 'other', 'vocals']
+        self.samplerate, self.segment = ${rate}, Fraction(${samples}, ${rate})
+        self.sources = ['drums', 'bass', 'other', 'vocals']
         self.nfft, self.hop_length, self.cac, self.wiener_iters = ${4 * hop}, ${hop}, True, 0
         self.kernel = torch.from_numpy(numpy.fromfile('kernel.raw', 'float32').reshape(8, 2, 15))
         self.gains = torch.from_numpy(numpy.fromfile('gains.raw', 'float32').reshape(1, 4, 1, ${bins}, 1))

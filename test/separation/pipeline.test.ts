@@ -105,7 +105,7 @@ describe('pipeline with the embedded architecture', () => {
     await session.close()
   })
 
-  it('hands the network the frames of the centred STFT of the whole track, the last one repeated up to a multiple of 8', async () => {
+  it('hands the network the centred STFT of the track, its last frame repeated up to a multiple of 8', async () => {
     const sampleCount = 1400 * 512 + 500
     const mixture = [noise(sampleCount, 3), noise(sampleCount, 4)]
     const seen: { dims: readonly number[]; data: Float32Array }[] = []

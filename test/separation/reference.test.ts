@@ -26,7 +26,7 @@ afterAll(() => rm(folder, { recursive: true }))
 
 describe('the embedded model in the whole pipeline', () => {
   it.skipIf(!hasSongs).each(chosen)(
-    'reaches the scores of its reference on %s within 0.05 dB (skipped where ../shared/data/everything-is-free is missing)',
+    'reaches the scores of its reference on %s within 0.05 dB (skipped without ../shared/data/everything-is-free)',
     async (song) => {
       const stems = await Promise.all(
         ['vocals', 'accompaniments'].map((stem) => readAudio(join(songs, song, `${stem}.ogg`))),

@@ -108,7 +108,7 @@ describe('the roformer architecture', () => {
     expect(worstDifference([vocals[1]!], [reference(mixture[1]!, shipped, known)])).toBeLessThan(1e-4)
   })
 
-  it('steps by half a segment and fades over a tenth, without a step where neighbouring segments disagree', async () => {
+  it('moves by half a segment and fades over a tenth, without a step where neighbouring segments differ', async () => {
     const { manifest, networks } = await model(small, one, 'row')
     let turn = 0
     const moody = watched(networks[0]!, ({ spectrum }) => {

@@ -106,7 +106,7 @@ describe('the spleeter architecture', () => {
     expect(worstDifference(own.accompaniments, separated.accompaniments)).toBeLessThan(1e-5)
   })
 
-  it('returns the known stem at the true shapes, and with it what lies above the 11 kHz that the networks hear', async () => {
+  it('returns the known stem at the true shapes, and what lies above the 11 kHz that the networks hear', async () => {
     const mixture = stereoNoise(60_001, 5)
     const { vocals } = await separateWith(await model(shipped, some, others), mixture)
     const mask = ratioMask(shipped, some, others)

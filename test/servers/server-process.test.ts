@@ -30,7 +30,12 @@ async function startOwner(next: string): Promise<{ serverId: number; directory: 
         import { ServerProcess } from './server-process.js'
         mkdirSync(${JSON.stringify(directory)})
         const args = ['-c', 'echo $$ > id; exec sleep 600']
-        const server = new ServerProcess({ command: 'sh', args, directory: ${JSON.stringify(directory)}, signal: 'KILL' })
+        const server = new ServerProcess({
+          command: 'sh',
+          args,
+          directory: ${JSON.stringify(directory)},
+          signal: 'KILL',
+        })
         server.start()
         ${next}`,
       resolveDir: import.meta.dirname,

@@ -13,7 +13,7 @@ import type { JobStore } from '../../src/core/engine/ports/job-store.js'
 import { settableClock } from '../contract/settable-clock.js'
 import { followsTheRules, steps, type Subject } from './job-model.js'
 
-describe('any interleaving of claims, heartbeats, ends, retries, cancels, deletes and lapsed leases follows the rules', () => {
+describe('any order of claims, heartbeats, ends, retries, cancels, deletes and lapsed leases follows the rules', () => {
   test('in the state machine itself', async () => {
     await fc.assert(
       fc.asyncProperty(steps, (sequence) => followsTheRules(pureSubject(), sequence)),

@@ -48,7 +48,8 @@ export type { GrowingResult } from './dispatch/growing-result.js'
  * @example
  * const engine = createEngine({ workflows: [stemsWorkflow()] })
  * await engine.start()
- * const { job } = await engine.submit({ app: 'me', workflow: 'service/stems-vocals-accompaniment', params: { inputUrl } })
+ * const workflow = 'service/stems-vocals-accompaniment'
+ * const { job } = await engine.submit({ app: 'me', workflow, params: { inputUrl } })
  * engine.on('job.succeeded', ({ job }) => {})
  */
 export class JobEngine<Offered extends Workflow = Workflow> {
@@ -87,7 +88,8 @@ export class JobEngine<Offered extends Workflow = Workflow> {
    * `batchName`; a repeat with a known `idempotencyKey` creates no second batch.
    *
    * @example
-   * const { name } = await engine.submitBatch({ app: 'me', name: 'album', jobs: songs.map((inputUrl) => ({ workflow, params: { inputUrl } })) })
+   * const jobs = songs.map((inputUrl) => ({ workflow, params: { inputUrl } }))
+   * const { name } = await engine.submitBatch({ app: 'me', name: 'album', jobs })
    * @throws StemworkError `INVALID_PARAMS` with `details.issues` of all jobs (`jobs.3.params.inputUrl`); as `submit`.
    */
   submitBatch(

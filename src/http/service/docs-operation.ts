@@ -19,7 +19,8 @@ export function operationSection(place: Place, operation: Operation): string {
   const { curl, javaScript } = snippetsOf(base, method, path, operation, body)
   return `<section class="operation" id="${escape(id)}" aria-labelledby="${escape(id)}-title">
 <h3 id="${escape(id)}-title">${escape(summary)}</h3>
-<p class="route"><code><span class="method ${method.toLowerCase()}">${method}</span> ${escape(path)}</code> ${access(operation)}</p>
+<p class="route"><code><span class="method ${method.toLowerCase()}">${method}</span> ${escape(path)}</code>
+${access(operation)}</p>
 ${description ? `<p>${prose(description)}</p>` : ''}
 ${parameters.length > 0 ? `<h4>Parameters</h4>${parameterTable(operation)}` : ''}
 ${json ? `<h4>Body</h4>${fieldTable(json, schemas)}` : ''}
@@ -98,7 +99,8 @@ function tabs(id: string, curl: string, javaScript: string): string {
     `<label><input type="radio" name="language-${escape(id)}" ` +
     `value="${language}"${isFirst ? ' checked' : ''}><span>${language}</span></label>`
   return `<div class="tabs-of-code">
-<fieldset class="segments"><legend class="hidden">Language of the example</legend>${tab('curl', true)}${tab('JavaScript', false)}</fieldset>
+<fieldset class="segments">
+<legend class="hidden">Language of the example</legend>${tab('curl', true)}${tab('JavaScript', false)}</fieldset>
 <div class="curl">${block(curl, 'Example with curl')}</div>
 <div class="javascript">${block(javaScript, 'Example with JavaScript')}</div>
 </div>`

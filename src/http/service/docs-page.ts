@@ -60,7 +60,8 @@ export function docsPage(document: OpenApiDocument, options: { hasConsole: boole
 <a class="skip" href="#main">Skip to the content</a>
 <header class="top">
 <p class="brand">stemwork <span class="quiet">HTTP interface</span></p>
-<nav aria-label="Pages">${options.hasConsole ? '<a href="console">Console</a>' : ''}<a href="openapi.json">openapi.json</a></nav>
+<nav aria-label="Pages">
+${options.hasConsole ? '<a href="console">Console</a>' : ''}<a href="openapi.json">openapi.json</a></nav>
 </header>
 <div class="columns">
 <nav class="contents" aria-label="Contents">
@@ -73,7 +74,9 @@ export function docsPage(document: OpenApiDocument, options: { hasConsole: boole
 <p class="lead">${escape(info.description)}</p>
 <section class="card" aria-label="Address and key">
 <p>Address of the service: <code>${escape(base)}</code></p>
-<p>Send your API key as the raw value of the <code>Authorization</code> header. A successful request returns status 200 with a JSON body. A failed one returns a <a href="#schema-Problem">Problem</a>, whose <code>message</code> you can show to users.</p>
+<p>Send your API key as the raw value of the <code>Authorization</code> header. A successful request
+returns status 200 with a JSON body. A failed one returns a <a href="#schema-Problem">Problem</a>, whose
+<code>message</code> you can show to users.</p>
 <div id="key-form" hidden></div>
 <noscript><p>Turn on JavaScript to send requests from this page.</p></noscript>
 </section>

@@ -20,8 +20,8 @@ export function snippetsOf(base: string, method: string, path: string, operation
   const isStream = '200' in operation.responses && 'text/event-stream' in (operation.responses['200']?.content ?? {})
 
   const curl = [
-    `curl${method === 'GET' || json || isUpload ? '' : ` -X ${method}`}${isStream ? ' -N' : ''}${isUpload ? ' -T song.mp3' : ''} ` +
-      `"${url}"`,
+    `curl${method === 'GET' || json || isUpload ? '' : ` -X ${method}`}${isStream ? ' -N' : ''}` +
+      `${isUpload ? ' -T song.mp3' : ''} "${url}"`,
     ...(needsKey ? ['-H "Authorization: $STEMWORK_KEY"'] : []),
     ...(json ? ["-H 'Content-Type: application/json'", `-d '${json}'`] : []),
     ...(isSigned && !isUpload ? ['-OJ'] : []),

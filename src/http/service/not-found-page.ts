@@ -25,7 +25,8 @@ ${style === undefined ? '' : `<link rel="stylesheet" href="${base}${style}">\n`}
 <header class="top"><p class="brand">stemwork</p></header>
 <main class="plain-page">
 <h1>There is nothing at this address</h1>
-<p>It may be mistyped, or what was there is gone (status 404). Addresses of this service begin with ${code(`${call.baseUrl}/`)}.</p>
+<p>It may be mistyped, or what was there is gone (status 404).
+Addresses of this service begin with ${code(`${call.baseUrl}/`)}.</p>
 ${links.length > 0 ? `<ul>\n${links.join('\n')}\n</ul>\n` : ''}</main>
 </body>
 </html>

@@ -74,7 +74,7 @@ describe('the spectrogram', () => {
 })
 
 describe('the time left', () => {
-  test('follows the speed of the last seconds, counts down between two reports, and starts over with a new attempt', () => {
+  test('follows the speed of the last seconds, counts down between reports, and starts over with a new attempt', () => {
     const left = new TimeLeft()
     left.observe(0, 0)
     expect(left.seconds(500)).toBeUndefined()

@@ -140,8 +140,8 @@ function bestParameter(sum: number, count: number, maxParameter: number): number
 }
 
 /**
- * A code has the parameter's bits, and as many zeros before a one as its upper bits say. The lower ones are half of all on
- * average.
+ * A code has the parameter's bits, and as many zeros before a one as its upper bits say. The lower ones are half of all
+ * on average.
  */
 function codeBits(sum: number, count: number, parameter: number): number {
   const step = 2 ** parameter

@@ -20,7 +20,8 @@ export function backlogStatements(schema: string) {
       )
       SELECT lane.workflow, lane.pool, due.jobs, ${nowSql} - due.first FROM lane CROSS JOIN LATERAL (
         SELECT count(*) AS jobs, min(waiting_since) AS first FROM (
-          SELECT waiting_since FROM ${schema}.jobs AS job WHERE job.workflow = lane.workflow AND job.pool = lane.pool AND waiting_since <= ${nowSql}
+          SELECT waiting_since FROM ${schema}.jobs AS job WHERE job.workflow = lane.workflow AND job.pool = lane.pool
+            AND waiting_since <= ${nowSql}
           ORDER BY waiting_since LIMIT ${mostCounted}
         ) AS counted
       ) AS due WHERE due.jobs > 0`,

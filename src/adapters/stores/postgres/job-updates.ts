@@ -22,8 +22,10 @@ import { countingUsage } from './usage.js'
  */
 export function jobUpdates(schema: string) {
   const update = `
-    UPDATE ${schema}.jobs SET version = version + 1, status = $3, deleted = $4, waiting_since = $5, lease_until = $6, ended_at = $7,
-      removable_at = $8, deliverable_at = $9, record = $10, nonce = $11, result_bytes = $13, claims = NULL, idempotency_key = CASE WHEN $4 THEN NULL ELSE idempotency_key END
+    UPDATE ${schema}.jobs SET version = version + 1, status = $3, deleted = $4, waiting_since = $5, lease_until = $6,
+      ended_at = $7, removable_at = $8, deliverable_at = $9, record = $10, nonce = $11, result_bytes = $13,
+      claims = NULL,
+      idempotency_key = CASE WHEN $4 THEN NULL ELSE idempotency_key END
     WHERE id = $1 AND version = $2 AND ($12::text IS NULL OR nonce = $12)`
   const durable = `${update} RETURNING id`
   const counting = countingUsage(schema, durable, ['$14', '$15', '$16'])

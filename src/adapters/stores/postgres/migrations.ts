@@ -145,12 +145,14 @@ export const steps: MigrationStep[] = [
       `CREATE INDEX jobs_waiting ON ${schema}.jobs (app, workflow, pool, rank, waiting_since, id) WHERE ` +
         'waiting_since IS NOT NULL',
       `CREATE INDEX jobs_backlog ON ${schema}.jobs (workflow, pool, waiting_since) WHERE waiting_since IS NOT NULL`,
-      `CREATE TABLE ${schema}.documents (kind text COLLATE "C" NOT NULL, key text COLLATE "C" NOT NULL, version integer NOT NULL, value json NOT NULL,
+      `CREATE TABLE ${schema}.documents (kind text COLLATE "C" NOT NULL, key text COLLATE "C" NOT NULL,
+        version integer NOT NULL, value json NOT NULL,
         due_at bigint, expires_at bigint NOT NULL, PRIMARY KEY (kind, key)) WITH (fillfactor = 85)`,
       `CREATE INDEX documents_due ON ${schema}.documents (kind, due_at) WHERE due_at IS NOT NULL`,
       `CREATE INDEX documents_expired ON ${schema}.documents (expires_at)`,
       // What applications have used, by day (since 1970, UTC).
-      `CREATE TABLE ${schema}.usage (app text COLLATE "C" NOT NULL, day bigint NOT NULL, jobs bigint NOT NULL, audio_seconds double precision NOT NULL,
+      `CREATE TABLE ${schema}.usage (app text COLLATE "C" NOT NULL, day bigint NOT NULL, jobs bigint NOT NULL,
+        audio_seconds double precision NOT NULL,
         bytes bigint NOT NULL, PRIMARY KEY (app, day)) WITH (fillfactor = 85)`,
     ],
     isAdditive: true,

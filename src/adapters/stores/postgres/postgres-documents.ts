@@ -13,7 +13,8 @@ export function postgresDocuments(pool: PostgresPool, schema: string): DocumentS
     INSERT INTO ${table} AS d (kind, key, version, value, due_at, expires_at)
     SELECT $1, $2, 1, $3, ${nowSql} + $4::bigint, ${nowSql} + $5::bigint WHERE $6::integer IS NULL OR $6 = 0
       OR EXISTS (SELECT FROM ${table} WHERE kind = $1 AND key = $2)
-    ON CONFLICT (kind, key) DO UPDATE SET version = CASE WHEN d.${isLive} THEN d.version ELSE 0 END + 1, value = excluded.value,
+    ON CONFLICT (kind, key) DO UPDATE SET version = CASE WHEN d.${isLive} THEN d.version ELSE 0 END + 1,
+      value = excluded.value,
       due_at = excluded.due_at, expires_at = excluded.expires_at
     WHERE $6::integer IS NULL OR $6 = CASE WHEN d.${isLive} THEN d.version ELSE 0 END RETURNING version`
 

@@ -123,10 +123,12 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
       // The second sum is over rows of older nodes. The functions for json refuse a text in which U+0000 is escaped
       // anywhere.
       const [row] = await run(
-        `SELECT (SELECT coalesce(sum(result_bytes), 0) FROM ${schema}.jobs WHERE app = $1 AND removable_at IS NOT NULL) +
+        `SELECT (SELECT coalesce(sum(result_bytes), 0) FROM ${schema}.jobs WHERE app = $1
+          AND removable_at IS NOT NULL) +
           (SELECT coalesce(sum((output.value ->> 'bytes')::numeric), 0) FROM ${schema}.jobs,
             json_each(replace(record::text, '\\u0000', '\\ufffd')::json -> 'outputs') AS output
-          WHERE app = $1 AND removable_at IS NOT NULL AND result_bytes IS NULL AND output.value ->> 'copied' IS DISTINCT FROM 'true')`,
+          WHERE app = $1 AND removable_at IS NOT NULL AND result_bytes IS NULL
+            AND output.value ->> 'copied' IS DISTINCT FROM 'true')`,
         [columnText(app)],
       )
       return Number(row?.[0] ?? 0)

@@ -38,7 +38,8 @@ export function schedulingRules(schema: string) {
     async change(run: Run, target: RuleTarget, { state, maxRunning }: RuleChange): Promise<void> {
       await run(
         `INSERT INTO ${schema}.rules AS rule (kind, id, state, max_running) VALUES ($1, $2, coalesce($3, 'open'), $4)
-        ON CONFLICT (kind, id) DO UPDATE SET state = coalesce($3, rule.state), max_running = CASE WHEN $5 THEN $4 ELSE rule.max_running END`,
+        ON CONFLICT (kind, id) DO UPDATE SET state = coalesce($3, rule.state), 
+          max_running = CASE WHEN $5 THEN $4 ELSE rule.max_running END`,
         [target.kind, columnText(idOf(target)), state ?? null, maxRunning ?? null, maxRunning !== undefined],
       )
     },
@@ -72,9 +73,11 @@ export function aheadStatement(schema: string): string {
       SELECT app, rank, waiting_since, id FROM ${schema}.jobs
       WHERE id = $1 AND waiting_since <= floor(extract(epoch from clock_timestamp()) * 1000)::bigint
     )
-    SELECT least($2, coalesce(sum(ahead.jobs), 0)) FROM own CROSS JOIN LATERAL (${waitingLists(schema, 'own.app')}) AS list CROSS JOIN LATERAL (
+    SELECT least($2, coalesce(sum(ahead.jobs), 0)) FROM own
+      CROSS JOIN LATERAL (${waitingLists(schema, 'own.app')}) AS list CROSS JOIN LATERAL (
       SELECT count(*) AS jobs FROM (
-        SELECT FROM ${schema}.jobs AS job WHERE job.app = own.app AND job.workflow = list.workflow AND job.pool = list.pool
+        SELECT FROM ${schema}.jobs AS job WHERE job.app = own.app AND job.workflow = list.workflow
+          AND job.pool = list.pool
           AND (job.rank, job.waiting_since, job.id) < (own.rank, own.waiting_since, own.id)
           AND job.waiting_since <= floor(extract(epoch from clock_timestamp()) * 1000)::bigint LIMIT $2
       ) AS counted

@@ -25,7 +25,8 @@ export function joinTurns(schema: string, app: string): string {
  */
 export function waitingLists(schema: string, app?: string): string {
   const next = (behind: string) => `
-    SELECT workflow, pool FROM ${schema}.jobs WHERE ${app ? `app = ${app} AND ` : ''}waiting_since IS NOT NULL ${behind} ORDER BY workflow, pool LIMIT 1`
+    SELECT workflow, pool FROM ${schema}.jobs WHERE ${app ? `app = ${app} AND ` : ''}waiting_since IS NOT NULL ${behind}
+      ORDER BY workflow, pool LIMIT 1`
   return `
     WITH RECURSIVE list (workflow, pool) AS (
       (${next('')})
@@ -66,10 +67,12 @@ export function claimNextStatement(schema: string): string {
    * the lock costs most.
    */
   const isAppOpen = (app: string) => `
-    ${app} <> ALL(${asked('apps')}) AND NOT EXISTS (SELECT FROM closed AS c WHERE c.kind = 'application' AND c.id = ${app})
+    ${app} <> ALL(${asked('apps')}) AND NOT EXISTS (SELECT FROM closed AS c WHERE c.kind = 'application'
+      AND c.id = ${app})
     AND (
       SELECT true FROM lists CROSS JOIN LATERAL (
-        SELECT FROM ${schema}.jobs WHERE app = ${app} AND workflow = lists.workflow AND pool = lists.pool AND waiting_since IS NOT NULL
+        SELECT FROM ${schema}.jobs WHERE app = ${app} AND workflow = lists.workflow AND pool = lists.pool
+          AND waiting_since IS NOT NULL
         ORDER BY rank LIMIT 1
       ) AS any_job LIMIT 1
     )`
@@ -77,7 +80,8 @@ export function claimNextStatement(schema: string): string {
     SELECT locked.id FROM (
       SELECT head.id FROM lists CROSS JOIN LATERAL (
         SELECT id, rank, waiting_since FROM ${schema}.jobs
-        WHERE app = ${app} AND workflow = lists.workflow AND pool = lists.pool AND waiting_since <= ${nowSql} AND id <> ALL(${asked('ids')})
+        WHERE app = ${app} AND workflow = lists.workflow AND pool = lists.pool AND waiting_since <= ${nowSql}
+          AND id <> ALL(${asked('ids')})
         ORDER BY rank, waiting_since, id LIMIT ${look}
       ) AS head
       ORDER BY head.rank, head.waiting_since, head.id
@@ -87,18 +91,23 @@ export function claimNextStatement(schema: string): string {
     ) AS locked LIMIT 1`
   return `
     WITH clock AS MATERIALIZED (SELECT ${nowSql} AS now),
-    asked AS MATERIALIZED (SELECT $4::text[] AS apps, $5::text[] AS ids, $6::text[] AS workflows, $7::boolean AS is_locked, $8::text[] AS labels),
+    asked AS MATERIALIZED (SELECT $4::text[] AS apps, $5::text[] AS ids, $6::text[] AS workflows,
+      $7::boolean AS is_locked, $8::text[] AS labels),
     limited AS MATERIALIZED (SELECT EXISTS (SELECT FROM ${schema}.rules WHERE max_running IS NOT NULL) AS is_so),
-    -- Naming the kinds makes the planner expect few rules: of a table so small it knows nothing, and would plan each claim anew.
+    -- Naming the kinds makes the planner expect few rules: of a table so small it knows nothing,
+    -- and would plan each claim anew.
     closed AS MATERIALIZED (
-      SELECT kind, id, state = 'paused' AS is_paused FROM ${schema}.rules AS rule WHERE kind IN ('application', 'workflow', 'deployment') AND (state = 'paused' OR max_running <= CASE kind
+      SELECT kind, id, state = 'paused' AS is_paused FROM ${schema}.rules AS rule
+        WHERE kind IN ('application', 'workflow', 'deployment') AND (state = 'paused' OR max_running <= CASE kind
         WHEN 'application' THEN ${running(`running.app = rule.id AND status = 'STARTED' AND NOT deleted`)}
         WHEN 'workflow' THEN ${running('running.workflow = rule.id AND lease_bucket IS NOT NULL')}
         ELSE ${running('lease_bucket IS NOT NULL')} END)
     ),
     lapsed AS MATERIALIZED (
-      SELECT id FROM ${schema}.jobs AS job WHERE app <> ALL(${asked('apps')}) AND id <> ALL(${asked('ids')}) AND (${asked('workflows')} IS NULL OR workflow = ANY(${asked('workflows')})) AND ${isServed('pool')}
-        AND NOT EXISTS (SELECT FROM closed AS c WHERE is_paused AND CASE kind WHEN 'application' THEN c.id = job.app WHEN 'workflow' THEN c.id = job.workflow ELSE true END)
+      SELECT id FROM ${schema}.jobs AS job WHERE app <> ALL(${asked('apps')}) AND id <> ALL(${asked('ids')})
+        AND (${asked('workflows')} IS NULL OR workflow = ANY(${asked('workflows')})) AND ${isServed('pool')}
+        AND NOT EXISTS (SELECT FROM closed AS c WHERE is_paused AND CASE kind
+          WHEN 'application' THEN c.id = job.app WHEN 'workflow' THEN c.id = job.workflow ELSE true END)
         AND ${lapsedSql} LIMIT 1 FOR UPDATE OF job SKIP LOCKED
     ),
     -- Lists with a job for the worker now. Without any, no application is looked at.
@@ -106,16 +115,19 @@ export function claimNextStatement(schema: string): string {
       SELECT workflow, pool FROM (${waitingLists(schema)}) AS list
       WHERE (${asked('workflows')} IS NULL OR workflow = ANY(${asked('workflows')})) AND ${isServed('pool')}
         AND NOT EXISTS (SELECT FROM closed AS c WHERE c.kind = 'workflow' AND c.id = workflow)
-        AND (SELECT min(waiting_since) FROM ${schema}.jobs WHERE workflow = list.workflow AND pool = list.pool AND waiting_since IS NOT NULL) <= ${nowSql}
+        AND (SELECT min(waiting_since) FROM ${schema}.jobs WHERE workflow = list.workflow AND pool = list.pool
+          AND waiting_since IS NOT NULL) <= ${nowSql}
     ),
     proceed AS MATERIALIZED (
-      SELECT FROM limited WHERE ((SELECT is_locked FROM asked) OR NOT is_so) AND NOT EXISTS (SELECT FROM lapsed) AND NOT EXISTS (SELECT FROM closed WHERE kind = 'deployment')
+      SELECT FROM limited WHERE ((SELECT is_locked FROM asked) OR NOT is_so) AND NOT EXISTS (SELECT FROM lapsed)
+        AND NOT EXISTS (SELECT FROM closed WHERE kind = 'deployment')
         AND EXISTS (SELECT FROM lists)
     ),
     next AS MATERIALIZED (
       SELECT turn.id AS turn, turn.app, job.id FROM (
         SELECT id, app FROM ${schema}.turns AS t
-        WHERE EXISTS (SELECT FROM proceed) AND ${isAppOpen('t.app')} AND id = (SELECT min(id) FROM ${schema}.turns WHERE app = t.app)
+        WHERE EXISTS (SELECT FROM proceed) AND ${isAppOpen('t.app')} AND id = (SELECT min(id) FROM ${schema}.turns
+          WHERE app = t.app)
         ORDER BY served, id FOR NO KEY UPDATE OF t SKIP LOCKED
       ) AS turn
       CROSS JOIN LATERAL (${first('turn.app', firstLook)}) AS job
@@ -124,22 +136,27 @@ export function claimNextStatement(schema: string): string {
     other AS MATERIALIZED (
       SELECT job.id FROM (
         SELECT app FROM ${schema}.turns AS t
-        WHERE EXISTS (SELECT FROM proceed) AND NOT EXISTS (SELECT FROM next) AND ${isAppOpen('t.app')} ORDER BY served, id
+        WHERE EXISTS (SELECT FROM proceed) AND NOT EXISTS (SELECT FROM next) AND ${isAppOpen('t.app')}
+          ORDER BY served, id
       ) AS turn
       CROSS JOIN LATERAL (${first('turn.app', secondLook)}) AS job
       LIMIT 1
     ),
     served AS (
-      UPDATE ${schema}.turns SET served = nextval('${schema}.turn') WHERE app = (SELECT app FROM next) AND id = (SELECT turn FROM next)
+      UPDATE ${schema}.turns SET served = nextval('${schema}.turn') WHERE app = (SELECT app FROM next)
+        AND id = (SELECT turn FROM next)
     ),
     claimed AS (
-      UPDATE ${schema}.jobs SET version = version + 1, status = 'STARTED', waiting_since = NULL, lease_until = clock.now + $2::bigint, nonce = $3,
-        claims = coalesce(claims, '[]') || jsonb_build_object('owner', $1::text, 'leaseMs', $2::bigint, 'nonce', $3::text, 'at', clock.now)
+      UPDATE ${schema}.jobs SET version = version + 1, status = 'STARTED', waiting_since = NULL,
+        lease_until = clock.now + $2::bigint, nonce = $3,
+        claims = coalesce(claims, '[]') || jsonb_build_object('owner', $1::text, 'leaseMs', $2::bigint, 
+          'nonce', $3::text, 'at', clock.now)
       FROM clock
       WHERE id = (SELECT id FROM lapsed UNION ALL SELECT id FROM next UNION ALL SELECT id FROM other)
       RETURNING version, record, claims, id
     )
-    SELECT claimed.version, claimed.record, claimed.claims, claimed.id, limited.is_so FROM limited LEFT JOIN claimed ON true`
+    SELECT claimed.version, claimed.record, claimed.claims, claimed.id, limited.is_so FROM limited
+      LEFT JOIN claimed ON true`
 }
 
 /**
@@ -167,7 +184,8 @@ export async function tidyTurns(pool: PostgresPool, schema: string): Promise<voi
     const rows = await query(
       client,
       `SELECT app, id FROM ${schema}.turns WHERE (app, id) IN (
-        SELECT app, id FROM (SELECT app, id FROM ${schema}.turns ORDER BY served, id LIMIT $1) AS first WHERE ${isIdle('first')}
+        SELECT app, id FROM (SELECT app, id FROM ${schema}.turns ORDER BY served, id LIMIT $1) AS first
+          WHERE ${isIdle('first')}
       ) FOR UPDATE SKIP LOCKED`,
       [tidiedAtOnce],
     )

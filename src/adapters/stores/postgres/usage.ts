@@ -19,7 +19,8 @@ export function countingUsage(
   return `WITH changed AS (${changed}), counted AS (
       INSERT INTO ${schema}.usage AS u (app, day, jobs, audio_seconds, bytes)
       SELECT ${app}, ${daySql}, 0, ${seconds}::double precision, ${bytes}::bigint FROM changed
-      ON CONFLICT (app, day) DO UPDATE SET audio_seconds = u.audio_seconds + excluded.audio_seconds, bytes = u.bytes + excluded.bytes
+      ON CONFLICT (app, day) DO UPDATE SET audio_seconds = u.audio_seconds + excluded.audio_seconds,
+        bytes = u.bytes + excluded.bytes
     ) SELECT id FROM changed`
 }
 

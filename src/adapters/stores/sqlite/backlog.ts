@@ -19,7 +19,8 @@ export function backlog(database: SqliteDatabase, now: number): Backlog[] {
     last = { workflow, pool }
     const found = database.get<{ queued: number; first: number | null }>(
       `SELECT count(*) AS queued, min(waiting_since) AS first FROM (
-        SELECT waiting_since FROM jobs WHERE workflow = ? AND pool = ? AND waiting_since <= ? ORDER BY waiting_since LIMIT ?)`,
+        SELECT waiting_since FROM jobs WHERE workflow = ? AND pool = ? AND waiting_since <= ?
+          ORDER BY waiting_since LIMIT ?)`,
       workflow,
       pool,
       now,

@@ -47,7 +47,8 @@ export class SchedulingRules {
   change(target: RuleTarget, { state, maxRunning }: RuleChange): void {
     this.#database.write(
       `INSERT INTO rules (kind, id, state, max_running) VALUES (?, ?, coalesce(?, 'open'), ?)
-      ON CONFLICT (kind, id) DO UPDATE SET state = coalesce(?, state), max_running = iif(?, excluded.max_running, max_running)`,
+      ON CONFLICT (kind, id) DO UPDATE SET state = coalesce(?, state), 
+        max_running = iif(?, excluded.max_running, max_running)`,
       target.kind,
       idOf(target),
       state ?? null,

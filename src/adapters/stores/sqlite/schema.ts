@@ -55,7 +55,8 @@ export const migrations: readonly string[] = [
   ALTER TABLE jobs DROP COLUMN claimable_at;
   CREATE INDEX jobs_waiting ON jobs (app, waiting_since, id) WHERE waiting_since IS NOT NULL;
   CREATE INDEX jobs_lapsing ON jobs (lapses_at) WHERE lapses_at IS NOT NULL;
-  INSERT INTO turns (app, served) SELECT app, 0 FROM jobs WHERE waiting_since IS NOT NULL GROUP BY app ORDER BY min(waiting_since);
+  INSERT INTO turns (app, served) SELECT app, 0 FROM jobs WHERE waiting_since IS NOT NULL GROUP BY app
+    ORDER BY min(waiting_since);
   `,
   'CREATE INDEX jobs_with_results ON jobs (app) WHERE removable_at IS NOT NULL',
   `
@@ -65,7 +66,8 @@ export const migrations: readonly string[] = [
   // For lists by each combination of an application's filters: each of them holds the jobs in the order of the list.
   `
   CREATE INDEX jobs_by_workflow ON jobs (app, workflow, status, created_at, id) WHERE deleted = 0;
-  CREATE INDEX jobs_by_batch ON jobs (app, batch_name, status, created_at, id) WHERE deleted = 0 AND batch_name IS NOT NULL;
+  CREATE INDEX jobs_by_batch ON jobs (app, batch_name, status, created_at, id) WHERE deleted = 0
+    AND batch_name IS NOT NULL;
   `,
   // `rank` is the priority, negated: what comes first is a range of the index.
   `
@@ -74,7 +76,8 @@ export const migrations: readonly string[] = [
   DROP INDEX jobs_waiting;
   CREATE INDEX jobs_waiting ON jobs (app, rank, waiting_since, id, workflow) WHERE waiting_since IS NOT NULL;
   CREATE INDEX jobs_overdue ON jobs (deadline) WHERE deadline IS NOT NULL AND waiting_since IS NOT NULL;
-  CREATE TABLE rules (kind TEXT NOT NULL, id TEXT NOT NULL, state TEXT NOT NULL, max_running INTEGER, PRIMARY KEY (kind, id));
+  CREATE TABLE rules (kind TEXT NOT NULL, id TEXT NOT NULL, state TEXT NOT NULL, max_running INTEGER, 
+    PRIMARY KEY (kind, id));
   `,
   // What an application keeps is a sum over an index, however many results there are.
   `
@@ -92,13 +95,15 @@ export const migrations: readonly string[] = [
   CREATE INDEX jobs_waiting ON jobs (app, rank, waiting_since, id, workflow, pool) WHERE waiting_since IS NOT NULL;
   CREATE INDEX jobs_backlog ON jobs (workflow, pool, waiting_since) WHERE waiting_since IS NOT NULL;
   CREATE TABLE documents (
-    kind TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, value TEXT NOT NULL, due_at INTEGER, expires_at INTEGER NOT NULL,
+    kind TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, value TEXT NOT NULL, due_at INTEGER,
+      expires_at INTEGER NOT NULL,
     PRIMARY KEY (kind, key)
   ) WITHOUT ROWID;
   CREATE INDEX documents_due ON documents (kind, due_at) WHERE due_at IS NOT NULL;
   CREATE INDEX documents_expired ON documents (expires_at);
   CREATE TABLE usage (
-    app TEXT NOT NULL, day INTEGER NOT NULL, jobs INTEGER NOT NULL, audio_seconds REAL NOT NULL, bytes INTEGER NOT NULL, PRIMARY KEY (app, day)
+    app TEXT NOT NULL, day INTEGER NOT NULL, jobs INTEGER NOT NULL, audio_seconds REAL NOT NULL, bytes INTEGER NOT NULL,
+      PRIMARY KEY (app, day)
   ) WITHOUT ROWID;
   CREATE INDEX usage_by_day ON usage (day);
   `,

@@ -23,10 +23,12 @@ interface FoundRow extends Row {
   id: string
 }
 
-const insert = `INSERT INTO jobs (status, deleted, idempotency_key, waiting_since, lapses_at, removable_at, result_bytes, deliverable_at, completed_at, record, id, app, created_at, workflow, batch_name, rank, deadline, pool)
+const insert = `INSERT INTO jobs (status, deleted, idempotency_key, waiting_since, lapses_at, removable_at,
+  result_bytes, deliverable_at, completed_at, record, id, app, created_at, workflow, batch_name, rank, deadline, pool)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 const update = `UPDATE jobs SET status = ?, deleted = ?, idempotency_key = iif(? IS NULL, NULL, idempotency_key),
-  waiting_since = ?, lapses_at = ?, removable_at = ?, result_bytes = ?, deliverable_at = ?, completed_at = ?, record = ? WHERE id = ?`
+  waiting_since = ?, lapses_at = ?, removable_at = ?, result_bytes = ?, deliverable_at = ?, completed_at = ?, record = ?
+    WHERE id = ?`
 const releaseKey = 'UPDATE jobs SET idempotency_key = NULL WHERE app = ? AND idempotency_key = ?'
 /** The commonest write, a heartbeat, touches one index instead of all. */
 const renew = 'UPDATE jobs SET lapses_at = ?, record = ? WHERE id = ?'
@@ -36,10 +38,13 @@ const isReadable = 'id NOT IN (SELECT value FROM json_each(?))'
 /** Of any workflow but some, or of some alone. */
 const isOfWorkflow = '(workflow IN (SELECT value FROM json_each(?)) = ?)'
 /** Of a pool whose labels are all among some. */
-const isOfPool = `(pool = '' OR ? OR NOT EXISTS (SELECT 1 FROM json_each('["' || replace(pool, ' ', '","') || '"]') AS label
+const isOfPool = `(pool = '' OR ? OR NOT EXISTS (SELECT 1 FROM json_each('["' || 
+  replace(pool, ' ', '","') || '"]') AS label
   WHERE label.value NOT IN (SELECT value FROM json_each(?))))`
-const firstInTurn = `SELECT jobs.id, jobs.record, turns.app, turns.rowid AS came, served FROM turns CROSS JOIN jobs ON jobs.id =
-    (SELECT id FROM jobs WHERE jobs.app = turns.app AND waiting_since <= ? AND ${isReadable} AND ${isOfWorkflow} AND ${isOfPool} ORDER BY rank, waiting_since, id LIMIT 1)
+const firstInTurn = `SELECT jobs.id, jobs.record, turns.app, turns.rowid AS came, served FROM turns
+  CROSS JOIN jobs ON jobs.id =
+    (SELECT id FROM jobs WHERE jobs.app = turns.app AND waiting_since <= ? AND ${isReadable} AND ${isOfWorkflow}
+      AND ${isOfPool} ORDER BY rank, waiting_since, id LIMIT 1)
   WHERE turns.app NOT IN (SELECT value FROM json_each(?)) ORDER BY served, turns.rowid LIMIT 1`
 const forgetIdle =
   'DELETE FROM turns WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.app = turns.app AND waiting_since IS NOT NULL) AND'
@@ -47,7 +52,8 @@ const forgetIdle =
 export const resultBytesSql =
   'SELECT coalesce(sum(result_bytes), 0) AS bytes FROM jobs WHERE app = ? AND result_bytes IS NOT NULL'
 
-const aheadSql = `SELECT (SELECT count(*) FROM (SELECT 1 FROM jobs WHERE app = own.app AND (rank, waiting_since, id) < (own.rank, own.waiting_since, own.id)
+const aheadSql = `SELECT (SELECT count(*) FROM (SELECT 1 FROM jobs WHERE app = own.app AND 
+  (rank, waiting_since, id) < (own.rank, own.waiting_since, own.id)
     AND waiting_since <= ? LIMIT ?)) AS ahead FROM jobs AS own WHERE own.id = ? AND own.waiting_since <= ?`
 
 const isWanted = `app NOT IN (SELECT value FROM json_each(?)) AND ${isReadable}`

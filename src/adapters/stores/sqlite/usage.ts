@@ -24,7 +24,8 @@ export class UsageTable {
     this.#database.write('DELETE FROM usage WHERE day < ?', dayOf(now) - 1)
     this.#database.write(
       `INSERT INTO usage (app, day, jobs, audio_seconds, bytes) VALUES (?, ?, ?, ?, ?) ON CONFLICT (app, day) DO UPDATE
-      SET jobs = jobs + excluded.jobs, audio_seconds = audio_seconds + excluded.audio_seconds, bytes = bytes + excluded.bytes`,
+      SET jobs = jobs + excluded.jobs, audio_seconds = audio_seconds + excluded.audio_seconds,
+        bytes = bytes + excluded.bytes`,
       app,
       dayOf(now),
       jobs,

@@ -21,7 +21,8 @@ export interface LocalFile {
  *
  * @param path a path, or a `file:` URL
  * @example
- * await engine.submit({ app: 'me', workflow: 'service/stems-vocals-accompaniment', inputs: { inputUrl: localFile('song.mp3') } })
+ * const inputs = { inputUrl: localFile('song.mp3') }
+ * await engine.submit({ app: 'me', workflow: 'service/stems-vocals-accompaniment', inputs })
  */
 export function localFile(path: string | URL): LocalFile {
   const isUrl = path instanceof URL || path.startsWith('file:')

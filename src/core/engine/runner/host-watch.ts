@@ -38,7 +38,8 @@ setInterval(() => {
 setInterval(() => {
   if (limit[0] === 0 || process.memoryUsage.rss() <= limit[0]) return
   try {
-    require('node:fs').writeSync(2, 'FATAL ERROR: the process holds more memory than the ' + limit[0] + ' bytes that its stage may take\\n')
+    const words = 'the process holds more memory than the ' + limit[0] + ' bytes that its stage may take'
+    require('node:fs').writeSync(2, 'FATAL ERROR: ' + words + '\\n')
   } finally {
     process.kill(process.pid, 'SIGKILL')
   }

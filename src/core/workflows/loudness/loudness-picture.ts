@@ -29,10 +29,16 @@ export function loudnessPicture({ course, integrated, range, truePeak }: Loudnes
   const target = Number.isFinite(integrated)
     ? `<path d="M${frame.left} ${round(y(integrated))}h${plotWidth}" stroke="#d1495b" stroke-dasharray="6 4"/>`
     : ''
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${size.width} ${size.height}" font-family="sans-serif" font-size="12" fill="#888">
+  const summary = [
+    words('Integrated', integrated, 'LUFS'),
+    words('range', range, 'LU'),
+    words('true peak', truePeak, 'dBTP'),
+  ]
+  const box = `0 0 ${size.width} ${size.height}`
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="${box}" font-family="sans-serif" font-size="12" fill="#888">
 <title>Loudness over time</title>
 <rect width="${size.width}" height="${size.height}" fill="#fff"/>
-<text x="${frame.left}" y="20">${words('Integrated', integrated, 'LUFS')} · ${words('range', range, 'LU')} · ${words('true peak', truePeak, 'dBTP')}</text>
+<text x="${frame.left}" y="20">${summary.join(' · ')}</text>
 ${levels.join('\n')}
 <polyline points="${line(momentary)}" fill="none" stroke="#00798c" stroke-opacity="0.35"/>
 <polyline points="${line(shortTerm)}" fill="none" stroke="#00798c" stroke-width="2"/>

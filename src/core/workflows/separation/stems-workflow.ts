@@ -170,7 +170,13 @@ export function stems4Workflow(
  * A workflow for any stems of a model, with one file per stem.
  *
  * @example
- * stemsWorkflowOf({ id: 'service/drums', name: 'Drums', description: 'The drums of a track.', stems: ['drums'], model: 'scnet' })
+ * stemsWorkflowOf({
+ *   id: 'service/drums',
+ *   name: 'Drums',
+ *   description: 'The drums of a track.',
+ *   stems: ['drums'],
+ *   model: 'scnet',
+ * })
  * @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong
  */
 export function stemsWorkflowOf<const Id extends string, const Stem extends StemName>(
