@@ -13,13 +13,19 @@ const licences = Object.entries(contained).map(
 
 export default defineConfig([
   {
-    entry: ['src/**/*.ts', '!src/container.ts', '!src/console/**', '!src/**/kernels/assembly/**'],
+    entry: [
+      'src/**/*.ts',
+      '!src/container.ts',
+      '!src/core/models/session/onnxruntime-web.ts',
+      '!src/console/**',
+      '!src/**/kernels/assembly/**',
+    ],
     // File by file, so that the child's entry and the workflow modules keep the places that `import.meta.url` points at.
     bundle: false,
     format: 'esm',
     target: 'node20',
     // What `scripts/build-kernels.mjs` compiles stays as long as it is of the present sources.
-    clean: ['**/*', '!container.js', '!console/**', '!**/*.wasm'],
+    clean: ['**/*', '!container.js', '!core/models/session/onnxruntime-web.js', '!console/**', '!**/*.{wasm,mjs}'],
     silent: true,
   },
   {
@@ -28,6 +34,16 @@ export default defineConfig([
     target: 'node20',
     noExternal: Object.keys(contained),
     footer: { js: `/*\nThis file contains the packages below.\n\n${licences.join('\n\n')}\n*/` },
+    silent: true,
+  },
+  {
+    entry: { 'core/models/session/onnxruntime-web': 'src/core/models/session/onnxruntime-web.ts' },
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    noExternal: [/./],
+    minify: true,
+    footer: { js: `/*\n${readFileSync('scripts/onnxruntime-licences.txt', 'utf8').trim()}\n*/` },
     silent: true,
   },
   {

@@ -20,7 +20,7 @@ export interface Finding {
   todo?: string
 }
 
-type Outcome = Omit<Finding, 'check'>
+export type Outcome = Omit<Finding, 'check'>
 
 const answerMs = 15_000
 const gibibyte = 1024 ** 3

@@ -3,10 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { silentLogger } from '../core/engine/ports/logger.js'
 import { modelInfo } from '../core/models/index.js'
+import { importNative } from '../core/models/session/native.js'
+import { defaultRuntime } from '../core/models/session/runtime.js'
+import type { StemsSettings } from '../core/workflows/separation/stems-workflow.js'
 import { createEngine } from '../create-engine.js'
 import { type Command, type CommandInput, exitStatus, textOf, UsageError } from './command.js'
 import { type Deployment, openDeployment } from './deployment.js'
-import { blobs, examine, ffmpeg, type Finding, folder, jobStore, nodeVersion } from './doctor-checks.js'
+import { blobs, examine, ffmpeg, type Finding, type Outcome, folder, jobStore, nodeVersion } from './doctor-checks.js'
+import { separationSettings } from './model-options.js'
 import { serveCommand } from './serve.js'
 import { serverAddress } from './server-failure.js'
 import { deploymentUrls } from './service-storage.js'
@@ -67,28 +71,36 @@ async function* abilities(input: CommandInput): AsyncGenerator<Finding, void, vo
     { timeoutMs: readyMs },
   )
   yield separation
-  if (separation.status === 'ok') yield await examine('onnxruntime', () => providers(textOf(input, 'provider')))
+  if (separation.status === 'ok') yield await examine('onnxruntime', () => runtime(separationSettings(input)))
   yield await examine('ffmpeg', ffmpeg)
 }
 
-/** Loaded here only after a child has done so: a broken native library may end the process. */
-async function providers(wanted = 'cpu'): Promise<Omit<Finding, 'check'>> {
-  const { default: runtime } = await import('onnxruntime-node')
-  const names = runtime.listSupportedBackends().map(({ name }) => name)
-  const found = `it supports ${names.join(', ')}`
-  if (names.includes(wanted)) return { status: 'ok', found }
-  return {
-    status: 'problem',
-    found: `${found}, and --provider asks for ${wanted}`,
-    todo: 'Install onnxruntime-node with that provider, or leave --provider out to use the CPU.',
+/**
+ * Which runtime runs the networks. Loaded here only after a child has done so: a broken native library may end the
+ * process.
+ */
+async function runtime({ provider = 'cpu', runtime: choice = defaultRuntime() }: StemsSettings): Promise<Outcome> {
+  const native = choice === 'wasm' ? undefined : await importNative().catch((error: Error) => error.message)
+  if (native === undefined || typeof native === 'string') {
+    const found = 'WebAssembly runs the networks, on the CPU'
+    if (provider !== 'cpu')
+      return { status: 'problem', found: `${found}, and --provider asks for ${provider}`, todo: useCpu }
+    if (native === undefined) return { status: 'ok', found }
+    return { status: 'note', found, todo: `${native} It is about three times as fast.` }
   }
+  const names = native.listSupportedBackends().map(({ name }) => name)
+  const found = `the native library runs the networks; it supports ${names.join(', ')}`
+  if (names.includes(provider)) return { status: 'ok', found }
+  return { status: 'problem', found: `${found}, and --provider asks for ${provider}`, todo: useCpu }
 }
+
+const useCpu = 'Install onnxruntime-node with that provider, or leave --provider out to use the CPU.'
 
 async function* storage(input: CommandInput): AsyncGenerator<Finding, void, void> {
   const urls = deploymentUrls(input)
   let deployment: Deployment | undefined
   const store = { tried: serverAddress(urls.store) }
-  const open = async (): Promise<Omit<Finding, 'check'>> => {
+  const open = async (): Promise<Outcome> => {
     // As serve makes it: a database makes its file, not its folder.
     if (urls.data !== undefined) await mkdir(urls.data, { recursive: true, mode: 0o700 })
     deployment = await openDeployment(urls, silentLogger)
@@ -102,7 +114,7 @@ async function* storage(input: CommandInput): AsyncGenerator<Finding, void, void
   const { parts, durable, close } = deployment
   try {
     yield await examine('job store', () => jobStore(parts.jobs), store)
-    const queue = async (): Promise<Omit<Finding, 'check'>> => {
+    const queue = async (): Promise<Outcome> => {
       await parts.queue.check()
       const isShared = parts.queue.traits.scope === 'shared'
       if (input.values['api-only'] === true && !isShared)

@@ -118,7 +118,7 @@ async function evaluateFolder(
   signal: AbortSignal,
   progress: ProgressLine,
 ): Promise<SongEvaluation[]> {
-  const { threads, provider } = separationSettings(input)
+  const { threads, provider, runtime } = separationSettings(input)
   const folders = await findSongs(firstPositional(input))
   for (const { choices } of models) for (const { model } of choices) await requireModel(model)
   const scratchFolder = await mkdtemp(join(tmpdir(), 'stemwork-evaluation-'))
@@ -127,7 +127,8 @@ async function evaluateFolder(
   try {
     const songs: SongEvaluation[] = []
     const onProgress = (share: number) => progress.show('Evaluating', share)
-    for await (const song of evaluateSongs(folders, { models, scratchFolder, threads, provider, signal, onProgress }))
+    const network = { threads, provider, runtime }
+    for await (const song of evaluateSongs(folders, { models, scratchFolder, ...network, signal, onProgress }))
       songs.push(song)
     return songs
   } finally {

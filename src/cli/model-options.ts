@@ -1,7 +1,8 @@
 import { analyzeWorkflow } from '../core/workflows/analysis/analyze-workflow.js'
 import { loudnessWorkflow } from '../core/workflows/loudness/loudness-workflow.js'
 import { transcodeWorkflow } from '../core/workflows/transcode/transcode-workflow.js'
-import { type ExecutionProvider, executionProviders } from '../core/models/session/execution-provider.js'
+import { executionProviders } from '../core/models/session/execution-provider.js'
+import { runtimeChoices } from '../core/models/session/runtime.js'
 import { outputFormats } from '../core/media/encode/output-format.js'
 import { requireModel } from '../core/models/index.js'
 import { stems4Workflow, type StemsSettings, stemsWorkflow } from '../core/workflows/separation/stems-workflow.js'
@@ -20,6 +21,14 @@ const provider: CommandOption = {
   help: 'What runs the network. If it is not available, the CPU is used, with a warning. Default: cpu.',
 }
 
+const runtime: CommandOption = {
+  type: 'string',
+  value: runtimeChoices.join('|'),
+  help:
+    'What loads the network: the native library of onnxruntime-node, or WebAssembly, which needs no other package. ' +
+    'Default: STEMWORK_RUNTIME, or auto, the native library if it is there.',
+}
+
 const ffmpeg: CommandOption = {
   type: 'boolean',
   help: 'Use the ffmpeg on the PATH for formats that the package cannot decode, such as MPEG-TS, FLV or WMV videos.',
@@ -36,6 +45,7 @@ export const separationCommandOptions = {
   },
   threads,
   provider,
+  runtime,
   ffmpeg,
 } satisfies Record<string, CommandOption>
 
@@ -62,11 +72,12 @@ export const serviceModelOptions = {
 
 export function separationSettings(
   input: CommandInput,
-): Pick<StemsSettings, 'threads' | 'provider' | 'decoders'> & { model?: string } {
+): Pick<StemsSettings, 'threads' | 'provider' | 'runtime' | 'decoders'> & { model?: string } {
   return {
     model: textOf(input, 'model'),
     threads: numberOf(input, 'threads', { min: 1, max: 256 }),
-    provider: providerOf(input),
+    provider: oneOf(executionProviders, input, 'provider'),
+    runtime: oneOf(runtimeChoices, input, 'runtime'),
     decoders: input.values.ffmpeg === true ? { ffmpeg: true } : undefined,
   }
 }
@@ -96,10 +107,14 @@ export async function packageWorkflows(input: CommandInput, isRunHere: boolean):
   ]
 }
 
-function providerOf(input: CommandInput): ExecutionProvider | undefined {
-  const text = textOf(input, 'provider')
-  const found = executionProviders.find((name) => name === text)
+function oneOf<Choice extends string>(
+  choices: readonly Choice[],
+  input: CommandInput,
+  option: string,
+): Choice | undefined {
+  const text = textOf(input, option)
+  const found = choices.find((name) => name === text)
   if (text !== undefined && !found)
-    throw new UsageError(`--provider must be one of ${executionProviders.join(', ')}, not "${text}".`)
+    throw new UsageError(`--${option} must be one of ${choices.join(', ')}, not "${text}".`)
   return found
 }

@@ -146,9 +146,9 @@ export function songSummary({ outputs, seconds, wallSeconds, speed, details }: S
       ? `${clipped} samples were too loud for an integer format and were clipped. --format 32f keeps them.\n`
       : ''
   const others = Array.isArray(details.warnings) ? details.warnings.map((text) => `${text}\n`) : []
-  const hint = typeof details.hint === 'string' ? `${details.hint}\n` : ''
+  const hints = [details.runtimeHint, details.hint].flatMap((hint) => (typeof hint === 'string' ? [`${hint}\n`] : []))
   const time = `${duration(seconds)} of audio in ${duration(wallSeconds)} (${speed} x real time).\n`
-  return `${files.join('')}${warning}${others.join('')}${time}${hint}`
+  return `${files.join('')}${warning}${others.join('')}${time}${hints.join('')}`
 }
 
 function round(value: number): number {

@@ -54,6 +54,7 @@ const hidden = [
   'seconds',
   'sampleRate',
   'hint',
+  'runtimeHint',
 ]
 
 /** Everything that a workflow has measured. */

@@ -21,6 +21,7 @@ function countingRunner() {
     async prepare({ workflow }) {
       asked.push(workflow)
       if (state.error) throw state.error
+      return {}
     },
     status: () => ({ slots: 1, busy: 0, restarts: 0 }),
     async close() {},

@@ -48,7 +48,7 @@ export function pageOf({ name }: Snippet): string {
 }
 
 /** The first install of every page, as docs/installation.md says. */
-const first = ['stemwork', 'onnxruntime-node']
+const first = ['stemwork']
 
 /**
  * What a reader of the page is told to install, install by install: commands that begin a line or are marked as code.

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { EngineHealth } from '../../src/core/engine/engine.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
+import type { RuntimeChoice } from '../../src/core/models/session/runtime.js'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const runtime = join(root, 'node_modules/onnxruntime-node')
@@ -40,15 +41,18 @@ interface Seen {
   health: EngineHealth
 }
 
-function host(file = 'host.mjs'): Seen {
+function host(runtime: RuntimeChoice, file = 'host.mjs'): Seen {
   const { stdout, stderr, status } = spawnSync(process.execPath, [join(project, file)], {
     encoding: 'utf8',
     timeout: 60_000,
+    env: { ...process.env, STEMWORK_RUNTIME: runtime },
   })
   expect(stderr).toBe('')
   expect(status).toBe(0)
   return JSON.parse(stdout) as Seen
 }
+
+const ready = { start: 'ok', healthBefore: { ok: true, problems: [] }, health: { ok: true } }
 
 /** Refused at the start, with the remedy; a job that is run all the same ends at once and is not worth another try. */
 function expectRefusal(seen: Seen, code: string, remedy: string): void {
@@ -69,8 +73,8 @@ function expectRefusal(seen: Seen, code: string, remedy: string): void {
 }
 
 describe('a host whose child process cannot work is told so when it starts', () => {
-  test('because onnxruntime-node is not installed', () => {
-    const seen = host()
+  test('because onnxruntime-node, the chosen runtime, is not installed', () => {
+    const seen = host('native')
     expectRefusal(seen, 'MISSING_DEPENDENCY', 'Install it: npm install onnxruntime-node')
     expect(seen.done?.failure).toContain('ERR_MODULE_NOT_FOUND')
   })
@@ -86,19 +90,21 @@ describe('a host whose child process cannot work is told so when it starts', () 
       await mkdir(folder, { recursive: true })
       await writeFile(join(folder, 'onnxruntime_binding.node'), `not a library of ${version}`)
     }
-    const seen = host()
+    expect(host('auto')).toMatchObject(ready)
+    const seen = host('native')
     expectRefusal(seen, 'MISSING_DEPENDENCY', 'native library cannot be loaded')
     expect(seen.done?.failure).toMatch(/onnxruntime_binding\.node/)
     await rm(copy, { recursive: true })
   })
 
-  test('and is ready when the package is there', async () => {
+  test('and is ready on WebAssembly without the package, or with it', async () => {
+    expect(host('auto')).toMatchObject(ready)
     await symlink(runtime, join(modules, 'onnxruntime-node'))
-    expect(host()).toMatchObject({ start: 'ok', healthBefore: { ok: true, problems: [] }, health: { ok: true } })
+    expect(host('native')).toMatchObject(ready)
   })
 
   test("because the child's program is not where the code is", async () => {
     await rm(join(modules, 'stemwork/dist/core/engine/runner/main.js'))
-    expectRefusal(host(), 'MISSING_DEPENDENCY', 'Keep the package out of the bundle')
+    expectRefusal(host('auto'), 'MISSING_DEPENDENCY', 'Keep the package out of the bundle')
   })
 })

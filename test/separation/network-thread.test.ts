@@ -1,16 +1,17 @@
-import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { embeddedModelFolder } from '../../src/core/models/manifest.js'
 import type { Tensor } from '../../src/core/models/session/network.js'
+import { installCommand } from '../../src/core/models/session/runtime.js'
 import { defaultThreads, openSession } from '../../src/core/models/session/session.js'
 import { openNetworkThread } from '../../src/core/models/session/threaded-network.js'
 import { withWarmNetwork } from '../../src/core/models/session/warm-networks.js'
 import { maskNetwork } from './onnx-graph.js'
-import { maxDifference, noise } from './tracks.js'
+import { decibelsAlike, maxDifference, noise } from './tracks.js'
 
 const embedded = join(embeddedModelFolder, 'model.onnx')
 let folder: string
@@ -30,10 +31,27 @@ const tensor = (dims: number[], data: Float32Array = new Float32Array(dims.reduc
   data: Float32Array.from(data),
 })
 
-describe('a network in a thread', () => {
+/** From a copy of the code, in a folder that has no onnxruntime-node. */
+async function openElsewhere(): Promise<typeof openNetworkThread> {
+  const elsewhere = join(folder, 'elsewhere')
+  const root = fileURLToPath(new URL('../../', import.meta.url))
+  const core = 'dist/core'
+  for (const path of [
+    'package.json',
+    `${core}/engine/errors.js`,
+    `${core}/engine/package-files.js`,
+    `${core}/models/session`,
+  ])
+    await cp(join(root, path), join(elsewhere, path), { recursive: true })
+  const module = pathToFileURL(join(elsewhere, core, 'models/session/threaded-network.js')).href
+  return ((await import(module)) as { openNetworkThread: typeof openNetworkThread }).openNetworkThread
+}
+
+describe.each(['native', 'wasm'] as const)('a network in a thread: %s', (runtime) => {
   it('tells its tensors, computes what a session in this thread computes and returns the lent memory', async () => {
-    const thread = await openNetworkThread(embedded, { threads: 1 })
-    const session = await openSession(embedded, { threads: 1 })
+    const thread = await openNetworkThread(embedded, { threads: 1, runtime })
+    const session = await openSession(embedded, { threads: 1, runtime })
+    expect(thread.runtime).toBe(runtime)
     expect(thread.inputs).toEqual(session.inputs)
     expect(thread.outputs).toEqual([{ name: 'vocals_spec', type: 'float32', shape: [1, 4, 'frames', 2049] }])
     const dims = [1, 4, 16, 2049]
@@ -50,7 +68,7 @@ describe('a network in a thread', () => {
   })
 
   it('takes runs in order and leaves the event loop free meanwhile', async () => {
-    const thread = await openNetworkThread(embedded, { threads: 1 })
+    const thread = await openNetworkThread(embedded, { threads: 1, runtime })
     const dims = [1, 4, 640, 2049]
     const settled: number[] = []
     const start = (index: number) =>
@@ -68,7 +86,7 @@ describe('a network in a thread', () => {
   })
 
   it('finishes its runs before it closes, and refuses later ones', async () => {
-    const thread = await openNetworkThread(doubling, { threads: 1 })
+    const thread = await openNetworkThread(doubling, { threads: 1, runtime })
     const run = thread.run({ mixture: tensor([1, 4, 1, 9], noise(36)) }, { estimate: tensor([1, 4, 1, 9]) })
     await thread.close()
     expect((await run).fetches.estimate!.data).toEqual(noise(36).map((value) => 2 * value))
@@ -77,7 +95,7 @@ describe('a network in a thread', () => {
   })
 
   it('survives a run that the network refuses', async () => {
-    const thread = await openNetworkThread(doubling, { threads: 1 })
+    const thread = await openNetworkThread(doubling, { threads: 1, runtime })
     await expect(thread.run({ wrong: tensor([1]) }, {})).rejects.toMatchObject({
       code: 'INTERNAL_ERROR',
       retryable: true,
@@ -93,25 +111,68 @@ describe('a network in a thread', () => {
   it('says that a file is no network', async () => {
     const text = join(folder, 'text.onnx')
     await writeFile(text, '<html>not found</html>')
-    await expect(openNetworkThread(text)).rejects.toMatchObject({
+    await expect(openNetworkThread(text, { runtime })).rejects.toMatchObject({
       code: 'INVALID_OPTIONS',
       message: expect.stringContaining('ONNX'),
     })
-    await expect(openNetworkThread(join(folder, 'absent.onnx'))).rejects.toMatchObject({ code: 'INVALID_OPTIONS' })
+    await expect(openNetworkThread(join(folder, 'absent.onnx'), { runtime })).rejects.toMatchObject({
+      code: 'INVALID_OPTIONS',
+    })
+  })
+})
+
+describe('a runtime', () => {
+  it('is the native library if it is there, and WebAssembly if not, which says how to get the library', async () => {
+    const native = await openNetworkThread(doubling, { threads: 1, runtime: 'auto' })
+    expect([native.runtime, native.runtimeHint]).toEqual(['native', undefined])
+    await native.close()
+
+    const open = await openElsewhere()
+    const wasm = await open(doubling, { threads: 1, runtime: 'auto' })
+    expect(wasm).toMatchObject({ runtime: 'wasm', runtimeHint: expect.stringContaining(installCommand) })
+    const { fetches } = await wasm.run({ mixture: tensor([1, 4, 1, 9], noise(36)) }, { estimate: tensor([1, 4, 1, 9]) })
+    expect(fetches.estimate!.data).toEqual(noise(36).map((value) => 2 * value))
+    await wasm.close()
+    await expect(open(doubling, { runtime: 'native' })).rejects.toMatchObject({
+      code: 'MISSING_DEPENDENCY',
+      message: expect.stringContaining(installCommand),
+    })
   })
 
-  it('asks for onnxruntime-node where it is not installed', async () => {
-    const elsewhere = join(folder, 'elsewhere')
-    const core = fileURLToPath(new URL('../../dist/core/', import.meta.url))
-    for (const path of ['engine/errors.js', 'models/session'])
-      await cp(join(core, path), join(elsewhere, path), { recursive: true })
-    await writeFile(join(elsewhere, 'package.json'), '{"type":"module"}')
-    const { openNetworkThread: open }: { openNetworkThread: typeof openNetworkThread } = await import(
-      pathToFileURL(join(elsewhere, 'models/session/threaded-network.js')).href
+  it('can be chosen by the environment', async () => {
+    vi.stubEnv('STEMWORK_RUNTIME', 'wasm')
+    const chosen = await openNetworkThread(doubling, { threads: 1 })
+    expect([chosen.runtime, chosen.runtimeHint]).toEqual(['wasm', undefined])
+    await chosen.close()
+    vi.stubEnv('STEMWORK_RUNTIME', 'fast')
+    await expect(openNetworkThread(doubling)).rejects.toMatchObject({
+      code: 'INVALID_OPTIONS',
+      message: 'STEMWORK_RUNTIME must be one of auto, native, wasm, not "fast".',
+    })
+    vi.unstubAllEnvs()
+  })
+
+  it('of WebAssembly computes the same on several threads', async () => {
+    const dims = [1, 4, 64, 2049]
+    const results = await Promise.all(
+      [1, 3].map(async (threads) => {
+        const thread = await openNetworkThread(embedded, { threads, runtime: 'wasm' })
+        const mixture = { mix_spec: tensor(dims, noise(4 * 64 * 2049)) }
+        const { fetches } = await thread.run(mixture, { vocals_spec: tensor(dims) })
+        await thread.close()
+        return fetches.vocals_spec!.data
+      }),
     )
-    await expect(open(doubling)).rejects.toMatchObject({
+    expect(decibelsAlike(results[1]!, results[0]!)).toBeGreaterThan(100)
+  })
+
+  it('of WebAssembly refuses a file that its memory cannot hold before it reads it', async () => {
+    const path = join(folder, 'large.onnx')
+    await writeFile(path, '')
+    await truncate(path, 1.4e9)
+    await expect(openNetworkThread(path, { runtime: 'wasm' })).rejects.toMatchObject({
       code: 'MISSING_DEPENDENCY',
-      message: expect.stringContaining('npm install onnxruntime-node'),
+      message: expect.stringMatching(/1400 MB .* 4 GB .*npm install onnxruntime-node/),
     })
   })
 

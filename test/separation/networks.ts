@@ -1,12 +1,16 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll } from 'vitest'
+import { afterAll, expect } from 'vitest'
 import type { Network } from '../../src/core/models/session/network.js'
 import { openSession } from '../../src/core/models/session/session.js'
 import { onnxModel, type OnnxGraph } from './onnx-graph.js'
+import { decibelsAlike } from './tracks.js'
 
-/** Loads networks that a test file writes; they are closed after its tests. */
+/**
+ * Loads networks that a test file writes, each into both runtimes, which must agree in every run; they are closed after
+ * its tests.
+ */
 export function testNetworks(): (graph: OnnxGraph) => Promise<Network> {
   const open: Network[] = []
   let folder: string | undefined
@@ -18,8 +22,26 @@ export function testNetworks(): (graph: OnnxGraph) => Promise<Network> {
     folder ??= await mkdtemp(join(tmpdir(), 'stemwork-'))
     const path = join(folder, `${crypto.randomUUID()}.onnx`)
     await writeFile(path, onnxModel(graph))
-    const network = await openSession(path, { threads: 1 })
-    open.push(network)
-    return network
+    const native = await openSession(path, { threads: 1, runtime: 'native' })
+    const wasm = await openSession(path, { threads: 1, runtime: 'wasm' })
+    open.push(native, wasm)
+    return inAgreement(native, wasm)
+  }
+}
+
+function inAgreement(native: Network, wasm: Network): Network {
+  expect([wasm.inputs, wasm.outputs]).toEqual([native.inputs, native.outputs])
+  return {
+    ...native,
+    async run(feeds, fetches) {
+      const empty = Object.entries(fetches).map(
+        ([name, { data, dims }]) => [name, { dims, data: new Float32Array(data.length) }] as const,
+      )
+      const { fetches: byWasm } = await wasm.run(feeds, Object.fromEntries(empty))
+      const result = await native.run(feeds, fetches)
+      for (const [name, { data }] of Object.entries(result.fetches))
+        expect(decibelsAlike(byWasm[name]!.data, data)).toBeGreaterThan(100)
+      return result
+    },
   }
 }

@@ -53,6 +53,7 @@ function networkOf(compute: (input: Tensor, output: Tensor, turn: number) => voi
   return {
     inputs: [{ name: 'mixture', type: 'float32', shape }],
     outputs: [{ name: 'estimate', type: 'float32', shape }],
+    runtime: 'native',
     isOpen: true,
     async run(feeds, fetches) {
       compute(feeds.mixture!, fetches.estimate!, turn++)

@@ -74,3 +74,13 @@ export function maxDifference(a: Float32Array, b: Float32Array): number {
   for (let i = 0; i < a.length; i++) max = Math.max(max, Math.abs(a[i]! - b[i]!))
   return max
 }
+
+/** How far the difference of two signals lies below the second, in dB; `Infinity` if they are equal. */
+export function decibelsAlike(found: Float32Array, expected: Float32Array): number {
+  let [difference, power] = [0, 0]
+  for (const [i, value] of expected.entries()) {
+    difference += (found[i]! - value) ** 2
+    power += value ** 2
+  }
+  return difference === 0 && found.length === expected.length ? Infinity : 10 * Math.log10(power / difference)
+}

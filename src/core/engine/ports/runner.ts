@@ -89,7 +89,8 @@ export interface Runner {
   run(order: WorkOrder, options: RunOptions): Promise<WorkResult>
   /**
    * Starts a process as `run` would, and lets the workflow load what it needs (`prepare` of its definition), so that
-   * missing parts show before a job runs. Cheap to repeat. Absent in runners without processes.
+   * missing parts show before a job runs. Cheap to repeat. Absent in runners without processes. Returns what `prepare`
+   * of the definition returned.
    *
    * @throws StemworkError what keeps jobs from running, with the remedy: `RUNNER_UNAVAILABLE` if the process cannot
    * start, else what the workflow throws. The signal's reason.
@@ -97,7 +98,7 @@ export interface Runner {
   prepare?(
     workflow: Pick<WorkOrder, 'workflow' | 'module' | 'settings'>,
     options: { signal: AbortSignal },
-  ): Promise<void>
+  ): Promise<Record<string, unknown>>
   /** For health checks: slots and whether each has a live process. */
   status(): { slots: number; busy: number; restarts: number }
   /** Ends idle and running processes. Runs in progress are aborted, later ones refused, with `SHUTTING_DOWN`. */

@@ -45,8 +45,8 @@ async function take(message: HostRequest & { run: number }): Promise<void> {
     const workflow = await workflowFromModule(module, settings).catch((error: unknown) => void fail(run, error, true))
     if (!workflow) return
     if (message.type === 'prepare') {
-      await workflow.prepare?.()
-      send({ type: 'done', run, result: { outputs: {}, details: {} } })
+      const details = (await workflow.prepare?.()) ?? {}
+      send({ type: 'done', run, result: { outputs: {}, details } })
       return
     }
     const checkpoint = {

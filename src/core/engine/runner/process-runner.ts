@@ -94,8 +94,9 @@ export function processRunner(options: ProcessRunnerOptions): Runner {
       }),
     prepare: ({ module, settings }, { signal }) =>
       runs.run(signal, async (ending) => {
-        if (module === null) return
-        await inChild({ type: 'prepare', module, settings }, { signal: ending, onProgress: () => {} })
+        if (module === null) return {}
+        const request = { type: 'prepare' as const, module, settings }
+        return (await inChild(request, { signal: ending, onProgress: () => {} })).details
       }),
     status: () => ({
       slots: slots.length,

@@ -50,12 +50,17 @@ export class Readiness {
   }
 
   async #prepare(): Promise<void> {
-    const { runner, workflows } = this.#options
+    const { runner, workflows, logger } = this.#options
     const all = workflows.flatMap((one) => one.composition?.steps.map(({ workflow }) => workflow) ?? [one])
     for (const { id, module } of all) {
       if (!module) continue
       const signal = AbortSignal.timeout(timeoutMs)
-      await runner.prepare?.({ workflow: id, module: module.url, settings: module.settings }, { signal })
+      const details = await runner.prepare?.(
+        { workflow: id, module: module.url, settings: module.settings },
+        { signal },
+      )
+      if (details && Object.keys(details).length > 0)
+        logger.info({ workflow: id, ...details }, 'The workflow is ready.')
     }
   }
 }

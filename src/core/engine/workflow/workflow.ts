@@ -108,9 +108,10 @@ export interface WorkflowDefinition<
   module?: { url: string | URL; settings?: unknown }
   /**
    * Loads what the stages need, for example a network, in the child process that runs them. Called before the first
-   * job, so that missing parts show when the worker starts. Its errors are thrown by `engine.start()`.
+   * job, so that missing parts show when the worker starts. Its errors are thrown by `engine.start()`; what it returns
+   * is written to the log.
    */
-  prepare?(): Promise<void>
+  prepare?(): Promise<Record<string, unknown> | void>
 }
 
 /** Result links by output name; those of optional outputs, and of outputs that depend on the params, may be missing. */
@@ -143,7 +144,7 @@ export interface Workflow<
   readonly needs?: readonly string[] | ((params: Record<string, unknown>) => readonly string[])
   /** The steps of a workflow that `composeWorkflow` made; it has a stage for each, which an engine runs. */
   readonly composition?: Steps
-  prepare?(): Promise<void>
+  prepare?(): Promise<Record<string, unknown> | void>
   outputs(params: Record<string, unknown>): Record<string, OutputDeclaration>
   /** For types only: it does not exist at run time. */
   readonly types?: { params: Params; input: Input; result: Result }

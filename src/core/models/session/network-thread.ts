@@ -18,7 +18,8 @@ function buffers(tensors: Record<string, Tensor>): ArrayBuffer[] {
 
 try {
   const session = await openSession(path, options)
-  post({ kind: 'ready', inputs: session.inputs, outputs: session.outputs, fallback: session.fallback })
+  const { inputs, outputs, runtime, runtimeHint, fallback } = session
+  post({ kind: 'ready', facts: { inputs, outputs, runtime, runtimeHint, fallback } })
   parentPort?.on('message', ({ id, feeds, fetches }: ThreadRequest) => {
     session.run(feeds, fetches).then(
       (result) => post({ kind: 'ran', id, result }, [...buffers(result.feeds), ...buffers(result.fetches)]),
@@ -30,9 +31,6 @@ try {
     kind: 'failed',
     id: undefined,
     message: error instanceof Error ? error.message : String(error),
-    missing:
-      isSetupError(error) && error.cause instanceof Error
-        ? { stack: error.cause.stack ?? error.cause.message }
-        : undefined,
+    missing: isSetupError(error) ? { cause: error.cause instanceof Error ? error.cause.stack : undefined } : undefined,
   })
 }

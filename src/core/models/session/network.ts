@@ -1,4 +1,5 @@
 import type { ProviderFallback } from './execution-provider.js'
+import type { Runtime } from './runtime.js'
 
 export interface Tensor {
   dims: readonly number[]
@@ -20,12 +21,19 @@ export interface NetworkResult {
   runMs: number
 }
 
-/** A loaded network. */
-export interface Network {
+/** What a loaded network is. */
+export interface NetworkFacts {
   readonly inputs: readonly TensorInfo[]
   readonly outputs: readonly TensorInfo[]
+  readonly runtime: Runtime
+  /** How to get the faster runtime, if `auto` did not find it. */
+  readonly runtimeHint?: string
   /** Set if the CPU runs it although another provider was requested. */
   readonly fallback?: ProviderFallback
+}
+
+/** A loaded network. */
+export interface Network extends NetworkFacts {
   /** False after it was closed or its thread ended. */
   readonly isOpen: boolean
   /**

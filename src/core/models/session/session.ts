@@ -1,13 +1,18 @@
 import { availableParallelism } from 'node:os'
 import { StemworkError } from '../../engine/errors.js'
-import type { ExecutionProvider, ProviderFallback } from './execution-provider.js'
-import type { Network, NetworkResult, Tensor, TensorInfo } from './network.js'
+import type { ExecutionProvider } from './execution-provider.js'
+import { importNative, openNative } from './native.js'
+import type { Network, NetworkFacts, NetworkResult } from './network.js'
+import { defaultRuntime, type RuntimeChoice } from './runtime.js'
+import type { RuntimeSession, RuntimeSettings } from './runtime-session.js'
 
 export interface SessionOptions {
   /** Threads per inference. Default: `defaultThreads()`. */
   threads?: number
   /** What should run the network; if it is not available, the CPU does. Default: `cpu`. */
   provider?: ExecutionProvider
+  /** Default: that of `STEMWORK_RUNTIME`, or `auto`. */
+  runtime?: RuntimeChoice
 }
 
 /** Leaves one processor for decoding, spectra and the host. The runtime's own default would ignore CPU affinity. */
@@ -15,57 +20,36 @@ export function defaultThreads(): number {
   return Math.max(1, availableParallelism() - 1)
 }
 
+/** @throws StemworkError `INVALID_OPTIONS` if the environment names an unknown runtime */
+export function withDefaults(options: SessionOptions): Required<SessionOptions> {
+  const { threads = defaultThreads(), provider = 'cpu', runtime = defaultRuntime() } = options
+  return { threads, provider, runtime }
+}
+
 /**
- * Loads an ONNX file with onnxruntime-node into this thread. `run` blocks the thread for the whole inference; outside
- * tests use `openNetworkThread`.
+ * Loads an ONNX file into this thread. `run` blocks the thread for the whole inference; outside tests use
+ * `openNetworkThread`.
  *
- * @throws StemworkError `MISSING_DEPENDENCY` when onnxruntime-node is not installed
+ * @throws StemworkError `MISSING_DEPENDENCY` when the runtime is not there or cannot run this network
  */
 export async function openSession(path: string, options: SessionOptions = {}): Promise<Network> {
-  const { threads = defaultThreads(), provider: wanted = 'cpu' } = options
-  const { InferenceSession, Tensor: OrtTensor } = await importRuntime()
-  const create = (provider: ExecutionProvider) =>
-    InferenceSession.create(path, {
-      executionProviders: [provider],
-      executionMode: 'sequential',
-      intraOpNumThreads: threads,
-      interOpNumThreads: 1,
-      // A single block for all activations is no faster and costs HTDemucs 5.1 GB instead of 3.6 GB. Without the arena
-      // it would take 2.6 GB, but 25 % more time. What is live at once is 0.6 GB: the planner holds buffers for later
-      // layers of the same shape. Its switch `enable_mem_reuse` (0.8 GB) is in the runtime's Python interface, but not
-      // in its C interface.
-      enableMemPattern: false,
-      // Spinning threads take CPU time from decoding, spectra and other processes. With spinning, HTDemucs used 15 %
-      // more CPU time on two busy processors and was no faster on idle ones.
-      extra: { session: { intra_op: { allow_spinning: '0' } } },
-      logSeverityLevel: 3,
-    })
-  let fallback: ProviderFallback | undefined
-  // With a list of providers, the runtime throws when the first one's libraries are missing; it does not try the next.
-  const session = await create(wanted).catch((error: unknown) => {
-    if (wanted === 'cpu') throw error
-    fallback = { wanted, reason: error instanceof Error ? error.message : String(error) }
-    return create('cpu')
-  })
-  const lend = (tensors: Record<string, Tensor>) =>
-    Object.fromEntries(
-      Object.entries(tensors).map(([name, { data, dims }]) => [name, new OrtTensor('float32', data, dims)]),
-    )
+  const { runtime: choice, ...settings } = withDefaults(options)
+  const { session, ...found } = await openRuntime(choice, path, settings)
   let last: Promise<unknown> = Promise.resolve()
   let isOpen = true
 
   return {
-    inputs: session.inputMetadata.map(tensorInfo),
-    outputs: session.outputMetadata.map(tensorInfo),
-    fallback,
+    inputs: session.inputs,
+    outputs: session.outputs,
+    ...found,
+    fallback: session.fallback,
     get isOpen() {
       return isOpen
     },
     run(feeds, fetches) {
       const result = last.then(async (): Promise<NetworkResult> => {
         const startedAt = performance.now()
-        // Outputs that are passed as tensors are written into the caller's memory.
-        await session.run(lend(feeds), lend(fetches))
+        await session.run(feeds, fetches)
         return { feeds, fetches, runMs: performance.now() - startedAt }
       })
       last = result.catch(() => undefined)
@@ -79,33 +63,21 @@ export async function openSession(path: string, options: SessionOptions = {}): P
   }
 }
 
-async function importRuntime() {
-  try {
-    return (await import('onnxruntime-node')).default
-  } catch (error) {
-    throw new StemworkError('MISSING_DEPENDENCY', isNotInstalled(error) ? notInstalled : notLoadable, { cause: error })
+async function openRuntime(
+  choice: RuntimeChoice,
+  path: string,
+  settings: RuntimeSettings,
+): Promise<Pick<NetworkFacts, 'runtime' | 'runtimeHint'> & { session: RuntimeSession }> {
+  let runtimeHint: string | undefined
+  if (choice !== 'wasm') {
+    const native = await importNative().catch((error: unknown) => {
+      if (choice === 'native' || !StemworkError.is(error)) throw error
+      runtimeHint = `${slower} ${error.message}`
+    })
+    if (native) return { runtime: 'native', session: await openNative(native, path, settings) }
   }
+  const { openWasm } = await import('./wasm.js')
+  return { runtime: 'wasm', runtimeHint, session: await openWasm(path, settings) }
 }
 
-const install = 'npm install onnxruntime-node --onnxruntime-node-install=skip'
-const notInstalled = `Separation needs the package onnxruntime-node, which is not installed. Install it: ${install}`
-const notLoadable =
-  'The package onnxruntime-node is installed, but its native library cannot be loaded: it is damaged, or of ' +
-  'another platform. ' +
-  `Remove node_modules/onnxruntime-node and install it again on this machine: ${install}. There is none for Alpine ` +
-  'Linux and Intel Macs.'
-
-/** The library inside the package is not found either, on a platform that it has none for. */
-function isNotInstalled(error: unknown): boolean {
-  const { code, message } = error as NodeJS.ErrnoException
-  return /^(ERR_)?MODULE_NOT_FOUND$/.test(code ?? '') && /['"]onnxruntime-(node|common)['"]/.test(message)
-}
-
-function tensorInfo(metadata: {
-  name: string
-  isTensor: boolean
-  type?: string
-  shape?: readonly (number | string)[]
-}): TensorInfo {
-  return { name: metadata.name, type: metadata.type ?? 'unknown', shape: metadata.shape ?? [] }
-}
+const slower = 'The networks run on WebAssembly. The native library would be about three times as fast.'

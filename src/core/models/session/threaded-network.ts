@@ -1,9 +1,8 @@
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { StemworkError } from '../../engine/errors.js'
-import type { ProviderFallback } from './execution-provider.js'
-import type { Network, NetworkResult, Tensor, TensorInfo } from './network.js'
-import { defaultThreads, type SessionOptions } from './session.js'
+import type { Network, NetworkFacts, NetworkResult, Tensor } from './network.js'
+import { type SessionOptions, withDefaults } from './session.js'
 
 export interface ThreadSettings extends Required<SessionOptions> {
   path: string
@@ -16,15 +15,15 @@ export interface ThreadRequest {
 }
 
 export type ThreadMessage =
-  | { kind: 'ready'; inputs: readonly TensorInfo[]; outputs: readonly TensorInfo[]; fallback?: ProviderFallback }
+  | { kind: 'ready'; facts: NetworkFacts }
   | { kind: 'ran'; id: number; result: NetworkResult }
   /** Without an `id`, the network could not be loaded. */
   | {
       kind: 'failed'
       id: number | undefined
       message: string
-      /** Why the runtime itself could not be loaded. */
-      missing?: { stack: string }
+      /** If the runtime is not there, or not one for this network: the stack of the cause. */
+      missing?: { cause?: string }
     }
 
 const entry = new URL('./network-thread.js', import.meta.url)
@@ -37,12 +36,12 @@ const entry = new URL('./network-thread.js', import.meta.url)
  * An idle thread does not keep the process alive. It must never be terminated during a run, because that would abort
  * the process: `close` waits for runs in progress. To stop a run at once, kill the process.
  *
- * @throws StemworkError `MISSING_DEPENDENCY` when onnxruntime-node is not installed, `INVALID_OPTIONS` when the file is
- * not an ONNX model
+ * @throws StemworkError `MISSING_DEPENDENCY` when the runtime is not there or cannot run this network,
+ * `INVALID_OPTIONS` when the file is not an ONNX model
  */
 export async function openNetworkThread(path: string, options: SessionOptions = {}): Promise<Network> {
-  const { threads = defaultThreads(), provider = 'cpu' } = options
-  const worker = new Worker(fileURLToPath(entry), { workerData: { path, threads, provider } satisfies ThreadSettings })
+  const settings: ThreadSettings = { path, ...withDefaults(options) }
+  const worker = new Worker(fileURLToPath(entry), { workerData: settings })
   const waiting = new Map<number, { resolve(result: NetworkResult): void; reject(error: unknown): void }>()
   let nextId = 0
   let lost: unknown
@@ -54,11 +53,11 @@ export async function openNetworkThread(path: string, options: SessionOptions = 
     return waiter
   }
 
-  const ready = new Promise<Pick<Network, 'inputs' | 'outputs' | 'fallback'>>((resolve, reject) => {
+  const ready = new Promise<NetworkFacts>((resolve, reject) => {
     worker.on('message', (message: ThreadMessage) => {
       switch (message.kind) {
         case 'ready':
-          return resolve(message)
+          return resolve(message.facts)
         case 'ran':
           return settle(message.id)?.resolve(message.result)
         case 'failed':
@@ -77,15 +76,13 @@ export async function openNetworkThread(path: string, options: SessionOptions = 
     worker.on('exit', (code) => fail(new Error(`the network's thread ended with code ${code}`)))
   })
 
-  const shape = await ready.catch(async (error: unknown) => {
+  const facts = await ready.catch(async (error: unknown) => {
     await worker.terminate()
     throw error
   })
   worker.unref()
   return {
-    inputs: shape.inputs,
-    outputs: shape.outputs,
-    fallback: shape.fallback,
+    ...facts,
     get isOpen() {
       return lost === undefined
     },
@@ -106,9 +103,10 @@ export async function openNetworkThread(path: string, options: SessionOptions = 
   }
 }
 
-function loadError({ message, missing }: { message: string; missing?: { stack: string } }): StemworkError {
+function loadError({ message, missing }: { message: string; missing?: { cause?: string } }): StemworkError {
   if (missing) {
-    const cause = Object.assign(new Error(missing.stack.split('\n', 1)[0]), { stack: missing.stack })
+    const { cause: stack } = missing
+    const cause = stack === undefined ? undefined : Object.assign(new Error(stack.split('\n', 1)[0]), { stack })
     return new StemworkError('MISSING_DEPENDENCY', message, { cause })
   }
   return new StemworkError(

@@ -1,5 +1,5 @@
 import type { Network } from './network.js'
-import { defaultThreads, type SessionOptions } from './session.js'
+import { type SessionOptions, withDefaults } from './session.js'
 import { openNetworkThread } from './threaded-network.js'
 
 export interface WarmNetworkOptions extends SessionOptions {
@@ -28,9 +28,10 @@ export async function withWarmNetwork<T>(
   options: WarmNetworkOptions,
   use: (network: Network) => Promise<T>,
 ): Promise<T> {
-  const { threads = defaultThreads(), provider = 'cpu', maxWarmBytes = defaultMaxWarmBytes } = options
-  const key = JSON.stringify([path, threads, provider])
-  const entry = warm.get(key) ?? { network: openNetworkThread(path, { threads, provider }), users: 0 }
+  const { maxWarmBytes = defaultMaxWarmBytes } = options
+  const settings = withDefaults(options)
+  const key = JSON.stringify([path, settings])
+  const entry = warm.get(key) ?? { network: openNetworkThread(path, settings), users: 0 }
   // Deleted and set again: a Map keeps insertion order, so its first entries are the least recently used.
   warm.delete(key)
   warm.set(key, entry)

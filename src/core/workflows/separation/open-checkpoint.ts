@@ -11,6 +11,7 @@ import type { SeparationOptions } from './separation-options.js'
 /** What, besides options, the track's samples depend on. */
 interface Work {
   models: unknown
+  runtime: unknown
   passes: number
   /** Whether the track is decoded as it is separated, and not before. */
   isReadOnce: boolean
@@ -22,7 +23,7 @@ interface Work {
  */
 export async function openCheckpoint(
   inputPath: string,
-  { models, passes, isReadOnce }: Work,
+  { models, runtime, passes, isReadOnce }: Work,
   options: SeparationOptions,
 ): Promise<TrackCheckpoint | undefined> {
   const { checkpoint, outputs, model, ensemble, overlap, shifts, batch, denoise, ownAccompaniments } = options
@@ -30,7 +31,7 @@ export async function openCheckpoint(
   if (!checkpoint?.isOn) return undefined
   const stems = targetStems(Object.keys(outputs) as StemName[], ownAccompaniments)
   const shares = typeof model === 'object' ? model.map((choice) => ({ ...choice, model: undefined })) : undefined
-  const work = { models, shares, ensemble, stems, overlap, shifts, batch, denoise, provider, decoders }
+  const work = { models, runtime, shares, ensemble, stems, overlap, shifts, batch, denoise, provider, decoders }
   // The run's folder.
   const directory = dirname(Object.values(outputs)[0] ?? inputPath)
   if (isReadOnce && !formatTable[format].isCompressed) {

@@ -15,6 +15,7 @@ import type { ProviderFallback } from '../../models/session/execution-provider.j
 import { betterModelHint } from '../../models/best-model.js'
 import { isBuiltIn, type Model } from '../../models/manifest.js'
 import type { Network } from '../../models/session/network.js'
+import type { Runtime } from '../../models/session/runtime.js'
 import { embeddedModelName, resolveModel } from '../../models/registry.js'
 import { withWarmNetworks } from '../../models/session/warm-networks.js'
 import { runPipeline, targetStems, type PipelineMember } from './pipeline/pipeline.js'
@@ -42,6 +43,10 @@ export interface Separation {
   timings: PipelineTimings & { load: number }
   /** The model, or the models of the ensemble. */
   models: UsedModel[]
+  /** What ran the networks. */
+  runtime: Runtime
+  /** How to get the faster runtime, if `auto` did not find it. */
+  runtimeHint?: string
   /** One line that names a better model, if only the built-in one was used. */
   hint?: string
   /** Messages about anything that was not done as requested, and about what was lost of a damaged file. */
@@ -54,28 +59,29 @@ export interface Separation {
  * normalised. Memory does not grow with the length of the audio. The networks stay loaded for the next call.
  *
  * @throws StemworkError `BAD_INPUT` when the file cannot be used, `INVALID_OPTIONS` for an invalid option or model,
- * `MODEL_UNAVAILABLE` for a model that must be pulled first, `MISSING_DEPENDENCY` without onnxruntime-node
+ * `MODEL_UNAVAILABLE` for a model that must be pulled first, `MISSING_DEPENDENCY` if no runtime can run the networks
  */
 export async function separate(inputPath: string, options: SeparationOptions): Promise<Separation> {
-  const { model = embeddedModelName, threads, provider, maxWarmBytes, signal } = options
+  const { model = embeddedModelName, threads, provider, runtime, maxWarmBytes, signal } = options
   signal?.throwIfAborted()
   checkOptions(options)
   const startedAt = performance.now()
   const { choices, models, paths } = await resolveModels(model)
   const limitBytes = await memoryFor(paths, options.batch)
-  return withWarmNetworks(paths, { threads, provider, maxWarmBytes }, async (networks) => {
+  return withWarmNetworks(paths, { threads, provider, runtime, maxWarmBytes }, async (networks) => {
     const passes: Pass[] = []
     try {
       memoryLimit[0] = limitBytes
-      let used = 0
+      let taken = 0
       for (const [index, each] of models.entries()) {
-        const own = networks.slice(used, (used += each.paths.length))
+        const own = networks.slice(taken, (taken += each.paths.length))
         await addPasses(passes, each, own, { index, ...choices[index] }, options)
       }
       const load = performance.now() - startedAt
       const usedModels = models.map(({ manifest: { name, version, sha256 } }) => ({ name, version, sha256 }))
       const isReadOnce = passes.length === 1 && !passes[0]?.architecture.needsTrackStatistics
-      const work = { models: usedModels, passes: passes.length, isReadOnce }
+      const used = runtimeOf(networks)
+      const work = { models: usedModels, runtime: used.runtime, passes: passes.length, isReadOnce }
       const checkpoint = await openCheckpoint(inputPath, work, options)
       const { timings, losses, ...separated } = await separateWith(passes, inputPath, options, {
         isReadOnce,
@@ -86,6 +92,7 @@ export async function separate(inputPath: string, options: SeparationOptions): P
         ...separated,
         timings: { ...timings, load },
         models: usedModels,
+        ...used,
         ...(models.every(({ path }) => isBuiltIn(dirname(path))) ? { hint: betterModelHint } : {}),
         warnings: [...new Set([...warnings, ...losses])],
       }
@@ -96,13 +103,16 @@ export async function separate(inputPath: string, options: SeparationOptions): P
   })
 }
 
-/** Loads the model and its networks, which the next separations find warm. Throws as `separate` does. */
+/**
+ * Loads the model and its networks, which the next separations find warm, and tells what runs them. Throws as
+ * `separate` does.
+ */
 export async function loadNetworks(
-  options: Pick<SeparationOptions, 'model' | 'threads' | 'provider' | 'maxWarmBytes'>,
-): Promise<void> {
+  options: Pick<SeparationOptions, 'model' | 'threads' | 'provider' | 'runtime' | 'maxWarmBytes'>,
+): Promise<Pick<Separation, 'runtime' | 'runtimeHint'>> {
   const { model = embeddedModelName, ...network } = options
   const { paths } = await resolveModels(model)
-  await withWarmNetworks(paths, network, async () => {})
+  return await withWarmNetworks(paths, network, async (networks) => runtimeOf(networks))
 }
 
 /**
@@ -210,6 +220,12 @@ async function separateWith(
 function resumeSample(pass: Pass | undefined, checkpoint: TrackCheckpoint): number {
   const { count } = checkpoint.pass(0)
   return pass ? segmentStart(count, pass.architecture.geometry) : 0
+}
+
+/** The same for all networks of a process. */
+function runtimeOf([first]: readonly Network[]): Pick<Separation, 'runtime' | 'runtimeHint'> {
+  if (!first) throw new Error('a model has at least one network; it was given none')
+  return { runtime: first.runtime, runtimeHint: first.runtimeHint }
 }
 
 function fallbackText({ wanted, reason }: ProviderFallback): string {

@@ -7,6 +7,7 @@ import { type Band, type EnsembleAlgorithm, isSpectral } from '../../models/ense
 import { coversAllFrequencies } from './pipeline/spectral-ensemble.js'
 import type { AudioTags } from '../../media/tags/audio-tags.js'
 import type { ExecutionProvider } from '../../models/session/execution-provider.js'
+import type { RuntimeChoice } from '../../models/session/runtime.js'
 
 export interface SeparationProgress {
   /** 0..1, never decreasing; 1 only when all files are complete. */
@@ -48,6 +49,8 @@ export interface SeparationOptions {
   threads?: number
   /** What should run the networks; if it is not available, the CPU does, and the result says so. Default: `cpu`. */
   provider?: ExecutionProvider
+  /** Which runtime runs the networks. Default: that of `STEMWORK_RUNTIME`, or `auto`. */
+  runtime?: RuntimeChoice
   /** While this process uses more memory than this, networks of earlier calls are closed. Default: 2 GiB. */
   maxWarmBytes?: number
   /**

@@ -18,6 +18,7 @@ export default function stemsModule(definition: unknown): Workflow {
       keepTags,
       threads,
       provider,
+      runtime,
       maxWarmBytes,
       overlap,
       shifts,
@@ -31,7 +32,7 @@ export default function stemsModule(definition: unknown): Workflow {
         if (!inputUrl) throw new Error('a stems workflow needs the input "inputUrl"; it was given none')
         const usedFormat = params.format ?? format ?? '16'
         const tags = (params.keepTags ?? keepTags ?? true) ? await songTags(inputUrl) : undefined
-        const { seconds, sampleRate, clippedSamples, timings, models, hint, warnings } = await separate(inputUrl.path, {
+        const separation = await separate(inputUrl.path, {
           outputs: Object.fromEntries(stems.map((stem) => [stem, context.outputPath(stem)])),
           model: params.model ?? model,
           ensemble: params.model === undefined ? ensemble : undefined,
@@ -39,6 +40,7 @@ export default function stemsModule(definition: unknown): Workflow {
           tags: tags?.ofStem,
           threads,
           provider,
+          runtime,
           maxWarmBytes,
           overlap,
           shifts,
@@ -52,6 +54,7 @@ export default function stemsModule(definition: unknown): Workflow {
         })
         for (const stem of tags?.song === undefined ? [] : stems)
           context.downloadName(stem, `${tags?.song} - ${stem}.${formatTable[usedFormat].extension}`)
+        const { seconds, sampleRate, clippedSamples, timings, models, hint, warnings } = separation
         const timingsMs = Object.fromEntries(Object.entries(timings).map(([part, ms]) => [part, Math.round(ms)]))
         const details = {
           seconds,
@@ -59,13 +62,15 @@ export default function stemsModule(definition: unknown): Workflow {
           clippedSamples,
           timingsMs,
           model: models.length === 1 ? models[0] : models,
+          runtime: separation.runtime,
+          hint,
+          runtimeHint: separation.runtimeHint,
         }
-        if (hint !== undefined) context.detail('hint', hint)
-        for (const [name, value] of Object.entries(details)) context.detail(name, value)
+        for (const [name, value] of Object.entries(details)) if (value !== undefined) context.detail(name, value)
         if (warnings.length > 0) context.detail('warnings', warnings)
       },
       draw: (context) => drawStems(stems, context),
-      prepare: () => loadNetworks({ model, threads, provider, maxWarmBytes }),
+      prepare: () => loadNetworks({ model, threads, provider, runtime, maxWarmBytes }),
     }),
   )
 }

@@ -8,6 +8,7 @@ import { formatTable, type OutputFormat, outputFormats } from '../../media/encod
 import { type StemName, stemNames } from '../../models/stems.js'
 import { ensembleAlgorithms } from '../../models/ensemble-algorithm.js'
 import { executionProviders } from '../../models/session/execution-provider.js'
+import { runtimeChoices } from '../../models/session/runtime.js'
 import { pictureOutputs } from './picture-outputs.js'
 import { firstIssueText } from '../../engine/workflow/schema-issues.js'
 
@@ -55,6 +56,13 @@ const settingsShape = {
     .describe(
       'What runs the network. If it is not available, the CPU is used, and the details of the job say so. Default: ' +
         '`cpu`.',
+    ),
+  runtime: z
+    .enum(runtimeChoices)
+    .optional()
+    .describe(
+      'What loads the network: the native library of onnxruntime-node, WebAssembly, or the native library where it ' +
+        'can be loaded (`auto`). Default: that of the environment variable `STEMWORK_RUNTIME`, or `auto`.',
     ),
   maxWarmBytes: z
     .number()
@@ -199,7 +207,7 @@ export interface StemsWork {
   /** Pictures of the finished stems. */
   draw: Stage<StemsParams>['run']
   /** Loads the default model and its networks. */
-  prepare?(): Promise<void>
+  prepare?(): Promise<Record<string, unknown>>
 }
 
 /** Reading the files once more is quick compared with the separation. */

@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StemworkError } from '../../../engine/errors.js'
 import type { ExecutionProvider } from '../../../models/session/execution-provider.js'
+import type { RuntimeChoice } from '../../../models/session/runtime.js'
 import { type ModelChoice, separate } from '../separate.js'
 import { compareFiles, compareBaselines, type MixedSong, type SeparationScores } from './compare.js'
 import { mixSong } from './mix-song.js'
@@ -23,6 +24,7 @@ export interface EvaluationOptions {
   scratchFolder: string
   threads?: number
   provider?: ExecutionProvider
+  runtime?: RuntimeChoice
   /** Checked every second or two. */
   signal?: AbortSignal
   /** Fraction of the work that is done, 0..1. */
@@ -99,7 +101,7 @@ async function evaluateSong(folder: SongFolder, options: EvaluationOptions): Pro
 }
 
 async function evaluateModel(song: MixedSong, { name, choices, ensemble }: EvaluatedModel, options: EvaluationOptions) {
-  const { scratchFolder, threads, provider, signal, onProgress } = options
+  const { scratchFolder, threads, provider, runtime, signal, onProgress } = options
   const outputs = {
     vocals: join(scratchFolder, 'vocals.wav'),
     accompaniments: join(scratchFolder, 'accompaniments.wav'),
@@ -113,6 +115,7 @@ async function evaluateModel(song: MixedSong, { name, choices, ensemble }: Evalu
       format: '32f',
       threads,
       provider,
+      runtime,
       signal,
       onProgress: ({ progress }) => onProgress?.(progress),
     })
