@@ -1,23 +1,22 @@
 import { randomUUID } from 'node:crypto'
-import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, test } from 'vitest'
 import { jobStoreContract } from '../../src/contract/job-store.js'
 import { postgresStores } from '../../src/adapters/postgres.js'
 import { describeWith } from '../servers/found-server.js'
 import { findPostgres } from '../servers/postgres.js'
+import { poolWithClock } from './postgres-clock.js'
 
 const postgres = await findPostgres()
 
 describeWith('postgresJobs', { postgres }, ({ postgres: server }) => {
   const schema = `test_${randomUUID().replaceAll('-', '')}`
-  let pool: Pool
+  let clock: Awaited<ReturnType<typeof poolWithClock>>
   beforeAll(async () => {
-    pool = new Pool({ connectionString: server.url })
-    await postgresStores({ pool, schema }).migrate()
+    clock = await poolWithClock(server.url, schema)
+    await postgresStores({ pool: clock.pool, schema }).migrate()
   })
   afterAll(async () => {
-    await pool.query(`DROP SCHEMA ${schema} CASCADE`)
-    await pool.end()
+    await clock.end()
     await server.release()
   })
 
@@ -25,10 +24,12 @@ describeWith('postgresJobs', { postgres }, ({ postgres: server }) => {
     { describe, test },
     {
       async open({ idempotencyMs }) {
+        const { pool, advance } = clock
         await pool.query(`TRUNCATE ${schema}.jobs, ${schema}.turns, ${schema}.documents, ${schema}.usage`)
         const { jobs } = postgresStores({ pool, schema, idempotencyMs })
         return {
           store: jobs,
+          advance,
           damage: async (id) => void (await pool.query(`UPDATE ${schema}.jobs SET record = '{}' WHERE id = $1`, [id])),
           async close() {},
         }
