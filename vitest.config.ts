@@ -1,10 +1,22 @@
+import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { configDefaults, defineConfig, type Plugin } from 'vitest/config'
-import { daily, rules, unit } from './test/projects.mjs'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { daily, longest, rules, unit } from './test/projects.mjs'
 
 const root = fileURLToPath(new URL('.', import.meta.url))
 /** `scripts/mutation` makes others. */
 const build = process.env.STEMWORK_BUILD ?? 'dist'
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification) => {
+      const index = longest.indexOf(moduleId.slice(root.length))
+      return index === -1 ? longest.length : index
+    }
+    return (await super.sort(files)).sort((one, other) => rank(one) - rank(other))
+  }
+}
 
 export default defineConfig(({ mode }) => ({
   test: {
@@ -19,7 +31,9 @@ export default defineConfig(({ mode }) => ({
             project('whole', { include: ['test/**/*.test.ts'], exclude: [...unit, ...rules, ...daily] }),
           ],
     pool: 'forks',
-    maxWorkers: 2,
+    // Many files wait for servers and children half of the time: three keep two cores busy.
+    maxWorkers: Math.max(3, availableParallelism()),
+    sequence: { sequencer: LongestFirst },
   },
 }))
 

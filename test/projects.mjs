@@ -22,3 +22,29 @@ export const daily = [
   'test/models/htdemucs-service.test.ts',
   'test/separation/{peers,museval}.test.ts',
 ]
+
+/** More than ten seconds each. They begin first, so that the workers end together. */
+export const longest = [
+  'test/examples/snippets.test.ts',
+  'test/console/browser.test.ts',
+  'test/console/pages.test.ts',
+  'test/console/lost-connection.test.ts',
+  'test/cli/serve.test.ts',
+  'test/separation/embedded-model.test.ts',
+  'test/separation/reference.test.ts',
+  'test/contract/postgres.test.ts',
+  'test/cli/separate.test.ts',
+  'test/separation/resume.test.ts',
+  'test/contract/silent-servers.test.ts',
+  'test/media/audio-memory.test.ts',
+  'test/crash/crash.test.ts',
+  'test/console/operator.test.ts',
+  'test/console/together.test.ts',
+  'test/console/job-options.test.ts',
+  'test/cli/jobs.test.ts',
+  'test/contract/keyv.test.ts',
+  'test/contract/keyv-servers.test.ts',
+  'test/audio/loudness-meter.test.ts',
+  'test/console/docs.test.ts',
+  'test/cli/batch.test.ts',
+]
