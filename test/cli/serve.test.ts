@@ -169,56 +169,65 @@ describe('stemwork serve', () => {
     await process.finished()
   })
 
-  it('finishes queued and running jobs exactly once after a kill -9 and a restart', async () => {
-    const data = join(folder, 'killed')
-    const first = await start('--data', data, '--api-key', key)
-    const ids = [await submit(first.baseUrl, key), await submit(first.baseUrl, key), await submit(first.baseUrl, key)]
-    await reach(first.baseUrl, key, ids[0]!, 'STARTED')
-    first.process.kill('SIGKILL')
-    await first.process.finished()
-    expect(first.process.stderr).not.toContain('job succeeded')
+  // The next two run at the same time: both wait for a lease of 10 s to end.
+  it.concurrent(
+    'finishes queued and running jobs exactly once after a kill -9 and a restart',
+    async () => {
+      const data = join(folder, 'killed')
+      const first = await start('--data', data, '--api-key', key)
+      const ids = [await submit(first.baseUrl, key), await submit(first.baseUrl, key), await submit(first.baseUrl, key)]
+      await reach(first.baseUrl, key, ids[0]!, 'STARTED')
+      first.process.kill('SIGKILL')
+      await first.process.finished()
+      expect(first.process.stderr).not.toContain('job succeeded')
 
-    const second = await start('--data', data, '--api-key', key)
-    for (const id of ids) {
-      const job = await reach(second.baseUrl, key, id, 'SUCCEEDED')
-      const response = await fetch(job.result.vocals!)
-      expect(response.status).toBe(200)
-      expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(24 * 44_100 * 4)
-      expect(second.process.stderr.split(`job succeeded {"jobId":"${id}"`)).toHaveLength(2)
-    }
-    expect(second.process.stderr).toContain(`job started {"jobId":"${ids[0]}","attempt":1,"lapses":1}`)
-    for (const id of ids.slice(1))
-      expect(second.process.stderr.split(`job started {"jobId":"${id}","attempt":1}`)).toHaveLength(2)
-    const results = (await filesUnder(join(data, 'blobs'))).filter((file) => file.endsWith('.wav'))
-    expect(results).toHaveLength(2 * ids.length)
-    // One folder, of the process that runs: the killed one's is gone.
-    expect(await readdir(join(data, 'scratch'))).toHaveLength(1)
-    expect(await filesUnder(join(data, 'scratch'))).toEqual([])
+      const second = await start('--data', data, '--api-key', key)
+      for (const id of ids) {
+        const job = await reach(second.baseUrl, key, id, 'SUCCEEDED')
+        const response = await fetch(job.result.vocals!)
+        expect(response.status).toBe(200)
+        expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(24 * 44_100 * 4)
+        expect(second.process.stderr.split(`job succeeded {"jobId":"${id}"`)).toHaveLength(2)
+      }
+      expect(second.process.stderr).toContain(`job started {"jobId":"${ids[0]}","attempt":1,"lapses":1}`)
+      for (const id of ids.slice(1))
+        expect(second.process.stderr.split(`job started {"jobId":"${id}","attempt":1}`)).toHaveLength(2)
+      const results = (await filesUnder(join(data, 'blobs'))).filter((file) => file.endsWith('.wav'))
+      expect(results).toHaveLength(2 * ids.length)
+      // One folder, of the process that runs: the killed one's is gone.
+      expect(await readdir(join(data, 'scratch'))).toHaveLength(1)
+      expect(await filesUnder(join(data, 'scratch'))).toEqual([])
 
-    // Links made before a restart still work after it.
-    const { result } = await reach(second.baseUrl, key, ids[0]!, 'SUCCEEDED')
-    second.process.kill('SIGTERM')
-    await second.process.finished()
-    const third = await start('--data', data, '--api-key', key)
-    const moved = Object.assign(new URL(result.vocals!), { port: new URL(third.baseUrl).port })
-    expect((await fetch(moved, { method: 'HEAD' })).status).toBe(200)
-    third.process.kill('SIGTERM')
-    await third.process.finished()
-  }, 180_000)
+      // Links made before a restart still work after it.
+      const { result } = await reach(second.baseUrl, key, ids[0]!, 'SUCCEEDED')
+      second.process.kill('SIGTERM')
+      await second.process.finished()
+      const third = await start('--data', data, '--api-key', key)
+      const moved = Object.assign(new URL(result.vocals!), { port: new URL(third.baseUrl).port })
+      expect((await fetch(moved, { method: 'HEAD' })).status).toBe(200)
+      third.process.kill('SIGTERM')
+      await third.process.finished()
+    },
+    180_000,
+  )
 
-  it('stops at once at the second Ctrl-C, and the next start finishes the job', async () => {
-    const data = join(folder, 'interrupted')
-    const first = await start('--data', data, '--api-key', key)
-    const id = await submit(first.baseUrl, key)
-    await reach(first.baseUrl, key, id, 'STARTED')
-    first.process.kill('SIGINT')
-    await first.process.printed('stderr', /Stopping/)
-    first.process.kill('SIGINT')
-    expect((await first.process.finished()).status).toBe(130)
+  it.concurrent(
+    'stops at once at the second Ctrl-C, and the next start finishes the job',
+    async () => {
+      const data = join(folder, 'interrupted')
+      const first = await start('--data', data, '--api-key', key)
+      const id = await submit(first.baseUrl, key)
+      await reach(first.baseUrl, key, id, 'STARTED')
+      first.process.kill('SIGINT')
+      await first.process.printed('stderr', /Stopping/)
+      first.process.kill('SIGINT')
+      expect((await first.process.finished()).status).toBe(130)
 
-    const second = await start('--data', data, '--api-key', key)
-    await reach(second.baseUrl, key, id, 'SUCCEEDED')
-    second.process.kill('SIGTERM')
-    expect((await second.process.finished()).status).toBe(0)
-  }, 120_000)
+      const second = await start('--data', data, '--api-key', key)
+      await reach(second.baseUrl, key, id, 'SUCCEEDED')
+      second.process.kill('SIGTERM')
+      expect((await second.process.finished()).status).toBe(0)
+    },
+    120_000,
+  )
 })

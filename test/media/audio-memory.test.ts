@@ -53,6 +53,8 @@ async function writeLongM4a(path: string, seconds: number): Promise<void> {
   await file.close()
 }
 
+const mostGrowth = 1.2
+
 describe('memory', () => {
   it.each([
     ['WAV is decoded and resampled', writeLongWav, 32_000],
@@ -64,17 +66,20 @@ describe('memory', () => {
       await write(path, 180)
       const short = await decode(path, sampleRate)
       await write(path, 3600)
-      // Garbage that a busy machine collects late is not growth: the smaller of two peaks is what the decoder needs.
-      const runs = [await decode(path, sampleRate), await decode(path, sampleRate)]
-      const long = runs[0]!.peakBytes < runs[1]!.peakBytes ? runs[0] : runs[1]
-      expect({ short: short.exitCode, long: long!.exitCode, output: short.output + long!.output }).toEqual({
+      let long = await decode(path, sampleRate)
+      // Garbage that a busy machine collects late is not growth: of two peaks the smaller is what the decoder needs.
+      if (long.peakBytes / short.peakBytes >= mostGrowth) {
+        const again = await decode(path, sampleRate)
+        if (again.peakBytes < long.peakBytes) long = again
+      }
+      expect({ short: short.exitCode, long: long.exitCode, output: short.output + long.output }).toEqual({
         short: 0,
         long: 0,
         output: '',
       })
       expect(short.seconds).toBeGreaterThan(175)
-      expect(long!.seconds / short.seconds).toBeGreaterThan(19)
-      expect(long!.peakBytes / short.peakBytes).toBeLessThan(1.2)
+      expect(long.seconds / short.seconds).toBeGreaterThan(19)
+      expect(long.peakBytes / short.peakBytes).toBeLessThan(mostGrowth)
     },
     240_000,
   )
