@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { openEncoder } from '../dist/core/media/encode/encoder.js'
 import { openAudio } from '../dist/core/media/decode/open-audio.js'
 import { openWavWriter } from '../dist/core/media/encode/wav-writer.js'
-import { fileType } from '../dist/core/media/encode/output-format.js'
+import { formatTable } from '../dist/core/media/encode/output-format.js'
 import { separate } from '../dist/core/workflows/separation/separate.js'
 
 const sampleRate = 44_100
@@ -17,7 +17,7 @@ const formats = ['16', 'flac', 'flac24', 'mp3']
 
 if (process.argv[2] === 'separate-once') {
   const [input, folder, format] = process.argv.slice(3)
-  const { extension } = fileType(format)
+  const { extension } = formatTable[format]
   const outputs = Object.fromEntries(
     ['vocals', 'accompaniments'].map((stem) => [stem, join(folder, `${stem}-${format}.${extension}`)]),
   )

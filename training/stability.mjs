@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os'
 import { basename, extname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { openAudio } from '../dist/core/media/decode/open-audio.js'
-import { WavWriter } from '../dist/core/media/encode/wav-writer.js'
+import { openWavWriter } from '../dist/core/media/encode/wav-writer.js'
 import { separate } from '../dist/core/workflows/separation/separate.js'
 
 const sampleRate = 44_100
@@ -131,7 +131,7 @@ function run(options) {
 
 async function write(planes, name) {
   const path = join(folder, name)
-  const writer = await WavWriter.open(path, { sampleRate, channels: 2, format: '32f' })
+  const writer = await openWavWriter(path, { sampleRate, channels: 2, format: '32f' })
   await writer.write(planes)
   await writer.close()
   return path

@@ -10,6 +10,8 @@ type Coded =
   | { kind: 'verbatim' }
   | { kind: 'predicted'; predictor: Predictor; residual: number; partitions: number; bits: number }
 
+// Not libFLAC (@mediabunny/flac-encoder): it takes 2.7 times as long and twice the memory for 0.5 % smaller files.
+
 // What runs for every block is written in plain loops: iterators, closures and destructured arrays make functions so
 // large that compiling them took half as long as encoding a song.
 

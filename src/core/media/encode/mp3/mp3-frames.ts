@@ -19,6 +19,8 @@ export const encoderDelay = 1104
 const bitrate = 320_000
 const bitrateCode = 14
 
+// Not LAME (wasm-media-encoders): LGPL, it takes five times as long, and its files lose their start and length.
+
 // What runs for every frame is written in plain loops: iterators, closures and destructured arrays make functions so
 // large that compiling them took as long as encoding a song.
 
