@@ -134,3 +134,23 @@ export function kinkAt(plane: Float32Array, positions: number[], reach = 64): nu
   }
   return near / elsewhere
 }
+
+/** By how much a track's vocals differ where it is `times` as quiet and they are amplified again. */
+export async function differenceOfQuiet(
+  model: LoadedModel,
+  mixture: readonly Float32Array[],
+  times: number,
+): Promise<number> {
+  const scaled = (planes: readonly Float32Array[], factor: number) =>
+    planes.map((plane) => plane.map((value) => value * factor))
+  const { vocals } = await separateWith(model, [...mixture])
+  const quiet = await separateWith(model, scaled(mixture, 1 / times))
+  return worstDifference(scaled(quiet.vocals, times), vocals)
+}
+
+/** The largest sample that a model makes of silence. */
+export async function loudestOfSilence(model: LoadedModel, sampleCount: number): Promise<number> {
+  const silence = [new Float32Array(sampleCount), new Float32Array(sampleCount)]
+  const { vocals, accompaniments } = await separateWith(model, silence)
+  return worstDifference([...vocals, ...accompaniments], [...silence, ...silence])
+}

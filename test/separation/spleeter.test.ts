@@ -3,6 +3,7 @@ import { createArchitecture } from '../../src/core/workflows/separation/architec
 import { hann, inverseStft, masked, stft } from '../media/double-reference.js'
 import {
   kinkAt,
+  loudestOfSilence,
   manifestOf,
   separateWith,
   stereoNoise,
@@ -143,9 +144,7 @@ describe('the spleeter architecture', () => {
   })
 
   it('keeps silence silent', async () => {
-    const silence = [new Float32Array(9000), new Float32Array(9000)]
-    const { vocals, accompaniments } = await separateWith(await model(small, some, others), silence)
-    expect(worstDifference([...vocals, ...accompaniments], [...silence, ...silence])).toBe(0)
+    expect(await loudestOfSilence(await model(small, some, others), 9000)).toBe(0)
   })
 
   it('sends several segments through both networks in one run, as splits', async () => {

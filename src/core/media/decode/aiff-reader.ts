@@ -76,38 +76,36 @@ function readCommon(chunk: Buffer): Common {
   return common
 }
 
+type Stored = Omit<PcmEncoding, 'bytes'>
+const big: Stored = { kind: 'signed', littleEndian: false }
+const little: Stored = { kind: 'signed', littleEndian: true }
+
+/** By compression; integers have the width of the samples. */
+const integers: Record<string, Stored | undefined> = {
+  NONE: big,
+  twos: big,
+  in24: big,
+  in32: big,
+  sowt: little,
+  '42ni': little,
+  '23ni': little,
+}
+
+/** What has a width of its own. Some programs write the names in capitals. */
+const others: [names: string[], PcmEncoding][] = [
+  [['fl32', 'FL32'], { kind: 'float', bytes: 4, littleEndian: false }],
+  [['fl64', 'FL64'], { kind: 'float', bytes: 8, littleEndian: false }],
+  [['ulaw', 'ULAW'], { kind: 'mu-law', bytes: 1, littleEndian: false }],
+  [['alaw', 'ALAW'], { kind: 'a-law', bytes: 1, littleEndian: false }],
+]
+
 function pcmEncoding({ compression, bits }: Common): PcmEncoding {
   const bytes = Math.ceil(bits / 8)
-  const isInteger = bytes >= 1 && bytes <= 4
-  switch (compression) {
-    case 'NONE':
-    case 'twos':
-    case 'in24':
-    case 'in32':
-      if (isInteger) return { kind: 'signed', bytes, littleEndian: false }
-      break
-    case 'sowt':
-    case '42ni':
-    case '23ni':
-      if (isInteger) return { kind: 'signed', bytes, littleEndian: true }
-      break
-    case 'raw ':
-      if (bytes === 1) return { kind: 'unsigned', bytes, littleEndian: false }
-      break
-    case 'fl32':
-    case 'FL32':
-      return { kind: 'float', bytes: 4, littleEndian: false }
-    case 'fl64':
-    case 'FL64':
-      return { kind: 'float', bytes: 8, littleEndian: false }
-    case 'ulaw':
-    case 'ULAW':
-      return { kind: 'mu-law', bytes: 1, littleEndian: false }
-    case 'alaw':
-    case 'ALAW':
-      return { kind: 'a-law', bytes: 1, littleEndian: false }
-    default:
-  }
+  const integer = Object.hasOwn(integers, compression) ? integers[compression] : undefined
+  if (integer && bytes >= 1 && bytes <= 4) return { ...integer, bytes }
+  if (compression === 'raw ' && bytes === 1) return { kind: 'unsigned', bytes, littleEndian: false }
+  const other = others.find(([names]) => names.includes(compression))
+  if (other) return other[1]
   throw new UndecodedError(
     `The AIFF file stores ${bits}-bit samples as ${JSON.stringify(compression)}, which is not supported; expected ` +
       'uncompressed integers or floats.',

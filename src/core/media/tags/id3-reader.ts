@@ -28,26 +28,8 @@ export function id3v2Bytes(start: Buffer): number | undefined {
 /** Reads a complete ID3v2 tag (versions 2.2 to 2.4). */
 export function readId3v2(tag: Buffer): AudioTags {
   const tags: AudioTags = {}
-  const version = tag[3]!
-  if (id3v2Bytes(tag) === undefined || version < 2 || version > 4) return tags
-  const flags = tag[5]!
-  const isUnsynchronised = (flags & 0x80) !== 0
-  let content = tag.subarray(headerBytes)
-  if (isUnsynchronised && version < 4) content = synchronised(content)
-  let at = 0
-  if (flags & 0x40 && version === 3 && content.length >= 4) at = 4 + content.readUInt32BE(0)
-  if (flags & 0x40 && version === 4 && content.length >= 4) at = synchsafe(content, 0)
-  const nameBytes = version === 2 ? 3 : 4
-  const frameHeaderBytes = version === 2 ? 6 : 10
   let otherPicture: Buffer | undefined
-  while (at + frameHeaderBytes <= content.length && content[at] !== 0) {
-    const name = content.toString('latin1', at, at + nameBytes)
-    const length = frameLength(content, at + nameBytes, version)
-    const start = at + frameHeaderBytes
-    at = start + length
-    if (at > content.length) break
-    const body = frameBody(content.subarray(start, at), content.subarray(start - 2, start), version, isUnsynchronised)
-    if (!body || body.length < 2) continue
+  for (const { name, body, version } of framesOf(tag)) {
     const field = Object.hasOwn(textFrames, name) ? textFrames[name] : undefined
     if (field) addText(tags, field, field === 'genre' ? genre(frameText(body)) : frameText(body))
     if (name !== 'APIC' && name !== 'PIC') continue
@@ -57,6 +39,38 @@ export function readId3v2(tag: Buffer): AudioTags {
   }
   if (otherPicture) addCover(tags, otherPicture)
   return tags
+}
+
+interface Frame {
+  name: string
+  body: Buffer
+  version: number
+}
+
+/** The frames that can be read, up to the first one that does not fit into the tag. */
+function* framesOf(tag: Buffer): Generator<Frame, void, undefined> {
+  const version = tag[3]!
+  if (id3v2Bytes(tag) === undefined || version < 2 || version > 4) return
+  const flags = tag[5]!
+  const isUnsynchronised = (flags & 0x80) !== 0
+  const content = isUnsynchronised && version < 4 ? synchronised(tag.subarray(headerBytes)) : tag.subarray(headerBytes)
+  const nameBytes = version === 2 ? 3 : 4
+  const frameHeaderBytes = version === 2 ? 6 : 10
+  let at = flags & 0x40 ? extendedHeaderBytes(content, version) : 0
+  while (at + frameHeaderBytes <= content.length && content[at] !== 0) {
+    const name = content.toString('latin1', at, at + nameBytes)
+    const length = frameLength(content, at + nameBytes, version)
+    const start = at + frameHeaderBytes
+    at = start + length
+    if (at > content.length) return
+    const body = frameBody(content.subarray(start, at), content.subarray(start - 2, start), version, isUnsynchronised)
+    if (body && body.length >= 2) yield { name, body, version }
+  }
+}
+
+function extendedHeaderBytes(content: Buffer, version: number): number {
+  if (content.length < 4 || version === 2) return 0
+  return version === 3 ? 4 + content.readUInt32BE(0) : synchsafe(content, 0)
 }
 
 /** Reads the tag at the end of old MP3 files, of 128 bytes. */

@@ -90,13 +90,8 @@ export function checkOptions(options: SeparationOptions): void {
   if (!isWholeNumber(shifts, 20)) throw invalid(`shifts is ${shifts}; expected a whole number from 1 to 20.`)
   if (!isWholeNumber(batch, 64)) throw invalid(`batch is ${batch}; expected a whole number from 1 to 64.`)
   if (Object.keys(outputs).length === 0) throw invalid('outputs is empty. Name at least one stem to write.')
-  if (model === undefined || typeof model === 'string') return
+  if (typeof model !== 'object') return
   if (model.length === 0) throw invalid('model is an empty list. Name at least one model.')
-  for (const { model: name, weight = 1 } of model) {
-    if (!(weight > 0 && weight < Infinity)) {
-      throw invalid(`The weight of model ${name} is ${weight}; expected a positive number.`)
-    }
-  }
   checkEnsemble(model, options.ensemble ?? 'avg_wave')
 }
 
@@ -107,6 +102,9 @@ export function bandOf({ fromHertz, toHertz }: Omit<ModelChoice, 'model'>): Band
 }
 
 function checkEnsemble(models: readonly ModelChoice[], ensemble: EnsembleAlgorithm): void {
+  for (const { model: name, weight = 1 } of models)
+    if (!(weight > 0 && weight < Infinity))
+      throw invalid(`The weight of model ${name} is ${weight}; expected a positive number.`)
   const weighed = models.find(({ weight = 1 }) => weight !== (models[0]?.weight ?? 1))
   if (weighed && !ensemble.startsWith('avg_'))
     throw invalid(
