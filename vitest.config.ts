@@ -8,6 +8,13 @@ const root = fileURLToPath(new URL('.', import.meta.url))
 /** `scripts/mutation` makes others. */
 const build = process.env.STEMWORK_BUILD ?? 'dist'
 
+/** `scripts/test.mjs` names a folder for it. */
+const coverageFolder = process.env.STEMWORK_COVERAGE
+const coverage = coverageFolder && {
+  env: { NODE_V8_COVERAGE: coverageFolder },
+  setupFiles: ['test/coverage.ts'],
+}
+
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ moduleId }: TestSpecification) => {
@@ -26,7 +33,7 @@ export default defineConfig(({ mode }) => ({
         ? [project('daily', { include: daily })]
         : [
             // One process for many files: they share nothing that one of them changes.
-            project('unit', { include: unit, isolate: false }),
+            project('unit', { include: unit, isolate: false, ...coverage }),
             project('rules', { include: rules }),
             project('whole', { include: ['test/**/*.test.ts'], exclude: [...unit, ...rules, ...daily] }),
           ],
@@ -38,14 +45,13 @@ export default defineConfig(({ mode }) => ({
 }))
 
 /** Tests that run in the same way. */
-export function project(name: string, { include, exclude = [], isolate = true }: ProjectOptions) {
+export function project(name: string, { exclude = [], ...options }: ProjectOptions) {
   return {
     plugins: [testTheBuild()],
     test: {
       name,
-      include,
+      ...options,
       exclude: [...configDefaults.exclude, ...exclude],
-      isolate,
       // Real children, sockets and audio on two shared cores: generous, so that a slow machine is not a failing one.
       testTimeout: 60_000,
       hookTimeout: 60_000,
@@ -60,6 +66,8 @@ interface ProjectOptions {
   include: string[]
   exclude?: string[]
   isolate?: boolean
+  env?: Record<string, string>
+  setupFiles?: string[]
 }
 
 /**

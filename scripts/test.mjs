@@ -1,11 +1,18 @@
 // Runs the tests (arguments are vitest's) and, meanwhile, the checks of types, format and lint. Closes with the line
 // `N passed, N failed, N skipped`.
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { daily } from '../test/projects.mjs'
 import { failedChecks } from './checks.mjs'
+import { coverageOf } from './coverage.mjs'
 import { printCounts, runTests } from './run-tests.mjs'
 
 const args = process.argv.slice(2)
+const coverage = (process.env.STEMWORK_COVERAGE = mkdtempSync(join(tmpdir(), 'stemwork-coverage-')))
 const [failures, counts] = await Promise.all([failedChecks(), runTests(args)])
 for (const { name, output } of failures) console.log(`\nThe ${name} failed:\n${output}`)
 if (args.length === 0) console.log(`\nNot run, but by \`npm run test:daily\`:\n  ${daily.join('\n  ')}`)
+if (readdirSync(coverage).length > 0) console.log(`\nCoverage by the unit tests alone: ${coverageOf(coverage)}`)
+rmSync(coverage, { recursive: true })
 printCounts({ ...counts, failed: counts.failed + failures.length })
