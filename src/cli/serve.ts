@@ -204,14 +204,7 @@ async function runService(
       port: request.port,
     })
     if (!request.apiOnly) await engine.start()
-    if (request.console) {
-      const base = request.publicUrl ?? server.origin + basePath
-      // Behind the hash, so that no server and no log but this one sees the key.
-      stderr.write(`Console: ${base}/console${newKey ? `#key=${encodeURIComponent(newKey)}` : ''}\n`)
-    }
-    if (request.operatorKey !== undefined)
-      stderr.write(`Operator: ${request.publicUrl ?? server.origin + basePath}/operator\n`)
-    if (newKey) stderr.write(`API key, shown only this once: ${newKey}\n`)
+    stderr.write(addressLines(request, request.publicUrl ?? server.origin + basePath, newKey))
     stdout.write(`stemwork listening on ${server.origin}${basePath}\n`)
     await interruption.stopped
     stderr.write('Stopping. Press Ctrl-C again to stop at once.\n')
@@ -221,4 +214,16 @@ async function runService(
   } finally {
     await engine.close({ timeoutMs: 0 })
   }
+}
+
+/** The pages of the service, and its key if it is new. */
+function addressLines(request: ServiceRequest, base: string, newKey: string | undefined): string {
+  // Behind the hash, so that no server and no log but this one sees the key.
+  const hash = newKey ? `#key=${encodeURIComponent(newKey)}` : ''
+  const lines = [
+    request.console && `Console: ${base}/console${hash}\n`,
+    request.operatorKey !== undefined && `Operator: ${base}/operator\n`,
+    newKey && `API key, shown only this once: ${newKey}\n`,
+  ]
+  return lines.filter(Boolean).join('')
 }

@@ -103,6 +103,16 @@ test('the example of every JSON body that is sent passes the check of its route'
   }
 })
 
+test('the example of every JSON body that is returned fits the schema of its route', () => {
+  const routes = allRoutes({ docs: true, manageKeys: true }).filter(({ answer }) => answer.schema !== undefined)
+  expect(routes.length).toBeGreaterThan(20)
+  for (const { operation: id, answer } of routes) {
+    const { responses } = operations.find(([, , { operationId }]) => operationId === id)?.[2] ?? {}
+    const result = answer.schema?.safeParse(responses?.['200']?.content?.['application/json']?.example)
+    expect({ id, problem: result?.error?.message }).toEqual({ id, problem: undefined })
+  }
+})
+
 test('every path parameter is declared', () => {
   for (const [path, , operation] of operations) {
     const declared = operation.parameters

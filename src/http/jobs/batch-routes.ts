@@ -3,7 +3,7 @@ import { json } from '../routing/answer.js'
 import { Problem } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
 import { batchViewSchema, newBatchSchema, newBatchViewSchema } from './batch-schemas.js'
-import { idempotencyKey, jobFields, requireUploads } from './create-job.js'
+import { idempotencyKey, jobFields, newJobProblems, requireUploads } from './create-job.js'
 
 const nameSchema = z.object({ name: z.string().min(1).max(255).describe('The name of the batch.') })
 
@@ -23,17 +23,7 @@ export const batchRoutes = [
       description: 'The name of the batch and the ids of its new jobs, in their order.',
       schema: newBatchViewSchema,
     },
-    problems: [
-      'UNSUPPORTED_MEDIA_TYPE',
-      'TOO_LARGE',
-      'UPLOAD_REFUSED',
-      'IDEMPOTENCY_CONFLICT',
-      'QUEUE_FULL',
-      'QUOTA_EXCEEDED',
-      'STORAGE_FULL',
-      'DRAINING',
-      'SHUTTING_DOWN',
-    ],
+    problems: newJobProblems,
     requestHeaders: { 'Idempotency-Key': 'A repeated request with the same key and body creates no second batch.' },
     async handle(call, { body }) {
       const { engine, storage } = call.service

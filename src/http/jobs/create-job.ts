@@ -2,10 +2,23 @@ import type { z } from 'zod'
 import type { JobRecord } from '../../core/engine/job/job.js'
 import type { RequestHeaders } from '../routing/api-request.js'
 import type { KeyedCall } from '../routing/call.js'
-import { Problem } from '../routing/problem.js'
+import { Problem, type ProblemCode } from '../routing/problem.js'
 import type { newJobSchema } from '../schemas.js'
 import { type OwnUpload, ownUpload } from '../storage/storage-link.js'
 import { requireUpload } from '../storage/upload-refusal.js'
+
+/** Why a route may refuse new jobs. */
+export const newJobProblems: readonly ProblemCode[] = [
+  'UNSUPPORTED_MEDIA_TYPE',
+  'TOO_LARGE',
+  'UPLOAD_REFUSED',
+  'IDEMPOTENCY_CONFLICT',
+  'QUEUE_FULL',
+  'QUOTA_EXCEEDED',
+  'STORAGE_FULL',
+  'DRAINING',
+  'SHUTTING_DOWN',
+]
 
 /** Submits a checked request body. Download links of this service's own uploads are resolved to the stored files. */
 export async function createJob(call: KeyedCall, body: z.output<typeof newJobSchema>): Promise<JobRecord> {

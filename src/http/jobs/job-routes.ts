@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { JobRecord } from '../../core/engine/job/job.js'
 import { type ApiAnswer, json, jsonOf } from '../routing/answer.js'
 import type { KeyedCall } from '../routing/call.js'
-import { createJob } from './create-job.js'
+import { createJob, newJobProblems } from './create-job.js'
 import { fewerPeaks } from './fewer-peaks.js'
 import { allJobEvents, jobEvents } from './job-events.js'
 import { jobListQuerySchema, listJobs } from './job-list.js'
@@ -37,18 +37,7 @@ export const jobRoutes = [
     bucket: 'create',
     body: newJobSchema,
     answer: { description: 'The id of the new job.', schema: jobIdSchema },
-    problems: [
-      'UNSUPPORTED_MEDIA_TYPE',
-      'TOO_LARGE',
-      'UNKNOWN_WORKFLOW',
-      'UPLOAD_REFUSED',
-      'IDEMPOTENCY_CONFLICT',
-      'QUEUE_FULL',
-      'QUOTA_EXCEEDED',
-      'STORAGE_FULL',
-      'DRAINING',
-      'SHUTTING_DOWN',
-    ],
+    problems: ['UNKNOWN_WORKFLOW', ...newJobProblems],
     requestHeaders: {
       'Idempotency-Key': 'A repeated request with the same key and body creates no second job.',
       Prefer: '`wait=n` responds with the whole job when it has ended, or after n seconds (at most 60).',

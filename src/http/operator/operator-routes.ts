@@ -6,7 +6,7 @@ import type { Call } from '../routing/call.js'
 import { Problem } from '../routing/problem.js'
 import { defineRoute, type Route } from '../routing/route.js'
 import { type PageText, pageAnswer } from '../service/page.js'
-import { pageAsset } from '../service/page-assets.js'
+import { pageAssetRoute } from '../service/page-assets.js'
 import type { LimitFacts } from './answers.js'
 import { actOnFound, jobFacts, jobSearchSchema, searchJobs } from './job-search.js'
 import { requireOperator } from './operator-access.js'
@@ -49,16 +49,7 @@ export const operatorPageRoutes: readonly Route[] = [
     answer: { description: 'The page.', contentType: 'text/html' },
     handle: (call) => Promise.resolve(pageAnswer(call, page)),
   }),
-  defineRoute({
-    method: 'GET',
-    path: '/operator/:asset',
-    operation: 'getOperatorAsset',
-    summary: 'A part of the page',
-    access: 'open',
-    answer: { description: 'The part.', contentType: 'text/javascript' },
-    problems: ['NOT_FOUND'],
-    handle: (call, { params }) => pageAsset(call, params.asset),
-  }),
+  pageAssetRoute('operator', 'getOperatorAsset'),
   defineRoute({
     method: 'GET',
     path: '/operator/api/overview',

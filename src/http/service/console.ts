@@ -1,7 +1,7 @@
 import { empty } from '../routing/answer.js'
 import { defineRoute, type Route } from '../routing/route.js'
 import { type PageText, pageAnswer } from './page.js'
-import { pageAsset } from './page-assets.js'
+import { pageAssetRoute } from './page-assets.js'
 
 const page: PageText = {
   name: 'console',
@@ -36,14 +36,5 @@ export const consoleRoutes: readonly Route[] = [
       return pageAnswer(call, page)
     },
   }),
-  defineRoute({
-    method: 'GET',
-    path: '/console/:asset',
-    operation: 'getConsoleAsset',
-    summary: 'A part of the page',
-    access: 'open',
-    answer: { description: 'The part.', contentType: 'text/javascript' },
-    problems: ['NOT_FOUND'],
-    handle: (call, { params }) => pageAsset(call, params.asset),
-  }),
+  pageAssetRoute('console', 'getConsoleAsset'),
 ]

@@ -1,48 +1,89 @@
 type JsonObject = Record<string, unknown>
 
 const jobId = '7d3cbf9e-2f0a-4d5b-9a53-6a2f4f1f6f11'
+const time = '2026-01-31T12:00:00.000Z'
+const batchName = 'First takes'
+const workflow = {
+  id: 'service/stems-vocals-accompaniment',
+  name: 'Stems: vocals and accompaniment',
+  description: 'Separates a mixed audio track.',
+}
+const params = { inputUrl: 'https://example.org/my-song.mp3', format: '16' }
+const key = { id: '0123456789abcdef', label: 'Studio laptop', createdAt: time, expiresAt: null, isCurrent: false }
+const resultLink = (stem: string) => `{base}/storage/results/${jobId}/1/${stem}.wav?signature=...`
+const uploadLink = '{base}/storage/uploads/...?signature=...'
 
-/** Better examples than the schema can give, by field name. */
-const known: Record<string, unknown> = {
-  id: jobId,
-  workflow: 'service/stems-vocals-accompaniment',
+/** By the name of a schema. */
+const ofSchemas: Record<string, unknown> = {
+  Application: { id: 'a1b2c3', name: 'Studio' },
+  Archive: { url: '{base}/archive/zip?signature=...', fileName: 'First takes - stems.zip', bytes: 74_960_512, jobs: 1 },
+  Batch: {
+    name: batchName,
+    total: 2,
+    counts: { QUEUED: 0, STARTED: 1, SUCCEEDED: 1, FAILED: 0 },
+    progress: 0.75,
+    createdAt: time,
+    endedAt: null,
+  },
+  BulkReport: { done: 12, refused: [], next: null },
+  Index: { name: 'stemwork', links: { docs: '{base}/docs', job: '{base}/job' } },
+  IssuedKey: { ...key, key: 'stw_0123456789abcdef_...' },
+  // A filter, not a request that affects every job.
+  JobFilter: { status: ['FAILED'], batchName },
+  Key: key,
+  NewBatch: {
+    name: batchName,
+    webhook: { url: 'https://example.org/hooks/batches' },
+    jobs: [{ name: 'My song.mp3', workflow: workflow.id, params }],
+  },
+  Peaks: {
+    version: 2,
+    channels: 1,
+    sample_rate: 44_100,
+    samples_per_pixel: 512,
+    bits: 8,
+    length: 2,
+    data: [-3, 4, -21, 19],
+  },
+  UploadTicket: { uploadUrl: uploadLink, downloadUrl: uploadLink, resumableUrl: '{base}/upload/resumable' },
+  Workflow: {
+    ...workflow,
+    params: { type: 'object', properties: { inputUrl: { type: 'string', format: 'uri' } }, required: ['inputUrl'] },
+    limits: { maxFileBytes: 1_073_741_824, maxAudioSeconds: 3600 },
+  },
+  WorkflowSummary: workflow,
+}
+
+/** By the name of a field, where its type tells no plausible value; `undefined` leaves it out. */
+const ofFields: Record<string, unknown> = {
   name: 'My song.mp3',
-  params: { inputUrl: 'https://example.org/my-song.mp3', format: '16' },
-  workflowParams: { inputUrl: 'https://example.org/my-song.mp3', format: '16' },
+  workflow: workflow.id,
+  params,
+  workflowParams: params,
   status: 'SUCCEEDED',
   progress: 1,
   stage: null,
   error: null,
-  batchName: 'First takes',
+  batchName,
   metadata: { album: 'First takes' },
   copyResultsTo: undefined,
-  // A filter is shown, not a request that affects every job.
-  all: undefined,
-  after: undefined,
   webhook: { url: 'https://example.org/hooks/stems', events: ['job.succeeded', 'job.failed'] },
+  result: { vocals: resultLink('vocals'), accompaniments: resultLink('accompaniments') },
+  files: { vocals: { fileName: 'My song - vocals.wav', contentType: 'audio/wav', bytes: 37_480_044 } },
   details: { seconds: 212.4, sampleRate: 44_100 },
   app: 'a1b2c3',
-  requestId: 'q2v8-17',
   label: 'Studio laptop',
-  isCurrent: false,
-  key: 'stw_0123456789abcdef_...',
-  data: [-3, 4, -21, 19],
-  length: 2,
-  sample_rate: 44_100,
-  samples_per_pixel: 512,
-  fileName: 'My song - vocals.wav',
   bytes: 37_480_044,
-  contentType: 'audio/wav',
   problems: [],
-  ok: true,
+  warnings: [],
   secret: 'whsec_ZXhhbXBsZS1leGFtcGxlLWV4YW1wbGUt',
   notBefore: null,
   deadline: null,
-  overlapSeconds: 86_400,
-  links: { docs: '{base}/docs', job: '{base}/job' },
-  jobs: 1,
+  place: null,
+  estimate: null,
+  waiting: null,
   priority: 0,
-  inputUrl: 'https://example.org/my-song.mp3',
+  inputUrl: params.inputUrl,
   format: 'flac',
   normalizeTo: -14,
   sampleRate: 48_000,
@@ -51,71 +92,38 @@ const known: Record<string, unknown> = {
 }
 
 /** A plausible value of a schema. `{base}` stands for the address of the service. */
-export function exampleOf(schema: unknown, schemas: Record<string, JsonObject>, name = ''): unknown {
-  const {
-    $ref,
-    examples,
-    anyOf,
-    type,
-    properties,
-    items,
-    format,
-    default: usual,
-    ...rest
-  } = (schema ?? {}) as JsonObject
-  const values = rest.enum as unknown[] | undefined
-  if (name === 'result') {
-    const link = (stem: string) => `{base}/storage/results/${jobId}/1/${stem}.wav?signature=...`
-    return { vocals: link('vocals'), accompaniments: link('accompaniments') }
+export function exampleOf(schema: unknown, schemas: Record<string, JsonObject>): unknown {
+  const { $ref, examples, anyOf, properties, items, ...rest } = (schema ?? {}) as JsonObject
+  if (typeof $ref === 'string') {
+    const name = $ref.split('/').at(-1) ?? ''
+    return ofSchemas[name] ?? exampleOf(schemas[name], schemas)
   }
-  if (name === 'workflow' && ($ref || properties))
-    return {
-      id: known.workflow,
-      name: 'Stems: vocals and accompaniment',
-      description: 'Separates a mixed audio track.',
-    }
-  if (name === 'params' && !properties && $ref === undefined && rest.propertyNames === undefined) return known.params
-  const value = known[name]
-  // Of an object with a known value, a schema may have fewer fields; a list is never a known single value.
-  if (Object.hasOwn(known, name) && (type !== 'array' || Array.isArray(value)))
-    return isObject(value) ? withFieldsOf(Array.isArray(anyOf) ? anyOf[0] : schema, value) : value
-  if (typeof $ref === 'string') return exampleOf(schemas[$ref.split('/').at(-1) ?? ''], schemas, name)
   if (Array.isArray(examples)) return examples[0]
-  if (usual !== undefined) return usual
-  if (values) return values[0]
-  if (Array.isArray(anyOf)) return exampleOf(anyOf[0], schemas, name)
-  if (properties) return objectOf(properties as Record<string, unknown>, schemas)
-  if (type === 'array') return [exampleOf(items, schemas)]
-  if (type === 'object' && typeof rest.additionalProperties === 'object')
-    return { vocals: exampleOf(rest.additionalProperties, schemas) }
-  if (format === 'uuid') return jobId
-  if (format === 'date-time') return '2026-01-31T12:00:00.000Z'
-  if (format === 'uri') return '{base}/storage/uploads/...?signature=...'
-  if (type === 'integer' || type === 'number') return rest.minimum ?? 0
-  if (type === 'boolean') return true
-  if (type === 'object') return {}
-  return 'text'
+  if ('default' in rest) return rest.default
+  if (Array.isArray(rest.enum)) return rest.enum[0]
+  if (Array.isArray(anyOf)) return exampleOf(anyOf[0], schemas)
+  if (properties) return objectOf(properties as JsonObject, schemas)
+  return items === undefined ? plainExample(rest) : [exampleOf(items, schemas)]
 }
 
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+function objectOf(properties: JsonObject, schemas: Record<string, JsonObject>): JsonObject {
+  const fields = Object.entries(properties).map(([name, field]): [string, unknown] => {
+    const isKnown = Object.hasOwn(ofFields, name) && !Object.hasOwn(field as JsonObject, '$ref')
+    return [name, isKnown ? ofFields[name] : exampleOf(field, schemas)]
+  })
+  return Object.fromEntries(fields.filter(([, value]) => value !== undefined))
 }
 
-function withFieldsOf(schema: unknown, value: JsonObject): JsonObject {
-  const { properties } = (schema ?? {}) as { properties?: JsonObject }
-  if (!properties) return value
-  return Object.fromEntries(Object.entries(value).filter(([name]) => Object.hasOwn(properties, name)))
-}
-
-function objectOf(properties: Record<string, unknown>, schemas: Record<string, JsonObject>): JsonObject {
-  // Of a batch, not of a song.
-  const isBatch = ['jobs', 'ids', 'counts'].some((name) => Object.hasOwn(properties, name))
-  return Object.fromEntries(
-    Object.entries(properties)
-      .map(([name, field]): [string, unknown] => [
-        name,
-        isBatch && name === 'name' ? known.batchName : exampleOf(field, schemas, name),
-      ])
-      .filter(([, value]) => value !== undefined),
-  )
+function plainExample({ type, format, minimum = 0 }: JsonObject): unknown {
+  switch (type) {
+    case 'string':
+      return { uuid: jobId, 'date-time': time, uri: params.inputUrl }[String(format)] ?? 'text'
+    case 'integer':
+    case 'number':
+      return minimum
+    case 'boolean':
+      return true
+    default:
+      return {}
+  }
 }

@@ -1,3 +1,29 @@
+/** A document. @param links to its icon, style and script, as HTML */
+export function htmlDocument(title: string, links: readonly string[], body: string): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${escape(title)}</title>
+${links.map((link) => `${link}\n`).join('')}</head>
+<body>
+${body}
+</body>
+</html>
+`
+}
+
+/** Links to the parts of a page. They are relative, so that it also works under a path that a proxy adds. */
+export function pageLinks(page: string, style: string, script: string): string[] {
+  return [
+    `<link rel="icon" href="${page}/icon.svg">`,
+    `<link rel="stylesheet" href="${page}/${style}">`,
+    `<script type="module" src="${page}/${script}"></script>`,
+  ]
+}
+
 /** Text for HTML. */
 export function escape(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')

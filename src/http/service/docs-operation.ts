@@ -70,23 +70,28 @@ function fieldTable(schema: unknown, schemas: Schemas): string {
 function answers(responses: Operation['responses']): string {
   const { 200: usual, 201: made, 204: done, ...others } = responses
   const success = usual ?? made ?? done
-  const [[type, shown] = ['', undefined]] = Object.entries(success?.content ?? {})
-  const example =
-    type === 'application/json' && shown
-      ? block(JSON.stringify(shown.example, null, 2), 'Example of the response')
-      : `<p>${code(type || (made ? '201' : '204'))}</p>`
+  const [[type, shown] = [made ? '201' : '204', undefined]] = Object.entries(success?.content ?? {})
+  const hasExample = type === 'application/json' && shown !== undefined
+  const example = hasExample
+    ? block(JSON.stringify(shown.example, null, 2), 'Example of the response')
+    : `<p>${code(type)}</p>`
   const headers = Object.entries((success?.headers ?? {}) as Record<string, { description?: string }>).map(
     ([name, { description }]) => `<li>${code(name)}: ${prose(description ?? '')}</li>`,
   )
-  const rows = Object.entries(others).map(([status, { description }]) => [
-    escape(status),
-    prose(errorText(description)),
-  ])
   return `<h4>Response</h4>
 <p>${prose(success?.description ?? '')} ${shown ? typeText(shown.schema) : ''}</p>
 ${headers.length > 0 ? `<ul>${headers.join('')}</ul>` : ''}
 ${example}
-${rows.length > 0 ? `<details><summary>Other responses</summary>${table(['Status', 'Meaning'], rows)}</details>` : ''}`
+${otherResponses(others)}`
+}
+
+function otherResponses(responses: Operation['responses']): string {
+  const rows = Object.entries(responses).map(([status, { description }]) => [
+    escape(status),
+    prose(errorText(description)),
+  ])
+  if (rows.length === 0) return ''
+  return `<details><summary>Other responses</summary>${table(['Status', 'Meaning'], rows)}</details>`
 }
 
 /** `CODE: Title. CODE: Title.` with the codes as code. */

@@ -1,4 +1,4 @@
-import { escape } from './docs-html.js'
+import { escape, htmlDocument, pageLinks } from './docs-html.js'
 import { operationSection, schemaSection } from './docs-operation.js'
 import type { OpenApiDocument, Operation } from './openapi.js'
 
@@ -45,19 +45,10 @@ export function docsPage(document: OpenApiDocument, options: { hasConsole: boole
   const schemas = Object.entries(components.schemas)
     .sort(([a], [b]) => a.localeCompare(b))
     .map(([name, schema]) => schemaSection(name, schema, components.schemas))
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${escape(info.title)} – HTTP interface</title>
-<link rel="icon" href="docs/icon.svg">
-<link rel="stylesheet" href="docs/docs-style.css">
-<script type="module" src="docs/docs.js"></script>
-</head>
-<body>
-<a class="skip" href="#main">Skip to the content</a>
+  return htmlDocument(
+    `${info.title} – HTTP interface`,
+    pageLinks('docs', 'docs-style.css', 'docs.js'),
+    `<a class="skip" href="#main">Skip to the content</a>
 <header class="top">
 <p class="brand">stemwork <span class="quiet">HTTP interface</span></p>
 <nav aria-label="Pages">
@@ -84,10 +75,8 @@ ${sections.join('\n')}
 <h2 id="schemas">Schemas</h2>
 ${schemas.join('\n')}
 </main>
-</div>
-</body>
-</html>
-`
+</div>`,
+  )
 }
 
 function groupOf(path: string): Group | undefined {

@@ -6,10 +6,12 @@ import { pageHeaders } from './page.js'
 import { docsPage } from './docs-page.js'
 import { type OpenApiDocument, openApiDocument } from './openapi.js'
 import { workflowView } from './workflow-view.js'
-import { packedAnswer, type PackedText, packText, pageAsset } from './page-assets.js'
+import { packedAnswer, type PackedText, packText, pageAssetRoute } from './page-assets.js'
 
 /** Addresses of the service for which the page is kept: clients choose the Host header. */
 const maxKeptPages = 8
+
+// Built when it is asked for: options and the host's workflows shape the page, and rendering it takes 2 ms.
 
 /** The two routes that describe all routes, including themselves, and the undescribed parts of the page. */
 export function docsRoutes(others: readonly Route[]): Route[] {
@@ -62,17 +64,5 @@ export function docsRoutes(others: readonly Route[]): Route[] {
       },
     }),
   ]
-  return [
-    ...routes,
-    defineRoute({
-      method: 'GET',
-      path: '/docs/:asset',
-      operation: 'getDocsAsset',
-      summary: 'Get a part of the page',
-      access: 'open',
-      answer: { description: 'The part.', contentType: 'text/javascript' },
-      problems: ['NOT_FOUND'],
-      handle: (call, { params }) => pageAsset(call, params.asset),
-    }),
-  ]
+  return [...routes, pageAssetRoute('docs', 'getDocsAsset')]
 }

@@ -6,44 +6,71 @@ export interface Snippets {
   javaScript: string
 }
 
+/** What both need to know of a request. */
+interface SampleRequest {
+  method: string
+  url: string
+  needsKey: boolean
+  /** The JSON body. */
+  json: string | undefined
+  /** Whether a file is sent. */
+  isUpload: boolean
+  /** Whether a file is received. */
+  isDownload: boolean
+  /** Media types of the answer. */
+  answers: readonly string[]
+}
+
 /** @param body an example of the JSON body, if the operation takes one */
 export function snippetsOf(base: string, method: string, path: string, operation: Operation, body?: unknown): Snippets {
-  const needsKey = operation.security.some((one) => 'apiKey' in one)
   const isSigned = operation.security.some((one) => 'signedLink' in one)
   const isUpload = operation.requestBody !== undefined && body === undefined
-  const url = isSigned
-    ? isUpload
-      ? 'UPLOAD_URL'
-      : 'LINK'
-    : base + path.replace(/\{(\w+)\}/g, (_, name) => sample(name))
-  const json = body === undefined ? undefined : JSON.stringify(body, null, 2)
-  const isStream = '200' in operation.responses && 'text/event-stream' in (operation.responses['200']?.content ?? {})
+  const link = isUpload ? 'UPLOAD_URL' : 'LINK'
+  const request: SampleRequest = {
+    method,
+    url: isSigned ? link : base + path.replace(/\{(\w+)\}/g, (_, name) => sample(name)),
+    needsKey: operation.security.some((one) => 'apiKey' in one),
+    json: body === undefined ? undefined : JSON.stringify(body, null, 2),
+    isUpload,
+    isDownload: isSigned && !isUpload,
+    answers: Object.keys(operation.responses['200']?.content ?? {}),
+  }
+  return { curl: curl(request), javaScript: javaScript(request) }
+}
 
-  const curl = [
-    `curl${method === 'GET' || json || isUpload ? '' : ` -X ${method}`}${isStream ? ' -N' : ''}` +
-      `${isUpload ? ' -T song.mp3' : ''} "${url}"`,
-    ...(needsKey ? ['-H "Authorization: $STEMWORK_KEY"'] : []),
-    ...(json ? ["-H 'Content-Type: application/json'", `-d '${json}'`] : []),
-    ...(isSigned && !isUpload ? ['-OJ'] : []),
-  ].join(' \\\n  ')
+function curl({ method, url, needsKey, json, isUpload, isDownload, answers }: SampleRequest): string {
+  const needsMethod = method !== 'GET' && json === undefined && !isUpload
+  const command = [
+    'curl',
+    needsMethod && `-X ${method}`,
+    answers.includes('text/event-stream') && '-N',
+    isUpload && '-T song.mp3',
+    `"${url}"`,
+  ]
+  const lines = [
+    command.filter(Boolean).join(' '),
+    needsKey && '-H "Authorization: $STEMWORK_KEY"',
+    json !== undefined && `-H 'Content-Type: application/json' \\\n  -d '${json}'`,
+    isDownload && '-OJ',
+  ]
+  return lines.filter(Boolean).join(' \\\n  ')
+}
 
+function javaScript({ method, url, needsKey, json, isUpload, answers }: SampleRequest): string {
   const headers = [
-    ...(needsKey ? ['authorization: process.env.STEMWORK_KEY'] : []),
-    ...(json ? ["'content-type': 'application/json'"] : []),
-  ]
+    needsKey && 'authorization: process.env.STEMWORK_KEY',
+    json !== undefined && "'content-type': 'application/json'",
+  ].filter(Boolean)
   const options = [
-    ...(method === 'GET' ? [] : [`method: '${method}'`]),
-    ...(headers.length > 0 ? [`headers: { ${headers.join(', ')} }`] : []),
-    ...(json ? [`body: JSON.stringify(${json.replaceAll('\n', '\n  ')})`] : []),
-    ...(isUpload ? ["body: await openAsBlob('song.mp3')"] : []),
-  ]
+    method !== 'GET' && `method: '${method}'`,
+    headers.length > 0 && `headers: { ${headers.join(', ')} }`,
+    json !== undefined && `body: JSON.stringify(${json.replaceAll('\n', '\n  ')})`,
+    isUpload && "body: await openAsBlob('song.mp3')",
+  ].filter(Boolean)
   const argument = options.length > 0 ? `, {\n  ${options.join(',\n  ')},\n}` : ''
-  const contents = operation.responses['200']?.content ?? {}
-  const read = 'application/json' in contents ? 'await response.json()' : 'response.status'
-  const javaScript =
-    `${isUpload ? "import { openAsBlob } from 'node:fs'\n\n" : ''}const response = await ` +
-    `fetch('${url}'${argument})\nconsole.log(${read})`
-  return { curl, javaScript }
+  const read = answers.includes('application/json') ? 'await response.json()' : 'response.status'
+  const imported = isUpload ? "import { openAsBlob } from 'node:fs'\n\n" : ''
+  return `${imported}const response = await fetch('${url}'${argument})\nconsole.log(${read})`
 }
 
 function sample(name: string): string {

@@ -1,7 +1,7 @@
 import type { ApiAnswer } from '../routing/answer.js'
 import { text } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
-import { code, escape } from './docs-html.js'
+import { code, escape, htmlDocument } from './docs-html.js'
 import { pageHeaders } from './page.js'
 
 /** What a person sees who has opened an address that the service does not have. */
@@ -13,24 +13,16 @@ export function notFoundPage(call: Call): ApiAnswer {
     ...(hasDocs ? [`<li><a href="${base}docs">HTTP interface</a>: its addresses, with examples</li>`] : []),
   ]
   const style = hasConsole ? 'console/console.css' : hasDocs ? 'docs/docs-style.css' : undefined
-  const html = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>Not found – stemwork</title>
-${style === undefined ? '' : `<link rel="stylesheet" href="${base}${style}">\n`}</head>
-<body>
-<header class="top"><p class="brand">stemwork</p></header>
+  const html = htmlDocument(
+    'Not found – stemwork',
+    style === undefined ? [] : [`<link rel="stylesheet" href="${base}${style}">`],
+    `<header class="top"><p class="brand">stemwork</p></header>
 <main class="plain-page">
 <h1>There is nothing at this address</h1>
 <p>It may be mistyped, or what was there is gone (status 404).
 Addresses of this service begin with ${code(`${call.baseUrl}/`)}.</p>
-${links.length > 0 ? `<ul>\n${links.join('\n')}\n</ul>\n` : ''}</main>
-</body>
-</html>
-`
+${links.length > 0 ? `<ul>\n${links.join('\n')}\n</ul>\n` : ''}</main>`,
+  )
   const headers = { ...pageHeaders(call), 'cache-control': 'no-store', vary: 'accept' }
   return { ...text(html, 'text/html; charset=utf-8', headers), status: 404 }
 }

@@ -6,6 +6,7 @@ import { installedFile } from '../../core/engine/package-files.js'
 import { type ApiAnswer, empty } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
 import { Problem } from '../routing/problem.js'
+import { defineRoute, type Route } from '../routing/route.js'
 
 const assets: Record<string, string | undefined> = {
   'app.js': 'text/javascript; charset=utf-8',
@@ -21,7 +22,7 @@ const assets: Record<string, string | undefined> = {
 const known = new Map<string, Promise<PackedText>>()
 
 /** A part of a page, compressed as the client accepts it, or 304. @throws Problem `NOT_FOUND`. */
-export async function pageAsset(call: Call, name: string): Promise<ApiAnswer> {
+async function pageAsset(call: Call, name: string): Promise<ApiAnswer> {
   const contentType = Object.hasOwn(assets, name) ? assets[name] : undefined
   if (contentType === undefined) throw new Problem('NOT_FOUND', 'The page has no such part.')
   let packed = known.get(name)
@@ -31,6 +32,20 @@ export async function pageAsset(call: Call, name: string): Promise<ApiAnswer> {
     known.set(name, packed)
   }
   return packedAnswer(call, await packed, contentType)
+}
+
+/** The route of the parts of a page. */
+export function pageAssetRoute(page: 'console' | 'docs' | 'operator', operation: string): Route {
+  return defineRoute({
+    method: 'GET',
+    path: `/${page}/:asset`,
+    operation,
+    summary: 'Get a part of the page',
+    access: 'open',
+    answer: { description: 'The part.', contentType: 'text/javascript' },
+    problems: ['NOT_FOUND'],
+    handle: (call, { params }) => pageAsset(call, params.asset),
+  })
 }
 
 const compressBrotli = promisify(brotliCompress)

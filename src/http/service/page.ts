@@ -1,5 +1,6 @@
 import type { Call } from '../routing/call.js'
 import { type ApiAnswer, empty, text } from '../routing/answer.js'
+import { htmlDocument, pageLinks } from './docs-html.js'
 
 /** A page of the service that a script fills. */
 export interface PageText {
@@ -18,30 +19,19 @@ export function pageAnswer(call: Call, page: PageText): ApiAnswer {
   return text(html(page), 'text/html; charset=utf-8', pageHeaders(call))
 }
 
-/** Its addresses are relative, so that it also works under a path that a proxy adds. */
 function html({ name, title, style, script, withoutScript }: PageText): string {
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${title}</title>
-<link rel="icon" href="${name}/icon.svg">
-<link rel="stylesheet" href="${name}/${style}">
-<script type="module" src="${name}/${script}"></script>
-</head>
-<body>
-<div id="app"></div>
+  const paragraphs = withoutScript.map((paragraph) => `<p>${paragraph}</p>`)
+  return htmlDocument(
+    title,
+    pageLinks(name, style, script),
+    `<div id="app"></div>
 <noscript>
 <main class="plain-page">
 <h1>stemwork</h1>
-${withoutScript.map((paragraph) => `<p>${paragraph}</p>`).join('\n')}
+${paragraphs.join('\n')}
 </main>
-</noscript>
-</body>
-</html>
-`
+</noscript>`,
+  )
 }
 
 /** The policy of a page that runs only its own script and talks only to the service. */

@@ -53,33 +53,35 @@ export async function answerTus(call: KeyedCall, resumablePath: string, id: stri
     },
   })
   const response = await server.handleWeb(protocolRequest(call, resumablePath))
-  const headers: Record<string, string> = {}
-  for (const [name, value] of response.headers) {
-    // The service has rules of its own for pages of other origins.
-    if (!name.startsWith('access-control-') && !name.startsWith('content-')) headers[name] = value
-  }
+  // The service has rules of its own for pages of other origins.
+  const headers = Object.fromEntries(
+    [...response.headers].filter(([name]) => !name.startsWith('access-control-') && !name.startsWith('content-')),
+  )
   if (response.status >= 400) {
     // Clients that send on would not see the answer.
     await call.body.discard(options.limits.discardBytes)
-    const said = (await response.text()).trim()
-    throw new Problem(refusal?.code ?? codeOf(response.status), refusal?.message ?? said, {
-      reason: refusal?.reason,
-      headers: { ...headers, ...refusal?.headers, ...(response.status === 412 ? { 'tus-version': '1.0.0' } : {}) },
-      cause: refusal?.cause,
-    })
+    throw protocolProblem(response.status, headers, refusal, (await response.text()).trim())
   }
   if (usedId !== undefined && response.status < 300 && (isNew || call.request.method === 'HEAD')) {
-    const key = uploadKey(app, usedId)
-    headers[downloadUrlHeader] = storageLink(call, {
-      method: 'GET',
-      key,
-      app,
-      keyId,
-      seconds: options.links.inputSeconds,
-    })
+    const { inputSeconds: seconds } = options.links
+    headers[downloadUrlHeader] = storageLink(call, { method: 'GET', key: uploadKey(app, usedId), app, keyId, seconds })
   }
   headers['cache-control'] = 'no-store'
   return { status: response.status, headers, body: null }
+}
+
+/** What the protocol's library refused: for our reason, if there is one, else for its own. */
+function protocolProblem(
+  status: number,
+  headers: Record<string, string>,
+  refusal: Problem | undefined,
+  said: string,
+): Problem {
+  return new Problem(refusal?.code ?? codeOf(status), refusal?.message ?? said, {
+    reason: refusal?.reason,
+    headers: { ...headers, ...refusal?.headers, ...(status === 412 ? { 'tus-version': '1.0.0' } : {}) },
+    cause: refusal?.cause,
+  })
 }
 
 /** The request as the protocol's library reads it, with the service's limits on how its body may come. */
