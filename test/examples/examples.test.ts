@@ -171,17 +171,6 @@ describe('the other examples', () => {
     expect(stdout).toMatch(/integratedLufs: -6\.7[^]*nothing failed/)
   })
 
-  test('custom-adapter.mjs keeps every promise of its port', () => {
-    const { status, stdout } = spawnSync(
-      process.execPath,
-      ['--test', '--test-reporter=tap', example('custom-adapter.mjs')],
-      { encoding: 'utf8', env: withoutVitest() },
-    )
-    expect(stdout).toMatch(/# fail 0/)
-    expect(Number(/# pass (\d+)/.exec(stdout)?.[1])).toBeGreaterThan(3)
-    expect(status).toBe(0)
-  })
-
   test('the README shows the Express example as it is', () => {
     const readme = readFileSync(join(root, 'README.md'), 'utf8')
     const code = readFileSync(example('express.mjs'), 'utf8').replace(/^\/\/.*\n/, '')
@@ -200,7 +189,7 @@ describe('the other examples', () => {
       'audio',
       'composed-workflow',
       'custom-workflow',
-      'custom-adapter',
+      'stores/jobs',
       'worker',
     ]) {
       expect(readme).toContain(`(examples/${name}.mjs)`)
@@ -208,10 +197,3 @@ describe('the other examples', () => {
     expect(readme).toContain('(examples/distributed/compose.yaml)')
   })
 })
-
-/** Node's test runner reports differently inside another runner's process. */
-function withoutVitest(): NodeJS.ProcessEnv {
-  return Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => !/^(VITEST|NODE_TEST_CONTEXT|NODE_OPTIONS)/.test(name)),
-  )
-}

@@ -9,6 +9,7 @@ import { startRedis } from '../servers/redis.js'
 import { startS3Server, type S3Server } from '../servers/s3-server.js'
 import { pageOf, root, type Snippet, splitScript } from './snippets.js'
 import { leftLines, type Surroundings, type Treatment, treatments } from './stand-ins.js'
+import { typeProblems } from './type-problems.js'
 
 /** A folder with packages in `node_modules`, in which snippets run. */
 export interface SnippetProject {
@@ -127,30 +128,6 @@ function obstacle(snippet: Snippet, needsShell: boolean): string | undefined {
     (needsShell && !canRunScripts && 'no bash or no curl') ||
     undefined
   )
-}
-
-/** As an editor would show them with checked JavaScript. */
-function typeProblems(folder: string, files: readonly string[]): string[] {
-  const { errors, options } = ts.convertCompilerOptionsFromJson(
-    {
-      strict: true,
-      allowJs: true,
-      checkJs: true,
-      noEmit: true,
-      skipLibCheck: true,
-      target: 'es2022',
-      module: 'nodenext',
-      lib: ['es2023'],
-      types: ['node'],
-      typeRoots: [join(folder, 'node_modules/@types')],
-    },
-    folder,
-  )
-  expect(errors).toEqual([])
-  return ts.getPreEmitDiagnostics(ts.createProgram(files, options)).map(({ file, start, messageText }) => {
-    const line = file && start !== undefined ? file.text.slice(0, start).split('\n').length : 0
-    return `${file?.fileName.slice(folder.length + 1)}:${line} ${ts.flattenDiagnosticMessageText(messageText, ' ')}`
-  })
 }
 
 function completed(snippet: Snippet, surroundings: Surroundings): string {

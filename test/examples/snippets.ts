@@ -38,9 +38,19 @@ export function snippetsOf(page: string): Snippet[] {
   return found
 }
 
-/** Those that run: `test/platforms` has tests of its own for those of the page of platforms. */
+/** Steps that build on each other, in one folder: `test/package/adapter.test.ts` follows them. */
+const walks = /^docs\/adapters\.md: (Write an adapter|A blob store|A job store)( \d+)?$/
+
+export function walkSnippets(): Snippet[] {
+  return pages.flatMap(snippetsOf).filter(({ name }) => walks.test(name))
+}
+
+/** Those that run each by itself: `test/platforms` has tests of its own for those of the page of platforms. */
 export function runSnippets(): Snippet[] {
-  return pages.filter((page) => page !== 'docs/platforms.md').flatMap(snippetsOf)
+  return pages
+    .filter((page) => page !== 'docs/platforms.md')
+    .flatMap(snippetsOf)
+    .filter(({ name }) => !walks.test(name))
 }
 
 export function pageOf({ name }: Snippet): string {

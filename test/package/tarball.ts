@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, readdirSync, renameSync, symlinkSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -24,16 +24,21 @@ export function packInto(folder: string): Tarball {
 }
 
 /**
- * Puts the tarball into a project as an install would, with the packages of this repository beside it. Needs no
+ * Puts the tarball into a project as an install would, with packages of this repository beside it: all, or those named. Needs no
  * network.
  */
-export function unpackInto(project: string, tarball: Tarball): void {
+export function unpackInto(
+  project: string,
+  tarball: Tarball,
+  packages = readdirSync(join(root, 'node_modules')).filter((name) => !name.startsWith('.')),
+): void {
   const modules = join(project, 'node_modules')
   mkdirSync(modules)
   run(`tar -xzf "${tarball.path}" -C "${modules}"`, project)
   renameSync(join(modules, 'package'), join(modules, 'stemwork'))
-  for (const name of readdirSync(join(root, 'node_modules'))) {
-    if (!name.startsWith('.')) symlinkSync(join(root, 'node_modules', name), join(modules, name), 'junction')
+  for (const name of packages) {
+    mkdirSync(dirname(join(modules, name)), { recursive: true })
+    symlinkSync(join(root, 'node_modules', name), join(modules, name), 'junction')
   }
 }
 

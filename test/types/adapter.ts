@@ -82,7 +82,6 @@ expectType<StoredDocument | undefined>()(new DocumentMap().get('key', now))
 const list = new SortedList<string>((a, b) => (a < b ? -1 : 1))
 list.add(checkBlobKey('a/b'))
 list.add(checkBlobPrefix('a/'))
-expectType<AsyncIterable<Uint8Array>>()(abortable(blobChunks('text'), undefined))
 const chunks: AsyncIterable<Uint8Array> = abortable(blobChunks('text'), undefined)
 expectType<AsyncIterable<Uint8Array>>()(chunks)
 const reading: Pick<JobStore, 'get'> = { get: async (id) => index.get(id) }

@@ -1,0 +1,49 @@
+// jobs-contract.mjs: does the job store keep the promises of its port? node --test jobs-contract.mjs
+import assert from 'node:assert/strict'
+import { appendFile, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { newJob } from 'stemwork/adapter'
+import { jobStoreContract } from 'stemwork/contract'
+import { fileJobs } from './jobs.mjs'
+
+jobStoreContract(
+  { describe, test },
+  {
+    async open({ idempotencyMs }) {
+      const folder = await mkdtemp(join(tmpdir(), 'jobs-'))
+      const path = join(folder, 'journal')
+      // A clock that the suite moves, so that it need not wait.
+      let now = Date.now()
+      const openStore = () => fileJobs({ path, clock: () => now, idempotencyMs })
+      let opened = await openStore()
+      return {
+        // Always the store that is open: a record is damaged while the file is closed.
+        store: new Proxy(opened.jobs, { get: (_, name) => Reflect.get(opened.jobs, name) }),
+        advance: (milliseconds) => void (now += milliseconds),
+        async damage(id) {
+          await opened.close()
+          await appendFile(path, `${JSON.stringify([[`job/${id}`, 'no record']])}\n`)
+          opened = await openStore()
+        },
+        close: () => opened.close().then(() => rm(folder, { recursive: true })),
+      }
+    },
+  },
+)
+
+test('what was answered is there after a crash, and a line that was not finished is not', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'jobs-'))
+  const path = join(folder, 'journal')
+  const { jobs, close } = await fileJobs({ path })
+  const request = { app: 'me', name: null, workflow: 'w', params: {}, uploads: {}, batchName: null, metadata: {} }
+  const { job } = await jobs.create(newJob({ ...request, copyResultsTo: {}, webhook: null, idempotency: null }))
+  const claimed = await jobs.claim({ owner: 'worker', leaseMs: 60_000 })
+  await close()
+  await appendFile(path, `[["job/${job.id}",{"id":`)
+  const reopened = await fileJobs({ path })
+  assert.deepEqual(await reopened.jobs.get(job.id), claimed)
+  await reopened.close()
+  await rm(folder, { recursive: true })
+})

@@ -1,0 +1,68 @@
+// state.mjs: what a store of jobs in one process needs: all jobs in memory, and each change in the journal before anyone sees it.
+import { JobIndex, jobRecordSchema, noUsage, plainCopy, dayOf, StemworkError } from 'stemwork/adapter'
+
+/** @typedef {import('stemwork/adapter').JobRecord} JobRecord */
+/** @typedef {import('stemwork/adapter').Usage} Usage */
+/** @typedef {import('./journal.mjs').Changes} Changes */
+
+export class State {
+  /** @type {JobIndex<JobRecord>} */
+  index = new JobIndex()
+  /** @type {Set<string>} Ids of records that cannot be read. They stay in the journal, for who repairs them. */
+  damaged = new Set()
+
+  /** @param {import('./journal.mjs').Journal} journal @param {() => number} clock @param {number} idempotencyMs */
+  constructor(journal, clock, idempotencyMs) {
+    this.journal = journal
+    this.clock = clock
+    this.idempotencyMs = idempotencyMs
+    const jobs = []
+    for (const [key, value] of journal.values) {
+      if (!key.startsWith('job/')) continue
+      const { success, data } = jobRecordSchema.safeParse(value)
+      if (success) jobs.push(data)
+      else this.damaged.add(key.slice('job/'.length))
+    }
+    jobs.sort((a, b) => a.createdAt - b.createdAt)
+    for (const job of jobs) this.index.set(job)
+  }
+
+  /**
+   * Keeps the jobs, with what else belongs to the same change, and returns copies that their caller may change.
+   *
+   * @param {JobRecord[]} jobs @param {Changes} others
+   */
+  async keep(jobs, others = []) {
+    /** @type {Changes} */
+    const records = jobs.map((job) => [`job/${job.id}`, job])
+    await this.journal.write([...records, ...others])
+    for (const job of jobs) this.index.set(job)
+    return plainCopy(jobs)
+  }
+
+  /** The job, also one that is marked deleted. */
+  known(/** @type {string} */ id) {
+    if (this.damaged.has(id))
+      throw new StemworkError(
+        'STORE_UNAVAILABLE',
+        `The record of the job ${id} cannot be read. Repair or remove its line.`,
+      )
+    return this.index.get(id)
+  }
+
+  withIdempotencyKey(/** @type {string} */ app, /** @type {string} */ key) {
+    const job = this.index.withIdempotencyKey(app, key)
+    return job && job.createdAt + this.idempotencyMs > this.clock() ? job : undefined
+  }
+
+  /** What the application used today. */
+  usage(/** @type {string} */ app) {
+    const { day, used } = /** @type {{ day?: number, used?: Usage }} */ (this.journal.values.get(`usage/${app}`) ?? {})
+    return day === dayOf(this.clock()) && used ? used : noUsage
+  }
+
+  /** @param {string} app @param {Usage} used @returns {Changes} */
+  withUsage(app, used) {
+    return [[`usage/${app}`, { day: dayOf(this.clock()), used }]]
+  }
+}
