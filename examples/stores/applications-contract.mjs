@@ -1,4 +1,4 @@
-// applications-contract.mjs: does the application store keep the promises of its port? node --test applications-contract.mjs
+// applications-contract.mjs: does the store keep the promises of its port? node --test applications-contract.mjs
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// blobs-contract.mjs: does the blob store keep the promises of its port? node --test blobs-contract.mjs
+// blobs-contract.mjs: does the store keep the promises of its port? node --test blobs-contract.mjs
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// jobs-contract.mjs: does the job store keep the promises of its port? node --test jobs-contract.mjs
+// jobs-contract.mjs: does the store keep the promises of its port? node --test jobs-contract.mjs
 import assert from 'node:assert/strict'
 import { appendFile, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -33,7 +33,7 @@ jobStoreContract(
   },
 )
 
-test('what was answered is there after a crash, and a line that was not finished is not', async () => {
+void test('what was answered is there after a crash, and a line that was not finished is not', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'jobs-'))
   const path = join(folder, 'journal')
   const { jobs, close } = await fileJobs({ path })

@@ -1,4 +1,4 @@
-// journal.mjs: a map that survives: every change is a line of a file before it is seen. For one process; other stores are built on it.
+// journal.mjs: a map that survives: every change is a line of a file before it is seen. For one process.
 import { open, readFile, rename } from 'node:fs/promises'
 
 /** @typedef {[key: string, value: unknown][]} Changes Values are JSON; `undefined` removes the key. */

@@ -1,4 +1,4 @@
-// state.mjs: what a store of jobs in one process needs: all jobs in memory, and each change in the journal before anyone sees it.
+// state.mjs: all jobs in memory, and each change in the journal before anyone sees it.
 import { JobIndex, jobRecordSchema, noUsage, plainCopy, dayOf, StemworkError } from 'stemwork/adapter'
 
 /** @typedef {import('stemwork/adapter').JobRecord} JobRecord */

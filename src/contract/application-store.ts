@@ -43,7 +43,7 @@ const applicationCases = {
       application('d', { quota: { jobs: 0, audioMinutes: 1.5, bytes: 2 ** 40 }, maxQueuedJobs: 7 }),
     ]) {
       await store.putApplication(each)
-      assert.deepEqual(await store.getApplication(each.id), each)
+      assert.deepEqual(await store.getApplication(each.id), each, 'An application is read back as it was put.')
     }
   },
 
@@ -51,18 +51,18 @@ const applicationCases = {
     await store.putApplication(application('a', { webhook }))
     const renamed = application('a', { name: 'renamed' })
     await store.putApplication(renamed)
-    assert.deepEqual(await store.getApplication('a'), renamed)
-    assert.deepEqual(await store.listApplications(), [renamed])
+    assert.deepEqual(await store.getApplication('a'), renamed, 'A later put replaces the application.')
+    assert.deepEqual(await store.listApplications(), [renamed], 'A replaced application is listed once, as it is now.')
   },
 
   async 'what is not there is undefined or an empty list'({ store }) {
-    assert.deepEqual(await store.listApplications(), [])
+    assert.deepEqual(await store.listApplications(), [], 'An empty store lists no applications.')
     await store.putApplication(application('a'))
     await store.putKey(key('k', 'a'))
     for (const id of ['', 'b', 'k0', "' or 1=1 --", '__proto__', '%']) {
-      assert.equal(await store.getApplication(id), undefined)
-      assert.equal(await store.getKey(id), undefined)
-      assert.deepEqual(await store.listKeys(id), [])
+      assert.equal(await store.getApplication(id), undefined, `No application has the id ${JSON.stringify(id)}.`)
+      assert.equal(await store.getKey(id), undefined, `No key has the id ${JSON.stringify(id)}.`)
+      assert.deepEqual(await store.listKeys(id), [], `No application ${JSON.stringify(id)} has keys.`)
     }
   },
 
@@ -76,17 +76,18 @@ const applicationCases = {
     assert.deepEqual(
       (await store.listApplications()).map(({ id }) => id),
       ['b', 'a', 'c'],
+      'Applications are listed by createdAt, the newest first.',
     )
   },
 
   async 'a key is read back as it was put, and a revocation replaces it'({ store }) {
     const first = key('k', 'a', { label: 'laptop' })
     await store.putKey(first)
-    assert.deepEqual(await store.getKey('k'), first)
+    assert.deepEqual(await store.getKey('k'), first, 'A key is read back as it was put.')
     const revoked = { ...first, expiresAt: 5000 }
     await store.putKey(revoked)
-    assert.deepEqual(await store.getKey('k'), revoked)
-    assert.deepEqual(await store.listKeys('a'), [revoked])
+    assert.deepEqual(await store.getKey('k'), revoked, 'A later put replaces the key.')
+    assert.deepEqual(await store.listKeys('a'), [revoked], 'A replaced key is listed once, as it is now.')
   },
 
   async 'the keys of an application are listed newest first, expired ones too, and no others'({ store }) {
@@ -100,8 +101,9 @@ const applicationCases = {
     assert.deepEqual(
       (await store.listKeys('a')).map(({ id }) => id),
       ['k2', 'k3', 'k1'],
+      'The keys of an application are listed by createdAt, the newest first, expired ones too.',
     )
-    assert.deepEqual(await store.listKeys('b'), [keys[3]])
+    assert.deepEqual(await store.listKeys('b'), [keys[3]], 'The keys of one application are not listed for another.')
   },
 
   async "records handed in and out are the caller's to change"({ store }) {
@@ -112,14 +114,22 @@ const applicationCases = {
     const read = await store.getApplication('a')
     Reflect.set(read ?? {}, 'name', 'spoiled')
     read?.webhook?.events?.push('spoiled')
-    assert.deepEqual(await store.getApplication('a'), expected)
+    assert.deepEqual(
+      await store.getApplication('a'),
+      expected,
+      'What a caller changes in an application that it handed in or was given does not reach the store.',
+    )
     const handedIn = key('k', 'a')
     const original = { ...handedIn }
     await store.putKey(handedIn)
     handedIn.hash = 'spoiled'
     for (const each of [await store.getKey('k'), ...(await store.listKeys('a'))])
       Reflect.set(each ?? {}, 'hash', 'spoiled')
-    assert.deepEqual(await store.getKey('k'), original)
+    assert.deepEqual(
+      await store.getKey('k'),
+      original,
+      'What a caller changes in a key that it handed in or was given does not reach the store.',
+    )
   },
 
   async 'simultaneous puts all stay'({ store }) {
@@ -127,8 +137,8 @@ const applicationCases = {
     await Promise.all(
       Array.from({ length: 30 }, (_, n) => store.putApplication(application(`a${n}`, { createdAt: n }))),
     )
-    assert.equal((await store.listKeys('a')).length, 30)
-    assert.equal((await store.listApplications()).length, 30)
+    assert.equal((await store.listKeys('a')).length, 30, 'None of 30 simultaneous puts of keys is lost.')
+    assert.equal((await store.listApplications()).length, 30, 'None of 30 simultaneous puts of applications is lost.')
   },
 } satisfies Cases<OpenApplicationStore>
 

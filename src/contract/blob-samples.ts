@@ -58,10 +58,14 @@ export async function keysUnder(store: BlobStore, prefix: string): Promise<strin
 
 /** Nothing of an unfinished write is left, neither to readers nor to the cleaner. */
 export async function assertNothingUnder(store: BlobStore, key: string): Promise<void> {
-  assert.equal(await store.get(key), undefined)
-  assert.equal(await store.stat(key), undefined)
-  assert.deepEqual(await keysUnder(store, key.slice(0, key.lastIndexOf('/') + 1)), [])
-  assert.equal((await store.cleanUp?.(0)) ?? 0, 0, 'an interrupted write left something to clean up')
+  assert.equal(await store.get(key), undefined, 'get finds nothing of the unfinished write.')
+  assert.equal(await store.stat(key), undefined, 'stat finds nothing of the unfinished write.')
+  assert.deepEqual(
+    await keysUnder(store, key.slice(0, key.lastIndexOf('/') + 1)),
+    [],
+    'list shows nothing of the unfinished write.',
+  )
+  assert.equal((await store.cleanUp?.(0)) ?? 0, 0, 'An unfinished write leaves nothing to clean up.')
 }
 
 const blockBytes = 64 * 1024
@@ -77,7 +81,7 @@ export async function* longSource(
 ): AsyncGenerator<Uint8Array, void, void> {
   const chunks = Array.from({ length: 512 }, () => randomBytes(blockBytes))
   for (let block = 0; block * blockBytes < bytes; block++) {
-    const chunk = chunks[block % chunks.length] ?? assert.fail('no memory for the long stream')
+    const chunk = chunks[block % chunks.length] ?? assert.fail('The long stream has memory for each of its blocks.')
     chunk.writeUInt32LE(block)
     yield chunk.subarray(0, Math.min(blockBytes, bytes - block * blockBytes))
     onBlock()
@@ -93,7 +97,11 @@ export async function countLongBody(body: AsyncIterable<Uint8Array>, onBlock: ()
       const inBlock = (position + index) % blockBytes
       if (inBlock < 4) head.set(chunk.subarray(index, index + 1), inBlock)
       if (inBlock === 3) {
-        assert.equal(head.readUInt32LE(), Math.floor((position + index) / blockBytes), 'a block is not in its place')
+        assert.equal(
+          head.readUInt32LE(),
+          Math.floor((position + index) / blockBytes),
+          'Each block of a long blob is where it was written.',
+        )
         onBlock()
       }
       index += inBlock < 4 ? 1 : blockBytes - inBlock

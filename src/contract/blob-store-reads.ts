@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { type BlobStoreContext, keysUnder, listed, read, readKey, sourceOf } from './blob-samples.js'
+import { assertFails } from './broken-promise.js'
 import type { Cases } from './suite.js'
 
 const key = 'results/job-1/1/vocals.wav'
@@ -16,11 +17,11 @@ export const blobReadCases = {
       'uploads/app/none',
       'results/job-1/1/vocals.wav.meta',
     ]) {
-      assert.equal(await store.get(absent), undefined, absent)
-      assert.equal(await store.stat(absent), undefined, absent)
+      assert.equal(await store.get(absent), undefined, `get finds no blob ${absent}.`)
+      assert.equal(await store.stat(absent), undefined, `stat finds no blob ${absent}.`)
       await store.delete(absent)
     }
-    assert.equal(await readKey(store, key), 'x')
+    assert.equal(await readKey(store, key), 'x', 'Deleting keys that are not there leaves the others.')
   },
 
   async 'a range is inclusive at both ends and clipped to the blob'({ store }) {
@@ -36,14 +37,22 @@ export const blobReadCases = {
       [1000, 2000, ''],
     ]
     for (const [start, end, text] of expected) {
-      assert.equal(await readKey(store, key, { start, end }), text, `bytes ${start} to ${end}`)
+      assert.equal(
+        await readKey(store, key, { start, end }),
+        text,
+        `The range from ${start} to ${end} is inclusive at both ends and ends with the blob.`,
+      )
       const found = await store.get(key, { range: { start, end } })
-      assert.ok(found)
+      assert.ok(found, 'The blob is found.')
       await read(found.body)
-      assert.equal(found.stat.bytes, 10, 'the stat describes the whole blob')
+      assert.equal(found.stat.bytes, 10, 'The stat of a range describes the whole blob.')
     }
     await store.put('uploads/app/empty', sourceOf())
-    assert.equal(await readKey(store, 'uploads/app/empty', { start: 0, end: 0 }), '')
+    assert.equal(
+      await readKey(store, 'uploads/app/empty', { start: 0, end: 0 }),
+      '',
+      'A range of an empty blob has no bytes.',
+    )
   },
 
   async 'ranges of a large blob fit together'({ store }) {
@@ -55,7 +64,7 @@ export const blobReadCases = {
         return found ? read(found.body) : Buffer.alloc(0)
       }),
     )
-    assert.ok(Buffer.concat(parts).equals(bytes))
+    assert.ok(Buffer.concat(parts).equals(bytes), 'Ranges that follow each other give the bytes of the blob.')
   },
 
   async 'many readers at once see the same bytes'({ store }) {
@@ -63,14 +72,18 @@ export const blobReadCases = {
     await store.put(key, sourceOf(bytes))
     const bodies = await Promise.all(Array.from({ length: 10 }, async () => store.get(key)))
     for (const found of await Promise.all(bodies.map(async (found) => found && read(found.body))))
-      assert.ok(found?.equals(bytes))
+      assert.ok(found?.equals(bytes), 'Each of ten simultaneous readers gets the bytes of the blob.')
   },
 
   async 'what a reader does to its bytes does not reach the blob'({ store }) {
     await store.put(key, sourceOf('untouched'))
     const found = await store.get(key)
     for await (const chunk of found?.body ?? []) chunk.fill(0)
-    assert.equal(await readKey(store, key), 'untouched')
+    assert.equal(
+      await readKey(store, key),
+      'untouched',
+      'A reader that overwrites its chunks does not change the blob.',
+    )
   },
 
   async 'a blob that is deleted or replaced while it is read is read to its end or the read fails'({ store }) {
@@ -83,7 +96,7 @@ export const blobReadCases = {
     for (const change of changes) {
       await store.put(key, sourceOf(bytes))
       const found = await store.get(key)
-      assert.ok(found)
+      assert.ok(found, 'The blob is found.')
       const chunks: Uint8Array[] = []
       try {
         for await (const chunk of found.body) {
@@ -93,7 +106,10 @@ export const blobReadCases = {
       } catch {
         continue
       }
-      assert.ok(Buffer.concat(chunks).equals(bytes), 'the read ended early or with other bytes, and without an error')
+      assert.ok(
+        Buffer.concat(chunks).equals(bytes),
+        'A read that does not fail delivers exactly the bytes of the blob that its stat describes.',
+      )
     }
   },
 
@@ -101,35 +117,39 @@ export const blobReadCases = {
     await store.put(key, sourceOf(randomBytes(2_000_000)))
     for (let n = 0; n < 50; n++) {
       const found = await store.get(key)
-      assert.ok(found)
+      assert.ok(found, 'The blob is found.')
       for await (const chunk of found.body) {
-        assert.ok(chunk.byteLength > 0)
+        assert.ok(chunk.byteLength > 0, 'No chunk of a body is empty.')
         break
       }
     }
     await store.delete(key)
-    assert.equal(await store.stat(key), undefined)
+    assert.equal(await store.stat(key), undefined, 'A blob can be deleted after readers that stopped early.')
   },
 
   async 'an abort ends a read with its reason'({ store }) {
     await store.put(key, sourceOf(randomBytes(3_000_000)))
     const control = new AbortController()
     const found = await store.get(key, { signal: control.signal })
-    assert.ok(found)
-    await assert.rejects(async () => {
-      for await (const chunk of found.body) if (chunk.byteLength > 0) control.abort(new Error('enough'))
-    })
+    assert.ok(found, 'The blob is found.')
+    await assertFails(
+      async () => {
+        for await (const chunk of found.body) if (chunk.byteLength > 0) control.abort(new Error('enough'))
+      },
+      undefined,
+      'An abort ends a read with an error.',
+    )
   },
 
   async 'a deleted blob is gone and its key is free'({ store }) {
     await store.put(key, sourceOf('first'))
     await store.delete(key)
-    assert.equal(await store.get(key), undefined)
-    assert.equal(await store.stat(key), undefined)
-    assert.deepEqual(await keysUnder(store, 'results/'), [])
+    assert.equal(await store.get(key), undefined, 'get finds no deleted blob.')
+    assert.equal(await store.stat(key), undefined, 'stat finds no deleted blob.')
+    assert.deepEqual(await keysUnder(store, 'results/'), [], 'list shows no deleted blob.')
     await store.delete(key)
     await store.put(key, sourceOf('second'))
-    assert.equal(await readKey(store, key), 'second')
+    assert.equal(await readKey(store, key), 'second', 'A deleted key can be written again.')
   },
 
   async 'deletePrefix removes all blobs of the folder and no other, and counts them'({ store }) {
@@ -142,19 +162,36 @@ export const blobReadCases = {
       'results/job-1-/a',
     ]
     for (const each of [...inside, ...outside]) await store.put(each, sourceOf(each))
-    assert.equal(await store.deletePrefix('results/job-1/'), inside.length)
-    for (const each of inside) assert.equal(await store.stat(each), undefined)
-    for (const each of outside) assert.equal(await readKey(store, each), each)
-    assert.equal(await store.deletePrefix('results/job-1/'), 0)
-    assert.equal(await store.deletePrefix('results/never/'), 0)
+    assert.equal(
+      await store.deletePrefix('results/job-1/'),
+      inside.length,
+      'deletePrefix counts the blobs that it removes.',
+    )
+    for (const each of inside) assert.equal(await store.stat(each), undefined, `deletePrefix removes ${each}.`)
+    for (const each of outside)
+      assert.equal(
+        await readKey(store, each),
+        each,
+        `deletePrefix leaves ${each}, which does not begin with the prefix.`,
+      )
+    assert.equal(await store.deletePrefix('results/job-1/'), 0, 'A second deletePrefix finds nothing.')
+    assert.equal(
+      await store.deletePrefix('results/never/'),
+      0,
+      'deletePrefix of a folder that never was removes nothing.',
+    )
     await store.put('results/job-1/1/a', sourceOf('again'))
-    assert.equal(await readKey(store, 'results/job-1/1/a'), 'again')
+    assert.equal(
+      await readKey(store, 'results/job-1/1/a'),
+      'again',
+      'A key under a deleted prefix can be written again.',
+    )
   },
 
   async 'deletePrefix removes more blobs than one page of a listing holds'({ store }) {
     await Promise.all(Array.from({ length: 120 }, (_, n) => store.put(`results/many/1/${n}`, sourceOf('x'))))
-    assert.equal(await store.deletePrefix('results/many/'), 120)
-    assert.deepEqual(await keysUnder(store, 'results/'), [])
+    assert.equal(await store.deletePrefix('results/many/'), 120, 'deletePrefix removes 120 blobs and counts them.')
+    assert.deepEqual(await keysUnder(store, 'results/'), [], 'list shows nothing after deletePrefix.')
   },
 
   async 'a list shows every blob under its prefix once, in key order, with its stat'({ store }) {
@@ -180,11 +217,16 @@ export const blobReadCases = {
     assert.deepEqual(
       stats.map((stat) => stat.key),
       keys.filter((each) => each.startsWith('a/')).sort(),
+      'list shows every key under the prefix once, in the order of code units.',
     )
     for (const { key, bytes, etag, modifiedAt } of stats)
-      assert.deepEqual({ ...(await store.stat(key)), key, bytes, etag, modifiedAt }, await store.stat(key))
-    assert.deepEqual(await keysUnder(store, 'a/b.c/'), ['a/b.c/d'])
-    assert.deepEqual(await keysUnder(store, 'a/never/'), [])
+      assert.deepEqual(
+        { ...(await store.stat(key)), key, bytes, etag, modifiedAt },
+        await store.stat(key),
+        `An entry of list has the bytes, etag and time that stat gives for ${key}.`,
+      )
+    assert.deepEqual(await keysUnder(store, 'a/b.c/'), ['a/b.c/d'], 'list shows only keys that begin with the prefix.')
+    assert.deepEqual(await keysUnder(store, 'a/never/'), [], 'list of a folder that never was shows nothing.')
   },
 
   async 'a list goes on while its blobs are deleted, and may be left early'({ store }) {
@@ -195,10 +237,10 @@ export const blobReadCases = {
       seen.push(stat.key)
       await store.delete(stat.key)
     }
-    assert.deepEqual(seen, keys)
+    assert.deepEqual(seen, keys, 'list shows every blob once, although each is deleted when it is seen.')
     await store.put('uploads/app/last', sourceOf('x'))
     for await (const stat of store.list('uploads/')) {
-      assert.equal(stat.key, 'uploads/app/last')
+      assert.equal(stat.key, 'uploads/app/last', 'list shows the blob that was put last.')
       break
     }
   },
@@ -219,10 +261,14 @@ export const blobReadCases = {
       })(),
     )
     await whenStarted
-    assert.equal((await store.cleanUp?.(60_000)) ?? 0, 0)
+    assert.equal((await store.cleanUp?.(60_000)) ?? 0, 0, 'cleanUp removes nothing that is younger than it was told.')
     release()
     await put
-    assert.equal(await readKey(store, 'uploads/app/slow'), 'slow upload')
-    assert.equal(await readKey(store, key), 'kept')
+    assert.equal(
+      await readKey(store, 'uploads/app/slow'),
+      'slow upload',
+      'A write that was going on during cleanUp is complete.',
+    )
+    assert.equal(await readKey(store, key), 'kept', 'cleanUp leaves finished blobs.')
   },
 } satisfies Cases<BlobStoreContext>

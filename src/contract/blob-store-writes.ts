@@ -13,6 +13,7 @@ import {
   readKey,
   sourceOf,
 } from './blob-samples.js'
+import { assertFails } from './broken-promise.js'
 import type { Cases } from './suite.js'
 
 const key = 'results/job-1/1/vocals.wav'
@@ -29,15 +30,22 @@ export const blobWriteCases = {
         contentType: 'audio/wav',
       },
     )
-    assert.deepEqual([put.key, put.bytes, put.contentType], [key, bytes.byteLength, 'audio/wav'])
-    assert.ok(put.etag.length > 0 && !put.etag.includes('"'))
+    assert.deepEqual(
+      [put.key, put.bytes, put.contentType],
+      [key, bytes.byteLength, 'audio/wav'],
+      'put returns the key, the size in bytes and the content type.',
+    )
+    assert.ok(put.etag.length > 0 && !put.etag.includes('"'), 'An etag is not empty and has no quotes.')
     // A remote store has a clock of its own, perhaps of whole seconds.
-    assert.ok(Math.abs(put.modifiedAt - before) < 120_000, `modified at ${put.modifiedAt}, written at ${before}`)
+    assert.ok(
+      Math.abs(put.modifiedAt - before) < 120_000,
+      `modifiedAt is the time of the put, within two minutes: ${before}, and not ${put.modifiedAt}.`,
+    )
     const found = await store.get(key)
-    assert.ok(found)
-    assert.deepEqual(found.stat, put)
-    assert.ok((await read(found.body)).equals(bytes))
-    assert.deepEqual(await store.stat(key), put)
+    assert.ok(found, 'The blob is found.')
+    assert.deepEqual(found.stat, put, 'get gives the stat that put returned.')
+    assert.ok((await read(found.body)).equals(bytes), 'The bytes of a blob are those that were put.')
+    assert.deepEqual(await store.stat(key), put, 'stat gives what put returned.')
   },
 
   async 'an empty blob is a blob'({ store }) {
@@ -46,50 +54,77 @@ export const blobWriteCases = {
       ['empty', sourceOf('')],
     ] as const) {
       const put = await store.put(`uploads/app/${name}`, source)
-      assert.equal(put.bytes, 0)
-      assert.equal(await readKey(store, `uploads/app/${name}`), '')
-      assert.deepEqual(await store.stat(`uploads/app/${name}`), put)
+      assert.equal(put.bytes, 0, 'An empty source makes a blob of 0 bytes.')
+      assert.equal(await readKey(store, `uploads/app/${name}`), '', 'An empty blob has an empty body.')
+      assert.deepEqual(await store.stat(`uploads/app/${name}`), put, 'stat of an empty blob gives what put returned.')
     }
   },
 
   async 'the content type is kept, and is octets if none is given'({ store }) {
-    assert.equal((await store.put(key, sourceOf('a'))).contentType, 'application/octet-stream')
+    assert.equal(
+      (await store.put(key, sourceOf('a'))).contentType,
+      'application/octet-stream',
+      'Without a content type a blob is application/octet-stream.',
+    )
     const contentType = 'text/plain; charset="utf-8"'
-    assert.equal((await store.put(key, sourceOf('a'), { contentType })).contentType, contentType)
-    assert.equal((await store.stat(key))?.contentType, contentType)
+    assert.equal(
+      (await store.put(key, sourceOf('a'), { contentType })).contentType,
+      contentType,
+      'put returns the content type as it was given.',
+    )
+    assert.equal((await store.stat(key))?.contentType, contentType, 'stat gives the content type as it was put.')
   },
 
   async 'a text and a buffer are stored as their bytes, as a stream is'({ store }) {
     const text = 'caf\u00e9'
-    assert.equal((await store.put('texts/1', text)).bytes, 5)
-    assert.equal((await store.put('texts/2', Buffer.from(text))).bytes, 5)
-    assert.equal((await store.put('texts/3', '')).bytes, 0)
+    assert.equal((await store.put('texts/1', text)).bytes, 5, 'A text is stored as UTF-8, so this one has 5 bytes.')
+    assert.equal(
+      (await store.put('texts/2', Buffer.from(text))).bytes,
+      5,
+      'A buffer is stored as its bytes, so this one has 5.',
+    )
+    assert.equal((await store.put('texts/3', '')).bytes, 0, 'An empty text makes a blob of 0 bytes.')
     for (const [name, stored] of Object.entries({ 'texts/1': text, 'texts/2': text, 'texts/3': '' }))
-      assert.equal(await readKey(store, name), Buffer.from(stored).toString('latin1'))
+      assert.equal(
+        await readKey(store, name),
+        Buffer.from(stored).toString('latin1'),
+        `${name} has the bytes that were put.`,
+      )
     const numbers = (async function* () {
       yield 1
     })() as unknown as AsyncIterable<Uint8Array>
-    await assert.rejects(store.put('texts/4', numbers))
-    assert.equal(await store.stat('texts/4'), undefined)
+    await assertFails(
+      store.put('texts/4', numbers),
+      undefined,
+      'A stream of numbers is no content of a blob: put fails.',
+    )
+    assert.equal(await store.stat('texts/4'), undefined, 'A put that failed leaves no blob.')
   },
 
   async 'a put replaces the blob and changes the etag, also for equal sizes'({ store }) {
     const first = await store.put(key, sourceOf('one'), { contentType: 'text/plain' })
     const second = await store.put(key, sourceOf('two'), { contentType: 'audio/wav' })
-    assert.notEqual(first.etag, second.etag)
-    assert.equal(await readKey(store, key), 'two')
-    assert.deepEqual(await store.stat(key), second)
-    assert.deepEqual(await keysUnder(store, 'results/'), [key])
+    assert.notEqual(first.etag, second.etag, 'Each put makes a new etag.')
+    assert.equal(await readKey(store, key), 'two', 'A second put replaces the bytes.')
+    assert.deepEqual(await store.stat(key), second, 'stat gives what the second put returned.')
+    assert.deepEqual(await keysUnder(store, 'results/'), [key], 'list shows a replaced blob once.')
   },
 
   async 'ifAbsent makes a new blob and leaves an existing one untouched'({ store }) {
     const first = await store.put(key, sourceOf('first'), { ifAbsent: true })
-    await assert.rejects(store.put(key, sourceOf('second'), { ifAbsent: true }), hasCode('ALREADY_EXISTS'))
-    assert.equal(await readKey(store, key), 'first')
-    assert.deepEqual(await store.stat(key), first)
-    assert.equal((await store.cleanUp?.(0)) ?? 0, 0)
+    await assertFails(
+      store.put(key, sourceOf('second'), { ifAbsent: true }),
+      'ALREADY_EXISTS',
+      'put with ifAbsent fails with ALREADY_EXISTS where there is a blob.',
+    )
+    assert.equal(await readKey(store, key), 'first', 'A refused put with ifAbsent leaves the bytes of the first.')
+    assert.deepEqual(await store.stat(key), first, 'A refused put with ifAbsent leaves the stat of the first.')
+    assert.equal((await store.cleanUp?.(0)) ?? 0, 0, 'A refused put with ifAbsent leaves nothing to clean up.')
     await store.delete(key)
-    assert.ok(await store.put(key, sourceOf('third'), { ifAbsent: true }))
+    assert.ok(
+      await store.put(key, sourceOf('third'), { ifAbsent: true }),
+      'put with ifAbsent stores a blob where the old one was deleted.',
+    )
   },
 
   async 'of writers that race with ifAbsent one wins, and its bytes stay'({ store }) {
@@ -99,10 +134,18 @@ export const blobWriteCases = {
         Array.from({ length: 6 }, (_, n) => store.put(place, sourceOf(`writer ${n}`, `, ${n}`), { ifAbsent: true })),
       )
       const winners = outcomes.flatMap((outcome, n) => (outcome.status === 'fulfilled' ? [n] : []))
-      assert.equal(winners.length, 1)
-      assert.equal(await readKey(store, place), `writer ${winners[0]}, ${winners[0]}`)
+      assert.equal(winners.length, 1, 'One of six simultaneous puts with ifAbsent wins.')
+      assert.equal(
+        await readKey(store, place),
+        `writer ${winners[0]}, ${winners[0]}`,
+        'The blob has the bytes of the writer that won.',
+      )
       for (const outcome of outcomes)
-        if (outcome.status === 'rejected') assert.ok(hasCode('ALREADY_EXISTS')(outcome.reason), String(outcome.reason))
+        if (outcome.status === 'rejected')
+          assert.ok(
+            StemworkError.is(outcome.reason) && outcome.reason.code === 'ALREADY_EXISTS',
+            `A put that loses the race fails with ALREADY_EXISTS. It failed with ${String(outcome.reason)}.`,
+          )
     }
   },
 
@@ -110,26 +153,37 @@ export const blobWriteCases = {
     const bodies = Array.from({ length: 5 }, (_, n) => String(n).repeat(100_000 + n))
     await Promise.all(bodies.map((body) => store.put(key, sourceOf(body.slice(0, 50_000), body.slice(50_000)))))
     const stored = await readKey(store, key)
-    assert.ok(stored !== undefined && bodies.includes(stored))
-    assert.equal((await store.stat(key))?.bytes, stored.length)
+    assert.ok(
+      stored !== undefined && bodies.includes(stored),
+      'After simultaneous puts the blob is one of theirs, whole.',
+    )
+    assert.equal((await store.stat(key))?.bytes, stored.length, 'stat describes the blob that is there.')
   },
 
   async 'a blob is not seen before its last byte is stored'({ store }) {
     const source = new ManualSource()
     const put = store.put(key, source)
     await source.give('half')
-    assert.equal(await store.get(key), undefined)
-    assert.equal(await store.stat(key), undefined)
-    assert.deepEqual(await keysUnder(store, 'results/'), [])
+    assert.equal(await store.get(key), undefined, 'get does not find a blob before its last byte is stored.')
+    assert.equal(await store.stat(key), undefined, 'stat does not find a blob before its last byte is stored.')
+    assert.deepEqual(
+      await keysUnder(store, 'results/'),
+      [],
+      'list does not show a blob before its last byte is stored.',
+    )
     await source.give(' and half')
     await source.end()
     await put
-    assert.equal(await readKey(store, key), 'half and half')
+    assert.equal(await readKey(store, key), 'half and half', 'A finished put shows all of its bytes.')
   },
 
   async 'a source that throws leaves nothing, and its error is passed on'({ store }) {
     const broken = new Error('the connection was lost')
-    await assert.rejects(store.put(key, failing(broken)), (error) => error === broken)
+    await assertFails(
+      store.put(key, failing(broken)),
+      broken,
+      'put fails with the error that its source threw, unchanged.',
+    )
     await assertNothingUnder(store, key)
   },
 
@@ -138,16 +192,20 @@ export const blobWriteCases = {
     const source = {
       [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(broken) }),
     }
-    await assert.rejects(store.put(key, source), (error) => error === broken)
+    await assertFails(
+      store.put(key, source),
+      broken,
+      'put fails with the error that its source threw at once, unchanged.',
+    )
     await assertNothingUnder(store, key)
   },
 
   async 'a source that throws keeps the old blob'({ store }) {
     const old = await store.put(key, sourceOf('old'))
-    await assert.rejects(store.put(key, failing(new Error('lost'))))
-    assert.equal(await readKey(store, key), 'old')
-    assert.deepEqual(await store.stat(key), old)
-    assert.equal((await store.cleanUp?.(0)) ?? 0, 0)
+    await assertFails(store.put(key, failing(new Error('lost'))), undefined, 'put fails when its source throws.')
+    assert.equal(await readKey(store, key), 'old', 'A put that failed leaves the bytes of the old blob.')
+    assert.deepEqual(await store.stat(key), old, 'A put that failed leaves the stat of the old blob.')
+    assert.equal((await store.cleanUp?.(0)) ?? 0, 0, 'A put that failed leaves nothing to clean up.')
   },
 
   async 'an abort ends the put with its reason, at once and also while the source is silent, and leaves nothing'({
@@ -159,25 +217,30 @@ export const blobWriteCases = {
     const put = store.put(key, source, { signal: control.signal })
     await source.give('half')
     control.abort(reason)
-    await assert.rejects(put, (error) => error === reason)
+    await assertFails(put, reason, 'An aborted put fails with the reason of the signal, at once.')
     await assertNothingUnder(store, key)
   },
 
   async 'an abort ends the source'({ store }) {
     const control = new AbortController()
+    const stop = new Error('stop')
     let ended = () => {}
     const whenEnded = new Promise<void>((resolve) => (ended = resolve))
     const source = (async function* () {
       try {
         for (let n = 0; ; n++) {
-          if (n === 3) control.abort(new Error('stop'))
+          if (n === 3) control.abort(stop)
           yield Buffer.from('chunk')
         }
       } finally {
         ended()
       }
     })()
-    await assert.rejects(store.put(key, source, { signal: control.signal }), /stop/)
+    await assertFails(
+      store.put(key, source, { signal: control.signal }),
+      stop,
+      'An aborted put fails with the reason of the signal.',
+    )
     await whenEnded
     await assertNothingUnder(store, key)
   },
@@ -185,12 +248,13 @@ export const blobWriteCases = {
   async 'a put whose signal fired before stores nothing'({ store }) {
     const old = await store.put(key, sourceOf('old'))
     const reason = new Error('too late')
-    await assert.rejects(
+    await assertFails(
       store.put(key, sourceOf('new'), { signal: AbortSignal.abort(reason) }),
-      (error) => error === reason,
+      reason,
+      'A put whose signal fired before fails with the reason of the signal.',
     )
-    assert.deepEqual(await store.stat(key), old)
-    assert.equal((await store.cleanUp?.(0)) ?? 0, 0)
+    assert.deepEqual(await store.stat(key), old, 'A put whose signal fired before leaves the old blob.')
+    assert.equal((await store.cleanUp?.(0)) ?? 0, 0, 'A put whose signal fired before leaves nothing to clean up.')
   },
 
   async '50 MB are written and read without holding them'({ store, maxHeldBytes = 24 * 1024 * 1024 }) {
@@ -205,13 +269,19 @@ export const blobWriteCases = {
         yield* source
       })(),
     )
-    assert.equal(put.bytes, longBytes)
-    assert.ok(held.peak <= maxHeldBytes, `the put held ${held.peak} bytes; ${maxHeldBytes} are allowed`)
+    assert.equal(put.bytes, longBytes, 'put counts the bytes of a long stream.')
+    assert.ok(
+      held.peak <= maxHeldBytes,
+      `A put holds at most ${maxHeldBytes} bytes of a long stream. It held ${held.peak}.`,
+    )
     const found = await store.get(key)
-    assert.ok(found)
+    assert.ok(found, 'The long blob is found.')
     const reading = new HeldBytes()
-    assert.equal(await countLongBody(found.body, reading.block), longBytes)
-    assert.ok(reading.peak <= maxHeldBytes, `the get held ${reading.peak} bytes; ${maxHeldBytes} are allowed`)
+    assert.equal(await countLongBody(found.body, reading.block), longBytes, 'get delivers all bytes of a long blob.')
+    assert.ok(
+      reading.peak <= maxHeldBytes,
+      `A get holds at most ${maxHeldBytes} bytes of a long blob. It held ${reading.peak}.`,
+    )
   },
 
   async 'an unfinished write under a deleted prefix fails and never appears'({ store }) {
@@ -226,7 +296,10 @@ export const blobWriteCases = {
     void source.give(' and half').catch(() => {})
     await source.end()
     const error = await outcome
-    assert.ok(StemworkError.is(error) && error.code === 'STORE_UNAVAILABLE', `the write ended with ${String(error)}`)
+    assert.ok(
+      StemworkError.is(error) && error.code === 'STORE_UNAVAILABLE',
+      `A write under a prefix that was deleted meanwhile fails with STORE_UNAVAILABLE. It ended with ${String(error)}.`,
+    )
     await assertNothingUnder(store, key)
   },
 
@@ -256,16 +329,24 @@ export const blobWriteCases = {
       'x'.repeat(201),
       `${'a/'.repeat(500)}a`,
     ]
-    const refused = hasCode('INVALID_PARAMS')
     for (const bad of wrong) {
-      await assert.rejects(store.put(bad, sourceOf('x')), refused, `put ${JSON.stringify(bad)}`)
-      await assert.rejects(store.get(bad), refused, `get ${JSON.stringify(bad)}`)
-      await assert.rejects(store.stat(bad), refused, `stat ${JSON.stringify(bad)}`)
-      await assert.rejects(store.delete(bad), refused, `delete ${JSON.stringify(bad)}`)
+      const calls = {
+        put: () => store.put(bad, sourceOf('x')),
+        get: () => store.get(bad),
+        stat: () => store.stat(bad),
+        delete: () => store.delete(bad),
+      }
+      for (const [method, call] of Object.entries(calls))
+        await assertFails(call, 'INVALID_PARAMS', `${method} refuses ${JSON.stringify(bad)}, which is not a blob key.`)
     }
     for (const bad of ['', '/', 'a', '../', 'a/../', '/a/', 'a//', './', 'a/b', 'a b/']) {
-      await assert.rejects(store.deletePrefix(bad), refused, `deletePrefix ${JSON.stringify(bad)}`)
-      await assert.rejects(keysUnder(store, bad), refused, `list ${JSON.stringify(bad)}`)
+      const calls = { deletePrefix: () => store.deletePrefix(bad), list: () => keysUnder(store, bad) }
+      for (const [method, call] of Object.entries(calls))
+        await assertFails(
+          call,
+          'INVALID_PARAMS',
+          `${method} refuses ${JSON.stringify(bad)}, which is not a prefix of blob keys.`,
+        )
     }
   },
 
@@ -292,16 +373,20 @@ export const blobWriteCases = {
     for (const each of keys)
       await store.put(each, sourceOf(`content of ${each}`), { contentType: `text/${each.length}` })
     for (const each of keys) {
-      assert.equal(await readKey(store, each), `content of ${each}`)
-      assert.equal((await store.stat(each))?.contentType, `text/${each.length}`)
+      assert.equal(await readKey(store, each), `content of ${each}`, `The key ${each} has a blob of its own.`)
+      assert.equal(
+        (await store.stat(each))?.contentType,
+        `text/${each.length}`,
+        `The blob ${each} has its own content type.`,
+      )
     }
-    assert.deepEqual(await keysUnder(store, 'z/'), keys.filter((each) => each.startsWith('z/')).sort())
+    assert.deepEqual(
+      await keysUnder(store, 'z/'),
+      keys.filter((each) => each.startsWith('z/')).sort(),
+      'list shows every allowed key, in the order of code units.',
+    )
   },
 } satisfies Cases<BlobStoreContext>
-
-function hasCode(code: string): (error: unknown) => boolean {
-  return (error) => StemworkError.is(error) && error.code === code
-}
 
 async function* failing(error: Error): AsyncGenerator<Uint8Array, void, void> {
   yield Buffer.from('some ')

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { StemworkError } from '../core/engine/errors.js'
 import type { JobQueue } from '../core/engine/ports/job-queue.js'
+import { assertFails } from './broken-promise.js'
 import { type Cases, type ContractApi, registerSuite, type Skips } from './suite.js'
 
 export interface OpenJobQueue {
@@ -75,7 +75,7 @@ const queueCases = {
     let seen = 0
     let running = 0
     const calls = new Calls(async () => {
-      assert.equal(++running, 1, 'a listener was called while its last call was under way')
+      assert.equal(++running, 1, 'A listener is not called while its last call is under way.')
       seen = sent
       await sleep(2)
       running--
@@ -145,13 +145,13 @@ const queueCases = {
     let stopped = false
     const stopping = subscription.stop().then(() => (stopped = true))
     await sleep(quietMs)
-    assert.equal(stopped, false, 'stop did not wait for the call')
+    assert.equal(stopped, false, 'stop waits for the call that is under way.')
     gate.open()
     await stopping
-    assert.equal(finished, 1)
+    assert.equal(finished, 1, 'The call that stop waited for is finished.')
     await queue.notify()
     await sleep(quietMs)
-    assert.equal(calls.count, 1, 'the listener was called after stop')
+    assert.equal(calls.count, 1, 'A listener is not called after stop.')
   },
 
   async 'what a stopped subscription left calls the next'({ queue }) {
@@ -161,7 +161,7 @@ const queueCases = {
     const second = new Calls()
     const subscription = await queue.subscribe(second.listener)
     await second.until(() => second.count >= 1)
-    assert.equal(first.count, 0)
+    assert.equal(first.count, 0, 'A stopped subscription is called no more.')
     await subscription.stop()
   },
 
@@ -175,8 +175,8 @@ const queueCases = {
     await queue.check()
     await queue.close()
     await queue.close()
-    for (const call of [queue.check(), queue.notify(), queue.subscribe(async () => {})])
-      await assert.rejects(call, (error) => StemworkError.is(error) && error.code === 'SHUTTING_DOWN')
+    for (const call of [() => queue.check(), () => queue.notify(), () => queue.subscribe(async () => {})])
+      await assertFails(call, 'SHUTTING_DOWN', 'A closed queue refuses every call with SHUTTING_DOWN.')
   },
 } satisfies Cases<OpenJobQueue>
 

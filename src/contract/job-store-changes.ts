@@ -26,27 +26,34 @@ export const changeCases = {
   async 'a claimed job is started'({ store }) {
     const { job } = await store.create(sampleJob())
     const claimed = await store.claim({ id: job.id, owner: 'worker-1', leaseMs, nonce: 'n-1' })
-    assert.ok(claimed?.lease)
-    assert.ok(claimed.startedAt !== null && claimed.startedAt >= job.createdAt)
-    assert.deepEqual(claimed, {
-      ...job,
-      status: 'STARTED',
-      startedAt: claimed.startedAt,
-      token: 1,
-      attempts: 1,
-      lease: { owner: 'worker-1', token: 1, nonce: 'n-1', until: claimed.lease.until },
-      history: [
-        {
-          token: 1,
-          worker: 'worker-1',
-          startedAt: claimed.startedAt,
-          endedAt: null,
-          outcome: 'running',
-          reason: null,
-        },
-      ],
-    })
-    assert.deepEqual(await store.get(job.id), claimed)
+    assert.ok(claimed?.lease, 'A claim of a queued job is granted, with a lease.')
+    assert.ok(
+      claimed.startedAt !== null && claimed.startedAt >= job.createdAt,
+      'startedAt is the time of the first claim.',
+    )
+    assert.deepEqual(
+      claimed,
+      {
+        ...job,
+        status: 'STARTED',
+        startedAt: claimed.startedAt,
+        token: 1,
+        attempts: 1,
+        lease: { owner: 'worker-1', token: 1, nonce: 'n-1', until: claimed.lease.until },
+        history: [
+          {
+            token: 1,
+            worker: 'worker-1',
+            startedAt: claimed.startedAt,
+            endedAt: null,
+            outcome: 'running',
+            reason: null,
+          },
+        ],
+      },
+      'A claimed job is STARTED under a lease with token 1, its attempt is counted, and nothing else of it changes.',
+    )
+    assert.deepEqual(await store.get(job.id), claimed, 'get shows what the claim returned.')
   },
 
   async 'a heartbeat renews the lease and progress never falls'({ store, advance }) {
@@ -54,24 +61,36 @@ export const changeCases = {
     const first = await store.apply(id, heartbeat(token, { progress: 0.6, stage: 'one', leaseMs }))
     await advance(50)
     const second = await store.apply(id, heartbeat(token, { progress: 0.4, stage: null, leaseMs }))
-    assert.ok(first?.lease && second?.lease)
-    assert.deepEqual([first.progress, first.stage, second.progress, second.stage], [0.6, 'one', 0.6, null])
-    assert.ok(second.lease.until >= first.lease.until + 40)
-    assert.deepEqual(await store.get(id), second)
+    assert.ok(first?.lease && second?.lease, 'A heartbeat under a held lease is accepted.')
+    assert.deepEqual(
+      [first.progress, first.stage, second.progress, second.stage],
+      [0.6, 'one', 0.6, null],
+      'Progress never falls, and the stage is that of the last heartbeat.',
+    )
+    assert.ok(
+      second.lease.until >= first.lease.until + 40,
+      'A heartbeat renews the lease from the time at which it is made.',
+    )
+    assert.deepEqual(await store.get(id), second, 'get shows what the heartbeat returned.')
   },
 
   async 'success stores outputs, details and the end of their retention'({ store }) {
     const { id, token } = await claimed(store)
     const done = await store.apply(id, succeed({ id, token }))
-    assert.ok(done?.completedAt)
+    assert.ok(done?.completedAt, 'Success under a held lease is accepted and sets completedAt.')
     assert.deepEqual(
       [done.status, done.progress, done.stage, done.lease, done.error],
       ['SUCCEEDED', 1, null, null, null],
+      'A job that succeeded is SUCCEEDED at progress 1, without stage, lease and error.',
     )
-    assert.deepEqual(done.outputs, sampleOutputs(id, token))
-    assert.deepEqual(done.details, { model: 'embedded' })
-    assert.equal(done.expiresAt, done.completedAt + retentionMs)
-    assert.deepEqual(await store.get(id), done)
+    assert.deepEqual(done.outputs, sampleOutputs(id, token), 'Outputs are stored as they were given.')
+    assert.deepEqual(done.details, { model: 'embedded' }, 'Details are stored as they were given.')
+    assert.equal(
+      done.expiresAt,
+      done.completedAt + retentionMs,
+      'Results expire when their retention has passed since the end of the job.',
+    )
+    assert.deepEqual(await store.get(id), done, 'get shows what the end returned.')
   },
 
   async 'failure stores the error'({ store }) {
@@ -80,8 +99,9 @@ export const changeCases = {
     assert.deepEqual(
       [failed?.status, failed?.error, failed?.outputs, failed?.lease],
       ['FAILED', sampleError, null, null],
+      'A job that failed is FAILED with its error, without outputs and lease.',
     )
-    assert.deepEqual(await store.get(id), failed)
+    assert.deepEqual(await store.get(id), failed, 'get shows what the end returned.')
   },
 
   async 'a retry counts the attempt, a hand-back does not'({ store }) {
@@ -90,39 +110,69 @@ export const changeCases = {
     assert.deepEqual(
       [retried?.status, retried?.attempts, retried?.shutdownRequeues, retried?.lease, retried?.progress],
       ['QUEUED', 1, 0, null, 0],
+      'A requeue after a failure is QUEUED again, its attempt stays counted, and its lease and progress are gone.',
     )
     const again = await store.claim({ id, owner: 'w', leaseMs })
-    assert.deepEqual([again?.attempts, again?.token], [2, 2])
+    assert.deepEqual(
+      [again?.attempts, again?.token],
+      [2, 2],
+      'The next claim counts another attempt and has the next token.',
+    )
     const handedBack = await store.apply(id, requeue(2, { onShutdown: true }))
     assert.deepEqual(
       [handedBack?.status, handedBack?.attempts, handedBack?.shutdownRequeues, handedBack?.token],
       ['QUEUED', 1, 1, 2],
+      'A requeue on shutdown does not count the attempt.',
     )
-    assert.deepEqual(await store.get(id), handedBack)
+    assert.deepEqual(await store.get(id), handedBack, 'get shows what the requeue returned.')
   },
 
   async 'a canceled queued job ends at once and cannot be claimed'({ store }) {
     const { job } = await store.create(sampleJob())
     const canceled = await store.apply(job.id, cancel())
-    assert.deepEqual([canceled?.status, canceled?.error], ['FAILED', canceledError])
-    assert.equal(await store.claim({ id: job.id, owner: 'w', leaseMs }), undefined)
-    assert.equal(await store.claim({ owner: 'w', leaseMs }), undefined)
-    assert.equal(await store.apply(job.id, cancel()), undefined)
+    assert.deepEqual(
+      [canceled?.status, canceled?.error],
+      ['FAILED', canceledError],
+      'A canceled queued job is FAILED with the error of the cancel.',
+    )
+    assert.equal(
+      await store.claim({ id: job.id, owner: 'w', leaseMs }),
+      undefined,
+      'A canceled job is not claimed by name.',
+    )
+    assert.equal(
+      await store.claim({ owner: 'w', leaseMs }),
+      undefined,
+      'A canceled job is not claimed as the next one.',
+    )
+    assert.equal(await store.apply(job.id, cancel()), undefined, 'An ended job cannot be canceled again.')
   },
 
   async 'a canceled running job runs on until its worker learns of it with its heartbeat'({ store }) {
     const { id, token } = await claimed(store)
     const asked = await store.apply(id, cancel())
-    assert.deepEqual([asked?.status, asked?.cancelRequested], ['STARTED', true])
-    assert.equal((await store.apply(id, heartbeat(token)))?.cancelRequested, true)
-    assert.equal((await store.apply(id, fail(token, { error: canceledError })))?.status, 'FAILED')
+    assert.deepEqual(
+      [asked?.status, asked?.cancelRequested],
+      ['STARTED', true],
+      'A canceled running job stays STARTED and is marked.',
+    )
+    assert.equal(
+      (await store.apply(id, heartbeat(token)))?.cancelRequested,
+      true,
+      'A heartbeat tells the worker of the cancel.',
+    )
+    assert.equal(
+      (await store.apply(id, fail(token, { error: canceledError })))?.status,
+      'FAILED',
+      'The worker of a canceled job can end it.',
+    )
   },
 
   async 'an ended job is changed by nothing but retention, delivery and delete'({ store }) {
     for (const end of [succeed, (job: JobRecord) => fail(job.token)]) {
       const running = await claimed(store)
       const ended = await store.apply(running.id, end(running))
-      assert.ok(ended)
+      assert.ok(ended, 'The end of a running job is accepted.')
       await changesNothing(store, ended, [
         heartbeat(1),
         succeed(running),
@@ -131,10 +181,18 @@ export const changeCases = {
         requeue(1, { onShutdown: true }),
         cancel(),
       ])
-      assert.equal(await store.claim({ id: running.id, owner: 'w', leaseMs }), undefined)
-      assert.equal((await store.apply(running.id, { kind: 'expire' }))?.expired, true)
-      assert.equal(await store.apply(running.id, { kind: 'expire' }), undefined)
-      assert.equal((await store.apply(running.id, { kind: 'delete' }))?.deleted, true)
+      assert.equal(
+        await store.claim({ id: running.id, owner: 'w', leaseMs }),
+        undefined,
+        'An ended job is not claimed.',
+      )
+      assert.equal(
+        (await store.apply(running.id, { kind: 'expire' }))?.expired,
+        true,
+        'Retention marks an ended job as expired.',
+      )
+      assert.equal(await store.apply(running.id, { kind: 'expire' }), undefined, 'A job expires once.')
+      assert.equal((await store.apply(running.id, { kind: 'delete' }))?.deleted, true, 'An ended job can be deleted.')
     }
   },
 
@@ -156,8 +214,8 @@ export const changeCases = {
       const ends = Array.from({ length: 8 }, (_, n) => (n % 2 ? succeed(running) : fail(running.token)))
       const results = await Promise.all(ends.map((end) => store.apply(running.id, end)))
       const accepted = results.filter((result) => result !== undefined)
-      assert.equal(accepted.length, 1)
-      assert.deepEqual(await store.get(running.id), accepted[0])
+      assert.equal(accepted.length, 1, 'Of eight simultaneous ends one is accepted.')
+      assert.deepEqual(await store.get(running.id), accepted[0], 'get shows the end that was accepted.')
     }
   },
 
@@ -178,6 +236,7 @@ export const changeCases = {
     assert.deepEqual(
       job?.deliveries.map(({ outcome, lastStatus }) => [outcome, lastStatus]),
       Array.from({ length: 12 }, (_, n) => ['delivered', 200 + n]),
+      'All of twelve simultaneous changes of one record are kept.',
     )
   },
 
@@ -185,12 +244,12 @@ export const changeCases = {
     const running = await claimed(store)
     const { id, token } = running
     const deleted = await store.apply(id, { kind: 'delete' })
-    assert.equal(deleted?.deleted, true)
-    assert.ok(deleted.token > token)
-    assert.equal(await store.get(id), undefined)
-    assert.deepEqual(await store.list({ limit: 10 }), [])
-    assert.equal(await store.count({}), 0)
-    assert.equal(await store.count({ statuses: ['STARTED'] }), 0)
+    assert.equal(deleted?.deleted, true, 'A running job can be deleted.')
+    assert.ok(deleted.token > token, 'A delete raises the token, so that the worker is fenced off.')
+    assert.equal(await store.get(id), undefined, 'get does not show a deleted job.')
+    assert.deepEqual(await store.list({ limit: 10 }), [], 'list does not show a deleted job.')
+    assert.equal(await store.count({}), 0, 'count does not count a deleted job.')
+    assert.equal(await store.count({ statuses: ['STARTED'] }), 0, 'count by status does not count a deleted job.')
     for (const change of [
       heartbeat(token),
       succeed(running),
@@ -201,25 +260,41 @@ export const changeCases = {
       { kind: 'expire' },
       { kind: 'delete' },
     ] satisfies JobChange[]) {
-      assert.equal(await store.apply(id, change), undefined, `${change.kind} changed a deleted job`)
+      assert.equal(await store.apply(id, change), undefined, `${change.kind} does not change a deleted job.`)
     }
     await advance(leaseMs + 100)
-    assert.equal(await store.claim({ id, owner: 'w', leaseMs }), undefined)
-    assert.equal(await store.claim({ owner: 'w', leaseMs }), undefined)
-    assert.deepEqual(await store.due('deleted', 10), [deleted])
+    assert.equal(
+      await store.claim({ id, owner: 'w', leaseMs }),
+      undefined,
+      'A deleted job is not claimed by name, even when its lease has run out.',
+    )
+    assert.equal(
+      await store.claim({ owner: 'w', leaseMs }),
+      undefined,
+      'A deleted job is not claimed as the next one, even when its lease has run out.',
+    )
+    assert.deepEqual(
+      await store.due('deleted', 10),
+      [deleted],
+      'A deleted job waits for its removal, as the delete returned it.',
+    )
   },
 
   async 'of simultaneous deletes one is accepted'({ store }) {
     const { job } = await store.create(sampleJob())
     const results = await Promise.all(Array.from({ length: 8 }, () => store.apply(job.id, { kind: 'delete' })))
-    assert.equal(results.filter((result) => result !== undefined).length, 1)
+    assert.equal(
+      results.filter((result) => result !== undefined).length,
+      1,
+      'Of eight simultaneous deletes one is accepted.',
+    )
   },
 
   async "an end's webhook messages are stored with it, and their tries are taken by count"({ store }) {
     const running = await claimed(store)
     const { id } = running
     const ended = await store.apply(id, succeed(running, { messages }))
-    assert.ok(ended?.completedAt)
+    assert.ok(ended?.completedAt, 'Success with webhook messages is accepted.')
     assert.deepEqual(
       ended.deliveries,
       messages.map((message) => ({
@@ -230,13 +305,18 @@ export const changeCases = {
         outcome: 'pending',
         lastStatus: null,
       })),
+      'The messages of an end are stored with it, pending and due at once.',
     )
     const takers = await Promise.all(
       Array.from({ length: 8 }, () =>
         store.apply(id, { kind: 'beginDelivery', deliveryId: 'message-1', attempts: 0, retryInMs: 500 }),
       ),
     )
-    assert.equal(takers.filter((taker) => taker !== undefined).length, 1, 'a try of a message is taken once')
+    assert.equal(
+      takers.filter((taker) => taker !== undefined).length,
+      1,
+      'Of eight simultaneous beginnings of a delivery attempt one is accepted.',
+    )
     const delivered = await store.apply(id, {
       kind: 'endDelivery',
       deliveryId: 'message-1',
@@ -249,8 +329,9 @@ export const changeCases = {
         [1, 'delivered', 204],
         [0, 'pending', null],
       ],
+      'Beginning an attempt counts it, and ending it stores the outcome, for this message alone.',
     )
-    assert.ok(delivered)
+    assert.ok(delivered, 'The end of a delivery attempt is accepted.')
     await changesNothing(store, delivered, [
       { kind: 'endDelivery', deliveryId: 'message-1', outcome: 'gone', status: 410 },
       { kind: 'beginDelivery', deliveryId: 'message-1', attempts: 1, retryInMs: 1 },
@@ -263,17 +344,21 @@ export const changeCases = {
 async function claimed(store: JobStore): Promise<JobRecord> {
   const { job } = await store.create(sampleJob())
   const running = await store.claim({ id: job.id, owner: 'worker', leaseMs })
-  assert.ok(running)
+  assert.ok(running, 'A claim of a queued job is granted.')
   return running
 }
 
 async function changesNothing(store: JobStore, job: JobRecord, changes: JobChange[]): Promise<void> {
   for (const change of changes) {
-    assert.equal(await store.apply(job.id, change), undefined, `${change.kind} was accepted`)
+    assert.equal(
+      await store.apply(job.id, change),
+      undefined,
+      `${change.kind} does not apply to a job that is ${job.status}.`,
+    )
     assert.deepEqual(
       await store.get(job.id),
       job,
-      `${change.kind} was not accepted and changed the record nevertheless`,
+      `${change.kind}, which was not accepted, leaves the record as it is.`,
     )
   }
 }

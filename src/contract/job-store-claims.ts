@@ -3,6 +3,7 @@ import { leaseMs, type JobStoreContext } from './job-store-context.js'
 import type { JobRecord } from '../core/engine/job/job.js'
 import type { JobStore } from '../core/engine/ports/job-store.js'
 import { cancel, fail, heartbeat, requeue, sampleJob, succeed } from './job-samples.js'
+import { assertFails } from './broken-promise.js'
 import type { Cases } from './suite.js'
 
 const worker = { owner: 'worker', leaseMs }
@@ -15,10 +16,14 @@ export const claimCases = {
         Array.from({ length: 8 }, (_, n) => store.claim({ id: job.id, owner: `worker-${n}`, leaseMs })),
       )
       const winners = results.filter((result) => result !== undefined)
-      assert.equal(winners.length, 1)
+      assert.equal(winners.length, 1, 'Of eight simultaneous claims of one job one is granted.')
       const [winner] = winners
-      assert.deepEqual([winner?.token, winner?.attempts], [1, 1])
-      assert.deepEqual(await store.get(job.id), winner)
+      assert.deepEqual(
+        [winner?.token, winner?.attempts],
+        [1, 1],
+        'The first claim of a job has token 1 and counts one attempt.',
+      )
+      assert.deepEqual(await store.get(job.id), winner, 'get shows the claim that was granted.')
     }
   },
 
@@ -26,9 +31,9 @@ export const claimCases = {
     for (let n = 0; n < 12; n++) await store.create(sampleJob())
     const results = await Promise.all(Array.from({ length: 20 }, () => store.claim(worker)))
     const got = results.filter((result) => result !== undefined)
-    assert.equal(got.length, 12)
-    assert.equal(new Set(got.map((job) => job.id)).size, 12)
-    assert.equal(await store.claim(worker), undefined)
+    assert.equal(got.length, 12, 'Twenty simultaneous claims of twelve jobs get twelve.')
+    assert.equal(new Set(got.map((job) => job.id)).size, 12, 'No job is granted to two simultaneous claims.')
+    assert.equal(await store.claim(worker), undefined, 'No job is left to claim.')
   },
 
   async 'the job that has waited longest is claimed first'({ store, advance }) {
@@ -38,13 +43,21 @@ export const claimCases = {
       await advance(20)
     }
     const first = await store.claim(worker)
-    assert.ok(first)
-    assert.equal(first.id, ids[0])
+    assert.ok(first, 'A claim is granted while a job waits.')
+    assert.equal(first.id, ids[0], 'The job that has waited longest is claimed first.')
     // A retry waits anew: behind the jobs that are waiting already.
     await store.apply(first.id, requeue(1))
-    assert.equal((await store.claim(worker))?.id, ids[1])
-    assert.equal((await store.claim(worker))?.id, ids[2])
-    assert.equal((await store.claim(worker))?.id, ids[0])
+    assert.equal(
+      (await store.claim(worker))?.id,
+      ids[1],
+      'A requeued job waits anew: the second of the others is claimed before it.',
+    )
+    assert.equal(
+      (await store.claim(worker))?.id,
+      ids[2],
+      'A requeued job waits anew: the third of the others is claimed before it.',
+    )
+    assert.equal((await store.claim(worker))?.id, ids[0], 'A requeued job is claimed again.')
   },
 
   async 'applications take turns, the one served longest ago first, and inside one the longest waiting job'({
@@ -53,10 +66,18 @@ export const claimCases = {
   }) {
     const create = creator(store, advance)
     for (const name of ['a1', 'a2', 'a3', 'b1', 'b2', 'c1']) await create(name)
-    assert.deepEqual(await claimed(store, 4), ['a1', 'b1', 'c1', 'a2'])
+    assert.deepEqual(
+      await claimed(store, 4),
+      ['a1', 'b1', 'c1', 'a2'],
+      'Applications take turns in the order in which they came.',
+    )
     // New jobs of known and of new applications: what was never served comes first, then b (served before c and a).
     for (const name of ['c2', 'd1', 'd2', 'a4']) await create(name)
-    assert.deepEqual(await claimed(store, 9), ['d1', 'b2', 'c2', 'a3', 'd2', 'a4'])
+    assert.deepEqual(
+      await claimed(store, 9),
+      ['d1', 'b2', 'c2', 'a3', 'd2', 'a4'],
+      'An application that was never served comes first, then the one served longest ago.',
+    )
   },
 
   async 'applications that the caller excepts are passed over, also with lapsed leases, and keep their turn'({
@@ -66,24 +87,28 @@ export const claimCases = {
     const create = creator(store, advance)
     for (const name of ['a1', 'a2', 'b1', 'b2']) await create(name)
     const next = async (...exceptApps: string[]) => (await store.claim({ ...worker, exceptApps }))?.name
-    assert.equal(await next('a'), 'b1')
-    assert.equal(await next('a', 'b'), undefined)
-    assert.equal(await next(), 'a1')
+    assert.equal(await next('a'), 'b1', 'A job of an excepted application is passed over.')
+    assert.equal(await next('a', 'b'), undefined, 'Nothing is claimed when all applications with jobs are excepted.')
+    assert.equal(await next(), 'a1', 'An excepted application keeps its turn.')
     await advance(leaseMs + 100)
     // Both leases have run out; b's ran out first.
-    assert.equal(await next('b'), 'a1')
-    assert.equal(await next('b'), 'a2')
-    assert.equal(await next('a'), 'b1')
-    assert.equal(await next('a'), 'b2')
-    assert.equal(await next(), undefined)
+    assert.equal(await next('b'), 'a1', 'A job whose lease ran out is passed over if its application is excepted.')
+    assert.equal(await next('b'), 'a2', 'A waiting job is claimed where the lapsed one is excepted.')
+    assert.equal(await next('a'), 'b1', 'The lapsed job is claimed first, when its application is no longer excepted.')
+    assert.equal(await next('a'), 'b2', 'The jobs of the application that is not excepted are claimed.')
+    assert.equal(await next(), undefined, 'No job is left to claim.')
   },
 
   async 'an application with hundreds of jobs does not keep the single job of another waiting'({ store, advance }) {
     const create = creator(store, advance)
     await Promise.all(Array.from({ length: 300 }, () => store.create(named('busy'))))
-    assert.deepEqual(await claimed(store, 2), ['busy', 'busy'])
+    assert.deepEqual(await claimed(store, 2), ['busy', 'busy'], 'The only application with jobs gets every claim.')
     await create('quiet')
-    assert.deepEqual(await claimed(store, 3), ['quiet', 'busy', 'busy'])
+    assert.deepEqual(
+      await claimed(store, 3),
+      ['quiet', 'busy', 'busy'],
+      "A new application's job is claimed before the many of another.",
+    )
   },
 
   async 'an application whose jobs come one at a time takes turns with one that has many'({ store, advance }) {
@@ -94,10 +119,11 @@ export const claimCases = {
       await create(`single${n}`)
       order.push(...(await claimed(store, 2)))
     }
-    assert.deepEqual(order.map((name) => name.slice(0, -1)).sort(), [
-      ...Array(3).fill('busy'),
-      ...Array(3).fill('single'),
-    ])
+    assert.deepEqual(
+      order.map((name) => name.slice(0, -1)).sort(),
+      [...Array(3).fill('busy'), ...Array(3).fill('single')],
+      'An application whose jobs come one at a time gets half of the claims.',
+    )
   },
 
   async 'a job that waits for its time does not hold its application or others up'({ store, advance }) {
@@ -106,12 +132,16 @@ export const claimCases = {
     await create('b1')
     await store.claim({ ...worker, id: first })
     await store.apply(first, requeue(1, { delayMs: leaseMs }))
-    assert.deepEqual(await claimed(store, 2), ['b1'])
+    assert.deepEqual(await claimed(store, 2), ['b1'], 'A job that is not due yet holds no other application up.')
     await create('a2')
-    assert.deepEqual(await claimed(store, 2), ['a2'])
+    assert.deepEqual(
+      await claimed(store, 2),
+      ['a2'],
+      'A job that is not due yet holds no other job of its application up.',
+    )
     await advance(leaseMs + 100)
     const retried = await store.claim({ owner: 'later', leaseMs: leaseMs * 100, id: first })
-    assert.equal(retried?.token, 2)
+    assert.equal(retried?.token, 2, 'A requeued job is claimed when its delay has passed, with the next token.')
   },
 
   async 'a job whose lease ran out is claimed before any that waits, whoever was served last'({ store, advance }) {
@@ -121,7 +151,11 @@ export const claimCases = {
     await create('a2')
     await create('b1')
     await advance(leaseMs + 100)
-    assert.deepEqual([lost, await claimed(store, 4)], ['a1', ['a1', 'b1', 'a2']])
+    assert.deepEqual(
+      [lost, await claimed(store, 4)],
+      ['a1', ['a1', 'b1', 'a2']],
+      'A job whose lease ran out is claimed before any that waits.',
+    )
   },
 
   async 'jobs that were canceled or deleted take no turn'({ store, advance }) {
@@ -130,10 +164,18 @@ export const claimCases = {
     await store.apply(await create('b1'), { kind: 'delete' })
     await store.apply(await create('c1'), { kind: 'delete' })
     for (const name of ['c2', 'd1']) await create(name)
-    assert.deepEqual(await claimed(store, 5), ['c2', 'd1'])
+    assert.deepEqual(
+      await claimed(store, 5),
+      ['c2', 'd1'],
+      'Canceled and deleted jobs take no turn of their applications.',
+    )
     await create('b2')
     await create('a2')
-    assert.deepEqual((await claimed(store, 5)).sort(), ['a2', 'b2'])
+    assert.deepEqual(
+      (await claimed(store, 5)).sort(),
+      ['a2', 'b2'],
+      'Applications whose jobs were canceled or deleted are served when they have new ones.',
+    )
   },
 
   async 'forty simultaneous claims over jobs of few applications get forty jobs'({ store }) {
@@ -142,8 +184,15 @@ export const claimCases = {
       const results = await Promise.all(
         Array.from({ length: 40 }, (_, n) => store.claim({ owner: `worker-${n}`, leaseMs: leaseMs * 100 })),
       )
-      assert.equal(new Set(results.map((job) => job?.id ?? 'nothing')).size, 40)
-      assert.ok(results.every((job) => job?.token === 1))
+      assert.equal(
+        new Set(results.map((job) => job?.id ?? 'nothing')).size,
+        40,
+        'Forty simultaneous claims of forty jobs get all of them.',
+      )
+      assert.ok(
+        results.every((job) => job?.token === 1),
+        'Each of these jobs is claimed for the first time, with token 1.',
+      )
     }
   },
 
@@ -165,25 +214,33 @@ export const claimCases = {
       results.push(job.id)
     }
     const ids = results.filter((id) => id !== undefined)
-    assert.deepEqual(ids.sort(), [...created].sort())
+    assert.deepEqual(ids.sort(), [...created].sort(), 'Every job that was created is claimed, once.')
   },
 
   async 'an empty store has nothing to claim'({ store }) {
-    assert.equal(await store.claim(worker), undefined)
+    assert.equal(await store.claim(worker), undefined, 'A claim of an empty store is undefined.')
   },
 
   async 'a held lease is not granted again until it runs out, then with the next token'({ store, advance }) {
     const { job } = await store.create(sampleJob())
     const first = await store.claim({ ...worker, id: job.id })
-    assert.equal(await store.claim({ ...worker, id: job.id }), undefined)
-    assert.equal(await store.claim(worker), undefined)
+    assert.equal(await store.claim({ ...worker, id: job.id }), undefined, 'A held lease is not granted again by name.')
+    assert.equal(await store.claim(worker), undefined, 'A held lease is not granted again as the next job.')
     await advance(leaseMs + 100)
     const second = await store.claim({ owner: 'second', leaseMs, id: job.id })
-    assert.deepEqual([first?.token, second?.token, second?.lease?.owner], [1, 2, 'second'])
-    assert.deepEqual([second?.attempts, second?.lapses], [1, 1], 'a lapse counts as no attempt')
-    assert.equal(second?.startedAt, first?.startedAt, 'startedAt is when the first worker took the job')
+    assert.deepEqual(
+      [first?.token, second?.token, second?.lease?.owner],
+      [1, 2, 'second'],
+      'When the lease has run out, the next claim gets the next token.',
+    )
+    assert.deepEqual(
+      [second?.attempts, second?.lapses],
+      [1, 1],
+      'A claim after a lapsed lease counts the lapse and no attempt.',
+    )
+    assert.equal(second?.startedAt, first?.startedAt, 'startedAt stays the time of the first claim.')
     await advance(leaseMs + 100)
-    assert.equal((await store.claim(worker))?.token, 3)
+    assert.equal((await store.claim(worker))?.token, 3, 'Each further claim has the next token.')
   },
 
   async 'of eight simultaneous claims of a lapsed lease one wins'({ store, advance }) {
@@ -196,6 +253,7 @@ export const claimCases = {
     assert.deepEqual(
       results.filter((result) => result !== undefined).map((result) => result.token),
       [2],
+      'Of eight simultaneous claims of a lapsed lease one is granted, with the next token.',
     )
   },
 
@@ -205,27 +263,38 @@ export const claimCases = {
     const long = 2 * leaseMs
     await store.claim({ ...worker, id: job.id, leaseMs: long })
     await advance(long * 0.7)
-    assert.ok(await store.apply(job.id, heartbeat(1, { leaseMs: long })))
+    assert.ok(await store.apply(job.id, heartbeat(1, { leaseMs: long })), 'A heartbeat under a held lease is accepted.')
     await advance(long * 0.7)
-    assert.equal(await store.claim({ ...worker, id: job.id }), undefined)
-    assert.deepEqual(await store.due('lapsed', 10), [])
+    assert.equal(
+      await store.claim({ ...worker, id: job.id }),
+      undefined,
+      'A renewed lease is not granted again before its new end.',
+    )
+    assert.deepEqual(await store.due('lapsed', 10), [], 'A job with a renewed lease is not lapsed.')
   },
 
   async 'a claim is told from one with the same token by its nonce'({ store }) {
     const { job } = await store.create(sampleJob())
     const granted = await store.claim({ ...worker, id: job.id, nonce: 'second' })
-    assert.ok(granted)
+    assert.ok(granted, 'A claim of a queued job is granted.')
     for (const nonce of ['first', undefined]) {
       for (const change of [heartbeat(1), succeed(granted), fail(1), requeue(1)])
         assert.equal(
           await store.apply(job.id, { ...change, nonce }),
           undefined,
-          `${change.kind} of ${nonce} was accepted`,
+          `${change.kind} with the nonce ${nonce} changes nothing of a claim with another.`,
         )
     }
-    assert.deepEqual(await store.get(job.id), granted)
-    assert.ok(await store.apply(job.id, heartbeat(1, { nonce: 'second' })))
-    assert.equal((await store.apply(job.id, succeed(granted, { nonce: 'second' })))?.status, 'SUCCEEDED')
+    assert.deepEqual(await store.get(job.id), granted, 'Changes with another nonce change nothing.')
+    assert.ok(
+      await store.apply(job.id, heartbeat(1, { nonce: 'second' })),
+      'A heartbeat with the nonce of the claim is accepted.',
+    )
+    assert.equal(
+      (await store.apply(job.id, succeed(granted, { nonce: 'second' })))?.status,
+      'SUCCEEDED',
+      'Success with the nonce of the claim is accepted.',
+    )
   },
 
   async 'records that cannot be read keep no other job from being claimed'({ store, advance, damage }) {
@@ -238,8 +307,12 @@ export const claimCases = {
     for (const name of ['lapsed1', 'queued1']) await damage(ids.get(name) ?? '')
     const names = new Set<string | null>()
     for (let job = await store.claim(worker); job; job = await store.claim(worker)) names.add(job.name)
-    assert.deepEqual(names, new Set(['lapsed2', 'other1', 'queued2']))
-    await assert.rejects(async () => store.get(ids.get('queued1') ?? ''), { code: 'STORE_UNAVAILABLE' })
+    assert.deepEqual(names, new Set(['lapsed2', 'other1', 'queued2']), 'Every job whose record can be read is claimed.')
+    await assertFails(
+      async () => store.get(ids.get('queued1') ?? ''),
+      'STORE_UNAVAILABLE',
+      'get of a record that cannot be read fails with STORE_UNAVAILABLE: it is neither there nor absent.',
+    )
   },
 
   async 'a superseded worker changes nothing'({ store, advance }) {
@@ -247,7 +320,7 @@ export const claimCases = {
     const first = await store.claim({ ...worker, id: job.id })
     await advance(leaseMs + 100)
     const second = await store.claim({ ...worker, id: job.id })
-    assert.ok(first && second)
+    assert.ok(first && second, 'Both claims are granted.')
     for (const change of [
       heartbeat(first.token),
       succeed(first),
@@ -255,50 +328,90 @@ export const claimCases = {
       requeue(first.token),
       requeue(first.token, { onShutdown: true }),
     ]) {
-      assert.equal(await store.apply(job.id, change), undefined, `${change.kind} of a superseded worker was accepted`)
-      assert.deepEqual(await store.get(job.id), second)
+      assert.equal(
+        await store.apply(job.id, change),
+        undefined,
+        `${change.kind} of a superseded worker changes nothing.`,
+      )
+      assert.deepEqual(
+        await store.get(job.id),
+        second,
+        `The record is as the second claim left it after ${change.kind} of the first.`,
+      )
     }
     const done = await store.apply(job.id, succeed(second))
-    assert.equal(done?.status, 'SUCCEEDED')
-    assert.equal(await store.apply(job.id, fail(first.token)), undefined)
-    assert.deepEqual(await store.get(job.id), done)
+    assert.equal(done?.status, 'SUCCEEDED', 'The worker that holds the lease can end the job.')
+    assert.equal(
+      await store.apply(job.id, fail(first.token)),
+      undefined,
+      'A superseded worker cannot end a job that has ended.',
+    )
+    assert.deepEqual(await store.get(job.id), done, 'The end that was accepted stays.')
   },
 
   async 'a token from the future changes nothing'({ store }) {
     const { job } = await store.create(sampleJob())
     const held = await store.claim({ ...worker, id: job.id })
     for (const change of [heartbeat(2), succeed({ id: job.id, token: 2 }), fail(2), requeue(2)])
-      assert.equal(await store.apply(job.id, change), undefined)
-    assert.deepEqual(await store.get(job.id), held)
+      assert.equal(
+        await store.apply(job.id, change),
+        undefined,
+        `${change.kind} with a token that was not granted yet changes nothing.`,
+      )
+    assert.deepEqual(await store.get(job.id), held, 'Changes with a token that was not granted yet change nothing.')
   },
 
   async 'a lapsed lease that nobody took over still settles'({ store, advance }) {
     const { job } = await store.create(sampleJob())
     const held = await store.claim({ ...worker, id: job.id })
     await advance(leaseMs + 100)
-    assert.ok(held)
-    assert.equal((await store.apply(job.id, succeed(held)))?.status, 'SUCCEEDED')
-    assert.equal(await store.claim(worker), undefined)
+    assert.ok(held, 'A claim of a queued job is granted.')
+    assert.equal(
+      (await store.apply(job.id, succeed(held)))?.status,
+      'SUCCEEDED',
+      'A worker whose lease ran out can end its job, if nobody took it over.',
+    )
+    assert.equal(await store.claim(worker), undefined, 'A job that has ended is not claimed.')
   },
 
   async 'a requeued job is not claimed before its time'({ store, advance }) {
     const { job } = await store.create(sampleJob())
     await store.claim({ ...worker, id: job.id })
     await store.apply(job.id, requeue(1, { delayMs: leaseMs }))
-    assert.equal(await store.claim({ ...worker, id: job.id }), undefined)
-    assert.equal(await store.claim(worker), undefined)
+    assert.equal(
+      await store.claim({ ...worker, id: job.id }),
+      undefined,
+      'A requeued job is not claimed by name before its delay has passed.',
+    )
+    assert.equal(
+      await store.claim(worker),
+      undefined,
+      'A requeued job is not claimed as the next one before its delay has passed.',
+    )
     await advance(leaseMs + 100)
-    assert.equal((await store.claim(worker))?.token, 2)
+    assert.equal(
+      (await store.claim(worker))?.token,
+      2,
+      'A requeued job is claimed when its delay has passed, with the next token.',
+    )
   },
 
   async 'a new job with a later notBefore waits'({ store, advance }) {
     const { job } = await store.create(sampleJob())
     const { job: later } = await store.create(sampleJob({ notBefore: job.createdAt + leaseMs }))
-    assert.equal(await store.claim({ ...worker, id: later.id }), undefined)
-    assert.equal((await store.claim(worker))?.id, job.id)
-    assert.equal(await store.claim(worker), undefined)
+    assert.equal(
+      await store.claim({ ...worker, id: later.id }),
+      undefined,
+      'A job is not claimed by name before its notBefore.',
+    )
+    assert.equal((await store.claim(worker))?.id, job.id, 'A job that is due is claimed.')
+    assert.equal(await store.claim(worker), undefined, 'A job is not claimed as the next one before its notBefore.')
     await advance(leaseMs + 100)
-    assert.equal((await store.claim({ ...worker, id: later.id }))?.id, later.id)
+    assert.equal(
+      (await store.claim({ ...worker, id: later.id }))?.id,
+      later.id,
+      'A job is claimed when its notBefore has come.',
+    )
   },
 
   async 'a claim and a cancel at the same time agree'({ store }) {
@@ -309,8 +422,18 @@ export const claimCases = {
         store.apply(job.id, cancel()),
       ])
       const now = await store.get(job.id)
-      if (claimed) assert.deepEqual([now?.status, now?.cancelRequested, canceled?.status], ['STARTED', true, 'STARTED'])
-      else assert.deepEqual([now?.status, canceled?.status], ['FAILED', 'FAILED'])
+      if (claimed)
+        assert.deepEqual(
+          [now?.status, now?.cancelRequested, canceled?.status],
+          ['STARTED', true, 'STARTED'],
+          'If the claim comes first, the job runs on and is marked as canceled.',
+        )
+      else
+        assert.deepEqual(
+          [now?.status, canceled?.status],
+          ['FAILED', 'FAILED'],
+          'If the cancel comes first, the job has ended and is not claimed.',
+        )
     }
   },
 } satisfies Cases<JobStoreContext>

@@ -7,19 +7,31 @@ const ttlMs = 60_000
 export const documentCases = {
   async 'a document is read as it was written last, and only under its kind and key'({ store: { documents } }) {
     const value = { text: 'Ünï 🎵 \u0000 "x"', list: [1, 2.5, null], deep: { a: {} } }
-    assert.equal(await documents.get('k', 'a'), undefined)
-    assert.equal(await documents.put({ kind: 'k', key: 'a', value, ttlMs }), 1)
-    assert.deepEqual(await documents.get('k', 'a'), { key: 'a', version: 1, value })
-    assert.equal(await documents.put({ kind: 'k', key: 'a', value: 2, ttlMs }), 2)
-    assert.deepEqual(await documents.get('k', 'a'), { key: 'a', version: 2, value: 2 })
+    assert.equal(await documents.get('k', 'a'), undefined, 'A document that was not written is undefined.')
+    assert.equal(await documents.put({ kind: 'k', key: 'a', value, ttlMs }), 1, 'The first write makes version 1.')
+    assert.deepEqual(
+      await documents.get('k', 'a'),
+      { key: 'a', version: 1, value },
+      'A document is read back as it was written.',
+    )
+    assert.equal(await documents.put({ kind: 'k', key: 'a', value: 2, ttlMs }), 2, 'The second write makes version 2.')
+    assert.deepEqual(
+      await documents.get('k', 'a'),
+      { key: 'a', version: 2, value: 2 },
+      'A second write replaces the whole value.',
+    )
     for (const [kind, key] of [
       ['other', 'a'],
       ['k', 'b'],
     ] as const)
-      assert.equal(await documents.get(kind, key), undefined)
+      assert.equal(await documents.get(kind, key), undefined, `There is no document ${key} of the kind ${kind}.`)
     await documents.delete('k', 'a')
     await documents.delete('k', 'a')
-    assert.equal(await documents.get('k', 'a'), undefined)
+    assert.equal(
+      await documents.get('k', 'a'),
+      undefined,
+      'A deleted document is gone, and deleting it again is no error.',
+    )
   },
 
   async 'of simultaneous writes with one version one is made'({ store: { documents } }) {
@@ -28,12 +40,20 @@ export const documentCases = {
         Array.from({ length: 10 }, (_, value) => documents.put({ kind: 'k', key: 'a', value, ttlMs }, { version })),
       )
       const made = writes.flatMap((written, value) => (written === undefined ? [] : [{ written, value }]))
-      assert.equal(made.length, 1)
-      assert.equal(made[0]?.written, version + 1)
-      assert.deepEqual(await documents.get('k', 'a'), { key: 'a', version: version + 1, value: made[0]?.value })
+      assert.equal(made.length, 1, `Of ten simultaneous writes with version ${version} one is made.`)
+      assert.equal(made[0]?.written, version + 1, 'A write makes the version that follows the one it was based on.')
+      assert.deepEqual(
+        await documents.get('k', 'a'),
+        { key: 'a', version: version + 1, value: made[0]?.value },
+        'The document has the value of the write that was made.',
+      )
     }
-    assert.equal(await documents.put({ kind: 'k', key: 'absent', value: 1, ttlMs }, { version: 1 }), undefined)
-    assert.equal(await documents.get('k', 'absent'), undefined)
+    assert.equal(
+      await documents.put({ kind: 'k', key: 'absent', value: 1, ttlMs }, { version: 1 }),
+      undefined,
+      'A write with a version that the document does not have is not made.',
+    )
+    assert.equal(await documents.get('k', 'absent'), undefined, 'A write that was not made leaves nothing.')
   },
 
   async 'documents are listed in the order of their keys, in pages'({ store: { documents } }) {
@@ -42,9 +62,13 @@ export const documentCases = {
     await documents.put({ kind: 'other', key: 'x', value: 1, ttlMs })
     const listed = async (options: { limit: number; after?: string }) =>
       (await documents.list('k', options)).map(({ key }) => key)
-    assert.deepEqual(await listed({ limit: 100 }), keys)
-    assert.deepEqual(await listed({ limit: 2, after: 'a' }), ['a/b', 'ä'])
-    assert.deepEqual(await listed({ limit: 0 }), [])
+    assert.deepEqual(await listed({ limit: 100 }), keys, 'Documents are listed by the UTF-8 bytes of their keys.')
+    assert.deepEqual(
+      await listed({ limit: 2, after: 'a' }),
+      ['a/b', 'ä'],
+      'A page begins behind `after` and has at most `limit` documents.',
+    )
+    assert.deepEqual(await listed({ limit: 0 }), [], 'A limit of 0 lists nothing.')
   },
 
   async 'documents are due from their time on, the earliest first, and gone at their end'({
@@ -56,22 +80,35 @@ export const documentCases = {
     await documents.put({ kind: 'k', key: 'never', value: 1, ttlMs })
     await documents.put({ kind: 'k', key: 'short', value: 1, ttlMs: 1200, dueInMs: 0 })
     const due = async (limit = 10) => (await documents.due('k', limit)).map(({ key }) => key)
-    assert.deepEqual(await due(), ['short'])
+    assert.deepEqual(await due(), ['short'], 'Only documents whose time has come are due.')
     await advance(1100)
-    assert.deepEqual(await due(), ['short', 'soon', 'late'])
-    assert.deepEqual(await due(1), ['short'])
+    assert.deepEqual(
+      await due(),
+      ['short', 'soon', 'late'],
+      'Due documents come in the order of their times, the earliest first.',
+    )
+    assert.deepEqual(await due(1), ['short'], 'due returns at most its limit.')
     await advance(200)
-    assert.deepEqual(await due(), ['soon', 'late'])
-    assert.equal(await documents.get('k', 'short'), undefined)
+    assert.deepEqual(await due(), ['soon', 'late'], 'An expired document is not due.')
+    assert.equal(await documents.get('k', 'short'), undefined, 'An expired document is not found.')
     assert.deepEqual(
       (await documents.list('k', { limit: 10 })).map(({ key }) => key),
       ['late', 'never', 'soon'],
+      'An expired document is not listed.',
     )
-    assert.equal(await documents.put({ kind: 'k', key: 'short', value: 2, ttlMs: 10 }, { version: 0 }), 1)
+    assert.equal(
+      await documents.put({ kind: 'k', key: 'short', value: 2, ttlMs: 10 }, { version: 0 }),
+      1,
+      'An expired document does not exist: it can be written with version 0, and begins with version 1.',
+    )
     await advance(100)
-    assert.equal(await documents.removeExpired(10), 1)
-    assert.equal(await documents.removeExpired(10), 0)
-    assert.equal(await documents.put({ kind: 'k', key: 'soon', value: 2, ttlMs }), 2)
-    assert.deepEqual(await due(), ['late'])
+    assert.equal(await documents.removeExpired(10), 1, 'removeExpired removes what has expired, and counts it.')
+    assert.equal(await documents.removeExpired(10), 0, 'removeExpired finds nothing twice.')
+    assert.equal(
+      await documents.put({ kind: 'k', key: 'soon', value: 2, ttlMs }),
+      2,
+      'A write without a due time makes the next version.',
+    )
+    assert.deepEqual(await due(), ['late'], 'A write without a due time takes the old one away.')
   },
 } satisfies Cases<JobStoreContext>

@@ -26,14 +26,14 @@ export const interleavingCases = {
       for (let left = ledger.created.length; ; left--) {
         const job = await store.claim({ owner: 'last', leaseMs })
         if (!job) break
-        assert.ok(left > 0, 'more claims were granted than there are jobs')
+        assert.ok(left > 0, 'No more claims are granted than there are jobs.')
         ledger.claimed(job)
         ledger.settled(await store.apply(job.id, succeed(job)))
       }
       await ledger.check(store)
-      assert.equal(await store.count({ statuses: ['QUEUED', 'STARTED'] }), 0)
+      assert.equal(await store.count({ statuses: ['QUEUED', 'STARTED'] }), 0, 'In the end no job is queued or started.')
     } catch (error) {
-      throw new Error(`Failed with seed ${seed}`, { cause: error })
+      throw new Error(`${error instanceof Error ? error.message : String(error)} (seed ${seed})`, { cause: error })
     }
   },
 } satisfies Cases<JobStoreContext>
@@ -48,7 +48,7 @@ class Ledger {
   claimed(job: JobRecord | undefined): void {
     if (!job) return
     const tokens = this.tokens.get(job.id) ?? new Set()
-    assert.ok(!tokens.has(job.token), `token ${job.token} of ${job.id} was granted twice`)
+    assert.ok(!tokens.has(job.token), `The token ${job.token} of ${job.id} is granted once.`)
     this.tokens.set(job.id, tokens.add(job.token))
   }
 
@@ -60,21 +60,43 @@ class Ledger {
   async check(store: JobStore): Promise<void> {
     const listed = await store.list({ limit: 10_000 })
     const expected = this.created.filter((id) => !this.deleted.has(id))
-    assert.deepEqual(listed.map((job) => job.id).sort(), expected.sort())
-    assert.equal(await store.count({}), expected.length)
+    assert.deepEqual(
+      listed.map((job) => job.id).sort(),
+      expected.sort(),
+      'list shows exactly the jobs that were created and not deleted.',
+    )
+    assert.equal(
+      await store.count({}),
+      expected.length,
+      'count counts exactly the jobs that were created and not deleted.',
+    )
     for (const job of listed) {
       const ended = job.status === 'SUCCEEDED' || job.status === 'FAILED'
-      assert.equal(this.settlements.get(job.id) ?? 0, ended ? 1 : 0, `${job.id} is ${job.status}`)
-      assert.equal(job.completedAt !== null, ended)
-      assert.equal(job.token, this.tokens.get(job.id)?.size ?? 0, 'every token was granted to somebody, once')
-      assert.deepEqual(await store.get(job.id), job)
+      assert.equal(
+        this.settlements.get(job.id) ?? 0,
+        ended ? 1 : 0,
+        `An end is accepted once, and is kept: ${job.id} is ${job.status}.`,
+      )
+      assert.equal(
+        job.completedAt !== null,
+        ended,
+        `A job has completedAt if and only if it has ended: ${job.id} is ${job.status}.`,
+      )
+      assert.equal(job.token, this.tokens.get(job.id)?.size ?? 0, 'Every token was granted to one caller.')
+      assert.deepEqual(await store.get(job.id), job, `get and list show the same record of ${job.id}.`)
     }
     for (const status of ['QUEUED', 'STARTED', 'SUCCEEDED', 'FAILED'] as const) {
-      assert.equal(await store.count({ statuses: [status] }), listed.filter((job) => job.status === status).length)
+      assert.equal(
+        await store.count({ statuses: [status] }),
+        listed.filter((job) => job.status === status).length,
+        `count and list agree on the jobs that are ${status}.`,
+      )
     }
-    for (const id of this.deleted) assert.equal(await store.get(id), undefined)
+    for (const id of this.deleted)
+      assert.equal(await store.get(id), undefined, `get does not show the deleted job ${id}.`)
     const marked = await store.due('deleted', 10_000)
-    for (const job of marked) assert.ok(this.deleted.has(job.id))
+    for (const job of marked)
+      assert.ok(this.deleted.has(job.id), `Only deleted jobs wait for their removal, and ${job.id} was not deleted.`)
   }
 }
 
@@ -109,8 +131,12 @@ async function work(
     },
     async () => {
       const page = await store.list({ limit: 20, statuses: ['QUEUED', 'STARTED'] })
-      assert.equal(new Set(page.map((job) => job.id)).size, page.length)
-      for (const job of page) assert.ok(job.status === 'QUEUED' || job.status === 'STARTED')
+      assert.equal(new Set(page.map((job) => job.id)).size, page.length, 'A page shows no job twice.')
+      for (const job of page)
+        assert.ok(
+          job.status === 'QUEUED' || job.status === 'STARTED',
+          'A page of QUEUED and STARTED jobs shows no other, also while they change.',
+        )
     },
     () => advance(random() < 0.1 ? leaseMs / 10 : 1),
   ]

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { StemworkError } from '../core/engine/errors.js'
 import { type JobStoreContext, passWindow } from './job-store-context.js'
 import { cancel, fail, requeue, sampleJob, succeed } from './job-samples.js'
+import { assertFails } from './broken-promise.js'
 import type { Cases } from './suite.js'
 
 const withKey = (key: string, fields = {}) => sampleJob({ idempotency: { key, digest: 'd' }, ...fields })
@@ -14,19 +15,39 @@ export const limitCases = {
       ),
     )
     const refusals = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as unknown] : []))
-    assert.equal(await store.count({ statuses: ['QUEUED'] }), 10)
-    assert.equal(refusals.length, 190)
+    assert.equal(await store.count({ statuses: ['QUEUED'] }), 10, 'Ten jobs are queued, as many as maxQueued allows.')
+    assert.equal(refusals.length, 190, 'All creates beyond maxQueued are refused.')
     for (const refusal of refusals) if (!isFull(refusal)) throw refusal
   },
 
   async 'a limit counts the jobs of its application alone'({ store }) {
     await store.create(sampleJob({ app: 'a' }), { maxQueued: 1 })
-    assert.equal((await store.create(sampleJob({ app: 'b' }), { maxQueued: 1 })).created, true)
-    await assert.rejects(store.create(sampleJob({ app: 'a' }), { maxQueued: 1 }), isFull)
-    await assert.rejects(store.create(withKey('k', { app: 'a' }), { maxQueued: 1 }), isFull)
-    assert.equal((await store.create(sampleJob({ app: 'a' }), { maxQueued: 2 })).created, true)
-    assert.equal((await store.create(sampleJob({ app: 'a' }), { maxQueued: Infinity })).created, true)
-    assert.equal((await store.create(sampleJob({ app: 'a' }))).created, true)
+    assert.equal(
+      (await store.create(sampleJob({ app: 'b' }), { maxQueued: 1 })).created,
+      true,
+      'Jobs of another application do not count against maxQueued.',
+    )
+    await assertFails(
+      store.create(sampleJob({ app: 'a' }), { maxQueued: 1 }),
+      'QUEUE_FULL',
+      'A create beyond maxQueued fails with QUEUE_FULL.',
+    )
+    await assertFails(
+      store.create(withKey('k', { app: 'a' }), { maxQueued: 1 }),
+      'QUEUE_FULL',
+      'A create with a new idempotency key beyond maxQueued fails with QUEUE_FULL.',
+    )
+    assert.equal(
+      (await store.create(sampleJob({ app: 'a' }), { maxQueued: 2 })).created,
+      true,
+      'A create with a higher maxQueued is accepted.',
+    )
+    assert.equal(
+      (await store.create(sampleJob({ app: 'a' }), { maxQueued: Infinity })).created,
+      true,
+      'A create with maxQueued Infinity is accepted.',
+    )
+    assert.equal((await store.create(sampleJob({ app: 'a' }))).created, true, 'A create without maxQueued is accepted.')
   },
 
   async 'a limit counts queued jobs alone: one that starts, ends or is deleted makes room, a requeued one takes it'({
@@ -44,25 +65,37 @@ export const limitCases = {
         throw error
       }
     }
-    assert.equal(await isThereRoom(), false)
+    assert.equal(await isThereRoom(), false, 'With three queued jobs a maxQueued of 3 leaves no room.')
     const running = await store.claim({ id: first.job.id, owner: 'w', leaseMs: 60_000 })
-    assert.equal(await isThereRoom(), true)
+    assert.equal(await isThereRoom(), true, 'A job that starts makes room.')
     await store.apply(first.job.id, requeue(running?.token ?? 0))
-    assert.equal(await isThereRoom(), false)
+    assert.equal(await isThereRoom(), false, 'A job that is requeued takes the room again.')
     await store.apply(second.job.id, cancel())
-    assert.equal(await isThereRoom(), true)
+    assert.equal(await isThereRoom(), true, 'A job that is canceled makes room.')
     await store.create(sampleJob(), { maxQueued: 3 })
-    assert.equal(await isThereRoom(), false)
+    assert.equal(await isThereRoom(), false, 'A new job takes that room.')
     await store.apply(third.job.id, { kind: 'delete' })
-    assert.equal(await isThereRoom(), true)
+    assert.equal(await isThereRoom(), true, 'A job that is deleted makes room.')
   },
 
   async 'a repeated idempotency key returns its job also when the limit is reached'({ store, advance }) {
     const { job } = await store.create(withKey('k1'), { maxQueued: 1 })
-    assert.deepEqual(await store.create(withKey('k1'), { maxQueued: 1 }), { job, created: false })
-    await assert.rejects(store.create(withKey('k2'), { maxQueued: 1 }), isFull)
+    assert.deepEqual(
+      await store.create(withKey('k1'), { maxQueued: 1 }),
+      { job, created: false },
+      'A repeated idempotency key returns its job, although the queue is full.',
+    )
+    await assertFails(
+      store.create(withKey('k2'), { maxQueued: 1 }),
+      'QUEUE_FULL',
+      'A new idempotency key fails with QUEUE_FULL.',
+    )
     await passWindow({ store, advance }, 'k1')
-    await assert.rejects(store.create(withKey('k1'), { maxQueued: 1 }), isFull)
+    await assertFails(
+      store.create(withKey('k1'), { maxQueued: 1 }),
+      'QUEUE_FULL',
+      'An idempotency key whose window has passed fails with QUEUE_FULL, as a new one does.',
+    )
   },
 
   async 'of simultaneous creates with one key none is refused for the job that another made'({ store }) {
@@ -70,21 +103,36 @@ export const limitCases = {
       const results = await Promise.all(
         Array.from({ length: 8 }, () => store.create(withKey(`k${round}`), { maxQueued: round })),
       )
-      assert.equal(results.filter(({ created }) => created).length, 1)
-      assert.equal(new Set(results.map(({ job }) => job.id)).size, 1)
+      assert.equal(
+        results.filter(({ created }) => created).length,
+        1,
+        'Of eight simultaneous creates with one key one makes the job.',
+      )
+      assert.equal(
+        new Set(results.map(({ job }) => job.id)).size,
+        1,
+        'Simultaneous creates with one key all return the same job.',
+      )
     }
   },
 
   async 'a failed job is queued again as if it were new, and no other is'({ store, advance }) {
     const { job } = await store.create(sampleJob({ idempotency: { key: 'k', digest: 'd' } }))
-    assert.equal(await store.apply(job.id, { kind: 'retry' }), undefined)
+    assert.equal(await store.apply(job.id, { kind: 'retry' }), undefined, 'A queued job cannot be retried.')
     const running = await store.claim({ id: job.id, owner: 'w', leaseMs: 60_000 })
-    assert.equal(await store.apply(job.id, { kind: 'retry' }), undefined)
+    assert.equal(await store.apply(job.id, { kind: 'retry' }), undefined, 'A running job cannot be retried.')
     const failed = await store.apply(job.id, fail(running?.token ?? 0))
-    assert.deepEqual([failed?.status, failed?.attempts, failed?.retries], ['FAILED', 1, 0])
+    assert.deepEqual(
+      [failed?.status, failed?.attempts, failed?.retries],
+      ['FAILED', 1, 0],
+      'The job has failed at its first attempt.',
+    )
     await advance(10)
     const queued = await store.apply(job.id, { kind: 'retry' })
-    assert.ok(queued && queued.notBefore >= (failed?.completedAt ?? Infinity))
+    assert.ok(
+      queued && queued.notBefore >= (failed?.completedAt ?? Infinity),
+      'A retried job waits from the time of the retry on.',
+    )
     assert.deepEqual(
       [
         queued.status,
@@ -96,16 +144,33 @@ export const limitCases = {
         queued.lease,
       ],
       ['QUEUED', 0, null, null, null, 1, null],
+      'A retried job is QUEUED as if it were new, and its retries are counted.',
     )
-    assert.deepEqual(await store.get(job.id), queued)
-    assert.equal(await store.count({ app: job.app, statuses: ['QUEUED'] }), 1)
-    assert.equal((await store.findByIdempotencyKey('app-1', 'k'))?.id, job.id)
+    assert.deepEqual(await store.get(job.id), queued, 'get shows what the retry returned.')
+    assert.equal(await store.count({ app: job.app, statuses: ['QUEUED'] }), 1, 'A retried job counts as queued.')
+    assert.equal(
+      (await store.findByIdempotencyKey('app-1', 'k'))?.id,
+      job.id,
+      'A retried job keeps its idempotency key.',
+    )
     const again = await store.claim({ owner: 'w', leaseMs: 60_000 })
-    assert.deepEqual([again?.id, again?.token, again?.attempts], [job.id, (running?.token ?? 0) + 1, 1])
-    assert.deepEqual(await store.purge({ endedBefore: Number.MAX_SAFE_INTEGER, limit: 10 }), [])
+    assert.deepEqual(
+      [again?.id, again?.token, again?.attempts],
+      [job.id, (running?.token ?? 0) + 1, 1],
+      'A retried job is claimed with the next token, and its attempts count from 1.',
+    )
+    assert.deepEqual(
+      await store.purge({ endedBefore: Number.MAX_SAFE_INTEGER, limit: 10 }),
+      [],
+      'A retried job is no longer an ended one.',
+    )
     const done = again && (await store.apply(job.id, succeed(again)))
-    assert.deepEqual([done?.status, await store.apply(job.id, { kind: 'retry' })], ['SUCCEEDED', undefined])
-    assert.equal(await store.apply('unknown', { kind: 'retry' }), undefined)
+    assert.deepEqual(
+      [done?.status, await store.apply(job.id, { kind: 'retry' })],
+      ['SUCCEEDED', undefined],
+      'A job that succeeded cannot be retried.',
+    )
+    assert.equal(await store.apply('unknown', { kind: 'retry' }), undefined, 'An unknown job cannot be retried.')
   },
 
   async 'a failed job whose deadline has passed is not queued again'({ store, advance }) {
@@ -113,7 +178,11 @@ export const limitCases = {
     const { job } = await store.create(sampleJob({ deadline: clock.createdAt + 1000 }))
     await store.apply(job.id, cancel())
     await advance(1100)
-    assert.equal(await store.apply(job.id, { kind: 'retry' }), undefined)
+    assert.equal(
+      await store.apply(job.id, { kind: 'retry' }),
+      undefined,
+      'A job whose deadline has passed cannot be retried.',
+    )
   },
 
   async 'of simultaneous retries as many are queued as the limit allows'({ store }) {
@@ -124,26 +193,50 @@ export const limitCases = {
         n % 4 === 0 ? store.create(sampleJob(), { maxQueued: 6 }) : store.apply(id, { kind: 'retry', maxQueued: 6 }),
       ),
     )
-    assert.equal(await store.count({ app: 'app-1', statuses: ['QUEUED'] }), 6)
+    assert.equal(
+      await store.count({ app: 'app-1', statuses: ['QUEUED'] }),
+      6,
+      'Six jobs are queued, as many as maxQueued allows.',
+    )
     const refusals = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as unknown] : []))
-    assert.equal(refusals.length, 14)
+    assert.equal(refusals.length, 14, 'All retries and creates beyond maxQueued are refused.')
     for (const refusal of refusals) if (!isFull(refusal)) throw refusal
   },
 
   async 'a job is found by its idempotency key as long as a create would return it'({ store, advance }) {
-    assert.equal(await store.findByIdempotencyKey('app-1', 'k1'), undefined)
+    assert.equal(
+      await store.findByIdempotencyKey('app-1', 'k1'),
+      undefined,
+      'A key that was not used yet points at no job.',
+    )
     const { job } = await store.create(withKey('k1'))
-    assert.deepEqual(await store.findByIdempotencyKey('app-1', 'k1'), job)
-    assert.equal(await store.findByIdempotencyKey('app-2', 'k1'), undefined)
-    assert.equal(await store.findByIdempotencyKey('app-1', 'k2'), undefined)
+    assert.deepEqual(await store.findByIdempotencyKey('app-1', 'k1'), job, 'A used key points at its job.')
+    assert.equal(
+      await store.findByIdempotencyKey('app-2', 'k1'),
+      undefined,
+      'A key points at no job of another application.',
+    )
+    assert.equal(await store.findByIdempotencyKey('app-1', 'k2'), undefined, 'Another key points at no job.')
     const ended = await store.apply(job.id, cancel())
-    assert.deepEqual(await store.findByIdempotencyKey('app-1', 'k1'), ended)
+    assert.deepEqual(await store.findByIdempotencyKey('app-1', 'k1'), ended, 'A key points at its job as it is now.')
     await passWindow({ store, advance }, 'k1')
-    assert.equal(await store.findByIdempotencyKey('app-1', 'k1'), undefined)
+    assert.equal(
+      await store.findByIdempotencyKey('app-1', 'k1'),
+      undefined,
+      'A key whose window has passed points at no job.',
+    )
     const next = await store.create(withKey('k1'))
-    assert.deepEqual(await store.findByIdempotencyKey('app-1', 'k1'), next.job)
+    assert.deepEqual(
+      await store.findByIdempotencyKey('app-1', 'k1'),
+      next.job,
+      'A key that is used again points at the new job.',
+    )
     await store.apply(next.job.id, { kind: 'delete' })
-    assert.equal(await store.findByIdempotencyKey('app-1', 'k1'), undefined)
+    assert.equal(
+      await store.findByIdempotencyKey('app-1', 'k1'),
+      undefined,
+      'The key of a deleted job points at no job.',
+    )
   },
 } satisfies Cases<JobStoreContext>
 

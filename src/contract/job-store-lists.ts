@@ -14,8 +14,12 @@ export const listCases = {
       await advance(3)
     }
     const listed = await store.list({ limit: 1000 })
-    assert.deepEqual(listed.map(idOf), made.sort(newestFirst).map(idOf))
-    assert.equal(await store.count({}), 150)
+    assert.deepEqual(
+      listed.map(idOf),
+      made.sort(newestFirst).map(idOf),
+      'A list shows every job once, by createdAt and then by id, both descending.',
+    )
+    assert.equal(await store.count({}), 150, 'A count without filters counts every job.')
   },
 
   async 'a count ends at its limit'({ store }) {
@@ -28,37 +32,46 @@ export const listCases = {
       { app: 'app-1', workflows: ['service/sample'] },
     ]
     for (const query of queries) {
-      assert.equal(await store.count(query, { max: 3 }), 3, JSON.stringify(query))
-      assert.equal(await store.count(query, { max: 5 }), await store.count(query), JSON.stringify(query))
+      assert.equal(await store.count(query, { max: 3 }), 3, `A count of ${JSON.stringify(query)} ends at its max.`)
+      assert.equal(
+        await store.count(query, { max: 5 }),
+        await store.count(query),
+        `A max that is not reached does not change the count of ${JSON.stringify(query)}.`,
+      )
     }
-    assert.equal(await store.count({}, { max: 0 }), 0)
+    assert.equal(await store.count({}, { max: 0 }), 0, 'A count with max 0 is 0.')
   },
 
   async 'the bytes of results are those of one application that are neither expired, deleted nor sent elsewhere'({
     store,
   }) {
-    assert.equal(await store.resultBytes('app-1'), 0)
+    assert.equal(await store.resultBytes('app-1'), 0, 'An application without results keeps no bytes.')
     // U+0000 and its escape in plain text: some databases' functions for JSON refuse the one or spoil the other.
     const names = ['\0', '\\u0000', 'plain', 'plain', 'plain']
     const jobs: JobRecord[] = []
     for (const [index, name] of names.entries()) {
       const { job } = await store.create(sampleJob({ name }))
       const running = await store.claim({ id: job.id, owner: 'w', leaseMs })
-      assert.ok(running)
+      assert.ok(running, 'A claim of a queued job is granted.')
       const [output] = Object.values(sampleOutputs(job.id, running.token))
-      assert.ok(output)
+      assert.ok(output, 'The sample has an output.')
       const bytes = 10 ** index
       const outputs = { a: { ...output, bytes }, b: { ...output, bytes }, c: { ...output, bytes, copied: true } }
       jobs.push((await store.apply(job.id, succeed(running, { outputs }))) ?? job)
     }
     await store.create(sampleJob())
-    assert.equal(await store.resultBytes('app-1'), 22_222)
+    assert.equal(await store.resultBytes('app-1'), 22_222, 'Copied outputs do not count, all others do.')
     const [last, secondLast] = [jobs.at(-1), jobs.at(-2)]
-    assert.ok(last && secondLast)
+    assert.ok(last && secondLast, 'The ends of these jobs are accepted.')
     await store.apply(last.id, { kind: 'expire' })
     await store.apply(secondLast.id, { kind: 'delete' })
-    assert.equal(await store.resultBytes('app-1'), 222)
-    for (const app of ['app', 'app-2', '', '%']) assert.equal(await store.resultBytes(app), 0)
+    assert.equal(await store.resultBytes('app-1'), 222, 'Results of expired and of deleted jobs do not count.')
+    for (const app of ['app', 'app-2', '', '%'])
+      assert.equal(
+        await store.resultBytes(app),
+        0,
+        `Results of app-1 do not count for the application ${JSON.stringify(app)}.`,
+      )
   },
 
   async 'every filter and every combination of filters selects exactly its jobs'({ store, advance }) {
@@ -84,9 +97,13 @@ export const listCases = {
       assert.deepEqual(
         (await store.list({ ...query, limit: 100 })).map(idOf),
         expected,
-        `list ${JSON.stringify(query)}`,
+        `A list with the filters ${JSON.stringify(query)} shows exactly the jobs that match all of them, newest first.`,
       )
-      assert.equal(await store.count(query), expected.length, `count ${JSON.stringify(query)}`)
+      assert.equal(
+        await store.count(query),
+        expected.length,
+        `A count with the filters ${JSON.stringify(query)} counts exactly the jobs that match all of them.`,
+      )
     }
   },
 
@@ -95,9 +112,21 @@ export const listCases = {
     await advance(20)
     const { job: second } = await store.create(sampleJob())
     const { createdAt } = second
-    assert.deepEqual((await store.list({ createdAfter: createdAt, limit: 10 })).map(idOf), [second.id])
-    assert.deepEqual((await store.list({ createdBefore: createdAt, limit: 10 })).map(idOf), [first.id])
-    assert.equal(await store.count({ createdAfter: createdAt, createdBefore: createdAt }), 0)
+    assert.deepEqual(
+      (await store.list({ createdAfter: createdAt, limit: 10 })).map(idOf),
+      [second.id],
+      'createdAfter shows jobs created at that time or later.',
+    )
+    assert.deepEqual(
+      (await store.list({ createdBefore: createdAt, limit: 10 })).map(idOf),
+      [first.id],
+      'createdBefore shows jobs created earlier than that time.',
+    )
+    assert.equal(
+      await store.count({ createdAfter: createdAt, createdBefore: createdAt }),
+      0,
+      'No job is created at a time or later, and before it.',
+    )
   },
 
   async 'completedAfter is inclusive, completedBefore is exclusive, and neither shows a job that has not ended'({
@@ -129,14 +158,14 @@ export const listCases = {
       )
       return counts.filter(([, count]) => count !== 0)
     }
-    assert.deepEqual(await statusNow(), [['QUEUED', 1]])
+    assert.deepEqual(await statusNow(), [['QUEUED', 1]], 'A new job is counted as QUEUED.')
     const running = await store.claim({ owner: 'w', leaseMs })
-    assert.ok(running)
-    assert.deepEqual(await statusNow(), [['STARTED', 1]])
+    assert.ok(running, 'A claim of a queued job is granted.')
+    assert.deepEqual(await statusNow(), [['STARTED', 1]], 'A claimed job is counted as STARTED at once.')
     await store.apply(job.id, succeed(running))
-    assert.deepEqual(await statusNow(), [['SUCCEEDED', 1]])
+    assert.deepEqual(await statusNow(), [['SUCCEEDED', 1]], 'A job that succeeded is counted as SUCCEEDED at once.')
     await store.apply(job.id, { kind: 'delete' })
-    assert.deepEqual(await statusNow(), [])
+    assert.deepEqual(await statusNow(), [], 'A deleted job is not counted any more.')
   },
 
   async 'offset pages hold every job once'({ store }) {
@@ -145,13 +174,15 @@ export const listCases = {
     assert.deepEqual(
       pages.map((page) => page.length),
       [10, 10, 5, 0],
+      'Pages of 10 of 25 jobs have 10, 10, 5 and 0.',
     )
-    assert.deepEqual(pages.flat().map(idOf), ids)
+    assert.deepEqual(pages.flat().map(idOf), ids, 'Pages by offset show every job once, in the order of the list.')
     assert.deepEqual(
       (await store.list({ app: 'app-1', statuses: ['QUEUED'], limit: 3, offset: 4 })).map(idOf),
       ids.slice(4, 7),
+      'offset skips jobs that match the filters.',
     )
-    assert.deepEqual(await store.list({ limit: 0 }), [])
+    assert.deepEqual(await store.list({ limit: 0 }), [], 'A limit of 0 lists nothing.')
   },
 
   async 'cursor pages stay whole while jobs are added and deleted'({ store, advance }) {
@@ -171,7 +202,7 @@ export const listCases = {
       await store.apply(last.id, { kind: 'delete' })
       await store.purge({ id: last.id })
     }
-    assert.deepEqual(seen, ids)
+    assert.deepEqual(seen, ids, 'Pages by cursor show every job once, whatever is added and deleted meanwhile.')
   },
 
   async 'a cursor works inside a filter and within one millisecond'({ store }) {
@@ -186,8 +217,12 @@ export const listCases = {
       seen.push(...page.map(idOf))
       after = last
     }
-    assert.equal(seen.length, 20)
-    assert.deepEqual(seen, all)
+    assert.equal(seen.length, 20, 'Pages by cursor show the twenty jobs of the application.')
+    assert.deepEqual(
+      seen,
+      all,
+      'Pages by cursor show the jobs in the order of the list, also those of one millisecond.',
+    )
   },
 
   async 'jobs are found by any of their uploaded inputs until they are gone'({ store }) {
@@ -195,13 +230,25 @@ export const listCases = {
       sampleJob({ uploads: { inputUrl: 'uploads/app-1/one', other: 'uploads/app-1/two' } }),
     )
     for (const uploadKey of ['uploads/app-1/one', 'uploads/app-1/two']) {
-      assert.deepEqual((await store.list({ uploadKey, limit: 5 })).map(idOf), [job.id])
-      assert.equal(await store.count({ uploadKey, statuses: ['QUEUED', 'STARTED'] }), 1)
+      assert.deepEqual(
+        (await store.list({ uploadKey, limit: 5 })).map(idOf),
+        [job.id],
+        'A job is listed by the key of each of its inputs.',
+      )
+      assert.equal(
+        await store.count({ uploadKey, statuses: ['QUEUED', 'STARTED'] }),
+        1,
+        'A job is counted by the key of each of its inputs.',
+      )
     }
-    assert.equal(await store.count({ uploadKey: 'uploads/app-1/o' }), 0)
-    assert.equal(await store.count({ uploadKey: 'uploads/app-1/one%' }), 0)
+    assert.equal(await store.count({ uploadKey: 'uploads/app-1/o' }), 0, 'The beginning of a key is not the key.')
+    assert.equal(
+      await store.count({ uploadKey: 'uploads/app-1/one%' }),
+      0,
+      'A percent sign in a key is a character like others.',
+    )
     await store.apply(job.id, { kind: 'delete' })
-    assert.equal(await store.count({ uploadKey: 'uploads/app-1/one' }), 0)
+    assert.equal(await store.count({ uploadKey: 'uploads/app-1/one' }), 0, 'The inputs of a deleted job are not found.')
   },
 
   async 'filters take text literally'({ store }) {
@@ -209,9 +256,21 @@ export const listCases = {
     for (const batchName of names)
       await store.create(sampleJob({ batchName, workflow: `w/${batchName}`, app: `app ${batchName}` }))
     for (const batchName of names) {
-      assert.equal(await store.count({ batchName }), 1, `batch name ${JSON.stringify(batchName)}`)
-      assert.equal(await store.count({ workflows: [`w/${batchName}`] }), 1)
-      assert.equal((await store.list({ app: `app ${batchName}`, limit: 9 })).length, 1)
+      assert.equal(
+        await store.count({ batchName }),
+        1,
+        `A filter by batch name takes ${JSON.stringify(batchName)} literally.`,
+      )
+      assert.equal(
+        await store.count({ workflows: [`w/${batchName}`] }),
+        1,
+        `A filter by workflow takes ${JSON.stringify(batchName)} literally.`,
+      )
+      assert.equal(
+        (await store.list({ app: `app ${batchName}`, limit: 9 })).length,
+        1,
+        `A filter by application takes ${JSON.stringify(batchName)} literally.`,
+      )
     }
   },
 
@@ -221,7 +280,7 @@ export const listCases = {
     damage,
   }) {
     assert.ok(damage, 'Give `damage`, or skip the case and say why no record can be damaged.')
-    assert.deepEqual(await store.unreadable(), [])
+    assert.deepEqual(await store.unreadable(), [], 'No record is unreadable yet.')
     const ids: string[] = []
     for (let n = 0; n < 5; n++) {
       ids.unshift((await store.create(sampleJob({ batchName: 'b' }))).job.id)
@@ -234,14 +293,16 @@ export const listCases = {
       assert.deepEqual(
         page.map(({ id }) => id),
         [newest, ...others.slice(0, 2)],
+        'Other jobs fill the place of the one that cannot be read.',
       )
       const rest = await store.list({ ...query, limit: 3, after: page[2] })
       assert.deepEqual(
         rest.map(({ id }) => id),
         others.slice(2),
+        'The next page goes on behind the last job of the page before.',
       )
     }
-    assert.deepEqual(await store.unreadable(), [damaged])
+    assert.deepEqual(await store.unreadable(), [damaged], 'unreadable names the job whose record cannot be read.')
   },
 } satisfies Cases<JobStoreContext>
 

@@ -17,29 +17,49 @@ export const poolCases = {
     ] as const)
       await store.create(sampleJob({ name, pool, app: name }))
     const next = async (labels?: string[]) => (await store.claim({ ...worker, labels }))?.name
-    assert.equal(await next(['model:big']), 'any')
-    assert.equal(await next([]), undefined)
+    assert.equal(await next(['model:big']), 'any', 'A worker gets no job that needs a label it does not have.')
+    assert.equal(await next([]), undefined, 'A worker without labels gets no job that needs one.')
     const { job: named } = await store.create(sampleJob({ name: 'named', pool: 'gpu' }))
-    assert.equal(await store.claim({ ...worker, id: named.id, labels: ['cpu'] }), undefined)
-    assert.equal((await store.claim({ ...worker, id: named.id, labels: ['gpu', 'cpu'] }))?.id, named.id)
-    assert.equal(await next(['gpu']), 'gpu')
-    assert.equal(await next(['gpu']), undefined)
-    assert.equal(await next(['gpu', 'model:big', 'x']), 'both')
+    assert.equal(
+      await store.claim({ ...worker, id: named.id, labels: ['cpu'] }),
+      undefined,
+      'A named job is not granted to a worker without its label.',
+    )
+    assert.equal(
+      (await store.claim({ ...worker, id: named.id, labels: ['gpu', 'cpu'] }))?.id,
+      named.id,
+      'A named job is granted to a worker that has its label among others.',
+    )
+    assert.equal(await next(['gpu']), 'gpu', 'A worker gets a job whose one label it has.')
+    assert.equal(await next(['gpu']), undefined, 'A worker gets no job of which it has only one of two labels.')
+    assert.equal(await next(['gpu', 'model:big', 'x']), 'both', 'A worker gets a job whose labels it has all.')
     await advance(leaseMs + 100)
-    assert.equal(await next([]), 'any')
-    assert.equal(await next([]), undefined)
-    assert.deepEqual(new Set([await next(), await next(), await next()]), new Set(['both', 'gpu', 'named']))
+    assert.equal(await next([]), 'any', 'A lapsed job without labels is granted to any worker.')
+    assert.equal(await next([]), undefined, 'A lapsed job that needs labels is not granted to a worker without them.')
+    assert.deepEqual(
+      new Set([await next(), await next(), await next()]),
+      new Set(['both', 'gpu', 'named']),
+      'A worker that names no labels gets any job.',
+    )
   },
 
   async 'jobs that a worker cannot take keep no others from it, of whatever application and workflow'({ store }) {
     for (let n = 0; n < 150; n++) await store.create(sampleJob({ pool: 'gpu', priority: 2, workflow: `w/${n % 2}` }))
     const { job } = await store.create(sampleJob({ workflow: 'w/1' }))
-    assert.equal((await store.claim({ ...worker, labels: [], workflows: ['w/0', 'w/1'] }))?.id, job.id)
-    assert.equal(await store.claim({ ...worker, labels: [] }), undefined)
+    assert.equal(
+      (await store.claim({ ...worker, labels: [], workflows: ['w/0', 'w/1'] }))?.id,
+      job.id,
+      'Jobs that a worker cannot take do not hide the one that it can.',
+    )
+    assert.equal(
+      await store.claim({ ...worker, labels: [] }),
+      undefined,
+      'A worker gets none of the jobs that it cannot take.',
+    )
   },
 
   async 'the backlog tells what waits and runs by workflow and pool'({ store, advance }) {
-    assert.deepEqual(await store.backlog(), [])
+    assert.deepEqual(await store.backlog(), [], 'The backlog of an empty store is empty.')
     const create = async (count: number, fields: object) => {
       for (let n = 0; n < count; n++) await store.create(sampleJob(fields))
     }
@@ -61,8 +81,12 @@ export const poolCases = {
         { workflow: 'w/b', pool: '', queued: 3, running: 1 },
         { workflow: 'w/b', pool: 'gpu', queued: 2, running: 0 },
       ],
+      'The backlog has a row for each workflow and pool with due or running jobs, in this order.',
     )
     for (const { queued, oldestMs } of backlog)
-      assert.ok(queued === 0 ? oldestMs === 0 : oldestMs >= 300, `oldestMs is ${oldestMs}`)
+      assert.ok(
+        queued === 0 ? oldestMs === 0 : oldestMs >= 300,
+        `oldestMs is 0 where nothing waits, and else how long the first job has been due: ${oldestMs} is neither.`,
+      )
   },
 } satisfies Cases<JobStoreContext>

@@ -4,6 +4,7 @@ import type { Quota } from '../core/engine/job/quota.js'
 import type { JobStore } from '../core/engine/ports/job-store.js'
 import { cancel, fail, sampleJob, succeed } from './job-samples.js'
 import type { JobStoreContext } from './job-store-context.js'
+import { assertFails } from './broken-promise.js'
 import type { Cases } from './suite.js'
 
 const worker = { owner: 'worker', leaseMs: 60_000 }
@@ -22,20 +23,40 @@ export const quotaCases = {
       store.apply(ended.id, { kind: 'retry', quota }),
     ])
     const refusals = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as unknown] : []))
-    assert.equal(refusals.length, 15)
+    assert.equal(refusals.length, 15, 'All creates and retries beyond the quota are refused.')
     for (const refusal of refusals) if (!isExceeded(refusal, 'jobs')) throw refusal
-    assert.equal((await store.usage('app-1')).jobs, 7)
-    assert.equal((await store.create(sampleJob({ app: 'other' }), { quota })).created, true)
-    assert.equal((await store.create(sampleJob())).created, true)
-    assert.deepEqual(await store.usage('app-1'), { jobs: 7, audioSeconds: 0, bytes: 0 })
-    assert.deepEqual(await store.usage('unknown'), { jobs: 0, audioSeconds: 0, bytes: 0 })
+    assert.equal(
+      (await store.usage('app-1')).jobs,
+      7,
+      'As many jobs are counted as the quota allows, the ended one among them.',
+    )
+    assert.equal(
+      (await store.create(sampleJob({ app: 'other' }), { quota })).created,
+      true,
+      'Jobs of another application do not count against the quota.',
+    )
+    assert.equal((await store.create(sampleJob())).created, true, 'A create without a quota is accepted.')
+    assert.deepEqual(
+      await store.usage('app-1'),
+      { jobs: 7, audioSeconds: 0, bytes: 0 },
+      'A create without a quota is not counted.',
+    )
+    assert.deepEqual(
+      await store.usage('unknown'),
+      { jobs: 0, audioSeconds: 0, bytes: 0 },
+      'An unknown application used nothing.',
+    )
   },
 
   async 'a repeated idempotency key counts once, and is answered when the quota is used up'({ store }) {
     const keyed = () => sampleJob({ idempotency: { key: 'k', digest: 'd' } })
     const { job } = await store.create(keyed(), { quota: { jobs: 1 } })
-    assert.deepEqual(await store.create(keyed(), { quota: { jobs: 1 } }), { job, created: false })
-    assert.equal((await store.usage('app-1')).jobs, 1)
+    assert.deepEqual(
+      await store.create(keyed(), { quota: { jobs: 1 } }),
+      { job, created: false },
+      'A repeated idempotency key returns its job, although the quota is used up.',
+    )
+    assert.equal((await store.usage('app-1')).jobs, 1, 'A repeated idempotency key is not counted again.')
   },
 
   async 'audio and bytes are counted with the end of a job, once, and refuse further jobs from the limit on'({
@@ -44,14 +65,18 @@ export const quotaCases = {
     const run = async (usage: { audioSeconds?: number; bytes?: number }, fails = false) => {
       const { job } = await store.create(sampleJob())
       const running = await store.claim({ ...worker, id: job.id })
-      assert.ok(running)
+      assert.ok(running, 'A claim of a queued job is granted.')
       const end = fails ? fail(running.token, { usage }) : succeed(running, { usage })
-      assert.ok(await store.apply(job.id, end))
-      assert.equal(await store.apply(job.id, end), undefined)
+      assert.ok(await store.apply(job.id, end), 'The end of a running job is accepted.')
+      assert.equal(await store.apply(job.id, end), undefined, 'The same end is not accepted twice.')
     }
     await run({ audioSeconds: 100.5, bytes: 1000 })
     await run({ bytes: 500 }, true)
-    assert.deepEqual(await store.usage('app-1'), { jobs: 0, audioSeconds: 100.5, bytes: 1500 })
+    assert.deepEqual(
+      await store.usage('app-1'),
+      { jobs: 0, audioSeconds: 100.5, bytes: 1500 },
+      'Audio and bytes are counted once for each end, failed jobs too.',
+    )
     await refused(store, { audioMinutes: 1 }, 'audioMinutes')
     await refused(store, { bytes: 1500 }, 'bytes')
     await store.create(sampleJob(), { quota: { audioMinutes: 2, bytes: 1501, jobs: 1 } })
@@ -62,30 +87,49 @@ export const quotaCases = {
     const { job } = await store.create(sampleJob(), { quota: { jobs: 1 } })
     const error = await refused(store, { jobs: 1 }, 'jobs')
     const resetsAt = Date.parse(String(error.details.resetsAt))
-    assert.ok(resetsAt > job.createdAt && resetsAt <= job.createdAt + 24 * 3_600_000)
-    assert.equal(resetsAt % (24 * 3_600_000), 0)
-    assert.ok(error.message.includes(new Date(resetsAt).toISOString()))
+    assert.ok(
+      resetsAt > job.createdAt && resetsAt <= job.createdAt + 24 * 3_600_000,
+      'The quota is renewed within the next 24 hours.',
+    )
+    assert.equal(resetsAt % (24 * 3_600_000), 0, 'The quota is renewed at midnight UTC.')
+    assert.ok(
+      error.message.includes(new Date(resetsAt).toISOString()),
+      "The refusal's text names the time at which the quota is renewed.",
+    )
   },
 
   async 'many jobs are created together, or none of them'({ store }) {
     const many = (count: number) => Array.from({ length: count }, (_, n) => sampleJob({ name: `n${n}` }))
-    assert.deepEqual(await store.createAll([]), [])
+    assert.deepEqual(await store.createAll([]), [], 'Creating no jobs returns none.')
     const jobs = await store.createAll(many(5), { maxQueued: 5, quota: { jobs: 9 } })
     assert.deepEqual(
       jobs.map(({ name }) => name),
       ['n0', 'n1', 'n2', 'n3', 'n4'],
+      'Jobs that are created together are returned in their order.',
     )
-    for (const job of jobs) assert.deepEqual(await store.get(job.id), job)
-    await assert.rejects(store.createAll(many(2), { maxQueued: 6 }), { code: 'QUEUE_FULL' })
-    await assert.rejects(store.createAll(many(5), { quota: { jobs: 9 } }), { code: 'QUOTA_EXCEEDED' })
+    for (const job of jobs)
+      assert.deepEqual(await store.get(job.id), job, 'Each of the jobs created together is stored.')
+    await assertFails(
+      store.createAll(many(2), { maxQueued: 6 }),
+      'QUEUE_FULL',
+      'Jobs beyond maxQueued are refused together, with QUEUE_FULL.',
+    )
+    await assertFails(
+      store.createAll(many(5), { quota: { jobs: 9 } }),
+      'QUOTA_EXCEEDED',
+      'Jobs beyond the quota are refused together, with QUOTA_EXCEEDED.',
+    )
     const [first] = jobs
-    await assert.rejects(store.createAll([sampleJob(), { ...sampleJob(), id: first?.id ?? '' }]), {
-      code: 'ALREADY_EXISTS',
-    })
-    assert.equal(await store.count({ app: 'app-1' }), 5)
-    assert.equal((await store.usage('app-1')).jobs, 5)
-    for (let n = 0; n < 5; n++) assert.ok(await store.claim(worker))
-    assert.equal(await store.claim(worker), undefined)
+    await assertFails(
+      store.createAll([sampleJob(), { ...sampleJob(), id: first?.id ?? '' }]),
+      'ALREADY_EXISTS',
+      'Jobs of which one has a known id are refused together, with ALREADY_EXISTS.',
+    )
+    assert.equal(await store.count({ app: 'app-1' }), 5, 'Refused jobs leave nothing behind.')
+    assert.equal((await store.usage('app-1')).jobs, 5, 'Refused jobs are not counted.')
+    for (let n = 0; n < 5; n++)
+      assert.ok(await store.claim(worker), 'Each of the jobs created together can be claimed.')
+    assert.equal(await store.claim(worker), undefined, 'No other job was created.')
   },
 } satisfies Cases<JobStoreContext>
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { jobRecordSchema } from '../core/engine/job/job.js'
-import { StemworkError } from '../core/engine/errors.js'
 import { type JobStoreContext, passWindow } from './job-store-context.js'
 import { cancel, fullJob, heartbeat, sampleJob, succeed } from './job-samples.js'
+import { assertFails } from './broken-promise.js'
 import type { Cases } from './suite.js'
 
 const withKey = (key: string, fields = {}) => sampleJob({ idempotency: { key, digest: 'd1' }, ...fields })
@@ -11,42 +11,62 @@ export const recordCases = {
   async 'a created job is read back field by field'({ store }) {
     const job = fullJob({ idempotency: { key: 'key "1"', digest: 'abc' } })
     const { job: returned, created } = await store.create(job)
-    assert.equal(created, true)
-    assert.deepEqual(returned, { ...job, createdAt: returned.createdAt })
-    assert.deepEqual(await store.get(job.id), returned)
-    assert.deepEqual(jobRecordSchema.parse(returned), returned)
+    assert.equal(created, true, 'A new job is created.')
+    assert.deepEqual(
+      returned,
+      { ...job, createdAt: returned.createdAt },
+      'create returns the record as it was given, with its own createdAt.',
+    )
+    assert.deepEqual(await store.get(job.id), returned, 'get shows what create returned.')
+    assert.deepEqual(jobRecordSchema.parse(returned), returned, 'What create returned is a valid record.')
   },
 
   async 'fields that a newer version wrote survive the changes of this one'({ store }) {
     const added = { addedLater: { by: 'a newer node' } }
     const { job } = await store.create({ ...sampleJob(), ...added })
     const claimed = await store.claim({ id: job.id, owner: 'w', leaseMs: 60_000 })
-    assert.ok(claimed)
+    assert.ok(claimed, 'A claim of a queued job is granted.')
     await store.apply(job.id, heartbeat(claimed.token, { progress: 0.5, leaseMs: 60_000 }))
     await store.apply(job.id, succeed(claimed))
-    assert.deepEqual(((await store.get(job.id)) as typeof added | undefined)?.addedLater, added.addedLater)
+    assert.deepEqual(
+      ((await store.get(job.id)) as typeof added | undefined)?.addedLater,
+      added.addedLater,
+      'Fields that this version does not know are kept.',
+    )
   },
 
   async "the store's clock sets createdAt"({ store, advance }) {
     const first = await store.create(sampleJob({ createdAt: 1 }))
     await advance(50)
     const second = await store.create(sampleJob({ createdAt: 1 }))
-    assert.notEqual(first.job.createdAt, 1)
+    assert.notEqual(first.job.createdAt, 1, 'The store sets createdAt by its own clock.')
     assert.ok(
       second.job.createdAt >= first.job.createdAt + 40,
-      `${second.job.createdAt} is not 50 ms after ${first.job.createdAt}`,
+      `createdAt follows the clock of the store: ${second.job.createdAt} is 50 ms after ${first.job.createdAt}.`,
     )
   },
 
   async 'an unknown id is undefined and never an error'({ store }) {
     await store.create(sampleJob())
     for (const id of ['', 'unknown', 'x'.repeat(500), "' or 1=1 --", '..', '%', '__proto__', 'constructor', '🎵']) {
-      assert.equal(await store.get(id), undefined)
-      assert.equal(await store.claim({ id, owner: 'w', leaseMs: 1000 }), undefined)
-      assert.equal(await store.apply(id, { kind: 'delete' }), undefined)
-      assert.deepEqual(await store.purge({ id }), [])
+      assert.equal(await store.get(id), undefined, `get of the unknown id ${JSON.stringify(id)} is undefined.`)
+      assert.equal(
+        await store.claim({ id, owner: 'w', leaseMs: 1000 }),
+        undefined,
+        `A claim of the unknown id ${JSON.stringify(id)} is undefined.`,
+      )
+      assert.equal(
+        await store.apply(id, { kind: 'delete' }),
+        undefined,
+        `A change of the unknown id ${JSON.stringify(id)} is undefined.`,
+      )
+      assert.deepEqual(
+        await store.purge({ id }),
+        [],
+        `A purge of the unknown id ${JSON.stringify(id)} forgets nothing.`,
+      )
     }
-    assert.equal(await store.count({}), 1)
+    assert.equal(await store.count({}), 1, 'The one known job is still there.')
   },
 
   async "records handed in and out are the caller's to change"({ store }) {
@@ -57,18 +77,22 @@ export const recordCases = {
     spoil(given)
     spoil(returned)
     const read = await store.get(original.id)
-    assert.deepEqual(read, expected)
+    assert.deepEqual(
+      read,
+      expected,
+      'What a caller changes in a record that it handed in or was given does not reach the store.',
+    )
     spoil(read)
     const [listed] = await store.list({ limit: 1 })
-    assert.deepEqual(listed, expected)
+    assert.deepEqual(listed, expected, 'What a caller changes in a record that get returned does not reach the store.')
     spoil(listed)
 
     const claimed = await store.claim({ id: original.id, owner: 'w', leaseMs: 1000 })
-    assert.ok(claimed)
+    assert.ok(claimed, 'A claim of a queued job is granted.')
     const token = claimed.token
     spoil(claimed)
     const beating = await store.apply(original.id, heartbeat(token))
-    assert.ok(beating, 'the lease was changed through a record that was handed out')
+    assert.ok(beating, 'What a caller changes in a record that claim returned does not reach the store.')
     spoil(beating)
     const change = succeed(
       { id: original.id, token },
@@ -81,24 +105,48 @@ export const recordCases = {
     spoil(change.messages)
     spoil(done)
     const [due] = await store.due('deliverable', 1)
-    assert.deepEqual(due, await store.get(original.id))
+    assert.deepEqual(due, await store.get(original.id), 'due and get show the same record.')
     spoil(due)
     const last = await store.get(original.id)
-    assert.deepEqual(last?.outputs, outputs)
-    assert.deepEqual(last?.details, { model: 'embedded' })
-    assert.equal(last?.deliveries[0]?.id, 'm1')
-    assert.deepEqual(last?.params, original.params)
+    assert.deepEqual(
+      last?.outputs,
+      outputs,
+      'What a caller changes in outputs that it handed in does not reach the store.',
+    )
+    assert.deepEqual(
+      last?.details,
+      { model: 'embedded' },
+      'What a caller changes in details that it handed in does not reach the store.',
+    )
+    assert.equal(
+      last?.deliveries[0]?.id,
+      'm1',
+      'What a caller changes in messages that it handed in does not reach the store.',
+    )
+    assert.deepEqual(
+      last?.params,
+      original.params,
+      'What a caller changes in a record that due returned does not reach the store.',
+    )
   },
 
   async 'a known id is refused and nothing is overwritten'({ store }) {
     const job = sampleJob({ name: 'first' })
     const { job: first } = await store.create(job)
-    await assert.rejects(store.create({ ...job, name: 'second' }), isAlreadyThere)
-    assert.deepEqual(await store.get(job.id), first)
+    await assertFails(
+      store.create({ ...job, name: 'second' }),
+      'ALREADY_EXISTS',
+      'A create with a known id fails with ALREADY_EXISTS.',
+    )
+    assert.deepEqual(await store.get(job.id), first, 'A refused create leaves the job as it is.')
     await store.apply(job.id, { kind: 'delete' })
-    await assert.rejects(store.create({ ...job, name: 'third' }), isAlreadyThere)
-    assert.equal(await store.get(job.id), undefined)
-    assert.equal(await store.count({}), 0)
+    await assertFails(
+      store.create({ ...job, name: 'third' }),
+      'ALREADY_EXISTS',
+      'A create with the id of a deleted job fails with ALREADY_EXISTS until that is purged.',
+    )
+    assert.equal(await store.get(job.id), undefined, 'A deleted job stays hidden.')
+    assert.equal(await store.count({}), 0, 'A deleted job is not counted.')
   },
 
   async 'of simultaneous creates with one id one makes the job'({ store }) {
@@ -106,26 +154,46 @@ export const recordCases = {
     const outcomes = await Promise.allSettled(
       Array.from({ length: 8 }, (_, n) => store.create({ ...job, name: `n${n}` })),
     )
-    assert.equal(outcomes.filter((outcome) => outcome.status === 'fulfilled').length, 1)
-    assert.equal(await store.count({}), 1)
+    assert.equal(
+      outcomes.filter((outcome) => outcome.status === 'fulfilled').length,
+      1,
+      'Of eight simultaneous creates with one id one makes the job.',
+    )
+    assert.equal(await store.count({}), 1, 'Only one job was created.')
   },
 
   async 'the same idempotency key returns the first job, in whatever state it is'({ store }) {
     const { job: first } = await store.create(withKey('k1', { name: 'first' }))
     const second = await store.create(withKey('k1', { name: 'second', idempotency: { key: 'k1', digest: 'd2' } }))
-    assert.deepEqual(second, { job: first, created: false })
+    assert.deepEqual(
+      second,
+      { job: first, created: false },
+      'A repeated idempotency key returns the first job, whatever the digest.',
+    )
     const running = await store.claim({ id: first.id, owner: 'w', leaseMs: 1000 })
-    assert.ok(running)
-    assert.deepEqual(await store.create(withKey('k1')), { job: running, created: false })
+    assert.ok(running, 'A claim of a queued job is granted.')
+    assert.deepEqual(
+      await store.create(withKey('k1')),
+      { job: running, created: false },
+      'A repeated idempotency key returns the job as it runs.',
+    )
     const ended = await store.apply(first.id, succeed(running))
-    assert.deepEqual(await store.create(withKey('k1')), { job: ended, created: false })
-    assert.equal(await store.count({}), 1)
+    assert.deepEqual(
+      await store.create(withKey('k1')),
+      { job: ended, created: false },
+      'A repeated idempotency key returns the job as it ended.',
+    )
+    assert.equal(await store.count({}), 1, 'Only one job was created.')
   },
 
   async 'a repeated create with the same id and key returns the first job'({ store }) {
     const job = withKey('k1')
     const { job: first } = await store.create(job)
-    assert.deepEqual(await store.create(job), { job: first, created: false })
+    assert.deepEqual(
+      await store.create(job),
+      { job: first, created: false },
+      'A repeated create with the same id and key returns the first job.',
+    )
   },
 
   async 'an idempotency key belongs to one application'({ store }) {
@@ -139,67 +207,101 @@ export const recordCases = {
     ]
     for (const [app, key] of pairs) {
       const { created } = await store.create(withKey(key, { app }))
-      assert.equal(created, true, `application "${app}", key "${key}" was taken for another`)
+      assert.equal(
+        created,
+        true,
+        `The application ${JSON.stringify(app)} with the key ${JSON.stringify(key)} is taken for no other pair.`,
+      )
     }
-    for (const [app, key] of pairs) assert.equal((await store.create(withKey(key, { app }))).created, false)
-    assert.equal(await store.count({}), pairs.length)
+    for (const [app, key] of pairs)
+      assert.equal(
+        (await store.create(withKey(key, { app }))).created,
+        false,
+        `The key ${key} of the application ${app} points at its job.`,
+      )
+    assert.equal(await store.count({}), pairs.length, 'Each pair of application and key has a job of its own.')
   },
 
   async 'jobs without an idempotency key are all made'({ store }) {
     await Promise.all(Array.from({ length: 5 }, () => store.create(sampleJob())))
-    assert.equal(await store.count({}), 5)
+    assert.equal(await store.count({}), 5, 'Jobs without an idempotency key are all created.')
   },
 
   async 'of simultaneous creates with one idempotency key one makes the job'({ store }) {
     for (let round = 0; round < 5; round++) {
       const results = await Promise.all(Array.from({ length: 8 }, () => store.create(withKey(`k${round}`))))
-      assert.equal(results.filter(({ created }) => created).length, 1)
-      assert.equal(new Set(results.map(({ job }) => job.id)).size, 1)
+      assert.equal(
+        results.filter(({ created }) => created).length,
+        1,
+        'Of eight simultaneous creates with one key one makes the job.',
+      )
+      assert.equal(
+        new Set(results.map(({ job }) => job.id)).size,
+        1,
+        'Simultaneous creates with one key all return the same job.',
+      )
     }
-    assert.equal(await store.count({}), 5)
+    assert.equal(await store.count({}), 5, 'Each key has one job.')
   },
 
   async 'deleting a job frees its idempotency key at once'({ store }) {
     const { job: first } = await store.create(withKey('k1'))
     await store.apply(first.id, { kind: 'delete' })
     const second = await store.create(withKey('k1'))
-    assert.equal(second.created, true)
+    assert.equal(second.created, true, 'The key of a deleted job is free at once.')
     await store.purge({ id: first.id })
-    assert.deepEqual(await store.create(withKey('k1')), { job: second.job, created: false })
+    assert.deepEqual(
+      await store.create(withKey('k1')),
+      { job: second.job, created: false },
+      'Purging the deleted job leaves the key with the new one.',
+    )
   },
 
   async 'an idempotency key is free again after its time'({ store, advance }) {
     const { job: first } = await store.create(withKey('k1'))
     await passWindow({ store, advance }, 'k1')
     const second = await store.create(withKey('k1'))
-    assert.equal(second.created, true)
-    assert.deepEqual(await store.create(withKey('k1')), { job: second.job, created: false })
+    assert.equal(second.created, true, 'A key whose window has passed is free.')
+    assert.deepEqual(
+      await store.create(withKey('k1')),
+      { job: second.job, created: false },
+      'The key points at the new job.',
+    )
     await store.apply(first.id, { kind: 'delete' })
     await store.purge({ id: first.id })
-    assert.deepEqual(await store.create(withKey('k1')), { job: second.job, created: false })
+    assert.deepEqual(
+      await store.create(withKey('k1')),
+      { job: second.job, created: false },
+      'Deleting and purging the old job leaves the key with the new one.',
+    )
   },
 
   async 'purging an ended job frees its idempotency key'({ store, advance }) {
     const { job } = await store.create(withKey('k1'))
     const ended = await store.apply(job.id, cancel())
     await advance(20)
-    assert.deepEqual(await store.purge({ endedBefore: (ended?.completedAt ?? 0) + 1, limit: 10 }), [job.id])
-    assert.equal((await store.create(withKey('k1'))).created, true)
+    assert.deepEqual(
+      await store.purge({ endedBefore: (ended?.completedAt ?? 0) + 1, limit: 10 }),
+      [job.id],
+      'A purge by age forgets the ended job.',
+    )
+    assert.equal((await store.create(withKey('k1'))).created, true, 'The key of a purged job is free.')
   },
 
   async 'a transaction is refused by a store that has none'({ store }) {
-    await assert.rejects(
+    await assertFails(
       store.create(sampleJob(), { tx: {} }),
-      (error) => StemworkError.is(error) && error.code === 'INVALID_OPTIONS',
+      'INVALID_OPTIONS',
+      'A store without transactions fails with INVALID_OPTIONS for `tx`.',
     )
-    assert.equal(await store.count({}), 0)
-    assert.equal((await store.create(sampleJob(), { tx: undefined })).created, true)
+    assert.equal(await store.count({}), 0, 'A refused create leaves nothing behind.')
+    assert.equal(
+      (await store.create(sampleJob(), { tx: undefined })).created,
+      true,
+      'A `tx` that is undefined is none.',
+    )
   },
 } satisfies Cases<JobStoreContext>
-
-function isAlreadyThere(error: unknown): boolean {
-  return StemworkError.is(error) && error.code === 'ALREADY_EXISTS'
-}
 
 /** Changes everything that can be reached from a value. Parts that are frozen are safe already. */
 function spoil(value: unknown): void {

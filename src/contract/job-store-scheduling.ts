@@ -22,14 +22,22 @@ export const schedulingCases = {
     await create('usual2')
     await create('first1', { priority: 2 })
     await create('first2', { priority: 2, workflow: 'w/b' })
-    assert.deepEqual(await names(store), ['first1', 'first2', 'soon', 'usual1', 'usual2', 'late'])
+    assert.deepEqual(
+      await names(store),
+      ['first1', 'first2', 'soon', 'usual1', 'usual2', 'late'],
+      'Inside an application the highest priority is claimed first, and of equals the one that has waited longest.',
+    )
   },
 
   async 'priority takes no turn from another application'({ store, advance }) {
     const create = creator(store, advance)
     for (const name of ['a1', 'a2']) await create(name, { app: 'a', priority: 2 })
     await create('b1', { app: 'b', priority: -2 })
-    assert.deepEqual(await names(store), ['a1', 'b1', 'a2'])
+    assert.deepEqual(
+      await names(store),
+      ['a1', 'b1', 'a2'],
+      'Applications take turns whatever the priority of their jobs.',
+    )
   },
 
   async 'simultaneous claims take the jobs with the highest priority'({ store }) {
@@ -38,6 +46,7 @@ export const schedulingCases = {
     assert.deepEqual(
       jobs.map((job) => job?.priority),
       Array(6).fill(1),
+      'Simultaneous claims take the jobs with the highest priority.',
     )
   },
 
@@ -46,12 +55,16 @@ export const schedulingCases = {
     await store.apply(clock.id, { kind: 'delete' })
     const later = { priority: 2, notBefore: clock.createdAt + leaseMs }
     const { job } = await store.create(sampleJob({ name: 'later', ...later }))
-    assert.equal(job.notBefore, later.notBefore)
-    assert.equal(await store.claim({ ...worker, id: job.id }), undefined)
+    assert.equal(job.notBefore, later.notBefore, 'notBefore is kept as it was given.')
+    assert.equal(
+      await store.claim({ ...worker, id: job.id }),
+      undefined,
+      'A job is not claimed by name before its notBefore.',
+    )
     await store.create(sampleJob({ name: 'now' }))
-    assert.deepEqual(await names(store), ['now'])
+    assert.deepEqual(await names(store), ['now'], 'A job that is not due yet holds no other up, whatever its priority.')
     await advance(leaseMs + 100)
-    assert.deepEqual(await names(store), ['later'])
+    assert.deepEqual(await names(store), ['later'], 'A job is claimed when its notBefore has come.')
   },
 
   async 'a queued job beyond its deadline is found, and is ended as one that missed it; no other is'({
@@ -63,18 +76,39 @@ export const schedulingCases = {
     const [missed, begun, other] = await Promise.all(
       [deadline, deadline, deadline * 2].map(async (time) => (await store.create(sampleJob({ deadline: time }))).job),
     )
-    assert.ok(missed && begun && other)
+    assert.ok(missed && begun && other, 'Three jobs are created.')
     await store.claim({ ...worker, id: begun.id })
     const miss = { kind: 'miss', error: sampleError, retentionMs: 1000, messages: [] } as const
-    assert.equal(await store.apply(missed.id, miss), undefined)
-    assert.deepEqual(await store.due('overdue', 10), [])
+    assert.equal(
+      await store.apply(missed.id, miss),
+      undefined,
+      'A job whose deadline has not passed has not missed it.',
+    )
+    assert.deepEqual(await store.due('overdue', 10), [], 'No job is overdue before its deadline.')
     await advance(leaseMs + 100)
-    assert.deepEqual(ids(await store.due('overdue', 10)), [missed.id])
-    assert.deepEqual(await store.due('overdue', 10, { exceptApps: ['app-1'] }), [])
-    for (const job of [clock, begun, other]) assert.equal(await store.apply(job.id, miss), undefined)
+    assert.deepEqual(
+      ids(await store.due('overdue', 10)),
+      [missed.id],
+      'Only a queued job whose deadline has passed is overdue.',
+    )
+    assert.deepEqual(
+      await store.due('overdue', 10, { exceptApps: ['app-1'] }),
+      [],
+      'A job of an excepted application is not overdue.',
+    )
+    for (const job of [clock, begun, other])
+      assert.equal(
+        await store.apply(job.id, miss),
+        undefined,
+        'A job that has no deadline, runs, or has time left cannot miss it.',
+      )
     const ended = await store.apply(missed.id, miss)
-    assert.deepEqual([ended?.status, ended?.error, ended?.deadline], ['FAILED', sampleError, deadline])
-    assert.deepEqual(await store.due('overdue', 10), [])
+    assert.deepEqual(
+      [ended?.status, ended?.error, ended?.deadline],
+      ['FAILED', sampleError, deadline],
+      'A job that missed its deadline is FAILED with the error that was given.',
+    )
+    assert.deepEqual(await store.due('overdue', 10), [], 'A job that has ended is not overdue.')
   },
 
   async 'a worker gets jobs of the workflows that it can run alone, lapsed ones too'({ store, advance }) {
@@ -82,19 +116,19 @@ export const schedulingCases = {
     const [a, b] = [await create('a', { workflow: 'w/a' }), await create('b', { workflow: 'w/b' })]
     const next = async (workflows: string[], id?: string) =>
       (await store.claim({ owner: 'w', leaseMs, workflows, id }))?.name
-    assert.equal(await next([]), undefined)
-    assert.equal(await next(['w/c']), undefined)
-    assert.equal(await next(['w/b'], a), undefined)
-    assert.equal(await next(['w/c', 'w/b']), 'b')
-    assert.equal(await next(['w/b']), undefined)
-    assert.equal(await next(['w/a'], a), 'a')
+    assert.equal(await next([]), undefined, 'A worker without workflows gets no job.')
+    assert.equal(await next(['w/c']), undefined, 'A worker gets no job of another workflow.')
+    assert.equal(await next(['w/b'], a), undefined, 'A named job of another workflow is not granted.')
+    assert.equal(await next(['w/c', 'w/b']), 'b', 'A worker gets a job of one of its workflows.')
+    assert.equal(await next(['w/b']), undefined, 'No job of this workflow is left.')
+    assert.equal(await next(['w/a'], a), 'a', "A named job of the worker's workflow is granted.")
     await advance(leaseMs + 100)
-    assert.equal(await next(['w/b']), 'b')
-    assert.equal(await next(['w/b'], b), undefined)
+    assert.equal(await next(['w/b']), 'b', 'A worker gets a lapsed job of its workflow.')
+    assert.equal(await next(['w/b'], b), undefined, 'A held lease is not granted again.')
   },
 
   async 'rules are kept, changed in part, and gone when they say nothing'({ store }) {
-    assert.deepEqual(await store.rules(), [])
+    assert.deepEqual(await store.rules(), [], 'A new store has no rules.')
     await store.changeRule(workflow('w/a'), { state: 'paused' })
     await store.changeRule(workflow('w/a'), { maxRunning: 3 })
     await store.changeRule(deployment, { state: 'draining' })
@@ -104,12 +138,17 @@ export const schedulingCases = {
         { target: workflow('w/a'), state: 'paused', maxRunning: 3 },
         { target: deployment, state: 'draining', maxRunning: null },
       ]),
+      'A change of a rule leaves what it does not name.',
     )
     await store.changeRule(deployment, { state: 'open' })
     await store.changeRule(workflow('w/a'), { maxRunning: null })
-    assert.deepEqual(await store.rules(), [{ target: workflow('w/a'), state: 'paused', maxRunning: null }])
+    assert.deepEqual(
+      await store.rules(),
+      [{ target: workflow('w/a'), state: 'paused', maxRunning: null }],
+      'A rule that equals the default is gone, and others stay.',
+    )
     await store.changeRule(workflow('w/a'), { state: 'open' })
-    assert.deepEqual(await store.rules(), [])
+    assert.deepEqual(await store.rules(), [], 'No rule is left.')
   },
 
   async 'what is paused waits, a lapsed job too, until it is resumed; what drains is worked off'({ store, advance }) {
@@ -121,15 +160,23 @@ export const schedulingCases = {
     await advance(leaseMs + 100)
     await store.changeRule(application('a'), { state: 'paused' })
     await store.changeRule(workflow('w/a'), { state: 'paused' })
-    assert.deepEqual(await names(store), [])
-    assert.equal(await store.claim({ ...worker, id: b1 }), undefined)
+    assert.deepEqual(
+      await names(store),
+      [],
+      'Nothing is claimed of a paused application or workflow, not even a lapsed job.',
+    )
+    assert.equal(
+      await store.claim({ ...worker, id: b1 }),
+      undefined,
+      'A named job of a paused workflow is not granted.',
+    )
     await store.changeRule(workflow('w/a'), { state: 'open' })
-    assert.deepEqual(await names(store), ['b1'])
+    assert.deepEqual(await names(store), ['b1'], 'A resumed workflow is worked off, a paused application is not.')
     await store.changeRule(application('a'), { state: 'draining' })
     await store.changeRule(deployment, { state: 'paused' })
-    assert.deepEqual(await names(store), [])
+    assert.deepEqual(await names(store), [], 'Nothing is claimed in a paused deployment.')
     await store.changeRule(deployment, { state: 'open' })
-    assert.deepEqual(await names(store), ['lapsed', 'a2'])
+    assert.deepEqual(await names(store), ['lapsed', 'a2'], 'What drains is worked off, lapsed jobs first.')
   },
 
   async 'of simultaneous claims as many are granted as an application, a workflow and the deployment may run'({
@@ -143,27 +190,43 @@ export const schedulingCases = {
     await store.changeRule(workflow('w/odd'), { maxRunning: 3 })
     const first = await claimMany()
     // Of app-0 two, of w/odd three, and of the other applications' ten even jobs all.
-    assert.ok(first.filter(({ app }) => app === 'app-0').length <= 2)
-    assert.equal(first.filter((job) => job.workflow === 'w/odd').length, 3)
+    assert.ok(first.filter(({ app }) => app === 'app-0').length <= 2, 'At most maxRunning jobs of an application run.')
+    assert.equal(
+      first.filter((job) => job.workflow === 'w/odd').length,
+      3,
+      'Exactly maxRunning jobs of a workflow run, if enough are waiting.',
+    )
     await claimMany()
-    assert.equal(await store.count({ app: 'app-0', statuses: ['STARTED'] }), 2)
-    assert.equal(await store.count({ workflows: ['w/odd'], statuses: ['STARTED'] }), 3)
-    assert.equal(await store.claim(worker), undefined)
+    assert.equal(
+      await store.count({ app: 'app-0', statuses: ['STARTED'] }),
+      2,
+      'Further claims bring the application to its maxRunning and not beyond.',
+    )
+    assert.equal(
+      await store.count({ workflows: ['w/odd'], statuses: ['STARTED'] }),
+      3,
+      'Further claims leave the workflow at its maxRunning.',
+    )
+    assert.equal(await store.claim(worker), undefined, 'No job is granted that a rule holds back.')
     const [queued] = await store.list({ app: 'app-1', workflows: ['w/odd'], statuses: ['QUEUED'], limit: 1 })
-    assert.equal(await store.claim({ ...worker, id: queued?.id }), undefined)
+    assert.equal(
+      await store.claim({ ...worker, id: queued?.id }),
+      undefined,
+      'A named job that a rule holds back is not granted.',
+    )
     // Each way of ending makes room for one.
     const odd = first.filter((job) => job.workflow === 'w/odd' && job.app !== 'app-0')
     const [ended, failed] = odd
     if (ended) await store.apply(ended.id, succeed(ended))
     if (failed) await store.apply(failed.id, fail(failed.token))
-    assert.equal((await claimMany()).length, Math.min(odd.length, 2))
+    assert.equal((await claimMany()).length, Math.min(odd.length, 2), 'Each job that ends makes room for one.')
     await store.changeRule(deployment, { maxRunning: await store.count({ statuses: ['STARTED'] }) })
     await store.changeRule(workflow('w/odd'), { maxRunning: null })
-    assert.equal(await store.claim(worker), undefined)
+    assert.equal(await store.claim(worker), undefined, 'No job is granted beyond maxRunning of the deployment.')
     const [running] = await store.list({ statuses: ['STARTED'], app: 'app-1', limit: 1 })
-    assert.ok(running)
+    assert.ok(running, 'A job of app-1 is running.')
     await store.apply(running.id, requeue(running.token))
-    assert.equal((await claimMany()).length, 1)
+    assert.equal((await claimMany()).length, 1, 'A requeued job makes room for one.')
   },
 
   async 'a queued job knows how many of its application come before it, up to a limit'({ store, advance }) {
@@ -179,11 +242,16 @@ export const schedulingCases = {
     assert.deepEqual(
       [await ahead(urgent), await ahead(a1), await ahead(a2), await ahead(a3), await ahead(a3, 2)],
       [0, 1, 2, 3, 2],
+      'ahead counts the due jobs of the application that come before, by priority and time, up to `max`.',
     )
-    assert.equal(await ahead(delayed), undefined)
-    assert.equal(await ahead('unknown'), undefined)
+    assert.equal(await ahead(delayed), undefined, 'A job that is not due yet has no place in the order.')
+    assert.equal(await ahead('unknown'), undefined, 'An unknown job has no place in the order.')
     await store.claim({ ...worker, id: urgent })
-    assert.deepEqual([await ahead(urgent), await ahead(a3)], [undefined, 2])
+    assert.deepEqual(
+      [await ahead(urgent), await ahead(a3)],
+      [undefined, 2],
+      'A job that was claimed has no place in the order, and is no longer counted.',
+    )
   },
 } satisfies Cases<JobStoreContext>
 

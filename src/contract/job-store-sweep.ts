@@ -15,12 +15,16 @@ export const sweepCases = {
     await store.apply(requeued, requeue(1))
     await store.apply(ended, fail(1))
     await store.apply(deleted, { kind: 'delete' })
-    assert.deepEqual(await dueIds(store, 'lapsed'), [])
+    assert.deepEqual(await dueIds(store, 'lapsed'), [], 'No lease has run out yet.')
     await advance(leaseMs + 100)
-    assert.deepEqual(await dueIds(store, 'lapsed'), [first, second])
-    assert.deepEqual(await dueIds(store, 'lapsed', 1), [first])
-    assert.deepEqual(await store.due('lapsed', 1), [await store.get(first)], 'asking changes nothing')
-    assert.equal((await store.get(queued))?.status, 'QUEUED')
+    assert.deepEqual(
+      await dueIds(store, 'lapsed'),
+      [first, second],
+      'The started jobs whose lease ran out are lapsed, the earliest first, and no others.',
+    )
+    assert.deepEqual(await dueIds(store, 'lapsed', 1), [first], 'due returns at most its limit.')
+    assert.deepEqual(await store.due('lapsed', 1), [await store.get(first)], 'Asking for due jobs changes nothing.')
+    assert.equal((await store.get(queued))?.status, 'QUEUED', 'Asking for lapsed jobs leaves queued ones alone.')
   },
 
   async 'a pass over all files is granted to one of simultaneous callers, and again after its time'({
@@ -29,25 +33,29 @@ export const sweepCases = {
   }) {
     const calls = await Promise.all(Array.from({ length: 5 }, () => store.beginFilePass(leaseMs)))
     const [first, ...others] = calls.filter((pass) => pass !== undefined)
-    assert.deepEqual(others, [])
-    assert.equal(await store.beginFilePass(leaseMs), undefined)
+    assert.deepEqual(others, [], 'Of five simultaneous calls one is granted the pass.')
+    assert.equal(await store.beginFilePass(leaseMs), undefined, 'No pass is granted again before its time.')
     const second = await store.beginFilePass(0)
     await advance(leaseMs + 100)
     const third = await store.beginFilePass(leaseMs)
-    assert.ok(first && second && third)
-    assert.match(first.deployment, /^[\w-]{20,}$/)
-    assert.deepEqual([second.deployment, third.deployment], [first.deployment, first.deployment])
-    assert.ok(first.pass < second.pass && second.pass < third.pass)
+    assert.ok(first && second && third, 'A pass is granted for everyMs 0, and again when its time has passed.')
+    assert.match(first.deployment, /^[\w-]{20,}$/, 'The deployment has a random id of at least 20 characters.')
+    assert.deepEqual(
+      [second.deployment, third.deployment],
+      [first.deployment, first.deployment],
+      "The deployment's id never changes.",
+    )
+    assert.ok(first.pass < second.pass && second.pass < third.pass, 'The number of the pass rises.')
   },
 
   async 'no kind of due returns more than its limit'({ store, advance }) {
     const ids = await createInTurn(store, advance, 12)
     for (const id of ids) await store.claim({ id, owner: 'w', leaseMs })
     await advance(leaseMs + 100)
-    assert.equal((await store.due('lapsed', 5)).length, 5)
-    assert.deepEqual(await dueIds(store, 'lapsed', 0), [])
+    assert.equal((await store.due('lapsed', 5)).length, 5, 'due returns at most its limit of lapsed jobs.')
+    assert.deepEqual(await dueIds(store, 'lapsed', 0), [], 'A limit of 0 returns nothing.')
     for (const id of ids) await store.apply(id, { kind: 'delete' })
-    assert.equal((await store.due('deleted', 5)).length, 5)
+    assert.equal((await store.due('deleted', 5)).length, 5, 'due returns at most its limit of deleted jobs.')
   },
 
   async 'more damaged records than a batch holds keep no sound one from the sweep'({ store, advance, damage }) {
@@ -57,20 +65,28 @@ export const sweepCases = {
     for (const id of ids) await store.claim({ id, owner: 'w', leaseMs })
     await advance(leaseMs + 100)
     for (const id of ids) if (id !== sound) await damage(id)
-    assert.deepEqual(await dueIds(store, 'lapsed', 2), [sound])
-    assert.deepEqual(await dueIds(store, 'lapsed', 2), [sound])
+    assert.deepEqual(
+      await dueIds(store, 'lapsed', 2),
+      [sound],
+      'Records that cannot be read do not hide the one that can.',
+    )
+    assert.deepEqual(
+      await dueIds(store, 'lapsed', 2),
+      [sound],
+      'Records that cannot be read do not hide the one that can, when asked again.',
+    )
   },
 
   async 'a deleted job is due until it is purged'({ store }) {
     const { job } = await store.create(sampleJob())
-    assert.deepEqual(await dueIds(store, 'deleted'), [])
+    assert.deepEqual(await dueIds(store, 'deleted'), [], 'A queued job does not wait for its removal.')
     await store.apply(job.id, { kind: 'delete' })
-    assert.deepEqual(await dueIds(store, 'deleted'), [job.id])
-    assert.deepEqual(await store.purge({ id: job.id }), [job.id])
-    assert.deepEqual(await dueIds(store, 'deleted'), [])
-    assert.deepEqual(await store.purge({ id: job.id }), [])
-    assert.equal(await store.apply(job.id, { kind: 'delete' }), undefined)
-    assert.equal((await store.create(sampleJob({ id: job.id }))).created, true, 'a purged id is unknown')
+    assert.deepEqual(await dueIds(store, 'deleted'), [job.id], 'A deleted job waits for its removal.')
+    assert.deepEqual(await store.purge({ id: job.id }), [job.id], 'A purge by id returns the id that it forgot.')
+    assert.deepEqual(await dueIds(store, 'deleted'), [], 'A purged job does not wait for its removal.')
+    assert.deepEqual(await store.purge({ id: job.id }), [], 'A purge of an absent job forgets nothing.')
+    assert.equal(await store.apply(job.id, { kind: 'delete' }), undefined, 'A purged job cannot be changed.')
+    assert.equal((await store.create(sampleJob({ id: job.id }))).created, true, 'The id of a purged job is free.')
   },
 
   async 'results are due for removal from their time on until it is noted'({ store, advance }) {
@@ -80,12 +96,16 @@ export const sweepCases = {
     await store.apply(kept, succeed(await claim(store, kept), { retentionMs: leaseMs * 100 }))
     await store.apply(deleted, succeed(await claim(store, deleted), { retentionMs: leaseMs }))
     await store.apply(deleted, { kind: 'delete' })
-    assert.deepEqual(await dueIds(store, 'expired'), [])
+    assert.deepEqual(await dueIds(store, 'expired'), [], 'No results have expired yet.')
     await advance(leaseMs + 100)
-    assert.deepEqual(await dueIds(store, 'expired'), [done])
+    assert.deepEqual(
+      await dueIds(store, 'expired'),
+      [done],
+      'Results of jobs that succeeded, are not deleted and have passed their retention are due for removal.',
+    )
     await store.apply(done, { kind: 'expire' })
-    assert.deepEqual(await dueIds(store, 'expired'), [])
-    assert.equal((await store.get(done))?.status, 'SUCCEEDED')
+    assert.deepEqual(await dueIds(store, 'expired'), [], 'Results are no longer due when their removal is noted.')
+    assert.equal((await store.get(done))?.status, 'SUCCEEDED', 'A job whose results were removed is still shown.')
   },
 
   async 'a webhook message is due from its time on until it is tried or done'({ store, advance }) {
@@ -95,15 +115,23 @@ export const sweepCases = {
     await store.apply(silent, cancel())
     await store.apply(deleted, cancel({ messages }))
     await store.apply(deleted, { kind: 'delete' })
-    assert.deepEqual(await dueIds(store, 'deliverable'), [id])
+    assert.deepEqual(
+      await dueIds(store, 'deliverable'),
+      [id],
+      'A job is due with its pending messages, and deleted or silent ones are not.',
+    )
     await store.apply(id, { kind: 'beginDelivery', deliveryId: 'm1', attempts: 0, retryInMs: leaseMs })
-    assert.deepEqual(await dueIds(store, 'deliverable'), [id], 'the second message is still due')
+    assert.deepEqual(await dueIds(store, 'deliverable'), [id], 'A job is due while its second message is.')
     await store.apply(id, { kind: 'beginDelivery', deliveryId: 'm2', attempts: 0, retryInMs: null })
-    assert.deepEqual(await dueIds(store, 'deliverable'), [])
+    assert.deepEqual(
+      await dueIds(store, 'deliverable'),
+      [],
+      'No message is due while the next attempts are later or over.',
+    )
     await advance(leaseMs + 100)
-    assert.deepEqual(await dueIds(store, 'deliverable'), [id], 'the first is due again')
+    assert.deepEqual(await dueIds(store, 'deliverable'), [id], 'A message is due again when its next attempt is.')
     await store.apply(id, { kind: 'endDelivery', deliveryId: 'm1', outcome: 'delivered', status: 200 })
-    assert.deepEqual(await dueIds(store, 'deliverable'), [])
+    assert.deepEqual(await dueIds(store, 'deliverable'), [], 'A delivered message is not due again.')
   },
 
   async 'jobs of excepted applications are not due'({ store }) {
@@ -116,9 +144,9 @@ export const sweepCases = {
     }
     const due = async (...exceptApps: string[]) =>
       (await store.due('deliverable', 10, { exceptApps })).map(({ id }) => id)
-    assert.deepEqual((await due()).sort(), [...ids].sort())
-    assert.deepEqual(await due('a'), [ids[1]])
-    assert.deepEqual(await due('a', 'b'), [])
+    assert.deepEqual((await due()).sort(), [...ids].sort(), 'Without exceptions the jobs of all applications are due.')
+    assert.deepEqual(await due('a'), [ids[1]], 'Jobs of an excepted application are not due.')
+    assert.deepEqual(await due('a', 'b'), [], 'No job is due if all applications are excepted.')
   },
 
   async 'a running job is due for nothing'({ store }) {
@@ -126,16 +154,20 @@ export const sweepCases = {
     await claim(store, job.id)
     await store.apply(job.id, heartbeat(1, { leaseMs }))
     for (const kind of ['lapsed', 'deleted', 'expired', 'deliverable'] as const)
-      assert.deepEqual(await store.due(kind, 10), [])
+      assert.deepEqual(await store.due(kind, 10), [], `A running job with a valid lease is not due as ${kind}.`)
   },
 
   async 'purge by id forgets only a job that is marked deleted'({ store }) {
     const { job: queued } = await store.create(sampleJob())
     const { job: ended } = await store.create(sampleJob())
     await store.apply(ended.id, cancel())
-    assert.deepEqual(await store.purge({ id: queued.id }), [])
-    assert.deepEqual(await store.purge({ id: ended.id }), [])
-    assert.equal(await store.count({}), 2)
+    assert.deepEqual(await store.purge({ id: queued.id }), [], 'A purge by id leaves a queued job.')
+    assert.deepEqual(
+      await store.purge({ id: ended.id }),
+      [],
+      'A purge by id leaves an ended job that is not marked deleted.',
+    )
+    assert.equal(await store.count({}), 2, 'Both jobs are still there.')
   },
 
   async 'purge by age forgets jobs that ended before, the earliest first, and no others'({ store, advance }) {
@@ -153,14 +185,38 @@ export const sweepCases = {
     await store.apply(deleted, cancel())
     await store.apply(deleted, { kind: 'delete' })
     await advance(20)
-    assert.deepEqual(await store.purge({ endedBefore: firstEnd, limit: 10 }), [], 'endedBefore is exclusive')
-    assert.deepEqual(await store.purge({ endedBefore: thirdEnd, limit: 1 }), [first])
-    assert.deepEqual(await store.purge({ endedBefore: thirdEnd, limit: 10 }), [second])
-    assert.deepEqual(await store.purge({ endedBefore: thirdEnd + 1_000_000, limit: 10 }), [third])
-    assert.deepEqual((await store.list({ limit: 10 })).map((job) => job.id).sort(), [running, queued].sort())
-    assert.deepEqual(await dueIds(store, 'deleted'), [deleted], 'a deleted job waits until its files are removed')
-    assert.equal(await store.get(first), undefined)
-    assert.equal(await store.apply(first, { kind: 'expire' }), undefined)
+    assert.deepEqual(
+      await store.purge({ endedBefore: firstEnd, limit: 10 }),
+      [],
+      'A job that ended exactly at endedBefore is kept.',
+    )
+    assert.deepEqual(
+      await store.purge({ endedBefore: thirdEnd, limit: 1 }),
+      [first],
+      'A purge by age forgets at most its limit, the earliest end first.',
+    )
+    assert.deepEqual(
+      await store.purge({ endedBefore: thirdEnd, limit: 10 }),
+      [second],
+      'A purge by age forgets jobs that ended before the time.',
+    )
+    assert.deepEqual(
+      await store.purge({ endedBefore: thirdEnd + 1_000_000, limit: 10 }),
+      [third],
+      'A purge by age forgets the rest.',
+    )
+    assert.deepEqual(
+      (await store.list({ limit: 10 })).map((job) => job.id).sort(),
+      [running, queued].sort(),
+      'A purge by age leaves queued and running jobs.',
+    )
+    assert.deepEqual(
+      await dueIds(store, 'deleted'),
+      [deleted],
+      'A purge by age keeps a deleted job, whose files may still exist.',
+    )
+    assert.equal(await store.get(first), undefined, 'A purged job is not found.')
+    assert.equal(await store.apply(first, { kind: 'expire' }), undefined, 'A purged job cannot be changed.')
   },
 } satisfies Cases<JobStoreContext>
 
@@ -184,7 +240,7 @@ async function createInTurn<Count extends number>(
 
 async function claim(store: JobStore, id: string): Promise<JobRecord> {
   const job = await store.claim({ id, owner: 'w', leaseMs })
-  assert.ok(job)
+  assert.ok(job, 'A claim of a queued job is granted.')
   return job
 }
 

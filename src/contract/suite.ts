@@ -1,3 +1,5 @@
+import { brokenPromise } from './broken-promise.js'
+
 /** What a suite needs of a test runner. vitest, node:test, jest and mocha (`it` as `test`) fit as they are. */
 export interface ContractApi {
   describe(name: string, body: () => void): unknown
@@ -44,7 +46,9 @@ export function registerSuite<Context extends { close(): Promise<void> }>(
               const context = await open()
               try {
                 at('the case')
-                await body(context)
+                await body(context).catch((error: unknown) => {
+                  throw brokenPromise(name, error)
+                })
               } finally {
                 at('close() of the harness')
                 await context.close()

@@ -1,3 +1,4 @@
+import ts from 'typescript'
 import { describe, expect, test } from 'vitest'
 import {
   blobStoreContract,
@@ -9,7 +10,10 @@ import {
 import { sourceOf } from '../../src/contract/blob-samples.js'
 import { fail, sampleJob, succeed } from '../../src/contract/job-samples.js'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
+import { queueFull } from '../../src/core/engine/job/queue-limit.js'
+import type { BlobEntry, BlobStore } from '../../src/core/engine/ports/blob-store.js'
 import type { JobStore } from '../../src/core/engine/ports/job-store.js'
+import { readSources } from '../architecture/source-tree.js'
 import { settableClock } from './settable-clock.js'
 
 describe('a contract suite', () => {
@@ -147,6 +151,136 @@ describe('a contract suite', () => {
   })
 })
 
+describe('a failing case says in words what was expected:', () => {
+  const jobs: [what: string, change: (store: JobStore) => Partial<JobStore>, name: string, message: string][] = [
+    [
+      'a store that ignores a filter',
+      (store) => ({ list: ({ batchName: _batchName, ...page }) => store.list(page) }),
+      'every filter and every combination of filters selects exactly its jobs',
+      'A list with the filters {"batchName":"batch"} shows exactly the jobs that match all of them, newest first. Expected [',
+    ],
+    [
+      'a store that lists oldest first',
+      (store) => ({ list: async (page) => (await store.list(page)).reverse() }),
+      'a list shows every job once, newest first, then by id',
+      'A list shows every job once, by createdAt and then by id, both descending. Expected [',
+    ],
+    [
+      'a store that forgets fencing',
+      (store) => ({
+        apply: async (id, change) =>
+          store.apply(id, 'token' in change ? { ...change, token: (await store.get(id))?.token ?? 0 } : change),
+      }),
+      'a superseded worker changes nothing',
+      "heartbeat of a superseded worker changes nothing. Expected undefined, got { id: '",
+    ],
+    [
+      'a store that grants a job twice',
+      (store) => ({ claim: async (request) => (await store.claim(request)) ?? store.get(request.id ?? '') }),
+      'of eight simultaneous claims of one job one wins',
+      'Of eight simultaneous claims of one job one is granted. Expected 1, got 8.',
+    ],
+    [
+      'a store that counts a repeated key against the limit',
+      (store) => ({
+        create: async (job, options) =>
+          (await store.count({})) > 0 ? Promise.reject(queueFull(1)) : store.create(job, options),
+      }),
+      'a known id is refused and nothing is overwritten',
+      'A create with a known id fails with ALREADY_EXISTS. It failed with QUEUE_FULL: The application has 1 jobs waiting',
+    ],
+  ]
+  test.each(jobs)('%s', async (_, change, name, message) => {
+    const { broken } = await outcome((api) =>
+      jobStoreContract(api, {
+        async open({ idempotencyMs }) {
+          const { clock, advance } = settableClock()
+          const store = memoryJobs({ clock, idempotencyMs })
+          return { store: { ...store, ...change(store) } as JobStore, advance, async close() {} }
+        },
+      }),
+    )
+    expect(broken.get(name)).toContain(message)
+    expect(broken.get(name)).toContain(` Case: "${name}".`)
+  })
+
+  const blobs: [what: string, change: (store: BlobStore) => Partial<BlobStore>, name: string, message: string][] = [
+    [
+      'a store that takes a key of 201 characters',
+      (store) => ({ put: (key, ...rest) => store.put(key.length === 201 ? 'other' : key, ...rest) }),
+      'keys and prefixes of another form are refused everywhere',
+      `put refuses "${'x'.repeat(201)}", which is not a blob key. The call succeeded.`,
+    ],
+    [
+      'a store that forgets ranges',
+      (store) => ({ get: (key) => store.get(key) }),
+      'a range is inclusive at both ends and clipped to the blob',
+      "The range from 0 to 0 is inclusive at both ends and ends with the blob. Expected '0', got '0123456789'.",
+    ],
+    [
+      'a store that lists by the time of the put',
+      (store) => ({
+        async *list(prefix) {
+          const found: BlobEntry[] = []
+          for await (const entry of store.list(prefix)) found.push(entry)
+          yield* found.reverse()
+        },
+      }),
+      'a list shows every blob under its prefix once, in key order, with its stat',
+      "list shows every key under the prefix once, in the order of code units. Expected [ 'a/10'",
+    ],
+  ]
+  test.each(blobs)('%s', async (_, change, name, message) => {
+    const { broken } = await outcome((api) =>
+      blobStoreContract(api, {
+        async open() {
+          const store = memoryBlobs()
+          return { store: { ...store, ...change(store) }, async close() {} }
+        },
+        skips: { '50 MB are written and read without holding them': 'memory holds it' },
+      }),
+    )
+    expect(broken.get(name)).toContain(message)
+    expect(broken.get(name)).toContain(` Case: "${name}".`)
+  })
+
+  test('every assertion of the suites has a sentence', () => {
+    const withoutSentence: string[] = []
+    let assertions = 0
+    for (const [path, text] of readSources()) {
+      if (!path.startsWith('contract/')) continue
+      const file = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true)
+      const visit = (node: ts.Node): void => {
+        const place = ts.isCallExpression(node) ? sentenceAt[node.expression.getText(file)] : undefined
+        if (place !== undefined && ts.isCallExpression(node)) {
+          assertions++
+          const sentence = node.arguments[place]?.getText(file) ?? ''
+          if (!/^['"`](?:[A-Z$]|[a-z]+[A-Z]?[A-Za-z]* )[^]*[.?]['"`]$/.test(sentence))
+            withoutSentence.push(
+              `${path}:${file.getLineAndCharacterOfPosition(node.getStart(file)).line + 1} ${sentence}`,
+            )
+        }
+        ts.forEachChild(node, visit)
+      }
+      visit(file)
+    }
+    expect(withoutSentence).toEqual([])
+    expect(assertions).toBeGreaterThan(500)
+  })
+})
+
+/** Which argument of an assertion is its sentence. */
+const sentenceAt: Record<string, number> = {
+  'assert.ok': 1,
+  'assert.equal': 2,
+  'assert.notEqual': 2,
+  'assert.deepEqual': 2,
+  'assert.match': 2,
+  'assert.fail': 0,
+  'assert.rejects': 2,
+  assertFails: 2,
+}
+
 describe('withFaults', () => {
   test('fails before the effect, once', async () => {
     const jobs = withFaults(memoryJobs(), faultOnce('create', 'before'))
@@ -195,7 +329,7 @@ describe('withFaults', () => {
 /** Runs a suite on a runner of a few lines. */
 async function outcome(
   register: (api: ContractApi) => void,
-): Promise<{ passed: string[]; failed: string[]; skipped: string[]; messages: string[] }> {
+): Promise<{ passed: string[]; failed: string[]; skipped: string[]; messages: string[]; broken: Map<string, string> }> {
   const cases: [string, () => Promise<void>][] = []
   const skipped: string[] = []
   const add = (name: string, body: () => Promise<void>) => void cases.push([name, body])
@@ -215,7 +349,7 @@ async function outcome(
       },
     )
   }
-  return { passed, failed, skipped, messages }
+  return { passed, failed, skipped, messages, broken: new Map(failed.map((name, index) => [name, messages[index]!])) }
 }
 
 /** Registers the first case of a suite and no other. */
