@@ -1,4 +1,5 @@
 import type { BlobStore } from '../core/engine/ports/blob-store.js'
+import { blobKeyCases } from './blob-store-keys.js'
 import { blobReadCases } from './blob-store-reads.js'
 import { blobWriteCases } from './blob-store-writes.js'
 import { type ContractApi, registerSuite, type Skips } from './suite.js'
@@ -13,9 +14,9 @@ export interface OpenBlobStore {
   close(): Promise<void>
 }
 
-const groups = { writing: blobWriteCases, 'reading, listing and removing': blobReadCases }
+const groups = { writing: blobWriteCases, 'reading, listing and removing': blobReadCases, keys: blobKeyCases }
 
-export type BlobStoreCase = keyof typeof blobWriteCases | keyof typeof blobReadCases
+export type BlobStoreCase = keyof typeof blobWriteCases | keyof typeof blobReadCases | keyof typeof blobKeyCases
 
 export interface BlobStoreHarness {
   /** An empty store. Called once a case. */

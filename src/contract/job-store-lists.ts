@@ -135,16 +135,32 @@ export const listCases = {
   }) {
     const { job } = await store.create(sampleJob())
     const running = await store.claim({ id: job.id, owner: 'w', leaseMs })
-    assert.ok(running)
+    assert.ok(running, 'A claim of a queued job is granted.')
     await store.create(sampleJob())
     await advance(20)
     const ended = await store.apply(job.id, succeed(running))
     const time = ended?.completedAt ?? 0
-    assert.deepEqual((await store.list({ completedAfter: time, limit: 10 })).map(idOf), [job.id])
-    assert.deepEqual((await store.list({ completedBefore: time + 1, limit: 10 })).map(idOf), [job.id])
-    assert.equal(await store.count({ completedAfter: time + 1 }), 0)
-    assert.equal(await store.count({ completedBefore: time }), 0)
-    assert.equal(await store.count({ app: job.app, completedAfter: 0, statuses: ['QUEUED'] }), 0)
+    assert.deepEqual(
+      (await store.list({ completedAfter: time, limit: 10 })).map(idOf),
+      [job.id],
+      'completedAfter shows jobs that ended at that time or later.',
+    )
+    assert.deepEqual(
+      (await store.list({ completedBefore: time + 1, limit: 10 })).map(idOf),
+      [job.id],
+      'completedBefore shows jobs that ended earlier than that time.',
+    )
+    assert.equal(await store.count({ completedAfter: time + 1 }), 0, 'completedAfter shows no job that ended earlier.')
+    assert.equal(
+      await store.count({ completedBefore: time }),
+      0,
+      'completedBefore shows no job that ended at that time.',
+    )
+    assert.equal(
+      await store.count({ app: job.app, completedAfter: 0, statuses: ['QUEUED'] }),
+      0,
+      'completedAfter shows no job that has not ended.',
+    )
   },
 
   async 'filters see a change at once'({ store }) {

@@ -7,6 +7,7 @@ import { poolCases } from './job-store-pools.js'
 import { quotaCases } from './job-store-quotas.js'
 import { claimCases } from './job-store-claims.js'
 import { interleavingCases } from './job-store-interleavings.js'
+import { leaseCases } from './job-store-leases.js'
 import { limitCases } from './job-store-limits.js'
 import { listCases } from './job-store-lists.js'
 import { recordCases } from './job-store-records.js'
@@ -36,6 +37,7 @@ const groups = {
   documents: documentCases,
   changing: changeCases,
   claiming: claimCases,
+  'leases and fencing': leaseCases,
   scheduling: schedulingCases,
   'listing and counting': listCases,
   'what the sweep asks for': sweepCases,

@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict'
+import { fail, heartbeat, requeue, sampleJob, succeed } from './job-samples.js'
+import { leaseMs, type JobStoreContext } from './job-store-context.js'
+import type { Cases } from './suite.js'
+
+const worker = { owner: 'worker', leaseMs }
+
+export const leaseCases = {
+  async 'a held lease is not granted again until it runs out, then with the next token'({ store, advance }) {
+    const { job } = await store.create(sampleJob())
+    const first = await store.claim({ ...worker, id: job.id })
+    assert.equal(await store.claim({ ...worker, id: job.id }), undefined, 'A held lease is not granted again by name.')
+    assert.equal(await store.claim(worker), undefined, 'A held lease is not granted again as the next job.')
+    await advance(leaseMs + 100)
+    const second = await store.claim({ owner: 'second', leaseMs, id: job.id })
+    assert.deepEqual(
+      [first?.token, second?.token, second?.lease?.owner],
+      [1, 2, 'second'],
+      'When the lease has run out, the next claim gets the next token.',
+    )
+    assert.deepEqual(
+      [second?.attempts, second?.lapses],
+      [1, 1],
+      'A claim after a lapsed lease counts the lapse and no attempt.',
+    )
+    assert.equal(second?.startedAt, first?.startedAt, 'startedAt stays the time of the first claim.')
+    await advance(leaseMs + 100)
+    assert.equal((await store.claim(worker))?.token, 3, 'Each further claim has the next token.')
+  },
+
+  async 'of eight simultaneous claims of a lapsed lease one wins'({ store, advance }) {
+    const { job } = await store.create(sampleJob())
+    await store.claim({ ...worker, id: job.id })
+    await advance(leaseMs + 100)
+    const results = await Promise.all(
+      Array.from({ length: 8 }, (_, n) => store.claim(n % 2 ? worker : { ...worker, id: job.id })),
+    )
+    assert.deepEqual(
+      results.filter((result) => result !== undefined).map((result) => result.token),
+      [2],
+      'Of eight simultaneous claims of a lapsed lease one is granted, with the next token.',
+    )
+  },
+
+  async 'a heartbeat keeps the lease beyond its first time'({ store, advance }) {
+    const { job } = await store.create(sampleJob())
+    // Twice as long as elsewhere: a store on real time has to be asked again before the second lease runs out.
+    const long = 2 * leaseMs
+    await store.claim({ ...worker, id: job.id, leaseMs: long })
+    await advance(long * 0.7)
+    assert.ok(await store.apply(job.id, heartbeat(1, { leaseMs: long })), 'A heartbeat under a held lease is accepted.')
+    await advance(long * 0.7)
+    assert.equal(
+      await store.claim({ ...worker, id: job.id }),
+      undefined,
+      'A renewed lease is not granted again before its new end.',
+    )
+    assert.deepEqual(await store.due('lapsed', 10), [], 'A job with a renewed lease is not lapsed.')
+  },
+
+  async 'a claim is told from one with the same token by its nonce'({ store }) {
+    const { job } = await store.create(sampleJob())
+    const granted = await store.claim({ ...worker, id: job.id, nonce: 'second' })
+    assert.ok(granted, 'A claim of a queued job is granted.')
+    for (const nonce of ['first', undefined]) {
+      for (const change of [heartbeat(1), succeed(granted), fail(1), requeue(1)])
+        assert.equal(
+          await store.apply(job.id, { ...change, nonce }),
+          undefined,
+          `${change.kind} with the nonce ${nonce} changes nothing of a claim with another.`,
+        )
+    }
+    assert.deepEqual(await store.get(job.id), granted, 'Changes with another nonce change nothing.')
+    assert.ok(
+      await store.apply(job.id, heartbeat(1, { nonce: 'second' })),
+      'A heartbeat with the nonce of the claim is accepted.',
+    )
+    assert.equal(
+      (await store.apply(job.id, succeed(granted, { nonce: 'second' })))?.status,
+      'SUCCEEDED',
+      'Success with the nonce of the claim is accepted.',
+    )
+  },
+
+  async 'a superseded worker changes nothing'({ store, advance }) {
+    const { job } = await store.create(sampleJob())
+    const first = await store.claim({ ...worker, id: job.id })
+    await advance(leaseMs + 100)
+    const second = await store.claim({ ...worker, id: job.id })
+    assert.ok(first && second, 'Both claims are granted.')
+    for (const change of [
+      heartbeat(first.token),
+      succeed(first),
+      fail(first.token),
+      requeue(first.token),
+      requeue(first.token, { onShutdown: true }),
+    ]) {
+      assert.equal(
+        await store.apply(job.id, change),
+        undefined,
+        `${change.kind} of a superseded worker changes nothing.`,
+      )
+      assert.deepEqual(
+        await store.get(job.id),
+        second,
+        `The record is as the second claim left it after ${change.kind} of the first.`,
+      )
+    }
+    const done = await store.apply(job.id, succeed(second))
+    assert.equal(done?.status, 'SUCCEEDED', 'The worker that holds the lease can end the job.')
+    assert.equal(
+      await store.apply(job.id, fail(first.token)),
+      undefined,
+      'A superseded worker cannot end a job that has ended.',
+    )
+    assert.deepEqual(await store.get(job.id), done, 'The end that was accepted stays.')
+  },
+
+  async 'a token from the future changes nothing'({ store }) {
+    const { job } = await store.create(sampleJob())
+    const held = await store.claim({ ...worker, id: job.id })
+    for (const change of [heartbeat(2), succeed({ id: job.id, token: 2 }), fail(2), requeue(2)])
+      assert.equal(
+        await store.apply(job.id, change),
+        undefined,
+        `${change.kind} with a token that was not granted yet changes nothing.`,
+      )
+    assert.deepEqual(await store.get(job.id), held, 'Changes with a token that was not granted yet change nothing.')
+  },
+
+  async 'a lapsed lease that nobody took over still settles'({ store, advance }) {
+    const { job } = await store.create(sampleJob())
+    const held = await store.claim({ ...worker, id: job.id })
+    await advance(leaseMs + 100)
+    assert.ok(held, 'A claim of a queued job is granted.')
+    assert.equal(
+      (await store.apply(job.id, succeed(held)))?.status,
+      'SUCCEEDED',
+      'A worker whose lease ran out can end its job, if nobody took it over.',
+    )
+    assert.equal(await store.claim(worker), undefined, 'A job that has ended is not claimed.')
+  },
+} satisfies Cases<JobStoreContext>
