@@ -157,7 +157,8 @@ describe('a failing case says in words what was expected:', () => {
       'a store that ignores a filter',
       (store) => ({ list: ({ batchName: _batchName, ...page }) => store.list(page) }),
       'every filter and every combination of filters selects exactly its jobs',
-      'A list with the filters {"batchName":"batch"} shows exactly the jobs that match all of them, newest first. Expected [',
+      'A list with the filters {"batchName":"batch"} shows exactly the jobs that match all of them, newest first. ' +
+        'Expected [',
     ],
     [
       'a store that lists oldest first',
@@ -196,7 +197,7 @@ describe('a failing case says in words what was expected:', () => {
         async open({ idempotencyMs }) {
           const { clock, advance } = settableClock()
           const store = memoryJobs({ clock, idempotencyMs })
-          return { store: { ...store, ...change(store) } as JobStore, advance, async close() {} }
+          return { store: { ...store, ...change(store) }, advance, async close() {} }
         },
       }),
     )

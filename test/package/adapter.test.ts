@@ -8,8 +8,7 @@ import { leftLines } from '../examples/stand-ins.js'
 import { typeProblems } from '../examples/type-problems.js'
 import { packInto, root, unpackInto } from './tarball.js'
 
-// The page on adapters, followed as a stranger would: in an empty folder with the tarball, what it depends on, and nothing
-// else.
+// The page on adapters, followed as a stranger would: in an empty folder with the tarball and what it depends on alone.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 120_000 })
 
 const folder = mkdtempSync(join(tmpdir(), 'stemwork-adapter-'))
