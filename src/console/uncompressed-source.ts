@@ -17,9 +17,29 @@ export function frameBytes({ encoding, channelCount }: Pick<SampleLayout, 'encod
 
 const bytesPerSample = { '16': 2, '24': 3, '32f': 4 }
 
+type Samples = Omit<SampleLayout, 'dataStart' | 'frames'>
+
 /** Undefined for what is no WAV or AIFF file of the service's formats. */
 export function sampleLayout(head: DataView): SampleLayout | undefined {
-  return wavLayout(head) ?? aiffLayout(head)
+  const form = head.byteLength < 12 ? '' : tagAt(head, 0) + tagAt(head, 8)
+  const isLittleEndian = /^(RIFF|RF64)WAVE$/.test(form)
+  if (!isLittleEndian && !/^FORMAIF[FC]$/.test(form)) return undefined
+  let longDataBytes = 0
+  let samples: Samples | undefined
+  for (let at = 12; at + 8 <= head.byteLength;) {
+    const [id, size, body] = [tagAt(head, at), head.getUint32(at + 4, isLittleEndian), at + 8]
+    if (id === 'ds64') longDataBytes = Number(head.getBigUint64(body + 8, true))
+    if (id === 'fmt ') samples = wavSamples(head, body)
+    if (id === 'COMM') samples = aiffSamples(head, body, size)
+    if (id === 'data' || id === 'SSND') {
+      // In AIFF, two numbers lie before the samples; the service leaves them 0.
+      const before = isLittleEndian ? 0 : 8
+      const dataBytes = isLittleEndian && size === 0xffff_ffff ? longDataBytes : size - before
+      return samples && { ...samples, dataStart: body + before, frames: Math.floor(dataBytes / frameBytes(samples)) }
+    }
+    at = body + size + (size % 2)
+  }
+  return undefined
 }
 
 /** Reads exactly the samples that are asked for. */
@@ -59,57 +79,29 @@ function decodeFrames(
   })
 }
 
-const tagAt = (head: DataView, at: number) =>
-  String.fromCharCode(...new Uint8Array(head.buffer, head.byteOffset + at, 4))
-
-/** By format tag and bits. */
-const wavEncodings: Record<string, SampleLayout['encoding'] | undefined> = { '1/16': '16', '1/24': '24', '3/32': '32f' }
-
-function wavLayout(head: DataView): SampleLayout | undefined {
-  if (head.byteLength < 12 || !['RIFF', 'RF64'].includes(tagAt(head, 0)) || tagAt(head, 8) !== 'WAVE') return undefined
-  let longDataBytes: number | undefined
-  let format: Omit<SampleLayout, 'dataStart' | 'frames'> | undefined
-  for (let at = 12; at + 8 <= head.byteLength;) {
-    const [id, size, body] = [tagAt(head, at), head.getUint32(at + 4, true), at + 8]
-    if (id === 'ds64') longDataBytes = Number(head.getBigUint64(body + 8, true))
-    if (id === 'fmt ') {
-      const encoding = wavEncodings[`${head.getUint16(body, true)}/${head.getUint16(body + 14, true)}`]
-      if (!encoding) return undefined
-      const [channelCount, sampleRate] = [head.getUint16(body + 2, true), head.getUint32(body + 4, true)]
-      format = { channelCount, sampleRate, encoding, isLittleEndian: true }
-    }
-    if (id === 'data' && format) {
-      const dataBytes = size === 0xffff_ffff ? (longDataBytes ?? 0) : size
-      return { ...format, dataStart: body, frames: Math.floor(dataBytes / frameBytes(format)) }
-    }
-    at = body + size + (size % 2)
-  }
-  return undefined
+function tagAt(head: DataView, at: number): string {
+  return String.fromCharCode(...new Uint8Array(head.buffer, head.byteOffset + at, 4))
 }
 
-/** By compression and bits. */
-const aiffEncodings: Record<string, SampleLayout['encoding'] | undefined> = {
+/** By format tag or compression, and bits. */
+const encodings: Record<string, SampleLayout['encoding'] | undefined> = {
+  '1/16': '16',
+  '1/24': '24',
+  '3/32': '32f',
   'NONE/16': '16',
   'NONE/24': '24',
   'fl32/32': '32f',
 }
 
-function aiffLayout(head: DataView): SampleLayout | undefined {
-  if (head.byteLength < 12 || tagAt(head, 0) !== 'FORM' || !['AIFF', 'AIFC'].includes(tagAt(head, 8))) return undefined
-  let format: Omit<SampleLayout, 'dataStart'> | undefined
-  for (let at = 12; at + 16 <= head.byteLength;) {
-    const [id, size, body] = [tagAt(head, at), head.getUint32(at + 4), at + 8]
-    if (id === 'COMM' && body + 22 <= head.byteLength) {
-      const encoding = aiffEncodings[`${size < 22 ? 'NONE' : tagAt(head, body + 18)}/${head.getUint16(body + 6)}`]
-      if (!encoding) return undefined
-      // An 80-bit float, of which the upper 32 bits of the mantissa suffice.
-      const sampleRate = head.getUint32(body + 10) * 2 ** (head.getUint16(body + 8) - 16_383 - 31)
-      const [channelCount, frames] = [head.getUint16(body), head.getUint32(body + 2)]
-      format = { channelCount, sampleRate, encoding, isLittleEndian: false, frames }
-    }
-    // The samples begin after two numbers, the first of which says where.
-    if (id === 'SSND' && format) return { ...format, dataStart: body + 8 + head.getUint32(body) }
-    at = body + size + (size % 2)
-  }
-  return undefined
+function wavSamples(head: DataView, body: number): Samples | undefined {
+  const encoding = encodings[`${head.getUint16(body, true)}/${head.getUint16(body + 14, true)}`]
+  const [channelCount, sampleRate] = [head.getUint16(body + 2, true), head.getUint32(body + 4, true)]
+  return encoding && { channelCount, sampleRate, encoding, isLittleEndian: true }
+}
+
+function aiffSamples(head: DataView, body: number, size: number): Samples | undefined {
+  const encoding = encodings[`${size < 22 ? 'NONE' : tagAt(head, body + 18)}/${head.getUint16(body + 6)}`]
+  // An 80-bit float, of which the upper 32 bits of the mantissa suffice.
+  const sampleRate = head.getUint32(body + 10) * 2 ** (head.getUint16(body + 8) - 16_414)
+  return encoding && { channelCount: head.getUint16(body), sampleRate, encoding, isLittleEndian: false }
 }
