@@ -35,7 +35,7 @@ beforeAll(async () => {
   planes = [1, 2].map((channel) => {
     let seed = channel
     const random = () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647 - 0.5
-    return Float32Array.from({ length: 10 * rate }, (_, i) => {
+    return new Float32Array(10 * rate).map((_, i) => {
       const t = i / rate
       const swell = t > 6 && t < 7 ? 0 : 0.3 + 0.25 * Math.sin(t * 1.3 * channel)
       const tones = [110, 277.2, 659.3, 3000].reduce((sum, hertz) => sum + Math.sin(2 * Math.PI * hertz * t) / 4, 0)
@@ -121,7 +121,7 @@ describe('service/loudness', () => {
       await write(mono, [planes[0]!.subarray(0, 4 * rate)], 32_000, 'flac')
       // A tone that rises evenly, so that the range does not hang on one value more or less.
       const ramp = join(folder, 'ramp.wav')
-      const levels = Float32Array.from({ length: 60 * rate }, (_, i) => 10 ** ((i / rate / 3 - 35) / 20))
+      const levels = new Float32Array(60 * rate).map((_, i) => 10 ** ((i / rate / 3 - 35) / 20))
       await write(ramp, [levels.map((level, i) => level * Math.sin(i / 7))], rate, '24')
       for (const path of [song, six, mono, ramp, fixture('stereo.mp3')]) {
         const args = [

@@ -37,7 +37,7 @@ function measure(segments: readonly Segment[], speakers = stereo, { rate = 48_00
         if (!tones.has(level))
           tones.set(
             level,
-            Float32Array.from({ length }, (_, i) => amplitude * Math.sin(step * (position + i))),
+            new Float32Array(length).map((_, i) => amplitude * Math.sin(step * (position + i))),
           )
       }
       meter.add(levels.map((level) => tones.get(level) ?? new Float32Array(length)))
@@ -173,7 +173,7 @@ describe('a loudness meter, EBU Tech 3341', () => {
       const sinc = t === 0 ? 0.25 : Math.sin((Math.PI * t) / 4) / (Math.PI * t)
       return sinc * (0.42 + 0.5 * Math.cos((Math.PI * t) / reach) + 0.08 * Math.cos((2 * Math.PI * t) / reach))
     })
-    const tone = Float32Array.from({ length: 24_000 }, (_, n) => {
+    const tone = new Float32Array(24_000).map((_, n) => {
       let sum = 0
       const at = 4 * (n + 12_000) + offset
       for (let i = -reach; i <= reach; i++) sum += filter[i + reach]! * (wide[at - i] ?? 0)
@@ -244,7 +244,7 @@ describe('a loudness meter', () => {
     // Noise with a slow swell, so that most runs of samples are left out.
     let seed = 1
     const random = () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647 - 0.5
-    const noise = Float32Array.from({ length: 48_000 }, (_, i) => random() * Math.sin((Math.PI * i) / 48_000) ** 4)
+    const noise = new Float32Array(48_000).map((_, i) => random() * Math.sin((Math.PI * i) / 48_000) ** 4)
     const whole = new LoudnessMeter(48_000, ['mono'])
     whole.add([noise])
     // With blocks of 16 samples no run is left out by its own level alone.

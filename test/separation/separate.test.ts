@@ -27,7 +27,7 @@ async function separated(name: string, channels: Float32Array[], sampleRate: num
 /** A voice-like glide over a chord with a beat: gives both stems something to do. */
 function song(sampleCount: number, sampleRate: number, seed = 1): Float32Array {
   const hiss = noise(sampleCount, seed)
-  return Float32Array.from({ length: sampleCount }, (_, n) => {
+  return new Float32Array(sampleCount).map((_, n) => {
     const t = n / sampleRate
     const voice = 0.2 * Math.sin(2 * Math.PI * 220 * t + 3 * Math.sin(2 * Math.PI * 5 * t))
     const chord = 0.1 * (Math.sin(2 * Math.PI * 130.8 * t) + Math.sin(2 * Math.PI * 164.8 * t))

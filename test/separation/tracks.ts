@@ -6,14 +6,14 @@ import { openWavWriter } from '../../src/core/media/encode/wav-writer.js'
 /** Deterministic noise in -0.5..0.5, another one for each seed. */
 export function noise(sampleCount: number, seed = 1): Float32Array {
   let state = seed >>> 0
-  return Float32Array.from({ length: sampleCount }, () => {
+  return new Float32Array(sampleCount).map(() => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0
     return state / 2 ** 32 - 0.5
   })
 }
 
 export function sine(sampleCount: number, hertz: number, sampleRate: number, level = 0.5): Float32Array {
-  return Float32Array.from({ length: sampleCount }, (_, n) => level * Math.sin((2 * Math.PI * hertz * n) / sampleRate))
+  return new Float32Array(sampleCount).map((_, n) => level * Math.sin((2 * Math.PI * hertz * n) / sampleRate))
 }
 
 /** A stream of the planes in blocks of uneven sizes, as decoders give them. */
