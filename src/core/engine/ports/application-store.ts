@@ -31,16 +31,20 @@ export const apiKeySchema = z.object({
 })
 export type ApiKey = z.infer<typeof apiKeySchema>
 
-/** "Not there" is `undefined`; a store that cannot answer throws. Records passed in and out belong to the caller. */
+/**
+ * "Not there" is `undefined` or an empty list, for any text as an id; a store that cannot answer throws. What a method
+ * has changed is seen by every later call, and no simultaneous put of another record is lost. Records passed in and out
+ * belong to the caller.
+ */
 export interface ApplicationStore {
   /** Creates or replaces. */
   putApplication(application: Application): Promise<void>
   getApplication(id: string): Promise<Application | undefined>
-  /** Newest first. */
+  /** All of them, newest first (`createdAt`). */
   listApplications(): Promise<Application[]>
   /** Creates or replaces. */
   putKey(key: ApiKey): Promise<void>
   getKey(id: string): Promise<ApiKey | undefined>
-  /** All keys of an application, expired ones included, newest first. */
+  /** All keys of an application, expired ones included, newest first (`createdAt`). */
   listKeys(app: string): Promise<ApiKey[]>
 }

@@ -2,9 +2,9 @@
 export interface BlobEntry {
   key: string
   bytes: number
-  /** Strong validator, without quotes. */
+  /** Strong validator: not empty, without quotes, another one after every put. */
   etag: string
-  /** Epoch milliseconds. */
+  /** Epoch milliseconds of the put, by the store's clock; some stores keep whole seconds. */
   modifiedAt: number
 }
 
@@ -19,6 +19,7 @@ export interface ByteRange {
 }
 
 export interface PutOptions {
+  /** Any header value; kept as it is given. Default: `application/octet-stream`. */
   contentType?: string
   /** Do not replace an existing blob: throws `ALREADY_EXISTS` and leaves it untouched. */
   ifAbsent?: boolean
@@ -31,20 +32,28 @@ export interface PutOptions {
 export type BlobSource = AsyncIterable<Uint8Array> | Uint8Array | string
 
 /**
- * Files by key. Keys are made by the library, never from user text: `[A-Za-z0-9._-]` segments joined by `/`, no segment
- * `.` or `..` (`checkBlobKey`). No key is the folder of another: `a/b` and `a` cannot both exist. Other keys and
- * prefixes are refused with `INVALID_PARAMS`. `etag` changes with every put.
+ * Files by key. A key has 1 to 900 characters: segments of 1 to 200 characters `[A-Za-z0-9._-]`, none of them `.` or
+ * `..`, joined by `/`. A prefix is such a key and a `/`. Every method refuses others with `INVALID_PARAMS` before it
+ * does anything (`checkBlobKey`, `checkBlobPrefix`). Upper and lower case differ. Keys are made by the library, never
+ * from user text, and no key is the folder of another: `a/b` and `a` are not both used.
+ *
+ * What a method has changed is seen by every later call; with the scope `shared`, of any process. Calls at the same
+ * time each see the state before or after another's, never a part of it. "Not there" is `undefined`; a store that
+ * cannot answer throws.
  */
 export interface BlobStore {
   readonly traits: { readonly scope: 'process' | 'shared' }
 
   /**
-   * Stores the bytes of `source`. After it returns the blob is complete and durable; until then, and if it throws or is
-   * aborted, `get` shows the previous state and nothing is left behind. Of several puts of one key, the last to finish
-   * wins.
+   * Stores the bytes of `source`, of any length, 0 included. After it returns the blob is complete and durable; until
+   * then, and if it throws or is aborted, `get` shows the previous state and nothing is left behind. Of several puts of
+   * one key, the last to finish wins; of several with `ifAbsent`, exactly one. A put holds a few parts of the source in
+   * memory, never all of it, and no chunk after it has asked for the next: sources use their memory again. The signal
+   * ends it at once, also while the source is silent, and the source is closed.
    *
-   * @throws whatever `source` throws, unchanged; the signal's reason; StemworkError `ALREADY_EXISTS`;
-   * `STORE_UNAVAILABLE` (retryable) when the store cannot keep the bytes.
+   * @throws whatever `source` throws, unchanged; the signal's reason; StemworkError `ALREADY_EXISTS`; `INVALID_PARAMS`
+   * for a source that gives anything but bytes; `STORE_UNAVAILABLE` (retryable) when the store cannot keep the bytes,
+   * or the blob's folder was deleted meanwhile (`deletePrefix`).
    */
   put(key: string, source: BlobSource, options?: PutOptions): Promise<BlobStat>
 
@@ -55,9 +64,12 @@ export interface BlobStore {
   putFile?(key: string, path: string, options?: Omit<PutOptions, 'ifAbsent'>): Promise<BlobStat>
 
   /**
-   * A stream of the blob, or of the part of it that lies in `range`; `undefined` if there is no blob. The stream
-   * delivers the blob that `stat` describes, even if it is replaced or deleted meanwhile, or else throws: never fewer
-   * or different bytes. Destroy (end the iteration) or drain the stream to free it.
+   * A stream of the blob, or of the part of it that lies in `range`; `undefined` if there is no blob. A range is
+   * inclusive at both ends and is clipped: behind the end of the blob there are no bytes, which is not an error. `stat`
+   * describes the whole blob. The stream delivers the blob that `stat` describes, even if it is replaced or deleted
+   * meanwhile, or else throws: never fewer or different bytes. Its chunks are not empty and belong to the reader. It
+   * holds a few of them in memory, never the whole blob. Destroy (end the iteration) or drain the stream to free it;
+   * the signal ends it with an error.
    */
   get(
     key: string,
@@ -76,17 +88,21 @@ export interface BlobStore {
   delete(key: string): Promise<void>
 
   /**
-   * Removes every blob whose key begins with `prefix` (which ends in `/`) and returns how many. Unfinished writes under
-   * it fail when they end (`STORE_UNAVAILABLE`).
+   * Removes every blob whose key begins with `prefix`, any number of them, and returns how many. Unfinished writes
+   * under it fail when they end (`STORE_UNAVAILABLE`) and never appear; later ones succeed.
    */
   deletePrefix(prefix: string): Promise<number>
 
-  /** Every blob whose key begins with `prefix` (which ends in `/`), in key order (code units). */
+  /**
+   * Every blob whose key begins with `prefix`, once, in key order (code units, as `<` compares strings). Blobs may be
+   * put and deleted during the iteration: those that are there all the time are shown, others may be. It may be left
+   * early.
+   */
   list(prefix: string): AsyncIterable<BlobEntry>
 
   /**
    * Removes leftovers of interrupted writes (temporary files, unfinished multipart uploads) that are older than
-   * `olderThanMs`.
+   * `olderThanMs`, and returns how many. It leaves blobs alone, and younger writes that are still going on.
    */
   cleanUp?(olderThanMs: number): Promise<number>
 

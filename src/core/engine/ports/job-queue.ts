@@ -1,5 +1,8 @@
 export interface QueueSubscription {
-  /** Stops calling the listener; resolves when a call in progress has returned. Stopping twice is not an error. */
+  /**
+   * Stops calling the listener; resolves when a call in progress has returned, and none begins after that.
+   * Notifications that come later are left to other subscribers. Stopping twice is not an error.
+   */
   stop(): Promise<void>
 }
 
@@ -13,22 +16,23 @@ export interface JobQueue {
   readonly traits: { readonly scope: 'process' | 'shared' }
 
   /**
-   * Lets a subscriber call its listener once more, `delayMs` from now. One call of a listener may answer any number of
-   * notifications that came before it began. Never promises delivery.
+   * Lets a subscriber call its listener once more, `delayMs` from now (default: 0). One call of a
+   * listener may answer any number of notifications that came before it began; one that comes during a call is answered
+   * by a call that begins after it. A delayed one holds no other up. Never promises delivery: a crash may lose it.
    */
   notify(options?: { delayMs?: number }): Promise<void>
 
   /**
    * Calls `listener` on notifications, including those from before the subscription. Each goes to at least one
-   * subscriber, and to none whose listener has not returned yet: a listener that returns only when its worker has room
-   * leaves them to others meanwhile. It may also be called without a notification. A listener that throws does not end
-   * the subscription.
+   * subscriber, and to none whose listener has not returned yet: calls of one listener never overlap, and a listener
+   * that returns only when its worker has room leaves notifications to others meanwhile. It may also be called without
+   * a notification. A listener that throws or rejects does not end the subscription.
    */
   subscribe(listener: () => Promise<void>): Promise<QueueSubscription>
 
-  /** Returns if the queue is reachable; for health checks. */
+  /** Returns if the queue is reachable, and else throws; for health checks. */
   check(): Promise<void>
 
-  /** Later calls throw `SHUTTING_DOWN`. Closing twice is not an error. */
+  /** Later calls of `notify`, `subscribe` and `check` throw `SHUTTING_DOWN`. Closing twice is not an error. */
   close(): Promise<void>
 }

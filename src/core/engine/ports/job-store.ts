@@ -73,7 +73,18 @@ export type DueKind =
  * The truth about jobs. A store owns its clock: leases are granted and compared with the store's time, so workers'
  * clocks need not agree. "Not there" is `undefined`; a store that cannot answer throws and never reports an absent job.
  *
- * Records passed in and out belong to the caller: a store keeps and returns copies.
+ * What a method has changed is seen by every later call of every method, lists and counts included; with the scope
+ * `shared`, of any process. Of simultaneous changes of one record none is lost: each is applied to what the one before
+ * left, or does not apply.
+ *
+ * IDs, applications, workflows, batch names and keys are any text and are compared exactly: upper and lower case
+ * differ, and no character is special. A lookup of one that is unknown, of up to 500 characters, answers that it is not
+ * there. Texts inside a record may have any characters, U+0000 too. Fields of a record that this version does not know
+ * are kept: a newer node may have written them. Where a number limits a list, 0 means none.
+ *
+ * A record that cannot be read keeps no other from its work: `list`, `claim` and `due` leave it out, and fill its
+ * place; `get` throws `STORE_UNAVAILABLE`. Records passed in and out belong to the caller: a store keeps
+ * and returns copies.
  */
 export interface JobStore {
   /** `process`: correct only while one process writes it. `shared`: correct under any number of writers. */
@@ -91,7 +102,8 @@ export interface JobStore {
   create(job: JobRecord, options?: CreateOptions): Promise<{ job: JobRecord; created: boolean }>
 
   /**
-   * Creates many jobs of one application, without idempotency keys: all of them, or, where it throws, none.
+   * Creates many jobs of one application, without idempotency keys, and returns them in their order: all of them, or,
+   * where it throws, none.
    *
    * @throws StemworkError as `create`; `QUEUE_FULL` and `QUOTA_EXCEEDED` if there is no room for all.
    */
@@ -100,7 +112,10 @@ export interface JobStore {
   /** What the application used today, by the store's clock, as far as it was counted. */
   usage(app: string): Promise<Usage>
 
-  /** Waiting and running jobs by workflow and pool; none for empty ones. */
+  /**
+   * Waiting and running jobs by workflow and pool, in the order of these; none for empty ones. Jobs that
+   * are not due yet or are deleted do not count.
+   */
   backlog(): Promise<Backlog[]>
 
   readonly documents: DocumentStore
@@ -112,8 +127,9 @@ export interface JobStore {
   get(id: string): Promise<JobRecord | undefined>
 
   /**
-   * Newest first (`createdAt`, then `id`, both descending). An unreadable record is left out, and others fill its
-   * place.
+   * Newest first (`createdAt`, then `id`, both descending), at most `limit` of those that match every
+   * filter. Pages by `after` show each job once that exists all the time, whatever is created and deleted meanwhile. An
+   * unreadable record is left out, and others fill its place.
    */
   list(page: JobPage): Promise<JobRecord[]>
 
