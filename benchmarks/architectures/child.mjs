@@ -39,15 +39,15 @@ const tasks = {
 }
 
 /** One separation. `ms` is without the time to load, `cpuMs` with it. */
-async function run({ input, model, folder, threads, format }) {
+async function run({ input, model, folder, threads, format, runtime }) {
   const outputs = { vocals: join(folder, 'vocals.wav'), accompaniments: join(folder, 'accompaniments.wav') }
   // A file system may flush a file at once when it replaces another one. A job's files never replace others.
   for (const path of Object.values(outputs)) await rm(path, { force: true })
   const startedAt = performance.now()
   const cpuBefore = process.cpuUsage()
-  const { timings } = await separate(input, { outputs, model, threads, format })
+  const { timings, seconds } = await separate(input, { outputs, model, threads, format, runtime })
   const ms = performance.now() - startedAt - timings.load
-  return { ms, timings, peakBytes: process.resourceUsage().maxRSS * 1024, cpuMs: cpuMsSince(cpuBefore) }
+  return { ms, seconds, timings, peakBytes: process.resourceUsage().maxRSS * 1024, cpuMs: cpuMsSince(cpuBefore) }
 }
 
 function cpuMsSince(before) {

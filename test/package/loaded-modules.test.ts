@@ -31,7 +31,7 @@ function packagesOf(files: readonly string[]): string[] {
 /** Folders of `src/core` that do the work: nothing of them is needed to declare a workflow. */
 function workingParts(files: readonly string[]): string[] {
   const part =
-    /dist\/core\/(media\/(?:decode\/(?!file-extensions)|dsp)|models\/(?!stems|ensemble-algorithm|session\/execution-provider)|workflows\/separation\/(?:architectures|evaluation|pipeline))/
+    /dist\/core\/(media\/(?:decode\/(?!file-extensions)|dsp)|models\/(?!stems|ensemble-algorithm|session\/(?:execution-provider|runtime)\.js)|workflows\/separation\/(?:architectures|evaluation|pipeline))/
   return files.filter((file) => part.test(file.replaceAll('\\', '/')))
 }
 

@@ -197,13 +197,15 @@ describe('the stems workflow', () => {
       name: 'Karaoke',
       description: 'Only the accompaniments.',
       stems: ['accompaniments'],
+      runtime: 'wasm',
     })
     expect(Object.keys(karaoke.outputs({}))).toEqual(['accompaniments'])
     const path = join(folder, 'karaoke.wav')
     await writeWav(path, [noise(20_000, 1), noise(20_000, 2)], 44_100)
     const runner = processRunner({ resolve: () => karaoke })
     try {
-      const { outputs } = await run(runner, await order(path, 'karaoke-', 600, karaoke))
+      const { outputs, details } = await run(runner, await order(path, 'karaoke-', 600, karaoke))
+      expect(details.runtime).toBe('wasm')
       expect((await readAudio(outputs.accompaniments!.path)).channels[0]!.length).toBe(20_000)
     } finally {
       await runner.close()
@@ -221,6 +223,7 @@ describe('the stems workflow', () => {
         const { details } = await run(runner, await order(path, 'provider-', 600, accelerated))
         expect(details.warnings).toEqual([expect.stringContaining('coreml could not be used')])
         expect(details.hint).toContain('stemwork models pull best')
+        expect(details.runtime).toBe('native')
       } finally {
         await runner.close()
       }

@@ -4,6 +4,7 @@ import { checkBlobKey, checkBlobPrefix } from '../../../core/engine/job/blob-key
 import type { BlobStat, BlobStore, ByteRange } from '../../../core/engine/ports/blob-store.js'
 import { blobChunks } from '../shared/blob-chunks.js'
 import { abortable } from '../shared/abortable-source.js'
+import { SortedList } from '../../stores/shared/sorted-list.js'
 
 export interface MemoryBlobsOptions {
   /** Epoch milliseconds. Default: `Date.now`. */
@@ -18,6 +19,7 @@ interface Blob {
 /** Files in this process's memory: for tests and small results. Every byte counts against the process's memory. */
 export function memoryBlobs({ clock = Date.now }: MemoryBlobsOptions = {}): BlobStore {
   const blobs = new Map<string, Blob>()
+  const keys = new SortedList<string>((a, b) => (a < b ? -1 : a > b ? 1 : 0))
   const unfinished = new Set<{ key: string; revoked: boolean }>()
 
   return {
@@ -48,6 +50,7 @@ export function memoryBlobs({ clock = Date.now }: MemoryBlobsOptions = {}): Blob
           )
         if (ifAbsent && blobs.has(key)) throw alreadyExists(key)
         const stat: BlobStat = Object.freeze({ key, bytes, contentType, etag: randomUUID(), modifiedAt: clock() })
+        if (!blobs.has(key)) keys.add(key)
         blobs.set(key, { stat, chunks })
         return stat
       } finally {
@@ -65,14 +68,17 @@ export function memoryBlobs({ clock = Date.now }: MemoryBlobsOptions = {}): Blob
     },
 
     async delete(key) {
-      blobs.delete(checkBlobKey(key))
+      if (blobs.delete(checkBlobKey(key))) keys.remove(key)
     },
 
     async deletePrefix(prefix) {
       checkBlobPrefix(prefix)
       for (const write of unfinished) if (write.key.startsWith(prefix)) write.revoked = true
       const removed = keysWithPrefix(prefix)
-      for (const key of removed) blobs.delete(key)
+      for (const key of removed) {
+        blobs.delete(key)
+        keys.remove(key)
+      }
       return removed.length
     },
 
@@ -85,7 +91,12 @@ export function memoryBlobs({ clock = Date.now }: MemoryBlobsOptions = {}): Blob
   }
 
   function keysWithPrefix(prefix: string): string[] {
-    return [...blobs.keys()].filter((key) => key.startsWith(prefix)).sort()
+    const found: string[] = []
+    for (const key of keys.ascending((key) => key >= prefix)) {
+      if (!key.startsWith(prefix)) break
+      found.push(key)
+    }
+    return found
   }
 }
 

@@ -1,0 +1,50 @@
+import { spawnSync } from 'node:child_process'
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { wavFile } from '../separation/wav-file.js'
+import { packInto, root, unpackInto } from './tarball.js'
+
+// A child compiles the runtime and the network anew in each process.
+vi.setConfig({ testTimeout: 180_000 })
+
+const folder = mkdtempSync(join(tmpdir(), 'stemwork-without-native-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+beforeAll(() => {
+  const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { dependencies: object }
+  unpackInto(folder, packInto(folder), Object.keys(dependencies))
+  copyFileSync(join(root, 'test/package/fixtures/separation.mjs'), join(folder, 'separation.mjs'))
+})
+
+function node(...args: string[]) {
+  return spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8' })
+}
+
+describe('the packed tarball without onnxruntime', () => {
+  test('separates a song on the command line, and says how it would be faster', () => {
+    writeFileSync(join(folder, 'song.wav'), wavFile({ tag: 1, bits: 16, data: Buffer.alloc(4 * 44_100, 1) }))
+    const { status, stdout, stderr } = node('node_modules/stemwork/dist/cli/main.js', 'separate', 'song.wav')
+    expect(status, stderr).toBe(0)
+    expect(readdirSync(join(folder, 'song-stems')).sort()).toEqual(['accompaniments.wav', 'vocals.wav'])
+    expect(stdout).toContain('The networks run on WebAssembly')
+    expect(stdout).toContain('npm install onnxruntime-node')
+  })
+
+  test('runs the jobs of a host', () => {
+    const { stdout, stderr } = node('separation.mjs')
+    expect(stdout, stderr).toBe('SUCCEEDED vocals accompaniments\n')
+  })
+
+  test('is well according to doctor, which notes the slower runtime', () => {
+    const { status, stdout } = node('node_modules/stemwork/dist/cli/main.js', 'doctor', '--json')
+    const { findings } = JSON.parse(stdout) as { findings: { check: string }[] }
+    expect(status, stdout).toBe(0)
+    expect(findings.find(({ check }) => check === 'onnxruntime')).toMatchObject({
+      status: 'note',
+      found: expect.stringContaining('WebAssembly'),
+      todo: expect.stringContaining('npm install onnxruntime-node'),
+    })
+  })
+})
