@@ -1,2 +1,17 @@
-/** A little above what was measured: who exceeds one says why in the change that raises it. */
-export const limits = { tarballBytes: 6.7e6, installedBytes: 60e6, installedPackages: 56, importedModules: 240 }
+/**
+ * A little above what was measured, by the names of scripts/figures.json: who exceeds one says why in the change that
+ * raises it. Times are of the processor, with room for slower ones.
+ */
+export const limits = {
+  tarballBytes: 6.7e6,
+  unpackedBytes: 20.5e6,
+  installedBytes: 60e6,
+  installedPackages: 56,
+  importedModules: 240,
+  importCpuMs: 400,
+  consoleBytes: 48e3,
+  operatorBytes: 22e3,
+  docsBytes: 22e3,
+  typeInstantiations: 100e3,
+  typeCheckCpuMs: 10e3,
+}

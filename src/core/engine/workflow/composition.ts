@@ -99,27 +99,24 @@ const localAddress = 'http://localhost/'
  */
 export function composeWorkflow(composition: Composition, options: { workflows?: readonly Workflow[] } = {}): Workflow {
   const checked = compositionSchema.safeParse(composition)
-  const problem = (text: string) =>
+  const problem: Problem = (text) =>
     new StemworkError(
       'INVALID_OPTIONS',
       `Composed workflow ${JSON.stringify((composition as Composition | null)?.id)}: ${text}.`,
     )
   if (!checked.success) throw problem(firstIssueText(checked.error, 'composition'))
-  const { id, name, description, inputs, params, outputs, policy, steps: declared } = checked.data
-  const steps = inOrder(declared, problem).map((stepId) => step(stepId))
-  const published = Object.fromEntries(Object.entries(outputs).map(([output, text]) => [output, referred(text)]))
-  for (const [output, { step: from }] of Object.entries(published))
-    if (!Object.hasOwn(declared, from)) throw problem(`outputs.${output} names the step "${from}", which there is not`)
-  if (Object.keys(published).length === 0) throw problem('outputs names none')
+  const { id, name, description, inputs, policy, steps: declared } = checked.data
+  const steps = inOrder(declared, problem).map((step) => stepOf(step, checked.data, options.workflows ?? [], problem))
+  const composed: Composed = { steps, outputs: publishedOutputs(checked.data, problem) }
 
-  const composed = defineWorkflow({
+  const workflow = defineWorkflow({
     id,
     name,
     description,
     inputs,
     policy,
-    params: paramsSchema(),
-    outputs: (given: Record<string, unknown>) => declaredOutputs(given),
+    params: paramsSchema(composed, checked.data, problem),
+    outputs: (given: Record<string, unknown>) => declaredOutputs(composed, given),
     stages: steps.map((each) => ({
       name: each.name,
       weight: declared[each.name]?.weight,
@@ -128,137 +125,175 @@ export function composeWorkflow(composition: Composition, options: { workflows?:
     })),
   })
   return {
-    ...composed,
+    ...workflow,
     needs: (given) => steps.flatMap((each) => needsOf(each.workflow, each.params(given))),
-    composition: { steps, outputs: published },
-  }
-
-  function step(stepId: string): Step {
-    const given = declared[stepId]
-    if (!given) throw problem(`there is no step "${stepId}"`)
-    const workflow =
-      typeof given.workflow === 'string' ? options.workflows?.find((one) => one.id === given.workflow) : given.workflow
-    if (!workflow)
-      throw problem(`steps.${stepId} names the workflow ${JSON.stringify(given.workflow)}, which is not given`)
-    if (workflow.composition) throw problem(`steps.${stepId} is composed itself; name its steps here instead`)
-    for (const input of Object.keys(given.inputs))
-      if (!workflow.inputs.includes(input))
-        throw problem(`steps.${stepId}.inputs.${input} is no input of ${workflow.id}`)
-    const sources = workflow.inputs.map(
-      (input) => [input, sourceOf(stepId, input, given.inputs[input] ?? input)] as const,
-    )
-    const exposed = Object.entries(params).flatMap(([param, text]) => {
-      const { step: of, name: its } = referred(text)
-      return of === stepId ? [[param, its] as const] : []
-    })
-    return {
-      name: stepId,
-      workflow,
-      inputs: Object.fromEntries(sources),
-      policy: { ...workflow.policy, ...given.policy },
-      mayFail: given.mayFail,
-      params: (job) => ({
-        ...given.params,
-        ...Object.fromEntries(
-          exposed.filter(([param]) => job[param] !== undefined).map(([param, its]) => [its, job[param]]),
-        ),
-        ...Object.fromEntries(
-          sources.map(([input, from]) => [input, from.step === undefined ? job[from.name] : localAddress]),
-        ),
-      }),
-    }
-  }
-
-  function sourceOf(stepId: string, input: string, text: string): { step: string | undefined; name: string } {
-    if (inputs.includes(text)) return { step: undefined, name: text }
-    if (!reference.safeParse(text).success)
-      throw problem(
-        `steps.${stepId}.inputs.${input} is "${text}"; expected "<step>.<output>" or one of ${inputs.join(', ')}`,
-      )
-    const source = referred(text)
-    if (declared[source.step]?.mayFail && !declared[stepId]?.mayFail)
-      throw problem(`the step "${stepId}" needs "${source.step}", which may fail; then it may fail, too`)
-    return source
-  }
-
-  function paramsSchema(): z.ZodType<Record<string, unknown>> {
-    const shape: Record<string, z.ZodType> = Object.fromEntries(
-      inputs.map((input) => [input, z.url({ protocol: /^https?$/ }).max(8192)]),
-    )
-    for (const [param, text] of Object.entries(params)) {
-      const { step: of, name: its } = referred(text)
-      const found = steps.find((each) => each.name === of)
-      if (!found) throw problem(`params.${param} names the step "${of}", which there is not`)
-      if (inputs.includes(param)) throw problem(`params.${param} has the name of an input`)
-      const known = shapeOf(found.workflow.params)
-      if (known && !Object.hasOwn(known, its))
-        throw problem(`params.${param}: ${found.workflow.id} has no param "${its}"`)
-      shape[param] = (known?.[its] ?? z.unknown()).optional()
-    }
-    return z.strictObject(shape).superRefine((given, context) => {
-      for (const [path, message] of paramIssues(given)) context.addIssue({ code: 'custom', path, message })
-    })
-  }
-
-  /** Issues that the steps have with these params, and outputs that the steps lack with them. */
-  function paramIssues(given: Record<string, unknown>): [path: PropertyKey[], message: string][] {
-    const issues: [PropertyKey[], string][] = []
-    const made = new Map<string, readonly string[]>()
-    for (const each of steps) {
-      const result = checkParams(each.workflow.params, each.params(given))
-      if (result.success) {
-        made.set(each.name, Object.keys(each.workflow.outputs(result.data)))
-        continue
-      }
-      for (const { path, message } of result.issues) {
-        const its = String(path[0])
-        const param = Object.entries(params).find(([, text]) => text === `${each.name}.${its}`)?.[0]
-        // Not repeated for what the composition's schema has already refused.
-        if (each.inputs[its]?.step === undefined && its in each.inputs) continue
-        if (param === undefined) issues.push([[], `step ${each.name}: ${path.join('.')}: ${message}`])
-        else if (
-          given[param] === undefined ||
-          shapeOf(each.workflow.params)?.[its]?.safeParse(given[param]).success !== false
-        )
-          issues.push([[param], message])
-      }
-    }
-    const needed = [
-      ...Object.values(published),
-      ...steps.flatMap((each) => Object.values(each.inputs).filter((from) => from.step !== undefined)),
-    ]
-    for (const { step: from, name: output } of needed) {
-      const known = made.get(from ?? '')
-      if (known && !known.includes(output))
-        issues.push([
-          [],
-          `the step ${from} makes no "${output}" with these params; it makes ${known.join(', ') || 'none'}`,
-        ])
-    }
-    return issues
-  }
-
-  function declaredOutputs(given: Record<string, unknown>): Record<string, OutputDeclaration> {
-    const all: Record<string, OutputDeclaration> = {}
-    for (const [output, { step: from, name: its }] of Object.entries(published)) {
-      const found = steps.find((each) => each.name === from)
-      const made = found?.workflow.outputs(found.workflow.params.parse(found.params(given)) as Record<string, unknown>)[
-        its
-      ]
-      if (!found || !made) continue
-      // File names of different steps may collide: two reports may both be called loudness.json.
-      const fileName = `${output}${made.fileName.slice(made.fileName.indexOf('.'))}`
-      all[output] = { ...made, fileName, optional: made.optional === true || found.mayFail }
-    }
-    return all
+    composition: composed,
   }
 }
 
+type Checked = z.output<typeof compositionSchema>
+type Problem = (text: string) => StemworkError
+
+/** The steps in their order, and the output of a step behind each published output. */
+interface Composed {
+  steps: Step[]
+  outputs: Record<string, Reference>
+}
+
+interface Reference {
+  step: string
+  name: string
+}
+
+function publishedOutputs({ outputs, steps }: Checked, problem: Problem): Record<string, Reference> {
+  const published = Object.fromEntries(Object.entries(outputs).map(([output, text]) => [output, referred(text)]))
+  for (const [output, { step: from }] of Object.entries(published))
+    if (!Object.hasOwn(steps, from)) throw problem(`outputs.${output} names the step "${from}", which there is not`)
+  if (Object.keys(published).length === 0) throw problem('outputs names none')
+  return published
+}
+
+function stepOf(stepId: string, checked: Checked, workflows: readonly Workflow[], problem: Problem): Step {
+  const given = checked.steps[stepId]
+  if (!given) throw problem(`there is no step "${stepId}"`)
+  const workflow =
+    typeof given.workflow === 'string' ? workflows.find((one) => one.id === given.workflow) : given.workflow
+  if (!workflow)
+    throw problem(`steps.${stepId} names the workflow ${JSON.stringify(given.workflow)}, which is not given`)
+  if (workflow.composition) throw problem(`steps.${stepId} is composed itself; name its steps here instead`)
+  for (const input of Object.keys(given.inputs))
+    if (!workflow.inputs.includes(input)) throw problem(`steps.${stepId}.inputs.${input} is no input of ${workflow.id}`)
+  const sources = workflow.inputs.map(
+    (input) => [input, sourceOf(stepId, input, given.inputs[input] ?? input, checked, problem)] as const,
+  )
+  const exposed = Object.entries(checked.params).flatMap(([param, text]) => {
+    const { step: of, name: its } = referred(text)
+    return of === stepId ? [[param, its] as const] : []
+  })
+  return {
+    name: stepId,
+    workflow,
+    inputs: Object.fromEntries(sources),
+    policy: { ...workflow.policy, ...given.policy },
+    mayFail: given.mayFail,
+    params: (job) => ({
+      ...given.params,
+      ...Object.fromEntries(
+        exposed.filter(([param]) => job[param] !== undefined).map(([param, its]) => [its, job[param]]),
+      ),
+      ...Object.fromEntries(
+        sources.map(([input, from]) => [input, from.step === undefined ? job[from.name] : localAddress]),
+      ),
+    }),
+  }
+}
+
+/** Where an input of a step comes from: an output of another step, or an input of the composition. */
+function sourceOf(
+  stepId: string,
+  input: string,
+  text: string,
+  { inputs, steps }: Checked,
+  problem: Problem,
+): { step: string | undefined; name: string } {
+  if (inputs.includes(text)) return { step: undefined, name: text }
+  if (!reference.safeParse(text).success)
+    throw problem(
+      `steps.${stepId}.inputs.${input} is "${text}"; expected "<step>.<output>" or one of ${inputs.join(', ')}`,
+    )
+  const source = referred(text)
+  if (steps[source.step]?.mayFail && !steps[stepId]?.mayFail)
+    throw problem(`the step "${stepId}" needs "${source.step}", which may fail; then it may fail, too`)
+  return source
+}
+
+function paramsSchema(
+  composed: Composed,
+  { inputs, params }: Checked,
+  problem: Problem,
+): z.ZodType<Record<string, unknown>> {
+  const shape: Record<string, z.ZodType> = Object.fromEntries(
+    inputs.map((input) => [input, z.url({ protocol: /^https?$/ }).max(8192)]),
+  )
+  for (const [param, text] of Object.entries(params)) {
+    const { step: of, name: its } = referred(text)
+    const found = composed.steps.find((each) => each.name === of)
+    if (!found) throw problem(`params.${param} names the step "${of}", which there is not`)
+    if (inputs.includes(param)) throw problem(`params.${param} has the name of an input`)
+    const known = shapeOf(found.workflow.params)
+    if (known && !Object.hasOwn(known, its))
+      throw problem(`params.${param}: ${found.workflow.id} has no param "${its}"`)
+    shape[param] = (known?.[its] ?? z.unknown()).optional()
+  }
+  return z.strictObject(shape).superRefine((given, context) => {
+    for (const [path, message] of paramIssues(composed, params, given))
+      context.addIssue({ code: 'custom', path, message })
+  })
+}
+
+type Issue = [path: PropertyKey[], message: string]
+
+/** Issues that the steps have with these params, and outputs that the steps lack with them. */
+function paramIssues(composed: Composed, exposed: Checked['params'], given: Record<string, unknown>): Issue[] {
+  const issues: Issue[] = []
+  const made = new Map<string, readonly string[]>()
+  for (const step of composed.steps) {
+    const result = checkParams(step.workflow.params, step.params(given))
+    if (result.success) made.set(step.name, Object.keys(step.workflow.outputs(result.data)))
+    else issues.push(...result.issues.flatMap((issue) => stepIssue(step, issue, exposed, given)))
+  }
+  return [...issues, ...missingOutputs(composed, made)]
+}
+
+/** An issue of a step under the composition's param that sets what it is about; none if that was refused already. */
+function stepIssue(
+  { name, workflow, inputs }: Step,
+  { path, message }: { path: readonly PropertyKey[]; message: string },
+  exposed: Checked['params'],
+  given: Record<string, unknown>,
+): Issue[] {
+  const its = String(path[0])
+  if (its in inputs && inputs[its]?.step === undefined) return []
+  const param = Object.entries(exposed).find(([, text]) => text === `${name}.${its}`)?.[0]
+  if (param === undefined) return [[[], `step ${name}: ${path.join('.')}: ${message}`]]
+  const isRefusedAlready =
+    given[param] !== undefined && shapeOf(workflow.params)?.[its]?.safeParse(given[param]).success === false
+  return isRefusedAlready ? [] : [[[param], message]]
+}
+
+/** @param made the outputs of each step whose params are right */
+function missingOutputs({ steps, outputs }: Composed, made: ReadonlyMap<string, readonly string[]>): Issue[] {
+  const needed = [
+    ...Object.values(outputs),
+    ...steps.flatMap((each) => Object.values(each.inputs).filter((from) => from.step !== undefined)),
+  ]
+  return needed.flatMap(({ step: from, name: output }): Issue[] => {
+    const known = made.get(from ?? '')
+    if (!known || known.includes(output)) return []
+    return [[[], `the step ${from} makes no "${output}" with these params; it makes ${known.join(', ') || 'none'}`]]
+  })
+}
+
+function declaredOutputs(
+  { steps, outputs }: Composed,
+  given: Record<string, unknown>,
+): Record<string, OutputDeclaration> {
+  const all: Record<string, OutputDeclaration> = {}
+  for (const [output, { step: from, name: its }] of Object.entries(outputs)) {
+    const found = steps.find((each) => each.name === from)
+    if (!found) continue
+    const params = found.workflow.params.parse(found.params(given)) as Record<string, unknown>
+    const made = found.workflow.outputs(params)[its]
+    if (!made) continue
+    // File names of different steps may collide: two reports may both be called loudness.json.
+    const fileName = `${output}${made.fileName.slice(made.fileName.indexOf('.'))}`
+    all[output] = { ...made, fileName, optional: made.optional === true || found.mayFail }
+  }
+  return all
+}
+
 /** The names of the steps, each after the steps that it needs. */
-function inOrder(
-  steps: Record<string, { inputs: Record<string, string> }>,
-  problem: (text: string) => StemworkError,
-): string[] {
+function inOrder(steps: Record<string, { inputs: Record<string, string> }>, problem: Problem): string[] {
   const ordered: string[] = []
   const visit = (name: string, path: readonly string[]): void => {
     if (ordered.includes(name)) return
@@ -274,7 +309,7 @@ function inOrder(
   return ordered
 }
 
-function referred(text: string): { step: string; name: string } {
+function referred(text: string): Reference {
   const at = text.indexOf('.')
   return { step: text.slice(0, at), name: text.slice(at + 1) }
 }

@@ -1,0 +1,38 @@
+import { spawnSync } from 'node:child_process'
+import { appendFileSync, cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { root } from './tarball.js'
+
+const copy = mkdtempSync(join(tmpdir(), 'stemwork-pack-'))
+afterAll(() => rmSync(copy, { recursive: true, force: true }))
+
+/** Exactly what `npm pack` and `npm publish` do, in a copy of the tree that was never built. */
+function pack() {
+  const { stdout, stderr, status } = spawnSync('npm pack --json', { cwd: copy, encoding: 'utf8', shell: true })
+  return { status, words: stdout + stderr, stdout }
+}
+
+test('npm pack builds a tree that was never built, with declarations; without them there is no tarball', () => {
+  mkdirSync(copy, { recursive: true })
+  for (const name of ['src', 'scripts', 'models', 'package.json', 'tsup.config.ts', '.npmrc'])
+    cpSync(join(root, name), join(copy, name), { recursive: true })
+  for (const name of ['tsconfig.json', 'tsconfig.build.json', 'tsconfig.console.json'])
+    cpSync(join(root, name), join(copy, name))
+  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'), 'junction')
+
+  const packed = pack()
+  expect(packed.status, packed.words).toBe(0)
+  // The build writes to stdout before npm does.
+  const json = packed.stdout.slice(packed.stdout.search(/^[[{]$/m))
+  const [tarball] = Object.values(JSON.parse(json) as Record<string, { files: { path: string }[] }>)
+  const paths = tarball!.files.map(({ path }) => path)
+  expect(paths).toEqual(expect.arrayContaining(['dist/index.js', 'dist/index.d.ts', 'dist/http/index.d.ts']))
+
+  // A type error keeps declarations from being written, although the JavaScript can be built.
+  appendFileSync(join(copy, 'src/index.ts'), "\nexport const planted: number = 'text'\n")
+  const refused = pack()
+  expect(refused.status, refused.words).not.toBe(0)
+  expect(refused.words).toContain('src/index.ts')
+}, 600_000)
