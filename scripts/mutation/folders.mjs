@@ -1,14 +1,29 @@
 // What is mutated, and the tests that have to notice, nearest first: those of the behaviour that need no servers.
-const engine = ['test/unit', 'test/contract/memory.test.ts', 'test/engine']
-const stores = ['test/unit', 'test/contract/memory.test.ts']
-const auth = ['test/unit', 'test/http/keys.test.ts', 'test/http/wrong-keys.test.ts', 'test/http/ended-keys.test.ts']
-const dsp = ['test/unit', 'test/media/resample.test.ts', 'test/media/segment.test.ts', 'test/media/stft.test.ts']
+const rules = ['test/unit', 'test/contract/memory.test.ts']
 
 export const folders = [
-  { folder: 'src/core/engine/job', tests: engine },
-  { folder: 'src/core/engine/dispatch', tests: engine },
-  { folder: 'src/core/engine/batch', tests: engine },
-  { folder: 'src/adapters/stores/shared', tests: stores },
-  { folder: 'src/http/auth', tests: auth },
-  { folder: 'src/core/media/dsp', tests: dsp },
+  { folder: 'src/core/engine/job', tests: [...rules, 'test/engine/retry.test.ts'] },
+  {
+    folder: 'src/core/engine/dispatch',
+    tests: [
+      'test/engine/heartbeat.test.ts',
+      'test/engine/attempt-failure.test.ts',
+      'test/engine/policy.test.ts',
+      'test/engine/steps-checkpoint.test.ts',
+      'test/engine/checkpoint.test.ts',
+      'test/engine/recovery.test.ts',
+      'test/engine/file-sweep.test.ts',
+      'test/engine',
+    ],
+  },
+  { folder: 'src/core/engine/batch', tests: ['test/unit', 'test/engine/batch.test.ts'] },
+  { folder: 'src/adapters/stores/shared', tests: rules },
+  {
+    folder: 'src/http/auth',
+    tests: ['test/unit', 'test/http/keys.test.ts', 'test/http/wrong-keys.test.ts', 'test/http/ended-keys.test.ts'],
+  },
+  {
+    folder: 'src/core/media/dsp',
+    tests: ['test/media/segment.test.ts', 'test/media/resample.test.ts', 'test/media/stft.test.ts'],
+  },
 ]

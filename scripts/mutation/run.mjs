@@ -46,9 +46,8 @@ async function tryFolder({ folder, tests }, only) {
   if (values.fresh) Object.assign(known, { mutants: {}, coverage: {} })
   const run = { name, build, mutants, known, path: join(notes, `${name}.json`) }
 
-  const testFiles = tests
-    .flatMap((path) => (path.endsWith('.ts') ? [path] : filesOf(path)))
-    .filter((path) => path.endsWith('.test.ts'))
+  const listed = tests.flatMap((path) => (path.endsWith('.ts') ? [path] : filesOf(path)))
+  const testFiles = [...new Set(listed)].filter((path) => path.endsWith('.test.ts'))
   await inParallel(testFiles, async (file, lane) => {
     const key = `${hash} ${hashOf(readFileSync(join(root, file)))}`
     if (known.coverage[file]?.key !== key) known.coverage[file] = { key, ...(await cover(run, file, lane)) }

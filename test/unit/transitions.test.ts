@@ -3,12 +3,22 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { fail, heartbeat, requeue, sampleJob, succeed } from '../../src/contract/job-samples.js'
+import {
+  cancel,
+  canceledError,
+  fail,
+  heartbeat,
+  requeue,
+  sampleError,
+  sampleJob,
+  sampleOutputs,
+  succeed,
+} from '../../src/contract/job-samples.js'
 import { memoryJobs } from '../../src/adapters/memory.js'
 import { sqliteStores, type SqliteStores } from '../../src/adapters/stores/sqlite/index.js'
-import { deliverableAt, lapsesAt, removableAt, waitingSince } from '../../src/core/engine/job/due-times.js'
+import { deliverableAt, lapsesAt, overdueAt, removableAt, waitingSince } from '../../src/core/engine/job/due-times.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
-import { claim, isClaimable, transition } from '../../src/core/engine/job/transitions.js'
+import { claim, isClaimable, type JobChange, transition } from '../../src/core/engine/job/transitions.js'
 import type { JobStore } from '../../src/core/engine/ports/job-store.js'
 import { settableClock } from '../contract/settable-clock.js'
 import { followsTheRules, steps, type Subject } from './job-model.js'
@@ -93,7 +103,253 @@ describe('the times that stores index', () => {
     ]
     expect(deliverableAt(sampleJob({ deliveries }))).toBe(4)
     expect(deliverableAt(sampleJob({ deliveries: deliveries.slice(0, 1) }))).toBeNull()
+    expect(deliverableAt(sampleJob({ deliveries: deliveries.slice(3) }))).toBeNull()
+    expect(deliverableAt(sampleJob({ deliveries: deliveries.toReversed() }))).toBe(4)
     expect(deliverableAt(sampleJob({ deliveries, deleted: true }))).toBeNull()
+  })
+
+  test('only a job that waits can be overdue, and only one that runs can lapse', () => {
+    const job = sampleJob({ deadline: 7, createdAt: 3, notBefore: 2 })
+    expect([overdueAt(job), waitingSince(job), waitingSince({ ...job, notBefore: 4 })]).toEqual([7, 3, 4])
+    expect(overdueAt({ ...job, status: 'STARTED' })).toBeNull()
+    expect([overdueAt({ ...job, deleted: true }), waitingSince({ ...job, deleted: true })]).toEqual([null, null])
+    const lease = { owner: 'w', token: 1, nonce: '', until: 9 }
+    const running = sampleJob({ status: 'STARTED', lease })
+    expect([lapsesAt(running), lapsesAt({ ...running, lease: null })]).toEqual([9, 0])
+    expect([lapsesAt({ ...running, deleted: true }), lapsesAt({ ...running, status: 'FAILED' })]).toEqual([null, null])
+    const results = sampleJob({ status: 'SUCCEEDED', outputs: {}, expiresAt: 5 })
+    expect([removableAt(results), removableAt({ ...results, deleted: true })]).toEqual([5, null])
+    expect(removableAt({ ...results, status: 'STARTED' })).toBeNull()
+  })
+})
+
+describe('each change writes exactly its fields:', () => {
+  const lease = { owner: 'w', token: 3, nonce: 'n', until: 900 }
+  const attempt = { token: 3, worker: 'w', startedAt: 50, endedAt: null, outcome: 'running' as const, reason: null }
+  const held = { token: 3, nonce: 'n' }
+  const running = sampleJob({
+    status: 'STARTED',
+    startedAt: 50,
+    progress: 0.4,
+    stage: 'work',
+    token: 3,
+    lease,
+    attempts: 2,
+    lapses: 1,
+    shutdownRequeues: 4,
+    failure: 'earlier',
+    history: [attempt],
+    idempotency: { key: 'k', digest: 'd' },
+  })
+  const messages = [{ id: 'm', url: 'u', event: 'e' }]
+  const delivery = { id: 'm', url: 'u', event: 'e', occurredAt: 100, attempts: 0, nextAttemptAt: 100, lastStatus: null }
+  const done = {
+    lease: null,
+    stage: null,
+    completedAt: 100,
+    expiresAt: 160,
+    deliveries: [{ ...delivery, outcome: 'pending' }],
+  }
+  const past = (outcome: string, reason: string | null = null) => [{ ...attempt, endedAt: 100, outcome, reason }]
+  const after = (job: JobRecord, change: JobChange) => transition(job, change, 100)
+
+  test('a claim', () => {
+    const queued = sampleJob({ progress: 0.4, stage: 'work', token: 2, attempts: 1, lapses: 1 })
+    const first = claim(queued, { owner: 'w', leaseMs: 800, nonce: 'n' }, 100)
+    const begun = { ...attempt, startedAt: 100 }
+    expect(first).toEqual({
+      ...queued,
+      status: 'STARTED',
+      startedAt: 100,
+      progress: 0,
+      stage: null,
+      token: 3,
+      lease,
+      attempts: 2,
+      history: [begun],
+    })
+    // Its lease has expired: that is a lapse, and no attempt.
+    const again = first && claim(first, { owner: 'v', leaseMs: 1 }, 900)
+    expect(again).toEqual({
+      ...first,
+      token: 4,
+      lease: { owner: 'v', token: 4, nonce: '', until: 901 },
+      lapses: 2,
+      history: [
+        { ...begun, endedAt: 900, outcome: 'lapsed' },
+        { ...begun, token: 4, worker: 'v', startedAt: 900 },
+      ],
+    })
+    expect(claim({ ...running, lease: null }, { owner: 'v', leaseMs: 1 }, 70)?.history[0]).toMatchObject({
+      endedAt: 70,
+    })
+    expect(
+      claim({ ...running, lease: { ...lease, until: 60 } }, { owner: 'v', leaseMs: 1 }, 70)?.history[0],
+    ).toMatchObject({
+      endedAt: 60,
+    })
+  })
+
+  test('a job is claimable when it waits and is due, or its lease is over', () => {
+    const claimable = (fields: Partial<JobRecord>) => isClaimable(sampleJob(fields), 100)
+    expect([99, 100, 101].map((notBefore) => claimable({ notBefore }))).toEqual([true, true, false])
+    const until = (at: number) => claimable({ status: 'STARTED', lease: { ...lease, until: at } })
+    expect([99, 100, 101].map(until)).toEqual([true, true, false])
+    expect(claimable({ status: 'STARTED', lease: null, notBefore: 200 })).toBe(true)
+    expect([claimable({ deleted: true }), claimable({ status: 'FAILED' }), claimable({ status: 'SUCCEEDED' })]).toEqual(
+      [false, false, false],
+    )
+  })
+
+  test('a heartbeat', () => {
+    const beat: JobChange = { kind: 'heartbeat', ...held, leaseMs: 60, progress: 0.7, stage: 'write' }
+    const renewed = { ...running, progress: 0.7, stage: 'write', lease: { ...lease, until: 160 } }
+    expect(after(running, beat)).toEqual(renewed)
+    expect(after(running, { ...beat, progress: 0.1, stage: null })).toEqual({ ...renewed, progress: 0.4, stage: null })
+    expect(after(running, { ...beat, kept: true })).toEqual({ ...renewed, attempts: 1, lapses: 0 })
+    expect(after({ ...running, attempts: 0 }, { ...beat, kept: true })?.attempts).toBe(0)
+  })
+
+  test('a success', () => {
+    const outputs = sampleOutputs(running.id, 3)
+    const details = { model: 'm' }
+    expect(after(running, { kind: 'succeed', ...held, outputs, details, retentionMs: 60, messages })).toEqual({
+      ...running,
+      ...done,
+      status: 'SUCCEEDED',
+      progress: 1,
+      failure: null,
+      history: past('succeeded'),
+      outputs,
+      details,
+    })
+  })
+
+  test('a failure', () => {
+    const change: JobChange = { kind: 'fail', ...held, error: sampleError, retentionMs: 60, messages }
+    const failed = { ...running, ...done, status: 'FAILED', error: sampleError }
+    expect(after(running, change)).toEqual({ ...failed, history: past('failed', sampleError.message) })
+    expect(after(running, { ...change, failure: 'why' })).toEqual({
+      ...failed,
+      failure: 'why',
+      history: past('failed', 'why'),
+    })
+    const old = { ...delivery, id: 'old', outcome: 'delivered' as const }
+    expect(after({ ...running, deliveries: [old] }, change)?.deliveries).toEqual([old, ...done.deliveries])
+  })
+
+  test('a hand-back and another attempt', () => {
+    const queued = { ...running, status: 'QUEUED', lease: null, progress: 0, stage: null, notBefore: 107 }
+    expect(after(running, { kind: 'requeue', ...held, delayMs: 7, onShutdown: false, failure: 'why' })).toEqual({
+      ...queued,
+      failure: 'why',
+      history: past('requeued', 'why'),
+    })
+    expect(after(running, { kind: 'requeue', ...held, delayMs: 7, onShutdown: true })).toEqual({
+      ...queued,
+      attempts: 1,
+      shutdownRequeues: 5,
+      history: past('handed_back'),
+    })
+  })
+
+  test('a cancellation', () => {
+    const change = cancel({ retentionMs: 60, messages })
+    expect(after(running, change)).toEqual({ ...running, cancelRequested: true })
+    const queued = sampleJob()
+    expect(after(queued, change)).toEqual({ ...queued, ...done, status: 'FAILED', error: canceledError })
+    expect(after({ ...queued, status: 'SUCCEEDED' }, change)).toBeUndefined()
+    expect(after({ ...queued, deleted: true }, change)).toBeUndefined()
+  })
+
+  test('a missed deadline', () => {
+    const change: JobChange = { ...cancel({ retentionMs: 60, messages }), kind: 'miss' }
+    const queued = sampleJob({ deadline: 100 })
+    expect(after(queued, change)).toEqual({ ...queued, ...done, status: 'FAILED', error: canceledError })
+    for (const other of [{ deadline: 101 }, { deadline: null }, { deleted: true }, { status: 'STARTED' as const }])
+      expect(after({ ...queued, ...other }, change)).toBeUndefined()
+  })
+
+  test('a retry', () => {
+    const error = sampleError
+    const failed = sampleJob({
+      ...running,
+      status: 'FAILED',
+      lease: null,
+      stage: null,
+      error,
+      completedAt: 90,
+      expiresAt: 150,
+    })
+    const queued = {
+      ...failed,
+      status: 'QUEUED',
+      progress: 0,
+      error: null,
+      completedAt: null,
+      expiresAt: null,
+      attempts: 0,
+      lapses: 0,
+      shutdownRequeues: 0,
+      retries: 1,
+      notBefore: 100,
+    }
+    expect(after(failed, { kind: 'retry' })).toEqual(queued)
+    expect(after({ ...failed, cancelRequested: true }, { kind: 'retry', quota: {} })).toEqual({
+      ...queued,
+      metered: true,
+    })
+    expect(after({ ...failed, metered: true, notBefore: 130 }, { kind: 'retry' })).toMatchObject({
+      metered: true,
+      notBefore: 130,
+    })
+    expect(after({ ...failed, deadline: 101 }, { kind: 'retry' })).toMatchObject({ status: 'QUEUED' })
+    for (const other of [{ deadline: 100 }, { deleted: true }, { status: 'SUCCEEDED' as const }])
+      expect(after({ ...failed, ...other }, { kind: 'retry' })).toBeUndefined()
+  })
+
+  test('a delete and the removal of results', () => {
+    expect(after(running, { kind: 'delete' })).toEqual({
+      ...running,
+      deleted: true,
+      lease: null,
+      token: 4,
+      idempotency: null,
+    })
+    expect(after({ ...running, deleted: true }, { kind: 'delete' })).toBeUndefined()
+    const ended = sampleJob({ status: 'SUCCEEDED' })
+    expect(after(ended, { kind: 'expire' })).toEqual({ ...ended, expired: true })
+    for (const other of [{ deleted: true }, { expired: true }, { status: 'STARTED' as const }])
+      expect(after({ ...ended, ...other }, { kind: 'expire' })).toBeUndefined()
+  })
+
+  test('an attempt at a webhook message and its outcome', () => {
+    const first = { ...delivery, id: 'a', outcome: 'pending' as const }
+    const second = { ...delivery, id: 'b', outcome: 'pending' as const, attempts: 1 }
+    const job = sampleJob({ deliveries: [first, second] })
+    const begin = { kind: 'beginDelivery', deliveryId: 'b', attempts: 1, retryInMs: 9 } as const
+    expect(after(job, begin)).toEqual({ ...job, deliveries: [first, { ...second, attempts: 2, nextAttemptAt: 109 }] })
+    expect(after(job, { ...begin, retryInMs: null })?.deliveries[1]).toMatchObject({ nextAttemptAt: null })
+    expect(after(job, { ...begin, attempts: 0 })).toBeUndefined()
+    expect(after(job, { ...begin, deliveryId: 'c' })).toBeUndefined()
+    const end = { kind: 'endDelivery', deliveryId: 'b', outcome: 'delivered', status: 204 } as const
+    const ended = { ...second, outcome: 'delivered' as const, lastStatus: 204, nextAttemptAt: null }
+    expect(after(job, end)).toEqual({ ...job, deliveries: [first, ended] })
+    expect(after({ ...job, deliveries: [first, ended] }, end)).toBeUndefined()
+    expect(after(job, { ...end, outcome: 'pending', status: 500 })).toEqual({
+      ...job,
+      deliveries: [first, { ...second, lastStatus: 500 }],
+    })
+  })
+
+  test('none of them for another claim, or a job that runs no more', () => {
+    const beat: JobChange = { kind: 'heartbeat', ...held, leaseMs: 60, progress: 0.7, stage: 'write' }
+    expect(after(running, beat)).toBeDefined()
+    for (const other of [{ token: 2 }, { nonce: 'other' }, { nonce: undefined }])
+      expect(after(running, { ...beat, ...other })).toBeUndefined()
+    for (const other of [{ deleted: true }, { status: 'QUEUED' as const }, { lease: null }])
+      expect(after({ ...running, ...other }, beat)).toBeUndefined()
+    expect(after({ ...running, lease: { ...lease, nonce: '' } }, { ...beat, nonce: undefined })).toBeDefined()
   })
 })
 
@@ -157,12 +413,19 @@ describe('the history of a job', () => {
       job = claimed(job, token * 10, 'worker')
       job = applied(
         job,
-        { kind: 'requeue', token, delayMs: 0, onShutdown: false, failure: 'x'.repeat(8000) },
+        { kind: 'requeue', token, delayMs: 0, onShutdown: false, failure: `a${'x'.repeat(8000)}` },
         token * 10,
       )
     }
     expect(job.history).toHaveLength(10)
-    expect(job.history.at(-1)?.token).toBe(50)
+    expect(job.history.at(-1)).toMatchObject({ token: 50, reason: `a${'x'.repeat(399)}...` })
+    job = claimed(job, 1000, 'worker')
+    job = applied(
+      job,
+      { kind: 'requeue', token: 51, delayMs: 0, onShutdown: false, failure: `\n${'x'.repeat(400)}` },
+      1000,
+    )
+    expect(job.history.at(-1)?.reason).toBe('x'.repeat(400))
     expect(JSON.stringify(job.history).length).toBeLessThan(6000)
   })
 })
