@@ -1,0 +1,247 @@
+import { describe, expect, test } from 'vitest'
+import { ClaimOrder } from '../../src/adapters/stores/shared/claim-order.js'
+import { JobIndex } from '../../src/adapters/stores/shared/job-index.js'
+import { sampleJob } from '../../src/contract/job-samples.js'
+import type { JobRecord } from '../../src/core/engine/job/job.js'
+
+const always = () => true
+
+describe('the order of claims', () => {
+  const place = (fields: Partial<Parameters<ClaimOrder<string>['set']>[0]> = {}) => ({
+    app: 'a',
+    workflow: 'w',
+    pool: '',
+    priority: 0,
+    ...fields,
+  })
+  const orderOf = (...items: [item: string, at: number, fields?: Parameters<typeof place>[0]][]) => {
+    const order = new ClaimOrder<string>()
+    const entries = items.map(([item, at, fields]) => order.set(place(fields), undefined, item, at))
+    return { order, entries }
+  }
+  /** Takes one after the other, as they are claimed. */
+  const taken = (order: ClaimOrder<string>, count: number, now = 100) => {
+    const all = new Set<string>()
+    for (let n = 0; n < count; n++) all.add(order.take(now, all, always) ?? '')
+    return [...all].join('')
+  }
+
+  test('is that of the time, then that of arrival, over all workflows and pools of a priority', () => {
+    const { order } = orderOf(['c', 2, { workflow: 'v' }], ['a', 1], ['d', 2], ['b', 1, { pool: 'gpu' }], ['e', 101])
+    expect(taken(order, 5)).toBe('abcd')
+    expect(order.take(101, new Set(['a', 'b', 'c', 'd']), always)).toBe('e')
+    // That of the time, though what is due later arrived earlier.
+    expect(taken(orderOf(['c', 9, { workflow: 'v' }], ['b', 2], ['a', 1, { workflow: 'v' }]).order, 3)).toBe('abc')
+  })
+
+  test('is that of the priority before that of the time', () => {
+    const { order } = orderOf(['c', 1, { priority: -1 }], ['b', 2], ['a', 3, { priority: 1 }])
+    expect(taken(order, 3)).toBe('abc')
+    const other = orderOf(['a', 3, { priority: 1 }], ['b', 2], ['c', 1, { priority: -1 }])
+    expect(taken(other.order, 3)).toBe('abc')
+  })
+
+  test('gives applications turns, the one that has waited longest first', () => {
+    const { order } = orderOf(['1', 1], ['2', 1], ['3', 1], ['x', 9, { app: 'b' }], ['y', 9, { app: 'b' }])
+    expect(taken(order, 5)).toBe('1x2y3')
+  })
+
+  test('leaves out what is closed, what is not due and what was taken out', () => {
+    const { order, entries } = orderOf(['1', 1], ['2', 1, { workflow: 'v' }], ['3', 1, { app: 'b' }])
+    expect(order.take(0, new Set(), always)).toBeUndefined()
+    expect(order.take(1, new Set(), ({ workflow }) => workflow === 'v')).toBe('2')
+    expect(order.set(place(), entries[0], '1', null)).toBeUndefined()
+    expect(taken(order, 2)).toBe('32')
+    expect(order.set(place({ app: 'unknown' }), undefined, 'x', null)).toBeUndefined()
+    expect(order.set(place({ priority: 2 }), undefined, 'x', null)).toBeUndefined()
+    expect(order.take(1, new Set(['2', '3']), always)).toBeUndefined()
+  })
+
+  test('counts what is ahead of an item in its application, up to a number', () => {
+    const { order, entries } = orderOf(
+      ['1', 1],
+      ['2', 5],
+      ['me', 5],
+      ['3', 5],
+      ['4', 1, { priority: 1 }],
+      ['5', 90, { priority: 1 }],
+      ['6', 1, { priority: -1 }],
+      ['7', 1, { app: 'b' }],
+    )
+    const me = entries[2]
+    if (!me) return expect.unreachable()
+    const ahead = (now: number, max: number) => order.ahead(place(), me, now, max)
+    // Items 1, 2 and 4; item 5 once it is due.
+    expect([ahead(10, 9), ahead(95, 9), ahead(95, 3), ahead(95, 1), ahead(95, 0)]).toEqual([3, 4, 3, 1, 0])
+    order.take(10, new Set(), always)
+    expect(ahead(10, 9)).toBe(3)
+    expect(order.ahead(place({ app: 'unknown' }), me, 10, 9)).toBe(0)
+  })
+
+  test('counts what waits by workflow and pool, with the time of the first', () => {
+    const { order } = orderOf(
+      ['1', 3],
+      ['2', 2, { app: 'b' }],
+      ['3', 4, { priority: 1 }],
+      ['4', 1, { pool: 'gpu' }],
+      ['5', 99],
+    )
+    const lane = { workflow: 'w', pool: '', queued: 3, firstAt: 2 }
+    expect(order.backlog(50, 9)).toEqual([lane, { ...lane, pool: 'gpu', queued: 1, firstAt: 1 }])
+    expect(order.backlog(50, 2)[0]).toEqual({ ...lane, queued: 2 })
+    expect(order.backlog(0, 9)).toEqual([])
+    order.take(50, new Set(), always)
+    expect(order.backlog(50, 9).map(({ queued }) => queued)).toEqual([3, 1])
+  })
+})
+
+describe('the index of jobs', () => {
+  const lease = { owner: 'w', token: 1, nonce: '', until: 50 }
+  let created = 0
+  const indexOf = (...jobs: Partial<JobRecord>[]) => {
+    const index = new JobIndex<JobRecord>()
+    const all = jobs.map((fields) => sampleJob({ app: 'a', createdAt: ++created, ...fields }))
+    for (const job of all) index.set(job)
+    return { index, all }
+  }
+  const now = 1_000_000
+  const free = { rules: [] }
+
+  test('gives a job whose lease has expired before those that wait, and none of those that were taken', () => {
+    const { index, all } = indexOf({ id: '1' }, { id: '2', status: 'STARTED', lease }, { id: '3' })
+    const taken: string[] = []
+    for (let job = index.takeNext(now, free); job; job = index.takeNext(now, free, taken)) taken.push(job.id)
+    expect(taken).toEqual(['2', '1', '3'])
+    expect(index.takeNext(now, free, ['unknown', '2', '3'])?.id).toBe('1')
+    expect(index.takeNext(now, { ...free, exceptApps: ['a'] })).toBeUndefined()
+    expect(index.takeNext(now, { ...free, workflows: [all[0]!.workflow] })?.id).toBe('2')
+    expect(index.takeNext(now, { ...free, workflows: ['other'] })).toBeUndefined()
+  })
+
+  test('holds back what a rule forbids, and counts those that have just begun as running', () => {
+    const { index, all } = indexOf({ id: '1' }, { id: '2', status: 'STARTED', lease: { ...lease, until: now * 2 } })
+    const rule = (maxRunning: number, target = { kind: 'application' as const, id: 'a' }) => ({
+      rules: [{ target, state: 'open' as const, maxRunning }],
+    })
+    expect([1, 2].map((max) => index.takeNext(now, rule(max))?.id)).toEqual([undefined, '1'])
+    const begun = new Map([['3', { app: 'a', workflow: 'w' }]])
+    expect([2, 3].map((max) => index.takeNext(now, { ...rule(max), begun })?.id)).toEqual([undefined, '1'])
+    const none = { kind: 'application' as const, id: 'none' }
+    expect(index.mayBegin({ ...all[0]!, app: 'none' }, rule(1, none))).toBe(true)
+    // The index does not know this application yet.
+    const first = new Map([['4', { app: 'none', workflow: 'w' }]])
+    expect(index.mayBegin({ ...all[0]!, app: 'none' }, { ...rule(1, none), begun: first })).toBe(false)
+  })
+
+  test('shows no job that was deleted, and knows it until it is removed', () => {
+    const uploads = { inputUrl: 'uploads/a/1' }
+    const idempotency = { key: 'k', digest: 'd' }
+    const { index, all } = indexOf(
+      { id: '1', uploads, idempotency, status: 'STARTED', lease },
+      { id: '2', deleted: true },
+    )
+    const [job] = all
+    if (!job) return expect.unreachable()
+    const seen = () => ({
+      listed: [...index.select({})].map(({ id }) => id),
+      ofUpload: [...index.select({ uploadKey: 'uploads/a/1' })].length,
+      byKey: index.withIdempotencyKey('a', 'k')?.id,
+      counts: [index.count({ app: 'a' }), index.count({})],
+      deleted: index.due('deleted', now, 9).map(({ id }) => id),
+      backlog: index.backlog(now, 9).length,
+    })
+    expect(seen()).toEqual({ listed: ['1'], ofUpload: 1, byKey: '1', counts: [1, 1], deleted: ['2'], backlog: 1 })
+    for (let n = 0; n < 2; n++) {
+      index.set({ ...job, deleted: true })
+      expect(seen()).toEqual({
+        listed: [],
+        ofUpload: 0,
+        byKey: undefined,
+        counts: [0, 0],
+        deleted: ['2', '1'],
+        backlog: 0,
+      })
+    }
+    expect(index.get('1')).toMatchObject({ deleted: true })
+    for (const id of ['1', '1', 'unknown', '2']) index.remove(id)
+    expect([index.get('1'), index.get('2'), seen().deleted]).toEqual([undefined, undefined, []])
+    const { index: other } = indexOf({ id: '3', status: 'SUCCEEDED', completedAt: 1 })
+    other.remove('3')
+    expect([other.endedBefore(now, 9), [...other.select({})], other.count({})]).toEqual([[], [], 0])
+  })
+
+  test('keeps an upload known while one of its jobs is there', () => {
+    const uploads = { inputUrl: 'uploads/a/1' }
+    const { index } = indexOf({ id: '1', uploads }, { id: '2', uploads })
+    const users = () => [...index.select({ uploadKey: 'uploads/a/1' })].map(({ id }) => id)
+    expect(users()).toEqual(['2', '1'])
+    index.remove('1')
+    expect(users()).toEqual(['2'])
+    expect([[...index.select({ app: 'a' })].length, index.count({ app: 'a' })]).toEqual([1, 1])
+    index.remove('2')
+    expect(users()).toEqual([])
+  })
+
+  test('finds what is due for applications that are not left out, so many at a time', () => {
+    const status = 'STARTED'
+    const { index } = indexOf(
+      { id: '1', status, lease },
+      { id: '2', status, lease, app: 'b' },
+      { id: '3', status, lease },
+      { id: '4', deleted: true },
+      { id: '5', deleted: true },
+    )
+    const due = (kind: 'lapsed' | 'deleted', limit: number, except?: string[]) =>
+      index.due(kind, now, limit, except).map(({ id }) => id)
+    expect([due('lapsed', 9), due('lapsed', 2)]).toEqual([
+      ['1', '2', '3'],
+      ['1', '2'],
+    ])
+    expect([9, 1, 0, -1].map((limit) => due('lapsed', limit, ['b']))).toEqual([['1', '3'], ['1'], [], []])
+    expect([9, 1, 0, -1].map((limit) => due('deleted', limit))).toEqual([['4', '5'], ['4'], [], []])
+  })
+
+  test('counts by status and by what a query asks for, up to a number', () => {
+    const { index } = indexOf({}, { batchName: 'b' }, { status: 'FAILED', batchName: 'b' }, { app: 'other' })
+    expect([index.count({}), index.count({ app: 'a' }), index.count({ app: 'none' })]).toEqual([4, 3, 0])
+    expect(index.count({ app: 'a', statuses: ['QUEUED', 'QUEUED'] })).toBe(2)
+    expect([index.count({}, 2), index.count({}, 0)]).toEqual([2, 0])
+    const ofBatch = (max?: number) => index.count({ app: 'a', batchName: 'b' }, max)
+    expect([ofBatch(), ofBatch(2), ofBatch(1), ofBatch(0), ofBatch(-1)]).toEqual([2, 2, 1, 0, 0])
+    expect(index.count({ batchName: 'b', workflows: undefined })).toBe(2)
+    expect(index.count({ batchName: 'b', statuses: ['FAILED'] })).toBe(1)
+  })
+
+  test('lists the newest first, and jobs of one moment by their ids', () => {
+    const createdAt = 5
+    const { index } = indexOf(
+      { id: 'b', createdAt },
+      { id: 'c', createdAt },
+      { id: 'a', createdAt },
+      { id: 'd', createdAt: 4 },
+    )
+    const ids = (...given: Parameters<typeof index.select>) => [...index.select(...given)].map(({ id }) => id).join('')
+    expect([ids({}), ids({}, { createdAt, id: 'b' }), ids({ createdBefore: 5 }), ids({ createdAfter: 5 })]).toEqual([
+      'cbad',
+      'ad',
+      'd',
+      'cba',
+    ])
+  })
+
+  test('knows the age of what waits, and the place of a job that is due', () => {
+    const { index } = indexOf({ id: '1', createdAt: 10, notBefore: 20 }, { id: '2', createdAt: 11, notBefore: 30 })
+    expect(index.backlog(50, 9)).toMatchObject([{ queued: 2, oldestMs: 30, running: 0 }])
+    expect([29, 30].map((at) => index.ahead('2', at, 9))).toEqual([undefined, 1])
+    expect(index.ahead('unknown', 30, 9)).toBeUndefined()
+  })
+
+  test('gives an idempotency key to the job that was made last', () => {
+    const idempotency = { key: 'k', digest: 'd' }
+    const { index, all } = indexOf({ id: '2', createdAt: 2, idempotency }, { id: '1', createdAt: 1, idempotency })
+    expect(index.withIdempotencyKey('a', 'k')?.id).toBe('2')
+    index.set({ ...all[1]!, deleted: true })
+    expect(index.withIdempotencyKey('a', 'k')?.id).toBe('2')
+    expect(index.withIdempotencyKey('b', 'k')).toBeUndefined()
+  })
+})
