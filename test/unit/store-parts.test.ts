@@ -17,11 +17,11 @@ describe('calls that are done in one go', () => {
 
   test('are gathered while others run, up to a number of calls and of batches at a time', async () => {
     const batches: number[][] = []
-    const gates: ReturnType<typeof gate>[] = []
+    const gates: ReturnType<typeof gate<void>>[] = []
     const call = batched(
       async (items: number[]) => {
         batches.push(items)
-        const running = gate()
+        const running = gate<void>()
         gates.push(running)
         await running.opened
         return items.map((item) => item * 10)
