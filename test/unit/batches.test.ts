@@ -1,0 +1,445 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { memoryApplications, memoryJobs } from '../../src/adapters/memory.js'
+import { sampleJob } from '../../src/contract/job-samples.js'
+import {
+  type Batch,
+  batchKey,
+  batchKind,
+  ended,
+  hash,
+  isOfBatch,
+  nextLookMs,
+  repeatedId,
+} from '../../src/core/engine/batch/batch.js'
+import { Batches, type NewBatch } from '../../src/core/engine/batch/batches.js'
+import { StemworkError } from '../../src/core/engine/errors.js'
+import type { JobStore } from '../../src/core/engine/ports/job-store.js'
+import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
+import { recordingLogger, testEngine, textWorkflow } from '../engine/harness.js'
+
+const start = 1_700_000_000_000
+const cleanUps: (() => unknown)[] = []
+// Only the date: the messages go over real sockets.
+beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'], now: start }))
+afterEach(async () => {
+  vi.useRealTimers()
+  for (const cleanUp of cleanUps.splice(0)) await cleanUp()
+})
+
+/** A receiver that answers with one status after the other; the last repeats. */
+async function receiver(...statuses: number[]) {
+  const messages: { id: string; data: unknown }[] = []
+  const server = createServer((request, response) => {
+    let text = ''
+    request.on('data', (part: Buffer) => (text += part.toString()))
+    request.on('end', () => {
+      const { data } = JSON.parse(text) as { data: unknown }
+      messages.push({ id: String(request.headers['webhook-id']), data })
+      response.writeHead((statuses.length > 1 ? statuses.shift() : statuses[0]) ?? 204).end()
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  cleanUps.push(() => new Promise((resolve) => server.close(resolve)))
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, messages }
+}
+
+function batches(changes: Partial<JobStore> = {}) {
+  const jobs: JobStore = { ...memoryJobs(), ...changes }
+  const { logger, lines } = recordingLogger()
+  const webhooks = { secret: newWebhookSecret(), retryDelaysMs: [10_000, 100_000] }
+  const { options } = testEngine(textWorkflow(), {
+    fetch: { allowPrivate: true },
+    webhooks,
+    retention: { jobsMs: 500_000 },
+  }).engine
+  const all = new Batches({ jobs, applications: memoryApplications(), options, logger })
+  const place = { app: 'a', batchName: 'b' }
+  return {
+    all,
+    jobs,
+    lines,
+    add: (fields: Partial<NewBatch> = {}, limits: Parameters<Batches['add']>[1] = {}) =>
+      all.add({ app: 'a', name: 'b', webhook: null, request: null, jobs: [sampleJob(place)], ...fields }, limits),
+    look: () => all.look(place),
+    status: () => all.status('a', 'b'),
+    /** Ends the next job, or all. */
+    async run(count = 1, progress?: number) {
+      for (let n = 0; n < count; n++) {
+        const job = await jobs.claim({ owner: 'w', leaseMs: 1000 })
+        if (!job) throw new Error('no job waits')
+        const change = { token: job.token, outputs: {}, details: {}, retentionMs: 1, messages: [] }
+        if (progress === undefined) await jobs.apply(job.id, { kind: 'succeed', ...change })
+        else await jobs.apply(job.id, { kind: 'heartbeat', token: job.token, leaseMs: 1000, progress, stage: null })
+      }
+    },
+    stored: async () => (await jobs.documents.get(batchKind, batchKey('a', 'b')))?.value as Batch | undefined,
+  }
+}
+
+const after = (ms: number) => void vi.setSystemTime(Date.now() + ms)
+const pending = {
+  id: 'm',
+  url: 'u',
+  event: 'batch.ended',
+  occurredAt: 0,
+  attempts: 0,
+  lastStatus: null,
+  outcome: 'pending' as const,
+}
+const sample: Batch = {
+  app: 'a',
+  name: 'b',
+  createdAt: 0,
+  webhook: null,
+  endedAt: null,
+  addingUntil: 0,
+  requests: {},
+  deliveries: [],
+}
+
+describe('the record of a batch', () => {
+  test('is found by a hash of its name, and its jobs by ids that a repeated request gives again', () => {
+    expect(hash('b')).toMatch(/^[0-9a-f]{64}$/)
+    expect([batchKind, batchKey('a', 'b')]).toEqual(['batch', `a/${hash('b')}`])
+    const id = repeatedId('a', 'k', 0)
+    const digest = hash('["batch","a","k",0]')
+    expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-a[0-9a-f]{3}-[0-9a-f]{12}$/)
+    // All but the two digits that name the version and the variant.
+    const digits = id.replaceAll('-', '')
+    expect(digits).toBe(`${digest.slice(0, 12)}8${digest.slice(13, 16)}a${digest.slice(17, 32)}`)
+    const others = [
+      repeatedId('a', 'k', 1),
+      repeatedId('a', 'k', 'batch'),
+      repeatedId('b', 'k', 0),
+      repeatedId('a', 'l', 0),
+    ]
+    expect(new Set([id, ...others]).size).toBe(5)
+    expect([isOfBatch({ app: 'a', batchName: '' }), isOfBatch({ app: 'a', batchName: null })]).toEqual([true, false])
+  })
+
+  test('keeps at its end what was not sent of earlier ends', () => {
+    const sent = { ...pending, id: 'sent', outcome: 'delivered' as const, nextAttemptAt: null }
+    const open = { ...pending, id: 'open', nextAttemptAt: 5 }
+    const batch = { ...sample, deliveries: [sent, open] }
+    expect(ended(batch, 7, undefined)).toEqual({ ...batch, endedAt: 7, deliveries: [open] })
+    const message = { id: 'new', url: 'u', event: 'batch.ended' }
+    expect(ended(batch, 7, message).deliveries).toEqual([
+      open,
+      { ...pending, id: 'new', occurredAt: 7, nextAttemptAt: 7 },
+    ])
+  })
+
+  test('is looked at again while it is open, and when its first message is due', () => {
+    const next = (...times: (number | null)[]) => {
+      const deliveries = times.map((nextAttemptAt) => ({ ...pending, nextAttemptAt }))
+      return nextLookMs({ ...sample, endedAt: 1, deliveries }, 100, 60)
+    }
+    expect(nextLookMs(sample, 100, 60)).toBe(60)
+    expect([next(), next(null), next(130, 120, null), next(90, 120)]).toEqual([null, null, 20, 0])
+    const done = { ...pending, outcome: 'delivered' as const, nextAttemptAt: 110 }
+    expect(nextLookMs({ ...sample, endedAt: 1, deliveries: [done] }, 100, 60)).toBeNull()
+  })
+})
+
+describe('the state of a batch', () => {
+  test('counts its jobs, ended ones as done and running ones by their progress', async () => {
+    const { add, run, status } = batches()
+    expect(await status()).toBeUndefined()
+    const place = { app: 'a', batchName: 'b' }
+    await add({ jobs: [1, 2, 3, 4, 5, 6, 7, 8].map(() => sampleJob(place)) })
+    await run(2)
+    await run(1, 0.5)
+    await run(1, 0.25)
+    expect(await status()).toEqual({
+      name: 'b',
+      app: 'a',
+      total: 8,
+      counts: { QUEUED: 4, STARTED: 2, SUCCEEDED: 2, FAILED: 0 },
+      progress: (2 + 0.75) / 8,
+      createdAt: start,
+      endedAt: null,
+    })
+  })
+
+  test('has no times for jobs that were submitted one by one with its name', async () => {
+    const { jobs, status, look, all } = batches()
+    await jobs.create(sampleJob({ app: 'a', batchName: 'b' }))
+    expect(await status()).toMatchObject({ total: 1, progress: 0, createdAt: null, endedAt: null })
+    await look()
+    await all.reopen({ app: 'a', batchName: 'b' })
+    expect(await status()).toMatchObject({ total: 1, createdAt: null, endedAt: null })
+  })
+
+  test('counts failed jobs as done', async () => {
+    const { add, jobs, status } = batches()
+    await add({
+      jobs: [sampleJob({ app: 'a', batchName: 'b' }), sampleJob({ app: 'a', batchName: 'b', status: 'FAILED' })],
+    })
+    expect(await jobs.count({ statuses: ['FAILED'] })).toBe(1)
+    expect(await status()).toMatchObject({ progress: 0.5, counts: { FAILED: 1 } })
+  })
+})
+
+describe('adding to a batch', () => {
+  test('opens one that had ended and keeps its webhook, its times and its trace', async () => {
+    const { add, run, look, stored } = batches()
+    const webhook = { url: 'http://127.0.0.1:9/' }
+    const first = await add({ webhook })
+    expect(first).toMatchObject([{ app: 'a', batchName: 'b', status: 'QUEUED' }])
+    expect(await stored()).toEqual({ ...sample, createdAt: start, webhook, trace: null })
+    await run()
+    after(5)
+    await look()
+    expect((await stored())?.endedAt).toBe(start + 5)
+    const other = { url: 'http://127.0.0.1:8/' }
+    await add()
+    expect(await stored()).toMatchObject({ createdAt: start, webhook, endedAt: null, addingUntil: 0 })
+    await add({ webhook: other })
+    expect(await stored()).toMatchObject({ webhook: other })
+  })
+
+  test('counts as under way for a minute, and no longer if the process that did it died', async () => {
+    const { add, look, stored } = batches({ createAll: () => new Promise(() => {}) })
+    void add()
+    while (!(await stored())) await new Promise((resolve) => setImmediate(resolve))
+    expect(await stored()).toMatchObject({ addingUntil: start + 60_000, endedAt: null })
+    after(59_999)
+    await look()
+    expect(await stored()).toMatchObject({ endedAt: null })
+    after(1)
+    await look()
+    expect(await stored()).toMatchObject({ endedAt: start + 60_000 })
+  })
+
+  test('ends it again when its jobs could not be stored', async () => {
+    let failure: Error | undefined
+    const inner = memoryJobs()
+    const { add, run, look, stored } = batches({
+      ...inner,
+      createAll: (...given) => (failure ? Promise.reject(failure) : inner.createAll(...given)),
+    })
+    await add()
+    await run()
+    await look()
+    failure = new StemworkError('ALREADY_EXISTS', 'There is one.')
+    await expect(add()).rejects.toBe(failure)
+    expect(await stored()).toMatchObject({ addingUntil: 0, endedAt: start })
+    failure = new Error('the store is away')
+    const request = { key: 'k', digest: 'd' }
+    await expect(add({ request })).rejects.toBe(failure)
+    expect(await stored()).toMatchObject({ requests: {}, endedAt: start })
+  })
+
+  test('is done once for a request, also when its first try stored the jobs and broke off', async () => {
+    const { add, jobs, stored } = batches()
+    const request = { key: 'k', digest: 'd' }
+    const given = [sampleJob({ app: 'a', batchName: 'b' })]
+    await jobs.createAll(given, {})
+    // The jobs exist, so this is a repetition.
+    expect(await add({ request, jobs: given })).toBeUndefined()
+    expect((await stored())?.requests).toEqual({ k: { digest: 'd', made: true } })
+    expect(await add({ request })).toBeUndefined()
+    expect(await jobs.count({})).toBe(1)
+    await expect(add({ request: { key: 'k', digest: 'other' } })).rejects.toMatchObject({
+      code: 'IDEMPOTENCY_CONFLICT',
+    })
+    await add({ request: { key: 'l', digest: 'd' } })
+    expect(Object.keys((await stored())?.requests ?? {})).toEqual(['k', 'l'])
+    await add()
+    expect(Object.keys((await stored())?.requests ?? {})).toEqual(['k', 'l'])
+  })
+
+  test('notes a request before its jobs, and again when they are stored', async () => {
+    const seen: unknown[] = []
+    const inner = memoryJobs()
+    const { add, stored } = batches({
+      ...inner,
+      async createAll(...given) {
+        seen.push((await stored())?.requests)
+        return inner.createAll(...given)
+      },
+    })
+    await add({ request: { key: 'k', digest: 'd' } })
+    expect(seen).toEqual([{ k: { digest: 'd', made: false } }])
+  })
+
+  test('is refused after twenty lost races', async () => {
+    const inner = memoryJobs()
+    let writes = 0
+    let losses = 20
+    const documents = {
+      ...inner.documents,
+      put: async (...given: Parameters<typeof inner.documents.put>) =>
+        ++writes <= losses ? undefined : inner.documents.put(...given),
+    }
+    const { add } = batches({ ...inner, documents })
+    await expect(add()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
+    expect(writes).toBe(20)
+    writes = 0
+    losses = 19
+    expect(await add()).toHaveLength(1)
+  })
+})
+
+describe('the end of a batch', () => {
+  test('comes with that of its last job, running or waiting', async () => {
+    const { add, run, look, stored, jobs } = batches()
+    await add({ jobs: [sampleJob({ app: 'a', batchName: 'b' }), sampleJob({ app: 'a', batchName: 'b' })] })
+    await run()
+    await look()
+    expect((await stored())?.endedAt).toBeNull()
+    await run(1, 0.5)
+    await look()
+    expect((await stored())?.endedAt).toBeNull()
+    const [running] = await jobs.list({ statuses: ['STARTED'], limit: 1 })
+    const end = { outputs: {}, details: {}, retentionMs: 1, messages: [] }
+    await jobs.apply(running?.id ?? '', { kind: 'succeed', token: running?.token ?? 0, ...end })
+    after(5)
+    await look()
+    const written = await jobs.documents.get(batchKind, batchKey('a', 'b'))
+    expect(written?.value).toMatchObject({ endedAt: start + 5, deliveries: [] })
+    // Another look changes nothing.
+    after(5)
+    await look()
+    expect((await jobs.documents.get(batchKind, batchKey('a', 'b')))?.version).toBe(written?.version)
+  })
+
+  test('is undone when one of its jobs waits again', async () => {
+    const { all, add, run, look, stored, jobs } = batches()
+    const version = async () => (await jobs.documents.get(batchKind, batchKey('a', 'b')))?.version
+    await add()
+    const open = await version()
+    await all.reopen({ app: 'a', batchName: 'b' })
+    expect(await version()).toBe(open)
+    await run()
+    await look()
+    await all.reopen({ app: 'a', batchName: 'b' })
+    expect((await stored())?.endedAt).toBeNull()
+  })
+
+  test('is found by the next process to look, after a minute', async () => {
+    const { url, messages } = await receiver(204)
+    const { all, add, run, stored } = batches()
+    await add({ webhook: { url } })
+    await run()
+    after(59_999)
+    expect(await all.tend()).toBe(0)
+    expect((await stored())?.endedAt).toBeNull()
+    after(1)
+    expect(await all.tend()).toBe(1)
+    expect((await stored())?.endedAt).toBe(start + 60_000)
+    expect(messages.length).toBe(1)
+  })
+
+  test('is looked for every minute, as long as it is open', async () => {
+    const { all, add, jobs } = batches()
+    await add()
+    const isDue = async () => (await jobs.documents.due(batchKind, 9)).length
+    after(60_000)
+    expect(await isDue()).toBe(1)
+    await all.tend()
+    expect(await isDue()).toBe(0)
+    after(60_000)
+    expect(await isDue()).toBe(1)
+  })
+
+  test('and the batch itself are forgotten after the time for which jobs are kept', async () => {
+    const { all, add, run, look, jobs } = batches()
+    const removed = vi.fn<JobStore['documents']['removeExpired']>()
+    jobs.documents.removeExpired = removed
+    await add()
+    await run()
+    await look()
+    after(499_999)
+    expect(await jobs.documents.get(batchKind, batchKey('a', 'b'))).toBeDefined()
+    after(1)
+    expect(await jobs.documents.get(batchKind, batchKey('a', 'b'))).toBeUndefined()
+    await all.tend()
+    expect(removed).toHaveBeenCalledWith(100)
+  })
+})
+
+describe('the message about the end of a batch', () => {
+  test('is sent once, and again after growing waits while the receiver refuses it', async () => {
+    const { url, messages } = await receiver(500, 503, 200)
+    const { all, add, run, look, stored } = batches()
+    await add({ webhook: { url } })
+    await run()
+    await look()
+    const delivery = async () => (await stored())?.deliveries[0]
+    expect(await all.tend()).toBe(1)
+    expect(await delivery()).toMatchObject({ attempts: 1, outcome: 'pending', lastStatus: 500 })
+    expect((await delivery())?.nextAttemptAt).toBeGreaterThanOrEqual(start + 10_000)
+    // Up to a fifth later.
+    expect((await delivery())?.nextAttemptAt).toBeLessThanOrEqual(start + 12_000)
+    after(9_999)
+    expect(await all.tend()).toBe(0)
+    after(2_001)
+    expect(await all.tend()).toBe(1)
+    expect(await delivery()).toMatchObject({ attempts: 2, outcome: 'pending', lastStatus: 503 })
+    after(120_000)
+    expect(await all.tend()).toBe(1)
+    expect(await delivery()).toMatchObject({ attempts: 3, outcome: 'delivered', lastStatus: 200, nextAttemptAt: null })
+    after(400_000)
+    expect(await all.tend()).toBe(0)
+    expect(new Set(messages.map(({ id }) => id)).size).toBe(1)
+    expect(messages.map(({ data }) => data)).toEqual(
+      Array.from({ length: 3 }, () => ({
+        name: 'b',
+        total: 1,
+        counts: { QUEUED: 0, STARTED: 0, SUCCEEDED: 1, FAILED: 0 },
+      })),
+    )
+  })
+
+  test('is given up after its last attempt, and the operator hears of it', async () => {
+    const { url } = await receiver(500)
+    const { all, add, run, look, stored, lines } = batches()
+    await add({ webhook: { url } })
+    await run()
+    await look()
+    for (const wait of [0, 12_000]) {
+      after(wait)
+      expect(await all.tend()).toBe(1)
+      expect(lines.filter(({ level }) => level === 'warn')).toEqual([])
+    }
+    after(120_000)
+    expect(await all.tend()).toBe(1)
+    expect((await stored())?.deliveries).toMatchObject([{ attempts: 3, outcome: 'given_up', nextAttemptAt: null }])
+    expect(lines.filter(({ level }) => level === 'warn')).toMatchObject([
+      { fields: { app: 'a', batch: 'b', status: 500 } },
+    ])
+  })
+
+  test('is sent by one of two processes that find it due', async () => {
+    const { url, messages } = await receiver(204)
+    const { all, add, run, look, jobs, stored } = batches()
+    await add({ webhook: { url } })
+    await run()
+    await look()
+    const due = jobs.documents.due.bind(jobs.documents)
+    // The other process sends it after this one has read what is due.
+    jobs.documents.due = async (...given) => {
+      const found = await due(...given)
+      jobs.documents.due = due
+      await all.tend()
+      return found
+    }
+    expect(await all.tend()).toBe(0)
+    expect(messages.length).toBe(1)
+    expect((await stored())?.deliveries).toMatchObject([{ attempts: 1, outcome: 'delivered' }])
+  })
+
+  test('is not sent after the engine has closed', async () => {
+    const { url, messages } = await receiver(204)
+    const { all, add, run, look } = batches()
+    await add({ webhook: { url } })
+    await run()
+    await look()
+    all.close()
+    expect(await all.tend()).toBe(0)
+    expect(messages).toEqual([])
+  })
+})
