@@ -85,6 +85,8 @@ export default class MutationRunner extends TestRunner {
     const failure = failureIn(file)
     const by = failure && nameOf(this.#failedAt)
     Object.assign(state, { id: none, maxHits: Infinity })
+    // The next mutant must not find what was loaded under this one.
+    if (mutant.isStatic) Atomics.add(generation, 0, 1)
     delete process.env.STEMWORK_MUTANT
     vi.useRealTimers()
     vi.restoreAllMocks()
