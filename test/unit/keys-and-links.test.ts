@@ -32,6 +32,10 @@ describe('an API key', () => {
     expect(hash).toBe(sha256(key))
     expect(fingerprint(`${key.slice(0, -9)}${key.at(-9) === 'x' ? 'y' : 'x'}${key.slice(-8)}`)).toBeUndefined()
     expect(fingerprint(`${key}0`)).toBeUndefined()
+    // A checksum that begins with a zero.
+    const bodies = Array.from({ length: 1000 }, (_, n) => `stw_${id}_${String(n).padStart(43, '0')}`)
+    const short = bodies.find((body) => crc32(body) < 0x1000_0000) ?? ''
+    expect(fingerprint(`${short}0${crc32(short).toString(16)}`)).toMatchObject({ id })
   })
 
   test('of an operator may have 16 to 512 characters, and not the form of ours', () => {
@@ -67,7 +71,7 @@ describe('an API key', () => {
 })
 
 describe('keys that were verified', () => {
-  const caller = { app: 'a' } as Parameters<KnownKeys['add']>[1]['caller']
+  const caller = { id: 'a', name: 'A' }
 
   test('are known until they are removed, and no other with the same public part', () => {
     const keys = new KnownKeys()
