@@ -172,6 +172,13 @@ describe('the state of a batch', () => {
     expect(await status()).toMatchObject({ total: 1, createdAt: null, endedAt: null })
   })
 
+  test('is as far as its one running job', async () => {
+    const { add, run, status } = batches()
+    await add()
+    await run(1, 0.5)
+    expect(await status()).toMatchObject({ total: 1, progress: 0.5 })
+  })
+
   test('counts failed jobs as done', async () => {
     const { add, jobs, status } = batches()
     await add({
@@ -229,7 +236,10 @@ describe('adding to a batch', () => {
     failure = new Error('the store is away')
     const request = { key: 'k', digest: 'd' }
     await expect(add({ request })).rejects.toBe(failure)
-    expect(await stored()).toMatchObject({ requests: {}, endedAt: start })
+    expect([(await stored())?.requests, (await stored())?.endedAt]).toEqual([{}, start])
+    failure = new StemworkError('QUEUE_FULL', 'There is no room.')
+    await expect(add({ request })).rejects.toBe(failure)
+    expect((await stored())?.requests).toEqual({})
   })
 
   test('is done once for a request, also when its first try stored the jobs and broke off', async () => {
@@ -269,14 +279,19 @@ describe('adding to a batch', () => {
     const inner = memoryJobs()
     let writes = 0
     let losses = 20
+    const versions: unknown[] = []
     const documents = {
       ...inner.documents,
-      put: async (...given: Parameters<typeof inner.documents.put>) =>
-        ++writes <= losses ? undefined : inner.documents.put(...given),
+      put: async (...given: Parameters<typeof inner.documents.put>) => {
+        versions.push(given[1]?.version)
+        return ++writes <= losses ? undefined : inner.documents.put(...given)
+      },
     }
     const { add } = batches({ ...inner, documents })
     await expect(add()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
     expect(writes).toBe(20)
+    // A batch that does not exist yet is made by one process only.
+    expect(new Set(versions)).toEqual(new Set([0]))
     writes = 0
     losses = 19
     expect(await add()).toHaveLength(1)
@@ -411,6 +426,22 @@ describe('the message about the end of a batch', () => {
     expect(lines.filter(({ level }) => level === 'warn')).toMatchObject([
       { fields: { app: 'a', batch: 'b', status: 500 } },
     ])
+  })
+
+  test('is sent when it is due; others, and one whose last attempt is under way, are not', async () => {
+    const { url, messages } = await receiver(204)
+    const { all, jobs } = batches()
+    const message = { ...pending, url }
+    const deliveries = [
+      { ...message, id: 'done', outcome: 'delivered', nextAttemptAt: null },
+      { ...message, id: 'last', nextAttemptAt: null },
+      { ...message, id: 'later', nextAttemptAt: start + 1 },
+      { ...message, id: 'now', nextAttemptAt: start },
+    ]
+    const value = { ...sample, endedAt: start, deliveries }
+    await jobs.documents.put({ kind: batchKind, key: batchKey('a', 'b'), value, ttlMs: 1000, dueInMs: 0 })
+    expect(await all.tend()).toBe(1)
+    expect(messages.map(({ id }) => id)).toEqual(['now'])
   })
 
   test('is sent by one of two processes that find it due', async () => {

@@ -77,6 +77,8 @@ describe('the keys of checkpoints', () => {
     expect(chain(key(10, 3), key(2, 2), key(1, 1), key(1, 0))).toEqual([key(1, 0), key(1, 1), key(2, 2), key(10, 3)])
     expect(chain(key(1, 0), key(1, 1), key(1, 2), key(2, 1))).toEqual([key(1, 0), key(2, 1)])
     expect(chain(key(2, 2), key(3, 0))).toEqual([key(3, 0)])
+    expect(chain(key(1, 0), key(2, 2))).toEqual([key(1, 0)])
+    expect(chain(key(10, 1), 'other', key(2, 0), 'another', key(1, 0))).toEqual([key(2, 0), key(10, 1)])
     expect(chain(key(1, 0), 'checkpoints/job/x/part-1', 'checkpoints/job/2-n/part-1.tmp', 'other')).toEqual([key(1, 0)])
   })
 

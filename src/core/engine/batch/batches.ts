@@ -239,12 +239,12 @@ export class Batches {
     app: string,
     name: string,
     next: (batch: Batch | undefined) => Batch | undefined | Promise<Batch | undefined>,
-  ): Promise<Batch | undefined> {
+  ): Promise<void> {
     const { documents } = this.#ports.jobs
     for (let tries = 0; tries < mostTries; tries++) {
       const known = await this.#read(app, name)
       const batch = await next(known?.value)
-      if (!batch) return undefined
+      if (!batch) return
       const written = await documents.put(
         {
           kind: batchKind,
@@ -255,7 +255,7 @@ export class Batches {
         },
         { version: known?.version ?? 0 },
       )
-      if (written !== undefined) return batch
+      if (written !== undefined) return
     }
     throw new StemworkError('STORE_UNAVAILABLE', 'A batch was changed by too many processes at once. Try again.', {
       retryable: true,
