@@ -196,6 +196,8 @@ export function mutantsOf(path, text, firstId) {
   }
 
   function isTextForPeople(node) {
+    if (ts.isBinaryExpression(node) && node.operatorToken.kind === Kind.PlusToken)
+      return isTextForPeople(node.left) || isTextForPeople(node.right)
     const isText = ts.isStringLiteral(node) || ts.isTemplateExpression(node) || ts.isNoSubstitutionTemplateLiteral(node)
     return isText && /\w \w/.test(original(node).replace(/\$\{[^}]*\}/g, 'x'))
   }
