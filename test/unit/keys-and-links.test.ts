@@ -285,7 +285,7 @@ describe('a signed link', () => {
       const query = changed(signer.sign(grant), (other) => other.set('expires', expires))
       expect(signer.verify('GET', grant.key, query)).toBeUndefined()
     }
-    for (const expiresAt of [0, 9_999_999_999_999_999 - 2])
+    for (const expiresAt of [0, 9_000_000_000_000_000])
       expect(signer.verify('GET', grant.key, signer.sign({ ...grant, expiresAt }))).toMatchObject({ expiresAt })
   })
 })
