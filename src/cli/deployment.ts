@@ -145,9 +145,8 @@ async function openBlobs(url: string): Promise<EngineParts['blobs']> {
     return fsBlobs({ directory: folderOf(url) })
   }
   if (url.startsWith('s3:')) {
-    const [{ S3Client }, { s3Blobs }] = await optional(
-      ['@aws-sdk/client-s3', '@aws-sdk/lib-storage', '@aws-sdk/s3-request-presigner'],
-      () => Promise.all([import('@aws-sdk/client-s3'), import('../adapters/blobs/s3/index.js')]),
+    const [{ S3Client }, { s3Blobs }] = await optional(['@aws-sdk/client-s3', '@aws-sdk/s3-request-presigner'], () =>
+      Promise.all([import('@aws-sdk/client-s3'), import('../adapters/blobs/s3/index.js')]),
     )
     const { hostname, pathname, searchParams } = new URL(url)
     const endpoint = searchParams.get('endpoint') ?? undefined

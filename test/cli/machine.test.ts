@@ -24,11 +24,11 @@ describe('on a Node that is too old, the command line', () => {
 })
 
 describe('a package that is not installed is named with the command that installs it:', () => {
-  const s3 = '@aws-sdk/client-s3 @aws-sdk/lib-storage @aws-sdk/s3-request-presigner'
+  const s3 = '@aws-sdk/client-s3 @aws-sdk/s3-request-presigner'
   it.each([
     ['pg', ['--store', 'postgres://127.0.0.1:1/none', '--blobs', 'file:blobs'], 'pg'],
     [s3, ['--blobs', 's3://bucket'], s3],
-    ['@aws-sdk/lib-storage', ['--blobs', 's3://bucket'], '@aws-sdk/lib-storage'],
+    ['@aws-sdk/s3-request-presigner', ['--blobs', 's3://bucket'], '@aws-sdk/s3-request-presigner'],
     ['keyv @keyv/redis', ['--store', 'redis://127.0.0.1:1', '--blobs', 'file:blobs'], 'keyv @keyv/redis'],
   ])('%s', async (absent, options, named) => {
     const { status, stderr } = await new Stemwork(['serve', '--port', '0', '--api-only', ...options], undefined, {

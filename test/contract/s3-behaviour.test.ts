@@ -61,6 +61,26 @@ describe('a large blob', () => {
     expect(unfinishedUploads()).toBe(0)
   })
 
+  test.each([
+    ['nothing', 0, 0],
+    ['a byte less than a part', 5 * mebibyte - 1, 0],
+    ['exactly a part', 5 * mebibyte, 1],
+    ['a byte more than a part', 5 * mebibyte + 1, 2],
+    ['exactly two parts', 10 * mebibyte, 2],
+  ])('of %s has as many parts as it needs', async (_, bytes, parts) => {
+    const whole = Buffer.alloc(bytes, 7)
+    const source = async function* () {
+      // One buffer for all chunks, as some sources do.
+      const chunk = Buffer.alloc(700_001)
+      for (let start = 0; start < bytes; start += chunk.length)
+        yield chunk.subarray(0, whole.copy(chunk, 0, start, start + chunk.length))
+    }
+    expect((await store.put(key, source())).bytes).toBe(bytes)
+    expect(requests('PUT', 'partNumber')).toHaveLength(parts)
+    const found = await store.get(key)
+    expect(found && (await read(found.body)).equals(whole)).toBe(true)
+  })
+
   test('leaves no parts when its source fails', async () => {
     const lost = new Error('the client went away')
     const source = blocks(20, (block) => {
@@ -132,6 +152,27 @@ describe("the host's client", () => {
     const link = await store.signPut?.(key, { expiresInSeconds: 60 })
     expect(link).not.toMatch(/checksum/i)
     expect(await client.config.requestChecksumCalculation()).toBe('WHEN_SUPPORTED')
+  })
+
+  test('has its middleware called for every request, also what it adds after the store was made', async () => {
+    const commands: (string | undefined)[] = []
+    client.middlewareStack.add(
+      (next, context) => async (args) => {
+        commands.push((context as { commandName?: string }).commandName)
+        return await next(args)
+      },
+      { step: 'initialize' },
+    )
+    await store.put(key, blocks(11))
+    await store.delete(key)
+    const parts = commands.filter((command) => command === 'UploadPartCommand')
+    expect(parts).toHaveLength(3)
+    expect(commands.filter((command) => command !== 'UploadPartCommand')).toEqual([
+      'CreateMultipartUploadCommand',
+      'CompleteMultipartUploadCommand',
+      'HeadObjectCommand',
+      'DeleteObjectCommand',
+    ])
   })
 
   test('may address buckets as it likes, and the store keeps to its prefix', async () => {

@@ -4,7 +4,6 @@ import { checkBlobKey, checkBlobPrefix } from '../../../core/engine/job/blob-key
 import type { BlobStat, BlobStore, ByteRange } from '../../../core/engine/ports/blob-store.js'
 import { blobChunks } from '../shared/blob-chunks.js'
 import { abortable } from '../shared/abortable-source.js'
-import { SortedList } from '../../stores/shared/sorted-list.js'
 
 export interface MemoryBlobsOptions {
   /** Epoch milliseconds. Default: `Date.now`. */
@@ -19,7 +18,6 @@ interface Blob {
 /** Files in this process's memory: for tests and small results. Every byte counts against the process's memory. */
 export function memoryBlobs({ clock = Date.now }: MemoryBlobsOptions = {}): BlobStore {
   const blobs = new Map<string, Blob>()
-  const keys = new SortedList<string>((a, b) => (a < b ? -1 : a > b ? 1 : 0))
   const unfinished = new Set<{ key: string; revoked: boolean }>()
 
   return {
@@ -50,7 +48,6 @@ export function memoryBlobs({ clock = Date.now }: MemoryBlobsOptions = {}): Blob
           )
         if (ifAbsent && blobs.has(key)) throw alreadyExists(key)
         const stat: BlobStat = Object.freeze({ key, bytes, contentType, etag: randomUUID(), modifiedAt: clock() })
-        if (!blobs.has(key)) keys.add(key)
         blobs.set(key, { stat, chunks })
         return stat
       } finally {
@@ -68,17 +65,14 @@ export function memoryBlobs({ clock = Date.now }: MemoryBlobsOptions = {}): Blob
     },
 
     async delete(key) {
-      if (blobs.delete(checkBlobKey(key))) keys.remove(key)
+      blobs.delete(checkBlobKey(key))
     },
 
     async deletePrefix(prefix) {
       checkBlobPrefix(prefix)
       for (const write of unfinished) if (write.key.startsWith(prefix)) write.revoked = true
       const removed = keysWithPrefix(prefix)
-      for (const key of removed) {
-        blobs.delete(key)
-        keys.remove(key)
-      }
+      for (const key of removed) blobs.delete(key)
       return removed.length
     },
 
@@ -91,12 +85,7 @@ export function memoryBlobs({ clock = Date.now }: MemoryBlobsOptions = {}): Blob
   }
 
   function keysWithPrefix(prefix: string): string[] {
-    const found: string[] = []
-    for (const key of keys.ascending((key) => key >= prefix)) {
-      if (!key.startsWith(prefix)) break
-      found.push(key)
-    }
-    return found
+    return [...blobs.keys()].filter((key) => key.startsWith(prefix)).sort()
   }
 }
 

@@ -2,12 +2,14 @@ import { DeleteObjectCommand, DeleteObjectsCommand, type S3Client } from '@aws-s
 import { failureOf } from './s3-failure.js'
 
 /** Removes up to 1,000 objects in one request. @throws also if only some of them could not be deleted. */
-export async function deleteObjects(client: S3Client, bucket: string, objectKeys: readonly string[]): Promise<void> {
+export async function deleteObjects(
+  send: S3Client['send'],
+  bucket: string,
+  objectKeys: readonly string[],
+): Promise<void> {
   const Objects = objectKeys.map((Key) => ({ Key }))
   try {
-    const { Errors = [] } = await client.send(
-      new DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects, Quiet: true } }),
-    )
+    const { Errors = [] } = await send(new DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects, Quiet: true } }))
     const [first] = Errors
     if (first)
       throw new Error(
@@ -17,6 +19,6 @@ export async function deleteObjects(client: S3Client, bucket: string, objectKeys
   } catch (error) {
     // Google's and older servers lack this request, or require an MD5 that the SDK no longer sends.
     if (![400, 405, 501].includes(failureOf(error).status ?? 0)) throw error
-    for (const { Key } of Objects) await client.send(new DeleteObjectCommand({ Bucket: bucket, Key }))
+    for (const { Key } of Objects) await send(new DeleteObjectCommand({ Bucket: bucket, Key }))
   }
 }

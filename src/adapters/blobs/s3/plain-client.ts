@@ -1,4 +1,4 @@
-import type { S3Client } from '@aws-sdk/client-s3'
+import { __Client as Client, type S3Client } from '@aws-sdk/client-s3'
 
 interface SendOptions {
   abortSignal?: AbortSignal
@@ -8,25 +8,29 @@ interface SendOptions {
 const minBytesPerSecond = 256 * 1024
 
 /**
- * The host's client with two differences; the client itself is not changed.
- *
- * `requestChecksumCalculation` and `responseChecksumValidation` are `WHEN_REQUIRED`. At their default,
- * `WHEN_SUPPORTED`, the SDK sends headers that R2 and older servers refuse, and puts the CRC32 of an empty body into
- * every signed PUT URL. Bodies are covered by the signature's SHA-256 (and by TLS) in any case.
- *
- * Every call, with its retries, fails after `requestTimeoutMs` and what its body takes at 256 KiB/s: otherwise the SDK
- * waits forever on a connection that is dead without being closed.
+ * A client with the host's settings, connections and middleware, whose `requestChecksumCalculation` and
+ * `responseChecksumValidation` are `WHEN_REQUIRED`. At their default, `WHEN_SUPPORTED`, the SDK sends headers that R2
+ * and older servers refuse, and puts the CRC32 of an empty body into every signed PUT URL. Bodies are covered by the
+ * signature's SHA-256 (and by TLS) in any case.
  */
-export function plainClient(client: S3Client, requestTimeoutMs: number): S3Client {
+export function plainClient({ config, middlewareStack }: S3Client): S3Client {
   const whenRequired = async () => 'WHEN_REQUIRED' as const
-  const config: S3Client['config'] = {
-    ...client.config,
+  // The base class takes resolved settings as they are; `S3Client` would resolve them again and spoil the retries.
+  const plain: S3Client = new Client({
+    ...config,
     requestChecksumCalculation: whenRequired,
     responseChecksumValidation: whenRequired,
-  }
-  const plain = Object.create(client, { config: { value: config } }) as {
-    send(command: unknown, options: SendOptions): Promise<unknown>
-  }
+  })
+  plain.middlewareStack = middlewareStack
+  return plain
+}
+
+/**
+ * The client's `send`, which fails after `requestTimeoutMs` for a call and all its retries, and what its body takes at
+ * 256 KiB/s: otherwise the SDK waits forever on a connection that is dead without being closed.
+ */
+export function timedSend(client: S3Client, requestTimeoutMs: number): S3Client['send'] {
+  const unlimited = client.send.bind(client) as (command: unknown, options: SendOptions) => Promise<unknown>
 
   async function send(command: unknown, options: SendOptions = {}): Promise<unknown> {
     const timeoutMs = requestTimeoutMs + (bodyBytes(command) / minBytesPerSecond) * 1000
@@ -41,12 +45,12 @@ export function plainClient(client: S3Client, requestTimeoutMs: number): S3Clien
       timeoutMs,
     )
     try {
-      return await Promise.race([plain.send(command, { ...options, abortSignal }), aborted])
+      return await Promise.race([unlimited(command, { ...options, abortSignal }), aborted])
     } finally {
       clearTimeout(timer)
     }
   }
-  return Object.create(plain, { send: { value: send } }) as S3Client
+  return send as S3Client['send']
 }
 
 function bodyBytes(command: unknown): number {

@@ -16,7 +16,7 @@ export interface UploadSelection {
 
 /** Aborts the multipart uploads that were begun and not ended, and frees their parts. Returns how many there were. */
 export async function abortUploads(
-  client: S3Client,
+  send: S3Client['send'],
   bucket: string,
   { prefix, idleSince = Infinity, isKept = () => false }: UploadSelection,
 ): Promise<number> {
@@ -24,20 +24,20 @@ export async function abortUploads(
   let KeyMarker: string | undefined
   let UploadIdMarker: string | undefined
   do {
-    const page = await client
-      .send(new ListMultipartUploadsCommand({ Bucket: bucket, Prefix: prefix, KeyMarker, UploadIdMarker }))
-      .catch((error: unknown) => {
-        // Without this request, the server or a rule of its bucket has to end them.
-        if (isNotImplemented(error)) return undefined
-        throw error
-      })
+    const page = await send(
+      new ListMultipartUploadsCommand({ Bucket: bucket, Prefix: prefix, KeyMarker, UploadIdMarker }),
+    ).catch((error: unknown) => {
+      // Without this request, the server or a rule of its bucket has to end them.
+      if (isNotImplemented(error)) return undefined
+      throw error
+    })
     for (const { Key, UploadId, Initiated } of page?.Uploads ?? []) {
       // The prefix again, for servers that do not filter by it.
       if (!Key?.startsWith(prefix) || !UploadId || isKept(UploadId) || (Initiated?.getTime() ?? 0) >= idleSince)
         continue
       // Another process may write a large file for longer than the age given.
-      if (idleSince !== Infinity && (await hasPartSince(client, { Bucket: bucket, Key, UploadId }, idleSince))) continue
-      await client.send(new AbortMultipartUploadCommand({ Bucket: bucket, Key, UploadId })).catch((error: unknown) => {
+      if (idleSince !== Infinity && (await hasPartSince(send, { Bucket: bucket, Key, UploadId }, idleSince))) continue
+      await send(new AbortMultipartUploadCommand({ Bucket: bucket, Key, UploadId })).catch((error: unknown) => {
         if (!isAbsentUpload(error)) throw error
       })
       aborted++
@@ -49,13 +49,13 @@ export async function abortUploads(
 }
 
 async function hasPartSince(
-  client: S3Client,
+  send: S3Client['send'],
   upload: { Bucket: string; Key: string; UploadId: string },
   time: number,
 ): Promise<boolean> {
   let PartNumberMarker: string | undefined
   do {
-    const page = await client.send(new ListPartsCommand({ ...upload, PartNumberMarker })).catch((error: unknown) => {
+    const page = await send(new ListPartsCommand({ ...upload, PartNumberMarker })).catch((error: unknown) => {
       // Ended meanwhile, or on a server that lists no parts: the age of the upload decides.
       if (isAbsentUpload(error) || isNotImplemented(error)) return undefined
       throw error

@@ -1,27 +1,24 @@
 import { randomUUID } from 'node:crypto'
-import { Readable } from 'node:stream'
 import {
+  AbortMultipartUploadCommand,
   CompleteMultipartUploadCommand,
+  type CompletedPart,
   CreateMultipartUploadCommand,
   PutObjectCommand,
   type S3Client,
   UploadPartCommand,
 } from '@aws-sdk/client-s3'
-import { Upload } from '@aws-sdk/lib-storage'
 import { abortable } from '../shared/abortable-source.js'
 import { alreadyExists, isConditionFailure, isNotImplemented, unavailable } from './s3-failure.js'
 
-/**
- * Parts of one upload on their way at a time. With the part that is being filled, at most about four parts are in
- * memory.
- */
+/** Parts of one upload on their way at a time. With the part that is being filled, at most three are in memory. */
 const simultaneousParts = 2
 
 /** Metadata that names the write that made an object: it tells whether a write whose answer was lost has happened. */
 export const writeIdField = 'stemwork-write'
 
 export interface UploadRequest {
-  client: S3Client
+  send: S3Client['send']
   bucket: string
   /** Key of the blob; the object's key may begin with a prefix. */
   key: string
@@ -43,6 +40,11 @@ export interface UploadedObject {
   etag: string
 }
 
+interface Part {
+  number: number
+  body: Buffer
+}
+
 /**
  * Streams the source into an object: one PUT if it is smaller than a part, else a multipart upload. If it throws, the
  * object is as it was and no parts are left (unless the server can no longer be reached; then `cleanUp` finds them).
@@ -50,92 +52,116 @@ export interface UploadedObject {
  * @throws as `BlobStore.put`.
  */
 export async function upload(request: UploadRequest): Promise<UploadedObject> {
-  const { client, bucket, key, objectKey, contentType, ifAbsent, partBytes } = request
+  const { send, bucket, objectKey, contentType, partBytes } = request
   const writeId = randomUUID()
+  const object = { Bucket: bucket, Key: objectKey }
+  const facts = { ...object, ContentType: contentType, Metadata: { [writeIdField]: writeId } }
   const stop = new AbortController()
   const signal = AbortSignal.any([request.signal, stop.signal])
-  let failure: { error: unknown } | undefined
-  let bytes = 0
-
-  /**
-   * The first failure is the one to report; it ends the source and the other parts, which lib-storage would send to the
-   * end.
-   */
-  const fail = (error: unknown): never => {
-    failure ??= { error: request.signal.aborted ? request.signal.reason : error }
-    stop.abort(failure.error)
-    throw error
-  }
-  const failToStore = (error: unknown): never => fail(unavailable('The blob could not be stored', error))
-
-  async function* chunks(): AsyncGenerator<Uint8Array, void, void> {
-    try {
-      for await (const chunk of abortable(request.source, signal)) {
-        bytes += chunk.byteLength
-        // A copy: sources may use their buffer again, and the parts keep references.
-        if (chunk.byteLength > 0) yield Uint8Array.from(chunk)
-      }
-    } catch (error) {
-      fail(error)
-    }
-  }
-
-  /**
-   * The request that makes the object visible. `signal` does not interrupt it, because its outcome would be unknown; if
-   * the client gives up, the object itself is checked.
-   */
-  async function commit<Output>(
-    send: (ifNoneMatch: string | undefined) => Promise<Output>,
-  ): Promise<Output | { ETag: string }> {
-    if (signal.aborted) return fail(signal.reason)
-    try {
-      return await send(ifAbsent ? '*' : undefined).catch(async (error: unknown) => {
-        // A server without conditional writes: checking first is the best option.
-        if (!ifAbsent || !isNotImplemented(error) || (await request.current())) throw error
-        return send(undefined)
-      })
-    } catch (error) {
-      const found = await request.current().catch(() => undefined)
-      if (found?.writeId === writeId) return { ETag: found.etag }
-      if (ifAbsent && found && (isConditionFailure(error) || isNotImplemented(error))) return fail(alreadyExists(key))
-      return failToStore(error)
-    }
-  }
-
-  const through = Object.create(client, {
-    send: {
-      value: async (command: unknown): Promise<unknown> => {
-        if (command instanceof PutObjectCommand)
-          return commit((IfNoneMatch) => client.send(new PutObjectCommand({ ...command.input, IfNoneMatch })))
-        if (command instanceof CompleteMultipartUploadCommand)
-          return commit((IfNoneMatch) =>
-            client.send(new CompleteMultipartUploadCommand({ ...command.input, IfNoneMatch })),
-          )
-        if (command instanceof UploadPartCommand)
-          return client.send(command, { abortSignal: signal }).catch(failToStore)
-        if (!(command instanceof CreateMultipartUploadCommand)) return client.send(command as UploadPartCommand)
-        const created = await client.send(command).catch(failToStore)
-        if (created.UploadId !== undefined) request.onUploadId(created.UploadId)
-        return created
-      },
-    },
-  }) as S3Client
-
+  const parts = partsOf(abortable(request.source, signal), partBytes)
   try {
-    const done = await new Upload({
-      client: through,
-      params: {
-        Bucket: bucket,
-        Key: objectKey,
-        ContentType: contentType,
-        Metadata: { [writeIdField]: writeId },
-        Body: Readable.from(chunks(), { highWaterMark: 1 }),
-      },
-      partSize: partBytes,
-      queueSize: simultaneousParts,
-    }).done()
-    return { writeId, bytes, etag: done.ETag ?? '' }
-  } catch (error) {
-    throw failure ? failure.error : unavailable('The blob could not be stored', error)
+    const { value: first } = await parts.next()
+    if (first?.body.byteLength === partBytes) return await putParts(first)
+    const Body = first?.body ?? Buffer.alloc(0)
+    const put = (IfNoneMatch?: string) => send(new PutObjectCommand({ ...facts, Body, IfNoneMatch }))
+    return { writeId, bytes: Body.byteLength, etag: await commit(request, writeId, put) }
+  } finally {
+    void parts.return(undefined)
   }
+
+  async function putParts(first: Part): Promise<UploadedObject> {
+    const { UploadId } = await send(new CreateMultipartUploadCommand(facts)).catch(failToStore)
+    const multipart = { ...object, UploadId }
+    if (UploadId !== undefined) request.onUploadId(UploadId)
+    try {
+      const { sent, bytes } = await sendParts(first, multipart)
+      const MultipartUpload = { Parts: sent.sort((a, b) => Number(a.PartNumber) - Number(b.PartNumber)) }
+      const complete = (IfNoneMatch?: string) =>
+        send(new CompleteMultipartUploadCommand({ ...multipart, MultipartUpload, IfNoneMatch }))
+      return { writeId, bytes, etag: await commit(request, writeId, complete) }
+    } catch (error) {
+      await send(new AbortMultipartUploadCommand(multipart)).catch(() => {})
+      throw error
+    }
+  }
+
+  /** The first failure is the one to report; it ends the source and the other parts. */
+  async function sendParts(
+    first: Part,
+    multipart: { Bucket: string; Key: string; UploadId: string | undefined },
+  ): Promise<{ sent: CompletedPart[]; bytes: number }> {
+    const sent: CompletedPart[] = []
+    let bytes = 0
+    let failure: { error: unknown } | undefined
+    const sendOne = async ({ number: PartNumber, body: Body }: Part) => {
+      const command = new UploadPartCommand({ ...multipart, PartNumber, Body })
+      const { ETag } = await send(command, { abortSignal: signal }).catch(failToStore)
+      sent.push({ PartNumber, ETag })
+      bytes += Body.byteLength
+    }
+    const lane = async (part?: Part) => {
+      try {
+        for (let next = part ?? (await parts.next()).value; next; next = (await parts.next()).value) await sendOne(next)
+      } catch (error) {
+        failure ??= { error: request.signal.aborted ? request.signal.reason : error }
+        stop.abort(failure.error)
+      }
+    }
+    await Promise.all([lane(first), ...Array.from({ length: simultaneousParts - 1 }, () => lane())])
+    if (failure) throw failure.error
+    return { sent, bytes }
+  }
+}
+
+/**
+ * The request that makes the object visible. The signal does not interrupt it, because its outcome would be unknown;
+ * if the client gives up, the object itself is checked. Returns the object's ETag.
+ */
+async function commit(
+  { key, ifAbsent, signal, current }: UploadRequest,
+  writeId: string,
+  send: (ifNoneMatch: string | undefined) => Promise<{ ETag?: string }>,
+): Promise<string> {
+  signal.throwIfAborted()
+  try {
+    const { ETag } = await send(ifAbsent ? '*' : undefined).catch(async (error: unknown) => {
+      // A server without conditional writes: checking first is the best option.
+      if (!ifAbsent || !isNotImplemented(error) || (await current())) throw error
+      return send(undefined)
+    })
+    return ETag ?? ''
+  } catch (error) {
+    const found = await current().catch(() => undefined)
+    if (found?.writeId === writeId) return found.etag
+    if (ifAbsent && found && (isConditionFailure(error) || isNotImplemented(error))) throw alreadyExists(key)
+    return failToStore(error)
+  }
+}
+
+function failToStore(error: unknown): never {
+  throw unavailable('The blob could not be stored', error)
+}
+
+/** The bytes of the source in parts of that size, the last one smaller. */
+async function* partsOf(
+  source: AsyncIterable<Uint8Array>,
+  partBytes: number,
+): AsyncGenerator<Part, undefined, undefined> {
+  let number = 1
+  let pieces: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of source) {
+    for (let start = 0; start < chunk.byteLength;) {
+      // A copy: sources may use their buffer again.
+      const piece = Uint8Array.from(chunk.subarray(start, start + partBytes - bytes))
+      pieces.push(piece)
+      bytes += piece.byteLength
+      start += piece.byteLength
+      if (bytes < partBytes) continue
+      yield { number: number++, body: Buffer.concat(pieces) }
+      pieces = []
+      bytes = 0
+    }
+  }
+  if (bytes > 0) yield { number, body: Buffer.concat(pieces) }
 }

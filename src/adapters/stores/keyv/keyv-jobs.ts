@@ -1,10 +1,11 @@
 import type { Keyv } from 'keyv'
-import { StemworkError } from '../../../core/engine/errors.js'
-import { isDue } from '../shared/is-due.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
+import { mostCounted } from '../../../core/engine/job/most-counted.js'
 import { transition } from '../../../core/engine/job/transitions.js'
 import { matcherOf } from '../../../core/engine/ports/job-query.js'
-import { type JobStore } from '../../../core/engine/ports/job-store.js'
+import type { JobPage, JobStore } from '../../../core/engine/ports/job-store.js'
+import { isDue } from '../shared/is-due.js'
+import { refuseTransaction } from '../shared/no-transactions.js'
 import { plainCopy } from '../shared/plain-copy.js'
 import { AnswerDeadline } from './answer-deadline.js'
 import { Backend } from './backend.js'
@@ -16,7 +17,6 @@ import { KnownJobs } from './known-jobs.js'
 import { LimitedCreates } from './limited-creates.js'
 import { SchedulingRules } from './scheduling-rules.js'
 import { UsageEntries } from './usage-entries.js'
-import { mostCounted } from '../../../core/engine/job/most-counted.js'
 
 /** Old tombstones that one purge removes. */
 const clearedAtOnce = 100
@@ -49,69 +49,80 @@ export function keyvJobs({
   timeoutMs = 10_000,
 }: KeyvJobsOptions): JobStore {
   const backend = Backend.of(keyv)
-  const records = new JobRecords(backend)
-  const rules = new SchedulingRules(backend)
-  const usage = new UsageEntries(backend, clock)
-  const creates = new LimitedCreates({ usage, clock, idempotencyMs })
-  const claims = new JobClaims(clock)
-  let loading: Promise<KnownJobs> | undefined
-
+  const operate = operations(backend, clock, timeoutMs)
   return {
     traits: { scope: 'process' },
+    documents: keyvDocuments(backend, clock),
+    ...jobEntries(operate, { backend, clock, idempotencyMs }),
+    ...jobClaims(operate, backend, clock),
+    ...jobLists(operate),
+    ...jobSweep(operate, backend, clock),
+  }
+}
 
+/** Runs work on what is known of the stored jobs, within the time that an answer may take. */
+type Operate = <Result>(work: (known: KnownJobs, deadline: AnswerDeadline) => Promise<Result>) => Promise<Result>
+
+function operations(backend: Backend, clock: () => number, timeoutMs: number): Operate {
+  const records = new JobRecords(backend)
+  let loading: Promise<KnownJobs> | undefined
+  return (work) =>
+    AnswerDeadline.run(timeoutMs, async (deadline) => {
+      loading ??= KnownJobs.load(backend, records, clock).catch((error: unknown) => {
+        loading = undefined
+        throw error
+      })
+      const known = await loading
+      await known.settle()
+      deadline.check()
+      return await work(known, deadline)
+    })
+}
+
+/** How jobs enter the queue, a first time or again, and change. */
+function jobEntries(
+  operate: Operate,
+  { backend, clock, idempotencyMs }: { backend: Backend; clock: () => number; idempotencyMs: number },
+): Pick<JobStore, 'create' | 'createAll' | 'findByIdempotencyKey' | 'usage' | 'apply'> {
+  const usage = new UsageEntries(backend, clock)
+  const creates = new LimitedCreates({ usage, clock, idempotencyMs })
+  return {
     async create(job, { tx, ...limits } = {}) {
-      if (tx !== undefined) {
-        throw new StemworkError(
-          'INVALID_OPTIONS',
-          'The Keyv store has no transactions. Call without `tx`, or use a store that joins yours, such as Postgres.',
-        )
-      }
+      refuseTransaction('The Keyv store', tx)
       const given = plainCopy(job)
-      return operate((known, deadline) => creates.create(known, deadline, given, limits))
+      return await operate((known, deadline) => creates.create(known, deadline, given, limits))
     },
 
     async createAll(jobs, limits = {}) {
       const given = plainCopy([...jobs])
-      return operate((known, deadline) => creates.createAll(known, deadline, given, limits))
+      return await operate((known, deadline) => creates.createAll(known, deadline, given, limits))
     },
-
-    usage: (app) => operate(() => usage.read(app)),
-
-    backlog: () => operate(async (known) => known.index.backlog(clock(), mostCounted)),
-
-    documents: keyvDocuments(backend, clock),
 
     findByIdempotencyKey: (app, key) => operate((known) => creates.withIdempotencyKey(known, app, key)),
 
-    get: (id) => operate((known) => known.read(id)),
+    usage: (app) => operate(() => usage.read(app)),
 
-    list: ({ limit, offset = 0, after, ...query }) =>
-      operate(async (known) => {
-        const found: JobRecord[] = []
-        const matches = matcherOf(query)
-        let skip = offset
-        let cursor = after
-        while (found.length < limit) {
-          const wanted = limit - found.length
-          const batch: { id: string; createdAt: number }[] = []
-          for (const job of known.index.select(query, cursor)) {
-            if (skip-- > 0) continue
-            batch.push(job)
-            if (batch.length === wanted) break
-          }
-          // A job may have changed since it was selected; then the page is filled from further down.
-          for (const job of await known.readLive(batch)) if (matches(job)) found.push(job)
-          if (batch.length < wanted) break
-          skip = 0
-          cursor = batch[batch.length - 1]
-        }
-        return found
-      }),
+    async apply(id, change) {
+      const given = plainCopy(change)
+      return await operate(async (known, deadline) => {
+        if (given.kind === 'retry') return await creates.retry(known, deadline, id, given)
+        const changed = await known.update(id, deadline, (job) => transition(job, given, clock()))
+        // A crash here counts too little: there are no transactions.
+        if (changed && 'usage' in given && given.usage) await usage.add(changed.app, given.usage)
+        return changed
+      })
+    },
+  }
+}
 
-    count: (query, { max } = {}) => operate(async (known) => known.index.count(query, max)),
-
-    resultBytes: (app) => operate(async (known) => known.index.resultBytes(app)),
-
+function jobClaims(
+  operate: Operate,
+  backend: Backend,
+  clock: () => number,
+): Pick<JobStore, 'claim' | 'ahead' | 'backlog' | 'rules' | 'changeRule'> {
+  const rules = new SchedulingRules(backend)
+  const claims = new JobClaims(clock)
+  return {
     claim: ({ id, exceptApps, workflows, labels, ...request }) =>
       operate(async (known, deadline) => {
         const wanted = { exceptApps, workflows, labels, rules: await rules.read() }
@@ -120,23 +131,56 @@ export function keyvJobs({
           : claims.one(known, deadline, id, request, wanted)
       }),
 
+    ahead: (id, { max }) => operate(async (known) => known.index.ahead(id, clock(), max)),
+
+    backlog: () => operate(async (known) => known.index.backlog(clock(), mostCounted)),
+
     rules: () => operate(async () => [...(await rules.read())]),
 
     changeRule: (target, change) => operate((known) => rules.change(known.locks, plainCopy(target), change)),
+  }
+}
 
-    ahead: (id, { max }) => operate(async (known) => known.index.ahead(id, clock(), max)),
+function jobLists(operate: Operate): Pick<JobStore, 'get' | 'list' | 'count' | 'resultBytes'> {
+  return {
+    get: (id) => operate((known) => known.read(id)),
 
-    async apply(id, change) {
-      const given = plainCopy(change)
-      return operate(async (known, deadline) => {
-        if (given.kind === 'retry') return await creates.retry(known, deadline, id, given)
-        const changed = await known.update(id, deadline, (job) => transition(job, given, clock()))
-        // A crash here counts too little: there are no transactions.
-        if (changed && 'usage' in given && given.usage) await usage.add(changed.app, given.usage)
-        return changed
-      })
-    },
+    list: (page) => operate((known) => listJobs(known, page)),
 
+    count: (query, { max } = {}) => operate(async (known) => known.index.count(query, max)),
+
+    resultBytes: (app) => operate(async (known) => known.index.resultBytes(app)),
+  }
+}
+
+async function listJobs(known: KnownJobs, { limit, offset = 0, after, ...query }: JobPage): Promise<JobRecord[]> {
+  const found: JobRecord[] = []
+  const matches = matcherOf(query)
+  let skip = offset
+  let cursor = after
+  while (found.length < limit) {
+    const wanted = limit - found.length
+    const batch: { id: string; createdAt: number }[] = []
+    for (const job of known.index.select(query, cursor)) {
+      if (skip-- > 0) continue
+      batch.push(job)
+      if (batch.length === wanted) break
+    }
+    // A job may have changed since it was selected; then the page is filled from further down.
+    for (const job of await known.readLive(batch)) if (matches(job)) found.push(job)
+    if (batch.length < wanted) break
+    skip = 0
+    cursor = batch[batch.length - 1]
+  }
+  return found
+}
+
+function jobSweep(
+  operate: Operate,
+  backend: Backend,
+  clock: () => number,
+): Pick<JobStore, 'due' | 'purge' | 'unreadable' | 'beginFilePass'> {
+  return {
     due: (kind, limit, { exceptApps } = {}) =>
       operate(async (known) => {
         const now = clock()
@@ -171,20 +215,5 @@ export function keyvJobs({
 
     beginFilePass: (everyMs) =>
       operate((known, deadline) => beginFilePass(everyMs, { backend, locks: known.locks, deadline, clock })),
-  }
-
-  async function operate<Result>(
-    work: (known: KnownJobs, deadline: AnswerDeadline) => Promise<Result>,
-  ): Promise<Result> {
-    return AnswerDeadline.run(timeoutMs, async (deadline) => {
-      loading ??= KnownJobs.load(backend, records, clock).catch((error: unknown) => {
-        loading = undefined
-        throw error
-      })
-      const known = await loading
-      await known.settle()
-      deadline.check()
-      return work(known, deadline)
-    })
   }
 }

@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { StemworkError } from '../../../core/engine/errors.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
-import { alreadyExists, queueFull } from '../../../core/engine/job/queue-limit.js'
-import { addUsage, dayOf, noUsage, quotaExceeded, type Usage } from '../../../core/engine/job/quota.js'
+import { mostCounted } from '../../../core/engine/job/most-counted.js'
+import { alreadyExists } from '../../../core/engine/job/queue-limit.js'
 import { changedRules, type SchedulingRule } from '../../../core/engine/job/scheduling.js'
 import { claim, transition } from '../../../core/engine/job/transitions.js'
-import { type CreateOptions, type JobStore } from '../../../core/engine/ports/job-store.js'
+import type { JobStore } from '../../../core/engine/ports/job-store.js'
 import { JobIndex } from '../shared/job-index.js'
+import { refuseTransaction } from '../shared/no-transactions.js'
 import { plainCopy } from '../shared/plain-copy.js'
+import { Admission } from './admission.js'
 import { memoryDocuments } from './memory-documents.js'
-import { mostCounted } from '../../../core/engine/job/most-counted.js'
 
 export interface MemoryJobsOptions {
   /** Epoch milliseconds. Default: `Date.now`. */
@@ -29,60 +29,101 @@ export function memoryJobs({
   idempotencyMs = 24 * 60 * 60 * 1000,
 }: MemoryJobsOptions = {}): JobStore {
   const index = new JobIndex<JobRecord>()
-  const deployment = randomUUID()
-  let rules: SchedulingRule[] = []
-  let used = { day: 0, byApp: new Map<string, Usage>() }
-  let pass = 0
-  let passAt = -Infinity
-
+  const admission = new Admission(index, clock)
   return {
     traits: { scope: 'process' },
+    documents: memoryDocuments(clock),
+    ...jobCreates(index, admission, { clock, idempotencyMs }),
+    ...jobChanges(index, admission, clock),
+    ...jobClaims(index, clock),
+    ...jobLists(index),
+    ...jobSweep(index, clock),
+  }
+}
 
-    async create(job, { tx, maxQueued = Infinity, quota } = {}) {
-      if (tx !== undefined) {
-        throw new StemworkError(
-          'INVALID_OPTIONS',
-          'The memory store has no transactions. Call without `tx`, or use a store that joins yours, such as Postgres.',
-        )
-      }
-      const now = clock()
-      const first = job.idempotency && withIdempotencyKey(job.app, job.idempotency.key, now)
-      if (first) return { job: plainCopy(first), created: false }
+type Jobs = JobIndex<JobRecord>
+
+function jobCreates(
+  index: Jobs,
+  admission: Admission,
+  { clock, idempotencyMs }: Required<MemoryJobsOptions>,
+): Pick<JobStore, 'create' | 'createAll' | 'findByIdempotencyKey' | 'usage'> {
+  const withIdempotencyKey = (app: string, key: string): JobRecord | undefined => {
+    const job = index.withIdempotencyKey(app, key)
+    return job && job.createdAt + idempotencyMs > clock() ? plainCopy(job) : undefined
+  }
+
+  return {
+    async create(job, { tx, ...limits } = {}) {
+      refuseTransaction('The memory store', tx)
+      const first = job.idempotency && withIdempotencyKey(job.app, job.idempotency.key)
+      if (first) return { job: first, created: false }
       if (index.get(job.id)) throw alreadyExists(job.id)
-      refuseMore(job.app, { maxQueued, quota })
-      if (quota) count(job.app, { jobs: 1 })
-      const created = { ...plainCopy(job), createdAt: now }
+      admission.admit(job.app, limits)
+      const created = { ...plainCopy(job), createdAt: clock() }
       index.set(created)
       return { job: plainCopy(created), created: true }
     },
 
-    async createAll(jobs, { maxQueued = Infinity, quota } = {}) {
-      const now = clock()
+    async createAll(jobs, limits = {}) {
       const [first] = jobs
       if (!first) return []
       for (const { id } of jobs) if (index.get(id)) throw alreadyExists(id)
-      refuseMore(first.app, { maxQueued, quota }, jobs.length)
-      if (quota) count(first.app, { jobs: jobs.length })
+      admission.admit(first.app, limits, jobs.length)
+      const now = clock()
       const created = plainCopy([...jobs]).map((job) => ({ ...job, createdAt: now }))
       for (const job of created) index.set(job)
       return plainCopy(created)
     },
 
-    async usage(app) {
-      return { ...usageOf(app) }
+    findByIdempotencyKey: async (app, key) => withIdempotencyKey(app, key),
+
+    usage: async (app) => ({ ...admission.used(app) }),
+  }
+}
+
+function jobChanges(index: Jobs, admission: Admission, clock: () => number): Pick<JobStore, 'apply'> {
+  return {
+    async apply(id, change) {
+      const job = index.get(id)
+      const next = job && transition(job, plainCopy(change), clock())
+      if (!next) return undefined
+      if (change.kind === 'retry') admission.admit(next.app, change)
+      if ('usage' in change && change.usage) admission.count(next.app, change.usage)
+      return kept(index, next)
+    },
+  }
+}
+
+function jobClaims(
+  index: Jobs,
+  clock: () => number,
+): Pick<JobStore, 'claim' | 'ahead' | 'backlog' | 'rules' | 'changeRule'> {
+  let rules: SchedulingRule[] = []
+
+  return {
+    async claim({ id, exceptApps, workflows, labels, ...request }) {
+      const now = clock()
+      const wanted = { exceptApps, workflows, labels, rules }
+      const job = id === undefined ? index.takeNext(now, wanted) : index.get(id)
+      const next = job && index.mayBegin(job, wanted) ? claim(job, request, now) : undefined
+      return next && kept(index, next)
     },
 
-    async backlog() {
-      return index.backlog(clock(), mostCounted)
+    ahead: async (id, { max }) => index.ahead(id, clock(), max),
+
+    backlog: async () => index.backlog(clock(), mostCounted),
+
+    rules: async () => plainCopy(rules),
+
+    async changeRule(target, change) {
+      rules = changedRules(rules, plainCopy(target), change)
     },
+  }
+}
 
-    documents: memoryDocuments(clock),
-
-    async findByIdempotencyKey(app, key) {
-      const job = withIdempotencyKey(app, key, clock())
-      return job && plainCopy(job)
-    },
-
+function jobLists(index: Jobs): Pick<JobStore, 'get' | 'list' | 'count' | 'resultBytes'> {
+  return {
     async get(id) {
       const job = index.get(id)
       return job && !job.deleted ? plainCopy(job) : undefined
@@ -100,67 +141,30 @@ export function memoryJobs({
       return found
     },
 
-    async count(query, { max } = {}) {
-      return index.count(query, max)
-    },
+    count: async (query, { max } = {}) => index.count(query, max),
 
-    async resultBytes(app) {
-      return index.resultBytes(app)
-    },
+    resultBytes: async (app) => index.resultBytes(app),
+  }
+}
 
-    async claim({ id, exceptApps, workflows, labels, ...request }) {
-      const now = clock()
-      const wanted = { exceptApps, workflows, labels, rules }
-      if (id === undefined) {
-        const next = index.takeNext(now, wanted)
-        return keep(next && claim(next, request, now))
-      }
-      const job = index.get(id)
-      return keep(job && index.mayBegin(job, wanted) ? claim(job, request, now) : undefined)
-    },
+function jobSweep(index: Jobs, clock: () => number): Pick<JobStore, 'due' | 'purge' | 'unreadable' | 'beginFilePass'> {
+  const deployment = randomUUID()
+  let pass = 0
+  let passAt = -Infinity
 
-    async rules() {
-      return plainCopy(rules)
-    },
-
-    async changeRule(target, change) {
-      rules = changedRules(rules, plainCopy(target), change)
-    },
-
-    async ahead(id, { max }) {
-      return index.ahead(id, clock(), max)
-    },
-
-    async apply(id, change) {
-      const job = index.get(id)
-      const next = job && transition(job, plainCopy(change), clock())
-      if (next && change.kind === 'retry') {
-        refuseMore(next.app, change)
-        if (change.quota) count(next.app, { jobs: 1 })
-      }
-      if (next && 'usage' in change && change.usage) count(next.app, change.usage)
-      return keep(next)
-    },
-
-    async due(kind, limit, { exceptApps } = {}) {
-      return index.due(kind, clock(), limit, exceptApps).map(plainCopy)
-    },
+  return {
+    due: async (kind, limit, { exceptApps } = {}) => index.due(kind, clock(), limit, exceptApps).map(plainCopy),
 
     async purge(target) {
-      const targets =
+      const gone =
         'id' in target
-          ? [index.get(target.id)].filter((job) => job?.deleted)
+          ? [index.get(target.id)].flatMap((job) => (job?.deleted ? [job] : []))
           : index.endedBefore(target.endedBefore, target.limit)
-      return targets.flatMap((job) => {
-        if (!job) return []
-        index.remove(job.id)
-        return [job.id]
-      })
+      for (const { id } of gone) index.remove(id)
+      return gone.map(({ id }) => id)
     },
 
-    async unreadable() {
-      return []
-    },
+    unreadable: async () => [],
 
     async beginFilePass(everyMs) {
       const now = clock()
@@ -169,31 +173,10 @@ export function memoryJobs({
       return { deployment, pass: ++pass }
     },
   }
+}
 
-  function refuseMore(app: string, { maxQueued = Infinity, quota }: Omit<CreateOptions, 'tx'>, more = 1): void {
-    if (index.count({ app, statuses: ['QUEUED'] }) + more > Math.ceil(maxQueued)) throw queueFull(maxQueued)
-    const refused = quota && quotaExceeded(quota, usageOf(app), more, clock())
-    if (refused) throw refused
-  }
-
-  function usageOf(app: string): Usage {
-    return used.day === dayOf(clock()) ? (used.byApp.get(app) ?? noUsage) : noUsage
-  }
-
-  function count(app: string, more: Partial<Usage>): void {
-    const sum = addUsage(usageOf(app), more)
-    if (used.day !== dayOf(clock())) used = { day: dayOf(clock()), byApp: new Map() }
-    used.byApp.set(app, sum)
-  }
-
-  function withIdempotencyKey(app: string, key: string, now: number): JobRecord | undefined {
-    const job = index.withIdempotencyKey(app, key)
-    return job && job.createdAt + idempotencyMs > now ? job : undefined
-  }
-
-  function keep(next: JobRecord | undefined): JobRecord | undefined {
-    if (!next) return undefined
-    index.set(next)
-    return plainCopy(next)
-  }
+/** Enters the job's next state. */
+function kept(index: Jobs, next: JobRecord): JobRecord {
+  index.set(next)
+  return plainCopy(next)
 }

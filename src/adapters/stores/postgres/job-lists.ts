@@ -118,6 +118,18 @@ export const lapsedSql =
   `lease_bucket <= ${nowSql} / ${leaseBucketMs} AND coalesce(lease_until, 0) <= ${nowSql} ` +
   'ORDER BY lease_bucket, lease_until NULLS FIRST, id'
 
+/** Of what the application in $1 keeps. */
+export function resultBytesStatement(schema: string): string {
+  // The second sum is over rows of older nodes. The functions for json refuse a text in which U+0000 is escaped
+  // anywhere.
+  return `
+    SELECT (SELECT coalesce(sum(result_bytes), 0) FROM ${schema}.jobs WHERE app = $1 AND removable_at IS NOT NULL) +
+      (SELECT coalesce(sum((output.value ->> 'bytes')::numeric), 0) FROM ${schema}.jobs,
+        json_each(replace(record::text, '\\u0000', '\\ufffd')::json -> 'outputs') AS output
+      WHERE app = $1 AND removable_at IS NOT NULL AND result_bytes IS NULL
+        AND output.value ->> 'copied' IS DISTINCT FROM 'true')`
+}
+
 function isEmpty({ statuses, workflows }: JobQuery): boolean {
   return statuses?.length === 0 || workflows?.length === 0
 }

@@ -1,6 +1,6 @@
 import { jobStatusSchema } from '../../../core/engine/job/job.js'
 import { type ByFilter, eachFilter, type JobQuery } from '../../../core/engine/ports/job-query.js'
-import type { JobPage } from '../../../core/engine/ports/job-store.js'
+import type { DueKind, JobPage } from '../../../core/engine/ports/job-store.js'
 import type { Value } from './sqlite-database.js'
 
 export interface Sql {
@@ -32,6 +32,39 @@ const listConditions: ByFilter<Condition> = {
     return [`+${text}`, ...values]
   },
 }
+
+export const resultBytesSql =
+  'SELECT coalesce(sum(result_bytes), 0) AS bytes FROM jobs WHERE app = ? AND result_bytes IS NOT NULL'
+
+/** Rows of `id, record`. @param options.limit negative: all */
+export function dueSql(
+  kind: DueKind,
+  now: number,
+  {
+    exceptApps = [],
+    unreadable,
+    limit = -1,
+  }: { exceptApps?: readonly string[]; unreadable: readonly string[]; limit?: number },
+): Sql {
+  const rest = [JSON.stringify(exceptApps), JSON.stringify(unreadable), limit]
+  const wanted = 'app NOT IN (SELECT value FROM json_each(?)) AND id NOT IN (SELECT value FROM json_each(?))'
+  if (kind === 'deleted')
+    return { text: `SELECT id, record FROM jobs WHERE deleted = 1 AND ${wanted} LIMIT ?`, values: rest }
+  const column = dueColumns[kind]
+  // Deadlines of jobs that wait alone: the others are in no index.
+  const isWaiting = kind === 'overdue' ? 'waiting_since IS NOT NULL AND' : ''
+  return {
+    text: `SELECT id, record FROM jobs WHERE ${column} <= ? AND ${isWaiting} ${wanted} ORDER BY ${column} LIMIT ?`,
+    values: [now, ...rest],
+  }
+}
+
+const dueColumns = {
+  lapsed: 'lapses_at',
+  overdue: 'deadline',
+  expired: 'removable_at',
+  deliverable: 'deliverable_at',
+} satisfies Record<Exclude<DueKind, 'deleted'>, string>
 
 /** @param max where the count ends; it looks at no more jobs than that */
 export function countSql(query: JobQuery, max = Infinity): Sql {

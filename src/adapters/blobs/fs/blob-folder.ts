@@ -1,0 +1,112 @@
+import type { Stats } from 'node:fs'
+import { type FileHandle, open, stat } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { StemworkError } from '../../../core/engine/errors.js'
+import { checkBlobKey, checkBlobPrefix } from '../../../core/engine/job/blob-keys.js'
+import type { BlobStat } from '../../../core/engine/ports/blob-store.js'
+import { modifiedAtOf } from './durable-file.js'
+import { KnownFiles } from './known-files.js'
+import { codeOf, isAbsent, storageError } from './storage-error.js'
+import { readTrailer } from './trailer.js'
+
+interface OpenBlob {
+  file: FileHandle
+  blob: BlobStat
+}
+
+/** The folder of the blobs: where each file lies, and what it says about itself. */
+export class BlobFolder {
+  readonly root: string
+  readonly #known = new KnownFiles()
+
+  constructor(directory: string) {
+    this.root = resolve(directory)
+  }
+
+  /** A path is made from a key here and in `folderOf` alone, and only from a checked one. */
+  pathOf(key: string): string {
+    return join(this.root, checkBlobKey(key))
+  }
+
+  folderOf(prefix: string): string {
+    return join(this.root, checkBlobPrefix(prefix))
+  }
+
+  /** @throws StemworkError `STORE_UNAVAILABLE` for a file that the store did not write so. */
+  async stat(key: string): Promise<BlobStat | undefined> {
+    const found = await this.look(key)
+    if (found === 'damaged') throw damaged(key)
+    return found
+  }
+
+  async look(key: string): Promise<BlobStat | 'damaged' | undefined> {
+    const path = this.pathOf(key)
+    const found = await lookUp(path)
+    const blob = found && this.#known.find(path, found)
+    if (!found || blob) return blob
+    const opened = await openFile(path)
+    if (!opened) return undefined
+    try {
+      const described = await describe(opened.file, opened.stats, key)
+      if (described) this.#known.keep(path, opened.stats, described)
+      return described ?? 'damaged'
+    } finally {
+      await opened.file.close()
+    }
+  }
+
+  /** The caller closes the file. @throws as `stat`. */
+  async open(key: string): Promise<OpenBlob | undefined> {
+    const opened = await openFile(this.pathOf(key))
+    if (!opened) return undefined
+    const { file, stats } = opened
+    try {
+      const blob = await describe(file, stats, key)
+      if (!blob) throw damaged(key)
+      return { file, blob }
+    } catch (error) {
+      await file.close()
+      throw error
+    }
+  }
+}
+
+async function lookUp(path: string): Promise<Stats | undefined> {
+  try {
+    const found = await stat(path)
+    return found.isFile() ? found : undefined
+  } catch (error) {
+    if (isAbsent(error)) return undefined
+    throw storageError('look up a blob', error)
+  }
+}
+
+async function openFile(path: string): Promise<{ file: FileHandle; stats: Stats } | undefined> {
+  try {
+    const file = await open(path, 'r')
+    const stats = await file.stat()
+    if (stats.isFile()) return { file, stats }
+    await file.close()
+    return undefined
+  } catch (error) {
+    if (isAbsent(error) || codeOf(error) === 'EISDIR') return undefined
+    throw storageError('open a blob', error)
+  }
+}
+
+async function describe(file: FileHandle, stats: Stats, key: string): Promise<BlobStat | undefined> {
+  try {
+    const trailer = await readTrailer(file, stats.size)
+    return trailer && { key, ...trailer, modifiedAt: modifiedAtOf(stats) }
+  } catch (error) {
+    throw storageError('read a blob', error)
+  }
+}
+
+function damaged(key: string): StemworkError {
+  return new StemworkError(
+    'STORE_UNAVAILABLE',
+    `The file of ${key} does not end as the store wrote it: it was changed or damaged since. Delete it and run its ` +
+      'job again.',
+  )
+}

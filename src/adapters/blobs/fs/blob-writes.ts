@@ -1,0 +1,109 @@
+import { randomUUID } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { lstat, open, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { BlobStat, BlobStore, PutOptions } from '../../../core/engine/ports/blob-store.js'
+import { abortable } from '../shared/abortable-source.js'
+import { blobChunks } from '../shared/blob-chunks.js'
+import type { BlobFolder } from './blob-folder.js'
+import { changeDisk } from './disk-changes.js'
+import { alreadyExists, append, publish, sync } from './durable-file.js'
+import { makeFolder, removeEmptyFolders, temporaryName } from './folders.js'
+import { linkFile, publishWithTrailer } from './moved-file.js'
+import { isAbsent, storageError } from './storage-error.js'
+import { encodeTrailer } from './trailer.js'
+
+/** @param writing is given the temporary files that puts of this process are writing */
+export function blobWrites(
+  folder: BlobFolder,
+  writing: Set<string>,
+): Pick<BlobStore, 'put'> & Required<Pick<BlobStore, 'putFile'>> {
+  const put: BlobStore['put'] = async (key, source, options = {}) => {
+    const { ifAbsent = false, signal } = options
+    const path = folder.pathOf(key)
+    const facts = newFacts(options)
+    const trailer = encodeTrailer(facts)
+    signal?.throwIfAborted()
+    if (ifAbsent && (await folder.look(key))) throw alreadyExists(key)
+    const temporary = temporaryOf(path)
+    const file = await inFolder(dirname(path), () => changeDisk(() => open(temporary, 'wx', 0o600)))
+    return await whileWriting(temporary, async () => {
+      let bytes = 0
+      let modifiedAt: number
+      try {
+        for await (const chunk of abortable(blobChunks(source), signal)) {
+          await append(file, chunk)
+          bytes += chunk.byteLength
+        }
+        await append(file, trailer)
+        modifiedAt = await sync(file)
+      } finally {
+        await file.close()
+      }
+      signal?.throwIfAborted()
+      await publish(temporary, path, key, ifAbsent)
+      return { key, bytes, ...facts, modifiedAt }
+    })
+  }
+
+  return {
+    put,
+
+    async putFile(key, source, options = {}) {
+      const { signal } = options
+      const path = folder.pathOf(key)
+      const facts = newFacts(options)
+      const trailer = encodeTrailer(facts)
+      signal?.throwIfAborted()
+      const temporary = temporaryOf(path)
+      // Of a symbolic link, the link itself would be moved.
+      const isFile = (await lstat(source)).isFile()
+      const isLinked = isFile && (await inFolder(dirname(path), () => linkFile(source, temporary)))
+      const stored = isLinked
+        ? await whileWriting(temporary, async () => {
+            const written = await publishWithTrailer(temporary, trailer, path, async () => {
+              signal?.throwIfAborted()
+              await publish(temporary, path, key, false)
+            })
+            return { key, ...facts, ...written }
+          })
+        : await put(key, createReadStream(source), options)
+      await rm(source, { force: true })
+      return stored
+    },
+  }
+
+  /** If it fails, nothing is left of the temporary file. */
+  async function whileWriting(temporary: string, write: () => Promise<BlobStat>): Promise<BlobStat> {
+    writing.add(temporary)
+    try {
+      return await write()
+    } catch (error) {
+      await rm(temporary, { force: true }).catch(() => {})
+      await removeEmptyFolders(dirname(temporary), folder.root)
+      throw error
+    } finally {
+      writing.delete(temporary)
+    }
+  }
+}
+
+function newFacts({ contentType = 'application/octet-stream' }: PutOptions): { contentType: string; etag: string } {
+  return { contentType, etag: randomUUID() }
+}
+
+function temporaryOf(path: string): string {
+  return join(dirname(path), temporaryName())
+}
+
+async function inFolder<Result>(folder: string, begin: () => Promise<Result>): Promise<Result> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await makeFolder(folder)
+      return await begin()
+    } catch (error) {
+      // A simultaneous delete may remove the new folder while it is still empty.
+      if (!isAbsent(error) || attempt === 10) throw storageError('begin a blob', error)
+    }
+  }
+}

@@ -1,0 +1,108 @@
+import { Readable } from 'node:stream'
+import {
+  GetObjectCommand,
+  HeadBucketCommand,
+  HeadObjectCommand,
+  ListObjectsV2Command,
+  type S3Client,
+} from '@aws-sdk/client-s3'
+import { checkBlobKey } from '../../../core/engine/job/blob-keys.js'
+import type { BlobEntry, BlobStat, ByteRange } from '../../../core/engine/ports/blob-store.js'
+import { entryOf, statOf } from './object-facts.js'
+import { timedSend } from './plain-client.js'
+import { asked, failureOf, isAbsent, isRangeBeyondEnd, unavailable } from './s3-failure.js'
+import { writeIdField } from './upload.js'
+
+interface HeadedObject {
+  stat: BlobStat
+  writeId: string | undefined
+}
+
+/** A stream of the bytes `start` to `end` of an object. */
+interface OpenObject {
+  stat: BlobStat
+  first: Readable
+  start: number
+  end: number
+}
+
+/** What the store asks the server about the objects of its folder. */
+export class BlobBucket {
+  readonly name: string
+  readonly prefix: string
+  readonly send: S3Client['send']
+  #isFound = false
+
+  constructor(
+    client: S3Client,
+    { bucket, prefix, requestTimeoutMs }: { bucket: string; prefix: string; requestTimeoutMs: number },
+  ) {
+    this.name = bucket
+    this.prefix = prefix
+    this.send = timedSend(client, requestTimeoutMs)
+  }
+
+  /** How requests name the object of a blob. @throws StemworkError `INVALID_PARAMS` for a key that is none. */
+  objectOf(key: string): { Bucket: string; Key: string } {
+    return { Bucket: this.name, Key: this.prefix + checkBlobKey(key) }
+  }
+
+  async head(key: string): Promise<HeadedObject | undefined> {
+    try {
+      const found = await this.send(new HeadObjectCommand(this.objectOf(key)))
+      return { stat: statOf(key, found, found.ContentLength ?? 0), writeId: found.Metadata?.[writeIdField] }
+    } catch (error) {
+      if (!isAbsent(error)) throw unavailable('The blob could not be looked up', error)
+      // HEAD has no body to say whether it is the object or the bucket that is missing.
+      if (!this.#isFound) await this.#find()
+      return undefined
+    }
+  }
+
+  /** @param options.etag the version of the object that it must be */
+  async open(
+    key: string,
+    range: ByteRange | undefined,
+    { etag, signal }: { etag?: string; signal?: AbortSignal },
+  ): Promise<OpenObject | undefined> {
+    const Range = range && `bytes=${range.start}-${range.end}`
+    try {
+      const command = new GetObjectCommand({ ...this.objectOf(key), Range, IfMatch: etag && `"${etag}"` })
+      const answer = await this.send(command, { abortSignal: signal })
+      const [, first, last, total] = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(answer.ContentRange ?? '')?.map(Number) ?? []
+      const bytes = total ?? answer.ContentLength ?? 0
+      return {
+        stat: statOf(key, answer, bytes),
+        first: answer.Body as Readable,
+        start: first ?? 0,
+        end: last ?? bytes - 1,
+      }
+    } catch (error) {
+      signal?.throwIfAborted()
+      if (isAbsent(error)) return undefined
+      if (!isRangeBeyondEnd(error)) throw unavailable('The blob could not be read', error)
+      const found = await this.head(key)
+      return found && { stat: found.stat, first: Readable.from([]), start: 0, end: -1 }
+    }
+  }
+
+  async *pages(folder: string): AsyncGenerator<BlobEntry[], void, void> {
+    let ContinuationToken: string | undefined
+    do {
+      const request = { Bucket: this.name, Prefix: this.prefix + folder, ContinuationToken }
+      const page = await asked('Blobs could not be listed', () => this.send(new ListObjectsV2Command(request)))
+      if (page.Contents?.length)
+        yield page.Contents.map((object) =>
+          entryOf((object.Key ?? '').slice(this.prefix.length), object, object.Size ?? 0),
+        )
+      ContinuationToken = page.IsTruncated ? page.NextContinuationToken : undefined
+    } while (ContinuationToken !== undefined)
+  }
+
+  async #find(): Promise<void> {
+    await this.send(new HeadBucketCommand({ Bucket: this.name })).catch((error: unknown) => {
+      if (failureOf(error).status !== 403) throw unavailable(`The bucket ${this.name} could not be found`, error)
+    })
+    this.#isFound = true
+  }
+}

@@ -1,0 +1,92 @@
+import type { JobRecord } from '../../../core/engine/job/job.js'
+import type { Usage } from '../../../core/engine/job/quota.js'
+import { plainCopy } from '../shared/plain-copy.js'
+import { UnreadableRows } from '../shared/unreadable-rows.js'
+import { type PostgresPool, preparedStatement, type Row, statement } from './database.js'
+import { type HeldJob, HeldJobs } from './held-jobs.js'
+import type { Statement } from './job-lists.js'
+import { columnText, nowSql, parseStored, type StoredJob } from './job-row.js'
+import { jobUpdates } from './job-updates.js'
+
+/** Sends a statement: to the pool, or in a transaction. */
+export type Send = (text: string, values: unknown[]) => Promise<Row[]>
+
+interface ChangeOptions {
+  isRepeatable?: boolean
+  usage?: Partial<Usage>
+  known?: HeldJob
+  send?: Send
+}
+
+/** The table of jobs as records that are read, computed anew outside the database, and written back. */
+export class StoredJobs {
+  /** Jobs that this process has claimed. */
+  readonly held = new HeldJobs()
+  readonly send: Send = (text, values) => statement(this.#pool, text, values)
+  readonly sendPrepared: Send = (text, values) => preparedStatement(this.#pool, text, values)
+  readonly #pool: PostgresPool
+  readonly #readSql: string
+  readonly #replace: ReturnType<typeof jobUpdates>
+  readonly #unreadable = new UnreadableRows()
+
+  constructor(pool: PostgresPool, schema: string) {
+    this.#pool = pool
+    this.#readSql = `SELECT ${nowSql}, version, record, claims FROM ${schema}.jobs WHERE id = $1`
+    this.#replace = jobUpdates(schema)
+  }
+
+  /** IDs of jobs that were found and could not be read. */
+  get unreadable(): string[] {
+    return this.#unreadable.ids
+  }
+
+  /** Also a job that is marked deleted, and the database's time. */
+  async read(id: string, send: Send = this.sendPrepared): Promise<(StoredJob & { now: number }) | undefined> {
+    const [row] = await send(this.#readSql, [columnText(id)])
+    if (!row) return undefined
+    const [now, ...stored] = row
+    return { ...parseStored(stored), now: Number(now) }
+  }
+
+  /** The jobs that the statement finds; those that cannot be read are passed to it, and others fill their place. */
+  async select(statementWithout: (unreadable: readonly string[]) => Statement | undefined): Promise<JobRecord[]> {
+    for (;;) {
+      const found = statementWithout(this.unreadable)
+      const rows = found ? await this.send(found.text, found.values) : []
+      const jobs = this.readable(rows)
+      if (jobs.length === rows.length) return jobs
+    }
+  }
+
+  /** A damaged record is an error of its own job, not of those after it. @param rows `version, record, claims, id` */
+  readable(rows: readonly Row[]): JobRecord[] {
+    return this.#unreadable.readable(
+      rows,
+      (row) => row[3] ?? '',
+      (row) => parseStored(row).job,
+    )
+  }
+
+  /**
+   * Computes the next record outside the database and writes it only over what it was computed from, until it succeeds.
+   *
+   * @param next a pure function of the record and the database's time; `undefined`: the change does not apply
+   */
+  async change(
+    id: string,
+    next: (job: JobRecord, now: number) => JobRecord | undefined,
+    { isRepeatable = false, usage, known, send = this.sendPrepared }: ChangeOptions = {},
+  ): Promise<JobRecord | undefined> {
+    let stored: (StoredJob & { now: number }) | undefined = known
+    for (let nonce = known?.nonce; (stored ??= await this.read(id, send)); stored = nonce = undefined) {
+      const changed = next(stored.job, stored.now)
+      if (!changed) break
+      if (await this.#replace(send, stored, changed, { isRepeatable, nonce, usage })) {
+        this.held.keep({ job: changed, version: stored.version + 1 }, stored.now)
+        return plainCopy(changed)
+      }
+    }
+    this.held.forget(id)
+    return undefined
+  }
+}

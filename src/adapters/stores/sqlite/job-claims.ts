@@ -1,0 +1,94 @@
+import type { JobRecord } from '../../../core/engine/job/job.js'
+import { claim } from '../../../core/engine/job/transitions.js'
+import type { JobStore } from '../../../core/engine/ports/job-store.js'
+import { backlog } from './backlog.js'
+import type { JobTables } from './job-creates.js'
+import { dueSql } from './job-query.js'
+import type { FoundRow } from './job-rows.js'
+import { SchedulingRules, type Wanted } from './scheduling-rules.js'
+
+/** Of any workflow but some, or of some alone. */
+const isOfWorkflow = '(workflow IN (SELECT value FROM json_each(?)) = ?)'
+/** Of a pool whose labels are all among some. */
+const isOfPool = `(pool = '' OR ? OR NOT EXISTS (
+  SELECT 1 FROM json_each('["' || replace(pool, ' ', '","') || '"]') AS label
+  WHERE label.value NOT IN (SELECT value FROM json_each(?))))`
+const firstInTurn = `
+  SELECT jobs.id, jobs.record, turns.app, turns.rowid AS came, served FROM turns CROSS JOIN jobs ON jobs.id = (
+    SELECT id FROM jobs WHERE jobs.app = turns.app AND waiting_since <= ? AND id NOT IN (SELECT value FROM json_each(?))
+      AND ${isOfWorkflow} AND ${isOfPool} ORDER BY rank, waiting_since, id LIMIT 1
+  ) WHERE turns.app NOT IN (SELECT value FROM json_each(?)) ORDER BY served, turns.rowid LIMIT 1`
+const forgetIdle =
+  'DELETE FROM turns WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.app = turns.app AND waiting_since IS NOT NULL) AND'
+
+const aheadSql = `SELECT (
+    SELECT count(*) FROM (
+      SELECT 1 FROM jobs WHERE app = own.app AND (rank, waiting_since, id) < (own.rank, own.waiting_since, own.id)
+        AND waiting_since <= ? LIMIT ?)
+  ) AS ahead FROM jobs AS own WHERE own.id = ? AND own.waiting_since <= ?`
+
+/** Who is next. */
+export function jobClaims({
+  database,
+  rows,
+  clock,
+}: JobTables): Pick<JobStore, 'claim' | 'ahead' | 'backlog' | 'rules' | 'changeRule'> {
+  const rules = new SchedulingRules(database)
+
+  return {
+    async claim({ id, exceptApps, workflows, labels, ...request }) {
+      const now = clock()
+      return database.transaction(() => {
+        const wanted = { exceptApps, workflows, labels, rules: rules.read() }
+        const job = id === undefined ? (lapsed(now, wanted) ?? takeTurn(now, wanted)) : rows.read(id)
+        const next = job && rules.mayBegin(job, wanted) ? claim(job, request, now) : undefined
+        return next && rows.replace(next)
+      })
+    },
+
+    async ahead(id, { max }) {
+      const now = clock()
+      return database.get<{ ahead: number }>(aheadSql, now, max, id, now)?.ahead
+    },
+
+    backlog: async () => backlog(database, clock()),
+
+    rules: async () => rules.read(),
+
+    async changeRule(target, change) {
+      rules.change(target, change)
+      await database.durable()
+    },
+  }
+
+  /** The job whose lease ran out first, of those that may begin. */
+  function lapsed(now: number, wanted: Wanted): JobRecord | undefined {
+    const jobs = rows.select((unreadable) => dueSql('lapsed', now, { exceptApps: wanted.exceptApps, unreadable }))
+    return jobs.find((job) => rules.mayBegin(job, wanted))
+  }
+
+  /** The next queued job that is due, in a transaction. Applications before it without waiting jobs are forgotten. */
+  function takeTurn(now: number, wanted: Wanted): JobRecord | undefined {
+    const { isAnyClosed, apps, workflows } = rules.closed(wanted)
+    if (isAnyClosed) return undefined
+    const row = database.get<FoundRow & { app: string; served: number; came: number }>(
+      firstInTurn,
+      now,
+      JSON.stringify(rows.unreadable),
+      JSON.stringify(workflows.names),
+      workflows.areWanted ? 1 : 0,
+      wanted.labels ? 0 : 1,
+      JSON.stringify(wanted.labels ?? []),
+      JSON.stringify(apps),
+    )
+    if (!row) {
+      database.write(`${forgetIdle} 1`)
+      return undefined
+    }
+    const [job] = rows.readable([row])
+    if (!job) return takeTurn(now, wanted)
+    database.write(`${forgetIdle} (served, rowid) < (?, ?)`, row.served, row.came)
+    database.write('UPDATE turns SET served = (SELECT max(served) + 1 FROM turns) WHERE app = ?', row.app)
+    return job
+  }
+}

@@ -1,0 +1,117 @@
+import { deliverableAt, lapsesAt, removableAt, waitingSince } from '../../../core/engine/job/due-times.js'
+import { type JobRecord, jobRecordSchema } from '../../../core/engine/job/job.js'
+import { alreadyExists } from '../../../core/engine/job/queue-limit.js'
+import { resultBytes } from '../../../core/engine/job/result-bytes.js'
+import { UnreadableRows } from '../shared/unreadable-rows.js'
+import type { Sql } from './job-query.js'
+import { parseRecord } from './record.js'
+import type { SqliteDatabase, Value } from './sqlite-database.js'
+
+export interface FoundRow {
+  id: string
+  record: string
+}
+
+type Columns = Record<string, (job: JobRecord) => Value>
+
+const lasting: Columns = {
+  id: ({ id }) => id,
+  app: ({ app }) => app,
+  created_at: ({ createdAt }) => createdAt,
+  workflow: ({ workflow }) => workflow,
+  batch_name: ({ batchName }) => batchName,
+  rank: ({ priority }) => -priority,
+  deadline: ({ deadline }) => deadline,
+  pool: ({ pool }) => pool,
+  idempotency_key: ({ idempotency }) => idempotency?.key ?? null,
+}
+const changing: Columns = {
+  status: ({ status }) => status,
+  deleted: ({ deleted }) => (deleted ? 1 : 0),
+  waiting_since: waitingSince,
+  lapses_at: lapsesAt,
+  removable_at: removableAt,
+  result_bytes: (job) => (removableAt(job) === null ? null : resultBytes(job)),
+  deliverable_at: deliverableAt,
+  completed_at: ({ completedAt }) => completedAt,
+}
+const all = { ...lasting, ...changing }
+
+const columnNames = [...Object.keys(all), 'record']
+const insert = `INSERT INTO jobs (${columnNames.join(', ')}) VALUES (${columnNames.map(() => '?').join(', ')})`
+const update = `UPDATE jobs SET ${Object.keys(changing)
+  .map((name) => `${name} = ?`)
+  .join(', ')}, record = ?,
+  idempotency_key = iif(?, idempotency_key, NULL) WHERE id = ?`
+/** The commonest write, a heartbeat, touches one index instead of all. */
+const renew = 'UPDATE jobs SET lapses_at = ?, record = ? WHERE id = ?'
+const joinTurns = 'INSERT OR IGNORE INTO turns (app, served) VALUES (?, 0)'
+
+/** The rows of jobs: the record, and beside it the columns that something is searched or ordered by. */
+export class JobRows {
+  readonly #database: SqliteDatabase
+  readonly #unreadable = new UnreadableRows()
+
+  constructor(database: SqliteDatabase) {
+    this.#database = database
+  }
+
+  /** IDs of jobs that were found and could not be read. */
+  get unreadable(): string[] {
+    return this.#unreadable.ids
+  }
+
+  /** Also a job that is marked deleted. */
+  read(id: string): JobRecord | undefined {
+    const row = this.#database.get<FoundRow>('SELECT record FROM jobs WHERE id = ?', id)
+    return row && parse(row.record)
+  }
+
+  /** The jobs that the statement finds; those that cannot be read are passed to it, and others fill their place. */
+  select(statementWithout: (unreadable: readonly string[]) => Sql): JobRecord[] {
+    for (;;) {
+      const { text, values } = statementWithout(this.unreadable)
+      const rows = this.#database.all<FoundRow>(text, ...values)
+      const jobs = this.readable(rows)
+      if (jobs.length === rows.length) return jobs
+    }
+  }
+
+  /** A damaged record is an error of its own job, not of those after it. */
+  readable(rows: readonly FoundRow[]): JobRecord[] {
+    return this.#unreadable.readable(
+      rows,
+      ({ id }) => id,
+      ({ record }) => parse(record),
+    )
+  }
+
+  /** @throws StemworkError `ALREADY_EXISTS`. */
+  add(job: JobRecord): JobRecord {
+    const { id, app, uploads } = job
+    if (this.#database.get('SELECT 1 FROM jobs WHERE id = ?', id)) throw alreadyExists(id)
+    const record = JSON.stringify(job)
+    this.#database.write(insert, ...valuesOf(all, job), record)
+    if (waitingSince(job) !== null) this.#database.write(joinTurns, app)
+    for (const key of new Set(Object.values(uploads)))
+      this.#database.write('INSERT INTO job_uploads (job_id, upload_key) VALUES (?, ?)', id, key)
+    return parse(record)
+  }
+
+  /** @param isHeartbeat whether nothing changed but the record and the lease */
+  replace(job: JobRecord, isHeartbeat = false): JobRecord {
+    const record = JSON.stringify(job)
+    if (isHeartbeat) this.#database.write(renew, lapsesAt(job), record, job.id)
+    else this.#database.write(update, ...valuesOf(changing, job), record, job.idempotency ? 1 : 0, job.id)
+    if (waitingSince(job) !== null) this.#database.write(joinTurns, job.app)
+    return parse(record)
+  }
+}
+
+export function parse(record: string): JobRecord {
+  return parseRecord(jobRecordSchema, record)
+}
+
+function valuesOf(columns: Columns, job: JobRecord): Value[] {
+  return Object.values(columns).map((valueOf) => valueOf(job))
+}
