@@ -5,8 +5,8 @@ import { pathToFileURL } from 'node:url'
 const dist = join(import.meta.dirname, '../dist')
 
 /**
- * The share of the build's lines that ran, by the files that V8 wrote into `folder` (`NODE_V8_COVERAGE`), as one line of
- * text. The build has one file for each file of `src`; the console's is a bundle for browsers and left out.
+ * The share of the build's lines that ran, by the files that V8 wrote into `folder` (`NODE_V8_COVERAGE`), as one line
+ * of text. The build has one file for each file of `src`; the console's is a bundle for browsers and left out.
  */
 export function coverageOf(folder) {
   const reports = readdirSync(folder).map((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')).result)

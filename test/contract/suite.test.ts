@@ -188,7 +188,8 @@ describe('a failing case says in words what was expected:', () => {
           (await store.count({})) > 0 ? Promise.reject(queueFull(1)) : store.create(job, options),
       }),
       'a known id is refused and nothing is overwritten',
-      'A create with a known id fails with ALREADY_EXISTS. It failed with QUEUE_FULL: The application has 1 jobs waiting',
+      'A create with a known id fails with ALREADY_EXISTS. ' +
+        'It failed with QUEUE_FULL: The application has 1 jobs waiting',
     ],
   ]
   test.each(jobs)('%s', async (_, change, name, message) => {

@@ -24,8 +24,8 @@ export function packInto(folder: string): Tarball {
 }
 
 /**
- * Puts the tarball into a project as an install would, with packages of this repository beside it: all, or those named. Needs no
- * network.
+ * Puts the tarball into a project as an install would, with packages of this repository beside it: all, or those
+ * named. Needs no network.
  */
 export function unpackInto(
   project: string,

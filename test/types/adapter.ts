@@ -15,6 +15,8 @@ import {
   isDue,
   isHeldBack,
   isTerminal,
+  type IndexedJob,
+  indexedPart,
   JobIndex,
   jobRecordSchema,
   lapsesAt,
@@ -72,6 +74,7 @@ expectType<StemworkError[]>()([queueFull(10), alreadyExists(job.id)])
 
 const index = new JobIndex<JobRecord>()
 index.set(plainCopy(job))
+expectType<IndexedJob>()(indexedPart(job))
 expectType<Backlog[]>()(index.backlog(now, mostCounted))
 expectType<JobRecord | undefined>()(index.takeNext(now, { rules }))
 for (const each of index.select({ app: 'me' })) expectType<boolean>()(matcherOf({ batchName: 'b' })(each))

@@ -192,7 +192,7 @@ describe('applications and their keys', () => {
     await expect(issueKey(store, 'none')).rejects.toMatchObject({ code: 'NOT_FOUND' })
   })
 
-  test('replace a key, which works for another day or as long as it would have, and not one that has ended', async () => {
+  test('replace a key, which works for a day or as long as it would have, and not one that has ended', async () => {
     const { store } = await stored()
     const expiry = async (id: string) => (await store.getKey(id))?.expiresAt
     const { record } = await issueKey(store, 'a', { label: 'L' })

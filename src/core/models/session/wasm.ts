@@ -83,5 +83,5 @@ const notSupported =
   'The WebAssembly runtime cannot run here: it needs a processor with SIMD. ' +
   `Use the native runtime: ${installCommand}`
 const tooLarge = (size: number) =>
-  `The network of this model has ${Math.round(size / 1e6)} MB and needs more than the 4 GB of memory that WebAssembly ` +
-  `has. Use the native runtime: ${installCommand}`
+  `The network of this model has ${Math.round(size / 1e6)} MB and needs more than the 4 GB of memory that ` +
+  `WebAssembly has. Use the native runtime: ${installCommand}`

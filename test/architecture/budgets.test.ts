@@ -1,0 +1,35 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { readSources } from './source-tree.js'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const sources = readSources()
+
+/** The rows of the table in ARCHITECTURE.md. */
+const budgets = [
+  ...readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8').matchAll(/^\| `src\/([\w/]+)` \| [^|]+ \| ([\d,]+) \|$/gm),
+].map(([, folder = '', lines = '']) => ({ folder, lines: Number(lines.replaceAll(',', '')) }))
+
+function linesIn(folder: string): number {
+  const texts = [...sources].filter(([file]) => file.startsWith(`${folder}/`)).map(([, text]) => text)
+  return texts.reduce((sum, text) => sum + text.split('\n').length - 1, 0)
+}
+
+describe('the budget of lines', () => {
+  test('is stated for every folder of src, and for every room of core', () => {
+    const folders = (path: string) =>
+      readdirSync(join(root, path), { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? entry.name : []))
+    const rooms = folders('src').flatMap((name) =>
+      name === 'core' ? folders('src/core').map((room) => `core/${room}`) : name,
+    )
+    expect(budgets.map(({ folder }) => folder).sort()).toEqual(rooms.sort())
+  })
+
+  test.each(budgets)('of src/$folder is kept: $lines', ({ folder, lines }) => {
+    const found = linesIn(folder)
+    expect(found).toBeGreaterThan(0)
+    expect(found, `src/${folder} has ${found} lines`).toBeLessThanOrEqual(lines)
+  })
+})
