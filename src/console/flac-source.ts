@@ -162,6 +162,7 @@ class FlacSource implements PcmSource {
 }
 
 /** The number in the header of a frame, if there is one at `at` (RFC 9639, 9.1). */
+// oxlint-disable-next-line complexity -- the fields of one header, in their order
 function frameNumber(bytes: Uint8Array, at: number): number | undefined {
   const byte = (offset: number) => bytes[at + offset] ?? 0
   const [blockCode, rateCode] = [byte(2) >> 4, byte(2) & 15]

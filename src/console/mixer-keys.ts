@@ -52,6 +52,7 @@ export function useMixerKeys(actions: MixerActions): void {
 }
 
 /** False for a key without a meaning here. */
+// oxlint-disable-next-line complexity -- a table of keys
 function perform(event: KeyboardEvent, actions: MixerActions): boolean {
   const digit = /^(?:Digit|Numpad)([1-9])$/.exec(event.code)?.[1]
   if (digit !== undefined) {

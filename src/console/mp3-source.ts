@@ -47,6 +47,7 @@ export async function openMp3(file: OpenFile): Promise<PcmSource | undefined> {
   }
 }
 
+// oxlint-disable-next-line complexity -- the fields of one header, in their order
 async function infoOf({ head, read, totalBytes, signal }: OpenFile): Promise<Mp3Info | undefined> {
   const start = new DataView(head)
   if (start.byteLength < 10) return undefined

@@ -367,6 +367,7 @@ async function variedJobs(store: JobStore, advance: (milliseconds: number) => Pr
   return jobs
 }
 
+// oxlint-disable-next-line complexity -- a table of filters, one condition each
 function matches(job: JobRecord, query: JobQuery): boolean {
   return (
     (query.app === undefined || job.app === query.app) &&

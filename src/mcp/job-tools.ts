@@ -8,6 +8,7 @@ const id = z.string().min(1).describe('Id of the job.')
 const usualWaitSeconds = 45
 
 /** Tools for uploads and jobs, the same for every service. */
+// oxlint-disable-next-line max-lines-per-function -- a table of tools
 export function jobTools(client: Client, connection: Connection): Tool[] {
   return [
     tool({

@@ -53,6 +53,7 @@ const secondLook = 100
  * One row: `version, record, claims, id` of the job, or nulls, and whether there are limits of running jobs. Where
  * there are, only a claim with $7 takes a queued job, so that nobody else counts running jobs meanwhile.
  */
+// oxlint-disable-next-line max-lines-per-function -- one SQL statement
 export function claimNextStatement(schema: string): string {
   // Not the parameters themselves: for those Postgres would plan each time, which takes longer than the work.
   const asked = (what: 'apps' | 'ids' | 'workflows' | 'labels') => `(SELECT ${what} FROM asked)::text[]`

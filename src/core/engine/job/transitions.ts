@@ -120,6 +120,7 @@ export function claim(job: JobRecord, request: ClaimRequest, now: number): JobRe
   }
 }
 
+// oxlint-disable-next-line complexity, max-lines-per-function -- a state machine, one case for each change
 export function transition(job: JobRecord, change: JobChange, now: number): JobRecord | undefined {
   switch (change.kind) {
     case 'heartbeat': {

@@ -85,6 +85,7 @@ interface MpegHeader {
   samplesPerFrame: number
 }
 
+// oxlint-disable-next-line complexity -- the fields of one header, each by a table
 function mpegHeader(bytes: Uint8Array, at: number): MpegHeader | undefined {
   if (bytes[at] !== 0xff || (bytes[at + 1]! & 0xe0) !== 0xe0) return undefined
   const version = (bytes[at + 1]! >> 3) & 3

@@ -115,6 +115,7 @@ const imageBrands = new Set(['heic', 'heix', 'hevc', 'mif1', 'msf1', 'avif', 'av
  * @throws StemworkError `BAD_INPUT` with `no_audio` for an empty file, `unsupported_format` for anything that is not
  * audio
  */
+// oxlint-disable-next-line complexity -- signatures, in the order in which they are tried
 export function sniff(head: Uint8Array): InputFormat | ForeignFormat {
   if (head.length === 0) throw badInput('no_audio', 'The file is empty; expected an audio file.')
   const text = Buffer.from(head.buffer, head.byteOffset, head.byteLength).toString('latin1')

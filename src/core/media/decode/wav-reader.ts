@@ -40,6 +40,7 @@ export async function openWav(file: FileBytes, start: number): Promise<AudioStre
     : damagedFile('The WAV file ends before its audio begins; it was probably cut off in transit.')
 }
 
+// oxlint-disable-next-line complexity -- a table of encodings
 function pcmEncoding({ formatTag, blockAlign, channelCount, layout }: WavHeader): PcmEncoding | undefined {
   const littleEndian = layout !== 'big-endian'
   // The container's width, not the header's bit count: 12 or 20 bits are stored left-justified in 16 or 24.

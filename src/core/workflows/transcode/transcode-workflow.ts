@@ -37,6 +37,7 @@ export function transcodeWorkflow(settings: AudioSettings = {}): Workflow {
 }
 
 /** Defines the workflow with its work. */
+// oxlint-disable-next-line max-lines-per-function -- a table of params
 export function defineTranscode(
   settings: unknown,
   work: (settings: AudioSettings) => Stage<TranscodeParams>['run'],
