@@ -58,7 +58,6 @@ export async function guardedFetch(address: string | URL, options: GuardedFetchO
   const timeouts = { ...defaultTimeouts, ...options.timeouts }
   const deadline = new Deadline(signal, timeouts.totalMs)
   const failure = (error: unknown) => failureOf(error, deadline, signal, policy)
-  const follows = maxRedirects > 0 && (method === 'GET' || method === 'HEAD')
   let request: ClientRequest | undefined
   const release = () => {
     deadline.end()
@@ -72,25 +71,40 @@ export async function guardedFetch(address: string | URL, options: GuardedFetchO
       const opening = { method, headers: sameOrigin ? options.headers : undefined, dial: options.dial ?? dial, policy }
       request = await open(target, opening, timeouts, deadline)
       const response = await answerOf(request, redirects === 0 ? options.body : undefined, timeouts, deadline)
-      const location = response.headers.location
-      const status = response.statusCode ?? 0
-      if (!follows || location === undefined || !redirectStatuses.includes(status)) {
+      const location = redirectOf(response, method, maxRedirects)
+      if (location === undefined) {
         checkHeaders(response, method === 'HEAD' ? Infinity : maxBytes, policy)
         const body = responseBody(response, { maxBytes, timeouts, deadline, failure, release })
-        return { status, headers: response.headers, body, url: target.url.href, cancel: release }
+        return {
+          status: response.statusCode ?? 0,
+          headers: response.headers,
+          body,
+          url: target.url.href,
+          cancel: release,
+        }
       }
       request.destroy()
       if (redirects === maxRedirects)
         throw downloadFailed(new Error(`more than ${maxRedirects} redirects`), policy, { retryable: false })
-      const next = targetOf(URL.canParse(location, target.url.href) ? new URL(location, target.url) : location, policy)
-      if (target.secure && !next.secure) throw blocked('the redirect leads from https to http', policy)
-      target = next
+      target = redirectTarget(location, target, policy)
     }
   } catch (error) {
     release()
     if (options.body && 'destroy' in options.body) options.body.destroy()
     throw failure(error)
   }
+}
+
+/** Where the response leads, unless it is to be the caller's answer. */
+function redirectOf(response: IncomingMessage, method: string, maxRedirects: number): string | undefined {
+  const isFollowed = maxRedirects > 0 && (method === 'GET' || method === 'HEAD')
+  return isFollowed && redirectStatuses.includes(response.statusCode ?? 0) ? response.headers.location : undefined
+}
+
+function redirectTarget(location: string, from: Target, policy: AddressPolicy): Target {
+  const next = targetOf(URL.canParse(location, from.url.href) ? new URL(location, from.url) : location, policy)
+  if (from.secure && !next.secure) throw blocked('the redirect leads from https to http', policy)
+  return next
 }
 
 interface Opening {

@@ -41,18 +41,16 @@ export async function* decodeFrames(
   let origin = 0
   for (;;) {
     if (!(await input.has(longestHeader))) return
-    const header = readFrameHeader(input.bytes, input.at, info)
-    const isPlausible = header && (first ? isLike(header, first) : header.sampleRate > 0)
-    if (isPlausible) await input.has(largestFrame(header))
-    const frame = isPlausible ? decodeFrame(input.bytes, input.at, header) : undefined
-    if (isPlausible && !frame && ++failures > mostFailures) return
-    const start = header && frame ? startOf(header, first ?? header) - origin : 0
-    if (!header || !frame || start < nextSample) {
+    const found = await frameAt(input, info, first)
+    if (found && !found.frame && ++failures > mostFailures) return
+    const start = found?.frame ? startOf(found.header, first ?? found.header) - origin : 0
+    if (!found?.frame || start < nextSample) {
       if (isIntact) losses.frames++
       isIntact = false
       input.toNextSync()
       continue
     }
+    const { header, frame } = found
     isIntact = true
     first ??= header
     input.at += frame.bytes
@@ -66,6 +64,14 @@ export async function* decodeFrames(
     nextSample += gap + header.blockSize
     yield { header, channels: frame.samples.map((samples) => scaled(samples, header.bits)) }
   }
+}
+
+/** The frame that begins here; `undefined` without a plausible header, no `frame` where only the header is intact. */
+async function frameAt(input: Input, info: FlacStreamInfo, first: FlacFrameHeader | undefined) {
+  const header = readFrameHeader(input.bytes, input.at, info)
+  if (!header || !(first ? isLike(header, first) : header.sampleRate > 0)) return undefined
+  await input.has(largestFrame(header))
+  return { header, frame: decodeFrame(input.bytes, input.at, header) }
 }
 
 /** The bytes from `at` on, as far as they were read. */

@@ -43,8 +43,7 @@ export async function* streamPages(
   let isAfterGap = false
   let nextSequence = 0
   for await (const page of readPages(pieces)) {
-    const isCandidate = page.isFirst && (serial === undefined || losses.hasEnd)
-    if (isCandidate && oggCodecOf(packetsOf(page).packets[0] ?? new Uint8Array(0)) === codec) {
+    if ((serial === undefined || losses.hasEnd) && isStartOf(codec, page)) {
       serial = page.serial
       nextSequence = page.sequence
       losses.hasEnd = false
@@ -64,6 +63,10 @@ export async function* streamPages(
   }
   const last = held && withoutParts(held, { first: false, last: true })
   if (last) yield { ...last, isAfterGap }
+}
+
+function isStartOf(codec: OggCodec, page: OggPage): boolean {
+  return page.isFirst && oggCodecOf(packetsOf(page).packets[0] ?? new Uint8Array(0)) === codec
 }
 
 /** @param instead what became of the gaps */

@@ -34,14 +34,10 @@ const unset = 0xffff_ffff
  * @throws StemworkError `BAD_INPUT` `decode_failed` for a header that is broken or cut off
  */
 export async function readWavHeader(file: ReadableBytes, start: number): Promise<WavHeader> {
-  const head = Buffer.from(await file.read(start, 12))
-  const name = head.toString('latin1', 0, 4)
-  const layout = name === 'riff' ? 'wave64' : name === 'RIFX' ? 'big-endian' : 'riff'
-  const riffBytes = layout === 'wave64' ? unset : layout === 'riff' ? head.readUInt32LE(4) : head.readUInt32BE(4)
-  const riffEnd = riffBytes === 0 || riffBytes === unset ? Infinity : start + 8 + riffBytes
+  const { layout, riffEnd } = await readRiff(file, start)
   let format: WavFormat | undefined
   let longDataBytes: number | undefined
-  let data: { dataStart: number; dataBytes: number | undefined } | undefined
+  let data: Pick<WavHeader, 'dataStart' | 'dataBytes'> | undefined
   const chunks = readChunks(file, start + (layout === 'wave64' ? 40 : 12), layout)
   for (let next = await chunks.next(); !next.done && !(format && data);) {
     const chunk = next.value
@@ -60,6 +56,15 @@ export async function readWavHeader(file: ReadableBytes, start: number): Promise
   throw damagedFile(
     'The file starts like a WAV file, but its format or data chunk is missing; it is damaged or was cut off.',
   )
+}
+
+/** The outermost chunk: how the others are laid out, and where it ends, as far as it says so. */
+async function readRiff(file: ReadableBytes, start: number): Promise<{ layout: ChunkLayout; riffEnd: number }> {
+  const head = Buffer.from(await file.read(start, 12))
+  const name = head.toString('latin1', 0, 4)
+  const layout = name === 'riff' ? 'wave64' : name === 'RIFX' ? 'big-endian' : 'riff'
+  const riffBytes = layout === 'wave64' ? unset : layout === 'riff' ? head.readUInt32LE(4) : head.readUInt32BE(4)
+  return { layout, riffEnd: riffBytes === 0 || riffBytes === unset ? Infinity : start + 8 + riffBytes }
 }
 
 /**

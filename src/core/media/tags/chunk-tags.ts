@@ -24,28 +24,41 @@ const unknownLength = 0xffff_ffff
 export async function readChunkTags(source: TagSource, position: number): Promise<AudioTags> {
   const head = await source.read(position, 12)
   const isAiff = head.toString('latin1', 0, 4) === 'FORM'
-  const info: AudioTags = {}
-  let id3: AudioTags = {}
+  const found: FoundTags = { id3: {}, info: {} }
   let longDataBytes: number | undefined
   for (let at = position + 12; ;) {
     const header = await source.header(at, 8)
-    if (!header) return mergedTags(id3, info)
+    if (!header) return mergedTags(found.id3, found.info)
     const type = header.toString('latin1', 0, 4)
     let length = isAiff ? header.readUInt32BE(4) : header.readUInt32LE(4)
     if (type === 'data' && length === unknownLength && longDataBytes !== undefined) length = longDataBytes
     if (type === 'ds64') longDataBytes = Number((await source.tag(at + 16, 8))?.readBigUInt64LE() ?? 0)
-    if (type.toLowerCase() === 'id3 ') {
-      const tag = await source.tag(at + 8, length)
-      if (tag) id3 = mergedTags(id3, readId3v2(tag))
-    }
-    if (!isAiff && type === 'LIST') {
-      const list = await source.tag(at + 8, length)
-      if (list?.toString('latin1', 0, 4) === 'INFO') readInfo(info, list.subarray(4))
-    }
-    const field = isAiff && Object.hasOwn(aiffFields, type) ? aiffFields[type] : undefined
-    if (field) addText(info, field, text(await source.read(at + 8, Math.min(length, 4096))))
+    await readChunk(source, { type, body: at + 8, length, isAiff }, found)
     at += 8 + length + (length % 2)
   }
+}
+
+interface FoundTags {
+  id3: AudioTags
+  info: AudioTags
+}
+
+/** Adds the tags of one chunk to those found before. */
+async function readChunk(
+  source: TagSource,
+  { type, body, length, isAiff }: { type: string; body: number; length: number; isAiff: boolean },
+  found: FoundTags,
+): Promise<void> {
+  if (type.toLowerCase() === 'id3 ') {
+    const tag = await source.tag(body, length)
+    if (tag) found.id3 = mergedTags(found.id3, readId3v2(tag))
+  }
+  if (!isAiff && type === 'LIST') {
+    const list = await source.tag(body, length)
+    if (list?.toString('latin1', 0, 4) === 'INFO') readInfo(found.info, list.subarray(4))
+  }
+  const field = isAiff && Object.hasOwn(aiffFields, type) ? aiffFields[type] : undefined
+  if (field) addText(found.info, field, text(await source.read(body, Math.min(length, 4096))))
 }
 
 function readInfo(tags: AudioTags, list: Buffer): void {

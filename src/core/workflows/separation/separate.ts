@@ -173,18 +173,14 @@ async function separateWith(
 ) {
   const { outputs, format = '16', tags, signal, maxSeconds, decoders, onProgress } = options
   const sampleRate = commonSampleRate(passes)
-  const seek = checkpoint?.restore && { sample: resumeSample(passes[0], checkpoint), sampleRate }
+  const seek = resumePoint(passes[0], checkpoint, sampleRate)
   const opened = await openAudio(inputPath, { signal, maxSeconds, decoders, seek })
   // Mixed down first, so that only two channels are resampled.
   const decoded = resample(toStereo(opened), sampleRate)
   const scratch = isReadOnce ? undefined : await ScratchTrack.write(decoded, `${Object.values(outputs)[0]}.scratch`)
   let files: StemFiles | undefined
   try {
-    const members: PipelineMember[] = []
-    for (const [index, pass] of passes.entries()) {
-      const stream = scratch ? await scratch.open(signal) : decoded
-      members.push({ ...pass, stream, statistics: scratch?.statistics, kept: checkpoint?.pass(index) })
-    }
+    const members = await membersOf(passes, scratch ?? decoded, checkpoint, signal)
     const [first] = members
     const stemFiles = (files = await StemFiles.open(outputs, {
       sampleRate,
@@ -216,10 +212,30 @@ async function separateWith(
   }
 }
 
-/** Track sample with which the first segment that was not kept begins. */
-function resumeSample(pass: Pass | undefined, checkpoint: TrackCheckpoint): number {
+/** @param track what only one pass can read, or a copy that each pass reads for itself */
+async function membersOf(
+  passes: readonly Pass[],
+  track: AudioStream | ScratchTrack,
+  checkpoint: TrackCheckpoint | undefined,
+  signal: AbortSignal | undefined,
+): Promise<PipelineMember[]> {
+  const members: PipelineMember[] = []
+  for (const [index, pass] of passes.entries()) {
+    const kept = checkpoint?.pass(index)
+    members.push(
+      track instanceof ScratchTrack
+        ? { ...pass, stream: await track.open(signal), statistics: track.statistics, kept }
+        : { ...pass, stream: track, statistics: undefined, kept },
+    )
+  }
+  return members
+}
+
+/** Where the first segment that was not kept begins; `undefined` for a track that is read from its start. */
+function resumePoint(pass: Pass | undefined, checkpoint: TrackCheckpoint | undefined, sampleRate: number) {
+  if (!checkpoint?.restore) return undefined
   const { count } = checkpoint.pass(0)
-  return pass ? segmentStart(count, pass.architecture.geometry) : 0
+  return { sample: pass ? segmentStart(count, pass.architecture.geometry) : 0, sampleRate }
 }
 
 /** The same for all networks of a process. */

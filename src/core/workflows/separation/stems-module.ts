@@ -42,10 +42,13 @@ async function separateStems(context: StageContext<StemsParams>, definition: Ste
     signal,
     onProgress: ({ progress }) => context.progress(progress),
   })
-  for (const stem of tags?.song === undefined ? [] : stems)
-    context.downloadName(stem, `${tags?.song} - ${stem}.${formatTable[format].extension}`)
-  for (const [name, value] of Object.entries(detailsOf(separation)))
-    if (value !== undefined) context.detail(name, value)
+  if (tags?.song !== undefined)
+    for (const stem of stems) context.downloadName(stem, `${tags.song} - ${stem}.${formatTable[format].extension}`)
+  report(context, detailsOf(separation))
+}
+
+function report(context: StageContext<StemsParams>, details: Record<string, unknown>): void {
+  for (const [name, value] of Object.entries(details)) if (value !== undefined) context.detail(name, value)
 }
 
 function networkOptions({ threads, provider, runtime, maxWarmBytes }: StemsDefinition) {

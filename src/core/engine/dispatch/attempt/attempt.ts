@@ -109,12 +109,8 @@ export class Attempt {
   async #runToEnd(): Promise<JobRecord | undefined> {
     const { events, options, workflows } = this.#ports
     events.announce('job.started', this.#job)
-    // Requested while an earlier worker, now lost, ran the job.
-    const { deadline } = this.#job
-    if (deadline !== null && deadline <= Date.now()) return this.#settle(this.#failure(missedDeadline(deadline)))
-    if (this.#job.cancelRequested) return this.#settle(this.#failure(canceled()))
-    if (this.#job.lapses > options.dispatch.maxLapses)
-      return this.#settle(this.#failure(lostEveryWorker(this.#job.lapses)))
+    const hindrance = this.#hindrance()
+    if (hindrance) return this.#settle(this.#failure(hindrance))
 
     this.#timeLimit.start()
     this.#deadline?.start()
@@ -170,6 +166,15 @@ export class Attempt {
           this.#warn('Scratch files could not be removed.', error),
         )
     }
+  }
+
+  /** Why the attempt must not begin. */
+  #hindrance(): StemworkError | undefined {
+    const { deadline, cancelRequested, lapses } = this.#job
+    if (deadline !== null && deadline <= Date.now()) return missedDeadline(deadline)
+    // Requested while an earlier worker, now lost, ran the job.
+    if (cancelRequested) return canceled()
+    return lapses > this.#ports.options.dispatch.maxLapses ? lostEveryWorker(lapses) : undefined
   }
 
   #inFetchStage<Result>(work: () => Promise<Result>): Promise<Result> {

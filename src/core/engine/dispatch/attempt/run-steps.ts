@@ -57,15 +57,24 @@ export async function runSteps(
     progress.report(index, 1)
   }
 
+  const files = finalFiles(outputs, results, workflow.outputs(params))
+  const [firstFailure] = failed.values()
+  if (firstFailure !== undefined && Object.keys(files).length === 0) throw firstFailure
+  return { outputs: files, details: detailsOf(results, failed) }
+}
+
+/** The outputs of the workflow, as far as the steps that make them succeeded. */
+function finalFiles(
+  outputs: Steps['outputs'],
+  results: ReadonlyMap<string, WorkResult>,
+  declared: ReturnType<Workflow['outputs']>,
+): Record<string, OutputFile> {
   const files: Record<string, OutputFile> = {}
-  const declared = workflow.outputs(params)
   for (const [output, { step, name }] of Object.entries(outputs)) {
     const file = results.get(step)?.outputs[name]
     if (file) files[output] = { ...file, fileName: declared[output]?.fileName ?? file.fileName }
   }
-  const [firstFailure] = failed.values()
-  if (firstFailure !== undefined && Object.keys(files).length === 0) throw firstFailure
-  return { outputs: files, details: detailsOf(results, failed) }
+  return files
 }
 
 /** The order of a step, with a folder of its own. */
