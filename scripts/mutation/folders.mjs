@@ -6,6 +6,7 @@ export const folders = [
   {
     folder: 'src/core/engine/dispatch',
     tests: [
+      'test/unit/dispatch',
       'test/engine/heartbeat.test.ts',
       'test/engine/attempt-failure.test.ts',
       'test/engine/policy.test.ts',

@@ -1,8 +1,8 @@
 // Changes the sources in one respect at a time and looks whether a test fails: npm run test:mutation [-- <folder or
-// file> ...] [--fresh]. All mutants of a folder are compiled into one build; each test file runs in one process, for
-// each mutant that it reaches. What is found out is kept in .mutation/ and only done again when the source or a test
-// has changed (--fresh: everything). A mutant that no test notices must be explained in survivors.json; at least 90 %
-// of each folder must be noticed.
+// file> ...] [--fresh] [--tests <folder or file>]. All mutants of a folder are compiled into one build; each test file
+// runs in one process, for each mutant that it reaches. What is found out is kept in .mutation/ and only done again
+// when the source or a test has changed (--fresh: everything; --tests: with these tests only). A mutant that no test
+// notices must be explained in survivors.json; at least 90 % of each folder must be noticed.
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -23,9 +23,13 @@ const patienceMs = 2000
 const mutantsPerProcess = 200
 
 const { values, positionals } = parseArgs({
-  options: { fresh: { type: 'boolean' }, processes: { type: 'string', default: '2' } },
+  options: { fresh: { type: 'boolean' }, processes: { type: 'string', default: '2' }, tests: { type: 'string' } },
   allowPositionals: true,
 })
+/** What runs now. A mutant may never end, so none of them outlives this process. */
+const children = new Set()
+process.on('exit', () => children.forEach(kill))
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(1))
 const explained = JSON.parse(readFileSync(new URL('survivors.json', import.meta.url), 'utf8'))
 if (spawnSync(process.execPath, ['scripts/setup.mjs'], { cwd: root, stdio: 'inherit' }).status !== 0) process.exit(1)
 mkdirSync(notes, { recursive: true })
@@ -46,7 +50,9 @@ async function tryFolder({ folder, tests }, only) {
   if (values.fresh) Object.assign(known, { mutants: {}, coverage: {} })
   const run = { name, build, mutants, known, path: join(notes, `${name}.json`) }
 
-  const listed = tests.flatMap((path) => (path.endsWith('.ts') ? [path] : filesOf(path)))
+  const listed = (values.tests ? [values.tests] : tests).flatMap((path) =>
+    path.endsWith('.ts') ? [path] : filesOf(path),
+  )
   const testFiles = [...new Set(listed)].filter((path) => path.endsWith('.test.ts'))
   await inParallel(testFiles, async (file, lane) => {
     const key = `${hash} ${hashOf(readFileSync(join(root, file)))}`
@@ -54,7 +60,9 @@ async function tryFolder({ folder, tests }, only) {
     save(run)
   })
 
-  const chosen = mutants.filter(({ file }) => only.every((path) => folder.startsWith(path) || file.startsWith(path)))
+  const chosen = mutants.filter(
+    ({ file }) => only.length === 0 || only.some((path) => folder.startsWith(path) || file.startsWith(path)),
+  )
   for (const mutant of chosen)
     if (known.mutants[mutant.name]?.source !== mutant.source)
       known.mutants[mutant.name] = { source: mutant.source, survived: {} }
@@ -178,11 +186,17 @@ async function runVitest({ name, build, mutants }, file, orders, lane, onLine) {
       env: { ...process.env, STEMWORK_BUILD: build, STEMWORK_MUTATION: task },
     },
   )
+  children.add(child)
   let output = ''
   for (const stream of [child.stdout, child.stderr])
     stream.on('data', (chunk) => (output = (output + chunk).slice(-20_000)))
   let isOver = false
-  const over = new Promise((resolve) => child.on('close', resolve)).then(() => (isOver = true))
+  // What its tests have started and left would keep its pipes open.
+  child.on('exit', () => kill(child))
+  const over = new Promise((resolve) => child.on('close', resolve)).then(() => {
+    isOver = true
+    children.delete(child)
+  })
   let read = 0
   let deadline = Date.now() + 300_000
   for (let isLast = false; ;) {

@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest'
+import { usageOf } from '../../../src/core/engine/dispatch/attempt/attempt-usage.js'
+import type { InputFile } from '../../../src/core/engine/ports/runner.js'
+
+const inputs = { song: { bytes: 10 }, video: { bytes: 5 } } as unknown as Record<string, InputFile>
+const secondsOf = (details: Record<string, unknown>) => usageOf({ metered: true }, inputs, details).usage?.audioSeconds
+
+test('a job without a quota uses nothing; one that failed uses the bytes of its inputs', () => {
+  expect(usageOf({ metered: false }, inputs, { seconds: 3 })).toEqual({})
+  expect(usageOf({ metered: true }, inputs)).toEqual({ usage: { bytes: 15, audioSeconds: 0 } })
+})
+
+test('the length of the audio is the detail `seconds`, else the longest of the steps', () => {
+  expect(secondsOf({ seconds: 0.5 })).toBe(0.5)
+  expect(secondsOf({ seconds: 2, steps: { a: { seconds: 9 } } })).toBe(2)
+  expect(secondsOf({ steps: { a: { seconds: 3 }, b: { seconds: 9 }, c: { seconds: 4 } } })).toBe(9)
+  expect(secondsOf({ steps: { a: { steps: { b: { seconds: 7 } } }, c: null, d: undefined } })).toBe(7)
+  expect(secondsOf({ steps: {} })).toBe(0)
+})
+
+test.each([['12'], [NaN], [Infinity], [-1], [0], [undefined]])('%s are no seconds', (seconds) => {
+  expect(secondsOf({ seconds })).toBe(0)
+  expect(secondsOf({ seconds, steps: null })).toBe(0)
+  expect(secondsOf({ seconds, steps: 'many' })).toBe(0)
+  expect(secondsOf({ seconds, steps: { a: { seconds: 2 } } })).toBe(2)
+})

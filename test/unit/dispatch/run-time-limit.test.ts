@@ -1,0 +1,32 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { RunTimeLimit } from '../../../src/core/engine/dispatch/attempt/run-time-limit.js'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+test('counts only the time between start and pause', () => {
+  const onEnd = vi.fn()
+  const limit = new RunTimeLimit(100, onEnd)
+  limit.pause()
+  vi.advanceTimersByTime(1000)
+  limit.start()
+  vi.advanceTimersByTime(60)
+  limit.pause()
+  vi.advanceTimersByTime(1000)
+  limit.pause()
+  limit.start()
+  vi.advanceTimersByTime(39)
+  limit.start()
+  expect(onEnd).not.toHaveBeenCalled()
+  vi.advanceTimersByTime(1)
+  expect(onEnd).toHaveBeenCalledOnce()
+  vi.advanceTimersByTime(1000)
+  expect(onEnd).toHaveBeenCalledOnce()
+})
+
+test('ends at once when nothing is left', () => {
+  const onEnd = vi.fn()
+  new RunTimeLimit(-5, onEnd).start()
+  vi.advanceTimersByTime(0)
+  expect(onEnd).toHaveBeenCalledOnce()
+})

@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest'
+import { isUploadInUse, removeUploads } from '../../../src/core/engine/dispatch/sweep/uploads.js'
+import type { JobRecord } from '../../../src/core/engine/job/job.js'
+import type { BlobStore } from '../../../src/core/engine/ports/blob-store.js'
+import type { JobStore } from '../../../src/core/engine/ports/job-store.js'
+
+const expired = { status: 'FAILED', expiresAt: 1, uploads: { song: 'upload' } }
+const kept = { ...expired, expiresAt: Date.now() + 60_000 }
+const withStatus = (status: string) => ({ ...expired, status })
+
+/** A store of these jobs that answers nothing but what is asked of it here. */
+function storeOf(all: readonly { status: string; uploads: { song: string } }[]): JobStore {
+  type Query = { uploadKey: string; statuses: string[]; limit?: number }
+  const found = ({ uploadKey, statuses, limit }: Query) =>
+    all.filter(({ status, uploads }) => uploads.song === uploadKey && statuses.includes(status)).slice(0, limit)
+  return {
+    count: async (query: Query, { max }: { max: number }) => Math.min(max, found(query).length),
+    list: async (query: Query) => found(query),
+  } as unknown as JobStore
+}
+
+const inUse = (...all: { status: string; uploads: { song: string } }[]) => isUploadInUse('upload', storeOf(all))
+
+test('an upload is in use by a job that waits, runs, or may be retried', async () => {
+  expect(await inUse()).toBe(false)
+  expect(await inUse(withStatus('QUEUED'))).toBe(true)
+  expect(await inUse(withStatus('STARTED'))).toBe(true)
+  expect(await inUse(expired, kept)).toBe(true)
+  expect(await inUse(withStatus('SUCCEEDED'), withStatus('CANCELED'), expired)).toBe(false)
+  expect(await inUse({ ...kept, uploads: { song: 'another' } })).toBe(false)
+})
+
+test('an upload of a hundred failed jobs is kept: more may have failed than are checked', async () => {
+  expect(await inUse(...Array.from({ length: 99 }, () => expired))).toBe(false)
+  expect(await inUse(...Array.from({ length: 100 }, () => expired))).toBe(true)
+  expect(await inUse(...Array.from({ length: 101 }, () => expired))).toBe(true)
+})
+
+test('the uploads of a deleted job are removed, but not those in use', async () => {
+  const removed: string[] = []
+  const blobs = { delete: async (key: string) => void removed.push(key) } as unknown as BlobStore
+  const job = { uploads: { song: 'upload', video: 'film', picture: 'cover' } } as unknown as JobRecord
+  await removeUploads(job, storeOf([kept]), blobs)
+  expect(removed).toEqual(['film', 'cover'])
+})
