@@ -8,43 +8,12 @@ import { clock, durationWords, explainFailure, outputWords, sizeWords, timingWor
 /** How a job went and what it was made with, for those who ask why or want the same by program. */
 export function Details({ job }: { job: Job }) {
   const { details, error, files } = job
-  const models = [details?.model ?? []].flat() as { name?: string; version?: string; sha256?: string }[]
   const timings = Object.entries((details?.timingsMs ?? {}) as Record<string, number>)
   const warnings = (details?.warnings ?? []) as string[]
-  const clipped = details?.clippedSamples
-  const seconds = durationOf(job)
   const figures = figuresOf(job)
   return (
     <div class="stack details">
-      <section class="card" aria-labelledby="timeline-title">
-        <h2 id="timeline-title">Timeline</h2>
-        <ol class="timeline">
-          <li>
-            <span>Sent</span> <span>{whenWords(job.createdAt)}</span>
-          </li>
-          {job.startedAt && (
-            <li>
-              <span>Started</span>{' '}
-              <span>
-                {whenWords(job.startedAt)} · waited {between(job.createdAt, job.startedAt)}
-              </span>
-            </li>
-          )}
-          {job.completedAt && (
-            <li>
-              <span>{error ? (error.code === 'CANCELED' ? 'Stopped' : 'Failed') : 'Done'}</span>{' '}
-              <span>
-                {whenWords(job.completedAt)} · took {between(job.startedAt ?? job.createdAt, job.completedAt)}
-              </span>
-            </li>
-          )}
-          {job.result && job.expiresAt && (
-            <li>
-              <span>Files kept until</span> <span>{whenWords(job.expiresAt)}</span>
-            </li>
-          )}
-        </ol>
-      </section>
+      <Timeline job={job} />
       {error && (
         <Facts
           title="Why it failed"
@@ -66,25 +35,7 @@ export function Details({ job }: { job: Job }) {
           </ul>
         </section>
       )}
-      <Facts
-        title="Job"
-        facts={[
-          ['ID', job.id],
-          ['Workflow', `${job.workflow.name} (${job.workflow.id})`],
-          ['Batch', job.batchName],
-          ['Length', seconds === undefined ? undefined : clock(seconds)],
-          [
-            'Sample rate',
-            typeof details?.sampleRate === 'number' ? `${details.sampleRate.toLocaleString('en')} Hz` : undefined,
-          ],
-          ['Clipped samples', typeof clipped === 'number' ? String(clipped) : undefined],
-          ...models.flatMap(({ name, version, sha256 }): Fact[] => [
-            ['Model', [name, version].filter(Boolean).join(' ')],
-            ['Model hash (SHA-256)', sha256],
-          ]),
-          ['Better results', typeof details?.hint === 'string' ? details.hint : undefined],
-        ]}
-      />
+      <Facts title="Job" facts={factsOf(job)} />
       {figures.length > 0 && <Facts title="Figures" facts={figures.map(({ label, value }): Fact => [label, value])} />}
       {timings.length > 0 && (
         <Facts title="Timings" facts={timings.map(([part, ms]): Fact => [timingWords(part), durationWords(ms)])} />
@@ -109,6 +60,65 @@ export function Details({ job }: { job: Job }) {
       <Snippets job={job} />
     </div>
   )
+}
+
+function Timeline({ job }: { job: Job }) {
+  const { error } = job
+  return (
+    <section class="card" aria-labelledby="timeline-title">
+      <h2 id="timeline-title">Timeline</h2>
+      <ol class="timeline">
+        <li>
+          <span>Sent</span> <span>{whenWords(job.createdAt)}</span>
+        </li>
+        {job.startedAt && (
+          <li>
+            <span>Started</span>{' '}
+            <span>
+              {whenWords(job.startedAt)} · waited {between(job.createdAt, job.startedAt)}
+            </span>
+          </li>
+        )}
+        {job.completedAt && (
+          <li>
+            <span>{error ? (error.code === 'CANCELED' ? 'Stopped' : 'Failed') : 'Done'}</span>{' '}
+            <span>
+              {whenWords(job.completedAt)} · took {between(job.startedAt ?? job.createdAt, job.completedAt)}
+            </span>
+          </li>
+        )}
+        {job.result && job.expiresAt && (
+          <li>
+            <span>Files kept until</span> <span>{whenWords(job.expiresAt)}</span>
+          </li>
+        )}
+      </ol>
+    </section>
+  )
+}
+
+/** What was made, and with what. */
+function factsOf(job: Job): Fact[] {
+  const { details } = job
+  const models = [details?.model ?? []].flat() as { name?: string; version?: string; sha256?: string }[]
+  const clipped = details?.clippedSamples
+  const seconds = durationOf(job)
+  return [
+    ['ID', job.id],
+    ['Workflow', `${job.workflow.name} (${job.workflow.id})`],
+    ['Batch', job.batchName],
+    ['Length', seconds === undefined ? undefined : clock(seconds)],
+    [
+      'Sample rate',
+      typeof details?.sampleRate === 'number' ? `${details.sampleRate.toLocaleString('en')} Hz` : undefined,
+    ],
+    ['Clipped samples', typeof clipped === 'number' ? String(clipped) : undefined],
+    ...models.flatMap(({ name, version, sha256 }): Fact[] => [
+      ['Model', [name, version].filter(Boolean).join(' ')],
+      ['Model hash (SHA-256)', sha256],
+    ]),
+    ['Better results', typeof details?.hint === 'string' ? details.hint : undefined],
+  ]
 }
 
 type Fact = [name: string, value: string | null | undefined]

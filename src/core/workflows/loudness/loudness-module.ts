@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { badInput } from '../../engine/errors.js'
 import type { StageContext, Workflow } from '../../engine/workflow/workflow.js'
+import type { AudioStream } from '../../media/dsp/audio-stream.js'
 import { openAudio } from '../../media/decode/open-audio.js'
 import { formatTable, outputFormats } from '../../media/encode/output-format.js'
 import { songTags } from '../../media/tags/song-tags.js'
@@ -10,7 +11,12 @@ import { edited } from '../../media/dsp/edits.js'
 import { fitted, writeAudio } from '../../media/encode/write-audio.js'
 import { loudnessPicture } from './loudness-picture.js'
 import { defineLoudness, type LoudnessParams, usualCeiling } from './loudness-workflow.js'
-import { loudnessFigures, loudnessReport, measureLoudness } from '../../media/loudness/measure-loudness.js'
+import {
+  loudnessFigures,
+  loudnessReport,
+  type MeasuredLoudness,
+  measureLoudness,
+} from '../../media/loudness/measure-loudness.js'
 import { normalisation } from './normalise.js'
 
 /** The workflow as the child process loads it. */
@@ -26,7 +32,7 @@ async function run(context: StageContext<LoudnessParams>, settings: AudioSetting
   const { inputs, limits, params, signal } = context
   const { inputUrl } = inputs
   if (!inputUrl) throw new Error('the loudness workflow needs the input "inputUrl"; it was given none')
-  const { normalizeTo, ceiling = usualCeiling, picture, format = settings.format ?? '16' } = params
+  const { normalizeTo, picture } = params
   const passes = normalizeTo === undefined ? 1 : 2
   const open = async (pass: number) => {
     const options = { signal, maxSeconds: limits.maxAudioSeconds, decoders: settings.decoders }
@@ -43,34 +49,47 @@ async function run(context: StageContext<LoudnessParams>, settings: AudioSetting
     sampleRate: stream.sampleRate,
     loudness: loudnessFigures(loudness),
   }
-  const warnings = [...(stream.warnings ?? [])]
-  if (!Number.isFinite(loudness.integrated))
-    warnings.push(
-      loudness.seconds < 0.4
-        ? 'The audio is shorter than 400 ms, for which no integrated loudness is defined.'
-        : 'Nothing in the audio is louder than -70 LUFS, so it has no integrated loudness.',
-    )
+  const warnings = [...(stream.warnings ?? []), ...silenceText(loudness)]
   if (normalizeTo !== undefined) {
-    const { gainDb, isLimitedByPeak } = normalisation(loudness, normalizeTo, ceiling)
-    const tags = (params.keepTags ?? settings.keepTags ?? true) ? await songTags(inputUrl) : undefined
-    const { clippedSamples } = await writeAudio(
-      edited(fitted(await open(1), format), { gainDb }),
-      context.outputPath('normalized'),
-      { format, tags: tags?.whole ?? {}, dither: true, signal },
-    )
-    if (tags?.song !== undefined)
-      context.downloadName('normalized', `${tags.song} (${normalizeTo} LUFS).${formatTable[format].extension}`)
-    if (isLimitedByPeak)
-      warnings.push(
-        `Peaks prevent ${normalizeTo} LUFS: the audio has ${(loudness.integrated + gainDb).toFixed(1)} LUFS at a ` +
-          `true peak of ${ceiling} dBTP.`,
-      )
-    details.gainDb = Math.round(gainDb * 100) / 100
-    details.clippedSamples = clippedSamples
+    const written = await writeNormalized(context, settings, { loudness, target: normalizeTo, open: () => open(1) })
+    details.gainDb = Math.round(written.gainDb * 100) / 100
+    details.clippedSamples = written.clippedSamples
+    warnings.push(...written.warnings)
   }
   const report = { ...loudnessReport(loudness, stream), ...(warnings.length > 0 ? { warnings } : {}) }
   await writeFile(context.outputPath('report'), `${JSON.stringify(report)}\n`)
   if (picture) await writeFile(context.outputPath('picture'), loudnessPicture(loudness, loudness.seconds))
   for (const [name, value] of Object.entries(details)) context.detail(name, value)
   if (warnings.length > 0) context.detail('warnings', warnings)
+}
+
+/** Why there is no integrated loudness; empty if there is one. */
+function silenceText({ integrated, seconds }: MeasuredLoudness): string[] {
+  if (Number.isFinite(integrated)) return []
+  return seconds < 0.4
+    ? ['The audio is shorter than 400 ms, for which no integrated loudness is defined.']
+    : ['Nothing in the audio is louder than -70 LUFS, so it has no integrated loudness.']
+}
+
+/** @param target in LUFS */
+async function writeNormalized(
+  context: StageContext<LoudnessParams>,
+  settings: AudioSettings,
+  { loudness, target, open }: { loudness: MeasuredLoudness; target: number; open(): Promise<AudioStream> },
+) {
+  const { inputs, params, signal } = context
+  const { ceiling = usualCeiling, format = settings.format ?? '16', keepTags = settings.keepTags ?? true } = params
+  const { gainDb, isLimitedByPeak } = normalisation(loudness, target, ceiling)
+  const tags = keepTags && inputs.inputUrl ? await songTags(inputs.inputUrl) : undefined
+  const { clippedSamples } = await writeAudio(
+    edited(fitted(await open(), format), { gainDb }),
+    context.outputPath('normalized'),
+    { format, tags: tags?.whole ?? {}, dither: true, signal },
+  )
+  if (tags?.song !== undefined)
+    context.downloadName('normalized', `${tags.song} (${target} LUFS).${formatTable[format].extension}`)
+  const limitText =
+    `Peaks prevent ${target} LUFS: the audio has ${(loudness.integrated + gainDb).toFixed(1)} LUFS at a ` +
+    `true peak of ${ceiling} dBTP.`
+  return { gainDb, clippedSamples, warnings: isLimitedByPeak ? [limitText] : [] }
 }
