@@ -38,3 +38,22 @@ test('when nothing is found, those queued find nothing either, unless they were 
   sent[5]!.answer('for the last')
   expect(await behind).toBe('for the last')
 })
+
+test('one claim after the other is answered, with a job or without', async () => {
+  const { next, sent } = line()
+  for (const job of ['a', undefined, 'b', undefined, 'c', 'd']) {
+    const claim = next(0)
+    sent.at(-1)!.answer(job)
+    expect(await claim).toBe(job)
+  }
+  expect(sent).toHaveLength(6)
+})
+
+test('the last one queued is not sent if it would find nothing', async () => {
+  const { next, sent } = line()
+  const claims = [next(1), next(1), next(1), next(1), next(1)]
+  sent[0]!.answer(undefined)
+  expect(await claims[4]).toBeUndefined()
+  expect(await claims[0]).toBeUndefined()
+  expect(sent).toHaveLength(4)
+})

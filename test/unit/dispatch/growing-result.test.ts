@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -75,7 +75,9 @@ test('a link and a folder are no result', async () => {
   expect(await grow()).toBeUndefined()
   await rm(path)
   await mkdir(path)
+  const files = await readdir('/dev/fd')
   expect(await grow()).toBeUndefined()
+  expect(await readdir('/dev/fd')).toHaveLength(files.length)
 })
 
 test('a part has both of its ends, and reading it ends the reading', async () => {
@@ -100,7 +102,9 @@ test('a part is read in chunks of at most 64 KiB', async () => {
 
 test('a part that is not written yet is an error', async () => {
   await writeFile(path, 'abc')
-  await expect(read((await grow())!.part(0, 3))).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  const part = (await grow())!.part(0, 3)[Symbol.asyncIterator]()
+  expect(Buffer.from((await part.next()).value).toString()).toBe('abc')
+  await expect(part.next()).rejects.toMatchObject({ code: 'NOT_FOUND' })
 })
 
 test('nothing can be read once it is closed, and it can be closed twice', async () => {
@@ -163,4 +167,15 @@ test('following ends when its signal is aborted', async () => {
   await expect.poll(() => looks).toBe(1)
   abort.abort()
   await expect(following).rejects.toThrow(expect.objectContaining({ name: 'AbortError' }))
+})
+
+test('the job is looked at again after two seconds without news from the file', async () => {
+  await writeFile(path, 'do')
+  const result = (await grow())!
+  const following = read(result.follow(new AbortController().signal))
+  following.catch(() => {})
+  await expect.poll(() => looks).toBe(1)
+  stored = { ...started, status: 'FAILED' }
+  await expect(following).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  expect(looks).toBe(2)
 })

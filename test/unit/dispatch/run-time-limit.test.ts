@@ -30,3 +30,10 @@ test('ends at once when nothing is left', () => {
   vi.advanceTimersByTime(0)
   expect(onEnd).toHaveBeenCalledOnce()
 })
+
+test('does not keep the process alive', () => {
+  const timers = vi.spyOn(globalThis, 'setTimeout')
+  new RunTimeLimit(100, () => {}).start()
+  expect(timers.mock.results[0]!.value.hasRef()).toBe(false)
+  timers.mockRestore()
+})
