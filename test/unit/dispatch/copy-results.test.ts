@@ -16,15 +16,17 @@ let seen: { method: string | undefined; headers: IncomingMessage['headers']; con
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'copies-'))
   await writeFile(join(directory, 'song'), 'la la')
-  server = createServer(async (request, response) => {
+  server = createServer((request, response) => {
     const at = performance.now()
-    const chunks: Buffer[] = []
-    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
-    const { method, headers } = request
-    seen.push({ method, headers, content: Buffer.concat(chunks).toString(), at })
-    const status = answers.shift() ?? 200
-    if (status === 0) return request.socket.destroy()
-    return response.writeHead(status, status === 302 ? { location: '/elsewhere' } : {}).end('x')
+    const { method, headers, socket } = request
+    let content = ''
+    request.on('data', (chunk: Buffer) => (content += chunk.toString()))
+    request.on('end', () => {
+      seen.push({ method, headers, content, at })
+      const status = answers.shift() ?? 200
+      if (status === 0) socket.destroy()
+      else response.writeHead(status, status === 302 ? { location: '/elsewhere' } : {}).end('x')
+    })
   })
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`

@@ -69,7 +69,8 @@ test('only a declared file of a job that runs here, and of a workflow known here
   expect(await grow()).toMatchObject({ ...declaration, bytes: 2 })
 })
 
-test('a link and a folder are no result', async () => {
+// Windows has no flag against links, and no list of open files.
+test.skipIf(process.platform === 'win32')('a link and a folder are no result', async () => {
   await writeFile(join(directory, 'secret'), 'secret')
   await symlink(join(directory, 'secret'), path)
   expect(await grow()).toBeUndefined()
