@@ -14,10 +14,11 @@ export const unit = [
 export const rules = ['test/architecture/**/*.test.ts', 'test/package/types.test.ts']
 
 /**
- * These take minutes and need a registry of packages, large weights, or the Python packages of other programs.
- * `npm run test:daily`.
+ * These take minutes, and need a registry of packages, large weights, the Python packages of other programs, or two
+ * more builds of the package. `npm run test:daily`.
  */
 export const daily = [
+  'test/package/pack.test.ts',
   'test/platforms/**/*.test.ts',
   'test/models/htdemucs-service.test.ts',
   'test/separation/{peers,museval}.test.ts',
