@@ -1,11 +1,16 @@
-import { readFile } from 'node:fs/promises'
+import { execFile as execFileCallback } from 'node:child_process'
+import { access, readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
 import { StemworkError } from '../core/engine/errors.js'
 import { type Composition, composeWorkflow } from '../core/engine/workflow/composition.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
 import type { CommandInput } from './command.js'
 import { packageWorkflows } from './model-options.js'
+import { systemErrorText } from './system-error.js'
+
+const execFile = promisify(execFileCallback)
 
 /**
  * All workflows of a node: those of the package, and those of `--workflows`.
@@ -46,24 +51,51 @@ async function loadWorkflows(paths: readonly string[], known: readonly Workflow[
 }
 
 async function readJson(path: string): Promise<unknown> {
+  const text = await readFile(path, 'utf8').catch((error) => fail(path, systemErrorText(error), error))
   try {
-    return JSON.parse(await readFile(path, 'utf8'))
+    return JSON.parse(text)
   } catch (error) {
-    throw new StemworkError('INVALID_OPTIONS', `The workflow file ${path} could not be read as JSON.`, { cause: error })
+    return fail(path, `it is not JSON: ${(error as Error).message}`, error)
   }
 }
 
 async function importDefault(path: string): Promise<unknown> {
+  const absolute = resolve(path)
   try {
-    const module = (await import(pathToFileURL(resolve(path)).href)) as { default?: unknown }
+    // Node's own words for a file that is not there would name the file that imports it: this one.
+    await access(absolute)
+    const module = (await import(pathToFileURL(absolute).href)) as { default?: unknown }
     return module.default
   } catch (error) {
-    throw new StemworkError(
-      'INVALID_OPTIONS',
-      `The workflow file ${path} could not be loaded. It must be an ES module that Node can import.`,
-      { cause: error },
-    )
+    return fail(path, await causeText(error, absolute), error)
   }
+}
+
+function fail(path: string, why: string, cause: unknown): never {
+  throw new StemworkError('INVALID_OPTIONS', `The workflow file ${path} could not be loaded: ${why}`, { cause })
+}
+
+/** What was thrown while a module was loaded, in one line with the file and line, as far as Node tells them. */
+async function causeText(error: unknown, path: string): Promise<string> {
+  if (!(error instanceof Error)) return `it threw ${String(error)}.`
+  if ('syscall' in error) return systemErrorText(error as NodeJS.ErrnoException)
+  const location = locationIn(error.stack ?? '') ?? (error instanceof SyntaxError && (await syntaxErrorLocation(path)))
+  return `${error.name}: ${error.message}${location ? ` (${location})` : ''}`
+}
+
+/** Node keeps the line of a syntax error in an imported module to itself, but prints it when it is asked to check. */
+async function syntaxErrorLocation(path: string): Promise<string | undefined> {
+  const output = await execFile(process.execPath, ['--check', path]).then(
+    () => '',
+    ({ stderr = '' }: { stderr?: string }) => stderr,
+  )
+  return /^(\/|\w:).*:\d+$/m.exec(output)?.[0]
+}
+
+/** Of the first line such as `file:///folder/file.mjs:1` or `    at name (file:///folder/file.mjs:3:6)`. */
+function locationIn(text: string): string | undefined {
+  const [, url, line] = /^(?: +at (?:.*\()?)?(file:\/\/\S+?):(\d+)(?::\d+\)?)?$/m.exec(text) ?? []
+  return url && `${fileURLToPath(url)}:${line}`
 }
 
 function isWorkflow(value: unknown): value is Workflow {

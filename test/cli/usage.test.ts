@@ -1,5 +1,7 @@
-import { readFile } from 'node:fs/promises'
-import { describe, expect, it } from 'vitest'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { commands } from '../../src/cli/commands.js'
 import { commandHelp } from '../../src/cli/help.js'
 import { stemwork } from './stemwork.js'
@@ -98,6 +100,24 @@ describe('the command line', () => {
     expect({ isRefused: status !== 0, stdout }).toEqual({ isRefused: true, stdout: '' })
     expect(stderr).toContain(message)
     expect(stderr).not.toContain('secret@')
+  })
+
+  it.each([
+    ['missing.mjs', undefined, /There is no \S+missing\.mjs\. Check the path\./],
+    ['cut.mjs', 'export default {', /SyntaxError: .* \(\S+cut\.mjs:\d+\)/],
+    ['import.mjs', 'import "no-such-package"', /Cannot find package 'no-such-package' imported from \S+import\.mjs/],
+    ['name.mjs', '\nimport { nope } from "node:fs"', /export named 'nope' \(\S+name\.mjs:2\)/],
+    ['throws.mjs', '\nnull.x()', /TypeError: Cannot read .* \(\S+throws\.mjs:2\)/],
+    ['composed.json', '{ "a": }', /it is not JSON: Unexpected token/],
+  ])('says why the workflow file %s cannot be loaded', async (name, text, why) => {
+    const folder = await mkdtemp(join(tmpdir(), 'stemwork-usage-'))
+    onTestFinished(() => rm(folder, { recursive: true }))
+    const path = join(folder, name)
+    if (text !== undefined) await writeFile(path, text)
+    const { status, stderr } = await stemwork(['serve', '--workflows', path])
+    expect(status).toBe(1)
+    expect(stderr).toContain(`The workflow file ${path} could not be loaded: `)
+    expect(stderr).toMatch(why)
   })
 
   it('shows its help on stderr, with status 2, when it is called with nothing', async () => {
