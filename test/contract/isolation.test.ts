@@ -18,7 +18,7 @@ const memory = async (): Promise<DurableStores> => ({
   async close() {},
 })
 
-/** Answers `/quick` at once; begins an answer to everything else and never ends it. */
+/** Answers `/quick` at once; begins an answer to everything else and never ends it; that of `/trickle` goes on. */
 let server: Server
 let url: string
 let hanging: number
@@ -32,6 +32,10 @@ beforeEach(async () => {
     if (request.url === '/quick') return void response.end('song')
     hanging++
     if (request.method === 'GET') response.writeHead(200).write('s')
+    if (request.url !== '/trickle') return
+    // Faster than the floor for a lonely input, for ever.
+    const timer = setInterval(() => response.write('s'.repeat(2000)), 100)
+    response.on('close', () => clearInterval(timer))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
@@ -90,6 +94,25 @@ for (const [name, open, missing] of [['memory', memory, undefined] as const, ...
         expect(await engine.count({ app: 'slow', statuses: ['QUEUED'] })).toBe(17)
         await engine.close({ timeoutMs: 0 })
         expect(await engine.count({ app: 'slow', statuses: ['QUEUED'] })).toBe(20)
+      })
+
+      test('holds up nobody if many applications have them, and costs none of their jobs', async () => {
+        const { engine, until } = testEngine(
+          fetching,
+          { fetch: policy, dispatch: { concurrency: 1 }, inputs: { slowInputs: 8, slowInputsPerApplication: 2 } },
+          stores,
+        )
+        await engine.start()
+        for (let n = 0; n < 5; n++) for (let app = 0; app < 10; app++) await submit(engine, `slow ${app}`, '/trickle')
+        await expect.poll(() => hanging, { timeout: 20_000 }).toBeGreaterThanOrEqual(8)
+        for (let n = 0; n < 3; n++) {
+          const { job } = await submit(engine, `quick ${n}`, '/quick')
+          expect((await until(job.id, 'SUCCEEDED')).attempts).toBe(1)
+        }
+        expect(await engine.count({ statuses: ['FAILED'] })).toBe(0)
+        expect(await engine.count({ statuses: ['STARTED'] })).toBeLessThanOrEqual(9)
+        await engine.close({ timeoutMs: 0 })
+        expect(await engine.count({ statuses: ['QUEUED'] })).toBe(50)
       })
 
       test('does not let more jobs run at a time than there are slots, once it has come', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { sampleJob } from '../../src/contract/job-samples.js'
-import { answerToFailure } from '../../src/core/engine/dispatch/attempt/attempt-failure.js'
+import { answerToFailure, crowdedOut } from '../../src/core/engine/dispatch/attempt/attempt-failure.js'
 import { leaseLost } from '../../src/core/engine/dispatch/attempt/heartbeat.js'
 import { policyOf } from '../../src/core/engine/dispatch/attempt/policy.js'
 import { badInput, shuttingDown } from '../../src/core/engine/errors.js'
@@ -41,6 +41,18 @@ describe('a failure is answered', () => {
     const handBack = { kind: 'requeue', ...claim, delayMs: 0 }
     expect(answer(shuttingDown(), { shutdownRequeues: 1 })).toEqual({ ...handBack, onShutdown: true })
     expect(answer(shuttingDown(), { shutdownRequeues: 2 })).toEqual({ ...handBack, onShutdown: false })
+  })
+
+  test('by a hand-back, each after a longer wait, where others needed its place more, and at last by a failure', () => {
+    const failure = expect.stringContaining('others need the place')
+    const handBack = { kind: 'requeue', ...claim, onShutdown: true, failure }
+    expect(answer(crowdedOut({}))).toEqual({ ...handBack, delayMs: 1000 })
+    expect(answer(crowdedOut({}), { shutdownRequeues: 1, attempts: 3 })).toEqual({ ...handBack, delayMs: 2000 })
+    expect(answer(crowdedOut({}), { shutdownRequeues: 2, attempts: 2 })).toMatchObject({ onShutdown: false, failure })
+    expect(answer(crowdedOut({}), { shutdownRequeues: 2, attempts: 3 })).toMatchObject({
+      kind: 'fail',
+      error: { reason: 'download_failed', retryable: true },
+    })
   })
 
   test('by another attempt, each after a longer wait, while some are left', () => {

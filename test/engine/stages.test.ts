@@ -7,42 +7,93 @@ describe('the stage in which inputs are fetched', () => {
   beforeEach(() => void vi.useFakeTimers())
   afterEach(() => void vi.useRealTimers())
 
-  function stages() {
+  function stages({ slowInputs = 16, slowInputsPerApplication = 4 } = {}) {
     const onRoom = vi.fn()
-    return {
-      onRoom,
-      fetches: new Stages({ concurrency: 1, slowInputs: 16, slowInputsPerApplication: 4 }, onRoom),
+    const fetches = new Stages({ concurrency: 1, slowInputs, slowInputsPerApplication }, onRoom)
+    /** A download that ends when it loses its place. */
+    const download = (app: string) => {
+      let end = () => {}
+      const onCrowded = vi.fn(() => end())
+      const ended = fetches.fetch({ app, work: () => new Promise<void>((resolve) => (end = resolve)), onCrowded })
+      return { onCrowded, ended, end: () => end() }
     }
+    return { onRoom, fetches, download }
   }
 
   test('a fetch keeps its slot until it turns out to be slow', () => {
-    const { fetches, onRoom } = stages()
-    void fetches.fetch('app', never)
+    const { fetches, onRoom, download } = stages()
+    download('app')
     expect([onRoom.mock.calls.length, fetches.slowFetches]).toEqual([0, 0])
     vi.advanceTimersByTime(1000)
     expect([onRoom.mock.calls.length, fetches.slowFetches]).toEqual([1, 1])
   })
 
   test('an application that has a slow fetch is not waited for again', () => {
-    const { fetches, onRoom } = stages()
-    void fetches.fetch('slow', never)
+    const { fetches, onRoom, download } = stages()
+    download('slow')
     vi.advanceTimersByTime(1000)
     // No time passes from here on: the slots of these are free at once, that of another application's fetch is not.
-    for (let n = 2; n <= 4; n++) void fetches.fetch('slow', never)
+    for (let n = 2; n <= 4; n++) download('slow')
     expect([onRoom.mock.calls.length, fetches.slowFetches]).toEqual([4, 4])
     expect(fetches.slowApplications).toEqual(['slow'])
-    void fetches.fetch('other', never)
+    download('other')
     expect(fetches.slowFetches).toBe(4)
   })
 
   test('once its slow fetches have ended, an application is as any other', async () => {
-    const { fetches, onRoom } = stages()
-    let end = () => {}
-    const first = fetches.fetch('app', () => new Promise<void>((resolve) => (end = resolve)))
+    const { fetches, onRoom, download } = stages()
+    const first = download('app')
     vi.advanceTimersByTime(1000)
-    end()
-    await first
-    void fetches.fetch('app', never)
+    first.end()
+    await first.ended
+    download('app')
     expect([onRoom.mock.calls.length, fetches.slowFetches]).toEqual([1, 0])
+  })
+
+  test('where all places are taken, an application that has none gets one of the application with the most', () => {
+    const { fetches, download } = stages({ slowInputs: 4 })
+    const large = [1, 2, 3].map(() => download('large'))
+    const small = download('small')
+    vi.advanceTimersByTime(1000)
+    const newcomer = download('newcomer')
+    vi.advanceTimersByTime(1000)
+    expect([...large, small, newcomer].map(({ onCrowded }) => onCrowded.mock.calls.length)).toEqual([0, 0, 1, 0, 0])
+    expect(fetches.slowFetches).toBe(4)
+  })
+
+  test('a download without a place ends, and no more of its application are begun until one is free', async () => {
+    const { fetches, download } = stages({ slowInputs: 2 })
+    const [first] = [download('a'), download('b')]
+    vi.advanceTimersByTime(1000)
+    const late = download('late')
+    vi.advanceTimersByTime(1000)
+    expect(late.onCrowded).toHaveBeenCalledTimes(1)
+    expect(fetches.slowApplications.toSorted()).toEqual(['a', 'b', 'late'])
+    await late.ended
+    expect(fetches.slowApplications).toContain('late')
+    first.end()
+    await first.ended
+    expect(fetches.slowApplications).toEqual([])
+  })
+
+  test('inputs that are here cost nobody a place, and need none', () => {
+    const { fetches, download } = stages({ slowInputs: 4 })
+    const large = [1, 2, 3, 4].map(() => download('large'))
+    vi.advanceTimersByTime(1000)
+    void fetches.fetch({ app: 'other', work: never })
+    vi.advanceTimersByTime(1000)
+    expect(large.some(({ onCrowded }) => onCrowded.mock.calls.length > 0)).toBe(false)
+    expect([fetches.slowFetches, fetches.slowApplications]).toEqual([4, ['large']])
+  })
+
+  test('the more places are taken, the faster an input has to arrive', () => {
+    const { fetches, download } = stages({ slowInputs: 8 })
+    const hastes = [fetches.haste()]
+    for (let n = 1; n <= 8; n++) {
+      download(`app ${n}`)
+      vi.advanceTimersByTime(1000)
+      hastes.push(fetches.haste())
+    }
+    expect(hastes.map((haste) => Math.round(haste))).toEqual([1, 1, 1, 1, 1, 3, 8, 23, 64])
   })
 })

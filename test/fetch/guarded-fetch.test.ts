@@ -376,6 +376,26 @@ describe('timeouts', () => {
     expect(await rejection(bytesOf(response))).toMatchObject({ reason: 'download_failed', retryable: false })
   })
 
+  it('that is fast enough but not while others need the place is given up, and may be tried again', async () => {
+    const server = await loopback((_, response) => {
+      response.writeHead(200)
+      const timer = setInterval(() => response.write('x'.repeat(1000)), 5)
+      response.on('close', () => clearInterval(timer))
+    })
+    let haste = 1
+    const timeouts = { idleMs: 100, minBytesPerSecond: 1000, haste: () => haste }
+    const response = await get(server.url, server.policy, { timeouts })
+    let bytes = 0
+    const read = async () => {
+      for await (const piece of response.body) {
+        bytes += piece.length
+        if (bytes > 30_000) haste = 1_000_000
+      }
+    }
+    expect(await rejection(read())).toMatchObject({ reason: 'download_failed', retryable: true })
+    expect(bytes).toBeGreaterThan(30_000)
+  })
+
   it('end a body that drips for ever', async () => {
     const server = await loopback((_, response) => {
       const timer = setInterval(() => response.write('x'), 10)

@@ -155,9 +155,12 @@ export const inputsSchema = z.strictObject({
   slowInputs: z
     .number()
     .int()
-    .nonnegative()
-    .default(16)
-    .describe('How many slow inputs this process may fetch in addition to those of the running jobs.'),
+    .positive()
+    .default(64)
+    .describe(
+      'How many slow inputs this process may fetch in addition to those of the running jobs. The more there are, the ' +
+        'faster they have to arrive; at this number, the application with the most loses one to another that has none.',
+    ),
   slowInputsPerApplication: z
     .number()
     .int()

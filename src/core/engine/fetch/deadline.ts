@@ -11,6 +11,8 @@ export interface FetchTimeouts {
    * 8,192.
    */
   minBytesPerSecond: number
+  /** How many times faster it has to be while others need the place. Asked again with each chunk. Default: once. */
+  haste: () => number
   /** Everything, redirects included. Default: 1,200,000. */
   totalMs: number
 }
@@ -20,11 +22,15 @@ export const defaultTimeouts: FetchTimeouts = {
   firstByteMs: 30_000,
   idleMs: 30_000,
   minBytesPerSecond: 8_192,
+  haste: () => 1,
   totalMs: 20 * 60_000,
 }
 
 /** The server responds, but too slowly: another attempt would take as long. */
 export class TooSlowError extends Error {}
+
+/** The place was needed more by others: another attempt may be let through. */
+export class CrowdedOutError extends Error {}
 
 /** The one signal that ends a fetch: the caller's abort or the first timeout, whichever comes first. */
 export class Deadline {

@@ -2,13 +2,13 @@ import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import type { AddressPolicy } from './address-guard.js'
-import { type Deadline, type FetchTimeouts, TooSlowError } from './deadline.js'
+import { CrowdedOutError, type Deadline, type FetchTimeouts, TooSlowError } from './deadline.js'
 import { tooLarge } from '../errors.js'
 import { downloadFailed } from './fetch-failure.js'
 
 export interface BodyLimits {
   maxBytes: number
-  timeouts: Pick<FetchTimeouts, 'idleMs' | 'minBytesPerSecond'>
+  timeouts: Pick<FetchTimeouts, 'idleMs' | 'minBytesPerSecond' | 'haste'>
   deadline: Deadline
   /** What to throw for a failure of the connection. */
   failure(error: unknown): unknown
@@ -26,7 +26,7 @@ export async function* responseBody(
   limits: BodyLimits,
 ): AsyncGenerator<Uint8Array, void, void> {
   const { maxBytes, deadline } = limits
-  const { idleMs, minBytesPerSecond } = limits.timeouts
+  const { idleMs, minBytesPerSecond, haste } = limits.timeouts
   const pieces = decoded(response)[Symbol.asyncIterator]()
   let bytes = 0
   /** Counts only time spent waiting: a slow disk is not a slow server. */
@@ -34,8 +34,11 @@ export async function* responseBody(
   try {
     for (;;) {
       // The total time that a server may take grows with what it has sent.
-      if (waitedMs > idleMs + (bytes / minBytesPerSecond) * 1000) {
-        throw new TooSlowError(`${bytes} bytes in ${Math.round(waitedMs)} ms, less than ${minBytesPerSecond} a second`)
+      const reachedMs = (bytes / minBytesPerSecond) * 1000
+      if (waitedMs > idleMs + reachedMs / haste()) {
+        const what = `${bytes} bytes in ${Math.round(waitedMs)} ms`
+        if (waitedMs > idleMs + reachedMs) throw new TooSlowError(`${what}, less than ${minBytesPerSecond} a second`)
+        throw new CrowdedOutError(`${what}, too slow while the service fetches many inputs`)
       }
       const startedAt = performance.now()
       const stopIdle = deadline.start(idleMs, 'more of the answer')

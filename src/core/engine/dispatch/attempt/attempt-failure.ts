@@ -1,5 +1,7 @@
 import { errorText } from '../../error-text.js'
 import { StemworkError } from '../../errors.js'
+import { CrowdedOutError } from '../../fetch/deadline.js'
+import { downloadFailed } from '../../fetch/fetch-failure.js'
 import { jobError } from '../../job/failure.js'
 import type { JobRecord } from '../../job/job.js'
 import type { JobChange } from '../../job/transitions.js'
@@ -18,6 +20,16 @@ interface FailedAttempt {
   options: Pick<EngineOptions, 'dispatch' | 'retention'>
 }
 
+/** For a download whose place others need more; what becomes of the job is that of any such failure. */
+export function crowdedOut(policy: EngineOptions['fetch']): StemworkError {
+  const cause = new CrowdedOutError('others need the place while the service fetches many inputs')
+  return downloadFailed(cause, policy, { retryable: true })
+}
+
+function isCrowdedOut(error: unknown): boolean {
+  return StemworkError.is(error) && error.cause instanceof CrowdedOutError
+}
+
 type FailureAnswer = Extract<JobChange, { kind: 'requeue' | 'fail' }>
 
 /** The change that answers a failure: another attempt, a hand-back, the end of the job, or nothing for a lost lease. */
@@ -32,6 +44,9 @@ export function answerToFailure(
     return { kind: 'requeue', ...claim, delayMs: 0, onShutdown }
   }
   const failure = errorText(error)
+  // It is no fault of the job, but it must not go on for ever.
+  if (isCrowdedOut(error) && job.shutdownRequeues < dispatch.maxShutdownRequeues)
+    return { kind: 'requeue', ...claim, delayMs: policy.delayMs(job.shutdownRequeues + 1), onShutdown: true, failure }
   if (attempts < policy.maxAttempts && policy.mayPass(error))
     return { kind: 'requeue', ...claim, delayMs: policy.delayMs(attempts), onShutdown: false, failure }
   return {

@@ -15,7 +15,14 @@ interface InputSources {
   options: EngineOptions
   checkpoint: AttemptCheckpoint
   signal: AbortSignal
+  /** As in `FetchTimeouts`. */
+  haste?: () => number
   throughOutage<Result>(work: () => Promise<Result>): Promise<Result>
+}
+
+/** Whether an input of the job has to be fetched from an address that its client named. */
+export function needsDownload(workflow: Workflow | undefined, { uploads, params }: JobRecord): boolean {
+  return workflow?.inputs.some((param) => uploads[param] === undefined && typeof params[param] === 'string') ?? false
 }
 
 /**
@@ -27,10 +34,11 @@ interface InputSources {
 export async function fetchInputs(
   { inputs: params }: Workflow,
   directory: string,
-  { job, blobs, options, checkpoint, signal, throughOutage }: InputSources,
+  { job, blobs, options, checkpoint, signal, haste, throughOutage }: InputSources,
 ): Promise<Record<string, InputFile>> {
   const inputs: Record<string, InputFile> = {}
   const maxBytes = options.limits.maxFileBytes
+  const { totalMs, minBytesPerSecond } = options.inputs
   for (const [index, param] of params.entries()) {
     const path = join(directory, `input-${param}`)
     const key = job.uploads[param]
@@ -46,7 +54,7 @@ export async function fetchInputs(
           signal,
           maxBytes,
           policy: options.fetch,
-          timeouts: { totalMs: options.inputs.totalMs, minBytesPerSecond: options.inputs.minBytesPerSecond },
+          timeouts: { totalMs, minBytesPerSecond, ...(haste && { haste }) },
         }))
       inputs[param] = { path, bytes, name: nameInUrl(url) }
       if (!kept) checkpoint.noteDownload(index, inputs[param])

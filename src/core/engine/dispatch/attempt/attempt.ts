@@ -14,8 +14,8 @@ import { AttemptCheckpoint } from './attempt-checkpoint.js'
 import { writeEnd } from './attempt-end.js'
 import { AttemptSpans } from './attempt-spans.js'
 import { usageOf } from './attempt-usage.js'
-import { answerToFailure } from './attempt-failure.js'
-import { fetchInputs } from './attempt-inputs.js'
+import { answerToFailure, crowdedOut } from './attempt-failure.js'
+import { fetchInputs, needsDownload } from './attempt-inputs.js'
 import { publishOutputs } from './attempt-outputs.js'
 import type { AttemptPorts } from './attempt-ports.js'
 import { runWorkflow } from './attempt-run.js'
@@ -125,7 +125,7 @@ export class Attempt {
       const usesDisk = workflow.inputs.length > 0 || Object.keys(declared).length > 0
       if (usesDisk) directory = await this.#scratch.folder(`${this.#job.id}-${this.#job.token}`)
       const inputs = await this.#spans.step('fetch', () =>
-        this.#inFetchStage(async () => {
+        this.#inFetchStage(workflow, async () => {
           await this.#readCheckpoint((signal) => this.#checkpoint.find(signal))
           return await this.#fetchInputs(workflow, directory)
         }),
@@ -177,8 +177,12 @@ export class Attempt {
     return lapses > this.#ports.options.dispatch.maxLapses ? lostEveryWorker(lapses) : undefined
   }
 
-  #inFetchStage<Result>(work: () => Promise<Result>): Promise<Result> {
-    return this.#stages ? this.#stages.fetch(this.#job.app, work) : work()
+  #inFetchStage<Result>(workflow: Workflow, work: () => Promise<Result>): Promise<Result> {
+    if (!this.#stages) return work()
+    const onCrowded = needsDownload(workflow, this.#job)
+      ? () => this.interrupt(crowdedOut(this.#ports.options.fetch))
+      : undefined
+    return this.#stages.fetch({ app: this.#job.app, work, onCrowded })
   }
 
   #inSlot<Result>(work: () => Promise<Result>): Promise<Result> {
@@ -194,6 +198,7 @@ export class Attempt {
       options,
       checkpoint: this.#checkpoint,
       signal: this.#controller.signal,
+      haste: this.#stages?.haste,
       throughOutage: (work) => this.#throughOutage(work),
     }))
   }

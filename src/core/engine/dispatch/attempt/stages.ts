@@ -1,10 +1,15 @@
 import PQueue from 'p-queue'
+import { Shares } from '../../limits/shares.js'
 
 /**
  * A fetch that takes longer gives its run slot to another job. Until then, the next job may have to wait for it, so an
  * application with a slow fetch gets no second such wait.
  */
 const slowAfterMs = 100
+
+/** Below this part of the places no fetch has to hurry; when all are taken, this many times as much as with few. */
+const hasteFrom = 0.5
+const mostHaste = 64
 
 export interface StageLimits {
   /** Attempts that may run at a time. */
@@ -15,51 +20,71 @@ export interface StageLimits {
   slowInputsPerApplication: number
 }
 
+/** A fetch of an attempt's inputs. */
+export interface InputFetch<Result> {
+  app: string
+  work: () => Promise<Result>
+  /**
+   * Ends a download for which there is no place, now or any more. Absent: the inputs are here, and only have to be
+   * read.
+   */
+  onCrowded?: () => void
+}
+
 /**
  * The stages of this process's attempts. Many may fetch their inputs and few may run: an attempt whose input arrives
  * slowly occupies no run slot until the input is complete. A quick fetch keeps its slot, so that this process claims no
- * more jobs than it can run soon.
+ * more jobs than it can run soon. Slow ones have places of their own, shared by the applications: without one, a
+ * download is ended.
  */
 export class Stages {
-  readonly #limits: StageLimits
   readonly #slots: PQueue
-  /** Slow fetches by application. */
-  readonly #slow = new Map<string, number>()
+  readonly #places: Shares
+  /** Applications that got no place since one was given back. */
+  readonly #turnedAway = new Set<string>()
   readonly #onRoom: () => void
 
   /** @param onRoom called when a fetch turns out to be slow, so that there may be room for another job */
-  constructor(limits: StageLimits, onRoom: () => void) {
-    this.#limits = limits
-    this.#slots = new PQueue({ concurrency: limits.concurrency })
+  constructor({ concurrency, slowInputs, slowInputsPerApplication }: StageLimits, onRoom: () => void) {
+    this.#slots = new PQueue({ concurrency })
+    this.#places = new Shares({ total: slowInputs, perApplication: slowInputsPerApplication })
     this.#onRoom = onRoom
   }
 
   /** Attempts that occupy no run slot. */
   get slowFetches(): number {
-    const all = [...this.#slow.values()].reduce((sum, count) => sum + count, 0)
-    return Math.min(all, this.#limits.slowInputs)
+    return this.#places.held
   }
 
-  /** Applications with their full share of slow fetches: this process claims no more of their jobs. */
+  /** Applications that get no place for a slow fetch: this process claims none of their jobs. */
   get slowApplications(): string[] {
-    const { slowInputsPerApplication } = this.#limits
-    return [...this.#slow].filter(([, count]) => count >= slowInputsPerApplication).map(([app]) => app)
+    return [...new Set([...this.#places.full, ...this.#turnedAway])]
   }
 
-  async fetch<Result>(app: string, work: () => Promise<Result>): Promise<Result> {
-    let isSlow = false
+  /** How many times faster than usual an input has to arrive: the more places are taken, the faster. */
+  readonly haste = (): number => {
+    const taken = this.#places.held / this.#places.total
+    return mostHaste ** Math.max(0, (taken - hasteFrom) / (1 - hasteFrom))
+  }
+
+  async fetch<Result>({ app, work, onCrowded }: InputFetch<Result>): Promise<Result> {
+    let place: { release(): void } | undefined
     const giveWay = () => {
-      isSlow = true
-      this.#count(app, 1)
-      this.#onRoom()
+      // What is here is read soon, and keeps its slot rather than cost others their place.
+      place = onCrowded || this.#places.hasRoom(app) ? this.#places.tryTake(app, onCrowded) : undefined
+      if (place) return this.#onRoom()
+      if (!onCrowded) return
+      this.#turnedAway.add(app)
+      onCrowded()
     }
-    const timer = this.#slow.has(app) ? undefined : setTimeout(giveWay, slowAfterMs).unref()
+    const timer = this.#places.heldBy(app) > 0 ? undefined : setTimeout(giveWay, slowAfterMs).unref()
     if (!timer) giveWay()
     try {
       return await work()
     } finally {
       clearTimeout(timer)
-      if (isSlow) this.#count(app, -1)
+      if (place) this.#turnedAway.clear()
+      place?.release()
     }
   }
 
@@ -82,11 +107,5 @@ export class Stages {
         signal.removeEventListener('abort', onAbort)
       })
     })
-  }
-
-  #count(app: string, change: 1 | -1): void {
-    const count = (this.#slow.get(app) ?? 0) + change
-    if (count > 0) this.#slow.set(app, count)
-    else this.#slow.delete(app)
   }
 }

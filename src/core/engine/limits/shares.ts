@@ -1,0 +1,196 @@
+/** How many units there are of something scarce, and how applications divide them. */
+export interface ShareBounds {
+  total: number
+  /** Most units of one application. Default: all. */
+  perApplication?: number
+  /** Units left for applications that hold none. Default: an eighth of them. */
+  reserve?: number
+  /** How many more one application may wait for with `take`. Default: any number. */
+  waitingPerApplication?: number
+}
+
+/** A unit that is held. */
+export interface Share {
+  /** May be called more than once. */
+  release(): void
+}
+
+interface Holding extends Share {
+  /** Absent: it is not taken away. */
+  onLost: (() => void) | undefined
+}
+
+interface Waiter {
+  /** Order of arrival. */
+  number: number
+  grant(share: Share): void
+}
+
+interface Account {
+  /** The latest is at the end. */
+  held: Holding[]
+  waiting: Waiter[]
+  /** When it last got a unit, counted in units; 0: not while it was here. */
+  served: number
+}
+
+/**
+ * Divides something scarce among applications, however many of them ask for more than they need. The application that
+ * holds the fewest units is next, and of several the one served longest ago. Some units are left for applications that
+ * hold none; where these are gone, too, the application that holds the most loses its latest one to a newcomer.
+ */
+export class Shares {
+  readonly #total: number
+  readonly #perApplication: number
+  readonly #reserve: number
+  readonly #waitingPerApplication: number
+  /** Of applications that hold or wait for something. */
+  readonly #accounts = new Map<string, Account>()
+  #held = 0
+  #count = 0
+
+  constructor({ total, perApplication = total, reserve = Math.floor(total / 8), waitingPerApplication }: ShareBounds) {
+    this.#total = total
+    this.#perApplication = perApplication
+    this.#reserve = reserve
+    this.#waitingPerApplication = waitingPerApplication ?? Infinity
+  }
+
+  /** Units that are held. */
+  get held(): number {
+    return this.#held
+  }
+
+  get total(): number {
+    return this.#total
+  }
+
+  heldBy(app: string): number {
+    return this.#accounts.get(app)?.held.length ?? 0
+  }
+
+  /** Applications that hold something and can get no more of it now. */
+  get full(): string[] {
+    return [...this.#accounts.keys()].filter((app) => this.heldBy(app) > 0 && !this.hasRoom(app))
+  }
+
+  /** Whether a unit is free for the application. */
+  hasRoom(app: string): boolean {
+    const held = this.heldBy(app)
+    const free = this.#total - this.#held
+    return held < this.#perApplication && free > (held === 0 ? 0 : this.#reserve)
+  }
+
+  /**
+   * A unit, or `undefined` if none is to be had now.
+   *
+   * @param onLost allows that the unit is taken away later, and is called then. The unit is gone at that moment.
+   */
+  tryTake(app: string, onLost?: () => void): Share | undefined {
+    if (!this.hasRoom(app) && !this.#takeFromLargest(app)) return undefined
+    return this.#grant(app, onLost)
+  }
+
+  /**
+   * A unit, in the application's turn. `undefined`: the application waits for as many as it may.
+   *
+   * @throws the signal's reason if it fires before
+   */
+  async take(app: string, signal?: AbortSignal): Promise<Share | undefined> {
+    signal?.throwIfAborted()
+    const { waiting } = this.#account(app)
+    if (waiting.length === 0 && this.hasRoom(app)) return this.#grant(app)
+    if (waiting.length >= this.#waitingPerApplication) {
+      this.#forgetIdle(app)
+      return undefined
+    }
+    return await new Promise<Share>((resolve, reject) => {
+      const waiter: Waiter = {
+        number: ++this.#count,
+        grant(share) {
+          signal?.removeEventListener('abort', onAbort)
+          resolve(share)
+        },
+      }
+      const onAbort = () => {
+        waiting.splice(waiting.indexOf(waiter), 1)
+        this.#forgetIdle(app)
+        reject(signal?.reason)
+      }
+      signal?.addEventListener('abort', onAbort, { once: true })
+      waiting.push(waiter)
+    })
+  }
+
+  /** Whether a unit has become free for an application that holds none. */
+  #takeFromLargest(app: string): boolean {
+    if (this.heldBy(app) > 0) return false
+    let largest: { holder: string; holding: Holding; count: number } | undefined
+    for (const [holder, { held }] of this.#accounts) {
+      const holding = held.findLast(({ onLost }) => onLost)
+      if (holding && held.length > (largest?.count ?? 1)) largest = { holder, holding, count: held.length }
+    }
+    if (!largest) return false
+    this.#drop(largest.holder, largest.holding)
+    largest.holding.onLost?.()
+    return true
+  }
+
+  #grant(app: string, onLost?: () => void): Share {
+    const account = this.#account(app)
+    account.served = ++this.#count
+    const holding: Holding = {
+      onLost,
+      release: () => {
+        if (this.#drop(app, holding)) this.#serveWaiting()
+      },
+    }
+    account.held.push(holding)
+    this.#held++
+    return holding
+  }
+
+  /** False if it is not held any more. */
+  #drop(app: string, holding: Holding): boolean {
+    const held = this.#accounts.get(app)?.held ?? []
+    const at = held.indexOf(holding)
+    if (at < 0) return false
+    held.splice(at, 1)
+    this.#held--
+    this.#forgetIdle(app)
+    return true
+  }
+
+  #serveWaiting(): void {
+    for (let next = this.#next(); next; next = this.#next()) {
+      const waiter = next.account.waiting.shift()
+      waiter?.grant(this.#grant(next.app))
+    }
+  }
+
+  #next(): { app: string; account: Account } | undefined {
+    let next: { app: string; account: Account } | undefined
+    for (const [app, account] of this.#accounts) {
+      if (account.waiting.length === 0 || !this.hasRoom(app)) continue
+      if (!next || isBefore(account, next.account)) next = { app, account }
+    }
+    return next
+  }
+
+  #account(app: string): Account {
+    const account = this.#accounts.get(app) ?? { held: [], waiting: [], served: 0 }
+    this.#accounts.set(app, account)
+    return account
+  }
+
+  #forgetIdle(app: string): void {
+    const account = this.#accounts.get(app)
+    if (account?.held.length === 0 && account.waiting.length === 0) this.#accounts.delete(app)
+  }
+}
+
+function isBefore(one: Account, other: Account): boolean {
+  if (one.held.length !== other.held.length) return one.held.length < other.held.length
+  if (one.served !== other.served) return one.served < other.served
+  return (one.waiting[0]?.number ?? 0) < (other.waiting[0]?.number ?? 0)
+}
