@@ -94,10 +94,10 @@ export interface Job<Offered extends AnyOffer = Offer> {
   notBefore?: string | null
   deadline?: string | null
   /**
-   * Of a job that waits, its place among the application's own jobs: 1 is the next, 1001 is beyond 1000. Only from
+   * Of a job that waits, its position among the application's own jobs: 1 is the next, 1001 is beyond 1000. Only from
    * `getJob` and in events.
    */
-  place?: number | null
+  queuePosition?: number | null
   /**
    * When the job will probably begin (null once it has) and end; null where too little was measured. Only from `getJob`
    * and in events.
@@ -109,7 +109,7 @@ export interface Job<Offered extends AnyOffer = Offer> {
 
 /** What a status request returns about a job. */
 export type JobProgress = Pick<Job, 'id' | 'status' | 'progress' | 'stage'> &
-  Partial<Pick<Job, 'place' | 'estimate' | 'waiting'>>
+  Partial<Pick<Job, 'queuePosition' | 'estimate' | 'waiting'>>
 
 export interface NewJob {
   workflow: string

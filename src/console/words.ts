@@ -124,9 +124,9 @@ export function timeLeftWords(seconds: number | undefined): string {
   return minutes < 90 ? `About ${minutes} minutes left` : `About ${Math.round(minutes / 60)} hours left`
 }
 
-export function placeWords(place: number): string {
-  if (place === 1) return 'Next in your queue'
-  return place > 1000 ? 'Behind more than 1,000 of your songs' : `Number ${place} in your queue`
+export function positionWords(position: number): string {
+  if (position === 1) return 'Next in your queue'
+  return position > 1000 ? 'Behind more than 1,000 of your songs' : `Number ${position} in your queue`
 }
 
 /** Until a waiting job starts. */

@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks'
 import type { Job, JobProgress } from '../client/client.js'
 import type { Client } from './page-client.js'
 import { useTimeLeft } from './time-left.js'
-import { endWords, placeWords, stageWords, startWords, timeLeftWords, whenWords } from './words.js'
+import { endWords, positionWords, stageWords, startWords, timeLeftWords, whenWords } from './words.js'
 
 /** How far a job is that has not ended. */
 export function Work({ client, job }: { client: Client; job: Job }) {
@@ -29,12 +29,12 @@ function Running({ job }: { job: Job }) {
 }
 
 function Waiting({ client, job }: { client: Client; job: Job }) {
-  const { place, estimate, waiting } = useNewsOf(client, job)
+  const { queuePosition, estimate, waiting } = useNewsOf(client, job)
   return (
     <>
       <p class="line">
         <strong role="status">{waiting?.reason === 'paused' ? 'Paused' : 'Waiting'}</strong>
-        {typeof place === 'number' && <span class="figure">{placeWords(place)}</span>}
+        {typeof queuePosition === 'number' && <span class="figure">{positionWords(queuePosition)}</span>}
       </p>
       <progress aria-label="Progress" />
       <p class="quiet">
@@ -53,8 +53,8 @@ function reasonWords(waiting: Job['waiting'], { notBefore }: Job): string | unde
   return waiting?.message
 }
 
-/** The place of a job that waits, which moves on while the job does not change: the job's own event stream tells. */
-function useNewsOf(client: Client, job: Job): Pick<JobProgress, 'place' | 'estimate' | 'waiting'> {
+/** The position of a job that waits, which moves on while the job does not change: the job's own event stream tells. */
+function useNewsOf(client: Client, job: Job): Pick<JobProgress, 'queuePosition' | 'estimate' | 'waiting'> {
   const { id } = job
   const [news, setNews] = useState<JobProgress>(job)
   useEffect(() => {

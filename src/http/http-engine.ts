@@ -9,7 +9,7 @@ export type HttpEngine = Pick<
   | 'search'
   | 'count'
   | 'resultBytes'
-  | 'place'
+  | 'queuePosition'
   | 'estimate'
   | 'peaks'
   | 'growingResult'

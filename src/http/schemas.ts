@@ -73,11 +73,11 @@ export const jobViewSchema = z
     deadline: timestampSchema
       .nullable()
       .describe('If it has not ended by then, it ends FAILED with the reason `deadline`.'),
-    place: z
+    queuePosition: z
       .int()
       .nullable()
       .describe(
-        'For a waiting job, its place among the jobs of the application: 1 is next; 1001 means more than 1000. ' +
+        'For a waiting job, its position among the jobs of the application: 1 is next; 1001 means more than 1000. ' +
           'Only in the response of `GET /job/{id}` and in events.',
       ),
     estimate: z

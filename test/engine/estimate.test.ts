@@ -24,7 +24,7 @@ function running(progress: number, token = 1): JobRecord {
 }
 
 describe('an estimate', () => {
-  test('of a job that waits follows from its place, the jobs that run and how long they take', () => {
+  test('of a job that waits follows from its position, the jobs that run and how long they take', () => {
     // Two run, of 40 s each: one begins every 20 s.
     expect(estimateOf(waiting, 3, measured, now)).toEqual({ startsAt: now + 60_000, endsAt: now + 120_000 })
     expect(estimateOf(waiting, 1, measured, now)).toEqual({ startsAt: now + 20_000, endsAt: now + 80_000 })
@@ -46,8 +46,8 @@ describe('an estimate', () => {
       ['it is not due yet', waiting, undefined, {}],
       ['it has just begun, as the first of its workflow', running(0.05), undefined, { runMs: undefined }],
     ]
-    for (const [why, job, place, change] of none)
-      expect(estimateOf(job, place, { ...measured, ...change }, now), why).toBeUndefined()
+    for (const [why, job, position, change] of none)
+      expect(estimateOf(job, position, { ...measured, ...change }, now), why).toBeUndefined()
   })
 })
 

@@ -68,10 +68,10 @@ describe('scheduling rules', () => {
     await engine.start()
     const job = await submit()
     expect(await engine.runOnce()).toBeUndefined()
-    expect(await engine.place(job.id)).toBe(1)
+    expect(await engine.queuePosition(job.id)).toBe(1)
     await engine.schedule({ kind: 'workflow', id: 'test/text' }, { state: 'open' })
     await until(job.id, 'SUCCEEDED')
-    expect(await engine.place(job.id)).toBeUndefined()
+    expect(await engine.queuePosition(job.id)).toBeUndefined()
     await engine.close()
   })
 

@@ -36,7 +36,7 @@ afterAll(() => service.close())
 
 interface Shown {
   status: string
-  place: number | null
+  queuePosition: number | null
   estimate: { startsAt: string | null; endsAt: string } | null
 }
 
@@ -75,14 +75,14 @@ test('a job tells when it will probably begin and end, once one of its workflow 
   const first = await submit(true)
   await until(first, 'STARTED')
   const early = await submit(false)
-  expect(await view(early)).toMatchObject({ status: 'QUEUED', place: 1, estimate: null })
+  expect(await view(early)).toMatchObject({ status: 'QUEUED', queuePosition: 1, estimate: null })
   // Of its own progress, for no other has ended.
   await expect
     .poll(async () => (await view(first)).estimate, patient)
     .toEqual({ startsAt: null, endsAt: expect.any(String) })
   await service.api(`/job/${first}/cancel`, { method: 'POST' })
   await until(early, 'SUCCEEDED')
-  expect(await view(early)).toMatchObject({ place: null, estimate: null })
+  expect(await view(early)).toMatchObject({ queuePosition: null, estimate: null })
 })
 
 test('a job that waits shows how it comes nearer in its event stream, though it does not change', async () => {
@@ -90,11 +90,11 @@ test('a job that waits shows how it comes nearer in its event stream, though it 
   await until(running, 'STARTED')
   const [before, waiting] = [await submit(false), await submit(false)]
   // What was measured is kept for some seconds.
-  const nearer = eventsUntil(waiting, ({ place, estimate }) => place === 1 && estimate !== null)
-  await expect.poll(async () => (await view(waiting)).place, patient).toBe(2)
+  const nearer = eventsUntil(waiting, ({ queuePosition, estimate }) => queuePosition === 1 && estimate !== null)
+  await expect.poll(async () => (await view(waiting)).queuePosition, patient).toBe(2)
   await service.api(`/job/${before}/cancel`, { method: 'POST' })
   const seen = await nearer
-  expect(seen[0]).toMatchObject({ status: 'QUEUED', place: 2 })
+  expect(seen[0]).toMatchObject({ status: 'QUEUED', queuePosition: 2 })
   const { startsAt, endsAt } = seen.at(-1)?.estimate ?? {}
   expect(Date.parse(startsAt ?? '')).toBeLessThanOrEqual(Date.parse(endsAt ?? ''))
   await service.api(`/job/${running}/cancel`, { method: 'POST' })

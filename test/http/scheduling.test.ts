@@ -17,7 +17,7 @@ for (const [name, open, missing] of durableStores) {
       return service
     }
 
-    test('a job has a priority, a time before which it waits, a deadline and a place', async () => {
+    test('a job has a priority, a time before which it waits, a deadline and a position in the queue', async () => {
       const service = await start()
       await service.engine.schedule({ kind: 'deployment' }, { state: 'paused' })
       const create = async (fields: object) => {
@@ -31,9 +31,9 @@ for (const [name, open, missing] of durableStores) {
       const usual = await create({})
       const urgent = await create({ priority: 2 })
       const delayed = await create({ notBefore, deadline })
-      expect(await get(usual)).toMatchObject({ priority: 0, notBefore: null, deadline: null, place: 2 })
-      expect(await get(urgent)).toMatchObject({ priority: 2, place: 1 })
-      expect(await get(delayed)).toMatchObject({ status: 'QUEUED', notBefore, deadline, place: null })
+      expect(await get(usual)).toMatchObject({ priority: 0, notBefore: null, deadline: null, queuePosition: 2 })
+      expect(await get(urgent)).toMatchObject({ priority: 2, queuePosition: 1 })
+      expect(await get(delayed)).toMatchObject({ status: 'QUEUED', notBefore, deadline, queuePosition: null })
       service.release()
     })
 

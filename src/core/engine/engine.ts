@@ -20,7 +20,7 @@ import { checkPage } from './queries/job-page.js'
 import { type FoundJobs, searchJobs } from './queries/job-search.js'
 import { jobInScope, type JobScope } from './queries/job-scope.js'
 import { type ApplicationLimits, limitsOf, setLimits } from './limits/limits.js'
-import { placeOf } from './queries/place.js'
+import { positionOf } from './queries/queue-position.js'
 import type { IdOf, SubmitInputOf, SubmitOptions } from './intake/submission.js'
 import { type Waiting, waitingOf } from './queries/waiting.js'
 import type { WorkflowRegistry } from './workflow/registry.js'
@@ -219,12 +219,12 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * The place of a queued job among those of its application; it also waits for the turns of other applications. 1 is
-   * the next. `undefined` for a job that is not waiting or not due yet. Cheap: places beyond 1,000 are returned as
+   * The position of a queued job among those of its application; it also waits for the turns of other applications. 1 is
+   * the next. `undefined` for a job that is not waiting or not due yet. Cheap: positions beyond 1,000 are returned as
    * 1,001.
    */
-  place(id: string): Promise<number | undefined> {
-    return placeOf(this.#parts.jobs, id)
+  queuePosition(id: string): Promise<number | undefined> {
+    return positionOf(this.#parts.jobs, id)
   }
 
   /**

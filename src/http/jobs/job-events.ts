@@ -12,7 +12,7 @@ const lastEventId = 'end'
 
 /**
  * A job as server-sent events: `job` with the whole job at once and at each change (and, while it waits, each change of
- * its place); the stream closes after the one that shows its end. `growing` if more of its results can be read while it
+ * its position in the queue); the stream closes after the one that shows its end. `growing` if more of its results can be read while it
  * runs here. `deleted` if the job is deleted. The stream also ends, without an event, when its key has ended.
  */
 export function jobEvents(call: KeyedCall, job: JobRecord): ApiAnswer {
@@ -94,7 +94,7 @@ async function* frames(call: KeyedCall, job: JobRecord): AsyncGenerator<Uint8Arr
       if (!(await isStillAllowed(call.request, call.service, call.caller))) return
     }
     if (seen !== 'idle') shown = seen
-    // A job that waits does not change, but its place does.
+    // A job that waits does not change, but its position in the queue does.
     const text = JSON.stringify(await pendingJobView(shown, call))
     if (seen === 'idle' && (shown.status !== 'QUEUED' || text === sent)) {
       yield frame(': still there')

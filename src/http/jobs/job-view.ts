@@ -31,7 +31,7 @@ export async function jobView(job: JobRecord, call: Call): Promise<JobView> {
     priority: job.priority,
     notBefore: job.notBefore === 0 ? null : timestamp(job.notBefore),
     deadline: job.deadline === null ? null : timestamp(job.deadline),
-    place: null,
+    queuePosition: null,
     estimate: null,
     waiting: null,
   }
@@ -43,15 +43,15 @@ export async function pendingJobView(job: JobRecord, call: Call): Promise<JobVie
   if (isTerminal(job)) return view
   const { engine } = call.service
   const isQueued = job.status === 'QUEUED'
-  const [place, estimate, waiting] = await Promise.all([
-    isQueued ? engine.place(job.id) : undefined,
+  const [queuePosition, estimate, waiting] = await Promise.all([
+    isQueued ? engine.queuePosition(job.id) : undefined,
     engine.estimate(job),
     isQueued ? engine.waiting(job) : undefined,
   ])
   const startsAt = estimate?.startsAt ?? null
   return {
     ...view,
-    place: place ?? null,
+    queuePosition: queuePosition ?? null,
     waiting: waiting ?? null,
     estimate: estimate
       ? { startsAt: startsAt === null ? null : timestamp(startsAt), endsAt: timestamp(estimate.endsAt) }

@@ -116,8 +116,8 @@ export interface JobFacts extends JobRow {
   deadline: number | null
   expiresAt: number | null
   cancelRequested: boolean
-  /** Place in the queue of its application. */
-  place: number | null
+  /** Position in the queue of its application. */
+  queuePosition: number | null
   /** Why it does not start, besides the jobs before it. */
   waiting: { reason: 'scheduled' | 'paused' | 'no_worker'; message: string } | null
   /** Labels that its worker must have. */

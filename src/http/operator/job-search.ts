@@ -92,7 +92,7 @@ export async function jobFacts(engine: HttpEngine, job: JobRecord): Promise<JobF
     deadline: job.deadline,
     expiresAt: job.expiresAt,
     cancelRequested: job.cancelRequested,
-    place: (job.status === 'QUEUED' ? await engine.place(job.id) : undefined) ?? null,
+    queuePosition: (job.status === 'QUEUED' ? await engine.queuePosition(job.id) : undefined) ?? null,
     waiting: (await engine.waiting(job)) ?? null,
     needs: labelsOf(job.pool),
     history: job.history,

@@ -79,7 +79,7 @@ const ofFields: Record<string, unknown> = {
   secret: 'whsec_ZXhhbXBsZS1leGFtcGxlLWV4YW1wbGUt',
   notBefore: null,
   deadline: null,
-  place: null,
+  queuePosition: null,
   estimate: null,
   waiting: null,
   priority: 0,

@@ -1,6 +1,6 @@
 import type { JobRecord } from '../job/job.js'
 import { rulesFor } from '../job/scheduling.js'
-import { placeOf } from './place.js'
+import { positionOf } from './queue-position.js'
 import type { JobStore } from '../ports/job-store.js'
 import { remembered } from '../limits/remembered.js'
 import { meanSeconds } from '../workers/worker.js'
@@ -27,10 +27,10 @@ export interface Throughput {
 /** Up to here, the progress is that of fetching and loading. */
 const leastProgress = 0.1
 
-/** `undefined` without enough measurements. @param place of a waiting job */
+/** `undefined` without enough measurements. @param position of a waiting job */
 export function estimateOf(
   job: JobRecord,
-  place: number | undefined,
+  position: number | undefined,
   { runMs, anyRunMs, running, isPaused }: Throughput,
   now: number,
 ): JobEstimate | undefined {
@@ -39,9 +39,9 @@ export function estimateOf(
     return leftMs === undefined ? undefined : { startsAt: null, endsAt: Math.round(now + leftMs) }
   }
   // Without a running job, the application's next turn is unknown.
-  if (place === undefined || isPaused || running === 0 || runMs === undefined || anyRunMs === undefined)
+  if (position === undefined || isPaused || running === 0 || runMs === undefined || anyRunMs === undefined)
     return undefined
-  const startsAt = now + (place * anyRunMs) / running
+  const startsAt = now + (position * anyRunMs) / running
   return { startsAt: Math.round(startsAt), endsAt: Math.round(startsAt + runMs) }
 }
 
@@ -72,8 +72,8 @@ export class Throughputs {
   /** See `JobEngine.estimate`. */
   async estimate(job: JobRecord): Promise<JobEstimate | undefined> {
     if (job.status !== 'QUEUED' && job.status !== 'STARTED') return undefined
-    const place = job.status === 'QUEUED' ? await placeOf(this.#jobs, job.id) : undefined
-    return estimateOf(job, place, await this.of(job), Date.now())
+    const position = job.status === 'QUEUED' ? await positionOf(this.#jobs, job.id) : undefined
+    return estimateOf(job, position, await this.of(job), Date.now())
   }
 
   of(job: Pick<JobRecord, 'app' | 'workflow'>): Promise<Throughput> {
