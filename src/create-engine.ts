@@ -26,7 +26,7 @@ const tokens = {
 }
 
 /**
- * The composition root: the only place that knows which classes fill which ports. Starts nothing; call `engine.start()`
+ * The composition root: the only file that knows which classes fill which ports. Starts nothing; call `engine.start()`
  * to make the process a worker.
  *
  * @example

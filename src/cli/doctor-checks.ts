@@ -79,17 +79,17 @@ export async function ffmpeg(): Promise<Outcome> {
 
 /** Whether files can be made in the folder, or where it is going to be made, and how much room there is. */
 export async function folder(path: string, { isPrivate }: { isPrivate: boolean }): Promise<Outcome> {
-  const place = await nearest(resolve(path))
-  const made = await mkdtemp(join(place, '.stemwork-doctor-')).catch((error: NodeJS.ErrnoException) => {
+  const existing = await nearest(resolve(path))
+  const made = await mkdtemp(join(existing, '.stemwork-doctor-')).catch((error: NodeJS.ErrnoException) => {
     // The name of the folder, and not of what was tried in it.
-    error.path = place
+    error.path = existing
     throw error
   })
   await rmdir(made)
-  const { bavail, bsize } = await statfs(place)
+  const { bavail, bsize } = await statfs(existing)
   const freeBytes = bavail * bsize
   const room = `${path}, ${(freeBytes / gibibyte).toFixed(1)} GiB free`
-  const { mode } = await stat(place)
+  const { mode } = await stat(existing)
   if (freeBytes < enoughBytes)
     return {
       status: 'problem',
@@ -98,7 +98,7 @@ export async function folder(path: string, { isPrivate }: { isPrivate: boolean }
         'Free some space, or choose a folder on another disk: a job needs up to twice the size of its input and ' +
         'results.',
     }
-  if (isPrivate && place === resolve(path) && process.platform !== 'win32' && (mode & 0o077) !== 0)
+  if (isPrivate && existing === resolve(path) && process.platform !== 'win32' && (mode & 0o077) !== 0)
     return { status: 'problem', found: `${room}, and other users can read it`, todo: `chmod 700 ${path}` }
   return { status: 'ok', found: room }
 }

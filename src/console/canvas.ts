@@ -1,7 +1,7 @@
 import type { RefObject } from 'preact'
 import { useEffect } from 'preact/hooks'
 
-/** Fits the canvas's pixels to its place on the screen; drawing is in CSS pixels. */
+/** Fits the canvas's pixels to its size on the screen; drawing is in CSS pixels. */
 export function canvasSize(canvas: HTMLCanvasElement): {
   context: CanvasRenderingContext2D | null
   width: number

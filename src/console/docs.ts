@@ -40,17 +40,17 @@ function chooseLanguages(): void {
 }
 
 function askForKey(): void {
-  const place = document.querySelector<HTMLElement>('#key-form')
-  if (!place) return
+  const form = document.querySelector<HTMLElement>('#key-form')
+  if (!form) return
   const input = element('input', { type: 'password', id: 'try-key', value: key, autocomplete: 'off' })
   input.addEventListener('input', () => (key = input.value.trim()))
   const label = element('label', { htmlFor: 'try-key' }, 'Your API key, for “Try it”. This page does not store it.')
-  place.append(label, input)
-  place.hidden = false
+  form.append(label, input)
+  form.hidden = false
 }
 
-function addForm(place: HTMLElement): void {
-  const facts = JSON.parse(place.dataset.try ?? '{}') as TryFacts
+function addForm(section: HTMLElement): void {
+  const facts = JSON.parse(section.dataset.try ?? '{}') as TryFacts
   const form = element('form')
   const inputs = facts.fields.map((field) => {
     const input = element('input', { type: 'text', required: field.required === true, name: field.name })
@@ -81,8 +81,8 @@ function addForm(place: HTMLElement): void {
       },
     )
   })
-  place.append(element('details', {}, element('summary', {}, 'Try it'), form))
-  place.hidden = false
+  section.append(element('details', {}, element('summary', {}, 'Try it'), form))
+  section.hidden = false
 }
 
 async function send(
@@ -90,7 +90,7 @@ async function send(
   values: { name: string; in: string; value: string }[],
   body: string | undefined,
 ): Promise<{ line: string; text: string }> {
-  const of = (place: string) => values.filter((field) => field.in === place && field.value !== '')
+  const of = (location: string) => values.filter((field) => field.in === location && field.value !== '')
   const filled = of('path').reduce(
     (known, { name, value }) => known.replace(`{${name}}`, encodeURIComponent(value)),
     path,
@@ -137,7 +137,7 @@ async function answerText(response: Response): Promise<string> {
 
 chooseLanguages()
 askForKey()
-for (const place of document.querySelectorAll<HTMLElement>('[data-try]')) addForm(place)
+for (const section of document.querySelectorAll<HTMLElement>('[data-try]')) addForm(section)
 // On a phone the contents come first and would push everything else down.
 const contents = document.querySelector<HTMLDetailsElement>('.contents details')
 if (contents && matchMedia('(max-width: 60rem)').matches) contents.open = false

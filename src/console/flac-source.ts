@@ -9,7 +9,7 @@ interface FlacInfo {
   prefix: Uint8Array<ArrayBuffer>
 }
 
-/** A frame's place in the file. */
+/** A frame's position in the file. */
 interface Mark {
   /** Index of its first sample. */
   sample: number
@@ -20,12 +20,12 @@ const magic = 0x664c_6143
 const infoBytes = 34
 const blockHeadBytes = 4
 const longestFrameHead = 16
-/** Read around a guessed place. */
+/** Read around a guessed position. */
 const marginBytes = 24 * 1024
 const maxProbes = 12
 
 /**
- * A FLAC file of fixed block size, read piece by piece: a place is guessed from its neighbours, then found by the
+ * A FLAC file of fixed block size, read piece by piece: a position is guessed from its neighbours, then found by the
  * frames' own numbers.
  */
 export async function openFlac(file: OpenFile): Promise<PcmSource | undefined> {

@@ -23,7 +23,7 @@ interface Growth {
 
 /**
  * The stems of a running job, as far as they are made. Empty where they cannot be played before the end: for other
- * workflows, and for files whose samples have no fixed places. Resolves when the job has begun to write them.
+ * workflows, and for files whose samples have no fixed positions. Resolves when the job has begun to write them.
  */
 export async function openGrowingStems(client: Client, job: Job, { signal, onGrown }: Growth): Promise<Stem[]> {
   const names = growing[job.workflow.id] ?? []

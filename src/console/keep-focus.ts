@@ -15,8 +15,8 @@ export function keepFocus(root: HTMLElement): void {
   })
   new MutationObserver(() => {
     if (path[0]?.isConnected !== false || document.activeElement !== document.body) return
-    const place = path.find(({ isConnected }) => isConnected)
-    const near = place?.closest('li')?.querySelector<HTMLElement>(focusable)
+    const ancestor = path.find(({ isConnected }) => isConnected)
+    const near = ancestor?.closest('li')?.querySelector<HTMLElement>(focusable)
     const heading = document.querySelector<HTMLElement>('main h1[tabindex]') ?? document.querySelector('main')
     const next = near ?? heading
     next?.focus()

@@ -20,7 +20,7 @@ const bitrates = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 3
 const sampleRates = [44_100, 48_000, 32_000]
 
 /**
- * An MP3 file of constant bit rate that tells its length in an `Info` frame, read piece by piece: every place can be
+ * An MP3 file of constant bit rate that tells its length in an `Info` frame, read piece by piece: every position can be
  * computed.
  */
 export async function openMp3(file: OpenFile): Promise<PcmSource | undefined> {

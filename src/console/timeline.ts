@@ -2,14 +2,14 @@
 interface Stretch {
   /** Time of the audio clock at which it begins. */
   at: number
-  /** Its place in the track, in seconds. */
+  /** Its position in the track, in seconds. */
   position: number
   /** Its length at usual speed. */
   seconds: number
   speed: number
 }
 
-/** Which place of the track is heard when: loops and waits for the network make that more than a difference. */
+/** Which position of the track is heard when: loops and waits for the network make that more than a difference. */
 export class Timeline {
   #stretches: Stretch[] = []
 
@@ -27,7 +27,7 @@ export class Timeline {
     this.#stretches.push(stretch)
   }
 
-  /** The place in the track that is heard at this time of the audio clock. Times never go back. */
+  /** The position in the track that is heard at this time of the audio clock. Times never go back. */
   positionAt(time: number): number {
     while (this.#stretches.length > 1 && (this.#stretches[1]?.at ?? Infinity) <= time) this.#stretches.shift()
     const [first] = this.#stretches

@@ -6,7 +6,7 @@ export interface ViewWindow {
 
 const shortestSeconds = 2
 
-/** Zooms by a factor and keeps the place `around` where it is on the screen, as far as the ends of the track allow. */
+/** Zooms by a factor and keeps the time `around` where it is on the screen, as far as the ends of the track allow. */
 export function zoomed({ from, to }: ViewWindow, factor: number, around: number, duration: number): ViewWindow {
   const length = Math.min(duration, Math.max(Math.min(shortestSeconds, duration), (to - from) / factor))
   const share = Math.max(0, Math.min(1, (around - from) / (to - from)))

@@ -129,14 +129,14 @@ export const blobWriteCases = {
 
   async 'of writers that race with ifAbsent one wins, and its bytes stay'({ store }) {
     for (let round = 0; round < 5; round++) {
-      const place = `uploads/app/ticket-${round}`
+      const key = `uploads/app/ticket-${round}`
       const outcomes = await Promise.allSettled(
-        Array.from({ length: 6 }, (_, n) => store.put(place, sourceOf(`writer ${n}`, `, ${n}`), { ifAbsent: true })),
+        Array.from({ length: 6 }, (_, n) => store.put(key, sourceOf(`writer ${n}`, `, ${n}`), { ifAbsent: true })),
       )
       const winners = outcomes.flatMap((outcome, n) => (outcome.status === 'fulfilled' ? [n] : []))
       assert.equal(winners.length, 1, 'One of six simultaneous puts with ifAbsent wins.')
       assert.equal(
-        await readKey(store, place),
+        await readKey(store, key),
         `writer ${winners[0]}, ${winners[0]}`,
         'The blob has the bytes of the writer that won.',
       )

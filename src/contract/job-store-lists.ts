@@ -214,7 +214,7 @@ export const listCases = {
       after = last
       await advance(2)
       await store.create(sampleJob({ name: 'added meanwhile' }))
-      // The cursor's own job goes: its place in the order does not.
+      // The cursor's own job goes: its position in the order does not.
       await store.apply(last.id, { kind: 'delete' })
       await store.purge({ id: last.id })
     }
@@ -309,7 +309,7 @@ export const listCases = {
       assert.deepEqual(
         page.map(({ id }) => id),
         [newest, ...others.slice(0, 2)],
-        'Other jobs fill the place of the one that cannot be read.',
+        'Other jobs come instead of the one that cannot be read.',
       )
       const rest = await store.list({ ...query, limit: 3, after: page[2] })
       assert.deepEqual(

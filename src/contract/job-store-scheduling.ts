@@ -244,13 +244,13 @@ export const schedulingCases = {
       [0, 1, 2, 3, 2],
       'ahead counts the due jobs of the application that come before, by priority and time, up to `max`.',
     )
-    assert.equal(await ahead(delayed), undefined, 'A job that is not due yet has no place in the order.')
-    assert.equal(await ahead('unknown'), undefined, 'An unknown job has no place in the order.')
+    assert.equal(await ahead(delayed), undefined, 'A job that is not due yet has no position in the queue.')
+    assert.equal(await ahead('unknown'), undefined, 'An unknown job has no position in the queue.')
     await store.claim({ ...worker, id: urgent })
     assert.deepEqual(
       [await ahead(urgent), await ahead(a3)],
       [undefined, 2],
-      'A job that was claimed has no place in the order, and is no longer counted.',
+      'A job that was claimed has no position in the queue, and is no longer counted.',
     )
   },
 } satisfies Cases<JobStoreContext>

@@ -43,8 +43,8 @@ export function withStemwork(settings: NextSettings = {}, route = '/**'): NextSe
 
 /** Globs from the project's folder, where `next build` runs. */
 function filesOf(name: string, folder: string): string[] {
-  const place = relative(process.cwd(), folder).replaceAll('\\', '/')
-  const inside = (glob: string) => `${place.startsWith('.') ? '' : './'}${place}/${glob}`
+  const path = relative(process.cwd(), folder).replaceAll('\\', '/')
+  const inside = (glob: string) => `${path.startsWith('.') ? '' : './'}${path}/${glob}`
   if (name !== 'onnxruntime-node') return [inside('**/*')]
   return [inside('package.json'), inside('dist/**/*'), inside(`bin/*/${process.platform}/${process.arch}/**/*`)]
 }
@@ -60,8 +60,8 @@ function packageFolders(): Map<string, string> {
       readFileSync(join(folder, 'package.json'), 'utf8'),
     ) as Record<string, Record<string, string> | undefined>
     for (const needed of [...Object.keys({ ...dependencies, ...optionalDependencies }), ...peers]) {
-      const place = folderOf(needed, folder)
-      if (place !== undefined) visit(needed, place, [])
+      const neededFolder = folderOf(needed, folder)
+      if (neededFolder !== undefined) visit(needed, neededFolder, [])
     }
   }
   visit('stemwork', own, peersOfTheChild)
@@ -71,8 +71,8 @@ function packageFolders(): Map<string, string> {
 /** As Node looks for it; not by resolving, because a package need not export its package.json. */
 function folderOf(name: string, from: string): string | undefined {
   for (let folder = from; ; folder = dirname(folder)) {
-    const place = join(folder, 'node_modules', name)
-    if (existsSync(join(place, 'package.json'))) return place
+    const candidate = join(folder, 'node_modules', name)
+    if (existsSync(join(candidate, 'package.json'))) return candidate
     if (folder === dirname(folder)) return undefined
   }
 }

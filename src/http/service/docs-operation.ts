@@ -4,7 +4,7 @@ import type { OpenApiDocument, Operation } from './openapi.js'
 
 type Schemas = OpenApiDocument['components']['schemas']
 
-interface Place {
+interface Context {
   base: string
   method: string
   path: string
@@ -12,8 +12,8 @@ interface Place {
 }
 
 /** One operation: its purpose, request, response, and a form to try it. */
-export function operationSection(place: Place, operation: Operation): string {
-  const { base, method, path, schemas } = place
+export function operationSection(context: Context, operation: Operation): string {
+  const { base, method, path, schemas } = context
   const { operationId: id, summary, description, parameters, responses } = operation
   const { schema: json, example: body } = operation.requestBody?.content['application/json'] ?? {}
   const { curl, javaScript } = snippetsOf(base, method, path, operation, body)
@@ -26,7 +26,7 @@ ${parameters.length > 0 ? `<h4>Parameters</h4>${parameterTable(operation)}` : ''
 ${json ? `<h4>Body</h4>${fieldTable(json, schemas)}` : ''}
 ${tabs(id, curl, javaScript)}
 ${answers(responses)}
-${tryForm(place, operation, body)}
+${tryForm(context, operation, body)}
 </section>`
 }
 
@@ -112,7 +112,7 @@ function tabs(id: string, curl: string, javaScript: string): string {
 }
 
 /** Filled in by the page's script; empty without it. */
-function tryForm({ method, path }: Place, operation: Operation, body: unknown): string {
+function tryForm({ method, path }: Context, operation: Operation, body: unknown): string {
   const isSigned = operation.security.some((one) => 'signedLink' in one)
   if (isSigned) return ''
   const fields = operation.parameters.map(({ name, in: location, required }) => ({ name, in: location, required }))

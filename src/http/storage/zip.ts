@@ -31,7 +31,7 @@ const regularFile = (0o100644 << 16) >>> 0
 const usualVersion = 20
 const longVersion = 45
 
-interface PlacedFile {
+interface ArchivedFile {
   entry: ZipEntry
   name: Buffer
   packedBytes: number
@@ -42,7 +42,7 @@ interface PlacedFile {
 
 /** Length of the archive in bytes, known before it is written. */
 export function zipBytes(entries: readonly ZipEntry[]): number {
-  const { files, directoryOffset } = place(entries)
+  const { files, directoryOffset } = layOut(entries)
   return directoryOffset + tail(files, directoryOffset, []).byteLength
 }
 
@@ -52,7 +52,7 @@ export function zipBytes(entries: readonly ZipEntry[]): number {
  * @throws Error if a file has another length than announced: an archive that ended early would look whole.
  */
 export async function* zipStream(entries: readonly ZipEntry[]): AsyncGenerator<Uint8Array, void, undefined> {
-  const { files, directoryOffset } = place(entries)
+  const { files, directoryOffset } = layOut(entries)
   const sums: number[] = []
   for (const file of files) {
     yield localHead(file)
@@ -69,8 +69,8 @@ export async function* zipStream(entries: readonly ZipEntry[]): AsyncGenerator<U
   yield tail(files, directoryOffset, sums)
 }
 
-function place(entries: readonly ZipEntry[]): { files: PlacedFile[]; directoryOffset: number } {
-  const files: PlacedFile[] = []
+function layOut(entries: readonly ZipEntry[]): { files: ArchivedFile[]; directoryOffset: number } {
+  const files: ArchivedFile[] = []
   let offset = 0
   for (const entry of entries) {
     const packedBytes = entry.bytes + blockHeadBytes * Math.max(1, Math.ceil(entry.bytes / blockBytes))
@@ -106,7 +106,7 @@ async function* fullBlocks(
   yield { data: block.subarray(0, filled), isLast: true }
 }
 
-function localHead({ entry, name, isLong }: PlacedFile): Buffer {
+function localHead({ entry, name, isLong }: ArchivedFile): Buffer {
   // Sum and sizes follow in the descriptor.
   const size = isLong ? limit32 : 0
   const extra = isLong ? Buffer.concat([u16(1, 16), u64(0, 0)]) : Buffer.alloc(0)
@@ -120,12 +120,12 @@ function localHead({ entry, name, isLong }: PlacedFile): Buffer {
   ])
 }
 
-function descriptor({ isLong, packedBytes, entry }: PlacedFile, sum: number): Buffer {
+function descriptor({ isLong, packedBytes, entry }: ArchivedFile, sum: number): Buffer {
   return Buffer.concat([u32(0x0807_4b50, sum), (isLong ? u64 : u32)(packedBytes, entry.bytes)])
 }
 
 /** The directory and what marks the end. */
-function tail(files: readonly PlacedFile[], offset: number, sums: readonly number[]): Buffer {
+function tail(files: readonly ArchivedFile[], offset: number, sums: readonly number[]): Buffer {
   const directory = Buffer.concat(files.map((file, index) => centralHead(file, sums[index] ?? 0)))
   const { byteLength } = directory
   const count = Math.min(files.length, limit16)
@@ -140,11 +140,11 @@ function tail(files: readonly PlacedFile[], offset: number, sums: readonly numbe
   ])
 }
 
-function hasLongFacts({ isLong, offset }: PlacedFile): boolean {
+function hasLongFacts({ isLong, offset }: ArchivedFile): boolean {
   return isLong || offset >= limit32
 }
 
-function centralHead(file: PlacedFile, sum: number): Buffer {
+function centralHead(file: ArchivedFile, sum: number): Buffer {
   const { entry, name, packedBytes, offset } = file
   const isLong = hasLongFacts(file)
   const version = isLong ? longVersion : usualVersion

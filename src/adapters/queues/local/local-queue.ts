@@ -61,7 +61,7 @@ export function localQueue(): JobQueue {
       return {
         async stop() {
           subscribers.delete(subscriber)
-          // A busy one keeps its place in p-queue until its call returns.
+          // A busy one keeps its slot in p-queue until its call returns.
           if (free.delete(subscriber)) adjust()
           await subscriber.running
         },

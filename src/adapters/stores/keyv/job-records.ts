@@ -45,7 +45,7 @@ export class JobRecords {
     return (JSON.parse(text) as { job: JobRecord }).job
   }
 
-  /** Leaves a tombstone, so that a late write of another process finds no empty place. */
+  /** Leaves a tombstone, so that a late write of another process does not find the key free. */
   async leaveTombstone(id: string, version: number): Promise<void> {
     await this.#backend.write(recordKey(id), JSON.stringify({ version, purged: true }), tombstoneMs)
   }

@@ -187,7 +187,7 @@ function jobSweep(
         for (;;) {
           const listed = known.index.due(kind, now, limit, exceptApps)
           const jobs = await known.readStored(listed)
-          // What could not be read is not listed again: others may come in its place.
+          // What could not be read is not listed again: others may come instead.
           if (jobs.length === listed.length) return jobs.filter((job) => isDue(kind, job, now))
         }
       }),

@@ -60,7 +60,7 @@ export class LimitedCreates {
     const create = () =>
       known.exclusively(job.id, deadline, async () => {
         if (known.index.get(job.id) ?? known.isDamaged(job.id)) throw alreadyExists(job.id)
-        const release = this.#reservePlace(known, job, maxQueued)
+        const release = this.#reserve(known, job, maxQueued)
         try {
           await known.pages.add(job.id)
           deadline.check()
@@ -88,7 +88,7 @@ export class LimitedCreates {
       const releases: (() => void)[] = []
       const created: JobRecord[] = []
       try {
-        for (const job of jobs) releases.push(this.#reservePlace(known, job, maxQueued))
+        for (const job of jobs) releases.push(this.#reserve(known, job, maxQueued))
         for (const job of jobs) created.push((await this.#createNew(known, deadline, job, {})).job)
         return created
       } catch (error) {
@@ -117,7 +117,7 @@ export class LimitedCreates {
     const queue = () =>
       known.update(id, deadline, (job) => {
         const next = transition(job, change, this.#clock())
-        if (next) release = this.#reservePlace(known, next, change.maxQueued ?? Infinity)
+        if (next) release = this.#reserve(known, next, change.maxQueued ?? Infinity)
         return next
       })
     try {
@@ -128,7 +128,7 @@ export class LimitedCreates {
   }
 
   /** Counts a job against its application's limit from before it is written: the index knows it only afterwards. */
-  #reservePlace(known: KnownJobs, { app, id }: JobRecord, maxQueued: number): () => void {
+  #reserve(known: KnownJobs, { app, id }: JobRecord, maxQueued: number): () => void {
     const ids = this.#creating.get(app) ?? new Set<string>()
     const unwritten = [...ids].filter((other) => known.index.get(other)?.status !== 'QUEUED').length
     if (known.index.count({ app, statuses: ['QUEUED'] }) + unwritten >= maxQueued) throw queueFull(maxQueued)

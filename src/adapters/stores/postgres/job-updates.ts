@@ -33,7 +33,7 @@ export function jobUpdates(schema: string) {
   const toWaiting = (text: string) => `WITH ${joinTurns(schema, '$14')} ${text}`
 
   /**
-   * Writes `next` in place of what was read; false if somebody has written it in between.
+   * Writes `next` instead of what was read; false if somebody has written it in between.
    *
    * @param options.usage is counted with it; of changes that end a job alone
    * @param options.nonce of the claim, if the job was not read just now: a database that lost its last commits counts

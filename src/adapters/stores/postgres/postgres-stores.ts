@@ -9,7 +9,7 @@ import { requireSchemaName } from './schema-name.js'
 export interface PostgresStoresOptions {
   /**
    * The host's `pg` Pool. It stays the host's: nothing here ends it. Give it a `connectionTimeoutMillis`: without one,
-   * pg keeps the place of a connection that is never made, forever.
+   * pg counts a connection that is never made against the size of its pool, forever.
    */
   pool: PostgresPool
   /** Schema of the tables: a lower-case identifier. Default: `stemwork`. */

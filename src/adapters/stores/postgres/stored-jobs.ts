@@ -48,7 +48,7 @@ export class StoredJobs {
     return { ...parseStored(stored), now: Number(now) }
   }
 
-  /** The jobs that the statement finds; those that cannot be read are passed to it, and others fill their place. */
+  /** The jobs that the statement finds; those that cannot be read are passed to it, and others come instead. */
   async select(statementWithout: (unreadable: readonly string[]) => Statement | undefined): Promise<JobRecord[]> {
     for (;;) {
       const found = statementWithout(this.unreadable)

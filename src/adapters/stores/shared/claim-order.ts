@@ -1,14 +1,14 @@
 import { DueQueue, type DueEntry } from './due-queue.js'
 
-/** Where a job waits. It never changes. */
-export interface WaitingPlace {
+/** The list in which a job waits. It never changes. */
+export interface WaitingGroup {
   app: string
   workflow: string
   pool: string
   priority: number
 }
 
-interface List<Item> extends WaitingPlace {
+interface List<Item> extends WaitingGroup {
   queue: DueQueue<Item>
 }
 
@@ -24,12 +24,12 @@ export class ClaimOrder<Item> {
 
   /** Enters the item, moves it, or (with null) takes it out; `entry` is what the last call for this item returned. */
   set(
-    place: WaitingPlace,
+    group: WaitingGroup,
     entry: DueEntry<Item> | undefined,
     item: Item,
     at: number | null,
   ): DueEntry<Item> | undefined {
-    const { app, workflow, pool, priority } = place
+    const { app, workflow, pool, priority } = group
     let lists = this.#unserved.get(app) ?? this.#served.get(app)
     if (!lists) {
       if (at === null) return undefined
@@ -44,11 +44,11 @@ export class ClaimOrder<Item> {
     return list.queue.set(entry, item, at)
   }
 
-  /** The next item that is due, not in `taken`, and in a place that is open. Counts as its application's turn. */
+  /** The next item that is due, not in `taken`, and in a group that is open. Counts as its application's turn. */
   take(
     now: number,
     taken: ReadonlySet<Item>,
-    isOpen: (place: Omit<WaitingPlace, 'priority'>) => boolean,
+    isOpen: (group: Omit<WaitingGroup, 'priority'>) => boolean,
   ): Item | undefined {
     for (const apps of [this.#unserved, this.#served]) {
       for (const [app, lists] of apps) {
@@ -67,7 +67,7 @@ export class ClaimOrder<Item> {
   }
 
   /** Due items of the application that come before the given one, counted up to `max`. */
-  ahead({ app, priority }: WaitingPlace, entry: DueEntry<Item>, now: number, max: number): number {
+  ahead({ app, priority }: WaitingGroup, entry: DueEntry<Item>, now: number, max: number): number {
     let count = 0
     for (const list of (this.#unserved.get(app) ?? this.#served.get(app))?.values() ?? []) {
       if (list.priority < priority || count >= max) continue
@@ -78,7 +78,7 @@ export class ClaimOrder<Item> {
     return Math.min(count, max)
   }
 
-  /** Items that are due, by place except application and priority, counted up to `max` each. */
+  /** Items that are due, by group except application and priority, counted up to `max` each. */
   backlog(now: number, max: number): { workflow: string; pool: string; queued: number; firstAt: number }[] {
     const lanes = new Map<string, { workflow: string; pool: string; queued: number; firstAt: number }>()
     for (const lists of [...this.#unserved.values(), ...this.#served.values()]) {
@@ -98,7 +98,7 @@ export class ClaimOrder<Item> {
     lists: Map<string, List<Item>>,
     now: number,
     taken: ReadonlySet<Item>,
-    isOpen: (place: Omit<WaitingPlace, 'priority'>) => boolean,
+    isOpen: (group: Omit<WaitingGroup, 'priority'>) => boolean,
   ): DueEntry<Item> | undefined {
     let best: { list: List<Item>; entry: DueEntry<Item> } | undefined
     for (const [key, list] of lists) {

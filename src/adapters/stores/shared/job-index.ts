@@ -41,7 +41,7 @@ export type Wanted = Pick<Claimable, 'exceptApps' | 'workflows' | 'labels'> & {
   begun?: ReadonlyMap<string, Pick<JobRecord, 'app' | 'workflow'>>
 }
 
-/** A job's place in the index; the job in it is replaced, never changed. */
+/** A job's entry in the index; the job in it is replaced, never changed. */
 interface IndexEntry<Job> {
   job: Job
   waiting: DueEntry<IndexEntry<Job>> | undefined
@@ -130,7 +130,7 @@ export class JobIndex<Job extends IndexedJob> {
       .due(now, Infinity)
       .find((entry) => !entries.has(entry) && this.mayBegin(entry.job, wanted))
     return (
-      lapsed ?? this.#waiting.take(now, entries, (place) => this.mayBegin({ ...place, status: 'QUEUED' }, wanted))
+      lapsed ?? this.#waiting.take(now, entries, (group) => this.mayBegin({ ...group, status: 'QUEUED' }, wanted))
     )?.job
   }
 

@@ -38,7 +38,7 @@ export class SortedList<Item extends NonNullable<unknown>> {
   }
 
   /**
-   * From the first item on for which `holds`, which must be false up to some place in the order and true from there.
+   * From the first item on for which `holds`, which must be false up to some position in the order and true from there.
    */
   *ascending(holds: (item: Item) => boolean): Generator<Item> {
     const items = this.#items

@@ -67,7 +67,7 @@ export class JobRows {
     return row && parse(row.record)
   }
 
-  /** The jobs that the statement finds; those that cannot be read are passed to it, and others fill their place. */
+  /** The jobs that the statement finds; those that cannot be read are passed to it, and others come instead. */
   select(statementWithout: (unreadable: readonly string[]) => Sql): JobRecord[] {
     for (;;) {
       const { text, values } = statementWithout(this.unreadable)

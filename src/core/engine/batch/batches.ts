@@ -174,9 +174,9 @@ export class Batches {
     for (const { value } of await documents.due(batchKind, sweptAtOnce)) {
       if (this.#closed.signal.aborted) break
       const batch = batchSchema.parse(value)
-      const place = { app: batch.app, batchName: batch.name }
+      const scope = { app: batch.app, batchName: batch.name }
       if (batch.endedAt === null) {
-        await this.look(place)
+        await this.look(scope)
         // Due again later, if it is still open.
         await this.#change(batch.app, batch.name, (now) => (now?.endedAt === null ? now : undefined))
       }

@@ -9,7 +9,7 @@ const traceparentPattern =
 const maxTracestateLength = 512
 
 /**
- * A place in a trace, as W3C Trace Context writes it: it is stored with a job, sent to its processes and to its
+ * A position in a trace, as W3C Trace Context writes it: it is stored with a job, sent to its processes and to its
  * webhook's receiver.
  */
 export const traceContextSchema = z.object({

@@ -24,7 +24,7 @@ export function remindToStart({ events, jobs, logger }: ReminderParts): () => vo
     timer = setTimeout(() => void look(job.id), patienceMs).unref()
   }
   const look = async (id: string) => {
-    // Other places report a store that does not respond.
+    // Other checks report a store that does not respond.
     const job = await jobs.get(id).catch(() => undefined)
     if (job?.status !== 'QUEUED') return
     logger.warn(

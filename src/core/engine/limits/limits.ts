@@ -93,8 +93,8 @@ const lookAgainMs = 50
  * documents do.
  */
 async function oneAtATime(app: string, documents: DocumentStore, work: () => Promise<void>): Promise<void> {
-  const place = { kind: 'limits-change', key: app }
-  const isFirst = () => documents.put({ ...place, value: {}, ttlMs: longestChangeMs }, { version: 0 })
+  const lock = { kind: 'limits-change', key: app }
+  const isFirst = () => documents.put({ ...lock, value: {}, ttlMs: longestChangeMs }, { version: 0 })
   for (let waitedMs = 0; (await isFirst()) === undefined; waitedMs += lookAgainMs) {
     if (waitedMs > longestChangeMs)
       throw new StemworkError('CONFLICT', 'These limits are being changed by others. Try again.', { retryable: true })
@@ -103,7 +103,7 @@ async function oneAtATime(app: string, documents: DocumentStore, work: () => Pro
   try {
     await work()
   } finally {
-    await documents.delete(place.kind, place.key)
+    await documents.delete(lock.kind, lock.key)
   }
 }
 
@@ -111,7 +111,7 @@ function limitsForAll({ limits, quota }: EngineOptions): Limits {
   return { ...quota, maxQueuedJobs: limits.maxQueuedJobs }
 }
 
-const place = { kind: 'limits', key: 'deployment' }
+const address = { kind: 'limits', key: 'deployment' }
 /** For the lifetime of a deployment. */
 const ttlMs = 20 * 365 * 24 * 60 * 60 * 1000
 
@@ -139,13 +139,13 @@ export class DeploymentLimits {
   async #tell(): Promise<void> {
     const { documents } = this.#parts.jobs
     const value = limitsForAll(this.#parts.options)
-    const known = await documents.get(place.kind, place.key)
-    if (!isDeepStrictEqual(known?.value, value)) await documents.put({ ...place, value, ttlMs })
+    const known = await documents.get(address.kind, address.key)
+    if (!isDeepStrictEqual(known?.value, value)) await documents.put({ ...address, value, ttlMs })
   }
 
   /** The settings of an engine that uses a deployment's store without knowing its options. */
   static async settings(documents: DocumentStore): Promise<Pick<EngineSettings, 'limits' | 'quota'>> {
-    const known = limitsSchema.safeParse((await documents.get(place.kind, place.key))?.value)
+    const known = limitsSchema.safeParse((await documents.get(address.kind, address.key))?.value)
     if (!known.success) return {}
     const { maxQueuedJobs, ...quota } = known.data
     return { limits: { maxQueuedJobs }, quota }

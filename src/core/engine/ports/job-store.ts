@@ -82,8 +82,8 @@ export type DueKind =
  * there. Texts inside a record may have any characters, U+0000 too. Fields of a record that this version does not know
  * are kept: a newer node may have written them. Where a number limits a list, 0 means none.
  *
- * A record that cannot be read keeps no other from its work: `list`, `claim` and `due` leave it out, and fill its
- * place; `get` throws `STORE_UNAVAILABLE`. Records passed in and out belong to the caller: a store keeps
+ * A record that cannot be read keeps no other from its work: `list`, `claim` and `due` leave it out and return others
+ * instead; `get` throws `STORE_UNAVAILABLE`. Records passed in and out belong to the caller: a store keeps
  * and returns copies.
  */
 export interface JobStore {
@@ -129,7 +129,7 @@ export interface JobStore {
   /**
    * Newest first (`createdAt`, then `id`, both descending), at most `limit` of those that match every
    * filter. Pages by `after` show each job once that exists all the time, whatever is created and deleted meanwhile. An
-   * unreadable record is left out, and others fill its place.
+   * unreadable record is left out, and others come instead.
    */
   list(page: JobPage): Promise<JobRecord[]>
 

@@ -8,7 +8,7 @@ export interface FlacLosses {
   samples: number
 }
 
-/** A decoded frame, or silence in place of lost ones. */
+/** A decoded frame, or silence instead of lost ones. */
 export interface DecodedFrame {
   header: FlacFrameHeader
   channels: Float32Array[]

@@ -120,9 +120,9 @@ function defaultSampleBytes(bytes: Uint8Array, movie: BoxRange, trackId: number)
 }
 
 /** The free-form iTunes tags, in the boxes that hold them. */
-function paddingTags(bytes: Uint8Array, ...places: BoxRange[]): Uint8Array {
-  for (const place of places) {
-    const meta = findBox(bytes, place, 'udta', 'meta')
+function paddingTags(bytes: Uint8Array, ...ranges: BoxRange[]): Uint8Array {
+  for (const range of ranges) {
+    const meta = findBox(bytes, range, 'udta', 'meta')
     // In MP4, version and flags come first; in QuickTime they do not.
     const list = meta && (findBox(bytes, { ...meta, body: meta.body + 4 }, 'ilst') ?? findBox(bytes, meta, 'ilst'))
     if (!list) continue

@@ -72,7 +72,7 @@ function isStartOf(codec: OggCodec, page: OggPage): boolean {
 /** @param instead what became of the gaps */
 export function oggLossText({ gaps, hasEnd }: OggLosses, instead: string): string[] {
   const texts: string[] = []
-  if (gaps > 0) texts.push(`The Ogg file is damaged: pages are missing or wrong in ${gaps} places${instead}.`)
+  if (gaps > 0) texts.push(`The Ogg file is damaged: pages are missing or wrong at ${gaps} positions${instead}.`)
   if (!hasEnd) texts.push('The Ogg file has no last page; it was probably cut off.')
   return texts
 }

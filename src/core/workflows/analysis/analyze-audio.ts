@@ -28,7 +28,7 @@ const shortestSilenceSeconds = 0.5
 /**
  * Tempo, beats, bars, key and silence of a stream of any rate and number of channels. Keeps about 2 kB per second.
  *
- * @param tracker finds beats and bars in place of the textbook methods; the caller closes it
+ * @param tracker finds beats and bars instead of the textbook methods; the caller closes it
  */
 export async function analyzeAudio(
   stream: AudioStream,

@@ -18,7 +18,7 @@ export default function analyzeModule(settings: unknown): Workflow {
   return defineAnalyze(settings, (checked) => (context) => runAnalysis(context, checked))
 }
 
-/** @param tracker finds the beats in place of the textbook methods; the caller closes it */
+/** @param tracker finds the beats instead of the textbook methods; the caller closes it */
 export async function runAnalysis(
   context: StageContext<AnalyzeParams>,
   { decoders }: AnalyzeSettings,

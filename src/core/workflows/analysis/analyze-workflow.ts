@@ -8,7 +8,7 @@ const id = 'service/analyze'
 
 export type AnalyzeSettings = Pick<AudioSettings, 'decoders'> & {
   /**
-   * Model that finds beats and bars in place of the textbook methods: `beat-this-small`, or the path of a manifest or
+   * Model that finds beats and bars instead of the textbook methods: `beat-this-small`, or the path of a manifest or
    * its folder. It must be pulled first. Default: none.
    */
   beats?: string

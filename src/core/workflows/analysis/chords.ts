@@ -13,7 +13,7 @@ const fifthInBass = 0.3
 
 export type Mode = 'major' | 'minor'
 
-/** The place of a triad, or of a key, in lists of 24. */
+/** The index of a triad, or of a key, in lists of 24. */
 export function indexOf(root: number, mode: Mode): number {
   return 2 * ((root + 12) % 12) + (mode === 'minor' ? 1 : 0)
 }

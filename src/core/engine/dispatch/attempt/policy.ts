@@ -12,7 +12,7 @@ export interface Policy {
 }
 
 /**
- * The only place that resolves a workflow's policy: the host's entry, else the definition, else the defaults. @param
+ * The only function that resolves a workflow's policy: the host's entry, else the definition, else the defaults. @param
  * own from the definition
  */
 export function policyOf(

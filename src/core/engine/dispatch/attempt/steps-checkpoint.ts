@@ -71,7 +71,7 @@ export class StepsCheckpoint {
   }
 
   /**
-   * The result of a step that an earlier attempt finished with this order; its files are placed in the order's folder.
+   * The result of a step that an earlier attempt finished with this order; its files are put into the order's folder.
    */
   async finished(step: Step, order: WorkOrder): Promise<WorkResult | undefined> {
     const kept = this.#finished.get(step.name)

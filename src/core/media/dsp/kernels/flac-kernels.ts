@@ -8,7 +8,7 @@ export interface FlacKernels {
   /**
    * Splits 16-bit samples of two channels, side by side. Reads and writes one more if the count is odd.
    *
-   * @param pairs of two samples in place of a float
+   * @param pairs of two samples instead of a float
    */
   separatePairs(pairs: number, left: number, right: number, count: number): void
   /**
@@ -27,7 +27,7 @@ export interface FlacKernels {
    */
   autocorrelate(signal: number, window: number, windowed: number, to: number, count: number): void
   /**
-   * Writes, at the place of each sample from `order` on, its difference to `floor(scale * sum)`, where the sum is that
+   * Writes, at the position of each sample from `order` on, its difference to `floor(scale * sum)`, where the sum is that
    * of the coefficients times the samples before it. Reads and writes up to three more than `count`.
    *
    * @returns the largest magnitude; the integers are right only if it is less than 2^31

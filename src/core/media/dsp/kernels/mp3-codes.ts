@@ -32,7 +32,7 @@ export interface Mp3CodeKernels {
  */
 export const codingFields = { tables: 0, fourTable: 3, pairsEnd: 4, foursEnd: 5, count: 6 } as const
 
-/** Places in the tables of codes, in floats. */
+/** Offsets in the tables of codes, in floats. */
 export const codeTables = (() => {
   let at = 0
   const take = (floats: number) => (at += floats) - floats

@@ -9,7 +9,7 @@ export const differenceOrders = 5
 /** Doubles before and after a plane: zeros, which the kernels read and partly write. */
 export const margin = 8
 
-/** Places in the kernel's memory, in floats. */
+/** Offsets in the kernel's memory, in floats. */
 export function offsetsOf(channels: number) {
   const doublesOf = (count: number) => 2 * count
   const planeFloats = doublesOf(blockSamples + 2 * margin)

@@ -12,8 +12,8 @@ export const matrixColumns = 20
 const mostBands = 39
 const maxFrameBytes = 2048
 
-/** Places in the kernel's memory, in floats; those of doubles are even. */
-export function placesOf(channels: number) {
+/** Offsets in the kernel's memory, in floats; those of doubles are even. */
+export function offsetsOf(channels: number) {
   let at = 0
   const take = (floats: number) => (at += floats) - floats
   return {
@@ -48,9 +48,9 @@ export function placesOf(channels: number) {
   }
 }
 
-export type Places = ReturnType<typeof placesOf>
-export type GranulePlaces = Places['channels'][number]['granules'][number]
+export type Offsets = ReturnType<typeof offsetsOf>
+export type GranuleOffsets = Offsets['channels'][number]['granules'][number]
 
-export function frameBytes(memory: Float32Array<ArrayBuffer>, { frame }: Places): Uint8Array<ArrayBuffer> {
+export function frameBytes(memory: Float32Array<ArrayBuffer>, { frame }: Offsets): Uint8Array<ArrayBuffer> {
   return new Uint8Array(memory.buffer, 4 * frame, maxFrameBytes)
 }

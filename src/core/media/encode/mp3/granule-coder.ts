@@ -3,7 +3,7 @@ import type { Kernel } from '../../dsp/kernels/kernel.js'
 import { codingFields } from '../../dsp/kernels/mp3-codes.js'
 import type { Mp3Kernels } from '../../dsp/kernels/mp3-kernels.js'
 import { type Bands } from './band-limits.js'
-import { granuleSamples, type GranulePlaces, type Places } from './frame-memory.js'
+import { granuleSamples, type GranuleOffsets, type Offsets } from './frame-memory.js'
 import { largestValue } from './huffman-coding.js'
 import { type BlockType, blockTypes } from './hybrid-filter.js'
 import { factorWidths, type ScaleFactors, scaleFactorsOf, unitGain } from './scale-factors.js'
@@ -12,8 +12,8 @@ import { factorWidths, type ScaleFactors, scaleFactorsOf, unitGain } from './sca
 const mostBits = 4095
 const mostGain = 255
 
-/** The bands of a granule, and the place of their ends. */
-export interface PlacedBands {
+/** The bands of a granule, and the offset of their ends. */
+export interface StoredBands {
   bands: Bands
   ends: number
 }
@@ -21,13 +21,13 @@ export interface PlacedBands {
 /** One channel of a granule: finds what it takes at any gain, and writes it. */
 export class GranuleCoder {
   readonly #kernel: Kernel<Mp3Kernels>
-  readonly #places: Places
-  readonly #granule: GranulePlaces
+  readonly #offsets: Offsets
+  readonly #granule: GranuleOffsets
   readonly #values: Float32Array
   readonly #doubles: Float64Array
   readonly #coding: Int32Array
   #type: BlockType = blockTypes.long
-  #placed: PlacedBands | undefined
+  #stored: StoredBands | undefined
   #scaleFactors: ScaleFactors | undefined
   #leastGain = 0
   /** By gain: how many bits the values take, -1 where that is not known, and how many are not 0. */
@@ -38,9 +38,9 @@ export class GranuleCoder {
   #codedGain = -1
 
   /** @param kernel whose memory holds the tables of codes and of bands */
-  constructor(kernel: Kernel<Mp3Kernels>, places: Places, granule: GranulePlaces) {
+  constructor(kernel: Kernel<Mp3Kernels>, offsets: Offsets, granule: GranuleOffsets) {
     this.#kernel = kernel
-    this.#places = places
+    this.#offsets = offsets
     this.#granule = granule
     const { memory } = kernel
     this.#values = memory.subarray(granule.values, granule.values + granuleSamples)
@@ -49,12 +49,12 @@ export class GranuleCoder {
   }
 
   /** Takes the granule's values. */
-  begin(type: BlockType, placed: PlacedBands): void {
+  begin(type: BlockType, stored: StoredBands): void {
     const { values, compressed } = this.#granule
-    const { sums, scales } = this.#places
-    const { bands, ends } = placed
+    const { sums, scales } = this.#offsets
+    const { bands, ends } = stored
     this.#type = type
-    this.#placed = placed
+    this.#stored = stored
     if (bands.order) {
       const before = this.#values.slice()
       for (let i = 0; i < granuleSamples; i++) this.#values[i] = before[bands.order[i]!]!
@@ -92,7 +92,7 @@ export class GranuleCoder {
 
   /** Writes the 59 bits about it in the frame's side information. */
   writeSide(writer: BitWriter): void {
-    const { scaleFactors, placed } = this.#facts
+    const { scaleFactors, stored } = this.#facts
     this.#code()
     const { tables, fourTable } = codingFields
     const pairsEnd = this.#coding[codingFields.pairsEnd]!
@@ -103,7 +103,7 @@ export class GranuleCoder {
     writer.put(this.#type === blockTypes.long ? 0 : 1, 1)
     if (this.#type === blockTypes.long) {
       for (let region = 0; region < 3; region++) writer.put(this.#coding[tables + region]!, 5)
-      const [first, second] = regionBands(placed.bands, pairsEnd)
+      const [first, second] = regionBands(stored.bands, pairsEnd)
       writer.put(first - 1, 4)
       writer.put(second - 1, 3)
     } else {
@@ -120,13 +120,13 @@ export class GranuleCoder {
 
   /** Writes scale factors and values. */
   writeMain(writer: BitWriter): void {
-    const { scaleFactors, placed } = this.#facts
+    const { scaleFactors, stored } = this.#facts
     const widths = factorWidths[scaleFactors.compress]!
     for (let band = 0; band < scaleFactors.factors.length; band++)
-      writer.put(scaleFactors.factors[band]!, widths[band < placed.bands.firstWidths ? 0 : 1])
+      writer.put(scaleFactors.factors[band]!, widths[band < stored.bands.firstWidths ? 0 : 1])
     this.#code()
     const { quantised, values, coding } = this.#granule
-    const { codeTables, frame } = this.#places
+    const { codeTables, frame } = this.#offsets
     writer.bit = this.#kernel.writeValues(quantised, values, this.#regions, codeTables, coding, frame, writer.bit)
   }
 
@@ -140,7 +140,7 @@ export class GranuleCoder {
   #code(): void {
     if (this.#codedGain === this.#gain) return
     const { compressed, quantised, coding } = this.#granule
-    const { codeTables } = this.#places
+    const { codeTables } = this.#offsets
     this.#kernel.quantise(compressed, 2 ** (-0.1875 * (this.#gain - unitGain)), quantised, granuleSamples)
     this.#bits[this.#gain] = this.#kernel.chooseCodes(quantised, granuleSamples, this.#regions, codeTables, coding)
     this.#pairsEnds[this.#gain] = this.#coding[codingFields.pairsEnd]!
@@ -148,24 +148,25 @@ export class GranuleCoder {
   }
 
   get #regions(): number {
-    return this.#type === blockTypes.long ? this.#places.longRegions : this.#places.switchedRegions
+    return this.#type === blockTypes.long ? this.#offsets.longRegions : this.#offsets.switchedRegions
   }
 
-  get #facts(): { placed: PlacedBands; scaleFactors: ScaleFactors } {
-    if (!this.#placed || !this.#scaleFactors) throw new Error('A granule was coded before it began.')
-    return { placed: this.#placed, scaleFactors: this.#scaleFactors }
+  get #facts(): { stored: StoredBands; scaleFactors: ScaleFactors } {
+    if (!this.#stored || !this.#scaleFactors) throw new Error('A granule was coded before it began.')
+    return { stored: this.#stored, scaleFactors: this.#scaleFactors }
   }
 }
 
 /** Fills in where the first two regions end, by where the pairs end: an even number, two integers for each. */
-export function writeRegions(memory: Float32Array<ArrayBuffer>, places: Places, bands: Bands): void {
+export function writeRegions(memory: Float32Array<ArrayBuffer>, offsets: Offsets, bands: Bands): void {
   const integers = new Int32Array(memory.buffer)
   for (let pairsEnd = 0; pairsEnd <= granuleSamples; pairsEnd += 2) {
-    for (const [place, ends] of [
-      [places.longRegions, regionEnds(bands, pairsEnd)],
-      [places.switchedRegions, switchedRegions],
+    for (const [offset, ends] of [
+      [offsets.longRegions, regionEnds(bands, pairsEnd)],
+      [offsets.switchedRegions, switchedRegions],
     ] as const)
-      for (let region = 0; region < 2; region++) integers[place + pairsEnd + region] = Math.min(ends[region]!, pairsEnd)
+      for (let region = 0; region < 2; region++)
+        integers[offset + pairsEnd + region] = Math.min(ends[region]!, pairsEnd)
   }
 }
 

@@ -46,10 +46,10 @@ const candidates = [
   ),
 ]
 
-/** Fills in the tables of codes at their place in the kernel's memory. */
-export function writeCodeTables(memory: Float32Array<ArrayBuffer>, place: number): void {
-  const integers = new Int32Array(memory.buffer, 4 * place, codeTables.end)
-  const lanes = new Uint16Array(memory.buffer, 4 * place, 2 * codeTables.end)
+/** Fills in the tables of codes at their offset in the kernel's memory. */
+export function writeCodeTables(memory: Float32Array<ArrayBuffer>, offset: number): void {
+  const integers = new Int32Array(memory.buffer, 4 * offset, codeTables.end)
+  const lanes = new Uint16Array(memory.buffer, 4 * offset, 2 * codeTables.end)
   for (let set = 0; set < 17; set++) {
     const tables = set < 16 ? candidates[set] : withEscapes
     for (const [lane, table] of tables!.entries())

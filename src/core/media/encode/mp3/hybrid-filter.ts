@@ -1,6 +1,6 @@
 import type { Kernel } from '../../dsp/kernels/kernel.js'
 import type { Mp3Kernels } from '../../dsp/kernels/mp3-kernels.js'
-import { granuleSamples, historySamples, matrixColumns, type Places, rowFloats } from './frame-memory.js'
+import { granuleSamples, historySamples, matrixColumns, type Offsets, rowFloats } from './frame-memory.js'
 
 /** How a granule is transformed: as one, as three short ones, or between the two. */
 export const blockTypes = { long: 0, start: 1, short: 2, stop: 3 } as const
@@ -10,28 +10,28 @@ export type BlockType = (typeof blockTypes)[keyof typeof blockTypes]
 const loudest = 8
 
 /** What the filters of all channels share. */
-export function writeFilterTables(memory: Float32Array<ArrayBuffer>, places: Places): void {
-  memory.set(prototypeFilter(), places.window)
+export function writeFilterTables(memory: Float32Array<ArrayBuffer>, offsets: Offsets): void {
+  memory.set(prototypeFilter(), offsets.window)
   for (let i = 0; i < 32; i++)
     for (let subband = 0; subband < 16; subband++)
-      memory[places.cosines + 16 * i + subband] = Math.cos(((2 * subband + 1) * i * Math.PI) / 64)
-  for (const type of Object.values(blockTypes)) memory.set(transformMatrix(type), matrixAt(places, type))
-  new Float64Array(memory.buffer).set([...aliasCosines, ...aliasSines], places.aliasFactors / 2)
+      memory[offsets.cosines + 16 * i + subband] = Math.cos(((2 * subband + 1) * i * Math.PI) / 64)
+  for (const type of Object.values(blockTypes)) memory.set(transformMatrix(type), matrixAt(offsets, type))
+  new Float64Array(memory.buffer).set([...aliasCosines, ...aliasSines], offsets.aliasFactors / 2)
 }
 
 /** The filters of one channel: 32 subbands, and a transform of each (ISO/IEC 11172-3, C.1.3 and 2.4.3.4.10). */
 export class HybridFilter {
   readonly #kernel: Kernel<Mp3Kernels>
   readonly #doubles: Float64Array
-  readonly #places: Places
-  readonly #channel: Places['channels'][number]
+  readonly #offsets: Offsets
+  readonly #channel: Offsets['channels'][number]
 
   /** @param kernel whose memory holds the tables of the filters */
-  constructor(kernel: Kernel<Mp3Kernels>, places: Places, channel: number) {
+  constructor(kernel: Kernel<Mp3Kernels>, offsets: Offsets, channel: number) {
     this.#kernel = kernel
     this.#doubles = new Float64Array(kernel.memory.buffer)
-    this.#places = places
-    this.#channel = places.channels[channel]!
+    this.#offsets = offsets
+    this.#channel = offsets.channels[channel]!
   }
 
   /**
@@ -39,7 +39,7 @@ export class HybridFilter {
    */
   add(samples: Float32Array): [number, number, number] {
     const { memory } = this.#kernel
-    const { scratch, window, cosines, sums } = this.#places
+    const { scratch, window, cosines, sums } = this.#offsets
     const { rows, samples: at } = this.#channel
     memory.copyWithin(at, at + granuleSamples, at + granuleSamples + historySamples)
     memory.set(samples, at + historySamples)
@@ -54,13 +54,13 @@ export class HybridFilter {
   /** Writes the values of the granule before the one that was added last. */
   transform(type: BlockType, index: number): void {
     const { values } = this.#channel.granules[index]!
-    this.#kernel.transform(this.#channel.rows, matrixAt(this.#places, type), values)
-    if (type !== blockTypes.short) this.#kernel.reduceAliases(values, this.#places.aliasFactors)
+    this.#kernel.transform(this.#channel.rows, matrixAt(this.#offsets, type), values)
+    if (type !== blockTypes.short) this.#kernel.reduceAliases(values, this.#offsets.aliasFactors)
   }
 }
 
-function matrixAt(places: Places, type: BlockType): number {
-  return places.matrices + type * 36 * matrixColumns
+function matrixAt(offsets: Offsets, type: BlockType): number {
+  return offsets.matrices + type * 36 * matrixColumns
 }
 
 /** Butterflies between neighbouring subbands (table B.9). */

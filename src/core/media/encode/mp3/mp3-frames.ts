@@ -3,8 +3,8 @@ import type { Kernel } from '../../dsp/kernels/kernel.js'
 import { createMp3Kernels, type Mp3Kernels } from '../../dsp/kernels/mp3-kernels.js'
 import { longBands, mp3SampleRates, shortBands } from './band-limits.js'
 import { BlockChoice } from './block-choice.js'
-import { frameBytes, granuleSamples, placesOf, type Places } from './frame-memory.js'
-import { GranuleCoder, type PlacedBands, writeRegions } from './granule-coder.js'
+import { frameBytes, granuleSamples, offsetsOf, type Offsets } from './frame-memory.js'
+import { GranuleCoder, type StoredBands, writeRegions } from './granule-coder.js'
 import { writeCodeTables } from './huffman-coding.js'
 import { type BlockType, blockTypes, HybridFilter, writeFilterTables } from './hybrid-filter.js'
 
@@ -27,13 +27,13 @@ const bitrateCode = 14
 /** Encodes frames of 320 kbit/s (ISO/IEC 11172-3, layer III). */
 export class Mp3Frames {
   readonly #sampleRate: number
-  readonly #places: Places
+  readonly #offsets: Offsets
   readonly #kernel: Kernel<Mp3Kernels>
   readonly #sums: Float64Array
   readonly #filters: HybridFilter[]
   readonly #coders: GranuleCoder[]
   readonly #choice: BlockChoice
-  readonly #bands: { long: PlacedBands; short: PlacedBands }
+  readonly #bands: { long: StoredBands; short: StoredBands }
   readonly #frame: Uint8Array
   /** Of the search for the gains: where it ended in the frame before. */
   #gain = 0
@@ -43,21 +43,21 @@ export class Mp3Frames {
   /** @param sampleRate one of `mp3SampleRates` */
   constructor({ sampleRate, channels }: { sampleRate: number; channels: 1 | 2 }) {
     this.#sampleRate = sampleRate
-    const places = (this.#places = placesOf(channels))
-    const kernel = (this.#kernel = createMp3Kernels(places.end))
+    const offsets = (this.#offsets = offsetsOf(channels))
+    const kernel = (this.#kernel = createMp3Kernels(offsets.end))
     const { memory } = kernel
-    this.#sums = new Float64Array(memory.buffer, 4 * places.sums)
-    this.#frame = frameBytes(memory, places)
-    this.#filters = places.channels.map((_, channel) => new HybridFilter(kernel, places, channel))
+    this.#sums = new Float64Array(memory.buffer, 4 * offsets.sums)
+    this.#frame = frameBytes(memory, offsets)
+    this.#filters = offsets.channels.map((_, channel) => new HybridFilter(kernel, offsets, channel))
     this.#coders = [0, 1].flatMap((granule) =>
-      places.channels.map(({ granules }) => new GranuleCoder(kernel, places, granules[granule]!)),
+      offsets.channels.map(({ granules }) => new GranuleCoder(kernel, offsets, granules[granule]!)),
     )
     this.#choice = new BlockChoice(channels)
     const [long, short] = [longBands(sampleRate), shortBands(sampleRate)]
-    this.#bands = { long: { bands: long, ends: places.longEnds }, short: { bands: short, ends: places.shortEnds } }
-    writeFilterTables(memory, places)
-    writeCodeTables(memory, places.codeTables)
-    writeRegions(memory, places, long)
+    this.#bands = { long: { bands: long, ends: offsets.longEnds }, short: { bands: short, ends: offsets.shortEnds } }
+    writeFilterTables(memory, offsets)
+    writeCodeTables(memory, offsets.codeTables)
+    writeRegions(memory, offsets, long)
     for (const { bands, ends } of Object.values(this.#bands)) new Int32Array(memory.buffer).set(bands.ends, ends)
   }
 
@@ -135,10 +135,10 @@ export class Mp3Frames {
   /** Replaces the channels by their mid and side, if those take fewer bits. */
   #useMiddleAndSide(): boolean {
     if (this.#filters.length === 1) return false
-    const { sums } = this.#places
+    const { sums } = this.#offsets
     const { bands, ends } = this.#bands.long
-    const left = this.#places.channels[0]!.granules
-    const right = this.#places.channels[1]!.granules
+    const left = this.#offsets.channels[0]!.granules
+    const right = this.#offsets.channels[1]!.granules
     let difference = 0
     for (let granule = 0; granule < 2; granule++) {
       this.#kernel.stereoSums(left[granule]!.values, right[granule]!.values, ends, bands.ends.length, sums)

@@ -2,7 +2,7 @@ import { at, double, float, vector } from './memory'
 
 // The part of `mp3-kernels.ts` that chooses Huffman codes and writes them.
 
-// Places in the tables of codes, in bytes: see `codeTables`.
+// Offsets in the tables of codes, in bytes: see `codeTables`.
 const fourLengths: usize = 17 * 256 * 8
 const candidates: usize = fourLengths + 16 * 8
 const escapeBits: usize = candidates + 30 * 4 * 4
