@@ -91,12 +91,12 @@ export class BatchJournal {
    * @param namesOf relative paths by stem, for a number to add to the names (0: none)
    * @returns absolute paths; in `unclaimed` those that no earlier run has made for it
    */
-  reserve(input: BatchInput, namesOf: (turn: number) => Outputs): { outputs: Outputs; unclaimed: string[] } {
+  reserve(input: BatchInput, namesOf: (number: number) => Outputs): { outputs: Outputs; unclaimed: string[] } {
     const owner = this.#relative(input.path)
     const known = this.#outputs.get(owner)
     if (known) return { outputs: this.#absolute(known), unclaimed: [] }
-    for (let turn = 0; ; turn++) {
-      const outputs = namesOf(turn)
+    for (let number = 0; ; number++) {
+      const outputs = namesOf(number)
       const names = Object.values(outputs)
       const owners = names.map((name) => this.#owners.get(sameNameKey(name)))
       if (owners.some((other) => other !== undefined && other !== owner)) continue

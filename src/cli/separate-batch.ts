@@ -186,9 +186,9 @@ class Batch {
     const { workflow, stems, settings, names } = this.#request
     const song = { tags: await readTags(input.path), file: nameWithoutEnding(input.path), folder: input.folder }
     const ending = formatTable[settings.format ?? '16'].extension
-    const { outputs, unclaimed } = this.#journal.reserve(input, (turn) =>
+    const { outputs, unclaimed } = this.#journal.reserve(input, (number) =>
       Object.fromEntries(
-        stems.map((stem) => [stem, `${names.pathOf(song, stem)}${turn === 0 ? '' : ` (${turn + 1})`}.${ending}`]),
+        stems.map((stem) => [stem, `${names.pathOf(song, stem)}${number === 0 ? '' : ` (${number + 1})`}.${ending}`]),
       ),
     )
     await requireUnused(unclaimed)

@@ -100,11 +100,11 @@ export class Connection {
     attempt: () => Promise<Value>,
     { isRepeatable, signal }: { isRepeatable: boolean; signal?: AbortSignal },
   ): Promise<Value> {
-    for (let turn = 0; ; turn++) {
+    for (let retries = 0; ; retries++) {
       try {
         return await attempt()
       } catch (error) {
-        if (!ClientError.is(error) || turn >= this.#retries) throw error
+        if (!ClientError.is(error) || retries >= this.#retries) throw error
         const isPassing =
           error.status === 429 ||
           error.status === 503 ||
@@ -112,7 +112,7 @@ export class Connection {
         if (!isPassing || (error.retryAfterMs ?? 0) > longestWaitMs) throw error
         // Those who were sent away together shall not come back together.
         const waitMs =
-          error.retryAfterMs === undefined ? backOff(turn, back) : error.retryAfterMs + Math.random() * back.firstMs
+          error.retryAfterMs === undefined ? backOff(retries, back) : error.retryAfterMs + Math.random() * back.firstMs
         await pause(waitMs, signal)
       }
     }

@@ -17,7 +17,7 @@ const reconnect = { firstMs: 500, longestMs: 5000 }
 /** @throws ClientError for a rejected key and similar errors; the signal's reason */
 export async function followJobs(connection: Connection, options: FollowOptions): Promise<never> {
   const { signal } = options
-  for (let turn = 0; ; turn++) {
+  for (let attempt = 0; ; attempt++) {
     const watch = { wasReady: false }
     try {
       // Every try is this function's own, so that its caller hears of each.
@@ -33,7 +33,7 @@ export async function followJobs(connection: Connection, options: FollowOptions)
       if (ClientError.is(error) && error.status >= 400 && error.status < 500 && error.status !== 429) throw error
     }
     options.onState?.('reconnecting')
-    if (watch.wasReady) turn = 0
-    await pause(backOff(turn, reconnect), signal)
+    if (watch.wasReady) attempt = 0
+    await pause(backOff(attempt, reconnect), signal)
   }
 }

@@ -14,7 +14,7 @@ export function pause(ms: number, signal: AbortSignal | undefined): Promise<void
   })
 }
 
-/** Exponential back-off with jitter: half to all of `firstMs` doubled `turn` times, at most `longestMs`. */
-export function backOff(turn: number, { firstMs, longestMs }: { firstMs: number; longestMs: number }): number {
-  return Math.min(longestMs, firstMs * 2 ** turn) * (0.5 + Math.random() / 2)
+/** Exponential back-off with jitter: half to all of `firstMs` doubled `attempt` times, at most `longestMs`. */
+export function backOff(attempt: number, { firstMs, longestMs }: { firstMs: number; longestMs: number }): number {
+  return Math.min(longestMs, firstMs * 2 ** attempt) * (0.5 + Math.random() / 2)
 }

@@ -32,7 +32,7 @@ const maxBrokenStreams = 2
  */
 export async function waitForJob(connection: Connection, id: string, options: WaitOptions = {}): Promise<Job> {
   let brokenStreams = options.by === 'polling' ? maxBrokenStreams : 0
-  for (let turn = 0; ; turn++) {
+  for (let attempt = 0; ; attempt++) {
     const seen: Seen = { changes: 0 }
     const report = (progress: JobProgress) => {
       seen.changes++
@@ -49,8 +49,8 @@ export async function waitForJob(connection: Connection, id: string, options: Wa
       if (!isPassing(error)) throw error
     }
     if (isStreaming && seen.changes === 0) brokenStreams++
-    if (seen.changes > 0) turn = 0
-    await pause(backOff(turn, polling), options.signal)
+    if (seen.changes > 0) attempt = 0
+    await pause(backOff(attempt, polling), options.signal)
   }
 }
 
@@ -85,15 +85,15 @@ async function poll(
 ): Promise<Job> {
   const path = `/job/${encodeURIComponent(id)}`
   let last: JobProgress | undefined
-  for (let turn = 0; ; turn++) {
+  for (let attempt = 0; ; attempt++) {
     const { value } = await connection.json<JobProgress>(`${path}/status`, { signal })
     const isNews =
       !last || last.status !== value.status || last.progress !== value.progress || last.stage !== value.stage
     if (isNews) report(value)
     if (hasEnded(value)) return (await connection.json<Job>(path, { signal })).value
-    if (isNews) turn = 0
+    if (isNews) attempt = 0
     last = value
-    await pause(backOff(turn, polling), signal)
+    await pause(backOff(attempt, polling), signal)
   }
 }
 

@@ -6,7 +6,7 @@ import { type Explanation, sizeWords, timeWords } from './words.js'
 interface Accepted {
   maxFileBytes: number
   maxAudioSeconds: number
-  /** Undefined for a workflow that does not say what kind of file it wants. */
+  /** Undefined for a workflow that does not say what type of file it wants. */
   extensions: readonly string[] | undefined
 }
 
@@ -28,9 +28,9 @@ export async function checkFile(client: Client, workflow: string, file: File): P
     }
   if (!extensions) return undefined
   const head = new Uint8Array(await file.slice(0, headBytes).arrayBuffer())
-  const kind = otherKind(head)
+  const type = otherType(head)
   const readable = 'Send MP3, WAV, FLAC, M4A, OGG, Opus or a video with sound.'
-  if (kind) return { text: `This file is ${kind}, not audio. ${readable}` }
+  if (type) return { text: `This file is ${type}, not audio. ${readable}` }
   const ending = /\.(\w+)$/.exec(file.name)?.[1]?.toLowerCase() ?? ''
   if (!extensions.includes(ending) && !isAudio(head))
     return { text: `This service cannot read ${ending ? `.${ending} files` : 'this file'}. ${readable}` }
@@ -56,7 +56,7 @@ function soon<Value>(value: Promise<Value>): Promise<Value | undefined> {
 }
 
 /** Beginnings of files, as latin-1 text, that people mistake for songs. */
-const otherKinds: readonly (readonly [start: string, kind: string])[] = [
+const otherTypes: readonly (readonly [start: string, type: string])[] = [
   ['\x89PNG', 'an image'],
   ['\xff\xd8\xff', 'an image'],
   ['GIF8', 'an image'],
@@ -71,10 +71,10 @@ const otherKinds: readonly (readonly [start: string, kind: string])[] = [
 ]
 const audioStarts = ['ID3', 'fLaC', 'OggS', 'RIFF', 'RF64', 'FORM', 'caff', 'wvpk', '\x1a\x45\xdf\xa3']
 
-function otherKind(head: Uint8Array): string | undefined {
+function otherType(head: Uint8Array): string | undefined {
   const text = String.fromCharCode(...head)
-  const kind = otherKinds.find(([start]) => text.startsWith(start))?.[1]
-  if (kind) return kind
+  const type = otherTypes.find(([start]) => text.startsWith(start))?.[1]
+  if (type) return type
   if (/^#EXTM3U|^\[playlist\]/i.test(text)) return 'a playlist, which only names songs'
   // Every audio format has bytes that text has not within its first kilobyte; of a shorter start that cannot be said.
   return head.length > 8 && !isAudio(head) && /^[\t\n\r\x20-\x7e\x80-\xff]+$/.test(text) ? 'text' : undefined

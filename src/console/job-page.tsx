@@ -25,7 +25,7 @@ interface JobPageProps {
 export function JobPage({ client, live, commands, id, tab }: JobPageProps) {
   const [job, setJob] = useState<Job>()
   const [problem, setProblem] = useState<Explanation>()
-  const [turn, setTurn] = useState(0)
+  const [reads, setReads] = useState(0)
   const heading = useRef<HTMLHeadingElement>(null)
   /** What the stream has told since the page asked: the answer may be older. */
   const heard = useRef<Job>(undefined)
@@ -44,7 +44,7 @@ export function JobPage({ client, live, commands, id, tab }: JobPageProps) {
       })
       .catch((error: unknown) => stop.signal.aborted || setProblem(explain(error)))
     return () => stop.abort()
-  }, [client, id, turn, live.turn])
+  }, [client, id, reads, live.connections])
   useEffect(
     () =>
       live.listen({
@@ -117,7 +117,7 @@ export function JobPage({ client, live, commands, id, tab }: JobPageProps) {
       )}
       {problem && (
         <ErrorNotice problem={problem}>
-          <button type="button" onClick={() => setTurn((now) => now + 1)}>
+          <button type="button" onClick={() => setReads((now) => now + 1)}>
             Try again
           </button>
         </ErrorNotice>

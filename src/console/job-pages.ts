@@ -108,7 +108,7 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
     stop.current = new AbortController()
     void load()
     return () => stop.current.abort()
-  }, [client, serverKey, search, live.turn])
+  }, [client, serverKey, search, live.connections])
 
   useEffect(
     () =>

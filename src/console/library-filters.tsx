@@ -38,7 +38,7 @@ export function LibraryFilters({ filters, workflows, onChange }: LibraryFiltersP
       />
       {workflows.length > 1 && (
         <SelectFilter
-          label="Kind of job"
+          label="Type of job"
           all="All workflows"
           choices={workflows.map(({ id, name }) => [id, name])}
           chosen={filters.workflow}

@@ -17,7 +17,7 @@ export interface JobListener {
 export interface LiveJobs {
   state: ConnectionState
   /** Rises with each connection: what was shown before may have missed changes and has to be read again. */
-  turn: number
+  connections: number
   listen(listener: JobListener): () => void
   /**
    * Tells the listeners of a job that this page has made; the stream tells of it later, or only once it is connected
@@ -30,7 +30,7 @@ export interface LiveJobs {
 
 export function useLiveJobs(client: Client, onRefused: () => void): LiveJobs {
   const [state, setState] = useState<ConnectionState>('connecting')
-  const [turn, setTurn] = useState(0)
+  const [connections, setConnections] = useState(0)
   const listeners = useRef(new Set<JobListener>())
   const refused = useRef(onRefused)
   refused.current = onRefused
@@ -47,7 +47,7 @@ export function useLiveJobs(client: Client, onRefused: () => void): LiveJobs {
           onDeleted: (id) => listeners.current.forEach((one) => one.onDeleted(id)),
           onState(next) {
             setState(next)
-            if (next === 'connected') setTurn((now) => now + 1)
+            if (next === 'connected') setConnections((now) => now + 1)
           },
         })
         .catch((error: unknown) => {
@@ -78,7 +78,7 @@ export function useLiveJobs(client: Client, onRefused: () => void): LiveJobs {
   return useMemo(
     () => ({
       state,
-      turn,
+      connections,
       listen(listener) {
         listeners.current.add(listener)
         return () => listeners.current.delete(listener)
@@ -86,6 +86,6 @@ export function useLiveJobs(client: Client, onRefused: () => void): LiveJobs {
       created: (job) => listeners.current.forEach((one) => one.onCreated?.(job)),
       read: (jobs) => listeners.current.forEach((one) => one.onRead?.(jobs)),
     }),
-    [state, turn],
+    [state, connections],
   )
 }

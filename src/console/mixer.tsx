@@ -15,7 +15,7 @@ import { clock, explain, type Explanation, outputWords } from './words.js'
 
 /** Plays the stems together. */
 export function Mixer({ stems, song }: { stems: readonly Stem[]; song: string }) {
-  const [, redraw] = useReducer((turn: number) => turn + 1, 0)
+  const [, redraw] = useReducer((count: number) => count + 1, 0)
   const [problem, setProblem] = useState<Explanation>()
   const [picture, setPicture] = useState<LaneView>('waveform')
   const { announce } = useMessages()

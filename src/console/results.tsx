@@ -17,7 +17,7 @@ export function Results({ client, job, commands }: { client: Client; job: Job; c
   const files = useMemo(() => new ResultFiles(client, job), [client, job.id, isDone])
   const [stems, setStems] = useState<Stem[]>()
   const [problem, setProblem] = useState<Explanation>()
-  const [, redraw] = useReducer((turn: number) => turn + 1, 0)
+  const [, redraw] = useReducer((count: number) => count + 1, 0)
   useEffect(() => {
     const stop = new AbortController()
     const { signal } = stop

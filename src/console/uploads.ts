@@ -126,7 +126,7 @@ export function useUploads(client: Client, choices: Choices, listener: UploadLis
     }
     orders.current.set(upload.number, likeEarlier ?? chosenJob(workflow, latest.current))
     setList((all) => [...all, upload])
-    // At once, not when its turn comes: a person who dropped twenty files hears of the wrong ones now.
+    // At once, not when its upload would begin: a person who dropped twenty files hears of the wrong ones now.
     const check = checkFile(client, workflow, file).catch(() => undefined)
     checks.current.set(upload.number, check)
     void check.then((problem) => {
@@ -175,7 +175,7 @@ async function overLostConnections<Value>(
   signal: AbortSignal,
   { attempt, onLost }: { attempt(): Promise<Value>; onLost(): void },
 ): Promise<Value> {
-  for (let turn = 0; ; turn++) {
+  for (let retries = 0; ; retries++) {
     try {
       return await attempt()
     } catch (error) {
@@ -183,7 +183,7 @@ async function overLostConnections<Value>(
       const isLost = ClientError.is(error) && (error.status === 0 || error.status === 502 || error.status === 504)
       if (!isLost || error.code === 'BAD_ANSWER') throw error
       onLost()
-      await connectionBack(Math.min(longestPauseMs, firstPauseMs * 2 ** turn), signal)
+      await connectionBack(Math.min(longestPauseMs, firstPauseMs * 2 ** retries), signal)
     }
   }
 }

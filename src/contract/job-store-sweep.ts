@@ -7,7 +7,7 @@ import type { Cases } from './suite.js'
 
 export const sweepCases = {
   async 'lapsed are the started jobs whose lease ran out, earliest first, and no others'({ store, advance }) {
-    const [second, first, held, requeued, queued, ended, deleted] = await createInTurn(store, advance, 7)
+    const [second, first, held, requeued, queued, ended, deleted] = await createInOrder(store, advance, 7)
     await store.claim({ id: first, owner: 'w', leaseMs })
     await advance(20)
     for (const id of [second, requeued, ended, deleted]) await store.claim({ id, owner: 'w', leaseMs })
@@ -48,8 +48,8 @@ export const sweepCases = {
     assert.ok(first.pass < second.pass && second.pass < third.pass, 'The number of the pass rises.')
   },
 
-  async 'no kind of due returns more than its limit'({ store, advance }) {
-    const ids = await createInTurn(store, advance, 12)
+  async 'due returns no more than its limit for any reason'({ store, advance }) {
+    const ids = await createInOrder(store, advance, 12)
     for (const id of ids) await store.claim({ id, owner: 'w', leaseMs })
     await advance(leaseMs + 100)
     assert.equal((await store.due('lapsed', 5)).length, 5, 'due returns at most its limit of lapsed jobs.')
@@ -60,7 +60,7 @@ export const sweepCases = {
 
   async 'more damaged records than a batch holds keep no sound one from the sweep'({ store, advance, damage }) {
     assert.ok(damage, 'Give `damage`, or skip the case and say why no record can be damaged.')
-    const ids = await createInTurn(store, advance, 7)
+    const ids = await createInOrder(store, advance, 7)
     const sound = ids.at(-1)
     for (const id of ids) await store.claim({ id, owner: 'w', leaseMs })
     await advance(leaseMs + 100)
@@ -90,7 +90,7 @@ export const sweepCases = {
   },
 
   async 'results are due for removal from their time on until it is noted'({ store, advance }) {
-    const [done, failed, kept, deleted] = await createInTurn(store, advance, 4)
+    const [done, failed, kept, deleted] = await createInOrder(store, advance, 4)
     await store.apply(done, succeed(await claim(store, done), { retentionMs: leaseMs }))
     await store.apply(failed, fail((await claim(store, failed)).token, { retentionMs: leaseMs }))
     await store.apply(kept, succeed(await claim(store, kept), { retentionMs: leaseMs * 100 }))
@@ -109,7 +109,7 @@ export const sweepCases = {
   },
 
   async 'a webhook message is due from its time on until it is tried or done'({ store, advance }) {
-    const [id, silent, deleted] = await createInTurn(store, advance, 3)
+    const [id, silent, deleted] = await createInOrder(store, advance, 3)
     const messages = ['m1', 'm2'].map((message) => ({ id: message, url: 'https://example.com', event: 'job.failed' }))
     await store.apply(id, cancel({ messages }))
     await store.apply(silent, cancel())
@@ -153,8 +153,8 @@ export const sweepCases = {
     const { job } = await store.create(sampleJob())
     await claim(store, job.id)
     await store.apply(job.id, heartbeat(1, { leaseMs }))
-    for (const kind of ['lapsed', 'deleted', 'expired', 'deliverable'] as const)
-      assert.deepEqual(await store.due(kind, 10), [], `A running job with a valid lease is not due as ${kind}.`)
+    for (const reason of ['lapsed', 'deleted', 'expired', 'deliverable'] as const)
+      assert.deepEqual(await store.due(reason, 10), [], `A running job with a valid lease is not due as ${reason}.`)
   },
 
   async 'purge by id forgets only a job that is marked deleted'({ store }) {
@@ -171,7 +171,7 @@ export const sweepCases = {
   },
 
   async 'purge by age forgets jobs that ended before, the earliest first, and no others'({ store, advance }) {
-    const ids = await createInTurn(store, advance, 6)
+    const ids = await createInOrder(store, advance, 6)
     const [first, second, third, running, queued, deleted] = ids
     const end = async (id: string) => {
       const ended = await store.apply(id, cancel())
@@ -225,7 +225,7 @@ type Ids<Count extends number, Made extends string[] = []> = Made['length'] exte
   ? Made
   : Ids<Count, [...Made, string]>
 
-async function createInTurn<Count extends number>(
+async function createInOrder<Count extends number>(
   store: JobStore,
   advance: (milliseconds: number) => Promise<void>,
   count: Count,
@@ -244,6 +244,6 @@ async function claim(store: JobStore, id: string): Promise<JobRecord> {
   return job
 }
 
-async function dueIds(store: JobStore, kind: Parameters<JobStore['due']>[0], limit = 10): Promise<string[]> {
-  return (await store.due(kind, limit)).map((job) => job.id)
+async function dueIds(store: JobStore, reason: Parameters<JobStore['due']>[0], limit = 10): Promise<string[]> {
+  return (await store.due(reason, limit)).map((job) => job.id)
 }

@@ -9,7 +9,7 @@ import { deprecationHeaders } from './routing/deprecation.js'
 import { prefersHtml } from './routing/prefers-html.js'
 import type { HttpEngine } from './http-engine.js'
 import { JobWatch } from './job-watch.js'
-import { ListTurns } from './routing/list-turns.js'
+import { ListQueue } from './routing/list-queue.js'
 import { KnownKeys } from './auth/known-keys.js'
 import { Metrics } from './metrics.js'
 import { type Handler, mountable } from './mounts/mountable.js'
@@ -110,7 +110,7 @@ function createService(engine: HttpEngine, options: HandlerOptions): Service {
     keys: new KnownKeys(),
     wrongKeys: new WrongKeys(options.rateLimits.wrongKeys),
     limiter: new RateLimiter(options.rateLimits),
-    lists: new ListTurns(),
+    lists: new ListQueue(),
     storage: new StorageUse(engine, options.limits),
     metrics: options.metrics ? new Metrics(engine) : undefined,
   }

@@ -50,7 +50,7 @@ function toolName(id: string): string {
 
 function unused(name: string, taken: Set<string>): string {
   let free = name
-  for (let turn = 2; taken.has(free); turn++) free = `${name}_${turn}`
+  for (let number = 2; taken.has(free); number++) free = `${name}_${number}`
   taken.add(free)
   return free
 }

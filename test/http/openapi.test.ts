@@ -6,7 +6,7 @@ import { stemsWorkflow } from '../../src/core/workflows/separation/stems-workflo
 import { createEngine } from '../../src/create-engine.js'
 import { createHandler } from '../../src/http/handler.js'
 import type { OpenApiDocument, Operation } from '../../src/http/service/openapi.js'
-import { problemKinds } from '../../src/http/routing/problem.js'
+import { problemTypes } from '../../src/http/routing/problem.js'
 import { allRoutes } from '../../src/http/routes.js'
 import { jobViewSchema, newJobSchema } from '../../src/http/schemas.js'
 import { pollJob, type Service, startService } from './harness.js'
@@ -125,7 +125,7 @@ test('every path parameter is declared', () => {
 test('every code of the contract is described somewhere', () => {
   const text = JSON.stringify(document.paths)
   const everywhere = ['METHOD_NOT_ALLOWED', 'EXPECTATION_FAILED', 'HEADERS_TOO_LARGE']
-  expect(Object.keys(problemKinds).filter((code) => !everywhere.includes(code) && !text.includes(`${code}: `))).toEqual(
+  expect(Object.keys(problemTypes).filter((code) => !everywhere.includes(code) && !text.includes(`${code}: `))).toEqual(
     [],
   )
 })

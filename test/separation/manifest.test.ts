@@ -61,13 +61,6 @@ describe('a model folder', () => {
     })
   })
 
-  it('with the field "kind" of version 0.1 says what to rename', async () => {
-    const path = await model('renamed', { architecture: undefined, kind: 'embedded' })
-    const message = expect.stringContaining('"kind" must be renamed to "architecture"')
-    await expect(loadModel(path)).rejects.toMatchObject({ code: 'INVALID_OPTIONS', message })
-    await expect(modelEntry(path)).rejects.toMatchObject({ code: 'INVALID_OPTIONS', message })
-  })
-
   it('is refused without a manifest', async () => {
     await expect(loadModel(join(folder, 'nowhere'))).rejects.toThrow('model.json is missing')
   })

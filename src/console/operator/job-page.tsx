@@ -155,7 +155,9 @@ function Attempts({ job, now }: { job: JobFacts; now: number }) {
         })}
       </svg>
       {job.history.length === 0 && (
-        <p class="quiet">None yet.{job.queuePosition !== null && ` It is number ${job.queuePosition} of its application's queue.`}</p>
+        <p class="quiet">
+          None yet.{job.queuePosition !== null && ` It is number ${job.queuePosition} of its application's queue.`}
+        </p>
       )}
       <ol class="past">
         {job.history.map(({ token, worker, startedAt, endedAt, outcome, reason }) => (

@@ -43,13 +43,13 @@ export function OverviewPage({ overview, onChange }: { overview: Overview; onCha
         <Figure
           label="Done in the last hour"
           value={finished.toLocaleString()}
-          kind="good"
+          tone="good"
           href={jobsAddress({ status: 'SUCCEEDED' })}
         />
         <Figure
           label="Failed in the last hour"
           value={failed.toLocaleString()}
-          kind={failed > 0 ? 'bad' : ''}
+          tone={failed > 0 ? 'bad' : ''}
           href={jobsAddress({ status: 'FAILED' })}
         />
       </section>
@@ -64,9 +64,9 @@ export function OverviewPage({ overview, onChange }: { overview: Overview; onCha
   )
 }
 
-function Figure({ label, value, kind = '', href }: { label: string; value: string; kind?: string; href: string }) {
+function Figure({ label, value, tone = '', href }: { label: string; value: string; tone?: string; href: string }) {
   return (
-    <a class={`card big ${kind}`} href={href}>
+    <a class={`card big ${tone}`} href={href}>
       <strong class="figure">{value}</strong> <span class="quiet">{label}</span>
     </a>
   )

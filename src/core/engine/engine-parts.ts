@@ -21,14 +21,14 @@ export interface EngineParts<Offered extends Workflow = Workflow> {
   audioPeaks?: AudioPeaks
 }
 
-interface PartKind {
+interface PartType {
   what: string
   methods: readonly string[]
   from: string
   hasScope: boolean
 }
 
-const kinds: Record<Exclude<keyof EngineParts, 'workflows' | 'audioPeaks'>, PartKind> = {
+const partTypes: Record<Exclude<keyof EngineParts, 'workflows' | 'audioPeaks'>, PartType> = {
   jobs: {
     what: 'a job store',
     methods: [
@@ -83,11 +83,11 @@ const kinds: Record<Exclude<keyof EngineParts, 'workflows' | 'audioPeaks'>, Part
 }
 
 /**
- * @throws StemworkError `INVALID_OPTIONS` for a part of the wrong kind, and for parts that cannot work correctly
+ * @throws StemworkError `INVALID_OPTIONS` for a part of the wrong type, and for parts that cannot work correctly
  * together.
  */
 export function checkParts(parts: EngineParts): void {
-  for (const name of Object.keys(kinds) as (keyof typeof kinds)[]) checkPart(name, parts[name], kinds[name])
+  for (const name of Object.keys(partTypes) as (keyof typeof partTypes)[]) checkPart(name, parts[name], partTypes[name])
   const workflows: unknown = parts.workflows
   if (!Array.isArray(workflows) || !workflows.every(isWorkflow)) {
     throw new StemworkError(
@@ -98,7 +98,7 @@ export function checkParts(parts: EngineParts): void {
   refuseUnsafePair(parts)
 }
 
-function checkPart(name: string, part: unknown, { what, methods, from, hasScope }: PartKind): void {
+function checkPart(name: string, part: unknown, { what, methods, from, hasScope }: PartType): void {
   const given = (typeof part === 'object' && part !== null ? part : {}) as Record<string, unknown>
   const missing = methods.filter((method) => typeof given[method] !== 'function')
   const { scope } = (given.traits ?? {}) as { scope?: unknown }

@@ -219,9 +219,9 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * The position of a queued job among those of its application; it also waits for the turns of other applications. 1 is
-   * the next. `undefined` for a job that is not waiting or not due yet. Cheap: positions beyond 1,000 are returned as
-   * 1,001.
+   * The position of a queued job among those of its application; it also waits for the turns of other applications. 1
+   * is the next. `undefined` for a job that is not waiting or not due yet. Cheap: positions beyond 1,000 are returned
+   * as 1,001.
    */
   queuePosition(id: string): Promise<number | undefined> {
     return positionOf(this.#parts.jobs, id)

@@ -111,13 +111,6 @@ export function architectureParameters<Schema extends z.ZodType>(manifest: Manif
   )
 }
 
-/** Describes what is wrong with a manifest, starting with the name of the field. */
-export function manifestProblem(content: unknown, error: z.ZodError): string {
-  const hasOldField = typeof content === 'object' && content !== null && 'kind' in content
-  if (error.issues[0]?.path[0] === 'architecture' && hasOldField) return '"kind" must be renamed to "architecture"'
-  return firstIssueText(error, 'manifest')
-}
-
 async function readManifest(folder: string): Promise<Manifest> {
   let content: unknown
   try {
@@ -127,7 +120,7 @@ async function readManifest(folder: string): Promise<Manifest> {
   }
   const parsed = manifestSchema.safeParse(content)
   if (!parsed.success) {
-    throw invalid(folder, `in its model.json, ${manifestProblem(content, parsed.error)}`, parsed.error)
+    throw invalid(folder, `in its model.json, ${firstIssueText(parsed.error, 'manifest')}`, parsed.error)
   }
   return parsed.data
 }

@@ -3,7 +3,8 @@ import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { StemworkError } from '../engine/errors.js'
 import type { StemName } from './stems.js'
-import { type Manifest, manifestProblem, manifestSchema, weightFileSchema } from './manifest.js'
+import { firstIssueText } from '../engine/workflow/schema-issues.js'
+import { type Manifest, manifestSchema, weightFileSchema } from './manifest.js'
 
 /** One ONNX file of a model and where to get it. */
 export interface WeightFile {
@@ -49,8 +50,8 @@ export interface ModelEntry {
   score?: string
   /**
    * Order of the models for `best`: roughly the dB of SDR of the vocals that `score` gives. The published scores are of
-   * different music and variants, so neighbours may rank the other way round on yours; `stemwork evaluate` tells. A model without
-   * it is never the best.
+   * different music and variants, so neighbours may rank the other way round on yours; `stemwork evaluate` tells. A model
+   * without it is never the best.
    */
   quality?: number
   /** Its authors state a licence that allows commercial use. */
@@ -89,7 +90,7 @@ export async function ownModel(path: string): Promise<ModelEntry> {
   }
   const parsed = ownManifestSchema.safeParse(content)
   if (!parsed.success) {
-    const problem = manifestProblem(content, parsed.error)
+    const problem = firstIssueText(parsed.error, 'manifest')
     throw new StemworkError('INVALID_OPTIONS', `In the manifest ${path}, ${problem}. Correct it.`, {
       cause: parsed.error,
     })

@@ -12,8 +12,9 @@ const lastEventId = 'end'
 
 /**
  * A job as server-sent events: `job` with the whole job at once and at each change (and, while it waits, each change of
- * its position in the queue); the stream closes after the one that shows its end. `growing` if more of its results can be read while it
- * runs here. `deleted` if the job is deleted. The stream also ends, without an event, when its key has ended.
+ * its position in the queue); the stream closes after the one that shows its end. `growing` if more of its results can
+ * be read while it runs here. `deleted` if the job is deleted. The stream also ends, without an event, when its key has
+ * ended.
  */
 export function jobEvents(call: KeyedCall, job: JobRecord): ApiAnswer {
   // The response that stops an EventSource from reconnecting after the end.

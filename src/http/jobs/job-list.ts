@@ -63,7 +63,7 @@ const restMs = 5
 export async function listJobs(call: KeyedCall, query: z.output<typeof jobListQuerySchema>): Promise<JobListing> {
   const { lists, limiter } = call.service
   const app = call.caller.id
-  return await lists.take(app, async () => {
+  return await lists.run(app, async () => {
     limiter.refuseDebtor(app, 'other')
     const page = new Page(call, query.size ?? 100)
     try {

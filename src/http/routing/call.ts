@@ -2,7 +2,7 @@ import type { TraceContext } from '../../core/engine/job/trace-context.js'
 import type { ApiRequest } from './api-request.js'
 import type { HttpEngine } from '../http-engine.js'
 import type { JobWatch } from '../job-watch.js'
-import type { ListTurns } from './list-turns.js'
+import type { ListQueue } from './list-queue.js'
 import type { KnownKeys } from '../auth/known-keys.js'
 import type { Metrics } from '../metrics.js'
 import type { HandlerOptions, Sender } from '../options.js'
@@ -23,7 +23,7 @@ export interface Service {
   readonly keys: KnownKeys
   readonly wrongKeys: WrongKeys
   readonly limiter: RateLimiter
-  readonly lists: ListTurns
+  readonly lists: ListQueue
   readonly storage: StorageUse
   /** Absent if they are turned off. */
   readonly metrics: Metrics | undefined

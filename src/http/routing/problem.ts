@@ -3,13 +3,13 @@ import type { FieldIssue } from '../../core/engine/job/field-issues.js'
 import type { ApiAnswer } from './answer.js'
 import { json } from './answer.js'
 
-interface ProblemKind {
+interface ProblemType {
   status: number
   title: string
 }
 
 /** Every code that an HTTP error can carry, with its status and title. */
-export const problemKinds = {
+export const problemTypes = {
   BAD_INPUT: { status: 400, title: 'The request is not valid' },
   UNAUTHORIZED: { status: 401, title: 'The API key is not valid' },
   FORBIDDEN: { status: 403, title: 'The link is not valid' },
@@ -35,9 +35,9 @@ export const problemKinds = {
   DRAINING: { status: 503, title: 'No new jobs are accepted at the moment' },
   SHUTTING_DOWN: { status: 503, title: 'The service is shutting down' },
   STORE_UNAVAILABLE: { status: 503, title: 'The storage of the service cannot be reached' },
-} satisfies Record<string, ProblemKind>
+} satisfies Record<string, ProblemType>
 
-export type ProblemCode = keyof typeof problemKinds
+export type ProblemCode = keyof typeof problemTypes
 
 interface ProblemOptions {
   issues?: FieldIssue[]
@@ -63,7 +63,7 @@ export class Problem extends Error {
   }
 
   get status(): number {
-    return problemKinds[this.code].status
+    return problemTypes[this.code].status
   }
 }
 
@@ -103,7 +103,7 @@ export function toProblem(error: unknown): Problem {
  * and media type of RFC 9457 if the client accepts them.
  */
 export function problemAnswer(problem: Problem, request: { accept: string | null; requestId: string }): ApiAnswer {
-  const { title, status } = problemKinds[problem.code]
+  const { title, status } = problemTypes[problem.code]
   const body = {
     code: problem.code,
     title,

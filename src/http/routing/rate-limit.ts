@@ -1,8 +1,8 @@
 import type { HandlerOptions } from '../options.js'
 import { Problem } from './problem.js'
 
-/** Whose rate limit a request counts against. */
-export type RateBucket = 'create' | 'status' | 'other'
+/** The rate limit that a request counts against. */
+export type RatePolicy = 'create' | 'status' | 'other'
 
 interface Bucket {
   tokens: number
@@ -10,15 +10,15 @@ interface Bucket {
   at: number
 }
 
-type Rate = Exclude<HandlerOptions['rateLimits'][RateBucket], false>
+type Rate = Exclude<HandlerOptions['rateLimits'][RatePolicy], false>
 
-/** Requests of one kind. */
+/** Requests under one policy. */
 interface Limit {
-  kind: RateBucket
+  policy: RatePolicy
   rate: Rate
   perMs: number
   /** Value of the `RateLimit-Policy` header. */
-  policy: string
+  policyHeader: string
   /** By application. */
   buckets: Map<string, Bucket>
   pruneAbove: number
@@ -26,16 +26,16 @@ interface Limit {
 
 const minPruneSize = 10_000
 
-/** Token buckets, one for each application and kind of request, in this process. */
+/** Token buckets, one for each application and policy, in this process. */
 export class RateLimiter {
-  readonly #limits: Partial<Record<RateBucket, Limit>>
+  readonly #limits: Partial<Record<RatePolicy, Limit>>
   readonly #now: () => number
 
   /** @param now monotonic milliseconds. */
-  constructor(rates: Pick<HandlerOptions['rateLimits'], RateBucket>, now: () => number = () => performance.now()) {
-    const kinds = ['create', 'status', 'other'] as const
+  constructor(rates: Pick<HandlerOptions['rateLimits'], RatePolicy>, now: () => number = () => performance.now()) {
+    const policies = ['create', 'status', 'other'] as const
     this.#limits = Object.fromEntries(
-      kinds.flatMap((kind) => (rates[kind] ? [[kind, newLimit(kind, rates[kind])]] : [])),
+      policies.flatMap((policy) => (rates[policy] ? [[policy, newLimit(policy, rates[policy])]] : [])),
     )
     this.#now = now
   }
@@ -45,8 +45,8 @@ export class RateLimiter {
    *
    * @throws Problem `RATE_LIMITED`.
    */
-  take(app: string, kind: RateBucket, headers: Record<string, string>): void {
-    const limit = this.#limits[kind]
+  take(app: string, policy: RatePolicy, headers: Record<string, string>): void {
+    const limit = this.#limits[policy]
     if (!limit) return
     const { rate, perMs, buckets } = limit
     const now = this.#now()
@@ -69,8 +69,8 @@ export class RateLimiter {
   }
 
   /** Charges an accepted request more, once its cost is known. The balance may become negative. */
-  charge(app: string, kind: RateBucket, requests: number): void {
-    const bucket = this.#limits[kind]?.buckets.get(app)
+  charge(app: string, policy: RatePolicy, requests: number): void {
+    const bucket = this.#limits[policy]?.buckets.get(app)
     if (bucket) bucket.tokens -= requests
   }
 
@@ -79,8 +79,8 @@ export class RateLimiter {
    *
    * @throws Problem `RATE_LIMITED` if the balance is negative.
    */
-  refuseDebtor(app: string, kind: RateBucket): void {
-    const limit = this.#limits[kind]
+  refuseDebtor(app: string, policy: RatePolicy): void {
+    const limit = this.#limits[policy]
     const bucket = limit?.buckets.get(app)
     if (!limit || !bucket) return
     const tokens = bucket.tokens + (this.#now() - bucket.at) * limit.perMs
@@ -97,12 +97,12 @@ function tooMany({ requests, perSeconds }: Rate, waitMs: number): Problem {
   )
 }
 
-function newLimit(kind: RateBucket, rate: Rate): Limit {
+function newLimit(policy: RatePolicy, rate: Rate): Limit {
   return {
-    kind,
+    policy,
     rate,
     perMs: rate.requests / (rate.perSeconds * 1000),
-    policy: `"${kind}";q=${rate.requests};w=${Math.ceil(rate.perSeconds)}`,
+    policyHeader: `"${policy}";q=${rate.requests};w=${Math.ceil(rate.perSeconds)}`,
     buckets: new Map(),
     pruneAbove: minPruneSize,
   }
@@ -119,10 +119,10 @@ function prune(limit: Limit, now: number): void {
 /** https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/ */
 function addRateHeaders(
   headers: Record<string, string>,
-  { kind, policy }: Limit,
+  { policy, policyHeader }: Limit,
   remaining: number,
   resetMs: number,
 ): void {
-  headers['ratelimit-policy'] = policy
-  headers.ratelimit = `"${kind}";r=${remaining};t=${Math.ceil(resetMs / 1000)}`
+  headers['ratelimit-policy'] = policyHeader
+  headers.ratelimit = `"${policy}";r=${remaining};t=${Math.ceil(resetMs / 1000)}`
 }

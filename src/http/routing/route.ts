@@ -4,7 +4,7 @@ import type { ApiAnswer } from './answer.js'
 import type { Call, KeyedCall } from './call.js'
 import { readJson } from './json-body.js'
 import { Problem, type ProblemCode } from './problem.js'
-import type { RateBucket } from './rate-limit.js'
+import type { RatePolicy } from './rate-limit.js'
 
 /** `key`: needs an API key. `link`: needs a signature in the query. `open`: public. */
 export type Access = 'key' | 'link' | 'open'
@@ -27,7 +27,7 @@ interface RouteFacts<A extends Access> {
   summary: string
   description?: string
   access: A
-  bucket?: RateBucket
+  bucket?: RatePolicy
   answer: AnswerDescription
   /** Other statuses that are not errors, with their meaning. */
   otherAnswers?: Record<number, string>

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { problemKinds } from '../routing/problem.js'
+import { problemTypes } from '../routing/problem.js'
 import type { Route } from '../routing/route.js'
 import { problemSchema } from '../schemas.js'
 import { exampleOf } from './docs-examples.js'
@@ -197,8 +197,8 @@ function problemResponses(route: Route, schemas: Components): Operation['respons
   ]
   if (route.query || route.body) codes.push('BAD_INPUT')
   const responses: Operation['responses'] = {}
-  for (const code of [...new Set(codes)].sort((a, b) => problemKinds[a].status - problemKinds[b].status)) {
-    const { status, title } = problemKinds[code]
+  for (const code of [...new Set(codes)].sort((a, b) => problemTypes[a].status - problemTypes[b].status)) {
+    const { status, title } = problemTypes[code]
     const known = responses[status]?.description
     const schema = schemas.use(problemSchema, 'output')
     responses[status] = {

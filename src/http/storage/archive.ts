@@ -42,7 +42,7 @@ export function archiveName(jobs: readonly JobRecord[]): string {
 /** `name`, or `name (2)` and so on if it is taken. */
 function unused(name: string, taken: Set<string>): string {
   let free = name
-  for (let turn = 2; taken.has(free.toLowerCase()); turn++) free = `${name} (${turn})`
+  for (let number = 2; taken.has(free.toLowerCase()); number++) free = `${name} (${number})`
   taken.add(free.toLowerCase())
   return free
 }

@@ -3,7 +3,7 @@ import { Server } from '@tus/server'
 import { uploadKey } from '../../core/engine/job/blob-keys.js'
 import type { ApiAnswer } from '../routing/answer.js'
 import type { KeyedCall } from '../routing/call.js'
-import { Problem, type ProblemCode, problemKinds } from '../routing/problem.js'
+import { Problem, type ProblemCode, problemTypes } from '../routing/problem.js'
 import { storageLink } from './storage-link.js'
 import { UploadLocks } from './upload-locks.js'
 import { noSuchUpload, otherOffset, UploadParts, uploadOver } from './upload-parts.js'
@@ -148,7 +148,7 @@ function asProblem(error: Error | { status_code: number; body: string }, maxByte
 }
 
 function codeOf(status: number): ProblemCode {
-  const codes = Object.keys(problemKinds) as ProblemCode[]
+  const codes = Object.keys(problemTypes) as ProblemCode[]
   if (status === 403) return 'BAD_INPUT'
-  return codes.find((code) => problemKinds[code].status === status) ?? (status < 500 ? 'BAD_INPUT' : 'INTERNAL_ERROR')
+  return codes.find((code) => problemTypes[code].status === status) ?? (status < 500 ? 'BAD_INPUT' : 'INTERNAL_ERROR')
 }

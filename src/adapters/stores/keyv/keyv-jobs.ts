@@ -181,14 +181,14 @@ function jobSweep(
   clock: () => number,
 ): Pick<JobStore, 'due' | 'purge' | 'unreadable' | 'beginFilePass'> {
   return {
-    due: (kind, limit, { exceptApps } = {}) =>
+    due: (reason, limit, { exceptApps } = {}) =>
       operate(async (known) => {
         const now = clock()
         for (;;) {
-          const listed = known.index.due(kind, now, limit, exceptApps)
+          const listed = known.index.due(reason, now, limit, exceptApps)
           const jobs = await known.readStored(listed)
           // What could not be read is not listed again: others may come instead.
-          if (jobs.length === listed.length) return jobs.filter((job) => isDue(kind, job, now))
+          if (jobs.length === listed.length) return jobs.filter((job) => isDue(reason, job, now))
         }
       }),
 

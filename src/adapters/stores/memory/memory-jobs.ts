@@ -153,7 +153,7 @@ function jobSweep(index: Jobs, clock: () => number): Pick<JobStore, 'due' | 'pur
   let passAt = -Infinity
 
   return {
-    due: async (kind, limit, { exceptApps } = {}) => index.due(kind, clock(), limit, exceptApps).map(plainCopy),
+    due: async (reason, limit, { exceptApps } = {}) => index.due(reason, clock(), limit, exceptApps).map(plainCopy),
 
     async purge(target) {
       const gone =

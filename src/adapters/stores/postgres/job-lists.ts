@@ -1,6 +1,6 @@
 import { jobStatusSchema } from '../../../core/engine/job/job.js'
 import { type ByFilter, eachFilter, type JobQuery } from '../../../core/engine/ports/job-query.js'
-import type { DueKind, JobPage } from '../../../core/engine/ports/job-store.js'
+import type { DueReason, JobPage } from '../../../core/engine/ports/job-store.js'
 import { columnText, leaseBucketMs, nowSql } from './job-row.js'
 
 export interface Statement {
@@ -85,7 +85,7 @@ export function countStatement(schema: string, query: JobQuery, max = Infinity):
 /** Rows of `version, record, claims, id`. */
 export function dueStatement(
   schema: string,
-  kind: DueKind,
+  reason: DueReason,
   limit: number,
   exceptApps: readonly string[],
   exceptIds: readonly string[],
@@ -94,7 +94,7 @@ export function dueStatement(
     `SELECT version, record, claims, id FROM ${schema}.jobs WHERE app <> ALL($2::text[]) AND id <> ` +
     'ALL($3::text[]) AND'
   const values = [limit, exceptApps.map((app) => columnText(app)), exceptIds]
-  switch (kind) {
+  switch (reason) {
     case 'lapsed':
       return { text: `${jobs} ${lapsedSql} LIMIT $1`, values }
     case 'deleted':
@@ -109,7 +109,7 @@ export function dueStatement(
     case 'deliverable':
       return { text: `${jobs} deliverable_at <= ${nowSql} ORDER BY deliverable_at LIMIT $1`, values }
     default:
-      return kind satisfies never
+      return reason satisfies never
   }
 }
 

@@ -187,7 +187,7 @@ export async function migrate(pool: PostgresPool, schema: string): Promise<void>
       `CREATE TABLE IF NOT EXISTS ${schema}.migrations (number integer PRIMARY KEY, applied_at timestamptz NOT ` +
         'NULL DEFAULT now())',
     )
-    await addKindOfStep(client, schema)
+    await addColumnOfSteps(client, schema)
     const [found] = await run(
       'SELECT coalesce(max(number), 0), coalesce(max(number) FILTER (WHERE NOT is_additive), 0) FROM ' +
         `${schema}.migrations`,
@@ -212,7 +212,7 @@ export async function migrate(pool: PostgresPool, schema: string): Promise<void>
 }
 
 /** The first tables had no such column. Asked before, as ALTER waits for every reader and needs an owner's right. */
-async function addKindOfStep(client: PostgresClient, schema: string): Promise<void> {
+async function addColumnOfSteps(client: PostgresClient, schema: string): Promise<void> {
   const [column] = await query(
     client,
     `SELECT FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = 'is_additive' AND NOT attisdropped`,

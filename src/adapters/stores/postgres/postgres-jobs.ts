@@ -118,9 +118,9 @@ function jobLists(schema: string, jobs: StoredJobs): Pick<JobStore, 'get' | 'lis
 function jobSweep(schema: string, jobs: StoredJobs): Pick<JobStore, 'due' | 'purge' | 'unreadable' | 'beginFilePass'> {
   const { send } = jobs
   return {
-    async due(kind, limit, { exceptApps = [] } = {}) {
+    async due(reason, limit, { exceptApps = [] } = {}) {
       if (limit <= 0) return []
-      return await jobs.select((unreadable) => dueStatement(schema, kind, limit, exceptApps, unreadable))
+      return await jobs.select((unreadable) => dueStatement(schema, reason, limit, exceptApps, unreadable))
     },
 
     async purge(target) {

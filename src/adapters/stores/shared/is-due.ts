@@ -1,10 +1,10 @@
 import { deliverableAt, lapsesAt, overdueAt, removableAt } from '../../../core/engine/job/due-times.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
-import type { DueKind } from '../../../core/engine/ports/job-store.js'
+import type { DueReason } from '../../../core/engine/ports/job-store.js'
 
-export function isDue(kind: DueKind, job: JobRecord, now: number): boolean {
+export function isDue(reason: DueReason, job: JobRecord, now: number): boolean {
   const reached = (time: number | null) => time !== null && time <= now
-  switch (kind) {
+  switch (reason) {
     case 'lapsed':
       return reached(lapsesAt(job))
     case 'expired':
@@ -16,6 +16,6 @@ export function isDue(kind: DueKind, job: JobRecord, now: number): boolean {
     case 'deleted':
       return job.deleted
     default:
-      return kind satisfies never
+      return reason satisfies never
   }
 }

@@ -4,7 +4,7 @@ import { isHeldBack, type RuleTarget, type SchedulingRule } from '../../../core/
 import { servesPool } from '../../../core/engine/job/pool.js'
 import { resultBytes } from '../../../core/engine/job/result-bytes.js'
 import { filteredFields, type JobQuery, matcherOf } from '../../../core/engine/ports/job-query.js'
-import type { Backlog, Claimable, DueKind, JobPage } from '../../../core/engine/ports/job-store.js'
+import type { Backlog, Claimable, DueReason, JobPage } from '../../../core/engine/ports/job-store.js'
 import { ClaimOrder } from './claim-order.js'
 import { mergedBacklog } from './merged-backlog.js'
 import { DueQueue, type DueEntry } from './due-queue.js'
@@ -166,12 +166,12 @@ export class JobIndex<Job extends IndexedJob> {
     return group?.counts.STARTED ?? 0
   }
 
-  due(kind: DueKind, now: number, limit: number, exceptApps: readonly string[] = []): Job[] {
+  due(reason: DueReason, now: number, limit: number, exceptApps: readonly string[] = []): Job[] {
     if (exceptApps.length > 0) {
-      const others = this.due(kind, now, Infinity).filter(({ app }) => !exceptApps.includes(app))
+      const others = this.due(reason, now, Infinity).filter(({ app }) => !exceptApps.includes(app))
       return others.slice(0, Math.max(limit, 0))
     }
-    switch (kind) {
+    switch (reason) {
       case 'lapsed':
         return jobsOf(this.#lapsing.due(now, limit))
       case 'expired':
@@ -183,7 +183,7 @@ export class JobIndex<Job extends IndexedJob> {
       case 'deleted':
         return jobsOf([...this.#deleted].slice(0, Math.max(limit, 0)))
       default:
-        return kind satisfies never
+        return reason satisfies never
     }
   }
 

@@ -3,7 +3,7 @@ import { mergedBacklog } from '../shared/merged-backlog.js'
 import type { SqliteDatabase } from './sqlite-database.js'
 import { mostCounted } from '../../../core/engine/job/most-counted.js'
 
-/** For `JobStore.backlog`: from kind to kind, without reading the jobs in between. */
+/** For `JobStore.backlog`: from one workflow and pool to the next, without reading the jobs in between. */
 export function backlog(database: SqliteDatabase, now: number): Backlog[] {
   const waiting: Omit<Backlog, 'running'>[] = []
   let last = { workflow: '', pool: '' }

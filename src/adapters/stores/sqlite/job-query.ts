@@ -1,6 +1,6 @@
 import { jobStatusSchema } from '../../../core/engine/job/job.js'
 import { type ByFilter, eachFilter, type JobQuery } from '../../../core/engine/ports/job-query.js'
-import type { DueKind, JobPage } from '../../../core/engine/ports/job-store.js'
+import type { DueReason, JobPage } from '../../../core/engine/ports/job-store.js'
 import type { Value } from './sqlite-database.js'
 
 export interface Sql {
@@ -38,7 +38,7 @@ export const resultBytesSql =
 
 /** Rows of `id, record`. @param options.limit negative: all */
 export function dueSql(
-  kind: DueKind,
+  reason: DueReason,
   now: number,
   {
     exceptApps = [],
@@ -48,11 +48,11 @@ export function dueSql(
 ): Sql {
   const rest = [JSON.stringify(exceptApps), JSON.stringify(unreadable), limit]
   const wanted = 'app NOT IN (SELECT value FROM json_each(?)) AND id NOT IN (SELECT value FROM json_each(?))'
-  if (kind === 'deleted')
+  if (reason === 'deleted')
     return { text: `SELECT id, record FROM jobs WHERE deleted = 1 AND ${wanted} LIMIT ?`, values: rest }
-  const column = dueColumns[kind]
+  const column = dueColumns[reason]
   // Deadlines of jobs that wait alone: the others are in no index.
-  const isWaiting = kind === 'overdue' ? 'waiting_since IS NOT NULL AND' : ''
+  const isWaiting = reason === 'overdue' ? 'waiting_since IS NOT NULL AND' : ''
   return {
     text: `SELECT id, record FROM jobs WHERE ${column} <= ? AND ${isWaiting} ${wanted} ORDER BY ${column} LIMIT ?`,
     values: [now, ...rest],
@@ -64,7 +64,7 @@ const dueColumns = {
   overdue: 'deadline',
   expired: 'removable_at',
   deliverable: 'deliverable_at',
-} satisfies Record<Exclude<DueKind, 'deleted'>, string>
+} satisfies Record<Exclude<DueReason, 'deleted'>, string>
 
 /** @param max where the count ends; it looks at no more jobs than that */
 export function countSql(query: JobQuery, max = Infinity): Sql {

@@ -70,8 +70,8 @@ function jobSweep({
   clock,
 }: JobTables): Pick<JobStore, 'due' | 'purge' | 'unreadable' | 'beginFilePass'> {
   return {
-    due: async (kind, limit, { exceptApps } = {}) =>
-      rows.select((unreadable) => dueSql(kind, clock(), { exceptApps, unreadable, limit: Math.max(limit, 0) })),
+    due: async (reason, limit, { exceptApps } = {}) =>
+      rows.select((unreadable) => dueSql(reason, clock(), { exceptApps, unreadable, limit: Math.max(limit, 0) })),
 
     async purge(target) {
       const gone =

@@ -92,13 +92,13 @@ async function openGrowingResult({
 
   async function* followed(start: number, signal: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
     let at = start
-    for (let turn = 0; ; turn++) {
+    for (let looks = 0; ; looks++) {
       const there = await growingBytes()
       if (there !== undefined) {
         yield* read(file, at, there)
         at = Math.max(at, there)
       }
-      if (there === undefined || turn % looksForJob === 0) {
+      if (there === undefined || looks % looksForJob === 0) {
         const now = await look()
         const total = now?.status === 'SUCCEEDED' ? now.outputs?.[output]?.bytes : undefined
         if (total !== undefined) return yield* read(file, at, total)

@@ -36,11 +36,11 @@ export function checkpointChain(keys: readonly string[]): { parts: string[]; inp
   const claims = new Map<string, { token: number; parts: Map<number, string> }>()
   const inputs = new Map<number, { token: number; key: string }>()
   for (const key of keys) {
-    const [, claim, token, kind, number] = /^checkpoints\/[^/]+\/((\d+)-[^/]*)\/(part|input)-(\d+)$/.exec(key) ?? []
+    const [, claim, token, type, number] = /^checkpoints\/[^/]+\/((\d+)-[^/]*)\/(part|input)-(\d+)$/.exec(key) ?? []
     if (claim === undefined) continue
     const own = claims.get(claim) ?? { token: Number(token), parts: new Map<number, string>() }
     claims.set(claim, own)
-    if (kind === 'part') own.parts.set(Number(number), key)
+    if (type === 'part') own.parts.set(Number(number), key)
     else if (own.token >= (inputs.get(Number(number))?.token ?? 0))
       inputs.set(Number(number), { token: own.token, key })
   }

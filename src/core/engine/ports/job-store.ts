@@ -32,7 +32,7 @@ export interface CreateOptions {
   quota?: Quota
 }
 
-/** Waiting and running jobs of one kind. */
+/** Waiting and running jobs of one workflow and pool. */
 export interface Backlog {
   workflow: string
   /** Labels that they require (`poolOf`). */
@@ -41,7 +41,7 @@ export interface Backlog {
   queued: number
   /** How long the first of them has been due, in milliseconds. */
   oldestMs: number
-  /** Running jobs, counted up to 10,000 over all kinds. */
+  /** Running jobs, counted up to 10,000 in all. */
   running: number
 }
 
@@ -57,7 +57,7 @@ export interface Claimable {
 }
 
 /** What the sweep looks for. */
-export type DueKind =
+export type DueReason =
   /** Started, under an expired lease. Earliest first (`lapsesAt`). */
   | 'lapsed'
   /** Marked deleted, not yet purged. Any order. */
@@ -178,10 +178,10 @@ export interface JobStore {
   apply(id: string, change: JobChange): Promise<JobRecord | undefined>
 
   /**
-   * Jobs that the sweep has to handle; deleted ones only if the kind says so. Never more than `limit`, and none of the
-   * applications in `exceptApps`.
+   * Jobs that the sweep has to handle; deleted ones only if the reason says so. Never more than `limit`, and none of
+   * the applications in `exceptApps`.
    */
-  due(kind: DueKind, limit: number, options?: { exceptApps?: readonly string[] }): Promise<JobRecord[]>
+  due(reason: DueReason, limit: number, options?: { exceptApps?: readonly string[] }): Promise<JobRecord[]>
 
   /**
    * Forgets the named job if it is marked deleted, or up to `limit` jobs whose `completedAt` is earlier than

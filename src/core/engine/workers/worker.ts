@@ -28,7 +28,7 @@ export function serves(
   return worker.workflows.includes(workflow) && servesPool(worker.labels, pool)
 }
 
-/** Waiting and running jobs of one kind, and who can take them. */
+/** Waiting and running jobs of one workflow and pool, and who can take them. */
 export interface PoolStatus {
   workflow: string
   /** Labels that its jobs need. */
@@ -40,7 +40,7 @@ export interface PoolStatus {
   running: number
   /** Live workers that take such jobs. */
   workers: number
-  /** Jobs that they run at a time, of any kind. */
+  /** Jobs that they run at a time, of any workflow. */
   slots: number
   /** Seconds of waiting work for one slot, from the recent average of such jobs; null while unknown. */
   backlogSeconds: number | null

@@ -11,7 +11,7 @@ export interface StreamPage extends OggPage {
   isAfterGap: boolean
 }
 
-/** How the first packet of each kind of sound begins. */
+/** How the first packet of each codec begins. */
 const identifications = {
   vorbis: '\x01vorbis',
   opus: 'OpusHead',

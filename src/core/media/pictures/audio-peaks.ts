@@ -20,9 +20,9 @@ const maxAnswerBytes = 1024 * 1024
  * @param directory for the copy of the file that the child reads. Default: the system's temporary folder.
  */
 export function audioPeaks({ directory = tmpdir() }: { directory?: string } = {}) {
-  const turns = new PQueue({ concurrency: 1 })
+  const queue = new PQueue({ concurrency: 1 })
   return (file: { body: AsyncIterable<Uint8Array>; fileName: string }, signal: AbortSignal): Promise<string> =>
-    turns.add(() => measure(file, directory, signal), { signal })
+    queue.add(() => measure(file, directory, signal), { signal })
 }
 
 async function measure(

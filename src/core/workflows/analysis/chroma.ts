@@ -39,7 +39,7 @@ export class ChromaGatherer {
     this.#hertzPerBin = hertzPerBin
   }
 
-  /** @param spectrum real and imaginary parts in turn */
+  /** @param spectrum real and imaginary parts, alternating */
   add(spectrum: Float32Array): void {
     const tones = this.#tonesOf(spectrum)
     if (this.#tuning !== undefined) return this.#keep(tones, this.#tuning)

@@ -44,7 +44,7 @@ const triads: Record<Mode, readonly [root: number, mode: Mode][]> = {
 const dominantsOf: Record<Mode, readonly Mode[]> = { major: ['major'], minor: ['major', 'minor'] }
 
 /**
- * Weight of each clue, in natural log odds: rounded from a fit to 260 rendered pieces of four kinds, half of them
+ * Weight of each clue, in natural log odds: rounded from a fit to 260 rendered pieces of four styles, half of them
  * distorted, filtered and reverberated, so that right answers are as frequent as the confidence says.
  */
 const weights = { written: 2.5, recorded: 4, ownChords: 6, tonicChord: 1, cadences: 4, first: 2 }

@@ -70,9 +70,9 @@ export class Sweep {
   }
 
   /** Each job on its own; one that cannot be cleaned up is retried after the others. */
-  async #clean(kind: 'deleted' | 'expired', clean: (job: JobRecord) => Promise<void>): Promise<number> {
-    const failed = this.#failed[kind]
-    const due = await this.#ports.jobs.due(kind, batch + failed.size)
+  async #clean(reason: 'deleted' | 'expired', clean: (job: JobRecord) => Promise<void>): Promise<number> {
+    const failed = this.#failed[reason]
+    const due = await this.#ports.jobs.due(reason, batch + failed.size)
     const fresh = due.filter(({ id }) => !failed.has(id))
     const again = due.filter(({ id }) => failed.has(id))
     failed.clear()
@@ -84,7 +84,7 @@ export class Sweep {
       } catch (error) {
         failed.add(job.id)
         this.#ports.logger.warn(
-          { step: kind, jobId: job.id, err: error },
+          { step: reason, jobId: job.id, err: error },
           'The files of a job could not be removed; the next sweep tries again.',
         )
       }

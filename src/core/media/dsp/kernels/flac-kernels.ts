@@ -27,8 +27,8 @@ export interface FlacKernels {
    */
   autocorrelate(signal: number, window: number, windowed: number, to: number, count: number): void
   /**
-   * Writes, at the position of each sample from `order` on, its difference to `floor(scale * sum)`, where the sum is that
-   * of the coefficients times the samples before it. Reads and writes up to three more than `count`.
+   * Writes, at the position of each sample from `order` on, its difference to `floor(scale * sum)`, where the sum is
+   * that of the coefficients times the samples before it. Reads and writes up to three more than `count`.
    *
    * @returns the largest magnitude; the integers are right only if it is less than 2^31
    */

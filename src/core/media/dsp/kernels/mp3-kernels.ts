@@ -17,7 +17,7 @@ export interface Mp3Kernels extends Mp3CodeKernels {
    * for each subband, and two more after the last.
    */
   transform(rows: number, matrix: number, to: number): void
-  /** Limits samples to -most..most, and turns NaN into 0. The count is a multiple of 4. */
+  /** Limits samples to -most..most, and makes NaN 0. The count is a multiple of 4. */
   limited(samples: number, most: number, count: number): void
   /** Writes three doubles: the sums of squares of six rows each, without the three lowest subbands. */
   energies(rows: number, to: number): void

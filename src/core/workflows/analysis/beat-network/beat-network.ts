@@ -4,7 +4,7 @@ import { melBands } from '../beats/log-mel.js'
 import type { Network, TensorInfo } from '../../../models/session/network.js'
 
 /**
- * A network of the kind of Beat This!: frames of a spectrogram in, logits of beats and of first beats out. Its exports
+ * A network like Beat This!: frames of a spectrogram in, logits of beats and of first beats out. Its exports
  * differ in the name of the input and in dimensions of one, so the only input is taken, and the outputs `beat` and
  * `downbeat`, or else the first two.
  *

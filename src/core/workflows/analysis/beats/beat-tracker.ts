@@ -3,7 +3,7 @@ import { type BeatTimes, beatTimes } from './beat-times.js'
 import { LogMel } from './log-mel.js'
 
 /**
- * Finds the beats of mono audio at 22,050 Hz with a network of the kind of Beat This!. Memory grows by 800 bytes for
+ * Finds the beats of mono audio at 22,050 Hz with a network like Beat This!. Memory grows by 800 bytes for
  * each second.
  */
 export class BeatTracker {

@@ -42,7 +42,7 @@ interface Pass {
 }
 
 /**
- * The checkpoint of a separation of any kind: what the segments of all its passes have finished, in parts that any
+ * The checkpoint of any separation: what the segments of all its passes have finished, in parts that any
  * worker resumes from. A part holds the samples of the estimated stems; everything cheap next to the network (decoding,
  * the other stems, encoding) is done again from them, in the same blocks, so that the files come out with the same
  * bytes.

@@ -1,9 +1,9 @@
 /** Serialises lists: one at a time per application, in the order of the requests. */
-export class ListTurns {
+export class ListQueue {
   /** The last list of each application with any; these never reject. */
   readonly #last = new Map<string, Promise<void>>()
 
-  async take<Result>(app: string, work: () => Promise<Result>): Promise<Result> {
+  async run<Result>(app: string, work: () => Promise<Result>): Promise<Result> {
     const own = (this.#last.get(app) ?? Promise.resolve()).then(work)
     const ended = own.then(
       () => {},
