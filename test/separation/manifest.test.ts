@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { embeddedModelFolder, loadModel } from '../../src/core/models/manifest.js'
-import { modelEntry } from '../../src/core/models/registry.js'
 import { writeModel } from './models.js'
 import { maskNetwork } from './onnx-graph.js'
 
