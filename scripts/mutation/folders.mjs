@@ -20,8 +20,5 @@ export const folders = [
   { folder: 'src/core/engine/batch', tests: ['test/unit', 'test/engine/batch.test.ts'] },
   { folder: 'src/adapters/stores/shared', tests: rules },
   { folder: 'src/http/auth', tests: ['test/unit', 'test/http/keys.test.ts'] },
-  {
-    folder: 'src/core/media/dsp',
-    tests: ['test/media/segment.test.ts', 'test/media/resample.test.ts', 'test/media/stft.test.ts'],
-  },
+  { folder: 'src/core/media/dsp', tests: ['test/unit/dsp'] },
 ]

@@ -36,3 +36,11 @@ it('gives what is due, earliest first, equals in order of entry, after any enter
     { numRuns: 500 },
   )
 })
+
+it('keeps the order when the last entry fills the gap of one in a branch that is due later', () => {
+  const queue = new DueQueue<number>()
+  // As a heap: 1; 50, 2; 60, 70, 51, 4. The 4 takes the place of the 60, below the 50.
+  const entries = [1, 50, 2, 60, 70, 51, 4].map((at) => queue.set(undefined, at, at))
+  queue.set(entries[3], 60, null)
+  expect(queue.due(100, 10)).toEqual([1, 2, 4, 50, 51, 70])
+})

@@ -103,7 +103,7 @@ async function loadPffft(): Promise<PffftModule> {
 }
 
 function isSupported(size: number): boolean {
-  if (!Number.isInteger(size) || size <= 0 || size % 32 !== 0) return false
+  if (size <= 0 || size % 32 !== 0) return false
   let rest = size
   for (const factor of [2, 3, 5]) while (rest % factor === 0) rest /= factor
   return rest === 1

@@ -4,8 +4,9 @@ export class FloatPlanes {
 
   take(channelCount: number, sampleCount: number): Float32Array[] {
     return Array.from({ length: channelCount }, (_, channel) => {
-      if ((this.#planes[channel]?.length ?? 0) < sampleCount) this.#planes[channel] = new Float32Array(sampleCount)
-      return this.#planes[channel]!.subarray(0, sampleCount)
+      let plane = this.#planes[channel]
+      if (!plane || plane.length < sampleCount) this.#planes[channel] = plane = new Float32Array(sampleCount)
+      return plane.subarray(0, sampleCount)
     })
   }
 

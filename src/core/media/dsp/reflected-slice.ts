@@ -28,7 +28,7 @@ export function reflectedSlice(
   const mirrored = (position: number): number => {
     const once = position < 0 ? -position : position
     const twice = once >= end ? 2 * end - 2 - once : once
-    return twice < 0 || twice >= end ? 0 : samples[twice - start]!
+    return twice < 0 ? 0 : samples[twice - start]!
   }
   for (let position = from; position < innerFrom; position++) out[position - from] = mirrored(position)
   for (let position = innerTo; position < to; position++) out[position - from] = mirrored(position)

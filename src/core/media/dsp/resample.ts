@@ -62,7 +62,6 @@ class Resampler {
   /** Input position of the window's first sample. The filter reaches back into the silence before the audio. */
   #windowStart: number
   #filled: number
-  #samplesIn = 0
   #samplesOut = 0
 
   constructor(inputRate: number, outputRate: number, channelCount: number, ratio: Ratio) {
@@ -87,13 +86,12 @@ class Resampler {
   append(planes: readonly Float32Array[]): void {
     planes.forEach((plane, channel) => this.#kernel.memory.set(plane, this.#windows[channel]! + this.#filled))
     this.#filled += planes[0]!.length
-    this.#samplesIn += planes[0]!.length
   }
 
   /** Returns all output that the input so far determines, and makes room for more input. */
-  drain(limit = Infinity): AudioBlock | undefined {
+  drain(): AudioBlock | undefined {
     const lastPosition = this.#windowStart + this.#filled - 1 - this.#taps / 2
-    const total = Math.min(limit, outputSamples(lastPosition + 1, this.#ratio))
+    const total = outputSamples(lastPosition + 1, this.#ratio)
     const count = total - this.#samplesOut
     if (count <= 0) return undefined
     const channels = this.#windows.map((window) => this.#convolve(window, count))
@@ -107,7 +105,7 @@ class Resampler {
     for (const window of this.#windows)
       this.#kernel.memory.fill(0, window + this.#filled, window + this.#filled + this.#taps / 2)
     this.#filled += this.#taps / 2
-    return this.drain(outputSamples(this.#samplesIn, this.#ratio))
+    return this.drain()
   }
 
   #convolve(window: number, count: number): Float32Array {
@@ -145,7 +143,6 @@ class Resampler {
     const { up, down } = this.#ratio
     const firstNeeded = Math.floor((this.#samplesOut * down) / up) - this.#taps / 2 + 1
     const dropped = Math.min(this.#filled, firstNeeded - this.#windowStart)
-    if (dropped <= 0) return
     for (const window of this.#windows) this.#kernel.memory.copyWithin(window, window + dropped, window + this.#filled)
     this.#windowStart += dropped
     this.#filled -= dropped

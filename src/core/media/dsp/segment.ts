@@ -93,12 +93,7 @@ function cut(
     copy.set(plane.subarray(start - window.start, end - window.start))
     return copy
   })
-  return {
-    index,
-    start,
-    planes,
-    trackSamples: trackSamples !== undefined && trackSamples <= segmentEnd(index, geometry) ? trackSamples : undefined,
-  }
+  return { index, start, planes, trackSamples }
 }
 
 /** The part of the track between `start` and `end`: a sliding window. */

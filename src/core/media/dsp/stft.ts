@@ -6,7 +6,7 @@ import { gatherRows, type RowLayout, spreadRows } from './strided-rows.js'
 export interface StftOptions {
   /** Points of a frame (n_fft): a size that `RealFft` supports. */
   size: number
-  /** Samples from one frame to the next. */
+  /** Samples from one frame to the next, at most `size`. */
   hop: number
   /** Analysis and synthesis window of `size` samples. Default: `periodicHann(size)`. */
   window?: Float32Array
@@ -104,7 +104,7 @@ export class Stft {
     const { memory, multiply, multiplyAdd, merge } = this.#kernels
     const at = this.#offsets
     const envelope = this.#inverseEnvelope(frameCount + 2 * silentFrames).subarray(silentFrames * hop)
-    const overlap = Math.max(0, size - hop)
+    const overlap = size - hop
     memory.fill(0, at.signal, at.envelope)
     for (let first = 0; first < frameCount; first += batchFrames) {
       const count = Math.min(batchFrames, frameCount - first)

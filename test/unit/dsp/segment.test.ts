@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { segments, type Segment, type SegmentGeometry } from '../../src/core/media/dsp/segment.js'
-import { FloatPool } from '../../src/core/media/dsp/float-pool.js'
-import { blocksOf } from '../separation/tracks.js'
+import { segments, type Segment, type SegmentGeometry } from '../../../src/core/media/dsp/segment.js'
+import { FloatPool } from '../../../src/core/media/dsp/float-pool.js'
+import { blocksOf } from '../../separation/tracks.js'
 
 const geometry: SegmentGeometry = { step: 100, before: 30, length: 160 }
 
@@ -36,6 +36,52 @@ describe('segments', () => {
       }
     },
   )
+
+  it('are cut in pieces out of a block that is longer than the window', async () => {
+    const long = { step: 40_000, before: 1000, length: 60_000 }
+    const plane = Float32Array.from({ length: 230_000 }, (_, n) => n)
+    let count = 0
+    for await (const { index, start, planes } of segments(blocksOf([plane], [230_000]), long, 1, new FloatPool())) {
+      expect(index).toBe(count++)
+      expect(start).toBe(Math.max(0, index * 40_000 - 1000))
+      expect(planes).toEqual([plane.subarray(start, index * 40_000 + 59_000)])
+    }
+    expect(count).toBe(6)
+  })
+
+  it.each([
+    [3, 0],
+    [3, 250],
+    [3, 270],
+    [1, 70],
+  ])('may begin with segment %i, from a stream that begins at sample %i', async (firstIndex, firstSample) => {
+    const whole = await cut(1000)
+    for (const sizes of [[7], [1000]]) {
+      const blocks = blocksOf(
+        ramp(1000).map((plane) => plane.subarray(firstSample)),
+        sizes,
+      )
+      const found: Segment[] = []
+      const start = firstSample === 0 ? { firstIndex } : { firstIndex, firstSample }
+      for await (const segment of segments(blocks, geometry, 2, new FloatPool(), start)) found.push(segment)
+      expect(found).toEqual(whole.slice(firstIndex))
+    }
+  })
+
+  it.each([
+    [1, 1],
+    [100, 1],
+    [120, 1],
+    [121, 2],
+    [220, 2],
+    [221, 3],
+  ])('of %i samples are %i where the first 20 of each are given by the one before', async (sampleCount, count) => {
+    let found = 0
+    const given = { ...geometry, given: 20 }
+    for await (const { index } of segments(blocksOf(ramp(sampleCount)), given, 2, new FloatPool()))
+      expect(index).toBe(found++)
+    expect(found).toBe(count)
+  })
 
   it('of an empty stream are none', async () => {
     expect(await cut(0)).toEqual([])

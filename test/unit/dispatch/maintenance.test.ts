@@ -1,0 +1,107 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { Maintenance } from '../../../src/core/engine/dispatch/maintenance.js'
+import { gate, recordingLogger } from '../../engine/harness.js'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+const swept = { deleted: 1, expired: 2, missed: 3, purged: 4 }
+const sweptFiles = { uploads: 5, orphans: 6 }
+
+/** Maintenance of parts that only note what is asked of them, every second. */
+function maintained() {
+  const calls: unknown[] = []
+  const note = (...call: unknown[]) => void calls.push(call.length === 1 ? call[0] : call)
+  const work = { sweep: async () => {}, files: async () => {}, outbox: async () => 3 }
+  const { logger, lines } = recordingLogger()
+  const maintenance = new Maintenance({
+    sweep: { run: async () => (note('sweep'), await work.sweep(), swept) },
+    fileSweep: {
+      run: async (options: object) => (note('files', options), await work.files(), sweptFiles),
+      stop: () => note('stop'),
+    },
+    dispatcher: { wake: () => note('wake') },
+    outbox: { send: async () => (note('send'), await work.outbox()) },
+    batches: { tend: async () => (note('tend'), 4) },
+    options: { dispatch: { sweepIntervalMs: 1000 } },
+    logger,
+  } as unknown as ConstructorParameters<typeof Maintenance>[0])
+  const taken = () => calls.splice(0)
+  return { maintenance, taken, work, lines }
+}
+
+const round = ['wake', 'sweep', 'send', 'tend']
+const files = ['files', { everyMs: 10_000 }]
+
+test('begins at once, and sweeps each interval, all files each twentieth', async () => {
+  const { maintenance, taken } = maintained()
+  expect(maintenance.isStarted).toBe(false)
+  maintenance.start()
+  expect(maintenance.isStarted).toBe(true)
+  expect(taken()).toEqual([...round, files])
+  await vi.advanceTimersByTimeAsync(999)
+  expect(taken()).toEqual([])
+  await vi.advanceTimersByTimeAsync(1)
+  expect(taken()).toEqual(round)
+  await vi.advanceTimersByTimeAsync(18_999)
+  expect(taken()).toEqual(Array.from({ length: 18 }, () => round).flat())
+  await vi.advanceTimersByTimeAsync(1)
+  expect(taken()).toEqual(expect.arrayContaining([...round, files]))
+  maintenance.stop()
+  expect(taken()).toEqual(['stop'])
+  await vi.advanceTimersByTimeAsync(40_000)
+  expect(taken()).toEqual([])
+})
+
+test('does not begin a sweep while one is going on, and waits for it at the end', async () => {
+  const { maintenance, taken, work } = maintained()
+  const [sweep, all] = [gate(), gate()]
+  work.sweep = () => sweep.opened
+  work.files = () => all.opened
+  maintenance.start()
+  taken()
+  await vi.advanceTimersByTimeAsync(20_000)
+  expect(taken()).toEqual(Array.from({ length: 20 }, () => ['wake', 'send', 'tend']).flat())
+  let isFinished = false
+  void maintenance.finished().then(() => (isFinished = true))
+  sweep.open()
+  await vi.advanceTimersByTimeAsync(1)
+  expect(isFinished).toBe(false)
+  all.open()
+  await vi.advanceTimersByTimeAsync(1)
+  expect(isFinished).toBe(true)
+  await vi.advanceTimersByTimeAsync(20_000)
+  expect(taken().filter((call) => call === 'sweep')).toHaveLength(20)
+  maintenance.stop()
+})
+
+test('does not keep the process alive', () => {
+  vi.useRealTimers()
+  const timersThatDo = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+  const before = timersThatDo()
+  const { maintenance } = maintained()
+  maintenance.start()
+  expect(timersThatDo()).toBe(before)
+  maintenance.stop()
+})
+
+test('sweeps on request, files only if asked', async () => {
+  const { maintenance, taken } = maintained()
+  expect(await maintenance.sweepNow({ files: false, allowMassRemoval: true })).toEqual({
+    ...swept,
+    uploads: 0,
+    orphans: 0,
+  })
+  expect(taken()).toEqual(['sweep'])
+  expect(await maintenance.sweepNow({ files: true, allowMassRemoval: true })).toEqual({ ...swept, ...sweptFiles })
+  expect(taken()).toEqual(['sweep', ['files', { allowMassRemoval: true }]])
+})
+
+test('counts the messages of jobs and batches, and says if they could not be read', async () => {
+  const { maintenance, work, lines } = maintained()
+  expect(await maintenance.sendWebhooks()).toBe(7)
+  work.outbox = () => Promise.reject(new Error('no store'))
+  maintenance.sendWebhooksSoon()
+  await vi.advanceTimersByTimeAsync(1)
+  expect(lines).toEqual([{ level: 'warn', fields: { err: new Error('no store') } }])
+})

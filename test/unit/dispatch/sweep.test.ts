@@ -1,0 +1,350 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { FileSweep } from '../../../src/core/engine/dispatch/sweep/file-sweep.js'
+import { finishDeletion, Sweep, type SweepPorts } from '../../../src/core/engine/dispatch/sweep/sweep.js'
+import type { JobRecord } from '../../../src/core/engine/job/job.js'
+import { resolveEngineOptions } from '../../../src/core/engine/options.js'
+import { recordingLogger } from '../../engine/harness.js'
+
+const hour = 3_600_000
+const retention = {
+  resultsMs: hour,
+  jobsMs: 7 * hour,
+  failedInputsMs: 2 * hour,
+  orphansMs: hour,
+  unusedUploadsMs: hour,
+}
+const options = resolveEngineOptions({ retention })
+
+let calls: unknown[][]
+let lines: ReturnType<typeof recordingLogger>['lines']
+
+beforeEach(() => void (calls = []))
+
+/** Ports that note what is asked of them, and answer with `answers`, which may throw. */
+function portsWith(answers: Record<string, (...args: never[]) => unknown>): SweepPorts {
+  const ask =
+    (name: string) =>
+    (...args: unknown[]) => {
+      calls.push([name, ...args])
+      return answers[name]?.(...(args as never[]))
+    }
+  const asked = (names: string[]) =>
+    Object.fromEntries(names.map((name) => [name, async (...args: unknown[]) => ask(name)(...args)]))
+  const recorded = recordingLogger()
+  lines = recorded.lines
+  return {
+    jobs: asked(['due', 'apply', 'purge', 'get', 'count', 'list', 'beginFilePass']),
+    blobs: {
+      ...asked(['deletePrefix', 'delete', 'put', 'cleanUp']),
+      get: async () => undefined,
+      async *list(prefix: string) {
+        yield* (answers.files?.(prefix as never) ?? []) as unknown[]
+      },
+    },
+    events: { announce: ask('announce') },
+    onEnd: ask('onEnd'),
+    options,
+    logger: recorded.logger,
+  } as unknown as SweepPorts
+}
+
+const jobOf = (id: string, fields: object = {}) =>
+  ({ id, uploads: {}, startedAt: null, status: 'QUEUED', webhook: null, ...fields }) as unknown as JobRecord
+const named = (name: string) => calls.filter(([each]) => each === name).map(([, ...args]) => args)
+
+describe('a sweep', () => {
+  test('ends deletions and expired results, the jobs that missed their deadlines, and purges old ones', async () => {
+    const missed = jobOf('late', {
+      deadline: 1000,
+      webhook: { url: 'https://example.com', events: null },
+    })
+    const ended = jobOf('late', { status: 'FAILED' })
+    const ports = portsWith({
+      due: (kind: string) =>
+        kind === 'deleted' ? [jobOf('a')] : kind === 'expired' ? [jobOf('b'), jobOf('c')] : [missed, jobOf('begun')],
+      apply: (id: string, { kind }: { kind: string }) => (kind === 'miss' && id === 'late' ? ended : undefined),
+      purge: ({ id }: { id?: string }) => (id === undefined ? ['x', 'y', 'z'] : [id]),
+    })
+    const before = Date.now()
+    expect(await new Sweep(ports).run()).toEqual({ deleted: 1, expired: 2, missed: 1, purged: 3 })
+    expect(named('due')).toEqual([
+      ['deleted', 100],
+      ['expired', 100],
+      ['overdue', 100],
+    ])
+    expect(named('deletePrefix')).toEqual([['results/a/'], ['results/b/'], ['results/c/']])
+    expect(named('apply')).toEqual([
+      ['b', { kind: 'expire' }],
+      ['c', { kind: 'expire' }],
+      [
+        'late',
+        {
+          kind: 'miss',
+          error: expect.objectContaining({
+            reason: 'deadline',
+            message: expect.stringContaining('1970-01-01T00:00:01'),
+          }),
+          retentionMs: 2 * hour,
+          messages: [expect.objectContaining({ event: 'job.failed' })],
+        },
+      ],
+      ['begun', expect.objectContaining({ kind: 'miss' })],
+    ])
+    expect(named('onEnd')).toEqual([[ended]])
+    expect(named('announce')).toEqual([['job.failed', ended]])
+    expect(named('purge')).toEqual([[{ id: 'a' }], [{ endedBefore: expect.any(Number), limit: 100 }]])
+    const { endedBefore } = named('purge')[1]![0] as { endedBefore: number }
+    expect(endedBefore).toBeGreaterThanOrEqual(before - 7 * hour)
+    expect(endedBefore).toBeLessThanOrEqual(Date.now() - 7 * hour)
+    expect(lines).toEqual([])
+  })
+
+  test('goes on after a step that failed', async () => {
+    const ports = portsWith({
+      due: () => {
+        throw new Error('no store')
+      },
+      purge: () => ['x'],
+    })
+    expect(await new Sweep(ports).run()).toEqual({ deleted: 0, expired: 0, missed: 0, purged: 1 })
+    expect(lines).toEqual(
+      ['deleted', 'expired', 'missed'].map((step) => ({
+        level: 'warn',
+        fields: { step, err: new Error('no store') },
+      })),
+    )
+  })
+
+  test('asks for as many more as failed before, and tries those last', async () => {
+    const broken = new Set(['results/a/', 'results/b/'])
+    const ports = portsWith({
+      due: (kind: string) => (kind === 'expired' ? ['a', 'b', 'c'].map((id) => jobOf(id)) : []),
+      deletePrefix: (prefix: string) => {
+        if (broken.has(prefix)) throw new Error('denied')
+      },
+      purge: () => [],
+    })
+    const sweep = new Sweep(ports)
+    expect(await sweep.run()).toMatchObject({ expired: 1 })
+    expect(lines.map(({ fields }) => fields)).toEqual(
+      ['a', 'b'].map((jobId) => ({ step: 'expired', jobId, err: new Error('denied') })),
+    )
+    calls = []
+    broken.delete('results/b/')
+    expect(await sweep.run()).toMatchObject({ expired: 2 })
+    expect(named('due').slice(0, 2)).toEqual([
+      ['deleted', 100],
+      ['expired', 102],
+    ])
+    expect(named('deletePrefix')).toEqual([['results/c/'], ['results/a/'], ['results/b/']])
+    calls = []
+    await sweep.run()
+    expect(named('due')[1]).toEqual(['expired', 101])
+  })
+})
+
+test.each([
+  [{ startedAt: 1, status: 'FAILED' }, ['results/a/', 'checkpoints/a/']],
+  [{ startedAt: 1, status: 'SUCCEEDED' }, ['results/a/']],
+  [{ startedAt: null, status: 'FAILED' }, ['results/a/']],
+])('a deletion removes the files of %j, its uploads and then the record', async (fields, prefixes) => {
+  const ports = portsWith({ count: () => 0, list: () => [], purge: () => ['a'] })
+  await finishDeletion(jobOf('a', { ...fields, uploads: { song: 'uploads/a/1' } }), ports)
+  expect(named('deletePrefix')).toEqual(prefixes.map((prefix) => [prefix]))
+  expect(named('delete')).toEqual([['uploads/a/1']])
+  expect(calls.at(-1)).toEqual(['purge', { id: 'a' }])
+})
+
+describe('a sweep of files', () => {
+  const old = Date.now() - 2 * hour
+  const young = Date.now() - hour / 2
+  const pass = { deployment: 'a', pass: 1 }
+  type Files = Record<string, number>
+
+  function sweepOf(files: Files, jobs: Record<string, object> = {}, more: Parameters<typeof portsWith>[0] = {}) {
+    const ports = portsWith({
+      beginFilePass: () => pass,
+      files: (prefix: string) =>
+        Object.entries(files)
+          .filter(([key]) => key.startsWith(prefix))
+          .map(([key, modifiedAt]) => ({ key, modifiedAt })),
+      get: (id: string) => (id in jobs ? jobOf(id, jobs[id]) : undefined),
+      count: () => 0,
+      list: () => [],
+      ...more,
+    })
+    return new FileSweep(ports)
+  }
+  const removed = () => named('delete').map(([key]) => key)
+  const results = (count: number, job: (n: number) => string, modifiedAt = old): Files =>
+    Object.fromEntries(Array.from({ length: count }, (_, n) => [`results/${job(n)}/1-n/text`, modifiedAt]))
+
+  test('is made when one is due', async () => {
+    const sweep = sweepOf({ 'uploads/a/1': old }, {}, { beginFilePass: () => undefined })
+    expect(await sweep.run({ everyMs: 77 })).toEqual({ uploads: 0, orphans: 0 })
+    expect(named('beginFilePass')).toEqual([[77]])
+    expect(removed()).toEqual([])
+    await sweep.run()
+    expect(named('beginFilePass')[1]).toEqual([0])
+  })
+
+  test('removes uploads that nothing uses after their time', async () => {
+    const files = { 'uploads/a/1': old, 'uploads/a/2': young, 'uploads/a/3': old }
+    const sweep = sweepOf(
+      files,
+      {},
+      { count: ({ uploadKey }: { uploadKey: string }) => Number(uploadKey.endsWith('3')) },
+    )
+    expect(await sweep.run()).toEqual({ uploads: 1, orphans: 0 })
+    expect(removed()).toEqual(['uploads/a/1'])
+    expect(sweep.problem).toBeUndefined()
+  })
+
+  test('removes checkpoints of jobs that are gone, or ended and are not retried', async () => {
+    const files = {
+      'checkpoints/done/1-n/part-0': old,
+      'checkpoints/done/1-n/part-1': old,
+      'checkpoints/gone/1-n/part-0': old,
+      'checkpoints/gone/1-n/part-1': young,
+      'checkpoints/kept/1-n/part-0': old,
+      'checkpoints/runs/1-n/part-0': old,
+      'checkpoints/strange': old,
+    }
+    const failed = { status: 'FAILED', error: { code: 'INTERNAL_ERROR', reason: null } }
+    const jobs = {
+      done: { status: 'SUCCEEDED' },
+      kept: { ...failed, expiresAt: Date.now() + hour },
+      runs: { status: 'STARTED' },
+    }
+    expect(await sweepOf(files, jobs).run()).toEqual({ uploads: 0, orphans: 3 })
+    expect(removed()).toEqual([
+      'checkpoints/done/1-n/part-0',
+      'checkpoints/done/1-n/part-1',
+      'checkpoints/gone/1-n/part-0',
+    ])
+    expect(named('get')).toEqual([['done'], ['gone'], ['kept'], ['runs']])
+  })
+
+  test('removes results that no job names, in the order of their keys, with one look at each job', async () => {
+    const files = {
+      'results/done/1-n/text': old,
+      'results/done/1-n/text.peaks': old,
+      'results/done/2-n/other': old,
+      'results/gone/1-n/text': old,
+      'results/gone/1-n/young': young,
+      'results/runs/1-a/text': old,
+      'results/runs/2-b/text': old,
+      'results/runs/2-c/text': old,
+      'results/runs/3-d/text': old,
+      'results/strange': old,
+      'results/waits/1-a/text': old,
+      'results/waits/2-b/text': old,
+    }
+    const jobs = {
+      done: { status: 'SUCCEEDED', token: 2, outputs: { text: { key: 'results/done/1-n/text' } } },
+      runs: { status: 'STARTED', token: 2, lease: { nonce: 'b' } },
+      waits: { status: 'QUEUED', token: 2, lease: null },
+    }
+    const sweep = sweepOf(files, jobs, { cleanUp: () => 10 })
+    const { orphans } = await sweep.run()
+    expect(removed()).toEqual([
+      'results/done/2-n/other',
+      'results/gone/1-n/text',
+      'results/runs/1-a/text',
+      'results/runs/2-c/text',
+      'results/runs/3-d/text',
+      'results/waits/1-a/text',
+    ])
+    expect(orphans).toBe(16)
+    expect(named('get')).toEqual([['done'], ['gone'], ['runs'], ['waits']])
+    expect(named('cleanUp')).toEqual([[hour]])
+  })
+
+  test.each([
+    [19, 19, 0],
+    [20, 20, 20],
+    [20, 11, 11],
+    [20, 10, 0],
+    [21, 11, 11],
+  ])('of %i files with %i orphans, it keeps %i', async (count, orphans, kept) => {
+    const found = results(orphans, (n) => `a${n}`)
+    const sweep = sweepOf({ ...found, ...results(count - orphans, (n) => `young${n}`, young) })
+    const report = await sweep.run()
+    expect(report).toEqual({ uploads: 0, orphans: orphans - kept })
+    expect(sweep.problem === undefined).toBe(kept === 0)
+    if (kept === 0) return
+    expect(lines).toEqual([{ level: 'error', fields: { files: count, orphans } }])
+    expect(await sweep.run({ allowMassRemoval: true })).toEqual({ uploads: 0, orphans })
+    expect(sweep.problem).toBeUndefined()
+  })
+
+  test('removes nothing of another deployment', async () => {
+    const sweep = sweepOf({ 'uploads/a/1': old })
+    const ports = portsWith({ beginFilePass: () => pass })
+    ports.blobs.get = async () => ({
+      stat: {} as never,
+      body: (async function* () {
+        yield Buffer.from(JSON.stringify({ deployment: 'b', pass: 1 }))
+      })(),
+    })
+    const other = new FileSweep(ports)
+    expect(await other.run()).toEqual({ uploads: 0, orphans: 0 })
+    expect(other.problem).toContain('another job store')
+    expect(sweep.problem).toBeUndefined()
+  })
+
+  test('goes on after a file that cannot be removed, and ends with an error of the store', async () => {
+    const denied = (key: string) => {
+      if (key === 'uploads/a/1') throw new Error('denied')
+    }
+    const files = { 'uploads/a/1': old, 'uploads/a/2': old }
+    expect(await sweepOf(files, {}, { delete: denied }).run()).toEqual({ uploads: 1, orphans: 0 })
+    expect(lines).toEqual([{ level: 'warn', fields: { key: 'uploads/a/1', err: new Error('denied') } }])
+    const sweep = sweepOf(
+      { 'uploads/a/2': old, ...results(1, () => 'gone') },
+      {},
+      {
+        get: () => {
+          throw new Error('no store')
+        },
+      },
+    )
+    expect(await sweep.run()).toEqual({ uploads: 1, orphans: 0 })
+    expect(lines).toEqual([{ level: 'warn', fields: { err: new Error('no store') } }])
+  })
+
+  test.each(['uploads/a/1', 'results/a0/1-n/text', 'checkpoints/a/1-n/part-0'])(
+    'stops after the file %s, if that is asked of it then',
+    async (last) => {
+      const files = {
+        'uploads/a/1': old,
+        'uploads/a/2': old,
+        ...results(2, (n) => `a${n}`),
+        'checkpoints/a/1-n/part-0': old,
+        'checkpoints/a/1-n/part-1': old,
+      }
+      const sweep = sweepOf(
+        files,
+        {},
+        {
+          delete: (key: string) => {
+            if (key === last) sweep.stop()
+          },
+        },
+      )
+      await sweep.run()
+      expect(removed().at(-1)).toBe(last)
+    },
+  )
+
+  test('once it was stopped, it looks at nothing', async () => {
+    const sweep = sweepOf(
+      { 'uploads/a/1': old, ...results(2, (n) => `a${n}`), 'checkpoints/a/1-n/part-0': old },
+      {},
+      { cleanUp: () => 1 },
+    )
+    sweep.stop()
+    expect(await sweep.run()).toEqual({ uploads: 0, orphans: 0 })
+    expect(calls.map(([name]) => name)).toEqual(['beginFilePass', 'put'])
+  })
+})
