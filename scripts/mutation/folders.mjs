@@ -1,24 +1,41 @@
-// What is mutated, and the tests that have to notice, nearest first: those of the behaviour that need no servers.
-const rules = ['test/unit', 'test/contract/memory.test.ts']
+// What is mutated, and the tests that have to notice, nearest first: those of the behaviour that need no servers. With
+// `/*`, the files of a folder without those of its folders.
+const rules = ['test/unit/*', 'test/contract/memory.test.ts']
+
+// Those that run jobs; the fast ones and those of a single file come first.
+const engineTests = [
+  'heartbeat',
+  'attempt-failure',
+  'policy',
+  'stages',
+  'scratch',
+  'read-upload',
+  'recovery',
+  'checkpoint',
+  'composition',
+  'steps-checkpoint',
+  'settling',
+  'tracing',
+  'retry',
+  'engine',
+  'lifecycle',
+  'storage-outage',
+  'scheduling',
+  'dispatch',
+  'pools',
+  'run-job',
+  'local-file',
+  'failure-report',
+].map((name) => `test/engine/${name}.test.ts`)
 
 export const folders = [
   { folder: 'src/core/engine/job', tests: [...rules, 'test/engine/retry.test.ts'] },
   {
     folder: 'src/core/engine/dispatch',
-    tests: [
-      'test/unit/dispatch',
-      'test/engine/heartbeat.test.ts',
-      'test/engine/attempt-failure.test.ts',
-      'test/engine/policy.test.ts',
-      'test/engine/steps-checkpoint.test.ts',
-      'test/engine/checkpoint.test.ts',
-      'test/engine/recovery.test.ts',
-      'test/engine/file-sweep.test.ts',
-      'test/engine',
-    ],
+    tests: ['test/unit/dispatch', ...engineTests],
   },
-  { folder: 'src/core/engine/batch', tests: ['test/unit', 'test/engine/batch.test.ts'] },
+  { folder: 'src/core/engine/batch', tests: ['test/unit/*', 'test/engine/batch.test.ts'] },
   { folder: 'src/adapters/stores/shared', tests: rules },
-  { folder: 'src/http/auth', tests: ['test/unit', 'test/http/keys.test.ts'] },
+  { folder: 'src/http/auth', tests: ['test/unit/*', 'test/http/keys.test.ts'] },
   { folder: 'src/core/media/dsp', tests: ['test/unit/dsp'] },
 ]

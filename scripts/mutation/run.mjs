@@ -6,7 +6,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, extname, join } from 'node:path'
+import { basename, dirname, extname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -34,11 +34,16 @@ const explained = JSON.parse(readFileSync(new URL('survivors.json', import.meta.
 if (spawnSync(process.execPath, ['scripts/setup.mjs'], { cwd: root, stdio: 'inherit' }).status !== 0) process.exit(1)
 mkdirSync(notes, { recursive: true })
 
+/** The explanations that belong to a file that was looked at. */
+const reported = new Set()
 let isGood = true
 for (const entry of folders) {
   const only = positionals.filter((path) => path.startsWith(entry.folder) || entry.folder.startsWith(path))
   if (positionals.length === 0 || only.length > 0) isGood = (await tryFolder(entry, only)) && isGood
 }
+if (positionals.length === 0)
+  for (const key of Object.keys(explained).filter((each) => !reported.has(each)))
+    console.log(`explained in survivors.json, but gone with its file: ${key}`)
 process.exitCode = isGood ? 0 : 1
 
 async function tryFolder({ folder, tests }, only) {
@@ -51,7 +56,11 @@ async function tryFolder({ folder, tests }, only) {
   const run = { name, build, mutants, known, path: join(notes, `${name}.json`) }
 
   const listed = (values.tests ? [values.tests] : tests).flatMap((path) =>
-    path.endsWith('.ts') ? [path] : filesOf(path),
+    path.endsWith('.ts')
+      ? [path]
+      : path.endsWith('/*')
+        ? filesOf(dirname(path)).filter((file) => dirname(file) === dirname(path))
+        : filesOf(path),
   )
   const testFiles = [...new Set(listed)].filter((path) => path.endsWith('.test.ts'))
   await inParallel(testFiles, async (file, lane) => {
@@ -250,19 +259,26 @@ function makeBuild(build, files) {
   return { mutants, hash: hash.digest('hex').slice(0, 16) }
 }
 
+/** In survivors.json: the mutant's name without the folders of its file, so that an explanation survives a move. */
+function keyOf({ file, name }) {
+  return name.slice(dirname(file).length + 1)
+}
+
 function report(folder, mutants, known, isWhole) {
   const survivors = mutants.filter(({ name }) => known.mutants[name].killedBy === undefined)
-  const unexplained = survivors.filter(({ name }) => !(name in explained))
+  const unexplained = survivors.filter((mutant) => !(keyOf(mutant) in explained))
   for (const { file, line, name } of unexplained) {
     const isReached = Object.keys(known.mutants[name].survived).length > 0
     console.log(`${isReached ? 'survived' : 'no test '} ${file}:${line} ${name.slice(file.length + 2)}`)
   }
-  const names = new Map(mutants.map((mutant) => [mutant.name, mutant]))
-  for (const name of Object.keys(explained)) {
-    if (names.has(name) && !survivors.includes(names.get(name)))
-      console.log(`explained in survivors.json, but killed: ${name}`)
-    if (isWhole && name.startsWith(`${folder}/`) && !names.has(name))
-      console.log(`explained in survivors.json, but gone: ${name}`)
+  const byKey = new Map(mutants.map((mutant) => [keyOf(mutant), mutant]))
+  const fileNames = new Set(mutants.map(({ file }) => basename(file)))
+  for (const key of Object.keys(explained)) {
+    const fileName = key.slice(0, key.indexOf(':'))
+    if (!fileNames.has(fileName)) continue
+    reported.add(key)
+    if (!byKey.has(key)) console.log(`explained in survivors.json, but gone: ${key}`)
+    else if (!survivors.includes(byKey.get(key))) console.log(`explained in survivors.json, but killed: ${key}`)
   }
   const killed = mutants.length - survivors.length
   const score = mutants.length === 0 ? 1 : killed / mutants.length

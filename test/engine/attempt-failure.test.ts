@@ -77,6 +77,13 @@ describe('a failure is answered', () => {
       expect(answer(error)).toMatchObject({ kind: 'fail', error: { code: error.code } })
   })
 
+  test('as one of the service where no error was thrown, or one that only looks like ours', () => {
+    for (const error of [undefined, null, 'text', Object.assign(new Error('x'), { code: 'SHUTTING_DOWN' })])
+      expect(answer(error)).toMatchObject({ kind: 'requeue', delayMs: 1000, onShutdown: false })
+    const alike = Object.assign(new Error('x'), { code: 'LEASE_LOST' })
+    expect(answer(alike, { attempts: 3 })).toMatchObject({ kind: 'fail', error: { code: 'INTERNAL_ERROR' } })
+  })
+
   test('with what was used, for a job that a quota counts alone', () => {
     expect(answer(canceled(), { metered: true })).toMatchObject({ usage: { bytes: 7, audioSeconds: 0 } })
     expect(answer(canceled(), { metered: false })).not.toHaveProperty('usage')

@@ -13,7 +13,10 @@ beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
 /** A heartbeat whose beats the test answers; each is noted with the milliseconds since the start. */
-function beating(answer?: (change: Beat) => Promise<JobRecord | undefined> | JobRecord | undefined) {
+function beating(
+  answer?: (change: Beat) => Promise<JobRecord | undefined> | JobRecord | undefined,
+  everyMs = progressIntervalMs,
+) {
   const job = sampleJob({
     status: 'STARTED',
     token: 7,
@@ -38,7 +41,7 @@ function beating(answer?: (change: Beat) => Promise<JobRecord | undefined> | Job
     job,
     {
       leaseMs,
-      progressIntervalMs,
+      progressIntervalMs: everyMs,
       onProgress: (updated) => progressed.push(updated),
       interrupt: ({ code }) => {
         interrupts.push([now(), code])
@@ -82,6 +85,24 @@ describe('a heartbeat', () => {
     await vi.advanceTimersByTimeAsync(300)
     short.stop()
     expect(beats.length).toBe(3)
+  })
+
+  test('comes in the tick that is nearest to a third of the lease', async () => {
+    const { beats } = beating(undefined, 400)
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(beats.map(([ms]) => ms)).toEqual([800])
+  })
+
+  test('does not keep the process alive, and leaves no timer when it is stopped', async () => {
+    const { heartbeat } = beating()
+    heartbeat.stop()
+    expect(vi.getTimerCount()).toBe(0)
+    vi.useRealTimers()
+    const timersThatDo = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+    const before = timersThatDo()
+    const real = beating()
+    expect(timersThatDo()).toBe(before)
+    real.heartbeat.stop()
   })
 
   test('ends the run when the store was out of reach for a whole lease, and not before', async () => {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { policyOf } from '../../src/core/engine/dispatch/attempt/policy.js'
 import { badInput, internalError, StemworkError } from '../../src/core/engine/errors.js'
 import { canceled, missedDeadline, timedOut } from '../../src/core/engine/job/failure.js'
@@ -33,6 +33,10 @@ describe('what holds for a workflow', () => {
     expect(Math.min(...waits)).toBeGreaterThanOrEqual(1000)
     expect(Math.max(...waits)).toBeLessThanOrEqual(1500)
     expect(new Set(waits).size).toBeGreaterThan(10)
+    // Whole milliseconds, to the nearest.
+    vi.spyOn(Math, 'random').mockReturnValue(0.999)
+    expect(resolved({ retryDelayMs: 100, retryJitter: 0.5 }).delayMs(1)).toBe(150)
+    vi.restoreAllMocks()
   })
 
   test('a failure passes by itself, by code, by reason or by a function; a cancel and a deadline never do', () => {

@@ -11,6 +11,9 @@ let server: Server
 let url: string
 /** Statuses for the next requests; 0: none, the connection is cut. */
 let answers: number[]
+/** A status with which an answer begins that has no end. */
+const endless = 1
+let onEndlessClosed: () => void
 let seen: { method: string | undefined; headers: IncomingMessage['headers']; content: string; at: number }[]
 
 beforeAll(async () => {
@@ -24,6 +27,10 @@ beforeAll(async () => {
     request.on('end', () => {
       seen.push({ method, headers, content, at })
       const status = answers.shift() ?? 200
+      if (status === endless) {
+        response.on('close', onEndlessClosed)
+        return void response.writeHead(200).write('x')
+      }
       if (status === 0) socket.destroy()
       else response.writeHead(status, status === 302 ? { location: '/elsewhere' } : {}).end('x')
     })
@@ -72,6 +79,13 @@ test.each([403, 300, 499])('after %i it is not sent again', async (status) => {
     message: expect.stringMatching(new RegExp(`"song".*the storage answered ${status}`)),
   })
   expect(seen).toHaveLength(1)
+})
+
+test('the answer is not read, however long it is', async () => {
+  const closed = new Promise<void>((resolve) => (onEndlessClosed = resolve))
+  answers = [endless]
+  await copy()
+  await closed
 })
 
 test('no redirect is followed', async () => {

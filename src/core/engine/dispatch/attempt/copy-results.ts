@@ -32,7 +32,6 @@ export async function copyResult(output: string, file: OutputFile, url: string, 
         // Only the status counts.
         maxBytes: Infinity,
         policy,
-        maxRedirects: 0,
       })
       response.cancel()
       if (response.status >= 200 && response.status < 300) return
