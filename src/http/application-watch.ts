@@ -1,9 +1,14 @@
-import type { JobRecord } from '../core/engine/job/job.js'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { JobRecord, JobStatus } from '../core/engine/job/job.js'
 import type { EngineEventName } from '../core/engine/events.js'
+import type { Shares } from '../core/engine/limits/shares.js'
 import type { HttpEngine } from './http-engine.js'
 
-/** Messages to the followers of an application's jobs. */
-export type JobChange = { kind: 'job'; job: JobRecord } | { kind: 'deleted'; id: string } | { kind: 'idle' }
+/** What has become of a job. All followers of its application get the same object. */
+export type JobChange = { kind: 'job'; job: JobRecord } | { kind: 'deleted'; id: string }
+
+/** What a follower is told. `ready`: from now on it misses nothing. */
+export type FollowerMessage = JobChange | { kind: 'ready' } | { kind: 'idle' }
 
 const events: readonly EngineEventName[] = [
   'job.created',
@@ -19,102 +24,176 @@ const events: readonly EngineEventName[] = [
 const pollMs = 2000
 /** Newest jobs and running jobs that a poll reads. */
 const polledJobs = 50
+/** Records are read in slices of this size, and a slice may take a fifth of the time. */
+const sliceBytes = 128 * 1024
+const restShare = 4
+/** Most jobs whose changes a follower may not have read yet. */
+const mostUnread = 1000
+
+interface Follower {
+  /** The last change of each job that it has not read. */
+  unread: Map<string, JobChange>
+  wake: () => void
+  isDropped: boolean
+}
 
 /**
- * The changes of an application's jobs from now on: of this process at once, of others by a poll. Changes of one job
- * while the follower is busy are merged.
+ * The changes of an application's jobs: of this process at once, of others by a poll. However many follow them, each
+ * change is found once and told to all. Works while it has followers.
  */
-export async function* applicationChanges(
-  engine: Pick<HttpEngine, 'list' | 'get' | 'on' | 'off'>,
-  { app, signal, idleMs }: { app: string; signal: AbortSignal; idleMs: number },
-): AsyncGenerator<JobChange, void, undefined> {
-  const changed = new Map<string, JobChange>()
-  const shown = new Map<string, string>()
-  let wake = () => {}
-  const onChange = ({ job }: { job: JobRecord }) => {
-    if (job.app !== app) return
+export class ApplicationWatch {
+  readonly #engine: Pick<HttpEngine, 'list' | 'get' | 'on' | 'off'>
+  readonly #app: string
+  readonly #polls: Shares
+  readonly #followers = new Set<Follower>()
+  /** What the followers know of a job. */
+  readonly #shown = new Map<string, string>()
+  readonly #closed = new AbortController()
+  readonly #ready: Promise<void>
+
+  /** @param polls divides the polls of this process among the applications */
+  constructor(engine: Pick<HttpEngine, 'list' | 'get' | 'on' | 'off'>, app: string, polls: Shares) {
+    this.#engine = engine
+    this.#app = app
+    this.#polls = polls
+    for (const event of events) engine.on(event, this.#onEvent)
+    this.#ready = this.#poll()
+    this.#ready.then(
+      () => void this.#pollOn(),
+      () => {},
+    )
+  }
+
+  get followers(): number {
+    return this.#followers.size
+  }
+
+  /**
+   * What happens from `ready` on, until `signal` fires. Changes of one job while the follower is busy are merged; one
+   * that leaves too many unread is dropped.
+   *
+   * @throws StemworkError `STORE_UNAVAILABLE` before `ready`.
+   */
+  async *follow({
+    signal,
+    idleMs,
+  }: {
+    signal: AbortSignal
+    idleMs: number
+  }): AsyncGenerator<FollowerMessage, void, undefined> {
+    const follower: Follower = { unread: new Map(), wake: () => {}, isDropped: false }
+    const onAbort = () => follower.wake()
+    signal.addEventListener('abort', onAbort)
+    this.#followers.add(follower)
+    try {
+      await this.#ready
+      // What was there before is no news.
+      follower.unread.clear()
+      yield { kind: 'ready' }
+      while (!signal.aborted && !follower.isDropped) {
+        const [next] = follower.unread
+        if (next) {
+          follower.unread.delete(next[0])
+          yield next[1]
+        } else if (!(await hasNews(follower, idleMs))) yield { kind: 'idle' }
+      }
+    } finally {
+      signal.removeEventListener('abort', onAbort)
+      this.#followers.delete(follower)
+    }
+  }
+
+  close(): void {
+    this.#closed.abort()
+    for (const event of events) this.#engine.off(event, this.#onEvent)
+  }
+
+  readonly #onEvent = ({ job }: { job: JobRecord }): void => {
+    if (job.app !== this.#app) return
     // The record of a deleted job says so, and nothing may revive it.
-    changed.set(job.id, job.deleted ? { kind: 'deleted', id: job.id } : { kind: 'job', job })
-    wake()
+    this.#tell(job.deleted ? { kind: 'deleted', id: job.id } : { kind: 'job', job })
   }
-  const onAbort = () => wake()
-  for (const event of events) engine.on(event, onChange)
-  signal.addEventListener('abort', onAbort)
-  try {
-    await poll(engine, app, shown)
-    let polledAt = performance.now()
-    let saidAt = performance.now()
-    while (!signal.aborted) {
-      for (const [id, change] of changed) {
-        changed.delete(id)
-        if (!isNews(change, shown)) continue
-        saidAt = performance.now()
-        yield change
-      }
-      if (performance.now() - polledAt >= pollMs) {
-        polledAt = performance.now()
-        for (const change of await poll(engine, app, shown)) {
-          saidAt = performance.now()
-          yield change
-        }
-      } else if (performance.now() - saidAt >= idleMs) {
-        saidAt = performance.now()
-        yield { kind: 'idle' }
-      }
-      if (changed.size > 0 || signal.aborted) continue
-      let timer: NodeJS.Timeout | undefined
-      await new Promise<void>((resolve) => {
-        wake = resolve
-        timer = setTimeout(resolve, Math.min(pollMs, idleMs))
-      })
-      clearTimeout(timer)
-    }
-  } finally {
-    signal.removeEventListener('abort', onAbort)
-    for (const event of events) engine.off(event, onChange)
-  }
-}
 
-/** What is new in the store. Fills `shown` the first time. */
-async function poll(
-  engine: Pick<HttpEngine, 'list' | 'get'>,
-  app: string,
-  shown: Map<string, string>,
-): Promise<JobChange[]> {
-  const [active, newest] = await Promise.all([
-    engine.list({ app, statuses: ['QUEUED', 'STARTED'], limit: polledJobs }),
-    engine.list({ app, limit: polledJobs }),
-  ])
-  const seen = new Map([...active, ...newest].map((job) => [job.id, job]))
-  const changes: JobChange[] = [...seen.values()].map((job) => ({ kind: 'job', job }))
-  for (const id of shown.keys()) {
-    if (seen.has(id)) continue
-    const job = await engine.get(id, { app })
-    changes.push(job ? { kind: 'job', job } : { kind: 'deleted', id })
-  }
-  const news = changes.filter((change) => isNews(change, shown))
-  // A job too old for the next poll is read again only after another change.
-  for (const change of changes) if (change.kind === 'job' && !seen.has(change.job.id)) shown.delete(change.job.id)
-  return news
-}
-
-/** Whether the follower does not know it yet; it does from then on. */
-function isNews(change: JobChange, shown: Map<string, string>): boolean {
-  switch (change.kind) {
-    case 'job': {
+  #tell(change: JobChange): void {
+    const id = change.kind === 'job' ? change.job.id : change.id
+    if (change.kind === 'job') {
       const state = stateOf(change.job)
-      if (shown.get(change.job.id) === state) return false
-      shown.set(change.job.id, state)
-      return true
+      if (this.#shown.get(id) === state) return
+      this.#shown.set(id, state)
+    } else this.#shown.delete(id)
+    for (const follower of this.#followers) {
+      follower.unread.set(id, change)
+      follower.isDropped ||= follower.unread.size > mostUnread
+      follower.wake()
     }
-    case 'deleted':
-      shown.delete(change.id)
-      return true
-    case 'idle':
-      return true
-    default:
-      return change satisfies never
   }
+
+  async #pollOn(): Promise<void> {
+    const { signal } = this.#closed
+    while (!signal.aborted) {
+      await delay(pollMs, undefined, { signal }).catch(() => {})
+      // After an outage, the next poll finds what has changed.
+      await this.#poll().catch(() => {})
+    }
+  }
+
+  /** Tells what is new in the store. */
+  async #poll(): Promise<void> {
+    const turn = await this.#polls.take(this.#app, this.#closed.signal)
+    try {
+      const known = new Set(this.#shown.keys())
+      await this.#readNewest(known, ['QUEUED', 'STARTED'])
+      await this.#readNewest(known)
+      // Too old for these lists: read again after another change only.
+      for (const id of [...known].slice(0, polledJobs)) {
+        const state = this.#shown.get(id)
+        const startedAt = performance.now()
+        const job = await this.#engine.get(id, { app: this.#app })
+        if (this.#shown.get(id) === state) {
+          this.#tell(job ? { kind: 'job', job } : { kind: 'deleted', id })
+          this.#shown.delete(id)
+        }
+        await this.#rest(startedAt)
+      }
+    } finally {
+      turn?.release()
+    }
+  }
+
+  /** @param unseen loses the jobs that were found */
+  async #readNewest(unseen: Set<string>, statuses?: readonly JobStatus[]): Promise<void> {
+    let after: { createdAt: number; id: string } | undefined
+    // The first one shows how large these jobs are.
+    for (let read = 0, limit = 1; read < polledJobs && limit > 0;) {
+      const startedAt = performance.now()
+      const jobs = await this.#engine.list({ app: this.#app, statuses, limit, after })
+      for (const job of jobs) {
+        unseen.delete(job.id)
+        this.#tell({ kind: 'job', job })
+      }
+      const last = jobs.at(-1)
+      if (!last || jobs.length < limit) return
+      read += jobs.length
+      after = { createdAt: last.createdAt, id: last.id }
+      limit = Math.min(polledJobs - read, Math.max(1, Math.floor(sliceBytes / JSON.stringify(last).length)))
+      await this.#rest(startedAt)
+    }
+  }
+
+  async #rest(startedAt: number): Promise<void> {
+    await delay((performance.now() - startedAt) * restShare, undefined, { signal: this.#closed.signal })
+  }
+}
+
+/** Waits for news: false if there were none for that long. */
+async function hasNews(follower: Follower, idleMs: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined
+  const woken = await new Promise<boolean>((resolve) => {
+    follower.wake = () => resolve(true)
+    timer = setTimeout(() => resolve(false), idleMs)
+  })
+  clearTimeout(timer)
+  return woken
 }
 
 function stateOf({ status, progress, stage, attempts }: JobRecord): string {

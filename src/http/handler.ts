@@ -10,6 +10,7 @@ import { prefersHtml } from './routing/prefers-html.js'
 import type { HttpEngine } from './http-engine.js'
 import { JobWatch } from './job-watch.js'
 import { ListQueue } from './routing/list-queue.js'
+import { LoopTurns } from './routing/loop-turns.js'
 import { KnownKeys } from './auth/known-keys.js'
 import { Metrics } from './metrics.js'
 import { type Handler, mountable } from './mounts/mountable.js'
@@ -24,6 +25,7 @@ import { allRoutes } from './routes.js'
 import { notFoundPage } from './service/not-found-page.js'
 import { WrongKeys } from './routing/wrong-keys.js'
 import { requireTus } from './storage/resumable-routes.js'
+import { SendingPlaces } from './storage/sending-places.js'
 import { inServerSpan } from './routing/server-span.js'
 import { StorageUse } from './routing/storage-use.js'
 import { UrlSigner } from './auth/signed-url.js'
@@ -106,11 +108,19 @@ function createService(engine: HttpEngine, options: HandlerOptions): Service {
     engine,
     options,
     signer: new UrlSigner(options.secrets ?? [randomBytes(32).toString('hex')]),
-    watch: new JobWatch(engine, options.limits.waitingRequests),
+    watch: new JobWatch(engine, {
+      total: options.limits.allWaitingRequests,
+      perApplication: options.limits.waitingRequests,
+    }),
     keys: new KnownKeys(),
     wrongKeys: new WrongKeys(options.rateLimits.wrongKeys),
     limiter: new RateLimiter(options.rateLimits),
     lists: new ListQueue(),
+    turns: new LoopTurns(),
+    sending: new SendingPlaces({
+      total: options.limits.allDownloads,
+      perApplication: options.limits.downloads,
+    }),
     storage: new StorageUse(engine, options.limits),
     metrics: options.metrics ? new Metrics(engine) : undefined,
   }

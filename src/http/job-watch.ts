@@ -1,11 +1,14 @@
 import { isTerminal, type JobRecord } from '../core/engine/job/job.js'
 import type { HttpEngine } from './http-engine.js'
-import { applicationChanges, type JobChange } from './application-watch.js'
+import { Shares } from '../core/engine/limits/shares.js'
+import { ApplicationWatch, type FollowerMessage } from './application-watch.js'
 
 const events = ['job.started', 'job.progressed', 'job.requeued', 'job.succeeded', 'job.failed', 'job.deleted'] as const
 
 /** Other processes change jobs without an event here; this is how late that is noticed. */
 const pollMs = 1000
+/** Polls of applications' jobs at a time. */
+const maxPolls = 2
 
 export interface FollowOptions {
   /** Application that owns the job. */
@@ -19,43 +22,65 @@ export interface FollowOptions {
 /** Follows jobs for waiting requests and event streams. Listens to the engine only while there are any. */
 export class JobWatch {
   readonly #engine: Pick<HttpEngine, 'get' | 'list' | 'on' | 'off'>
-  readonly #maxWaiting: number
+  readonly #places: Shares
+  readonly #polls = new Shares({ total: maxPolls, perApplication: 1, reserve: 0 })
   readonly #listeners = new Map<string, Set<() => void>>()
-  readonly #waiting = new Map<string, number>()
+  readonly #watches = new Map<string, ApplicationWatch>()
 
-  /** @param maxWaiting most simultaneous followers of an application. */
-  constructor(engine: Pick<HttpEngine, 'get' | 'list' | 'on' | 'off'>, maxWaiting: number) {
+  /** @param places simultaneous followers */
+  constructor(
+    engine: Pick<HttpEngine, 'get' | 'list' | 'on' | 'off'>,
+    places: { total: number; perApplication: number },
+  ) {
     this.#engine = engine
-    this.#maxWaiting = maxWaiting
+    this.#places = new Shares(places)
   }
 
   /** Whether the application may follow one more job. */
   hasRoom(app: string): boolean {
-    return (this.#waiting.get(app) ?? 0) < this.#maxWaiting
+    // Where none is left, another application loses one to it.
+    return this.#places.heldBy(app) === 0 || this.#places.hasRoom(app)
   }
 
-  /** The changes of all jobs of an application from now on, until `signal` fires. */
-  async *followAll(options: Required<FollowOptions>): AsyncGenerator<JobChange, void, undefined> {
-    this.#count(options.app, 1)
+  /**
+   * What happens to the jobs of an application from now on, until `signal` fires or another application needs the place
+   * more.
+   */
+  async *followAll({ app, signal, idleMs }: Required<FollowOptions>): AsyncGenerator<FollowerMessage, void, undefined> {
+    const lost = new AbortController()
+    const place = this.#places.tryTake(app, () => lost.abort())
+    if (!place) return
+    const watch = this.#watches.get(app) ?? new ApplicationWatch(this.#engine, app, this.#polls)
+    this.#watches.set(app, watch)
     try {
-      yield* applicationChanges(this.#engine, options)
+      yield* watch.follow({ signal: AbortSignal.any([signal, lost.signal]), idleMs })
     } finally {
-      this.#count(options.app, -1)
+      place.release()
+      if (watch.followers === 0) {
+        watch.close()
+        if (this.#watches.get(app) === watch) this.#watches.delete(app)
+      }
     }
   }
 
-  /** The job now and after each visible change, until it has ended, is deleted, or `signal` fires. */
+  /**
+   * The job now and after each visible change, until it has ended, is deleted, or `signal` fires. `dropped` is the last
+   * if another application needs the place more.
+   */
   async *follow(
     id: string,
     { app, signal, idleMs = Infinity }: FollowOptions,
-  ): AsyncGenerator<JobRecord | 'idle', void, undefined> {
-    const changes = new ChangeSignal(signal)
+  ): AsyncGenerator<JobRecord | 'idle' | 'dropped', void, undefined> {
+    const lost = new AbortController()
+    const place = this.#places.tryTake(app, () => lost.abort())
+    if (!place) return yield 'dropped'
+    const ending = AbortSignal.any([signal, lost.signal])
+    const changes = new ChangeSignal(ending)
     this.#add(id, changes.notify)
-    this.#count(app, 1)
     try {
       let shown: JobRecord | undefined
       let quietSince = performance.now()
-      while (!signal.aborted) {
+      while (!ending.aborted) {
         const job = await this.#engine.get(id, { app })
         if (!job) return
         if (!shown || differs(shown, job)) {
@@ -69,27 +94,22 @@ export class JobWatch {
         }
         await changes.wait(Math.min(pollMs, idleMs))
       }
+      if (lost.signal.aborted) yield 'dropped'
     } finally {
       changes.close()
       this.#remove(id, changes.notify)
-      this.#count(app, -1)
+      place.release()
     }
   }
 
   /** The same, counted as one that follows a job of the application while it is read. */
   async *counted<Value>(app: string, source: AsyncIterable<Value>): AsyncGenerator<Value, void, undefined> {
-    this.#count(app, 1)
+    const place = this.#places.tryTake(app)
     try {
       yield* source
     } finally {
-      this.#count(app, -1)
+      place?.release()
     }
-  }
-
-  #count(app: string, change: 1 | -1): void {
-    const waiting = (this.#waiting.get(app) ?? 0) + change
-    if (waiting > 0) this.#waiting.set(app, waiting)
-    else this.#waiting.delete(app)
   }
 
   #add(id: string, notify: () => void): void {

@@ -126,6 +126,30 @@ export const handlerOptionsSchema = z.strictObject({
         .positive()
         .default(200)
         .describe('Event streams and waiting requests of an application at a time, for each process.'),
+      allWaitingRequests: z
+        .number()
+        .int()
+        .positive()
+        .default(500)
+        .describe(
+          'The same of all applications. When all are taken, the application with the most loses one to another that ' +
+            'has none.',
+        ),
+      downloads: z
+        .number()
+        .int()
+        .positive()
+        .default(50)
+        .describe('Files and archives that are sent by links of an application at a time, for each process.'),
+      allDownloads: z
+        .number()
+        .int()
+        .positive()
+        .default(250)
+        .describe(
+          'The same of all applications. When all are taken, the application with the most loses one to another that ' +
+            'has none; its client can go on with a range request.',
+        ),
       heartbeatMs: z
         .number()
         .int()
@@ -153,12 +177,13 @@ export const handlerOptionsSchema = z.strictObject({
       create: rateSchema.default({ requests: 10, perSeconds: 1 }),
       status: rateSchema.default({ requests: 1000, perSeconds: 1 }),
       other: rateSchema.default({ requests: 60, perSeconds: 1 }),
+      link: rateSchema.default({ requests: 300, perSeconds: 1 }),
       wrongKeys: rateSchema.default({ requests: 60, perSeconds: 60 }),
     })
     .prefault({})
     .describe(
       'Requests an application may make, for each process; a list counts as one of the others, and as one more for ' +
-        'each 64 KiB. `wrongKeys`: requests with a wrong key that an address may make (of IPv6, a network of 64 ' +
+        'each 64 KiB. `link`: downloads by its signed links. `wrongKeys`: requests with a wrong key that an address may make (of IPv6, a network of 64 ' +
         'bits), after which only keys that have worked before are checked.',
     ),
   cors: z

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { createClient, type Job } from '../../src/client/client.js'
-import { type Service, startService } from './harness.js'
+import { pollJob, type Service, startService } from './harness.js'
 
 let service: Service
 beforeAll(async () => {
@@ -60,6 +60,43 @@ describe('the event stream of all jobs', () => {
     await vi.waitFor(() => expect(seen.at(-1)).toBe(`deleted ${job.id}`), { timeout: 10_000 })
     stop()
     await Promise.all([here.close(), there.close()])
+  })
+
+  test('costs the store as much for a hundred followers as for one, and each change is written once', async () => {
+    const jobs = memoryJobs()
+    const list = vi.spyOn(jobs, 'list')
+    const many = await startService({ stores: { jobs } })
+    const estimate = vi.spyOn(many.engine, 'estimate')
+    const before = await create(many, 'before')
+    await many.engine.cancel(before)
+    await pollJob(many, before)
+    const followers = Array.from({ length: 100 }, () => follow(many))
+    await vi.waitFor(() => expect(followers.filter(({ states }) => states.length > 0)).toHaveLength(100), {
+      timeout: 10_000,
+    })
+    // Each follower by itself would read the two lists.
+    expect(list.mock.calls.length).toBeLessThan(100)
+    estimate.mockClear()
+    await create(many, 'a')
+    await vi.waitFor(() => expect(followers.every(({ seen }) => seen.includes('a STARTED'))).toBe(true), {
+      timeout: 10_000,
+    })
+    expect(estimate.mock.calls.length).toBeLessThan(20)
+    expect(followers.some(({ seen }) => seen.some((line) => line.startsWith('before')))).toBe(false)
+    for (const { stop } of followers) stop()
+    await many.close()
+  })
+
+  test('ends for the application that follows most, where others have none', async () => {
+    const few = await startService({ http: { limits: { allWaitingRequests: 3 } } })
+    const other = await few.addApplication('Other')
+    const mine = [follow(few), follow(few), follow(few)]
+    await vi.waitFor(() => expect(mine.flatMap(({ states }) => states)).toHaveLength(3))
+    const theirs = follow(few, other.key)
+    await vi.waitFor(() => expect(theirs.states).toEqual(['connected']))
+    await vi.waitFor(() => expect(mine.filter(({ states }) => states.includes('reconnecting'))).toHaveLength(1))
+    for (const { stop } of [...mine, theirs]) stop()
+    await few.close()
   })
 
   test('is connected again after the service was away, and says so', async () => {

@@ -40,7 +40,8 @@ describe('rate limits', () => {
 
   test('fill up again with time, never above the limit', () => {
     let now = 0
-    const limiter = new RateLimiter({ create: { requests: 2, perSeconds: 1 }, status: false, other: false }, () => now)
+    const create = { requests: 2, perSeconds: 1 }
+    const limiter = new RateLimiter({ create, status: false, other: false, link: false }, () => now)
     const take = () => {
       try {
         limiter.take('app', 'create', {})

@@ -3,6 +3,7 @@ import { type ApiAnswer, empty } from '../routing/answer.js'
 import { isStillAllowed } from '../routing/authenticate.js'
 import type { KeyedCall } from '../routing/call.js'
 import { growingResults } from './growing-bytes.js'
+import type { JobChange } from '../application-watch.js'
 import { pendingJobView } from './job-view.js'
 import { pacedStream } from '../routing/paced-stream.js'
 import { Problem } from '../routing/problem.js'
@@ -56,7 +57,6 @@ async function* allFrames(call: KeyedCall): AsyncGenerator<Uint8Array, void, und
   const { heartbeatMs } = call.service.options.limits
   const { caller, request, service } = call
   let checkedAt = performance.now()
-  yield frame(`retry: ${reconnectMs}\nevent: ready\ndata: {}`)
   const options = { app: caller.id, signal: request.signal, idleMs: heartbeatMs }
   for await (const change of service.watch.followAll(options)) {
     if (performance.now() - checkedAt >= heartbeatMs) {
@@ -65,10 +65,14 @@ async function* allFrames(call: KeyedCall): AsyncGenerator<Uint8Array, void, und
     }
     switch (change.kind) {
       case 'job':
-        yield frame(`event: job\ndata: ${JSON.stringify(await pendingJobView(change.job, call))}`)
+      case 'deleted': {
+        const made = await sharedFrame(change, call)
+        await service.turns.next(caller.id, request.signal)
+        yield made
         break
-      case 'deleted':
-        yield frame(`event: deleted\ndata: ${JSON.stringify({ id: change.id })}`)
+      }
+      case 'ready':
+        yield frame(`retry: ${reconnectMs}\nevent: ready\ndata: {}`)
         break
       case 'idle':
         yield frame(': still there')
@@ -77,6 +81,24 @@ async function* allFrames(call: KeyedCall): AsyncGenerator<Uint8Array, void, und
         change satisfies never
     }
   }
+}
+
+/** By the address under which the service is known, for it is in the links. */
+const sharedFrames = new WeakMap<JobChange, Map<string, Promise<Uint8Array>>>()
+
+/** The frame of a change, made once for all who follow it. */
+function sharedFrame(change: JobChange, call: KeyedCall): Promise<Uint8Array> {
+  const frames = sharedFrames.get(change) ?? new Map<string, Promise<Uint8Array>>()
+  sharedFrames.set(change, frames)
+  const made = frames.get(call.baseUrl) ?? changeFrame(change, call)
+  frames.set(call.baseUrl, made)
+  return made
+}
+
+async function changeFrame(change: JobChange, call: KeyedCall): Promise<Uint8Array> {
+  return change.kind === 'job'
+    ? frame(`event: job\ndata: ${JSON.stringify(await pendingJobView(change.job, call))}`)
+    : frame(`event: deleted\ndata: ${JSON.stringify({ id: change.id })}`)
 }
 
 async function* frames(call: KeyedCall, job: JobRecord): AsyncGenerator<Uint8Array, void, undefined> {
@@ -94,6 +116,7 @@ async function* frames(call: KeyedCall, job: JobRecord): AsyncGenerator<Uint8Arr
       checkedAt = performance.now()
       if (!(await isStillAllowed(call.request, call.service, call.caller))) return
     }
+    if (seen === 'dropped') return
     if (seen !== 'idle') shown = seen
     // A job that waits does not change, but its position in the queue does.
     const text = JSON.stringify(await pendingJobView(shown, call))

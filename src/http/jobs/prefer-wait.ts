@@ -24,7 +24,7 @@ export async function waitForEnd(call: KeyedCall, job: JobRecord, seconds: numbe
   const signal = AbortSignal.any([time.signal, call.request.signal])
   try {
     for await (const seen of call.service.watch.follow(job.id, { app, signal })) {
-      if (seen !== 'idle' && isTerminal(seen)) return seen
+      if (typeof seen === 'object' && isTerminal(seen)) return seen
     }
   } finally {
     clearTimeout(timer)

@@ -2,7 +2,7 @@ import type { HandlerOptions } from '../options.js'
 import { Problem } from './problem.js'
 
 /** The rate limit that a request counts against. */
-export type RatePolicy = 'create' | 'status' | 'other'
+export type RatePolicy = 'create' | 'status' | 'other' | 'link'
 
 interface Bucket {
   tokens: number
@@ -33,7 +33,7 @@ export class RateLimiter {
 
   /** @param now monotonic milliseconds. */
   constructor(rates: Pick<HandlerOptions['rateLimits'], RatePolicy>, now: () => number = () => performance.now()) {
-    const policies = ['create', 'status', 'other'] as const
+    const policies = ['create', 'status', 'other', 'link'] as const
     this.#limits = Object.fromEntries(
       policies.flatMap((policy) => (rates[policy] ? [[policy, newLimit(policy, rates[policy])]] : [])),
     )

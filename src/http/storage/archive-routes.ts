@@ -68,7 +68,7 @@ export const archiveRoutes = [
     description: 'Use the `url` of an archive unchanged.',
     access: 'link',
     answer: { description: 'The file.', contentType: 'application/zip' },
-    problems: ['FORBIDDEN', 'GONE'],
+    problems: ['FORBIDDEN', 'GONE', 'RATE_LIMITED'],
     handle: (call) => downloadArchive(call),
   }),
 ]
@@ -103,7 +103,7 @@ function archiveKey(ids: readonly string[]): string {
 }
 
 async function downloadArchive(call: Call): Promise<ApiAnswer> {
-  const { engine, options, signer } = call.service
+  const { engine, options, sending, signer, turns } = call.service
   const ids = call.search.getAll('job')
   const grant = signer.verify('GET', archiveKey(ids), call.search)
   if (!grant)
@@ -112,6 +112,7 @@ async function downloadArchive(call: Call): Promise<ApiAnswer> {
       'The signature of this link is not valid. Use the link exactly as the service gave it.',
     )
   refuseExpired(grant)
+  call.service.limiter.take(grant.app, 'link', call.headers)
   const jobs = (await existing(call, grant.app, ids)).filter((job) => keptOutputs(job).length > 0)
   if (jobs.length === 0)
     throw new Problem('GONE', 'The results of these jobs were deleted or have expired. Create the jobs again.')
@@ -124,5 +125,6 @@ async function downloadArchive(call: Call): Promise<ApiAnswer> {
     'x-content-type-options': 'nosniff',
   }
   if (call.request.method === 'HEAD') return empty(200, headers)
-  return { status: 200, headers, body: pacedStream(zipStream(entries), options.limits.idleMs) }
+  const paced = entries.map((entry) => ({ ...entry, open: async () => turns.paced(grant.app, await entry.open()) }))
+  return { status: 200, headers, body: pacedStream(zipStream(paced), options.limits.idleMs, sending.take(grant.app)) }
 }

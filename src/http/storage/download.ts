@@ -40,9 +40,20 @@ export async function download(call: Call, path: string): Promise<ApiAnswer> {
       headers['content-length'] = String(range ? range.end - range.start + 1 : stat.bytes)
       const status = range ? 206 : 200
       if (call.request.method === 'HEAD') return empty(status, headers)
-      const blob = await blobs.get(key, { range })
-      if (!blob) throw await missing(call, key)
-      return { status, headers, body: pacedStream(blob.body, call.service.options.limits.idleMs) }
+      const { options, sending, turns } = call.service
+      const place = sending.take(grant.app)
+      const blob = await blobs.get(key, { range }).catch((error: unknown) => {
+        place.release()
+        throw error
+      })
+      if (blob)
+        return {
+          status,
+          headers,
+          body: pacedStream(turns.paced(grant.app, blob.body), options.limits.idleMs, place),
+        }
+      place.release()
+      throw await missing(call, key)
     }
     default:
       return decision satisfies never

@@ -27,10 +27,11 @@ export function storageLink(
   return `${call.baseUrl}${storagePath}${key}?${query.toString()}`
 }
 
-/** @throws Problem `FORBIDDEN`, with one message for every cause but expiry. */
+/** @throws Problem `FORBIDDEN`, with one message for every cause but expiry; `RATE_LIMITED`. */
 export function requireGrant(call: Call, method: Grant['method'], key: string): Grant {
   const grant = requireSigned(call, method, key)
   refuseExpired(grant)
+  if (method === 'GET') call.service.limiter.take(grant.app, 'link', call.headers)
   return grant
 }
 

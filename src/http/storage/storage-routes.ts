@@ -77,7 +77,7 @@ export const storageRoutes = [
       206: 'The range of the file that was asked for.',
       304: 'The client already has the current copy.',
     },
-    problems: ['FORBIDDEN', 'NOT_FOUND', 'GONE', 'PRECONDITION_FAILED', 'RANGE_NOT_SATISFIABLE'],
+    problems: ['FORBIDDEN', 'NOT_FOUND', 'GONE', 'PRECONDITION_FAILED', 'RANGE_NOT_SATISFIABLE', 'RATE_LIMITED'],
     requestHeaders: {
       Range: 'One range of bytes.',
       'If-Range': 'ETag of the file that the range belongs to.',

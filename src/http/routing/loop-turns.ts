@@ -1,0 +1,37 @@
+import { Shares } from '../../core/engine/limits/shares.js'
+
+/** Pieces of work in one turn of the event loop. Each is a chunk of a file or a frame, and takes a fraction of a millisecond. */
+const piecesPerTurn = 2
+
+/** Divides the time of the event loop among applications whose files and events are being sent. */
+export class LoopTurns {
+  readonly #shares = new Shares({ total: piecesPerTurn, reserve: 0 })
+
+  /**
+   * Resolves when the application may do its next piece of work.
+   *
+   * @throws the signal's reason if it fires before
+   */
+  async next(app: string, signal?: AbortSignal): Promise<void> {
+    const share = await this.#shares.take(app, signal)
+    setImmediate(() => share?.release())
+  }
+
+  /**
+   * The chunks of a body, each in its application's turn. Not a generator: one that was never started would leave the
+   * body open when it is closed.
+   */
+  paced(app: string, body: AsyncIterable<Uint8Array>): AsyncIterableIterator<Uint8Array> {
+    const chunks = body[Symbol.asyncIterator]()
+    const paced: AsyncIterableIterator<Uint8Array> = {
+      [Symbol.asyncIterator]: () => paced,
+      next: async () => {
+        const chunk = await chunks.next()
+        if (!chunk.done) await this.next(app)
+        return chunk
+      },
+      return: async () => (await chunks.return?.()) ?? { done: true, value: undefined },
+    }
+    return paced
+  }
+}

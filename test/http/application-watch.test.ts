@@ -1,0 +1,55 @@
+import { EventEmitter } from 'node:events'
+import { expect, test } from 'vitest'
+import { sampleJob } from '../../src/contract/job-samples.js'
+import { Shares } from '../../src/core/engine/limits/shares.js'
+import { ApplicationWatch } from '../../src/http/application-watch.js'
+import type { HttpEngine } from '../../src/http/http-engine.js'
+
+function watchOf(app: string) {
+  const emitter = new EventEmitter()
+  const engine = Object.assign(emitter, { list: async () => [], get: async () => undefined })
+  const watch = new ApplicationWatch(engine as unknown as HttpEngine, app, new Shares({ total: 1 }))
+  const changed = (id: string, progress = 0) =>
+    emitter.emit('job.progressed', { job: { ...sampleJob(), id, app, status: 'STARTED', progress } })
+  return { watch, changed, emitter }
+}
+
+test('a follower that reads nothing gets the last state of each job, and is dropped beyond a thousand jobs', async () => {
+  const { watch, changed, emitter } = watchOf('app')
+  const stop = new AbortController()
+  const follow = () => watch.follow({ signal: stop.signal, idleMs: 60_000 })
+  const [slow, quick] = [follow(), follow()]
+  expect([await slow.next(), await quick.next()]).toEqual([
+    { done: false, value: { kind: 'ready' } },
+    { done: false, value: { kind: 'ready' } },
+  ])
+  for (let n = 1; n <= 5; n++) changed('job', n / 10)
+  expect((await slow.next()).value).toMatchObject({ kind: 'job', job: { id: 'job', progress: 0.5 } })
+  const first = (await quick.next()).value
+  for (let n = 0; n <= 1000; n++) {
+    changed(`job ${n}`)
+    expect((await quick.next()).value).toMatchObject({ job: { id: `job ${n}` } })
+  }
+  expect(first).toMatchObject({ job: { progress: 0.5 } })
+  expect(await slow.next()).toEqual({ done: true, value: undefined })
+  stop.abort()
+  expect(await quick.next()).toEqual({ done: true, value: undefined })
+  expect(watch.followers).toBe(0)
+  watch.close()
+  expect(emitter.eventNames()).toEqual([])
+})
+
+test('all followers of an application get the same object, and a state that they know is no news', async () => {
+  const { watch, changed } = watchOf('app')
+  const stop = new AbortController()
+  const followers = [1, 2, 3].map(() => watch.follow({ signal: stop.signal, idleMs: 60_000 }))
+  for (const follower of followers) await follower.next()
+  changed('job', 0.1)
+  const seen = await Promise.all(followers.map((follower) => follower.next()))
+  expect(new Set(seen.map(({ value }) => value)).size).toBe(1)
+  changed('job', 0.1)
+  changed('job', 0.2)
+  expect((await followers[0]!.next()).value).toMatchObject({ job: { progress: 0.2 } })
+  stop.abort()
+  watch.close()
+})

@@ -1,0 +1,117 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterEach, expect, test } from 'vitest'
+import { LoopTurns } from '../../src/http/routing/loop-turns.js'
+import { type Service, startService } from './harness.js'
+
+const cleanUps: (() => void | Promise<void>)[] = []
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
+})
+
+async function resultOf(service: Service, key: string, bytes = 1000): Promise<{ id: string; link: string }> {
+  const ticket = (await (await service.api('/upload', { key })).json()) as { uploadUrl: string; downloadUrl: string }
+  await fetch(ticket.uploadUrl, { method: 'PUT', body: Buffer.alloc(bytes, 'sound') })
+  const params = { inputUrl: ticket.downloadUrl }
+  const body = JSON.stringify({ workflow: 'service/stems-vocals-accompaniment', params })
+  const { id } = (await (await service.api('/job', { method: 'POST', key, body })).json()) as { id: string }
+  for (;;) {
+    const job = (await (await service.api(`/job/${id}`, { key })).json()) as {
+      status: string
+      result: { vocals: string } | null
+    }
+    if (job.result) return { id, link: job.result.vocals }
+    await delay(20)
+  }
+}
+
+/** Begins a download, and reads nothing of it but the head. */
+async function begin(link: string): Promise<{ status: string; socket: Socket }> {
+  const { hostname, port, host, pathname, search } = new URL(link)
+  const socket = connect(Number(port), hostname)
+  cleanUps.push(() => void socket.destroy())
+  socket.on('error', () => {})
+  socket.write(`GET ${pathname}${search} HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+  await once(socket, 'readable')
+  const [, status = ''] = /^HTTP\/1\.1 (\d+)/.exec((socket.read(100) as Buffer).toString()) ?? []
+  return { status, socket }
+}
+
+test('downloads by link have places, and an application that has none gets one of that with the most', async () => {
+  const service = await startService({ http: { limits: { downloads: 3, allDownloads: 4 } } })
+  cleanUps.push(() => service.close())
+  const other = await service.addApplication('Other')
+  const third = await service.addApplication('Third')
+  const mine = await resultOf(service, service.app.key, 20_000_000)
+  const theirs = await resultOf(service, other.key, 20_000_000)
+  const last = await resultOf(service, third.key)
+  const begun = [await begin(mine.link), await begin(mine.link), await begin(mine.link)]
+  expect(begun.map(({ status }) => status)).toEqual(Array(3).fill('200'))
+  expect((await begin(mine.link)).status).toBe('429')
+  const archive = (await (await service.api(`/archive?job=${mine.id}`)).json()) as { url: string }
+  expect((await begin(archive.url)).status).toBe('429')
+  expect((await fetch(mine.link, { method: 'HEAD' })).status).toBe(200)
+  expect((await begin(theirs.link)).status).toBe('200')
+
+  const cut = once(begun[2]!.socket.resume(), 'close')
+  expect((await fetch(last.link)).status).toBe(200)
+  await cut
+  // What was given up is free again.
+  begun[0]!.socket.destroy()
+  await expect.poll(async () => (await fetch(mine.link, { headers: { range: 'bytes=0-9' } })).status).toBe(206)
+})
+
+test('requests by link are counted for the application of the link', async () => {
+  const service = await startService({ http: { rateLimits: { link: { requests: 3, perSeconds: 60 } } } })
+  cleanUps.push(() => service.close())
+  const { link } = await resultOf(service, service.app.key)
+  const statuses: number[] = []
+  for (let n = 0; n < 4; n++) statuses.push((await fetch(link, { method: 'HEAD' })).status)
+  expect(statuses).toEqual([200, 200, 200, 429])
+  const other = await resultOf(service, (await service.addApplication('Other')).key)
+  expect((await fetch(other.link, { method: 'HEAD' })).status).toBe(200)
+})
+
+test('what is sent takes turns by application, some pieces in each turn of the event loop', async () => {
+  const turns = new LoopTurns()
+  let pieces = 0
+  let most = 0
+  async function* body() {
+    for (;;) yield new Uint8Array(1)
+  }
+  let ended = false
+  const download = async () => {
+    for await (const _ of turns.paced('large', body())) {
+      pieces++
+      if (ended) return
+    }
+  }
+  const downloads = Array.from({ length: 50 }, download)
+  for (let turn = 0; turn < 100; turn++) {
+    const before = pieces
+    await new Promise((resolve) => setImmediate(resolve))
+    most = Math.max(most, pieces - before)
+  }
+  expect(pieces).toBeGreaterThan(100)
+  expect(most).toBeLessThanOrEqual(4)
+  const before = pieces
+  await turns.next('small')
+  expect(pieces - before).toBeLessThanOrEqual(4)
+  ended = true
+  await Promise.all(downloads)
+})
+
+test('a body whose stream was never read is closed with it', async () => {
+  let closed = 0
+  const body: AsyncIterableIterator<Uint8Array> = {
+    [Symbol.asyncIterator]: () => body,
+    next: async () => ({ done: false, value: new Uint8Array(1) }),
+    return: async () => {
+      closed++
+      return { done: true, value: undefined }
+    },
+  }
+  await new LoopTurns().paced('app', body).return?.()
+  expect(closed).toBe(1)
+})
