@@ -67,7 +67,7 @@ const bounds = [
   ['Simultaneous slow downloads of inputs', 'engine', 'inputs.slowInputs'],
   ['Of these, for one application', 'engine', 'inputs.slowInputsPerApplication'],
   ['Lowest transfer rate of an input', 'engine', 'inputs.minBytesPerSecond', 'bytes/s'],
-  ['The same where all places for slow downloads are taken', undefined, '64 times as much'],
+  ['The same where all slots for slow downloads are taken', undefined, '64 times as much'],
   ['Time to download an input', 'engine', 'inputs.totalMs', 'ms'],
   ['Simultaneous webhook messages', 'engine', 'webhooks.concurrency'],
   ['Of these, for one application', 'engine', 'webhooks.concurrencyPerApplication'],

@@ -139,7 +139,7 @@ export class ApplicationWatch {
 
   /** Tells what is new in the store. */
   async #poll(): Promise<void> {
-    const turn = await this.#polls.take(this.#app, this.#closed.signal)
+    const share = await this.#polls.take(this.#app, this.#closed.signal)
     try {
       const known = new Set(this.#shown.keys())
       await this.#readNewest(known, ['QUEUED', 'STARTED'])
@@ -156,7 +156,7 @@ export class ApplicationWatch {
         await this.#rest(startedAt)
       }
     } finally {
-      turn?.release()
+      share?.release()
     }
   }
 

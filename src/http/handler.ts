@@ -10,7 +10,7 @@ import { prefersHtml } from './routing/prefers-html.js'
 import type { HttpEngine } from './http-engine.js'
 import { JobWatch } from './job-watch.js'
 import { ListQueue } from './routing/list-queue.js'
-import { LoopTurns } from './routing/loop-turns.js'
+import { SendQueue } from './routing/send-queue.js'
 import { KnownKeys } from './auth/known-keys.js'
 import { Metrics } from './metrics.js'
 import { type Handler, mountable } from './mounts/mountable.js'
@@ -25,7 +25,7 @@ import { allRoutes } from './routes.js'
 import { notFoundPage } from './service/not-found-page.js'
 import { WrongKeys } from './routing/wrong-keys.js'
 import { requireTus } from './storage/resumable-routes.js'
-import { SendingPlaces } from './storage/sending-places.js'
+import { DownloadSlots } from './storage/download-slots.js'
 import { inServerSpan } from './routing/server-span.js'
 import { StorageUse } from './routing/storage-use.js'
 import { UrlSigner } from './auth/signed-url.js'
@@ -116,8 +116,8 @@ function createService(engine: HttpEngine, options: HandlerOptions): Service {
     wrongKeys: new WrongKeys(options.rateLimits.wrongKeys),
     limiter: new RateLimiter(options.rateLimits),
     lists: new ListQueue(),
-    turns: new LoopTurns(),
-    sending: new SendingPlaces({
+    sendQueue: new SendQueue(),
+    downloads: new DownloadSlots({
       total: options.limits.allDownloads,
       perApplication: options.limits.downloads,
     }),

@@ -22,40 +22,40 @@ export interface FollowOptions {
 /** Follows jobs for waiting requests and event streams. Listens to the engine only while there are any. */
 export class JobWatch {
   readonly #engine: Pick<HttpEngine, 'get' | 'list' | 'on' | 'off'>
-  readonly #places: Shares
+  readonly #slots: Shares
   readonly #polls = new Shares({ total: maxPolls, perApplication: 1, reserve: 0 })
   readonly #listeners = new Map<string, Set<() => void>>()
   readonly #watches = new Map<string, ApplicationWatch>()
 
-  /** @param places simultaneous followers */
+  /** @param slots simultaneous followers */
   constructor(
     engine: Pick<HttpEngine, 'get' | 'list' | 'on' | 'off'>,
-    places: { total: number; perApplication: number },
+    slots: { total: number; perApplication: number },
   ) {
     this.#engine = engine
-    this.#places = new Shares(places)
+    this.#slots = new Shares(slots)
   }
 
   /** Whether the application may follow one more job. */
   hasRoom(app: string): boolean {
     // Where none is left, another application loses one to it.
-    return this.#places.heldBy(app) === 0 || this.#places.hasRoom(app)
+    return this.#slots.heldBy(app) === 0 || this.#slots.hasRoom(app)
   }
 
   /**
-   * What happens to the jobs of an application from now on, until `signal` fires or another application needs the place
+   * What happens to the jobs of an application from now on, until `signal` fires or another application needs the slot
    * more.
    */
   async *followAll({ app, signal, idleMs }: Required<FollowOptions>): AsyncGenerator<FollowerMessage, void, undefined> {
     const lost = new AbortController()
-    const place = this.#places.tryTake(app, () => lost.abort())
-    if (!place) return
+    const slot = this.#slots.tryTake(app, () => lost.abort())
+    if (!slot) return
     const watch = this.#watches.get(app) ?? new ApplicationWatch(this.#engine, app, this.#polls)
     this.#watches.set(app, watch)
     try {
       yield* watch.follow({ signal: AbortSignal.any([signal, lost.signal]), idleMs })
     } finally {
-      place.release()
+      slot.release()
       if (watch.followers === 0) {
         watch.close()
         if (this.#watches.get(app) === watch) this.#watches.delete(app)
@@ -65,15 +65,15 @@ export class JobWatch {
 
   /**
    * The job now and after each visible change, until it has ended, is deleted, or `signal` fires. `dropped` is the last
-   * if another application needs the place more.
+   * if another application needs the slot more.
    */
   async *follow(
     id: string,
     { app, signal, idleMs = Infinity }: FollowOptions,
   ): AsyncGenerator<JobRecord | 'idle' | 'dropped', void, undefined> {
     const lost = new AbortController()
-    const place = this.#places.tryTake(app, () => lost.abort())
-    if (!place) return yield 'dropped'
+    const slot = this.#slots.tryTake(app, () => lost.abort())
+    if (!slot) return yield 'dropped'
     const ending = AbortSignal.any([signal, lost.signal])
     const changes = new ChangeSignal(ending)
     this.#add(id, changes.notify)
@@ -98,17 +98,17 @@ export class JobWatch {
     } finally {
       changes.close()
       this.#remove(id, changes.notify)
-      place.release()
+      slot.release()
     }
   }
 
   /** The same, counted as one that follows a job of the application while it is read. */
   async *counted<Value>(app: string, source: AsyncIterable<Value>): AsyncGenerator<Value, void, undefined> {
-    const place = this.#places.tryTake(app)
+    const slot = this.#slots.tryTake(app)
     try {
       yield* source
     } finally {
-      place?.release()
+      slot?.release()
     }
   }
 

@@ -43,8 +43,8 @@ describe('a failure is answered', () => {
     expect(answer(shuttingDown(), { shutdownRequeues: 2 })).toEqual({ ...handBack, onShutdown: false })
   })
 
-  test('by a hand-back, each after a longer wait, where others needed its place more, and at last by a failure', () => {
-    const failure = expect.stringContaining('others need the place')
+  test('by a hand-back, each after a longer wait, where others needed its slot more, and at last by a failure', () => {
+    const failure = expect.stringContaining('others need the slot')
     const handBack = { kind: 'requeue', ...claim, onShutdown: true, failure }
     expect(answer(crowdedOut({}))).toEqual({ ...handBack, delayMs: 1000 })
     expect(answer(crowdedOut({}), { shutdownRequeues: 1, attempts: 3 })).toEqual({ ...handBack, delayMs: 2000 })

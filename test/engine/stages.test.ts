@@ -10,7 +10,7 @@ describe('the stage in which inputs are fetched', () => {
   function stages({ slowInputs = 16, slowInputsPerApplication = 4 } = {}) {
     const onRoom = vi.fn()
     const fetches = new Stages({ concurrency: 1, slowInputs, slowInputsPerApplication }, onRoom)
-    /** A download that ends when it loses its place. */
+    /** A download that ends when it loses its slot. */
     const download = (app: string) => {
       let end = () => {}
       const onCrowded = vi.fn(() => end())
@@ -50,7 +50,7 @@ describe('the stage in which inputs are fetched', () => {
     expect([onRoom.mock.calls.length, fetches.slowFetches]).toEqual([1, 0])
   })
 
-  test('where all places are taken, an application that has none gets one of the application with the most', () => {
+  test('where all slots are taken, an application that has none gets one of the application with the most', () => {
     const { fetches, download } = stages({ slowInputs: 4 })
     const large = [1, 2, 3].map(() => download('large'))
     const small = download('small')
@@ -61,7 +61,7 @@ describe('the stage in which inputs are fetched', () => {
     expect(fetches.slowFetches).toBe(4)
   })
 
-  test('a download without a place ends, and no more of its application are begun until one is free', async () => {
+  test('a download without a slot ends, and no more of its application are begun until one is free', async () => {
     const { fetches, download } = stages({ slowInputs: 2 })
     const [first] = [download('a'), download('b')]
     vi.advanceTimersByTime(1000)
@@ -76,7 +76,7 @@ describe('the stage in which inputs are fetched', () => {
     expect(fetches.slowApplications).toEqual([])
   })
 
-  test('inputs that are here cost nobody a place, and need none', () => {
+  test('inputs that are here cost nobody a slot, and need none', () => {
     const { fetches, download } = stages({ slowInputs: 4 })
     const large = [1, 2, 3, 4].map(() => download('large'))
     vi.advanceTimersByTime(1000)
@@ -86,7 +86,7 @@ describe('the stage in which inputs are fetched', () => {
     expect([fetches.slowFetches, fetches.slowApplications]).toEqual([4, ['large']])
   })
 
-  test('the more places are taken, the faster an input has to arrive', () => {
+  test('the more slots are taken, the faster an input has to arrive', () => {
     const { fetches, download } = stages({ slowInputs: 8 })
     const hastes = [fetches.haste()]
     for (let n = 1; n <= 8; n++) {

@@ -376,7 +376,7 @@ describe('timeouts', () => {
     expect(await rejection(bytesOf(response))).toMatchObject({ reason: 'download_failed', retryable: false })
   })
 
-  it('that is fast enough but not while others need the place is given up, and may be tried again', async () => {
+  it('that is fast enough but not while others need the slot is given up, and may be tried again', async () => {
     const server = await loopback((_, response) => {
       response.writeHead(200)
       const timer = setInterval(() => response.write('x'.repeat(1000)), 5)

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, expect, test } from 'vitest'
-import { LoopTurns } from '../../src/http/routing/loop-turns.js'
+import { SendQueue } from '../../src/http/routing/send-queue.js'
 import { type Service, startService } from './harness.js'
 
 const cleanUps: (() => void | Promise<void>)[] = []
@@ -38,7 +38,7 @@ async function begin(link: string): Promise<{ status: string; socket: Socket }> 
   return { status, socket }
 }
 
-test('downloads by link have places, and an application that has none gets one of that with the most', async () => {
+test('downloads by link have slots, and an application that has none gets one of that with the most', async () => {
   const service = await startService({ http: { limits: { downloads: 3, allDownloads: 4 } } })
   cleanUps.push(() => service.close())
   const other = await service.addApplication('Other')
@@ -73,31 +73,31 @@ test('requests by link are counted for the application of the link', async () =>
   expect((await fetch(other.link, { method: 'HEAD' })).status).toBe(200)
 })
 
-test('what is sent takes turns by application, some pieces in each turn of the event loop', async () => {
-  const turns = new LoopTurns()
-  let pieces = 0
+test('what is sent takes turns by application, some chunks in each pass of the event loop', async () => {
+  const sendQueue = new SendQueue()
+  let chunks = 0
   let most = 0
   async function* body() {
     for (;;) yield new Uint8Array(1)
   }
   let ended = false
   const download = async () => {
-    for await (const _ of turns.paced('large', body())) {
-      pieces++
+    for await (const _ of sendQueue.paced('large', body())) {
+      chunks++
       if (ended) return
     }
   }
   const downloads = Array.from({ length: 50 }, download)
-  for (let turn = 0; turn < 100; turn++) {
-    const before = pieces
+  for (let pass = 0; pass < 100; pass++) {
+    const before = chunks
     await new Promise((resolve) => setImmediate(resolve))
-    most = Math.max(most, pieces - before)
+    most = Math.max(most, chunks - before)
   }
-  expect(pieces).toBeGreaterThan(100)
+  expect(chunks).toBeGreaterThan(100)
   expect(most).toBeLessThanOrEqual(4)
-  const before = pieces
-  await turns.next('small')
-  expect(pieces - before).toBeLessThanOrEqual(4)
+  const before = chunks
+  await sendQueue.next('small')
+  expect(chunks - before).toBeLessThanOrEqual(4)
   ended = true
   await Promise.all(downloads)
 })
@@ -112,6 +112,6 @@ test('a body whose stream was never read is closed with it', async () => {
       return { done: true, value: undefined }
     },
   }
-  await new LoopTurns().paced('app', body).return?.()
+  await new SendQueue().paced('app', body).return?.()
   expect(closed).toBe(1)
 })

@@ -67,7 +67,7 @@ async function* allFrames(call: KeyedCall): AsyncGenerator<Uint8Array, void, und
       case 'job':
       case 'deleted': {
         const made = await sharedFrame(change, call)
-        await service.turns.next(caller.id, request.signal)
+        await service.sendQueue.next(caller.id, request.signal)
         yield made
         break
       }

@@ -3,7 +3,7 @@ import type { ApiRequest } from './api-request.js'
 import type { HttpEngine } from '../http-engine.js'
 import type { JobWatch } from '../job-watch.js'
 import type { ListQueue } from './list-queue.js'
-import type { LoopTurns } from './loop-turns.js'
+import type { SendQueue } from './send-queue.js'
 import type { KnownKeys } from '../auth/known-keys.js'
 import type { Metrics } from '../metrics.js'
 import type { HandlerOptions, Sender } from '../options.js'
@@ -12,7 +12,7 @@ import type { RateLimiter } from './rate-limit.js'
 import type { RequestBody } from './request-body.js'
 import type { RequestUrl } from './request-url.js'
 import type { StorageUse } from './storage-use.js'
-import type { SendingPlaces } from '../storage/sending-places.js'
+import type { DownloadSlots } from '../storage/download-slots.js'
 import type { UrlSigner } from '../auth/signed-url.js'
 import type { WrongKeys } from './wrong-keys.js'
 
@@ -26,8 +26,8 @@ export interface Service {
   readonly wrongKeys: WrongKeys
   readonly limiter: RateLimiter
   readonly lists: ListQueue
-  readonly turns: LoopTurns
-  readonly sending: SendingPlaces
+  readonly sendQueue: SendQueue
+  readonly downloads: DownloadSlots
   readonly storage: StorageUse
   /** Absent if they are turned off. */
   readonly metrics: Metrics | undefined

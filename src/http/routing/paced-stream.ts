@@ -1,5 +1,5 @@
-/** One of the places for files that are being sent. */
-export interface SendingPlace {
+/** One of the slots for files that are being sent. */
+export interface DownloadSlot {
   /** Fires when another application needs it more. */
   lost: AbortSignal
   release(): void
@@ -9,25 +9,25 @@ export interface SendingPlace {
  * An iterable as a response body: reads only on demand, and releases its source when the client disconnects or reads
  * nothing for `idleMs`.
  *
- * @param place what the stream holds: it ends when its signal fires, and gives it back
+ * @param slot what the stream holds: it ends when its signal fires, and gives it back
  */
 export function pacedStream(
   source: AsyncIterable<Uint8Array>,
   idleMs: number,
-  place?: SendingPlace,
+  slot?: DownloadSlot,
 ): ReadableStream<Uint8Array> {
   const iterator = source[Symbol.asyncIterator]()
   let timer: NodeJS.Timeout | undefined
   const release = async () => {
     clearTimeout(timer)
-    place?.release()
+    slot?.release()
     await iterator.return?.()
   }
   return new ReadableStream<Uint8Array>(
     {
       start(controller) {
-        place?.lost.addEventListener('abort', () => {
-          controller.error(place.lost.reason)
+        slot?.lost.addEventListener('abort', () => {
+          controller.error(slot.lost.reason)
           release().catch(() => {})
         })
       },
@@ -35,14 +35,14 @@ export function pacedStream(
         clearTimeout(timer)
         try {
           const { done, value } = await iterator.next()
-          if (place?.lost.aborted) return
+          if (slot?.lost.aborted) return
           if (done) {
-            place?.release()
+            slot?.release()
             return controller.close()
           }
           controller.enqueue(value)
         } catch (error) {
-          place?.release()
+          slot?.release()
           return controller.error(error)
         }
         timer = setTimeout(() => {

@@ -103,7 +103,7 @@ function archiveKey(ids: readonly string[]): string {
 }
 
 async function downloadArchive(call: Call): Promise<ApiAnswer> {
-  const { engine, options, sending, signer, turns } = call.service
+  const { engine, options, downloads, sendQueue, signer } = call.service
   const ids = call.search.getAll('job')
   const grant = signer.verify('GET', archiveKey(ids), call.search)
   if (!grant)
@@ -125,6 +125,6 @@ async function downloadArchive(call: Call): Promise<ApiAnswer> {
     'x-content-type-options': 'nosniff',
   }
   if (call.request.method === 'HEAD') return empty(200, headers)
-  const paced = entries.map((entry) => ({ ...entry, open: async () => turns.paced(grant.app, await entry.open()) }))
-  return { status: 200, headers, body: pacedStream(zipStream(paced), options.limits.idleMs, sending.take(grant.app)) }
+  const paced = entries.map((entry) => ({ ...entry, open: async () => sendQueue.paced(grant.app, await entry.open()) }))
+  return { status: 200, headers, body: pacedStream(zipStream(paced), options.limits.idleMs, downloads.take(grant.app)) }
 }

@@ -40,19 +40,19 @@ export async function download(call: Call, path: string): Promise<ApiAnswer> {
       headers['content-length'] = String(range ? range.end - range.start + 1 : stat.bytes)
       const status = range ? 206 : 200
       if (call.request.method === 'HEAD') return empty(status, headers)
-      const { options, sending, turns } = call.service
-      const place = sending.take(grant.app)
+      const { options, downloads, sendQueue } = call.service
+      const slot = downloads.take(grant.app)
       const blob = await blobs.get(key, { range }).catch((error: unknown) => {
-        place.release()
+        slot.release()
         throw error
       })
       if (blob)
         return {
           status,
           headers,
-          body: pacedStream(turns.paced(grant.app, blob.body), options.limits.idleMs, place),
+          body: pacedStream(sendQueue.paced(grant.app, blob.body), options.limits.idleMs, slot),
         }
-      place.release()
+      slot.release()
       throw await missing(call, key)
     }
     default:

@@ -11,7 +11,7 @@ export interface FetchTimeouts {
    * 8,192.
    */
   minBytesPerSecond: number
-  /** How many times faster it has to be while others need the place. Asked again with each chunk. Default: once. */
+  /** How many times faster it has to be while others need the slot. Asked again with each chunk. Default: once. */
   haste: () => number
   /** Everything, redirects included. Default: 1,200,000. */
   totalMs: number
@@ -29,7 +29,7 @@ export const defaultTimeouts: FetchTimeouts = {
 /** The server responds, but too slowly: another attempt would take as long. */
 export class TooSlowError extends Error {}
 
-/** The place was needed more by others: another attempt may be let through. */
+/** The slot was needed more by others: another attempt may be let through. */
 export class CrowdedOutError extends Error {}
 
 /** The one signal that ends a fetch: the caller's abort or the first timeout, whichever comes first. */

@@ -20,9 +20,9 @@ interface FailedAttempt {
   options: Pick<EngineOptions, 'dispatch' | 'retention'>
 }
 
-/** For a download whose place others need more; what becomes of the job is that of any such failure. */
+/** For a download whose slot others need more; what becomes of the job is that of any such failure. */
 export function crowdedOut(policy: EngineOptions['fetch']): StemworkError {
-  const cause = new CrowdedOutError('others need the place while the service fetches many inputs')
+  const cause = new CrowdedOutError('others need the slot while the service fetches many inputs')
   return downloadFailed(cause, policy, { retryable: true })
 }
 

@@ -7,7 +7,7 @@ import { Shares } from '../../limits/shares.js'
  */
 const slowAfterMs = 100
 
-/** Below this part of the places no fetch has to hurry; when all are taken, this many times as much as with few. */
+/** Below this part of the slots no fetch has to hurry; when all are taken, this many times as much as with few. */
 const hasteFrom = 0.5
 const mostHaste = 64
 
@@ -25,7 +25,7 @@ export interface InputFetch<Result> {
   app: string
   work: () => Promise<Result>
   /**
-   * Ends a download for which there is no place, now or any more. Absent: the inputs are here, and only have to be
+   * Ends a download for which there is no slot, now or any more. Absent: the inputs are here, and only have to be
    * read.
    */
   onCrowded?: () => void
@@ -34,57 +34,57 @@ export interface InputFetch<Result> {
 /**
  * The stages of this process's attempts. Many may fetch their inputs and few may run: an attempt whose input arrives
  * slowly occupies no run slot until the input is complete. A quick fetch keeps its slot, so that this process claims no
- * more jobs than it can run soon. Slow ones have places of their own, shared by the applications: without one, a
+ * more jobs than it can run soon. Slow ones have slots of their own, shared by the applications: without one, a
  * download is ended.
  */
 export class Stages {
   readonly #slots: PQueue
-  readonly #places: Shares
-  /** Applications that got no place since one was given back. */
+  readonly #fetchSlots: Shares
+  /** Applications that got no slot since one was given back. */
   readonly #turnedAway = new Set<string>()
   readonly #onRoom: () => void
 
   /** @param onRoom called when a fetch turns out to be slow, so that there may be room for another job */
   constructor({ concurrency, slowInputs, slowInputsPerApplication }: StageLimits, onRoom: () => void) {
     this.#slots = new PQueue({ concurrency })
-    this.#places = new Shares({ total: slowInputs, perApplication: slowInputsPerApplication })
+    this.#fetchSlots = new Shares({ total: slowInputs, perApplication: slowInputsPerApplication })
     this.#onRoom = onRoom
   }
 
   /** Attempts that occupy no run slot. */
   get slowFetches(): number {
-    return this.#places.held
+    return this.#fetchSlots.held
   }
 
-  /** Applications that get no place for a slow fetch: this process claims none of their jobs. */
+  /** Applications that get no slot for a slow fetch: this process claims none of their jobs. */
   get slowApplications(): string[] {
-    return [...new Set([...this.#places.full, ...this.#turnedAway])]
+    return [...new Set([...this.#fetchSlots.full, ...this.#turnedAway])]
   }
 
-  /** How many times faster than usual an input has to arrive: the more places are taken, the faster. */
+  /** How many times faster than usual an input has to arrive: the more slots are taken, the faster. */
   readonly haste = (): number => {
-    const taken = this.#places.held / this.#places.total
+    const taken = this.#fetchSlots.held / this.#fetchSlots.total
     return mostHaste ** Math.max(0, (taken - hasteFrom) / (1 - hasteFrom))
   }
 
   async fetch<Result>({ app, work, onCrowded }: InputFetch<Result>): Promise<Result> {
-    let place: { release(): void } | undefined
+    let slot: { release(): void } | undefined
     const giveWay = () => {
-      // What is here is read soon, and keeps its slot rather than cost others their place.
-      place = onCrowded || this.#places.hasRoom(app) ? this.#places.tryTake(app, onCrowded) : undefined
-      if (place) return this.#onRoom()
+      // What is here is read soon, and keeps its slot rather than cost others theirs.
+      slot = onCrowded || this.#fetchSlots.hasRoom(app) ? this.#fetchSlots.tryTake(app, onCrowded) : undefined
+      if (slot) return this.#onRoom()
       if (!onCrowded) return
       this.#turnedAway.add(app)
       onCrowded()
     }
-    const timer = this.#places.heldBy(app) > 0 ? undefined : setTimeout(giveWay, slowAfterMs).unref()
+    const timer = this.#fetchSlots.heldBy(app) > 0 ? undefined : setTimeout(giveWay, slowAfterMs).unref()
     if (!timer) giveWay()
     try {
       return await work()
     } finally {
       clearTimeout(timer)
-      if (place) this.#turnedAway.clear()
-      place?.release()
+      if (slot) this.#turnedAway.clear()
+      slot?.release()
     }
   }
 

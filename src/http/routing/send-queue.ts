@@ -1,14 +1,14 @@
 import { Shares } from '../../core/engine/limits/shares.js'
 
-/** Pieces of work in one turn of the event loop. Each is a chunk of a file or a frame, and takes a fraction of a millisecond. */
-const piecesPerTurn = 2
+/** Chunks of files and frames that are handled in one pass of the event loop; each takes a fraction of a millisecond. */
+const chunksPerPass = 2
 
 /** Divides the time of the event loop among applications whose files and events are being sent. */
-export class LoopTurns {
-  readonly #shares = new Shares({ total: piecesPerTurn, reserve: 0 })
+export class SendQueue {
+  readonly #shares = new Shares({ total: chunksPerPass, reserve: 0 })
 
   /**
-   * Resolves when the application may do its next piece of work.
+   * Resolves when the application may send its next chunk.
    *
    * @throws the signal's reason if it fires before
    */
@@ -18,7 +18,7 @@ export class LoopTurns {
   }
 
   /**
-   * The chunks of a body, each in its application's turn. Not a generator: one that was never started would leave the
+   * The chunks of a body, each when it is its application's turn. Not a generator: one that was never started would leave the
    * body open when it is closed.
    */
   paced(app: string, body: AsyncIterable<Uint8Array>): AsyncIterableIterator<Uint8Array> {

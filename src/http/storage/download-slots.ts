@@ -1,9 +1,9 @@
 import { Shares } from '../../core/engine/limits/shares.js'
 import { Problem } from '../routing/problem.js'
-import type { SendingPlace } from '../routing/paced-stream.js'
+import type { DownloadSlot } from '../routing/paced-stream.js'
 
 /** The files that are being sent by signed links, at a time and in this process. */
-export class SendingPlaces {
+export class DownloadSlots {
   readonly #shares: Shares
   readonly #perApplication: number
 
@@ -13,10 +13,10 @@ export class SendingPlaces {
   }
 
   /** @throws Problem `RATE_LIMITED` if there is none for the application. */
-  take(app: string): SendingPlace {
+  take(app: string): DownloadSlot {
     const lost = new AbortController()
     const end = () =>
-      lost.abort(new Error('The download was ended: other applications needed its place. A range request goes on.'))
+      lost.abort(new Error('The download was ended: other applications needed its slot. A range request goes on.'))
     const share = this.#shares.tryTake(app, end)
     if (share) return { lost: lost.signal, release: () => share.release() }
     throw new Problem(
