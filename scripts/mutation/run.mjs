@@ -183,6 +183,9 @@ async function runVitest({ name, build, mutants }, file, orders, lane, onLine) {
   const log = join(notes, `${name}-${lane}.log`)
   const task = join(notes, `${name}-${lane}-task.json`)
   writeFileSync(log, '')
+  // A mutant of the code that removes the folders of dead processes removes everything that lies beside them.
+  const temporary = join(notes, `${name}-${lane}-tmp`)
+  mkdirSync(temporary, { recursive: true })
   const address = `${pathToFileURL(join(root, build)).href}/`
   writeFileSync(task, JSON.stringify({ build: address, count: mutants.length, log, mutants: orders }))
   const child = spawn(
@@ -192,7 +195,7 @@ async function runVitest({ name, build, mutants }, file, orders, lane, onLine) {
       cwd: root,
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, STEMWORK_BUILD: build, STEMWORK_MUTATION: task },
+      env: { ...process.env, TMPDIR: temporary, STEMWORK_BUILD: build, STEMWORK_MUTATION: task },
     },
   )
   children.add(child)
@@ -225,6 +228,7 @@ async function runVitest({ name, build, mutants }, file, orders, lane, onLine) {
     } else await Promise.race([over, delay(50)])
   }
   writeFileSync(join(notes, `${name}-${lane}-output.txt`), output)
+  rmSync(temporary, { recursive: true, force: true })
 }
 
 /** With the processes that it started. */
