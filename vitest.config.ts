@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { configDefaults, defineConfig, type Plugin } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
-import { daily, longest, rules, unit } from './test/projects.mjs'
+import { daily, longest, rules, shared, unit } from './test/projects.mjs'
 
 const root = fileURLToPath(new URL('.', import.meta.url))
 /** `scripts/mutation` makes others. */
@@ -15,11 +15,14 @@ const coverage = coverageFolder && {
   setupFiles: ['test/coverage.ts'],
 }
 
+const projects = ['whole', 'rules', 'unit', 'shared', 'daily']
+
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rank = ({ moduleId }: TestSpecification) => {
+    const rank = ({ moduleId, project }: TestSpecification) => {
       const index = longest.indexOf(moduleId.slice(root.length))
-      return index === -1 ? longest.length : index
+      // Those of a shared process side by side: it ends when the next file is of another project.
+      return index === -1 ? longest.length + projects.indexOf(project.name) : index
     }
     return (await super.sort(files)).sort((one, other) => rank(one) - rank(other))
   }
@@ -32,10 +35,11 @@ export default defineConfig(({ mode }) => ({
       mode === 'daily'
         ? [project('daily', { include: daily })]
         : [
-            // One process for many files: they share nothing that one of them changes.
+            // One process for many files: each leaves it as it was.
             project('unit', { include: unit, isolate: false, ...coverage }),
+            project('shared', { include: shared, isolate: false }),
             project('rules', { include: rules }),
-            project('whole', { include: ['test/**/*.test.ts'], exclude: [...unit, ...rules, ...daily] }),
+            project('whole', { include: ['test/**/*.test.ts'], exclude: [...unit, ...shared, ...rules, ...daily] }),
           ],
     pool: 'forks',
     // Many files wait for servers and children half of the time: three keep two cores busy.
@@ -45,12 +49,13 @@ export default defineConfig(({ mode }) => ({
 }))
 
 /** Tests that run in the same way. */
-export function project(name: string, { exclude = [], ...options }: ProjectOptions) {
+export function project(name: string, { exclude = [], setupFiles = [], ...options }: ProjectOptions) {
   return {
     plugins: [testTheBuild()],
     test: {
       name,
       ...options,
+      setupFiles: options.isolate === false ? ['test/shared-process.ts', ...setupFiles] : setupFiles,
       exclude: [...configDefaults.exclude, ...exclude],
       // Real children, sockets and audio on two shared cores: generous, so that a slow machine is not a failing one.
       testTimeout: 60_000,

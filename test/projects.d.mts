@@ -1,4 +1,5 @@
 export declare const unit: string[]
+export declare const shared: string[]
 export declare const rules: string[]
 export declare const daily: string[]
 export declare const longest: string[]

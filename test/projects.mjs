@@ -10,6 +10,19 @@ export const unit = [
   'test/contract/{memory,local-queue,suite}.test.ts',
 ]
 
+/** Servers, audio and small networks, without what stops a server, measures memory or loads the machine. */
+export const shared = [
+  'test/audio/{analysis,beat-model,key}.test.ts',
+  'test/{client,mcp,service}/**/*.test.ts',
+  'test/contract/{blob-folder,bullmq*,fs,keyv-durability,local-files,moved-files,pgbouncer,quota-days}.test.ts',
+  'test/contract/{postgres-*,s3,s3-engine,s3-server,sqlite*}.test.ts',
+  'test/http/!(abuse|all-job-events|fuzz|mounts).test.ts',
+  'test/media/!(audio-memory|ffmpeg|hostile-files|kernels|threaded-encoder).test.ts',
+  'test/models/{archives,best-model,model-service,pull}.test.ts',
+  'test/separation/{ensemble*,evaluation,htdemucs,manifest,mdx,pipeline,presets,roformer}.test.ts',
+  'test/separation/{scnet,scores,spleeter,umx,unusable-audio,wav}.test.ts',
+]
+
 /** What must be true of the sources and types, beside the compiler and the linter. `npm run test:rules`. */
 export const rules = ['test/architecture/**/*.test.ts', 'test/package/types.test.ts']
 

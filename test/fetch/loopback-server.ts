@@ -3,12 +3,9 @@ import { createServer, type IncomingMessage, type RequestListener, type Server, 
 import { createServer as createSecureServer } from 'node:https'
 import { readFileSync } from 'node:fs'
 import { createServer as createRawServer, type AddressInfo, type Server as RawServer, type Socket } from 'node:net'
-import { afterEach } from 'vitest'
+import { onTestFinished } from 'vitest'
 import type { AddressPolicy } from '../../src/core/engine/fetch/address-guard.js'
 import type { Dial } from '../../src/core/engine/fetch/dial.js'
-
-const closers: (() => void)[] = []
-afterEach(() => closers.splice(0).forEach((close) => close()))
 
 async function listening(server: Server | RawServer): Promise<number> {
   server.listen(0, '127.0.0.1')
@@ -32,7 +29,7 @@ export async function loopback(answer: (...exchange: Parameters<RequestListener>
     requests.push(request)
     answer(request, response)
   })
-  closers.push(() => (server.close(), server.closeAllConnections()))
+  onTestFinished(() => (server.close(), server.closeAllConnections()))
   const port = await listening(server)
   return { url: `http://127.0.0.1:${port}/`, port, policy: { allow: [`127.0.0.1:${port}`] }, requests }
 }
@@ -43,7 +40,7 @@ export const certificatePath = new URL('./fixtures/loopback-certificate.pem', im
 export async function secureLoopback(answer: (...exchange: Parameters<RequestListener>) => unknown): Promise<Loopback> {
   const key = readFileSync(new URL('./fixtures/loopback-key.pem', import.meta.url))
   const server = createSecureServer({ key, cert: readFileSync(certificatePath) }, answer)
-  closers.push(() => (server.close(), server.closeAllConnections()))
+  onTestFinished(() => (server.close(), server.closeAllConnections()))
   const port = await listening(server)
   return { url: `https://127.0.0.1:${port}/`, port, policy: { allow: [`127.0.0.1:${port}`] }, requests: [] }
 }
@@ -56,7 +53,7 @@ export async function rawLoopback(talk: (socket: Socket) => void): Promise<Loopb
     socket.on('error', () => {})
     talk(socket)
   })
-  closers.push(() => (server.close(), sockets.forEach((socket) => socket.destroy())))
+  onTestFinished(() => (server.close(), sockets.forEach((socket) => socket.destroy())))
   const port = await listening(server)
   return { url: `http://127.0.0.1:${port}/`, port, policy: { allow: [`127.0.0.1:${port}`] }, requests: [] }
 }

@@ -1,10 +1,7 @@
 import { createSocket } from 'node:dgram'
 import { Resolver } from 'node:dns/promises'
 import { once } from 'node:events'
-import { afterEach } from 'vitest'
-
-const closers: (() => void)[] = []
-afterEach(() => closers.splice(0).forEach((close) => close()))
+import { onTestFinished } from 'vitest'
 
 /**
  * A real name server on loopback that answers the first question for an A record with the first address, the second
@@ -13,7 +10,7 @@ afterEach(() => closers.splice(0).forEach((close) => close()))
 export async function rebindingNameServer(addresses: string[]) {
   const questions: string[] = []
   const server = createSocket('udp4')
-  closers.push(() => server.close())
+  onTestFinished(() => void server.close())
   server.on('message', (query, from) => {
     const { name, end } = questionOf(query)
     questions.push(name)

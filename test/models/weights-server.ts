@@ -2,10 +2,7 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterEach } from 'vitest'
-
-const closers: (() => void)[] = []
-afterEach(() => closers.splice(0).forEach((close) => close()))
+import { onTestFinished } from 'vitest'
 
 export interface WeightsServer {
   /** Without a slash at the end. */
@@ -61,7 +58,7 @@ export async function weightsServer(files: Record<string, Buffer> = {}): Promise
     ranges: 'kept',
     close: () => (server.close(), server.closeAllConnections()),
   }
-  closers.push(own.close)
+  onTestFinished(own.close)
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   own.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
