@@ -42,8 +42,8 @@ export default defineConfig(({ mode }) => ({
             project('whole', { include: ['test/**/*.test.ts'], exclude: [...unit, ...shared, ...rules, ...daily] }),
           ],
     pool: 'forks',
-    // Many files wait for servers and children half of the time: three keep two cores busy.
-    maxWorkers: Math.max(3, availableParallelism()),
+    // Many files wait for servers and children half of the time: four keep two cores busy.
+    maxWorkers: Math.max(4, availableParallelism()),
     sequence: { sequencer: LongestFirst },
   },
 }))

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { setPriority } from 'node:os'
 import { join } from 'node:path'
 
 const root = join(import.meta.dirname, '..')
@@ -11,14 +12,22 @@ const programs = {
   lint: ['node_modules/oxlint/bin/oxlint', '--type-aware'],
 }
 
-/** Runs them at the same time. Returns those that failed, with what they printed. */
-export async function failedChecks() {
-  const checks = await Promise.all(Object.entries(programs).map(([name, args]) => check(name, args)))
-  return checks.filter(({ status }) => status !== 0)
+/** Programs that judge the build, for `.ci/run`. */
+export const measurements = {
+  figures: ['scripts/figures.mjs'],
+  'damaged files': ['benchmarks/fuzz.mjs'],
+}
+
+/** Runs the checks and these measurements at the same time. Returns each with its exit status and what it printed. */
+export async function runChecks(measured = []) {
+  const chosen = Object.entries(measurements).filter(([name]) => measured.includes(name))
+  return await Promise.all([...Object.entries(programs), ...chosen].map(([name, args]) => check(name, args)))
 }
 
 async function check(name, [program, ...args]) {
   const child = spawn(process.execPath, [join(root, program), ...args], { cwd: root })
+  // They have the time that the tests leave, which often wait for servers and children.
+  if (child.pid !== undefined) setPriority(child.pid, 10)
   let output = ''
   child.stdout.on('data', (data) => (output += data))
   child.stderr.on('data', (data) => (output += data))

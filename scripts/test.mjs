@@ -1,16 +1,19 @@
-// Runs the tests (arguments are vitest's) and, meanwhile, the checks of types, format and lint. Closes with the line
-// `N passed, N failed, N skipped`.
+// Runs the tests (arguments are vitest's) and, meanwhile, the checks of types, format and lint, and the measurements
+// that STEMWORK_MEASURE names, separated by commas. Closes with the line `N passed, N failed, N skipped`.
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { daily } from '../test/projects.mjs'
-import { failedChecks } from './checks.mjs'
+import { measurements, runChecks } from './checks.mjs'
 import { coverageOf } from './coverage.mjs'
 import { printCounts, runTests } from './run-tests.mjs'
 
 const args = process.argv.slice(2)
 const coverage = (process.env.STEMWORK_COVERAGE = mkdtempSync(join(tmpdir(), 'stemwork-coverage-')))
-const [failures, counts] = await Promise.all([failedChecks(), runTests(args)])
+const measured = (process.env.STEMWORK_MEASURE ?? '').split(',')
+const [checks, counts] = await Promise.all([runChecks(measured), runTests(args)])
+const failures = checks.filter(({ status }) => status !== 0)
+for (const { name, output } of checks) if (name in measurements) console.log(`\nThe ${name}:\n${output}`)
 for (const { name, output } of failures) console.log(`\nThe ${name} failed:\n${output}`)
 if (args.length === 0) console.log(`\nNot run, but by \`npm run test:daily\`:\n  ${daily.join('\n  ')}`)
 if (readdirSync(coverage).length > 0) console.log(`\nCoverage by the unit tests alone: ${coverageOf(coverage)}`)

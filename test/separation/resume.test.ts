@@ -34,7 +34,7 @@ async function sha256Of({ path }: { path: string }): Promise<string> {
 
 describe('a separation whose process is killed', () => {
   const workflow = stemsWorkflow({ threads: 1 })
-  const seconds = 38
+  const seconds = 28
   let song: string
   beforeAll(async () => {
     song = join(folder, 'song.wav')
