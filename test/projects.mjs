@@ -13,9 +13,10 @@ export const unit = [
 /** Servers, audio and small networks, without what stops a server, measures memory or loads the machine. */
 export const shared = [
   'test/audio/{analysis,beat-model,key}.test.ts',
-  'test/{client,mcp,service}/**/*.test.ts',
-  'test/contract/{blob-folder,bullmq*,fs,keyv-durability,local-files,moved-files,pgbouncer,quota-days}.test.ts',
-  'test/contract/{postgres-*,s3,s3-engine,s3-server,sqlite*}.test.ts',
+  'test/{client,mcp}/**/*.test.ts',
+  'test/service/{bad-input,growing-stems}.test.ts',
+  'test/contract/{blob-folder,bullmq*,keyv-durability,local-files,moved-files,quota-days}.test.ts',
+  'test/contract/{postgres-*,s3-engine,s3-server,sqlite*}.test.ts',
   'test/http/!(abuse|all-job-events|fuzz|mounts).test.ts',
   'test/media/!(audio-memory|ffmpeg|hostile-files|kernels|threaded-encoder).test.ts',
   'test/models/{archives,best-model,model-service,pull}.test.ts',

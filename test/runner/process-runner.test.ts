@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { getPriority } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { StemworkError } from '../../src/core/engine/errors.js'
 import type { WorkOrder, WorkProgress } from '../../src/core/engine/ports/runner.js'
@@ -11,17 +11,20 @@ import { processRunner, type ProcessRunnerOptions } from '../../src/core/engine/
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
 import { eventually, isAlive, opened, orderTo, rejection, run, runUntil } from './run-order.js'
 
-const start = (options: Partial<ProcessRunnerOptions> = {}) =>
-  opened(
-    processRunner({
-      resolve: () => {
-        throw new Error('no order here needs the host')
-      },
-      ...options,
-    }),
-  )
+const runnerOf = (options: Partial<ProcessRunnerOptions> = {}) =>
+  processRunner({
+    resolve: () => {
+      throw new Error('no order here needs the host')
+    },
+    ...options,
+  })
+const start = (options: Partial<ProcessRunnerOptions> = {}) => opened(runnerOf(options))
+
+/** For what a warm child does as a fresh one. */
+const warm = runnerOf()
 
 afterEach(() => void vi.unstubAllEnvs())
+afterAll(() => warm.close())
 
 const pidOf = (order: WorkOrder) => Number(readFileSync(join(order.directory, 'pid'), 'utf8'))
 const acts = ({ stage }: WorkProgress) => stage === 'act'
@@ -31,7 +34,7 @@ describe('a run in a child process', () => {
   it('ends with outputs, details and progress up to 1', async () => {
     const seen: WorkProgress[] = []
     const order = orderTo('write')
-    const result = await run(start(), order, { onProgress: (progress) => seen.push(progress) })
+    const result = await run(warm, order, { onProgress: (progress) => seen.push(progress) })
     expect(result.outputs).toEqual({
       report: {
         path: expect.stringContaining(order.directory),
@@ -49,7 +52,7 @@ describe('a run in a child process', () => {
 
   it('reports a thousand steps of progress in few messages, the last among them', async () => {
     const seen: WorkProgress[] = []
-    await run(start(), orderTo('ticks'), { onProgress: (progress) => seen.push(progress) })
+    await run(warm, orderTo('ticks'), { onProgress: (progress) => seen.push(progress) })
     // `progress-throttle.test.ts` has the exact intervals.
     expect(seen.length).toBeLessThan(500)
     expect(seen.at(-1)?.progress).toBe(1)
@@ -137,7 +140,7 @@ describe('a run in a child process', () => {
 
 describe('failures that the workflow reports', () => {
   it('cross the process boundary with code, reason, message, details and cause', async () => {
-    const error = await rejection(run(start(), orderTo('refuse')))
+    const error = await rejection(run(warm, orderTo('refuse')))
     expect(error).toBeInstanceOf(StemworkError)
     expect(error).toMatchObject({
       code: 'BAD_INPUT',
@@ -152,11 +155,10 @@ describe('failures that the workflow reports', () => {
   it.each(['throw', 'late', 'reject'])(
     'by an unknown error (%s) end as INTERNAL_ERROR without its text, and the next order runs',
     async (action) => {
-      const runner = start()
-      const error = await rejection(run(runner, orderTo(action)))
+      const error = await rejection(run(warm, orderTo(action)))
       expect(error).toMatchObject({ code: 'INTERNAL_ERROR', retryable: true, cause: expect.any(Error) })
       expect((error as Error).message).not.toMatch(/secret|outside|forgotten/)
-      expect((await run(runner, orderTo('write'))).outputs.report!.bytes).toBe(5)
+      expect((await run(warm, orderTo('write'))).outputs.report!.bytes).toBe(5)
     },
   )
 
@@ -166,14 +168,14 @@ describe('failures that the workflow reports', () => {
     ['traverse', '"../report"'],
     ['undeclared', '"other"'],
   ])('as an output that is not there or not allowed (%s) name it', async (action, name) => {
-    expect(await rejection(run(start(), orderTo(action)))).toMatchObject({
+    expect(await rejection(run(warm, orderTo(action)))).toMatchObject({
       code: 'INTERNAL_ERROR',
       message: expect.stringContaining(name),
     })
   })
 
   it('as details that are no JSON end as INTERNAL_ERROR', async () => {
-    expect(await rejection(run(start(), orderTo('bigint')))).toMatchObject({
+    expect(await rejection(run(warm, orderTo('bigint')))).toMatchObject({
       code: 'INTERNAL_ERROR',
       cause: { message: expect.stringContaining('BigInt') },
     })
