@@ -4,7 +4,7 @@ import { nodeVersionRemedy } from './node-version.js'
 // Before anything else is loaded: an older Node lacks what that imports, and would name only the first thing that it
 // misses.
 const remedy = nodeVersionRemedy()
-if (remedy === undefined) await import('./program.js')
+if (remedy === undefined) await (await import('./program.js')).runProgram()
 else {
   process.stderr.write(`stemwork: This is Node ${process.versions.node}, which is too old. ${remedy}\n`)
   process.exitCode = 1

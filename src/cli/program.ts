@@ -8,18 +8,22 @@ import { nearest } from './nearest.js'
 import { styled } from './style.js'
 import { systemErrorText } from './system-error.js'
 
-const { stdout, stderr } = process
-// A reader that closes early (`stemwork --help | head -1`) is no failure.
-stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code === 'EPIPE') return
-  stderr.write(
-    `stemwork: The output could not be written: ${error.message}. Free some space, or redirect it elsewhere.\n`,
-  )
-  process.exit(exitStatus.failed)
-})
-process.exitCode = await main(process.argv.slice(2), { stdout, stderr })
+/** The whole program, from the arguments to the exit status of this process. */
+export async function runProgram(): Promise<void> {
+  const { stdout, stderr } = process
+  // A reader that closes early (`stemwork --help | head -1`) is no failure.
+  stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') return
+    stderr.write(
+      `stemwork: The output could not be written: ${error.message}. Free some space, or redirect it elsewhere.\n`,
+    )
+    process.exit(exitStatus.failed)
+  })
+  process.exitCode = await runCommandLine(process.argv.slice(2), { stdout, stderr })
+}
 
-async function main([name, ...rest]: string[], terminal: Terminal): Promise<number> {
+/** Runs the command that the arguments name. Resolves with the exit status. */
+export async function runCommandLine([name, ...rest]: readonly string[], terminal: Terminal): Promise<number> {
   try {
     return await dispatch(name, rest, terminal)
   } catch (error) {

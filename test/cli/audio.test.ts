@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { rendered } from '../audio/rendered-piece.js'
 import { readAudio, writeWav } from '../separation/tracks.js'
-import { startService, stemwork } from './stemwork.js'
+import { command, startService, stemwork } from './stemwork.js'
 
 let folder: string
 beforeAll(async () => {
@@ -22,7 +22,7 @@ test('stemwork loudness prints the figures, writes at a loudness beside the file
   expect(await readdir(folder)).toEqual(['song.wav'])
 
   const args = ['loudness', 'song.wav', '--normalize', '-14', '--ceiling', '-1', '--picture', 'song.svg', '--json']
-  const { status, stdout, stderr } = await stemwork(args, folder)
+  const { status, stdout, stderr } = await command(args, folder)
   expect(status, stderr).toBe(0)
   expect(JSON.parse(stdout)).toMatchObject({
     integratedLufs: expect.closeTo(-20, 1),
@@ -75,7 +75,7 @@ test('stemwork transcode writes what the ending and the options say, and refuses
     [['song.wav', 'nowhere/out.wav'], `There is no ${join(await realpath(folder), 'nowhere')}. Check the path.`, 1],
     [['letter.mp3', 'out.wav'], 'audio', 1],
   ] as const) {
-    const refused = await stemwork(['transcode', ...given], folder)
+    const refused = await command(['transcode', ...given], folder)
     expect(refused.stderr).toContain(message)
     expect(refused.status).toBe(code)
   }
@@ -91,7 +91,7 @@ test.each([
   [['--normalize', '-14', '-o', 'song.wav'], 'The output "song.wav" is the input file.'],
 ])('stemwork loudness refuses %j and writes nothing', async (options, message) => {
   const before = await readdir(folder)
-  const { status, stdout, stderr } = await stemwork(['loudness', 'song.wav', ...options], folder)
+  const { status, stdout, stderr } = await command(['loudness', 'song.wav', ...options], folder)
   expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
   expect(stderr).toContain(message)
   expect(await readdir(folder)).toEqual(before)
@@ -114,7 +114,7 @@ test('stemwork analyze prints what it finds, and writes peaks', async () => {
 
 test('stemwork analyze tells of a tenth of a second how long it is, and what cannot be told', async () => {
   await writeWav(join(folder, 'click.wav'), [new Float32Array(2205)], 22_050)
-  const { status, stdout } = await stemwork(['analyze', 'click.wav'], folder)
+  const { status, stdout } = await command(['analyze', 'click.wav'], folder)
   expect([status, stdout]).toEqual([
     0,
     expect.stringMatching(/^Length {10}0\.10 s\nTempo {11}-\nBars {12}-\nKey {13}-\n/),

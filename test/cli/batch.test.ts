@@ -9,7 +9,7 @@ import { encodePng } from '../../src/core/media/pictures/png.js'
 import type { AudioTags } from '../../src/core/media/tags/audio-tags.js'
 import { hasProgram } from '../media/programs.js'
 import { noise } from '../separation/tracks.js'
-import { Stemwork, stemwork } from './stemwork.js'
+import { command, Stemwork, stemwork } from './stemwork.js'
 
 let folder: string
 beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), 'stemwork-batch-'))))
@@ -42,7 +42,7 @@ interface JsonLine {
 }
 
 async function separate(...args: string[]) {
-  const { status, stdout, stderr } = await stemwork(['separate', songs, '-o', out, '--json', ...args], folder)
+  const { status, stdout, stderr } = await command(['separate', songs, '-o', out, '--json', ...args], folder)
   const lines = stdout
     .split('\n')
     .filter(Boolean)
@@ -199,11 +199,11 @@ describe('separating a folder', () => {
   })
 
   it('says what is not there before it makes anything', async () => {
-    const missing = await stemwork(['separate', songs, join(songs, 'nothing.flac'), '-o', out])
+    const missing = await command(['separate', songs, join(songs, 'nothing.flac'), '-o', out])
     expect(missing).toMatchObject({ status: 1, stderr: expect.stringContaining('There is no file "') })
     await expect(stat(out)).rejects.toThrow('ENOENT')
     await writeFile(join(songs, 'notes.txt'), 'no song')
-    const none = await stemwork(['separate', songs, '-o', out])
+    const none = await command(['separate', songs, '-o', out])
     expect(none).toMatchObject({
       status: 1,
       stdout: '',
@@ -216,7 +216,7 @@ describe('separating a folder', () => {
   it('waits with --watch for files that come later, and lets no other run into its folder', async () => {
     const run = new Stemwork(['separate', songs, '-o', out, '--watch'])
     await run.printed('stderr', /Waiting for files/)
-    const second = await stemwork(['separate', songs, '-o', out])
+    const second = await command(['separate', songs, '-o', out])
     expect(second).toMatchObject({ status: 1, stderr: expect.stringContaining('Another run is writing to') })
     await song(join(folder, 'late.flac'))
     await rename(join(folder, 'late.flac'), join(songs, 'live', 'late.flac'))

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { commands } from '../../src/cli/commands.js'
 import { actionHelp } from '../../src/cli/help.js'
 import { hasProgram } from '../servers/found-server.js'
-import { stemwork } from './stemwork.js'
+import { command, stemwork } from './stemwork.js'
 
 describe('completion', () => {
   it.skipIf(!hasProgram('bash'))('completes commands, actions and options in bash', async () => {
@@ -30,7 +30,7 @@ describe('completion', () => {
     ['zsh', ['-n']],
     ['fish', ['--no-execute']],
   ] as const)('has a script that %s can read, with every command', async ([shell, check], context) => {
-    const { status, stdout } = await stemwork(['completion', shell])
+    const { status, stdout } = await command(['completion', shell])
     expect(status).toBe(0)
     for (const name of Object.keys(commands)) expect(stdout).toContain(name)
     if (!hasProgram(shell)) return context.skip(`no ${shell}`)
@@ -43,7 +43,7 @@ describe('completion', () => {
   })
 
   it('names the shells that it knows', async () => {
-    expect(await stemwork(['completion', 'tcsh'])).toMatchObject({
+    expect(await command(['completion', 'tcsh'])).toMatchObject({
       status: 2,
       stderr: expect.stringContaining('Expected one of: bash, zsh, fish.'),
     })
@@ -55,7 +55,7 @@ describe('the help of an action', () => {
     ['keys create', '--label', '--secret-file'],
     ['models pull', '--commercial', '--port'],
   ])('%s --help shows its options and no others', async (words, own, other) => {
-    const { status, stdout } = await stemwork([...words.split(' '), '--help'])
+    const { status, stdout } = await command([...words.split(' '), '--help'])
     expect(status).toBe(0)
     expect(stdout).toContain(`Usage: stemwork ${words}`)
     expect(stdout).toContain(own)
@@ -65,15 +65,15 @@ describe('the help of an action', () => {
   it('is there for every action of every command', async () => {
     let count = 0
     for (const [name, { load }] of Object.entries(commands)) {
-      const command = await load()
-      for (const [action, { description }] of Object.entries(command.actions ?? {})) {
-        expect(actionHelp(name, command, action)).toMatch(`Usage: stemwork ${name} ${action}`)
-        expect(actionHelp(name, command, action, 1000)).toContain(description)
+      const loaded = await load()
+      for (const [action, { description }] of Object.entries(loaded.actions ?? {})) {
+        expect(actionHelp(name, loaded, action)).toMatch(`Usage: stemwork ${name} ${action}`)
+        expect(actionHelp(name, loaded, action, 1000)).toContain(description)
         count++
       }
       // What the usage line offers has a help of its own.
-      const offered = /<([a-z-]+(?: \| [a-z-]+)+)>/.exec(command.usage)?.[1]?.split(' | ') ?? []
-      if (command.actions) expect(Object.keys(command.actions)).toEqual(expect.arrayContaining(offered))
+      const offered = /<([a-z-]+(?: \| [a-z-]+)+)>/.exec(loaded.usage)?.[1]?.split(' | ') ?? []
+      if (loaded.actions) expect(Object.keys(loaded.actions)).toEqual(expect.arrayContaining(offered))
     }
     expect(count).toBeGreaterThan(15)
   })

@@ -9,7 +9,7 @@ import { describeWith, freePort } from '../servers/found-server.js'
 import { findPostgres } from '../servers/postgres.js'
 import { findRedis } from '../servers/redis.js'
 import { startS3Server } from '../servers/s3-server.js'
-import { Stemwork } from './stemwork.js'
+import { command, Stemwork } from './stemwork.js'
 
 // Real servers that refuse, and ports on which nothing listens.
 vi.setConfig({ testTimeout: 120_000 })
@@ -18,12 +18,11 @@ let place: string
 beforeAll(async () => void (place = await mkdtemp(join(tmpdir(), 'stemwork-doctor-servers-'))))
 afterAll(() => rm(place, { recursive: true, force: true }))
 
-async function doctor(words: string[], environment: Record<string, string> = {}): Promise<Record<string, Finding>> {
-  const { status, stdout, stderr } = await new Stemwork(
-    ['doctor', '--json', '--api-only', ...words],
-    undefined,
-    environment,
-  ).finished()
+async function doctor(words: string[], environment?: Record<string, string>): Promise<Record<string, Finding>> {
+  const args = ['doctor', '--json', '--api-only', ...words]
+  const { status, stdout, stderr } = await (environment
+    ? new Stemwork(args, undefined, environment).finished()
+    : command(args))
   expect(status, stderr).toBe(1)
   const { findings } = JSON.parse(stdout) as { findings: Finding[] }
   return Object.fromEntries(findings.map((finding) => [finding.check, finding]))

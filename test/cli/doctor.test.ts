@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { blobs, examine, type Finding, folder, jobStore, nodeVersion } from '../../src/cli/doctor-checks.js'
-import { stemwork } from './stemwork.js'
+import { command, stemwork } from './stemwork.js'
 
-// Each call starts a process, which loads a network in another one.
+// Each call loads a network in a process of its own.
 vi.setConfig({ testTimeout: 180_000 })
 
 let place: string
@@ -14,7 +14,7 @@ beforeEach(async () => void (place = await mkdtemp(join(tmpdir(), 'stemwork-doct
 afterEach(() => rm(place, { recursive: true, force: true }))
 
 async function doctor(...words: string[]) {
-  const { status, stdout, stderr } = await stemwork(['doctor', '--json', ...words])
+  const { status, stdout, stderr } = await command(['doctor', '--json', ...words])
   expect(stderr).toBe('')
   const { ok, findings } = JSON.parse(stdout) as { ok: boolean; findings: Finding[] }
   return { status, ok, found: Object.fromEntries(findings.map(({ check, ...finding }) => [check, finding])) }
@@ -51,7 +51,7 @@ describe('stemwork doctor', () => {
     )
     expect({ status, ok }).toEqual({ status: 1, ok: false })
     expect(found.storage).toMatchObject({ status: 'problem', found: expect.stringContaining('ECONNREFUSED') })
-    const text = await stemwork(['doctor', '--api-only', '--data', join(place, 'a-file')])
+    const text = await command(['doctor', '--api-only', '--data', join(place, 'a-file')])
     expect(text.stdout).toMatch(/^ok {7}node/)
   })
 

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { writeModel } from '../separation/models.js'
 import { maskNetwork } from '../separation/onnx-graph.js'
 import { noise, writeWav } from '../separation/tracks.js'
-import { Stemwork, stemwork } from './stemwork.js'
+import { command, Stemwork, stemwork } from './stemwork.js'
 
 const rate = 44_100
 let folder: string
@@ -169,7 +169,7 @@ describe('stemwork evaluate', () => {
     expect(await scoreOf('avg_wave')).toBeCloseTo(takes(0.25), 2)
     expect(await scoreOf('max_fft')).toBeCloseTo(takes(0.5), 2)
     expect(await scoreOf('min_fft')).toBeCloseTo(takes(0), 2)
-    const { status, stderr } = await stemwork(['evaluate', join(folder, 'one'), '--ensemble', 'mean'])
+    const { status, stderr } = await command(['evaluate', join(folder, 'one'), '--ensemble', 'mean'])
     expect([status, stderr]).toEqual([2, expect.stringContaining('--ensemble must be one of avg_wave,')])
   })
 
@@ -195,7 +195,7 @@ describe('stemwork evaluate', () => {
   ])('says what is wrong with a folder: %s', async (name, songs, message) => {
     await mkdir(join(folder, name), { recursive: true })
     for (const [song, stems] of Object.entries(songs)) await writeSong(join(name, song), stems)
-    const { status, stdout, stderr } = await stemwork(['evaluate', join(folder, name)])
+    const { status, stdout, stderr } = await command(['evaluate', join(folder, name)])
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
     expect(stderr).toContain(message)
   })
@@ -203,16 +203,16 @@ describe('stemwork evaluate', () => {
   it('names the file that cannot be read and stems of two rates, as JSON where asked for', async () => {
     await writeSong('rates/x', { vocals: [noise(rate)] })
     await writeSong('rates/x', { accompaniments: [noise(rate)] }, 48_000)
-    const rates = await stemwork(['evaluate', join(folder, 'rates'), '--json'])
+    const rates = await command(['evaluate', join(folder, 'rates'), '--json'])
     expect(JSON.parse(rates.stdout).error).toMatchObject({
       code: 'BAD_INPUT',
       message: expect.stringContaining('vocals.wav 44100 Hz, accompaniments.wav 48000 Hz'),
     })
     await writeFile(join(folder, 'rates', 'x', 'accompaniments.wav'), 'no audio at all')
-    expect((await stemwork(['evaluate', join(folder, 'rates')])).stderr).toContain(
+    expect((await command(['evaluate', join(folder, 'rates')])).stderr).toContain(
       'The song "x" cannot be used. accompaniments.wav: The file is',
     )
-    expect(await stemwork(['evaluate', folder, '--model', 'a=0'])).toMatchObject({
+    expect(await command(['evaluate', folder, '--model', 'a=0'])).toMatchObject({
       status: 2,
       stderr: expect.stringContaining('--model takes a name'),
     })

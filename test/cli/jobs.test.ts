@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { fail, sampleJob } from '../../src/contract/job-samples.js'
 import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
-import { stemwork } from './stemwork.js'
+import { command, stemwork } from './stemwork.js'
 
 let data: string
 let id: string
@@ -25,9 +25,9 @@ test('a job is shown as clients see it, and with --why also the cause of its fai
   expect(shown.stdout).toContain('FAILED')
   expect(shown.stdout).not.toContain('the disk is full')
   expect(shown.stdout).toMatch(/attempt 1 .* worker-1 {2}failed\n/)
-  const why = await stemwork(['jobs', 'show', id, '--data', data, '--why'])
+  const why = await command(['jobs', 'show', id, '--data', data, '--why'])
   expect(why.stdout).toContain('why\n  Error: the disk is full\n      at here\n')
-  const json = await stemwork(['jobs', 'show', id, '--data', data, '--why', '--json'])
+  const json = await command(['jobs', 'show', id, '--data', data, '--why', '--json'])
   expect(JSON.parse(json.stdout)).toMatchObject({
     id,
     status: 'FAILED',
@@ -40,44 +40,44 @@ test('jobs of all applications are listed, found by text, and canceled', async (
   const { jobs, close } = sqliteStores({ path: join(data, 'stemwork.db') })
   const waiting = (await jobs.create({ ...sampleJob(), app: 'other', name: 'Harbour Lights' })).job.id
   close()
-  const all = await stemwork(['jobs', 'list', '--data', data])
+  const all = await command(['jobs', 'list', '--data', data])
   expect(all.stdout.split('\n').map((line) => line.split(/ +/, 1)[0])).toEqual([waiting, id, ''])
   const list = async (...words: string[]) => {
-    const { stdout } = await stemwork(['jobs', 'list', '--data', data, '--json', ...words])
+    const { stdout } = await command(['jobs', 'list', '--data', data, '--json', ...words])
     return (JSON.parse(stdout) as { jobs: { id: string }[] }).jobs.map((job) => job.id)
   }
   expect(await list('--status', 'queued')).toEqual([waiting])
   expect(await list('--search', 'harbour')).toEqual([waiting])
   expect(await list('--search', 'disk is full')).toEqual([id])
 
-  const canceled = await stemwork(['jobs', 'cancel', waiting, '--data', data])
+  const canceled = await command(['jobs', 'cancel', waiting, '--data', data])
   expect(canceled).toMatchObject({ status: 0, stdout: expect.stringMatching(/status +FAILED[\s\S]*CANCELED/) })
   expect(await list('--status', 'queued')).toEqual([])
 })
 
 test('an unknown job, another action and a missing store are named', async () => {
-  expect(await stemwork(['jobs', 'show', 'nothing', '--data', data])).toMatchObject({
+  expect(await command(['jobs', 'show', 'nothing', '--data', data])).toMatchObject({
     status: 1,
     stderr: expect.stringContaining('There is no job nothing'),
   })
-  expect(await stemwork(['jobs', 'kill', id, '--data', data])).toMatchObject({ status: 2 })
-  expect(await stemwork(['jobs', 'list', '--data', data, '--status', 'LOST'])).toMatchObject({ status: 2 })
-  expect(await stemwork(['jobs', 'show', id])).toMatchObject({ status: 2, stderr: expect.stringContaining('--data') })
+  expect(await command(['jobs', 'kill', id, '--data', data])).toMatchObject({ status: 2 })
+  expect(await command(['jobs', 'list', '--data', data, '--status', 'LOST'])).toMatchObject({ status: 2 })
+  expect(await command(['jobs', 'show', id])).toMatchObject({ status: 2, stderr: expect.stringContaining('--data') })
 })
 
 describe('retry and delete', () => {
   test('one job is queued again, and deleted', async () => {
-    const retried = await stemwork(['jobs', 'retry', id, '--data', data])
+    const retried = await command(['jobs', 'retry', id, '--data', data])
     expect(retried).toMatchObject({ status: 0, stdout: expect.stringMatching(/status +QUEUED/) })
-    expect(await stemwork(['jobs', 'retry', id, '--data', data])).toMatchObject({
+    expect(await command(['jobs', 'retry', id, '--data', data])).toMatchObject({
       status: 1,
       stderr: expect.stringContaining('FAILED'),
     })
-    expect(await stemwork(['jobs', 'delete', id, '--data', data])).toMatchObject({
+    expect(await command(['jobs', 'delete', id, '--data', data])).toMatchObject({
       status: 0,
       stdout: `deleted ${id}\n`,
     })
-    expect((await stemwork(['jobs', 'delete', id, '--data', data])).status).toBe(1)
+    expect((await command(['jobs', 'delete', id, '--data', data])).status).toBe(1)
   })
 
   test('all that match are canceled, queued again and deleted, page after page', async () => {
@@ -86,7 +86,7 @@ describe('retry and delete', () => {
     const other = (await jobs.create({ ...sampleJob(), workflow: 'service/other' })).job.id
     close()
     const bulk = async (...words: string[]) => {
-      const { status, stdout } = await stemwork(['jobs', ...words, '--all', '--data', data])
+      const { status, stdout } = await command(['jobs', ...words, '--all', '--data', data])
       return [status, stdout]
     }
     const many = ['--workflow', 'service/many']
@@ -103,7 +103,7 @@ describe('retry and delete', () => {
     const { workflow } = (await jobs.get(id))!
     await jobs.changeRule({ kind: 'workflow', id: workflow }, { state: 'draining' })
     close()
-    const { status, stdout, stderr } = await stemwork(['jobs', 'retry', '--all', '--data', data])
+    const { status, stdout, stderr } = await command(['jobs', 'retry', '--all', '--data', data])
     expect([status, stdout]).toEqual([
       1,
       expect.stringMatching(/^0 jobs queued again, 1 refused\n {2}1 DRAINING: .*\n$/),
@@ -119,14 +119,14 @@ describe('retry and delete', () => {
     ['an unknown status', ['cancel', '--all', '--status', 'LOST'], 'must be one of QUEUED'],
     ['an unknown application', ['cancel', '--all', '--app', 'nobody'], 'There is no application nobody'],
   ])('%s changes nothing', async (_, words, message) => {
-    expect(await stemwork(['jobs', ...words, '--data', data])).toMatchObject({
+    expect(await command(['jobs', ...words, '--data', data])).toMatchObject({
       status: 2,
       stderr: expect.stringContaining(message),
     })
   })
 
   test('a shared store is of no use without the files of its jobs', async () => {
-    expect(await stemwork(['jobs', 'delete', id, '--store', `sqlite:${join(data, 'stemwork.db')}`])).toMatchObject({
+    expect(await command(['jobs', 'delete', id, '--store', `sqlite:${join(data, 'stemwork.db')}`])).toMatchObject({
       status: 2,
       stderr: expect.stringContaining('--blobs'),
     })

@@ -6,7 +6,7 @@ import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
 import { createEngine, type EngineSettings, silentLogger } from '../../src/index.js'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { textWorkflow } from '../engine/harness.js'
-import { stemwork } from './stemwork.js'
+import { command, stemwork } from './stemwork.js'
 
 const app = 'app-1'
 let data: string
@@ -41,11 +41,11 @@ test('a retry keeps to the limits of the deployment, which this command does not
     await engine.cancel(id)
     await submit(engine)
   })
-  const retry = () => stemwork(['jobs', 'retry', id, '--data', data])
+  const retry = () => command(['jobs', 'retry', id, '--data', data])
   expect(await retry()).toMatchObject({ status: 1, stderr: expect.stringContaining('has 1 jobs waiting') })
-  expect((await stemwork(['jobs', 'cancel', '--all', '--data', data])).status).toBe(0)
+  expect((await command(['jobs', 'cancel', '--all', '--data', data])).status).toBe(0)
   expect((await retry()).status).toBe(0)
-  expect((await stemwork(['jobs', 'cancel', id, '--data', data])).status).toBe(0)
+  expect((await command(['jobs', 'cancel', id, '--data', data])).status).toBe(0)
   expect(await retry()).toMatchObject({ status: 1, stderr: expect.stringContaining('may use 3 jobs a day') })
 })
 
@@ -54,8 +54,9 @@ test('the limits of an application are set, shown with what was used, and given 
     { limits: { maxQueuedJobs: 20 }, quota: { audioMinutes: 60 } },
     async (engine) => void (await submit(engine)),
   )
-  const limits = (...words: string[]) => stemwork(['limits', ...words, '--data', data])
-  expect(await limits('set', '--app', 'Tapes', '--jobs', '2', '--max-queued', '5')).toMatchObject({
+  const limits = (...words: string[]) => command(['limits', ...words, '--data', data])
+  const first = ['set', '--app', 'Tapes', '--jobs', '2', '--max-queued', '5']
+  expect(await stemwork(['limits', ...first, '--data', data])).toMatchObject({
     status: 0,
     stdout: [
       'Tapes',
@@ -99,7 +100,7 @@ test.each([
   ['no job at all', ['set', '--app', 'Tapes', '--max-queued', '0'], 'must be a whole number or "default"'],
   ['an unknown application', ['set', '--app', 'nobody', '--jobs', '1'], 'There is no application nobody'],
 ])('%s is refused', async (_, words, message) => {
-  expect(await stemwork(['limits', ...words, '--data', data])).toMatchObject({
+  expect(await command(['limits', ...words, '--data', data])).toMatchObject({
     status: 2,
     stderr: expect.stringContaining(message),
   })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { manifestFor, sha256, weightBytes, writeManifest } from '../models/model-files.js'
 import { weightsServer } from '../models/weights-server.js'
-import { Stemwork, stemwork } from './stemwork.js'
+import { command, Stemwork, stemwork } from './stemwork.js'
 
 let folder: string
 let manifest: string
@@ -42,7 +42,7 @@ describe('stemwork models', () => {
     expect(status).toBe(0)
     expect(stdout).toMatch(/^embedded +embedded +2\.4 MB .*installed .*MIT$/m)
     expect(stdout).toMatch(/^kim-vocal-2 +mdx +66\.8 MB +medium .*uSDR.* not stated by its authors$/m)
-    const models = JSON.parse((await stemwork(['models', 'list', '--json'])).stdout)
+    const models = JSON.parse((await command(['models', 'list', '--json'])).stdout)
     expect(models.find(({ name }: { name: string }) => name === 'htdemucs')).toMatchObject({
       bytes: 174_263_526,
       installed: false,
@@ -51,9 +51,9 @@ describe('stemwork models', () => {
   })
 
   it('lists presets, those for commercial use alone, and refuses others for it', async () => {
-    const all = JSON.parse((await stemwork(['models', 'presets', '--json'])).stdout) as { name: string }[]
+    const all = JSON.parse((await command(['models', 'presets', '--json'])).stdout) as { name: string }[]
     expect(all.map(({ name }) => name)).toContain('lead-and-backing')
-    const { stdout } = await stemwork(['models', 'presets', '--commercial'])
+    const { stdout } = await command(['models', 'presets', '--commercial'])
     expect(stdout).toMatch(/^vocals-mit: .*\n {2}mel-band-roformer-kim-fp16 \+ scnet-large \(avg_wave\)\n$/)
     process.env.STEMWORK_OFFLINE = '1'
     const refusals: [string[], string][] = [
@@ -73,54 +73,54 @@ describe('stemwork models', () => {
       [['separate', 'a.wav', 'b.wav', '-o', 'x', '--preset', 'dry-vocals'], 'one song at a time'],
     ]
     for (const [args, message] of refusals) {
-      const { status, stderr } = await stemwork(args)
+      const { status, stderr } = await command(args)
       expect([status === 0, stderr]).toEqual([false, expect.stringContaining(message)])
     }
   })
 
   it('asks for the terms, pulls with progress, and knows then where it is', async () => {
     const server = await withServer()
-    const refused = await stemwork(['models', 'pull', manifest])
+    const refused = await command(['models', 'pull', manifest])
     expect(refused).toMatchObject({
       status: 1,
       stdout: '',
       stderr: expect.stringMatching(/For research only\. .*--accept-licence/),
     })
     expect(server.requests).toHaveLength(0)
-    const pulled = await stemwork(['models', 'pull', manifest, '--accept-licence'])
+    const pulled = await command(['models', 'pull', manifest, '--accept-licence'])
     expect(pulled).toMatchObject({
       status: 0,
       stderr: expect.stringMatching(
         /^\S+own\.json: 2\.0 MB, licence: .+\nFor research only\.\nDownloading own\.onnx \d+%[^]*100%/,
       ),
     })
-    const { stdout } = await stemwork(['models', 'path', manifest])
+    const { stdout } = await command(['models', 'path', manifest])
     expect(sha256(await readFile(stdout.trim()))).toBe(sha256(bytes))
     expect(pulled.stdout).toContain(stdout.trim())
-    expect(JSON.parse((await stemwork(['models', 'pull', manifest, '--json'])).stdout)).toMatchObject({
+    expect(JSON.parse((await command(['models', 'pull', manifest, '--json'])).stdout)).toMatchObject({
       name: 'own',
       downloaded: false,
       sha256: sha256(bytes),
     })
     expect(server.requests).toHaveLength(1)
-    expect((await stemwork(['models', 'verify', manifest])).stdout).toContain('correct')
-    expect((await stemwork(['models', 'info', manifest])).stdout).toMatch(/terms +For research only\. \(accepted\)/)
-    expect(JSON.parse((await stemwork(['models', 'remove', manifest, '--json'])).stdout)).toMatchObject({
+    expect((await command(['models', 'verify', manifest])).stdout).toContain('correct')
+    expect((await command(['models', 'info', manifest])).stdout).toMatch(/terms +For research only\. \(accepted\)/)
+    expect(JSON.parse((await command(['models', 'remove', manifest, '--json'])).stdout)).toMatchObject({
       removed: true,
     })
-    expect((await stemwork(['models', 'path', manifest])).stderr).toContain(`stemwork models pull ${manifest}`)
+    expect((await command(['models', 'path', manifest])).stderr).toContain(`stemwork models pull ${manifest}`)
   })
 
   it('stays off the network with --offline, and reports failures as JSON when asked', async () => {
     const server = await withServer()
-    const { status, stdout } = await stemwork(['models', 'pull', manifest, '--accept-licence', '--offline', '--json'])
+    const { status, stdout } = await command(['models', 'pull', manifest, '--accept-licence', '--offline', '--json'])
     expect(status).toBe(1)
     expect(JSON.parse(stdout).error).toMatchObject({
       code: 'MODEL_UNAVAILABLE',
       message: expect.stringContaining('offline'),
     })
     process.env.STEMWORK_OFFLINE = '1'
-    expect((await stemwork(['models', 'pull', manifest, '--accept-licence'])).stderr).toContain('offline')
+    expect((await command(['models', 'pull', manifest, '--accept-licence'])).stderr).toContain('offline')
     expect(server.requests).toHaveLength(0)
   })
 
@@ -135,7 +135,7 @@ describe('stemwork models', () => {
       stderr: expect.stringContaining('run the same command to continue'),
     })
     server.hold = undefined
-    expect((await stemwork(['models', 'pull', manifest])).status).toBe(0)
+    expect((await command(['models', 'pull', manifest])).status).toBe(0)
     expect(server.requests.at(-1)?.range).toMatch(/^bytes=[1-9]\d*-$/)
     const [own] = (await readdir(cache)).filter((name) => name.startsWith('own-'))
     expect((await readdir(join(cache, own!))).sort()).toEqual(['licence-accepted.json', 'model.json', 'own.onnx'])
@@ -144,7 +144,7 @@ describe('stemwork models', () => {
   it('chooses what to pull by quality, licence and speed', async () => {
     process.env.STEMWORK_OFFLINE = '1'
     const nameOf = async (...options: string[]) => {
-      const { status, stderr } = await stemwork(['models', 'pull', 'best', ...options])
+      const { status, stderr } = await command(['models', 'pull', 'best', ...options])
       expect(status).toBe(1)
       return /of the model (\S+) is not on this machine/.exec(stderr)?.[1]
     }
@@ -155,15 +155,15 @@ describe('stemwork models', () => {
 
   it('checks what the addresses have, and keeps nothing', async () => {
     const server = await withServer()
-    expect(await stemwork(['models', 'check', manifest])).toMatchObject({
+    expect(await command(['models', 'check', manifest])).toMatchObject({
       status: 0,
       stdout: 'ok      own: https://weights.example/own.onnx\n',
     })
-    expect((await stemwork(['models', 'check', 'embedded'])).stdout).toBe(
+    expect((await command(['models', 'check', 'embedded'])).stdout).toBe(
       'embedded has no addresses: its files are on this machine.\n',
     )
     server.files.set('own.onnx', weightBytes(2_000_000, 2))
-    const { status, stdout } = await stemwork(['models', 'check', manifest, '--json'])
+    const { status, stdout } = await command(['models', 'check', manifest, '--json'])
     expect(status).toBe(1)
     expect(JSON.parse(stdout)).toMatchObject([{ model: 'own', problem: expect.stringContaining('different file') }])
     await expect(readdir(cache)).rejects.toMatchObject({ code: 'ENOENT' })
@@ -176,11 +176,11 @@ describe('stemwork models', () => {
     [['models', 'list', 'x'], 'models list takes no name'],
     [['models'], 'An argument is missing.'],
   ])('refuses %j with status 2', async (args, message) => {
-    expect(await stemwork(args)).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining(message) })
+    expect(await command(args)).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining(message) })
   })
 
   it('names what is known when a model is not', async () => {
-    expect(await stemwork(['models', 'info', 'nonsense'])).toMatchObject({
+    expect(await command(['models', 'info', 'nonsense'])).toMatchObject({
       status: 1,
       stderr: expect.stringContaining('htdemucs'),
     })
@@ -189,14 +189,14 @@ describe('stemwork models', () => {
 
 describe('--model', () => {
   it('is refused at once by separate and serve when the model is not here', async () => {
-    const command = 'stemwork models pull kim-vocal-2'
-    expect(await stemwork(['separate', manifest, '--model', 'kim-vocal-2', '-o', join(folder, 'out')])).toMatchObject({
+    const todo = 'stemwork models pull kim-vocal-2'
+    expect(await command(['separate', manifest, '--model', 'kim-vocal-2', '-o', join(folder, 'out')])).toMatchObject({
       status: 1,
-      stderr: expect.stringContaining(command),
+      stderr: expect.stringContaining(todo),
     })
-    expect(await stemwork(['serve', '--port', '0', '--allow-model', 'kim-vocal-2'])).toMatchObject({
+    expect(await command(['serve', '--port', '0', '--allow-model', 'kim-vocal-2'])).toMatchObject({
       status: 1,
-      stderr: expect.stringContaining(command),
+      stderr: expect.stringContaining(todo),
     })
   })
 })

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { stemwork } from './stemwork.js'
+import { command, stemwork } from './stemwork.js'
 
 let data: string
 beforeEach(async () => {
@@ -11,8 +11,11 @@ beforeEach(async () => {
 afterEach(() => rm(data, { recursive: true, force: true }))
 
 test('rules are set, shown and ended', async () => {
-  const schedule = (...words: string[]) => stemwork(['schedule', ...words, '--data', data])
-  expect(await schedule('pause')).toMatchObject({ status: 0, stdout: expect.stringMatching(/^deployment +paused\n$/) })
+  const schedule = (...words: string[]) => command(['schedule', ...words, '--data', data])
+  expect(await stemwork(['schedule', 'pause', '--data', data])).toMatchObject({
+    status: 0,
+    stdout: expect.stringMatching(/^deployment +paused\n$/),
+  })
   await schedule('limit', '--workflow', 'service/stems', '--max', '3')
   expect(JSON.parse((await schedule('show', '--json')).stdout)).toEqual(
     expect.arrayContaining([
@@ -27,8 +30,8 @@ test('rules are set, shown and ended', async () => {
 })
 
 test('what is not there is named', async () => {
-  expect(await stemwork(['schedule', 'stop', '--data', data])).toMatchObject({ status: 2 })
-  expect(await stemwork(['schedule', 'pause', '--app', 'nobody', '--data', data])).toMatchObject({
+  expect(await command(['schedule', 'stop', '--data', data])).toMatchObject({ status: 2 })
+  expect(await command(['schedule', 'pause', '--app', 'nobody', '--data', data])).toMatchObject({
     status: 2,
     stderr: expect.stringContaining('no application nobody'),
   })

@@ -9,18 +9,26 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openEncoder } from '../../src/core/media/encode/encoder.js'
 import { hasProgram } from '../media/programs.js'
 import { fixture } from '../media/test-signal.js'
-import { demoSong, excerpt, Stemwork, stemwork, wav } from './stemwork.js'
+import { command, demoSong, Stemwork, stemwork, wav } from './stemwork.js'
 
 let folder: string
 let mixture: Float32Array[]
 let server: Server
 let url: string
 const song = () => join(folder, 'song.wav')
+/** Where the length is not the point; its work takes long enough to be looked at. */
+const briefSong = () => join(folder, 'brief.wav')
+const part = (seconds: number) =>
+  wav.toWav(
+    mixture.map((plane) => plane.subarray(6 * 44_100, (6 + seconds) * 44_100)),
+    44_100,
+  )
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'stemwork-cli-'))
   mixture = (await demoSong.writeDemoSong(song())).mixture
-  const short = await excerpt(folder, { fromSeconds: 6, seconds: 2 })
+  const short = part(2)
+  await writeFile(briefSong(), part(12))
   server = createServer((_, response) => response.end(short)).listen(0, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/my%20song.wav?x=1`
@@ -66,7 +74,7 @@ describe('stemwork separate', () => {
   it.skipIf(!existsSync('/proc/self/task')).each(['one song', 'several songs'])(
     'runs the child for %s at its own priority: the user waits for it (skipped but on Linux)',
     async (songs) => {
-      const files = songs === 'one song' ? [song()] : [song(), await copyOf(song())]
+      const files = songs === 'one song' ? [briefSong()] : [briefSong(), await copyOf(briefSong())]
       const running = new Stemwork(['separate', ...files, '-o', join(folder, 'priority')])
       await running.printed('stderr', /\d+%/)
       const pid = running.child.pid!
@@ -95,7 +103,7 @@ describe('stemwork separate', () => {
       [['--no-tags'], false],
     ] as const) {
       const out = join(folder, `tags-${there}`)
-      const { status, stderr } = await stemwork(['separate', tagged, '-o', out, '--format', 'flac', ...option])
+      const { status, stderr } = await command(['separate', tagged, '-o', out, '--format', 'flac', ...option])
       expect(status, stderr).toBe(0)
       for (const stem of ['vocals', 'accompaniments'])
         expect((await readFile(join(out, `${stem}.flac`))).includes('Ænima')).toBe(there)
@@ -103,7 +111,7 @@ describe('stemwork separate', () => {
   })
 
   it('prints JSON with --json; --format 24 writes 24-bit files in a folder named like the song', async () => {
-    await writeFile(join(folder, 'short.wav'), await excerpt(folder, { fromSeconds: 6, seconds: 2 }))
+    await writeFile(join(folder, 'short.wav'), part(2))
     const { status, stdout } = await stemwork(['separate', 'short.wav', '--json', '--format', '24'], folder)
     expect(status).toBe(0)
     const report = JSON.parse(stdout)
@@ -119,7 +127,7 @@ describe('stemwork separate', () => {
   })
 
   it('reads a URL inside this machine only when told to', async () => {
-    const refused = await stemwork(['separate', url, '--json'], folder)
+    const refused = await command(['separate', url, '--json'], folder)
     expect(refused.status).toBe(1)
     expect(JSON.parse(refused.stdout).error).toMatchObject({ code: 'BAD_INPUT', reason: 'blocked_address' })
     const allowed = await stemwork(['separate', url, '--allow-private-inputs'], folder)
@@ -129,11 +137,11 @@ describe('stemwork separate', () => {
 
   it('says why a file cannot be used, with status 1, and leaves no folder behind', async () => {
     await writeFile(join(folder, 'letter.mp3'), 'Dear listener,')
-    const { status, stdout, stderr } = await stemwork(['separate', 'letter.mp3', '-o', 'letter'], folder)
+    const { status, stdout, stderr } = await command(['separate', 'letter.mp3', '-o', 'letter'], folder)
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
     expect(stderr).toMatch(/^stemwork: .*audio/)
     expect(existsSync(join(folder, 'letter'))).toBe(false)
-    const missing = await stemwork(['separate', 'nothing.mp3'], folder)
+    const missing = await command(['separate', 'nothing.mp3'], folder)
     expect(missing).toMatchObject({
       status: 1,
       stderr:
@@ -146,7 +154,7 @@ describe('stemwork separate', () => {
     const own = join(folder, 'own')
     await mkdir(own)
     await writeFile(join(own, 'vocals.wav'), 'the only copy')
-    const { status, stderr } = await stemwork(['separate', 'vocals.wav', '-o', '.'], own)
+    const { status, stderr } = await command(['separate', 'vocals.wav', '-o', '.'], own)
     expect([status, stderr]).toEqual([2, expect.stringContaining('vocals.wav" is the input file. Choose another name')])
     expect(await readdir(own)).toEqual(['vocals.wav'])
     expect(await readFile(join(own, 'vocals.wav'), 'utf8')).toBe('the only copy')
@@ -166,7 +174,7 @@ describe('stemwork separate', () => {
   it('says what is missing of a file that was cut off', async () => {
     const whole = await readFile(fixture('stereo.flac'))
     await writeFile(join(folder, 'cut.flac'), whole.subarray(0, Math.floor(whole.length / 2)))
-    const { status, stdout } = await stemwork(['separate', 'cut.flac'], folder)
+    const { status, stdout } = await command(['separate', 'cut.flac'], folder)
     expect(status).toBe(0)
     expect(stdout).toMatch(
       /^The file states a length of 1\.00 seconds, but 0\.\d\d were decoded: it was cut off or is damaged\.$/m,
@@ -174,10 +182,10 @@ describe('stemwork separate', () => {
   })
 
   it.skipIf(!hasProgram('ffmpeg'))('reads an MPEG transport stream with --ffmpeg, and says so without', async () => {
-    const refused = await stemwork(['separate', fixture('refused.ts'), '-o', 'stream'], folder)
+    const refused = await command(['separate', fixture('refused.ts'), '-o', 'stream'], folder)
     expect(refused.status).toBe(1)
     expect(refused.stderr).toMatch(/^stemwork: The file is an MPEG transport stream \(TS\)\. .* ffmpeg allowed/)
-    const { status, stderr } = await stemwork(['separate', fixture('refused.ts'), '-o', 'stream', '--ffmpeg'], folder)
+    const { status, stderr } = await command(['separate', fixture('refused.ts'), '-o', 'stream', '--ffmpeg'], folder)
     expect(status, stderr).toBe(0)
     expect(await readdir(join(folder, 'stream'))).toEqual(['accompaniments.wav', 'vocals.wav'])
   })

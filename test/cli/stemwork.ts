@@ -1,7 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import { Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
+import { runCommandLine } from '../../src/cli/program.js'
 
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 
@@ -57,6 +59,35 @@ export class Stemwork {
 
 export function stemwork(args: readonly string[], cwd?: string): Promise<Finished> {
   return new Stemwork(args, cwd).finished()
+}
+
+/**
+ * The same within this process, which takes a tenth of the time: for what a command says and does. How a process starts,
+ * is stopped and ends is tested with real ones.
+ */
+export async function command(args: readonly string[], cwd?: string): Promise<Finished> {
+  const [stdout, stderr] = [new CapturedStream(), new CapturedStream()]
+  const before = process.cwd()
+  if (cwd !== undefined) process.chdir(cwd)
+  try {
+    const status = await runCommandLine(args, { stdout, stderr })
+    return { status, stdout: stdout.text, stderr: stderr.text }
+  } finally {
+    process.chdir(before)
+  }
+}
+
+class CapturedStream extends Writable {
+  text = ''
+
+  constructor() {
+    super({ decodeStrings: false })
+  }
+
+  override _write(chunk: string | Buffer, _encoding: BufferEncoding, done: () => void): void {
+    this.text += String(chunk)
+    done()
+  }
 }
 
 /** `stemwork serve` on a free port, ready. */

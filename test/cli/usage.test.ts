@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { commands } from '../../src/cli/commands.js'
 import { commandHelp } from '../../src/cli/help.js'
-import { stemwork } from './stemwork.js'
+import { command, stemwork } from './stemwork.js'
 
 describe('the command line', () => {
   it('lists every command in its help', async () => {
@@ -14,7 +14,7 @@ describe('the command line', () => {
   })
 
   it.each(Object.keys(commands))('explains %s with --help, which starts nothing', async (name) => {
-    const { status, stdout, stderr } = await stemwork([name, '--help'])
+    const { status, stdout, stderr } = await command([name, '--help'])
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout).toContain(`Usage: stemwork ${name}`)
     const { options } = await commands[name]!.load()
@@ -23,9 +23,9 @@ describe('the command line', () => {
 
   it('keeps its help within the width of the terminal, at most 100 characters, where words allow it', async () => {
     for (const { load } of Object.values(commands)) {
-      const command = await load()
+      const loaded = await load()
       for (const width of [70, 100]) {
-        const [, ...lines] = commandHelp(command, width).split('\n')
+        const [, ...lines] = commandHelp(loaded, width).split('\n')
         const isNameAlone = (line: string) => /^ +(-\w, )?(--\S+ <\S+>( \.\.\.)?|\S+)$/.test(line)
         expect(lines.filter((line) => line.length > width && !isNameAlone(line))).toEqual([])
       }
@@ -68,7 +68,7 @@ describe('the command line', () => {
     [['seperate', 'song.mp3'], 'Unknown command seperate. Did you mean separate?'],
     [['--verson'], 'Unknown option --verson. Did you mean --version?'],
   ])('refuses %j with status 2 and says what is meant', async (args, message) => {
-    const { status, stdout, stderr } = await stemwork(args)
+    const { status, stdout, stderr } = await command(args)
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
     expect(stderr).toContain(`stemwork: ${message}`)
     expect(stderr).toContain('--help')
@@ -96,7 +96,7 @@ describe('the command line', () => {
     ],
     [['serve', '--api-only'], 'give --store postgres://... and leave --queue out.'],
   ])('refuses parts that do not fit together: %j', async (args, message) => {
-    const { status, stdout, stderr } = await stemwork(args)
+    const { status, stdout, stderr } = await command(args)
     expect({ isRefused: status !== 0, stdout }).toEqual({ isRefused: true, stdout: '' })
     expect(stderr).toContain(message)
     expect(stderr).not.toContain('secret@')
@@ -114,7 +114,7 @@ describe('the command line', () => {
     onTestFinished(() => rm(folder, { recursive: true }))
     const path = join(folder, name)
     if (text !== undefined) await writeFile(path, text)
-    const { status, stderr } = await stemwork(['serve', '--workflows', path])
+    const { status, stderr } = await command(['serve', '--workflows', path])
     expect(status).toBe(1)
     expect(stderr).toContain(`The workflow file ${path} could not be loaded: `)
     expect(stderr).toMatch(why)

@@ -85,7 +85,7 @@ const axe = readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js
 
 /** Whatever the default rules of axe find: WCAG A and AA, and best practices. */
 export async function barriers(page: Page): Promise<string[]> {
-  await page.evaluate(await axe)
+  if (!(await page.evaluate("'axe' in window"))) await page.evaluate(await axe)
   const run =
     "axe.run({ resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' " +
     "+ nodes.map(({ html }) => html).join(' ')))"
