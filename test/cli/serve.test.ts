@@ -202,7 +202,7 @@ describe('stemwork serve', () => {
       // Links made before a restart still work after it.
       const { result } = await reach(second.baseUrl, key, ids[0]!, 'SUCCEEDED')
       second.process.kill('SIGTERM')
-      // Its files are removed, and its line is written, after a job is SUCCEEDED for clients: the lines are counted at the end.
+      // A job is SUCCEEDED for clients before its files are removed and its line is written: counted at the end.
       const { stderr } = await second.process.finished()
       for (const id of ids) expect(stderr.split(`job succeeded {"jobId":"${id}"`)).toHaveLength(2)
       expect(stderr).toContain(`job started {"jobId":"${ids[0]}","attempt":1,"lapses":1}`)

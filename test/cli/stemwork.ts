@@ -62,8 +62,8 @@ export function stemwork(args: readonly string[], cwd?: string): Promise<Finishe
 }
 
 /**
- * The same within this process, which takes a tenth of the time: for what a command says and does. How a process starts,
- * is stopped and ends is tested with real ones.
+ * The same within this process, which takes a tenth of the time: for what a command says and does. How a process
+ * starts, is stopped and ends is tested with real ones.
  */
 export async function command(args: readonly string[], cwd?: string): Promise<Finished> {
   const [stdout, stderr] = [new CapturedStream(), new CapturedStream()]

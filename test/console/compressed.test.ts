@@ -12,7 +12,7 @@ import { chromiumPath, openBrowser } from './browser.js'
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 
 const rate = 44_100
-const seconds = 30
+const seconds = 16
 
 /** What the page's reading of a file is compared by. */
 interface Report {
