@@ -17,15 +17,23 @@ export default defineConfig([
       'src/**/*.ts',
       '!src/container.ts',
       '!src/core/models/session/onnxruntime-web.ts',
+      '!src/browser/**',
       '!src/console/**',
       '!src/**/kernels/assembly/**',
+      '!src/**/*.d.ts',
     ],
     // File by file, so that the child's entry and the workflow modules keep the places that `import.meta.url` points at.
     bundle: false,
     format: 'esm',
     target: 'node20',
     // What `scripts/build-kernels.mjs` compiles stays as long as it is of the present sources.
-    clean: ['**/*', '!container.js', '!core/models/session/onnxruntime-web.js', '!console/**', '!**/*.{wasm,mjs}'],
+    clean: [
+      '**/*',
+      '!container.js',
+      '!core/models/session/onnxruntime-web.js',
+      '!console/**',
+      '!**/compiled-kernels.js',
+    ],
     silent: true,
   },
   {

@@ -8,7 +8,7 @@ import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openWavWriter } from '../dist/core/media/encode/wav-writer.js'
 import { openSession, defaultThreads } from '../dist/core/models/session/session.js'
-import { embeddedModelFolder, loadModel } from '../dist/core/models/manifest.js'
+import { embeddedModelFolder, loadModel } from '../dist/core/models/load-model.js'
 import { separate } from '../dist/core/workflows/separation/separate.js'
 
 const sampleRate = 44_100

@@ -1,6 +1,6 @@
-// Compiles each kernel of src/core/media/dsp/kernels/assembly (AssemblyScript) to a .wasm file beside the compiled
-// TypeScript.
-import { readdirSync, rmSync, statSync } from 'node:fs'
+// Compiles the kernels of src/core/media/dsp/kernels/assembly (AssemblyScript) to one module beside the compiled
+// TypeScript: a few kilobytes in base64, which every platform can import.
+import { readdirSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import asc from 'assemblyscript/asc'
@@ -8,6 +8,7 @@ import asc from 'assemblyscript/asc'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const kernels = 'core/media/dsp/kernels'
 const assembly = `src/${kernels}/assembly`
+const output = join(root, 'dist', kernels, 'compiled-kernels.js')
 
 /** Those in the folder of parts are no kernels themselves. */
 const sources = readdirSync(join(root, assembly), { recursive: true, encoding: 'utf8' }).filter((file) =>
@@ -15,17 +16,21 @@ const sources = readdirSync(join(root, assembly), { recursive: true, encoding: '
 )
 const compiler = fileURLToPath(import.meta.resolve('assemblyscript/asc'))
 const inputs = [fileURLToPath(import.meta.url), compiler, ...sources.map((file) => join(root, assembly, file))]
-const changedAt = Math.max(...inputs.map(modifiedAt))
-const built = new Set()
-for (const source of sources.filter((file) => dirname(file) === '.')) {
-  const output = `${basename(source, '.ts')}.wasm`
-  built.add(output)
-  if (modifiedAt(join(root, 'dist', kernels, output)) > changedAt) continue
+// The folder's time is that of its last added or removed file.
+if (modifiedAt(output) <= Math.max(...[...inputs, join(root, assembly)].map(modifiedAt))) {
+  const compiled = {}
+  for (const source of sources.filter((file) => dirname(file) === '.').sort())
+    compiled[basename(source, '.ts')] = Buffer.from(await compile(`${assembly}/${source}`)).toString('base64')
+  writeFileSync(output, `export const compiledKernels = ${JSON.stringify(compiled, null, 2)}\n`)
+}
+
+async function compile(source) {
+  let binary
   const { error } = await asc.main(
     [
-      `${assembly}/${source}`,
+      source,
       '--outFile',
-      `dist/${kernels}/${output}`,
+      'kernel.wasm',
       '--baseDir',
       root,
       '-O3',
@@ -37,15 +42,11 @@ for (const source of sources.filter((file) => dirname(file) === '.')) {
       '--importMemory',
       '--noExportMemory',
     ],
-    { stdout: process.stdout, stderr: process.stderr },
+    { stdout: process.stdout, stderr: process.stderr, writeFile: (_, content) => void (binary = content) },
   )
-  if (error) {
-    console.error(`The kernel ${assembly}/${source} could not be compiled; the lines above say why.`)
-    process.exit(1)
-  }
-}
-for (const file of readdirSync(join(root, 'dist', kernels))) {
-  if (file.endsWith('.wasm') && !built.has(file)) rmSync(join(root, 'dist', kernels, file))
+  if (!error) return binary
+  console.error(`The kernel ${source} could not be compiled; the lines above say why.`)
+  return process.exit(1)
 }
 
 /** In milliseconds; 0 where there is no such file. */

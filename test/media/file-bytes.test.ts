@@ -2,7 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openFileBytes } from '../../src/core/media/decode/file-bytes.js'
+import { fileBytes } from '../../src/core/media/decode/file-bytes.js'
+import { localFile } from '../../src/core/media/decode/local-file.js'
 
 let folder: string
 let path: string
@@ -19,7 +20,7 @@ test.each([
   [{ from: 8, to: 99 }, ['89'], 1],
   [{ from: 10 }, [], 1],
 ])('the pieces of %j', async (range, expected, fraction) => {
-  const file = await openFileBytes(path)
+  const file = fileBytes(await localFile(path))
   const pieces: string[] = []
   for await (const piece of file.pieces({ ...range, pieceBytes: 4 })) pieces.push(Buffer.from(piece).toString())
   expect(pieces).toEqual(expected)
@@ -27,7 +28,7 @@ test.each([
 })
 
 test('a piece counts as read when it is handed out, not when it is read ahead', async () => {
-  const file = await openFileBytes(path)
+  const file = fileBytes(await localFile(path))
   for await (const piece of file.pieces({ pieceBytes: 4 })) {
     expect(piece.length).toBe(4)
     expect(file.readFraction()).toBe(0.4)
@@ -37,7 +38,7 @@ test('a piece counts as read when it is handed out, not when it is read ahead', 
 
 test('an aborted signal ends the pieces with its reason, whatever was read ahead', async () => {
   const abort = new AbortController()
-  const file = await openFileBytes(path, abort.signal)
+  const file = fileBytes(await localFile(path), abort.signal)
   const pieces = file.pieces({ pieceBytes: 4 })
   await pieces.next()
   abort.abort(new Error('enough'))

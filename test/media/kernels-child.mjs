@@ -1,7 +1,6 @@
 // Runs what is made of the kernels, and prints what came out (see kernels.test.ts). With `--plain`, the plain kernels
 // run in their stead; with `--errors`, it prints how each part fails.
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 
 const dist = new URL('../../dist/', import.meta.url)
 let [compiled, instances] = [0, 0]
@@ -72,8 +71,8 @@ async function printErrors() {
 /** By the digest of the compiled kernel. */
 async function plainTwins() {
   const { plainKernels } = await import('./plain-kernels/load.mjs')
-  const bytesOf = (name) => readFileSync(new URL(`core/media/dsp/kernels/${name}.wasm`, dist))
-  return new Map(Object.entries(plainKernels).map(([name, plain]) => [digest(bytesOf(name)), plain]))
+  const { kernelBytes } = await import(new URL('core/media/dsp/kernels/kernel-bytes.js', dist).href)
+  return new Map(Object.entries(plainKernels).map(([name, plain]) => [digest(kernelBytes(name)), plain]))
 }
 
 async function resampled(plane, from, to) {

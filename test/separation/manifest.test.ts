@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { embeddedModelFolder, loadModel } from '../../src/core/models/manifest.js'
+import { embeddedModelFolder, loadModel } from '../../src/core/models/load-model.js'
 import { writeModel } from './models.js'
 import { maskNetwork } from './onnx-graph.js'
 

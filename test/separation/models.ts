@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { embeddedModelFolder } from '../../src/core/models/manifest.js'
+import { embeddedModelFolder } from '../../src/core/models/load-model.js'
 
 /**
  * A model folder of the embedded architecture around another network, with the embedded model's manifest as far as it

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { StemComparison } from '../../src/core/workflows/separation/evaluation/scores.js'
-import { embeddedModelFolder } from '../../src/core/models/manifest.js'
+import { embeddedModelFolder } from '../../src/core/models/load-model.js'
 import { separate } from '../../src/core/workflows/separation/separate.js'
 import { maxDifference, readAudio, writeWav } from './tracks.js'
 

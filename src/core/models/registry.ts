@@ -4,7 +4,8 @@ import { StemworkError } from '../engine/errors.js'
 import { bestModelName, byQuality } from './best-model.js'
 import { folderInCache, modelCacheFolder, readJson } from './cache.js'
 import { knownModels } from './known-models.js'
-import { checkModel, embeddedModelFolder, type Manifest, type Model, recordedFilesSchema } from './manifest.js'
+import { checkModel, embeddedModelFolder } from './load-model.js'
+import { type Manifest, type Model, recordedFilesSchema } from './manifest.js'
 import { isLocal, manifestOf, type ModelEntry, ownModel } from './model-entry.js'
 
 /** Name of the bundled model. */

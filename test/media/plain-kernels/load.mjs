@@ -9,6 +9,15 @@ const { outputFiles } = await build({
   format: 'esm',
   target: 'node20',
   write: false,
+  plugins: [
+    {
+      name: 'compiled-kernels',
+      setup: ({ onResolve }) =>
+        onResolve({ filter: /\/compiled-kernels\.js$/ }, () => ({
+          path: fileURLToPath(new URL('../../../dist/core/media/dsp/kernels/compiled-kernels.js', import.meta.url)),
+        })),
+    },
+  ],
 })
 const encoded = Buffer.from(outputFiles[0].contents).toString('base64')
 export const { plainKernels } = await import(`data:text/javascript;base64,${encoded}`)

@@ -1,3 +1,4 @@
+import { latin1, viewOf } from '../bytes.js'
 import { badInput } from '../../engine/errors.js'
 import type { AudioStream } from '../dsp/audio-stream.js'
 import { readChunks } from './chunks.js'
@@ -32,11 +33,11 @@ export async function openAiff(file: FileBytes, start: number): Promise<AudioStr
   let common: Common | undefined
   let sound: { start: number; bytes: number } | undefined
   for await (const { id, body, size } of readChunks(file, start + 12, 'big-endian')) {
-    if (id === 'COMM') common = readCommon(Buffer.from(await file.read(body, Math.min(size, 22))))
+    if (id === 'COMM') common = readCommon(await file.read(body, Math.min(size, 22)))
     if (id === 'SSND') {
-      const offset = Buffer.from(await file.read(body, 8))
+      const offset = await file.read(body, 8)
       if (offset.length < 8) break
-      const skipped = 8 + offset.readUInt32BE(0)
+      const skipped = 8 + viewOf(offset).getUint32(0)
       sound = { start: body + skipped, bytes: size === unknownBytes ? 0 : Math.max(0, size - skipped) }
     }
     if (common && sound) break
@@ -60,15 +61,16 @@ export async function openAiff(file: FileBytes, start: number): Promise<AudioStr
   return { ...stream, statedSeconds: sampleCount > 0 ? sampleCount / sampleRate : stream.statedSeconds }
 }
 
-function readCommon(chunk: Buffer): Common {
+function readCommon(chunk: Uint8Array): Common {
   if (chunk.length < 18) throw damagedFile("The AIFF file's common chunk is cut off.")
+  const view = viewOf(chunk)
   const common = {
-    channelCount: chunk.readUInt16BE(0),
-    sampleCount: chunk.readUInt32BE(2),
-    bits: chunk.readUInt16BE(6),
+    channelCount: view.getUint16(0),
+    sampleCount: view.getUint32(2),
+    bits: view.getUint16(6),
     // An 80-bit float, of which the upper 32 bits of the mantissa suffice.
-    sampleRate: chunk.readUInt32BE(10) * 2 ** ((chunk.readUInt16BE(8) & 0x7fff) - 16_383 - 31),
-    compression: chunk.length >= 22 ? chunk.toString('latin1', 18, 22) : 'NONE',
+    sampleRate: view.getUint32(10) * 2 ** ((view.getUint16(8) & 0x7fff) - 16_383 - 31),
+    compression: chunk.length >= 22 ? latin1(chunk, 18, 22) : 'NONE',
   }
   const { channelCount, sampleRate } = common
   if (channelCount === 0 || channelCount > 255 || !(sampleRate > 0 && sampleRate < 2 ** 32))

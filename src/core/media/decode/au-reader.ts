@@ -1,3 +1,4 @@
+import { viewOf } from '../bytes.js'
 import { badInput } from '../../engine/errors.js'
 import type { AudioStream } from '../dsp/audio-stream.js'
 import { damagedFile } from './damaged-file.js'
@@ -25,9 +26,9 @@ const encodings: Record<number, PcmEncoding | undefined> = {
  * for compressed audio
  */
 export async function openAu(file: FileBytes, start: number): Promise<AudioStream> {
-  const header = Buffer.from(await file.read(start, 24))
+  const header = await file.read(start, 24)
   if (header.length < 24) throw damagedFile('The AU file ends within its header; it was cut off.')
-  const field = (at: number) => header.readUInt32BE(at)
+  const field = (at: number) => viewOf(header).getUint32(at)
   const [offset, dataBytes, code, sampleRate, channelCount] = [field(4), field(8), field(12), field(16), field(20)]
   if (offset < 24 || channelCount === 0 || channelCount > 255 || sampleRate === 0)
     throw damagedFile(`The AU file's header is damaged: ${channelCount} channels at ${sampleRate} Hz.`)

@@ -1,3 +1,4 @@
+import { latin1, viewOf } from '../bytes.js'
 import type { ReadableBytes } from './file-bytes.js'
 import { headerCount } from './header-count.js'
 
@@ -33,17 +34,17 @@ export async function* readChunks(
   const count = headerCount('chunks')
   while (position + headerBytes <= file.size) {
     count()
-    const header = Buffer.from(await file.read(position, headerBytes))
+    const header = await file.read(position, headerBytes)
     if (header.length < headerBytes) return
-    const size = sizeIn(header, layout)
+    const size = sizeIn(viewOf(header), layout)
     if (size < 0) return
     const body = position + headerBytes
-    const taken = (yield { id: header.toString('latin1', 0, 4), body, size }) ?? size
+    const taken = (yield { id: latin1(header, 0, 4), body, size }) ?? size
     position = body + Math.ceil(taken / alignment) * alignment
   }
 }
 
-function sizeIn(header: Buffer, layout: ChunkLayout): number {
-  if (layout === 'wave64') return Number(header.readBigUInt64LE(16)) - 24
-  return layout === 'riff' ? header.readUInt32LE(4) : header.readUInt32BE(4)
+function sizeIn(header: DataView, layout: ChunkLayout): number {
+  if (layout === 'wave64') return Number(header.getBigUint64(16, true)) - 24
+  return header.getUint32(4, layout === 'riff')
 }

@@ -1,3 +1,4 @@
+import { concat } from '../bytes.js'
 import { badInput, StemworkError } from '../../engine/errors.js'
 import type { AudioBlock, AudioStream } from '../dsp/audio-stream.js'
 import { requireSimd } from '../dsp/kernels/kernel.js'
@@ -13,9 +14,22 @@ interface Decoded {
   sampleRate: number
 }
 
-interface Decoder {
+/** Takes encoded bytes piece by piece, and at the end nothing; returns the samples that these complete. */
+export interface CodecDecoder {
   (bytes?: Uint8Array): Promise<Decoded>
   free(): void
+}
+
+/** Loads a decoder by the name that `audio-decode` has for its codec. */
+export type CodecLoader = (codec: string) => Promise<CodecDecoder>
+
+/** What is to be decoded. */
+export interface Encoded {
+  codec: string
+  load: CodecLoader
+  pieces: EncodedPieces
+  /** For messages. */
+  format: string
 }
 
 /**
@@ -25,16 +39,17 @@ interface Decoder {
 const straySecondsAllowed = 1
 
 /**
- * Decodes with the codec of that name from `audio-decode`, which is loaded on first use (so the AAC decoder, which is
- * GPL code, is loaded for AAC files only). The first audio is decoded before this returns. An error after the first
+ * Decodes with a codec, which is loaded on first use (so the AAC decoder, which is GPL code, is loaded for AAC files
+ * only). The first audio is decoded before this returns. An error after the first
  * audio ends the stream, as for a truncated file, because the codecs report a cut-off end in the same way; the warnings
  * say so.
  *
  * @throws UndecodedError when there is no audio.
  */
-export async function openCodec(codec: string, pieces: EncodedPieces, format: string): Promise<AudioStream> {
+export async function openCodec(encoded: Encoded): Promise<AudioStream> {
   const warnings: string[] = []
-  const blocks = decodeAll(codec, pieces, format, warnings)
+  const { format } = encoded
+  const blocks = decodeAll(encoded, warnings)
   const first = await blocks.next()
   if (first.done) throw undecoded(format)
   const { sampleRate, channels } = first.value
@@ -67,18 +82,16 @@ async function nextPiece(pieces: EncodedPieces, leastBytes: number): Promise<Ite
     parts.push(next.value)
     length += next.value.length
   }
-  return { done: false, value: Buffer.concat(parts) }
+  return { done: false, value: concat(parts) }
 }
 
 type RatedBlock = AudioBlock & { sampleRate: number }
 
 async function* decodeAll(
-  codec: string,
-  pieces: EncodedPieces,
-  format: string,
+  { codec, load, pieces, format }: Encoded,
   warnings: string[],
 ): AsyncGenerator<RatedBlock, void, undefined> {
-  const decoder = await createDecoder(codec).catch((error: unknown) => {
+  const decoder = await createDecoder(codec, load).catch((error: unknown) => {
     throw StemworkError.is(error) ? error : undecoded(format, error)
   })
   let hasAudio = false
@@ -158,14 +171,8 @@ function describe({ channels, sampleRate }: RatedBlock): string {
   return `${channels.length} channels at ${sampleRate} Hz`
 }
 
-async function createDecoder(codec: string): Promise<Decoder> {
+async function createDecoder(codec: string, load: CodecLoader): Promise<CodecDecoder> {
   // Without WebAssembly the fault is not the file's.
   requireSimd()
-  return quietly(async () => {
-    const { default: codecs } = await import('audio-decode')
-    const create = (codecs as unknown as Record<string, (() => Promise<Decoder>) | undefined>)[codec]
-    if (!create)
-      throw new StemworkError('INTERNAL_ERROR', `The installed audio-decode has no decoder named "${codec}".`)
-    return create()
-  })
+  return quietly(() => load(codec))
 }

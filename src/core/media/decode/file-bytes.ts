@@ -1,5 +1,3 @@
-import { open, stat } from 'node:fs/promises'
-
 /** Chains of small headers are read from a buffer of this size, not one by one. */
 const windowBytes = 64 * 1024
 const smallRead = 4096
@@ -25,37 +23,24 @@ export interface FileBytes extends ReadableBytes {
   readFraction(): number
 }
 
-/** @throws the file system's own error when `path` cannot be read. */
-export async function openFileBytes(path: string, signal?: AbortSignal): Promise<FileBytes> {
-  const { size } = await stat(path)
+/** Reads small headers from a window, and pieces and ranges one ahead. */
+export function fileBytes(source: ReadableBytes, signal?: AbortSignal): FileBytes {
+  const { size } = source
   let furthest = 0
   let window: { start: number; bytes: Uint8Array } = { start: 0, bytes: new Uint8Array(0) }
 
   async function read(position: number, length: number): Promise<Uint8Array> {
-    if (length > smallRead) return readFile(position, length)
+    if (length > smallRead) return readSource(position, length)
     const end = Math.min(position + length, size)
     if (position < window.start || end > window.start + window.bytes.length)
-      window = { start: position, bytes: await readFile(position, windowBytes) }
+      window = { start: position, bytes: await readSource(position, windowBytes) }
     return window.bytes.slice(position - window.start, Math.max(position, end) - window.start)
   }
 
-  async function readFile(position: number, length: number): Promise<Uint8Array> {
+  async function readSource(position: number, length: number): Promise<Uint8Array> {
     signal?.throwIfAborted()
     const wanted = Math.max(0, Math.min(length, size - position))
-    const bytes = new Uint8Array(wanted)
-    if (wanted === 0) return bytes
-    const handle = await open(path, 'r')
-    try {
-      let filled = 0
-      while (filled < wanted) {
-        const { bytesRead } = await handle.read(bytes, filled, wanted - filled, position + filled)
-        if (bytesRead === 0) break
-        filled += bytesRead
-      }
-      return filled === wanted ? bytes : bytes.subarray(0, filled)
-    } finally {
-      await handle.close()
-    }
+    return wanted === 0 ? new Uint8Array(0) : await source.read(position, wanted)
   }
 
   return {
@@ -70,7 +55,7 @@ export async function openFileBytes(path: string, signal?: AbortSignal): Promise
   /** Reads one range ahead: the next one is read while the caller processes this one. */
   async function* follow(ranges: Iterable<Range>, end: number): AsyncGenerator<Uint8Array, void, undefined> {
     const ahead = (range: Range | undefined) => {
-      const piece = range && readFile(range.position, range.length)
+      const piece = range && readSource(range.position, range.length)
       // Awaited later; until then a rejection must not count as unhandled.
       piece?.catch(() => undefined)
       return piece

@@ -1,3 +1,4 @@
+import { concat } from '../bytes.js'
 import { decodeFrame, longestHeader, readFrameHeader, type FlacFrameHeader, type FlacStreamInfo } from './flac-frame.js'
 
 /** What could not be decoded. */
@@ -99,7 +100,7 @@ class Input {
           available += piece.value.length
         }
       }
-      this.bytes = Buffer.concat(parts)
+      this.bytes = concat(parts)
       this.at = 0
     }
     return available > 0

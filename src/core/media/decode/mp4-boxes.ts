@@ -1,3 +1,4 @@
+import { concat, latin1Bytes, viewOf } from '../bytes.js'
 import { damagedFile } from './damaged-file.js'
 import type { FileBytes } from './file-bytes.js'
 import { headerCount } from './header-count.js'
@@ -56,10 +57,13 @@ export function findBox(bytes: Uint8Array, { body, end }: BoxRange, ...path: str
 }
 
 /** A box with the content of `parts`. */
-export function writeBox(type: string, ...parts: Uint8Array[]): Buffer {
-  const head = Buffer.alloc(8, type.padStart(8), 'latin1')
-  head.writeUInt32BE(parts.reduce((sum, part) => sum + part.length, 8))
-  return Buffer.concat([head, ...parts])
+export function writeBox(type: string, ...parts: Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const head = latin1Bytes(type.padStart(8))
+  viewOf(head).setUint32(
+    0,
+    parts.reduce((sum, part) => sum + part.length, 8),
+  )
+  return concat([head, ...parts])
 }
 
 /** The table of a box: a count, then entries of the same size. */

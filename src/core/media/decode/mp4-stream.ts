@@ -1,3 +1,4 @@
+import { viewOf } from '../bytes.js'
 import { damagedFile } from './damaged-file.js'
 import type { FileBytes } from './file-bytes.js'
 import { topBoxes, writeBox, type Box } from './mp4-boxes.js'
@@ -63,22 +64,23 @@ async function* piecesOf(
 
 /** All samples lie in one chunk after the index. */
 function writeIndex({ kept }: Mp4Track, { sizes }: Samples): Uint8Array {
-  const sizeTable = Buffer.alloc(12 + sizes.length * 4)
-  sizeTable.writeUInt32BE(sizes.length, 8)
-  for (const [index, size] of sizes.entries()) sizeTable.writeUInt32BE(size, 12 + index * 4)
-  const chunkTable = Buffer.alloc(20)
-  ;[1, 1, sizes.length, 1].forEach((value, index) => chunkTable.writeUInt32BE(value, 4 + index * 4))
-  const offset = Buffer.alloc(8)
-  offset.writeUInt32BE(1, 4)
   const tables = [
-    writeBox('stsc', chunkTable),
-    writeBox('stsz', sizeTable),
-    writeBox('stco', Buffer.concat([offset, Buffer.alloc(4)])),
+    writeBox('stsc', words([0, 1, 1, sizes.length, 1])),
+    writeBox('stsz', words([0, 0, sizes.length]), words(sizes)),
+    writeBox('stco', words([0, 1, 0])),
   ]
   const media = writeBox('minf', writeBox('stbl', ...kept.sampleTable, ...tables))
   const track = writeBox('trak', ...kept.track, writeBox('mdia', ...kept.media, media))
   const index = writeBox('moov', ...kept.movie, kept.tags, track)
   // The last field is the offset of the chunk, which begins where the index ends.
-  index.writeUInt32BE(index.length, index.length - 4)
+  viewOf(index).setUint32(index.length - 4, index.length)
   return index
+}
+
+/** Big-endian, of 32 bits each. */
+function words(values: readonly number[]): Uint8Array {
+  const bytes = new Uint8Array(values.length * 4)
+  const view = viewOf(bytes)
+  for (const [index, value] of values.entries()) view.setUint32(index * 4, value)
+  return bytes
 }

@@ -129,7 +129,7 @@ function paddingTags(bytes: Uint8Array, ...ranges: BoxRange[]): Uint8Array {
     const tags = [...childBoxes(bytes, list.body, list.end)]
       .filter(({ type, body, end }) => type === '----' && end - body < longestTag)
       .map(({ type, body, end }) => writeBox(type, bytes.subarray(body, end)))
-    return writeBox('udta', writeBox('meta', Buffer.alloc(4), writeBox('ilst', ...tags)))
+    return writeBox('udta', writeBox('meta', new Uint8Array(4), writeBox('ilst', ...tags)))
   }
   return new Uint8Array(0)
 }

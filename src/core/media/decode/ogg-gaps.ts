@@ -1,5 +1,5 @@
 import type { AudioBlock, AudioStream } from '../dsp/audio-stream.js'
-import { openCodec } from './codec-stream.js'
+import { type Encoded, openCodec } from './codec-stream.js'
 import { packetsOf } from './ogg-pages.js'
 import type { StreamPage } from './ogg-stream.js'
 import { UndecodedError } from './undecoded.js'
@@ -15,6 +15,7 @@ const longestGapSeconds = 600
 const longestFirstGapSeconds = 5
 
 type Pages = AsyncGenerator<StreamPage, void, undefined>
+type Codec = Pick<Encoded, 'codec' | 'load'>
 
 /** Where a part of the stream lies, in samples as its pages count them; undefined if it holds no audio. */
 export interface PartPosition {
@@ -33,7 +34,7 @@ interface Part {
  * Finds where the parts of a damaged stream begin: as many samples before the end of a page as the pages up to it hold.
  * The last page is left out, as the end of its audio may be cut.
  */
-export async function positionsOf(pages: Pages, codec: string): Promise<PartPosition[]> {
+export async function positionsOf(pages: Pages, decoder: Codec): Promise<PartPosition[]> {
   const positions: PartPosition[] = []
   for await (const { isContinued, pages: all } of partsOf(pages)) {
     let end: number | undefined
@@ -46,7 +47,7 @@ export async function positionsOf(pages: Pages, codec: string): Promise<PartPosi
           if (held.granule) end = held.granule
           yield held.bytes
         }
-        if (page.isFirst && codec === 'opus') skipped = preSkipOf(page)
+        if (page.isFirst && decoder.codec === 'opus') skipped = preSkipOf(page)
         if (page.granule !== 0) audioPages++
         held = page
       }
@@ -54,7 +55,7 @@ export async function positionsOf(pages: Pages, codec: string): Promise<PartPosi
       if (held.granule) end = held.granule
       yield held.bytes
     })()
-    const samples = await countSamples(counted, codec)
+    const samples = await countSamples(counted, decoder)
     positions.push({ start: samples > 0 && end !== undefined ? end - skipped - samples : undefined, isContinued })
   }
   return positions
@@ -66,10 +67,11 @@ function preSkipOf(page: StreamPage): number {
   return head && head.length >= 12 ? head[10]! | (head[11]! << 8) : 0
 }
 
-async function countSamples(pieces: AsyncGenerator<Uint8Array, void, undefined>, codec: string): Promise<number> {
+async function countSamples(pieces: AsyncGenerator<Uint8Array, void, undefined>, decoder: Codec): Promise<number> {
   let samples = 0
   try {
-    for await (const { channels } of (await openCodec(codec, pieces, codec)).blocks) samples += channels[0]!.length
+    for await (const { channels } of (await openCodec({ ...decoder, pieces, format: decoder.codec })).blocks)
+      samples += channels[0]!.length
   } catch (error) {
     if (!(error instanceof UndecodedError)) throw error
   }
@@ -85,11 +87,11 @@ async function countSamples(pieces: AsyncGenerator<Uint8Array, void, undefined>,
 export async function openParts(
   pages: Pages,
   positions: readonly PartPosition[],
-  codec: string,
+  decoder: Codec,
   silent: { seconds: number },
 ): Promise<AudioStream> {
   const warnings: string[] = []
-  const blocks = decodeParts(pages, positions, codec, warnings, silent)
+  const blocks = decodeParts(pages, positions, decoder, warnings, silent)
   const first = await blocks.next()
   if (first.done) throw new UndecodedError('No part of the damaged Ogg file could be decoded.')
   const { stream, block } = first.value
@@ -106,7 +108,7 @@ export async function openParts(
 async function* decodeParts(
   pages: Pages,
   positions: readonly PartPosition[],
-  codec: string,
+  decoder: Codec,
   warnings: string[],
   silent: { seconds: number },
 ): AsyncGenerator<{ stream: AudioStream; block: AudioBlock }, void, undefined> {
@@ -118,7 +120,7 @@ async function* decodeParts(
   for await (const { pages: part } of partsOf(pages)) {
     const { start, isContinued } = positions[index++] ?? {}
     if (start === undefined) continue
-    const stream = await openCodec(codec, bytesOf(part), codec)
+    const stream = await openCodec({ ...decoder, pieces: bytesOf(part), format: decoder.codec })
     shape ??= stream
     if (stream.sampleRate !== shape.sampleRate || stream.channelCount !== shape.channelCount) {
       warnings.push('A part of the damaged Ogg file with another rate or number of channels was left out.')

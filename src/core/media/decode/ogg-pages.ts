@@ -1,3 +1,5 @@
+import { concat, viewOf } from '../bytes.js'
+
 /** A page of an Ogg file (RFC 3533, 6) whose checksum is right. */
 export interface OggPage {
   serial: number
@@ -25,7 +27,7 @@ export async function* readPages(pieces: AsyncIterable<Uint8Array>): AsyncGenera
   let buffer: Uint8Array = new Uint8Array(0)
   let failures = 0
   for await (const piece of pieces) {
-    buffer = buffer.length === 0 ? piece : Buffer.concat([buffer, piece])
+    buffer = buffer.length === 0 ? piece : concat([buffer, piece])
     let at = 0
     for (;;) {
       at = nextCapture(buffer, at)
@@ -65,7 +67,7 @@ function pageBytes(bytes: Uint8Array, at: number): number | undefined {
 }
 
 function readPage(bytes: Uint8Array): OggPage | undefined {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const view = viewOf(bytes)
   if (bytes[4] !== 0 || view.getUint32(22, true) !== checksum(bytes)) return undefined
   return {
     serial: view.getUint32(14, true),
@@ -110,10 +112,10 @@ export function withoutParts(page: OggPage, { first, last }: { first: boolean; l
   if (kept.length === packets.length) return page
   if (kept.length === 0) return undefined
   const lacing = kept.flatMap((packet, index) => lacingOf(packet, goesOn && !cutsLast && index === kept.length - 1))
-  const bytes = Buffer.concat([page.bytes.subarray(0, headerBytes), Buffer.from(lacing), ...kept])
+  const bytes = concat([page.bytes.subarray(0, headerBytes), Uint8Array.from(lacing), ...kept])
   if (first) bytes[5]! &= ~1
   bytes[26] = lacing.length
-  bytes.writeUInt32LE(checksum(bytes), 22)
+  viewOf(bytes).setUint32(22, checksum(bytes), true)
   return { ...page, isContinued: page.isContinued && !first, bytes }
 }
 

@@ -1,5 +1,5 @@
 import type { AudioStream } from '../dsp/audio-stream.js'
-import { openCodec } from './codec-stream.js'
+import { type CodecLoader, openCodec } from './codec-stream.js'
 import { damagedFile } from './damaged-file.js'
 import type { FileBytes } from './file-bytes.js'
 import { openFlacPieces, readStreamInfo } from './flac-reader.js'
@@ -12,16 +12,21 @@ import { oggLossText, streamPages, type OggCodec, type OggLosses } from './ogg-s
  *
  * @throws UndecodedError, or StemworkError `BAD_INPUT` `decode_failed`, when there is no audio
  */
-export async function openOgg(file: FileBytes, codec: OggCodec, pieceBytes: number): Promise<AudioStream> {
+export async function openOgg(
+  file: FileBytes,
+  codec: OggCodec,
+  pieceBytes: number,
+  load: CodecLoader,
+): Promise<AudioStream> {
   const losses: OggLosses = { gaps: 0, hasEnd: false }
   const pages = (counted: OggLosses) => streamPages(file.pieces({ pieceBytes }), codec, counted)
   // FLAC frames have their own numbers, by which gaps are filled.
   if (codec === 'ogg-flac') return withLosses(await openOggFlac(pages(losses)), losses, () => '')
-  const decoder = codec === 'vorbis' ? 'oga' : codec
+  const decoder = { codec: codec === 'vorbis' ? 'oga' : codec, load }
   const scan: OggLosses = { gaps: 0, hasEnd: false }
   for await (const _ of pages(scan));
   if (scan.gaps === 0 || scan.gaps > mostGaps) {
-    const stream = await openCodec(decoder, bytesOf(pages(losses)), codec)
+    const stream = await openCodec({ ...decoder, pieces: bytesOf(pages(losses)), format: codec })
     return withLosses(stream, losses, () => ' and were left out, so what follows comes earlier')
   }
   const positions = await positionsOf(pages({ gaps: 0, hasEnd: false }), decoder)

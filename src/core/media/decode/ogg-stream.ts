@@ -1,3 +1,4 @@
+import { latin1 } from '../bytes.js'
 import { packetsOf, readPages, withoutParts, type OggPage } from './ogg-pages.js'
 
 /** What was lost of an Ogg stream; complete when its pages have been read. */
@@ -23,7 +24,7 @@ export type OggCodec = keyof typeof identifications
 
 /** The codec that a stream's first packet announces, if it is sound in a known one. */
 export function oggCodecOf(packet: Uint8Array): OggCodec | undefined {
-  const text = Buffer.from(packet.buffer, packet.byteOffset, Math.min(8, packet.length)).toString('latin1')
+  const text = latin1(packet, 0, Math.min(8, packet.length))
   const codecs = Object.keys(identifications) as OggCodec[]
   return codecs.find((codec) => text.startsWith(identifications[codec]))
 }

@@ -1,7 +1,8 @@
+import { latin1 } from '../bytes.js'
 import type { AudioStream } from '../dsp/audio-stream.js'
 import { openAiff } from './aiff-reader.js'
 import { openAu } from './au-reader.js'
-import { openCodec } from './codec-stream.js'
+import { type CodecLoader, openCodec } from './codec-stream.js'
 import type { FileBytes } from './file-bytes.js'
 import { openFlac } from './flac-reader.js'
 import { openMp4 } from './mp4-stream.js'
@@ -29,7 +30,7 @@ const codecPieceBytes = 16 * 1024
 /**
  * Stream properties object's type for video (ASF specification, 10.5); headers with large pictures are cut off here.
  */
-const asfVideoStream = Buffer.from('c0ef19bc4d5bcf11a8fd00805f5c442b', 'hex')
+const asfVideoStream = '\xc0\xef\x19\xbc\x4d\x5b\xcf\x11\xa8\xfd\x00\x80\x5f\x5c\x44\x2b'
 const asfHeaderBytes = 1024 * 1024
 
 /**
@@ -37,11 +38,17 @@ const asfHeaderBytes = 1024 * 1024
  *
  * @throws UndecodedError when another decoder might read it; StemworkError `BAD_INPUT` when none should try
  */
-export async function openFormat(file: FileBytes, format: InputFormat, head: Head): Promise<OpenedFormat> {
-  const pieces = (from = head.position) => file.pieces({ from, pieceBytes: codecPieceBytes })
+export async function openFormat(
+  file: FileBytes,
+  format: InputFormat,
+  head: Head,
+  load: CodecLoader,
+): Promise<OpenedFormat> {
+  const decode = (codec: string, pieces = file.pieces({ from: head.position, pieceBytes: codecPieceBytes })) =>
+    openCodec({ codec, load, pieces, format })
   switch (format) {
     case 'wav':
-      return { stream: (await openWav(file, head.position)) ?? (await openCodec('wav', pieces(), format)) }
+      return { stream: (await openWav(file, head.position)) ?? (await decode('wav')) }
     case 'aiff':
       return { stream: await openAiff(file, head.position) }
     case 'au':
@@ -52,23 +59,23 @@ export async function openFormat(file: FileBytes, format: InputFormat, head: Hea
     }
     case 'mp4': {
       const sound = await openMp4(file, codecPieceBytes)
-      const stream = withWarnings(await openCodec('mp4', sound.pieces, format), sound.warnings)
+      const stream = withWarnings(await decode('mp4', sound.pieces), sound.warnings)
       return { stream, seconds: sound.seconds }
     }
     case 'vorbis':
     case 'opus':
     case 'ogg-flac': {
       const seconds = await statedSeconds(file, format, head.bytes)
-      return { stream: { ...(await openOgg(file, format, codecPieceBytes)), statedSeconds: seconds }, seconds }
+      return { stream: { ...(await openOgg(file, format, codecPieceBytes, load)), statedSeconds: seconds }, seconds }
     }
     case 'wma':
       // The decoder would decode the video stream as sound.
-      if (Buffer.from(await file.read(0, asfHeaderBytes)).includes(asfVideoStream))
+      if (latin1(await file.read(0, asfHeaderBytes)).includes(asfVideoStream))
         throw new UndecodedError('The file is a Windows Media video (WMV).')
-      return { stream: await openCodec('wma', pieces(), format) }
+      return { stream: await decode('wma') }
     default: {
       const seconds = await statedSeconds(file, format, head.bytes)
-      const stream = await openCodec(codecNames[format] ?? format, pieces(), format)
+      const stream = await decode(codecNames[format] ?? format)
       return { stream: { ...stream, statedSeconds: seconds }, seconds }
     }
   }

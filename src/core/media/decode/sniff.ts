@@ -1,3 +1,4 @@
+import { latin1 } from '../bytes.js'
 import { badInput, type StemworkError } from '../../engine/errors.js'
 import { findAdts, findMpegAudio } from './frame-sync.js'
 import { oggCodecOf } from './ogg-stream.js'
@@ -118,7 +119,7 @@ const imageBrands = new Set(['heic', 'heix', 'hevc', 'mif1', 'msf1', 'avif', 'av
 // oxlint-disable-next-line complexity -- signatures, in the order in which they are tried
 export function sniff(head: Uint8Array): InputFormat | ForeignFormat {
   if (head.length === 0) throw badInput('no_audio', 'The file is empty; expected an audio file.')
-  const text = Buffer.from(head.buffer, head.byteOffset, head.byteLength).toString('latin1')
+  const text = latin1(head)
   const matches = (signatures: readonly Signature[]) =>
     signatures.every(({ bytes, at = 0 }) => text.startsWith(bytes, at))
 

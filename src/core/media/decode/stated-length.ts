@@ -1,3 +1,4 @@
+import { latin1, viewOf } from '../bytes.js'
 import type { FileBytes } from './file-bytes.js'
 import { findMpegAudio } from './frame-sync.js'
 import type { InputFormat } from './sniff.js'
@@ -33,34 +34,39 @@ function mp3Seconds(head: Uint8Array): number | undefined {
   const sync = findMpegAudio(head)
   if (!sync) return undefined
   const { position, sampleRate, samplesPerFrame } = sync
-  const bytes = Buffer.from(head.buffer, head.byteOffset + position, Math.min(200, head.length - position))
-  const tag = Math.max(bytes.indexOf('Xing', 0, 'latin1'), bytes.indexOf('Info', 0, 'latin1'))
-  if (tag < 0 || tag + 12 > bytes.length || (bytes.readUInt32BE(tag + 4) & 1) === 0) return undefined
-  return (bytes.readUInt32BE(tag + 8) * samplesPerFrame) / sampleRate
+  const bytes = head.subarray(position, position + 200)
+  const text = latin1(bytes)
+  const tag = Math.max(text.indexOf('Xing'), text.indexOf('Info'))
+  if (tag < 0 || tag + 12 > bytes.length || (viewOf(bytes).getUint32(tag + 4) & 1) === 0) return undefined
+  return (viewOf(bytes).getUint32(tag + 8) * samplesPerFrame) / sampleRate
 }
 
 /**
  * From the last page's granule position, which counts samples (RFC 3533, 6; Opus always counts at 48 kHz: RFC 7845, 4).
  */
 function oggSeconds(head: Uint8Array, tail: Uint8Array, format: 'vorbis' | 'opus'): number | undefined {
-  const first = Buffer.from(head.buffer, head.byteOffset, head.byteLength)
-  const last = Buffer.from(tail.buffer, tail.byteOffset, tail.byteLength)
-  const sampleRate = format === 'opus' ? 48_000 : first.length >= 44 ? first.readUInt32LE(40) : 0
+  const first = viewOf(head)
+  const sampleRate = format === 'opus' ? 48_000 : first.byteLength >= 44 ? first.getUint32(40, true) : 0
   if (sampleRate === 0) return undefined
-  const serial = first.readUInt32LE(14)
-  for (let page = first.indexOf('OggS', 1, 'latin1'); page >= 0; page = first.indexOf('OggS', page + 1, 'latin1')) {
+  const serial = first.getUint32(14, true)
+  for (const page of pagesIn(head)) {
+    if (page === 0) continue
     const start = granule(first, page, serial)
     if (start !== undefined && start > latestStartSeconds * sampleRate) return undefined
   }
   let end: number | undefined
-  for (let page = last.indexOf('OggS', 0, 'latin1'); page >= 0; page = last.indexOf('OggS', page + 1, 'latin1')) {
-    end = granule(last, page, serial) ?? end
-  }
+  for (const page of pagesIn(tail)) end = granule(viewOf(tail), page, serial) ?? end
   return end === undefined ? undefined : end / sampleRate
 }
 
-function granule(bytes: Buffer, page: number, serial: number): number | undefined {
-  if (page + 18 > bytes.length || bytes.readUInt32LE(page + 14) !== serial) return undefined
-  const value = bytes.readBigInt64LE(page + 6)
+/** Where pages begin. */
+function* pagesIn(bytes: Uint8Array): Generator<number> {
+  const text = latin1(bytes)
+  for (let page = text.indexOf('OggS'); page >= 0; page = text.indexOf('OggS', page + 1)) yield page
+}
+
+function granule(bytes: DataView, page: number, serial: number): number | undefined {
+  if (page + 18 > bytes.byteLength || bytes.getUint32(page + 14, true) !== serial) return undefined
+  const value = bytes.getBigInt64(page + 6, true)
   return value > 0n ? Number(value) : undefined
 }

@@ -19,9 +19,8 @@ export class UndecodedError extends Error {
   }
 
   /** The error for whoever sent the file, where there is no other decoder. */
-  toBadInput(): StemworkError {
+  toBadInput(advice = 'Send its sound as WAV, FLAC or MP3, or have ffmpeg allowed as a decoder here.'): StemworkError {
     if (this.reason === 'decode_failed') return damagedFile(this.message, this.cause)
-    const advice = 'Send its sound as WAV, FLAC or MP3, or have ffmpeg allowed as a decoder here.'
     return badInput('unsupported_format', `${this.message} ${advice}`, this.cause)
   }
 }

@@ -1,3 +1,4 @@
+import { latin1, viewOf } from '../bytes.js'
 import type { Speaker } from '../dsp/audio-stream.js'
 import { readChunks, type Chunk, type ChunkLayout } from './chunks.js'
 import { damagedFile } from './damaged-file.js'
@@ -60,10 +61,10 @@ export async function readWavHeader(file: ReadableBytes, start: number): Promise
 
 /** The outermost chunk: how the others are laid out, and where it ends, as far as it says so. */
 async function readRiff(file: ReadableBytes, start: number): Promise<{ layout: ChunkLayout; riffEnd: number }> {
-  const head = Buffer.from(await file.read(start, 12))
-  const name = head.toString('latin1', 0, 4)
+  const head = await file.read(start, 12)
+  const name = latin1(head, 0, 4)
   const layout = name === 'riff' ? 'wave64' : name === 'RIFX' ? 'big-endian' : 'riff'
-  const riffBytes = layout === 'wave64' ? unset : layout === 'riff' ? head.readUInt32LE(4) : head.readUInt32BE(4)
+  const riffBytes = layout === 'wave64' ? unset : viewOf(head).getUint32(4, layout === 'riff')
   return { layout, riffEnd: riffBytes === 0 || riffBytes === unset ? Infinity : start + 8 + riffBytes }
 }
 
@@ -73,14 +74,13 @@ async function readRiff(file: ReadableBytes, start: number): Promise<{ layout: C
  */
 async function impliedBytes(file: ReadableBytes, { body }: Chunk, riffEnd: number): Promise<number | undefined> {
   if (riffEnd === Infinity || riffEnd <= body) return file.size > body ? undefined : 0
-  const next = Buffer.from(await file.read(body, 8))
-  const isChunk = next.length === 8 && /^[\x20-\x7e]{4}$/.test(next.toString('latin1', 0, 4))
-  return isChunk && body + 8 + next.readUInt32LE(4) <= file.size ? 0 : riffEnd - body
+  const next = await file.read(body, 8)
+  const isChunk = next.length === 8 && /^[\x20-\x7e]{4}$/.test(latin1(next, 0, 4))
+  return isChunk && body + 8 + viewOf(next).getUint32(4, true) <= file.size ? 0 : riffEnd - body
 }
 
 async function contentOf(file: ReadableBytes, { body, size }: Chunk, most: number): Promise<DataView> {
-  const bytes = await file.read(body, Math.min(size, most))
-  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  return viewOf(await file.read(body, Math.min(size, most)))
 }
 
 async function readLongDataBytes(file: ReadableBytes, chunk: Chunk): Promise<number | undefined> {

@@ -1,4 +1,5 @@
 import { id3Tag } from '../tags/id3-writer.js'
+import { encodedFile } from './local-file.js'
 import { bytesPerSample } from './pcm-encoder.js'
 import { type PcmBytes, type PcmContainer, PcmWriter, type PcmWriterOptions } from './pcm-writer.js'
 
@@ -6,7 +7,7 @@ import { type PcmBytes, type PcmContainer, PcmWriter, type PcmWriterOptions } fr
  * Writes an AIFF file as audio arrives, with floats an AIFF-C file (Audio Interchange File Format 1.3; AIFF-C draft of
  * 1991).
  */
-export function openAiffWriter(path: string, options: PcmWriterOptions): Promise<PcmWriter> {
+export async function openAiffWriter(path: string, options: PcmWriterOptions): Promise<PcmWriter> {
   const container: PcmContainer = {
     header: (bytes) => aiffHeader(options, bytes),
     tagChunks: (tags) => {
@@ -19,7 +20,7 @@ export function openAiffWriter(path: string, options: PcmWriterOptions): Promise
       message: 'The audio is too long for an AIFF file, which holds 4 GiB. Choose WAV or FLAC, or a shorter part.',
     },
   }
-  return PcmWriter.open(path, container, options)
+  return await PcmWriter.open(await encodedFile(path, options.from), container, options)
 }
 
 const unknownBytes = 0xffff_ffff

@@ -1,31 +1,28 @@
-import { open, type FileHandle } from 'node:fs/promises'
-
 /** Frames are gathered into pieces of this size before writing. */
 const pieceBytes = 256 * 1024
 
+/** What a file is written to. */
+export interface WritableBytes {
+  /**
+   * Writes all of it.
+   *
+   * @param position the end of what was written, or that of bytes to replace
+   */
+  write(content: Uint8Array, position: number): Promise<void>
+  close(): Promise<void>
+}
+
 /** Writes a file from start to end. Bytes already written can be corrected afterwards. */
 export class FileWriter {
-  readonly #file: FileHandle
-  /** A new file is written at the handle's own position, because a pipe takes no other. */
-  readonly #isNew: boolean
+  readonly #file: WritableBytes
   #bytes: number
   #piece: Uint8Array | undefined
   #pieceLength = 0
 
-  private constructor(file: FileHandle, bytes: number) {
+  /** @param bytes how many the file already has */
+  constructor(file: WritableBytes, bytes = 0) {
     this.#file = file
-    this.#isNew = bytes === 0
     this.#bytes = bytes
-  }
-
-  /** Creates or replaces the file. */
-  static async open(path: string): Promise<FileWriter> {
-    return new FileWriter(await open(path, 'w'), 0)
-  }
-
-  /** Resumes after the first `bytes` of a file. */
-  static async reopen(path: string, bytes: number): Promise<FileWriter> {
-    return new FileWriter(await open(path, 'r+'), bytes)
   }
 
   /** Without what is gathered. */
@@ -51,16 +48,13 @@ export class FileWriter {
 
   /** Nothing may be gathered. */
   async append(content: Uint8Array): Promise<void> {
-    for (let done = 0; done < content.length;) {
-      const position = this.#isNew ? null : this.#bytes + done
-      done += (await this.#file.write(content, done, content.length - done, position)).bytesWritten
-    }
+    await this.#file.write(content, this.#bytes)
     this.#bytes += content.length
   }
 
   /** Replaces bytes that were written before. */
   async correct(content: Uint8Array, position: number): Promise<void> {
-    await this.#file.write(content, 0, content.length, position)
+    await this.#file.write(content, position)
   }
 
   async close(): Promise<void> {

@@ -2,10 +2,11 @@ import { createHash } from 'node:crypto'
 import type { AudioEncoder, WrittenAudio } from './audio-encoder.js'
 import type { AudioTags } from '../tags/audio-tags.js'
 import { flacTagBlocks } from '../tags/vorbis-comment-writer.js'
-import { FileWriter } from './file-writer.js'
+import type { FileWriter } from './file-writer.js'
 import { blockSamples } from './flac/block-memory.js'
 import type { FlacFormat } from './flac/channel-ways.js'
 import { FlacBlocks } from './flac/flac-blocks.js'
+import { createFile } from './local-file.js'
 import { PcmEncoder } from './pcm-encoder.js'
 
 /** Of the first byte of a metadata block: audio follows. */
@@ -37,7 +38,7 @@ export class FlacWriter implements AudioEncoder {
 
   static async open(path: string, format: FlacFormat, tags: AudioTags = {}): Promise<FlacWriter> {
     const blocks = flacTagBlocks(tags)
-    const writer = new FlacWriter(await FileWriter.open(path), format, blocks.length > 0)
+    const writer = new FlacWriter(await createFile(path), format, blocks.length > 0)
     await writer.#file.append(writer.#streamInfo())
     const last = blocks.at(-1)
     if (last) last[0]! |= lastBlockFlag

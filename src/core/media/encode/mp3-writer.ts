@@ -3,7 +3,8 @@ import type { AudioEncoder, WrittenAudio } from './audio-encoder.js'
 import { mp3FrameBytes, mp3InfoFrame } from '../decode/mp3-info.js'
 import type { AudioTags } from '../tags/audio-tags.js'
 import { id3Tag } from '../tags/id3-writer.js'
-import { FileWriter } from './file-writer.js'
+import type { FileWriter } from './file-writer.js'
+import { createFile } from './local-file.js'
 import { mp3SampleRates } from './mp3/band-limits.js'
 import { encoderDelay, frameSamples, Mp3Frames } from './mp3/mp3-frames.js'
 
@@ -46,7 +47,7 @@ export class Mp3Writer implements AudioEncoder {
         `MP3 files hold one or two channels at ${mp3SampleRates.join(', ')} Hz, not ${options.channels} at ` +
           `${options.sampleRate} Hz. Choose format 'flac'.`,
       )
-    const writer = new Mp3Writer(await FileWriter.open(path), options)
+    const writer = new Mp3Writer(await createFile(path), options)
     const tag = id3Tag(options.tags ?? {})
     writer.#tagBytes = tag.length
     await writer.#file.append(tag)

@@ -84,9 +84,7 @@ function lowThreeBytes(samples: Samples): Uint8Array {
 
 /** Reverses the bytes of each sample, in place. */
 function swapped(bytes: Uint8Array, width: number): Uint8Array {
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  if (width === 2) return buffer.swap16()
-  if (width === 4) return buffer.swap32()
-  for (let at = 0; at < bytes.length; at += 3) [bytes[at], bytes[at + 2]] = [bytes[at + 2]!, bytes[at]!]
+  for (let at = 0; at < bytes.length; at += width)
+    for (let i = at, j = at + width - 1; i < j; i++, j--) [bytes[i], bytes[j]] = [bytes[j]!, bytes[i]!]
   return bytes
 }

@@ -1,7 +1,7 @@
 import { badInput } from '../../engine/errors.js'
 import type { AudioTags } from '../tags/audio-tags.js'
 import type { AudioEncoder, EncoderState, WrittenAudio } from './audio-encoder.js'
-import { FileWriter } from './file-writer.js'
+import type { FileWriter } from './file-writer.js'
 import { bytesPerSample, PcmEncoder, type PcmFormat } from './pcm-encoder.js'
 
 export interface PcmWriterOptions {
@@ -54,18 +54,17 @@ export class PcmWriter implements AudioEncoder {
     this.#pcm = new PcmEncoder(options.format, container.isBigEndian)
   }
 
-  /** Creates or replaces the file, unless it continues one. */
-  static async open(path: string, container: PcmContainer, options: PcmWriterOptions): Promise<PcmWriter> {
+  /** @param file a new one, or the one that `options.from` continues */
+  static async open(file: FileWriter, container: PcmContainer, options: PcmWriterOptions): Promise<PcmWriter> {
     const { from } = options
     const header = container.header()
+    const writer = new PcmWriter(file, container, options)
     if (from) {
-      const writer = new PcmWriter(await FileWriter.reopen(path, from.bytes), container, options)
       writer.#dataBytes = from.bytes - header.length
       writer.#pcm.clippedSamples = from.clippedSamples
-      return writer
+    } else {
+      await file.append(header)
     }
-    const writer = new PcmWriter(await FileWriter.open(path), container, options)
-    await writer.#file.append(header)
     return writer
   }
 

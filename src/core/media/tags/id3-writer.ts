@@ -1,3 +1,4 @@
+import { concat, latin1Bytes, viewOf } from '../bytes.js'
 import type { AudioTags, TextTag } from './audio-tags.js'
 
 const textFrames: [TextTag, string][] = [
@@ -19,25 +20,27 @@ export function id3Tag(tags: AudioTags): Uint8Array {
   if (tags.cover) {
     const { contentType, bytes } = tags.cover
     // Latin-1, the type of the picture, "front cover", and no description.
-    frames.push(frame('APIC', Buffer.concat([Buffer.from(`\0${contentType}\0\x03\0`, 'latin1'), bytes])))
+    frames.push(frame('APIC', concat([latin1Bytes(`\0${contentType}\0\x03\0`), bytes])))
   }
   if (frames.length === 0) return new Uint8Array(0)
-  const content = Buffer.concat(frames)
-  const header = Buffer.from('ID3\x03\0\0\0\0\0\0', 'latin1')
+  const content = concat(frames)
+  const header = latin1Bytes('ID3\x03\0\0\0\0\0\0')
   // Seven bits in each byte, so that no decoder takes the length for audio.
   for (let i = 0; i < 4; i++) header[9 - i] = (content.length >> (7 * i)) & 0x7f
-  return Buffer.concat([header, content])
+  return concat([header, content])
 }
 
-function frame(name: string, body: Buffer): Buffer {
-  const header = Buffer.alloc(10)
-  header.write(name, 'latin1')
-  header.writeUInt32BE(body.length, 4)
-  return Buffer.concat([header, body])
+function frame(name: string, body: Uint8Array): Uint8Array {
+  const header = latin1Bytes(name.padEnd(10, '\0'))
+  viewOf(header).setUint32(4, body.length)
+  return concat([header, body])
 }
 
 /** With the number of the encoding before it: Latin-1 for ASCII, else UTF-16 with its byte order. */
-function encodedText(text: string): Buffer {
-  if (/^[\x20-\x7e]*$/.test(text)) return Buffer.from(`\0${text}`, 'latin1')
-  return Buffer.concat([Buffer.from([1, 0xff, 0xfe]), Buffer.from(text, 'utf16le')])
+function encodedText(text: string): Uint8Array {
+  if (/^[\x20-\x7e]*$/.test(text)) return latin1Bytes(`\0${text}`)
+  const bytes = new Uint8Array(3 + 2 * text.length)
+  bytes.set([1, 0xff, 0xfe])
+  for (let index = 0; index < text.length; index++) viewOf(bytes).setUint16(3 + 2 * index, text.charCodeAt(index), true)
+  return bytes
 }

@@ -1,3 +1,4 @@
+import { concat, latin1Bytes, viewOf } from '../bytes.js'
 import type { AudioTags, TextTag } from './audio-tags.js'
 import { id3Tag } from './id3-writer.js'
 
@@ -17,18 +18,17 @@ const fields: [TextTag, string][] = [
 export function riffTagChunks(tags: AudioTags): Uint8Array {
   const info = fields.flatMap(([field, type]) => {
     const text = tags[field]
-    return text === undefined ? [] : [chunk(type, Buffer.from(`${text}\0`))]
+    return text === undefined ? [] : [chunk(type, new TextEncoder().encode(`${text}\0`))]
   })
   const id3 = id3Tag(tags)
-  return Buffer.concat([
-    ...(info.length > 0 ? [chunk('LIST', Buffer.concat([Buffer.from('INFO'), ...info]))] : []),
+  return concat([
+    ...(info.length > 0 ? [chunk('LIST', concat([latin1Bytes('INFO'), ...info]))] : []),
     ...(id3.length > 0 ? [chunk('id3 ', id3)] : []),
   ])
 }
 
-function chunk(type: string, content: Uint8Array): Buffer {
-  const header = Buffer.alloc(8)
-  header.write(type, 'latin1')
-  header.writeUInt32LE(content.length, 4)
-  return Buffer.concat([header, content, Buffer.alloc(content.length % 2)])
+function chunk(type: string, content: Uint8Array): Uint8Array {
+  const header = latin1Bytes(`${type}\0\0\0\0`)
+  viewOf(header).setUint32(4, content.length, true)
+  return concat([header, content, new Uint8Array(content.length % 2)])
 }

@@ -2,8 +2,10 @@ import { availableParallelism } from 'node:os'
 import { StemworkError } from '../../engine/errors.js'
 import type { ExecutionProvider } from './execution-provider.js'
 import { importNative, openNative } from './native.js'
-import type { Network, NetworkFacts, NetworkResult } from './network.js'
-import { defaultRuntime, type RuntimeChoice } from './runtime.js'
+import type { Network, NetworkFacts } from './network.js'
+import { networkOf } from './network-of.js'
+import { defaultRuntime } from './default-runtime.js'
+import type { RuntimeChoice } from './runtime.js'
 import type { RuntimeSession, RuntimeSettings } from './runtime-session.js'
 
 export interface SessionOptions {
@@ -35,32 +37,7 @@ export function withDefaults(options: SessionOptions): Required<SessionOptions> 
 export async function openSession(path: string, options: SessionOptions = {}): Promise<Network> {
   const { runtime: choice, ...settings } = withDefaults(options)
   const { session, ...found } = await openRuntime(choice, path, settings)
-  let last: Promise<unknown> = Promise.resolve()
-  let isOpen = true
-
-  return {
-    inputs: session.inputs,
-    outputs: session.outputs,
-    ...found,
-    fallback: session.fallback,
-    get isOpen() {
-      return isOpen
-    },
-    run(feeds, fetches) {
-      const result = last.then(async (): Promise<NetworkResult> => {
-        const startedAt = performance.now()
-        await session.run(feeds, fetches)
-        return { feeds, fetches, runMs: performance.now() - startedAt }
-      })
-      last = result.catch(() => undefined)
-      return result
-    },
-    async close() {
-      isOpen = false
-      await last
-      await session.release()
-    },
-  }
+  return networkOf(session, found)
 }
 
 async function openRuntime(

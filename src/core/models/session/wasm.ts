@@ -3,11 +3,10 @@ import { pathToFileURL } from 'node:url'
 import { setFlagsFromString } from 'node:v8'
 import { StemworkError } from '../../engine/errors.js'
 import { installedFile } from '../../engine/package-files.js'
-import type { Tensor } from './network.js'
 import { installCommand } from './runtime.js'
-import { type RuntimeSession, type RuntimeSettings, tensorInfo } from './runtime-session.js'
+import type { RuntimeSession, RuntimeSettings } from './runtime-session.js'
+import { openWasmSession } from './wasm-session.js'
 
-const folder = 'dist/core/models/session/'
 const memoryBytes = 4 * 2 ** 30
 /** While a network is loaded, the memory holds the file, its parsed form and the weights: 3.1 files were measured. */
 const bytesPerFileByte = 3.2
@@ -21,37 +20,8 @@ const bytesPerFileByte = 3.2
  */
 export async function openWasm(path: string, { threads, provider }: RuntimeSettings): Promise<RuntimeSession> {
   await checkSize(path)
-  const { InferenceSession, Tensor: OrtTensor } = await importWasm(threads)
-  const session = await InferenceSession.create(await readFile(path), {
-    executionProviders: ['wasm'],
-    executionMode: 'sequential',
-    enableMemPattern: false,
-    extra: { session: { intra_op: { allow_spinning: '0' } } },
-    logSeverityLevel: 3,
-  }).catch((error: unknown) => {
-    throw isUnsupported(error) ? new StemworkError('MISSING_DEPENDENCY', notSupported, { cause: error }) : error
-  })
-  const lend = (tensors: Record<string, Tensor>) =>
-    Object.fromEntries(
-      Object.entries(tensors).map(([name, { data, dims }]) => [name, new OrtTensor('float32', data, dims)]),
-    )
-
-  return {
-    inputs: session.inputMetadata.map(tensorInfo),
-    outputs: session.outputMetadata.map(tensorInfo),
-    fallback: provider === 'cpu' ? undefined : { wanted: provider, reason: onlyCpu },
-    async run(feeds, fetches) {
-      // It has a memory of its own and cannot write into the caller's.
-      const results = await session.run(lend(feeds), Object.keys(fetches))
-      for (const [name, { data, dims }] of Object.entries(fetches)) {
-        const result = results[name]!
-        if (String(result.dims) !== String(dims))
-          throw new RangeError(`The output ${name} has the shape ${String(result.dims)}; expected ${String(dims)}.`)
-        data.set(result.data as Float32Array)
-      }
-    },
-    release: () => session.release(),
-  }
+  const session = await openWasmSession(await importWasm(threads), await readFile(path))
+  return { ...session, fallback: provider === 'cpu' ? undefined : { wanted: provider, reason: onlyCpu } }
 }
 
 async function importWasm(threads: number) {
@@ -60,8 +30,8 @@ async function importWasm(threads: number) {
   const runtime = await import('./onnxruntime-web.js')
   const { wasm } = runtime.env
   wasm.wasmPaths = {
-    mjs: pathToFileURL(installedFile(`${folder}ort-wasm-simd-threaded.mjs`)).href,
-    wasm: pathToFileURL(installedFile(`${folder}ort-wasm-simd-threaded.wasm`)).href,
+    mjs: pathToFileURL(installedFile('dist/core/models/session/ort-wasm-simd-threaded.mjs')).href,
+    wasm: pathToFileURL(installedFile('dist/browser/ort-wasm-simd-threaded.wasm')).href,
   }
   wasm.numThreads = threads
   return runtime
@@ -73,15 +43,7 @@ async function checkSize(path: string): Promise<void> {
   throw new StemworkError('MISSING_DEPENDENCY', tooLarge(size))
 }
 
-/** The runtime itself could not start. */
-function isUnsupported(error: unknown): boolean {
-  return error instanceof Error && error.message.startsWith('no available backend found')
-}
-
 const onlyCpu = 'the WebAssembly runtime only uses the CPU; onnxruntime-node is what uses accelerators.'
-const notSupported =
-  'The WebAssembly runtime cannot run here: it needs a processor with SIMD. ' +
-  `Use the native runtime: ${installCommand}`
 const tooLarge = (size: number) =>
   `The network of this model has ${Math.round(size / 1e6)} MB and needs more than the 4 GB of memory that ` +
   `WebAssembly has. Use the native runtime: ${installCommand}`

@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { badInput, StemworkError } from '../../engine/errors.js'
+import { StemworkError } from '../../engine/errors.js'
 import { memoryLimit } from '../../engine/workflow/memory-limit.js'
 import type { AudioStream } from '../../media/dsp/audio-stream.js'
 import type { TrackCheckpoint } from './checkpoint/track-checkpoint.js'
@@ -13,18 +13,22 @@ import { createArchitecture } from './architectures/create-architecture.js'
 import type { StemName } from '../../models/stems.js'
 import type { ProviderFallback } from '../../models/session/execution-provider.js'
 import { betterModelHint } from '../../models/best-model.js'
-import { isBuiltIn, type Model } from '../../models/manifest.js'
+import { isBuiltIn } from '../../models/load-model.js'
+import type { Model } from '../../models/manifest.js'
 import type { Network } from '../../models/session/network.js'
 import type { Runtime } from '../../models/session/runtime.js'
 import { embeddedModelName, resolveModel } from '../../models/registry.js'
 import { withWarmNetworks } from '../../models/session/warm-networks.js'
-import { runPipeline, targetStems, type PipelineMember } from './pipeline/pipeline.js'
+import { targetStems, type PipelineMember } from './pipeline/pipeline.js'
 import { ScratchTrack } from './pipeline/scratch-track.js'
 import { openCheckpoint } from './open-checkpoint.js'
+import { openStemFiles } from './open-stem-files.js'
 import { bandOf, checkOptions, type ModelChoice, type SeparationOptions } from './separation-options.js'
-import { StemFiles } from './stem-files.js'
+import { separateTrack } from './separate-track.js'
+import type { StemFiles } from './stem-files.js'
 
-export type { ModelChoice, SeparationOptions, SeparationProgress } from './separation-options.js'
+export type { SeparationProgress } from './separate-track.js'
+export type { ModelChoice, SeparationOptions } from './separation-options.js'
 
 export interface UsedModel {
   name: string
@@ -171,7 +175,7 @@ async function separateWith(
   options: SeparationOptions,
   { isReadOnce, checkpoint }: { isReadOnce: boolean; checkpoint: TrackCheckpoint | undefined },
 ) {
-  const { outputs, format = '16', tags, signal, maxSeconds, decoders, onProgress } = options
+  const { outputs, format = '16', tags, signal, maxSeconds, decoders } = options
   const sampleRate = commonSampleRate(passes)
   const seek = resumePoint(passes[0], checkpoint, sampleRate)
   const opened = await openAudio(inputPath, { signal, maxSeconds, decoders, seek })
@@ -181,28 +185,16 @@ async function separateWith(
   let files: StemFiles | undefined
   try {
     const members = await membersOf(passes, scratch ?? decoded, checkpoint, signal)
-    const [first] = members
-    const stemFiles = (files = await StemFiles.open(outputs, {
+    const stemFiles = (files = await openStemFiles(outputs, {
       sampleRate,
       format,
       tags,
       restore: async (stem, path) => await checkpoint?.restore?.(stem, path),
     }))
     checkpoint?.follow?.(() => stemFiles.growing())
-    const { sampleCount, timings } = await runPipeline(members, {
-      outputs: outputStems(options),
-      ownAccompaniments: options.ownAccompaniments,
-      ensemble: options.ensemble,
-      signal,
-      sink: (audio) => stemFiles.write(audio),
-      onSamples: first && progressReporter(first.stream, options),
-    })
-    if (sampleCount === 0)
-      throw badInput('no_audio', 'The file holds no audio. Send a file with at least a few milliseconds of sound.')
-    const { clippedSamples } = await stemFiles.publish()
-    onProgress?.({ progress: 1, etaSeconds: 0, samplesDone: sampleCount })
+    const separated = await separateTrack(members, stemFiles, { ...options, outputs: outputStems(options) })
     const losses = opened.warnings ?? []
-    return { seconds: sampleCount / sampleRate, sampleRate, clippedSamples, timings, losses }
+    return { ...separated, losses }
   } catch (error) {
     await files?.discard()
     throw error
@@ -261,23 +253,4 @@ function commonSampleRate(passes: readonly Pass[]): number {
     `The models of the ensemble have different sample rates (${[...rates].join(', ')} Hz). Choose models with the ` +
       'same rate.',
   )
-}
-
-/**
- * A header may state too few samples or none. Then progress is the fraction of the source's bytes read so far. It stays
- * below 1.
- */
-function progressReporter(stream: AudioStream, { onProgress }: SeparationOptions): (samplesDone: number) => void {
-  const startedAt = performance.now()
-  let progress = 0
-  return (samplesDone) => {
-    const share = stream.sampleCount ? samplesDone / stream.sampleCount : (stream.readFraction?.() ?? 0)
-    progress = Math.max(progress, Math.min(share, 0.99))
-    const elapsedSeconds = (performance.now() - startedAt) / 1000
-    onProgress?.({
-      progress,
-      samplesDone,
-      etaSeconds: progress > 0 ? (elapsedSeconds * (1 - progress)) / progress : undefined,
-    })
-  }
 }

@@ -4,19 +4,11 @@ import type { Decoders } from '../../media/decode/open-audio.js'
 import type { OutputFormat } from '../../media/encode/output-format.js'
 import type { StemName } from '../../models/stems.js'
 import { type Band, type EnsembleAlgorithm, isSpectral } from '../../models/ensemble-algorithm.js'
+import type { SeparationProgress } from './separate-track.js'
 import { coversAllFrequencies } from './pipeline/spectral-ensemble.js'
 import type { AudioTags } from '../../media/tags/audio-tags.js'
 import type { ExecutionProvider } from '../../models/session/execution-provider.js'
 import type { RuntimeChoice } from '../../models/session/runtime.js'
-
-export interface SeparationProgress {
-  /** 0..1, never decreasing; 1 only when all files are complete. */
-  progress: number
-  /** Estimated time left; absent until there is a basis for an estimate. */
-  etaSeconds?: number
-  /** Finished samples per channel, at the output's sample rate. */
-  samplesDone: number
-}
 
 /** One model of an ensemble. */
 export interface ModelChoice {

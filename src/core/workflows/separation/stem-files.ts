@@ -1,27 +1,20 @@
-import { rename, rm } from 'node:fs/promises'
-import type { GrowingFile } from './checkpoint/track-checkpoint.js'
-import { formatTable, type OutputFormat } from '../../media/encode/output-format.js'
-import type { AudioEncoder, EncoderState } from '../../media/encode/audio-encoder.js'
-import { openEncoder } from '../../media/encode/encoder.js'
-import { openThreadedEncoder } from '../../media/encode/threaded-encoder.js'
+import type { AudioEncoder } from '../../media/encode/audio-encoder.js'
 import type { StemName, Stems } from '../../models/stems.js'
-import type { AudioTags } from '../../media/tags/audio-tags.js'
+import type { GrowingFile } from './checkpoint/track-checkpoint.js'
 
-interface StemFile {
+/** A file that gets its name when it is complete. */
+export interface StemFile {
   stem: StemName
+  /** Of the unfinished file. */
   path: string
   encoder: AudioEncoder
+  /** Gives the complete file its name. */
+  publish(): Promise<void>
+  /** Removes the unfinished file. */
+  remove(): Promise<void>
 }
 
-export interface StemFilesOptions {
-  sampleRate: number
-  format: OutputFormat
-  tags?: (stem: StemName) => AudioTags
-  /** Restores an unfinished file to `path`, with the state of its encoder; `undefined`: a new file. */
-  restore?: (stem: StemName, path: string) => Promise<EncoderState | undefined>
-}
-
-/** The files of a separation. They get their final names when all are complete; before that, names end in `.part`. */
+/** The files of a separation. They get their names when all are complete. */
 export class StemFiles {
   readonly #files: readonly StemFile[]
 
@@ -29,23 +22,8 @@ export class StemFiles {
     this.#files = files
   }
 
-  static async open(
-    paths: Partial<Record<StemName, string>>,
-    { sampleRate, format, tags, restore }: StemFilesOptions,
-  ): Promise<StemFiles> {
-    // Packing samples takes no longer than handing them to another thread.
-    const open = formatTable[format].isCompressed ? openThreadedEncoder : openEncoder
-    const opening = (Object.entries(paths) as [StemName, string][]).map(async ([stem, path]): Promise<StemFile> => ({
-      stem,
-      path,
-      encoder: await open(`${path}.part`, {
-        sampleRate,
-        channels: 2,
-        format,
-        tags: tags?.(stem),
-        from: await restore?.(stem, `${path}.part`),
-      }),
-    }))
+  /** @param opening their files; if one cannot be opened, the others are removed */
+  static async open(opening: readonly Promise<StemFile>[]): Promise<StemFiles> {
     try {
       return new StemFiles(await Promise.all(opening))
     } catch (error) {
@@ -63,22 +41,22 @@ export class StemFiles {
   growing(): GrowingFile[] {
     return this.#files.flatMap(({ stem, path, encoder }) => {
       const state = encoder.state?.()
-      return state ? [{ stem, path: `${path}.part`, ...state }] : []
+      return state ? [{ stem, path, ...state }] : []
     })
   }
 
   /** Completes the files. Returns how many samples were clipped to the integer range. */
   async publish(): Promise<{ clippedSamples: number }> {
     const written = await Promise.all(this.#files.map(({ encoder }) => encoder.close()))
-    for (const { path } of this.#files) await rename(`${path}.part`, path)
+    for (const file of this.#files) await file.publish()
     return { clippedSamples: written.reduce((sum, { clippedSamples }) => sum + clippedSamples, 0) }
   }
 
   /** Removes the unfinished files, also after a `publish` that failed half-way. */
   async discard(): Promise<void> {
-    for (const { path, encoder } of this.#files) {
-      await encoder.abandon().catch(() => undefined)
-      await rm(`${path}.part`, { force: true })
+    for (const file of this.#files) {
+      await file.encoder.abandon().catch(() => undefined)
+      await file.remove()
     }
   }
 }

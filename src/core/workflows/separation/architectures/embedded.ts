@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { StemworkError } from '../../../engine/errors.js'
 import { reflectedSlice } from '../../../media/dsp/reflected-slice.js'
 import type { Segment } from '../../../media/dsp/segment.js'

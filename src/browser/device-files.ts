@@ -1,0 +1,40 @@
+import { FileWriter } from '../core/media/encode/file-writer.js'
+import type { PcmFormat } from '../core/media/encode/pcm-encoder.js'
+import { PcmWriter } from '../core/media/encode/pcm-writer.js'
+import { wavContainer } from '../core/media/encode/wav-container.js'
+import { type StemFile, StemFiles } from '../core/workflows/separation/stem-files.js'
+import { type DeviceStem, deviceStems } from './messages.js'
+
+/** WAV files that get their content when they are complete: until then, the browser holds it elsewhere. */
+export async function openDeviceFiles(
+  handles: Record<DeviceStem, FileSystemFileHandle>,
+  { sampleRate, format }: { sampleRate: number; format: PcmFormat },
+): Promise<StemFiles> {
+  return await StemFiles.open(deviceStems.map((stem) => openFile(stem, handles[stem], { sampleRate, format })))
+}
+
+async function openFile(
+  stem: DeviceStem,
+  handle: FileSystemFileHandle,
+  { sampleRate, format }: { sampleRate: number; format: PcmFormat },
+): Promise<StemFile> {
+  const stream = await handle.createWritable()
+  const file = new FileWriter({
+    // The writer reuses its memory once the promise has resolved, and the stream takes a copy before that.
+    write: (content, position) => stream.write({ type: 'write', position, data: content as Uint8Array<ArrayBuffer> }),
+    close: () => stream.close(),
+  })
+  const options = { sampleRate, channels: 2, format }
+  const writer = await PcmWriter.open(file, wavContainer(options), options)
+  return {
+    stem,
+    path: handle.name,
+    encoder: {
+      write: (planes) => writer.write(planes),
+      close: () => writer.close(),
+      abandon: () => stream.abort(),
+    },
+    publish: () => Promise.resolve(),
+    remove: () => Promise.resolve(),
+  }
+}

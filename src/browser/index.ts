@@ -1,0 +1,194 @@
+import { StemworkError } from '../core/engine/errors.js'
+import type { PcmFormat } from '../core/media/encode/pcm-encoder.js'
+import type { SeparatedTrack } from '../core/workflows/separation/separate-track.js'
+import type { SeparationProgress } from '../core/workflows/separation/separate-track.js'
+import { type DeviceRequest, type DeviceStem, deviceStems, type FromWorker, type ToWorker } from './messages.js'
+import { createResultsFolder, type ResultsFolder } from './results-folder.js'
+
+export { StemworkError } from '../core/engine/errors.js'
+export type { SeparationProgress } from '../core/workflows/separation/separate-track.js'
+export type { DeviceStem } from './messages.js'
+
+/** Addresses of the files that are loaded, where they are not where the package has them. */
+export interface DeviceAssets {
+  /**
+   * Of `stemwork/dist/browser/worker.js`, from the page's own origin. To be named where the page has the policy
+   * `require-trusted-types-for 'script'`.
+   */
+  worker?: string | URL
+  /** Of `stemwork/dist/browser/ort-wasm-simd-threaded.wasm`. */
+  wasm?: string | URL
+  /** Of `stemwork/models/embedded/model.onnx`. */
+  model?: string | URL
+}
+
+export interface DeviceSeparationOptions {
+  /** Cancels the separation, within a second or two, and removes what was written. */
+  signal?: AbortSignal
+  onProgress?(progress: SeparationProgress): void
+  /**
+   * A folder that the user chose (`showDirectoryPicker`), to write the files into. Default: the browser's private file
+   * system, from where the page offers them as downloads.
+   */
+  folder?: FileSystemDirectoryHandle
+  /** Samples of the files: 16- or 24-bit integers, or 32-bit floats. Default: `'16'`. */
+  format?: PcmFormat
+  /** Rejects longer audio with `BAD_INPUT`, reason `too_long`. */
+  maxSeconds?: number
+  assets?: DeviceAssets
+}
+
+export interface DeviceSeparation extends SeparatedTrack {
+  /** WAV files on the disk. Without `folder`, they can be read until `remove` is called or the page is closed. */
+  stems: Record<DeviceStem, File>
+  /** What was lost of a damaged file. */
+  warnings: readonly string[]
+  /** Removes the files. */
+  remove(): Promise<void>
+}
+
+/** Whether this page can separate: it needs a secure context (HTTPS or localhost) and a file system of the browser. */
+export function canSeparate(): boolean {
+  return (
+    globalThis.isSecureContext &&
+    typeof Worker === 'function' &&
+    'locks' in navigator &&
+    typeof FileSystemFileHandle === 'function' &&
+    'createWritable' in FileSystemFileHandle.prototype
+  )
+}
+
+/**
+ * Separates an audio file in a worker of this page, with the bundled model. Nothing is uploaded, and memory does not grow
+ * with the length of the audio.
+ *
+ * @throws StemworkError `BAD_INPUT` when the file cannot be used, `MODEL_UNAVAILABLE` when the model cannot be loaded,
+ * `MISSING_DEPENDENCY` in a browser or a page that lacks what is needed; the signal's reason
+ */
+export async function separate(file: Blob, options: DeviceSeparationOptions = {}): Promise<DeviceSeparation> {
+  const { signal, format = '16', maxSeconds, assets = {} } = options
+  signal?.throwIfAborted()
+  if (!canSeparate()) throw new StemworkError('MISSING_DEPENDENCY', notSupported)
+  const results = options.folder ? undefined : await createResultsFolder()
+  const folder = options.folder ?? results!.folder
+  const names = new Map(deviceStems.map((stem) => [stem, fileName(file, stem)]))
+  try {
+    const handles = {} as Record<DeviceStem, FileSystemFileHandle>
+    for (const [stem, name] of names) handles[stem] = await folder.getFileHandle(name, { create: true })
+    const request: DeviceRequest = {
+      file,
+      handles,
+      format,
+      maxSeconds,
+      wasm: assets.wasm && absolute(assets.wasm),
+      model: assets.model && absolute(assets.model),
+    }
+    const separated = await inWorker(openWorker(assets.worker), request, options)
+    const stems = {} as Record<DeviceStem, File>
+    for (const stem of deviceStems) stems[stem] = await handles[stem].getFile()
+    return { ...separated, stems, remove: () => removeFiles(folder, names.values(), results) }
+  } catch (error) {
+    await removeFiles(folder, names.values(), results)
+    throw error
+  }
+}
+
+const notSupported =
+  'This page cannot separate on this device. It needs HTTPS (or localhost) and a browser with the File System API: ' +
+  'Chrome or Edge 109, Firefox 111, Safari 26 or newer.'
+
+async function removeFiles(
+  folder: FileSystemDirectoryHandle,
+  names: Iterable<string>,
+  results: ResultsFolder | undefined,
+): Promise<void> {
+  if (results) return await results.remove()
+  for (const name of names) await folder.removeEntry(name).catch(() => undefined)
+}
+
+function fileName(file: Blob, stem: DeviceStem): string {
+  const song = (file instanceof File ? file.name : '').replace(/\.[^.]*$/, '').replace(/[\\/:*?"<>|\p{Cc}]/gu, '_')
+  return `${song.slice(0, mostNameCharacters) || 'audio'} - ${stem}.wav`
+}
+
+/** File systems allow 255 bytes. */
+const mostNameCharacters = 60
+
+function absolute(address: string | URL): string {
+  return new URL(address, document.baseURI).href
+}
+
+function openWorker(address: string | URL | undefined): Worker {
+  try {
+    // Bundlers look for these words as they stand.
+    if (address === undefined) return new Worker(new URL('./worker.js', import.meta.url), { type: 'module' })
+    return new Worker(trusted(absolute(address)), { type: 'module' })
+  } catch (error) {
+    throw notLoaded(error)
+  }
+}
+
+interface TrustedTypes {
+  createPolicy(
+    name: string,
+    rules: { createScriptURL(address: string): string },
+  ): {
+    createScriptURL(address: string): string
+  }
+}
+
+let policy: ReturnType<TrustedTypes['createPolicy']> | undefined
+
+/** For pages whose policy wants scripts' addresses to be vouched for (`require-trusted-types-for`). */
+function trusted(address: string): string {
+  const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes }
+  policy ??= trustedTypes?.createPolicy('stemwork', { createScriptURL: (vouched) => vouched })
+  return policy?.createScriptURL(address) ?? address
+}
+
+async function inWorker(
+  worker: Worker,
+  request: DeviceRequest,
+  { signal, onProgress }: DeviceSeparationOptions,
+): Promise<SeparatedTrack & { warnings: readonly string[] }> {
+  const post = (message: ToWorker) => worker.postMessage(message)
+  const cancel = () => post({ kind: 'cancel' })
+  try {
+    return await new Promise((resolve, reject) => {
+      worker.addEventListener('message', ({ data }: MessageEvent<FromWorker>) => {
+        switch (data.kind) {
+          case 'progress':
+            return onProgress?.(data.progress)
+          case 'done':
+            return resolve(data.separated)
+          case 'canceled':
+            return reject(signal?.reason)
+          case 'failed':
+            return reject(errorOf(data))
+          default:
+            return data satisfies never
+        }
+      })
+      worker.addEventListener('error', ({ message }) => reject(notLoaded(new Error(message))))
+      signal?.addEventListener('abort', cancel)
+      post({ kind: 'separate', request })
+    })
+  } finally {
+    signal?.removeEventListener('abort', cancel)
+    worker.terminate()
+  }
+}
+
+function errorOf({ code, reason, message, cause }: FromWorker & { kind: 'failed' }): StemworkError {
+  return new StemworkError(code as StemworkError['code'], message, { reason: reason as StemworkError['reason'], cause })
+}
+
+function notLoaded(cause: unknown): StemworkError {
+  return new StemworkError(
+    'MISSING_DEPENDENCY',
+    "The worker that separates could not be loaded. Serve the files of the package from the page's own origin, or " +
+      'name their addresses in assets, and allow them in the Content-Security-Policy: ' +
+      "worker-src 'self'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'.",
+    { cause },
+  )
+}

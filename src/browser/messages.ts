@@ -1,0 +1,28 @@
+import type { PcmFormat } from '../core/media/encode/pcm-encoder.js'
+import type { SeparatedTrack } from '../core/workflows/separation/separate-track.js'
+import type { SeparationProgress } from '../core/workflows/separation/separate-track.js'
+
+/** Stems that the bundled model gives. */
+export const deviceStems = ['vocals', 'accompaniments'] as const
+
+export type DeviceStem = (typeof deviceStems)[number]
+
+/** What the worker is asked to do. */
+export interface DeviceRequest {
+  file: Blob
+  /** Files to write. */
+  handles: Record<DeviceStem, FileSystemFileHandle>
+  format: PcmFormat
+  maxSeconds: number | undefined
+  /** Addresses, where they are not beside the worker's script. */
+  wasm: string | undefined
+  model: string | undefined
+}
+
+export type ToWorker = { kind: 'separate'; request: DeviceRequest } | { kind: 'cancel' }
+
+export type FromWorker =
+  | { kind: 'progress'; progress: SeparationProgress }
+  | { kind: 'done'; separated: SeparatedTrack & { warnings: readonly string[] } }
+  | { kind: 'canceled' }
+  | { kind: 'failed'; code: string; reason: string | undefined; message: string; cause: string | undefined }

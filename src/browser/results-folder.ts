@@ -1,0 +1,46 @@
+/** A folder of the browser's private file system, kept as long as the page is open. */
+export interface ResultsFolder {
+  folder: FileSystemDirectoryHandle
+  remove(): Promise<void>
+}
+
+const parentName = 'stemwork'
+
+/**
+ * Creates a folder for one separation, and removes those of pages that are no longer open. A lock tells whether the page
+ * of a folder is open: the browser releases it however the page ends.
+ */
+export async function createResultsFolder(): Promise<ResultsFolder> {
+  const parent = await (await navigator.storage.getDirectory()).getDirectoryHandle(parentName, { create: true })
+  const name = crypto.randomUUID()
+  // Locked before it is created, so that no other page takes it for an old one.
+  const release = await hold(lockOf(name))
+  await removeOld(parent)
+  const folder = await parent.getDirectoryHandle(name, { create: true })
+  return {
+    folder,
+    async remove() {
+      release()
+      await parent.removeEntry(name, { recursive: true })
+    },
+  }
+}
+
+const lockOf = (name: string) => `stemwork results ${name}`
+
+async function hold(lock: string): Promise<() => void> {
+  return await new Promise((resolve, reject) => {
+    navigator.locks.request(lock, () => new Promise<void>((release) => resolve(release))).catch(reject)
+  })
+}
+
+async function removeOld(parent: FileSystemDirectoryHandle): Promise<void> {
+  const names: string[] = []
+  for await (const name of parent.keys()) names.push(name)
+  const { held = [] } = await navigator.locks.query()
+  const locks = new Set(held.map((lock) => lock.name))
+  for (const name of names) {
+    // The browser may still be closing a file; the next separation tries again.
+    if (!locks.has(lockOf(name))) await parent.removeEntry(name, { recursive: true }).catch(() => undefined)
+  }
+}

@@ -1,0 +1,29 @@
+/** One array after the other. */
+export function concat(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))
+  let at = 0
+  for (const part of parts) {
+    whole.set(part, at)
+    at += part.length
+  }
+  return whole
+}
+
+export function viewOf({ buffer, byteOffset, byteLength }: Uint8Array): DataView {
+  return new DataView(buffer, byteOffset, byteLength)
+}
+
+/** The bytes from `from` to `to` as characters with the same numbers (Latin-1). */
+export function latin1(bytes: Uint8Array, from = 0, to = bytes.length): string {
+  let text = ''
+  for (let at = from; at < to; at += mostArguments)
+    text += String.fromCharCode(...bytes.subarray(at, Math.min(at + mostArguments, to)))
+  return text
+}
+
+const mostArguments = 8192
+
+/** The inverse of `latin1`. */
+export function latin1Bytes(text: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(text, (character) => character.charCodeAt(0))
+}

@@ -1,0 +1,33 @@
+import { open, type FileHandle } from 'node:fs/promises'
+import type { EncoderState } from './audio-encoder.js'
+import { FileWriter, type WritableBytes } from './file-writer.js'
+
+/** Creates or replaces a file of the file system. */
+export async function createFile(path: string): Promise<FileWriter> {
+  return new FileWriter(writable(await open(path, 'w'), 0))
+}
+
+/** Resumes after the first `bytes` of a file. */
+async function reopenFile(path: string, bytes: number): Promise<FileWriter> {
+  return new FileWriter(writable(await open(path, 'r+')), bytes)
+}
+
+/** For an encoder: a new file, or the one that an encoder left with this state. */
+export async function encodedFile(path: string, from: EncoderState | undefined): Promise<FileWriter> {
+  return from ? await reopenFile(path, from.bytes) : await createFile(path)
+}
+
+/** @param end of a new file, which is written at the handle's own position, because a pipe takes no other */
+function writable(file: FileHandle, end?: number): WritableBytes {
+  return {
+    async write(content, position) {
+      const isNext = position === end
+      for (let done = 0; done < content.length;) {
+        const at = isNext ? null : position + done
+        done += (await file.write(content, done, content.length - done, at)).bytesWritten
+      }
+      if (isNext) end = position + content.length
+    },
+    close: () => file.close(),
+  }
+}

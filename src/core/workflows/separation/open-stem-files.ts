@@ -1,0 +1,38 @@
+import { rename, rm } from 'node:fs/promises'
+import type { EncoderState } from '../../media/encode/audio-encoder.js'
+import { openEncoder } from '../../media/encode/encoder.js'
+import { formatTable, type OutputFormat } from '../../media/encode/output-format.js'
+import { openThreadedEncoder } from '../../media/encode/threaded-encoder.js'
+import type { AudioTags } from '../../media/tags/audio-tags.js'
+import type { StemName } from '../../models/stems.js'
+import { type StemFile, StemFiles } from './stem-files.js'
+
+export interface StemFilesOptions {
+  sampleRate: number
+  format: OutputFormat
+  tags?: (stem: StemName) => AudioTags
+  /** Restores an unfinished file to `path`, with the state of its encoder; `undefined`: a new file. */
+  restore?: (stem: StemName, path: string) => Promise<EncoderState | undefined>
+}
+
+/** Files of the file system. The names of unfinished ones end in `.part`. */
+export async function openStemFiles(
+  paths: Partial<Record<StemName, string>>,
+  { sampleRate, format, tags, restore }: StemFilesOptions,
+): Promise<StemFiles> {
+  // Packing samples takes no longer than handing them to another thread.
+  const open = formatTable[format].isCompressed ? openThreadedEncoder : openEncoder
+  return await StemFiles.open(
+    (Object.entries(paths) as [StemName, string][]).map(async ([stem, name]): Promise<StemFile> => {
+      const path = `${name}.part`
+      const from = await restore?.(stem, path)
+      return {
+        stem,
+        path,
+        encoder: await open(path, { sampleRate, channels: 2, format, tags: tags?.(stem), from }),
+        publish: () => rename(path, name),
+        remove: () => rm(path, { force: true }),
+      }
+    }),
+  )
+}
