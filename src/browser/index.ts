@@ -59,8 +59,8 @@ export function canSeparate(): boolean {
 }
 
 /**
- * Separates an audio file in a worker of this page, with the bundled model. Nothing is uploaded, and memory does not grow
- * with the length of the audio.
+ * Separates an audio file in a worker of this page, with the bundled model. Nothing is uploaded, and memory does not
+ * grow with the length of the audio.
  *
  * @throws StemworkError `BAD_INPUT` when the file cannot be used, `MODEL_UNAVAILABLE` when the model cannot be loaded,
  * `MISSING_DEPENDENCY` in a browser or a page that lacks what is needed; the signal's reason
@@ -69,12 +69,12 @@ export async function separate(file: Blob, options: DeviceSeparationOptions = {}
   const { signal, format = '16', maxSeconds, assets = {} } = options
   signal?.throwIfAborted()
   if (!canSeparate()) throw new StemworkError('MISSING_DEPENDENCY', notSupported)
-  const results = options.folder ? undefined : await createResultsFolder()
-  const folder = options.folder ?? results!.folder
-  const names = new Map(deviceStems.map((stem) => [stem, fileName(file, stem)]))
+  const target = options.folder ? chosenFolder(options.folder) : await createResultsFolder()
+  const names = deviceStems.map((stem) => fileName(file, stem))
   try {
     const handles = {} as Record<DeviceStem, FileSystemFileHandle>
-    for (const [stem, name] of names) handles[stem] = await folder.getFileHandle(name, { create: true })
+    for (const [index, stem] of deviceStems.entries())
+      handles[stem] = await target.folder.getFileHandle(names[index] ?? stem, { create: true })
     const request: DeviceRequest = {
       file,
       handles,
@@ -86,9 +86,9 @@ export async function separate(file: Blob, options: DeviceSeparationOptions = {}
     const separated = await inWorker(openWorker(assets.worker), request, options)
     const stems = {} as Record<DeviceStem, File>
     for (const stem of deviceStems) stems[stem] = await handles[stem].getFile()
-    return { ...separated, stems, remove: () => removeFiles(folder, names.values(), results) }
+    return { ...separated, stems, remove: () => target.remove(names) }
   } catch (error) {
-    await removeFiles(folder, names.values(), results)
+    await target.remove(names)
     throw error
   }
 }
@@ -97,13 +97,13 @@ const notSupported =
   'This page cannot separate on this device. It needs HTTPS (or localhost) and a browser with the File System API: ' +
   'Chrome or Edge 109, Firefox 111, Safari 26 or newer.'
 
-async function removeFiles(
-  folder: FileSystemDirectoryHandle,
-  names: Iterable<string>,
-  results: ResultsFolder | undefined,
-): Promise<void> {
-  if (results) return await results.remove()
-  for (const name of names) await folder.removeEntry(name).catch(() => undefined)
+function chosenFolder(folder: FileSystemDirectoryHandle): ResultsFolder {
+  return {
+    folder,
+    async remove(names) {
+      for (const name of names) await folder.removeEntry(name).catch(() => undefined)
+    },
+  }
 }
 
 function fileName(file: Blob, stem: DeviceStem): string {

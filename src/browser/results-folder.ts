@@ -1,14 +1,15 @@
-/** A folder of the browser's private file system, kept as long as the page is open. */
+/** Where the files of one separation are written. */
 export interface ResultsFolder {
   folder: FileSystemDirectoryHandle
-  remove(): Promise<void>
+  /** Removes these files, as far as they are there. */
+  remove(names: readonly string[]): Promise<void>
 }
 
 const parentName = 'stemwork'
 
 /**
- * Creates a folder for one separation, and removes those of pages that are no longer open. A lock tells whether the page
- * of a folder is open: the browser releases it however the page ends.
+ * Creates a folder of the browser's private file system for one separation, and removes those of pages that are no
+ * longer open. A lock tells whether the page of a folder is open: the browser releases it however the page ends.
  */
 export async function createResultsFolder(): Promise<ResultsFolder> {
   const parent = await (await navigator.storage.getDirectory()).getDirectoryHandle(parentName, { create: true })

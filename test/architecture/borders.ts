@@ -97,6 +97,12 @@ const borders: Border[] = [
     may: [/^opentelemetry\//, /^core\/engine\/ports\/tracing\.ts$/, /^core\/engine\/job\/trace-context\.ts$/],
     why: 'it implements the port for tracing',
   },
+  {
+    room: /^browser\//,
+    may: [/^browser\//, /^core\/(media|models|workflows\/separation)\//, /^core\/engine\/errors\.ts$/],
+    why: 'a page separates by the modules of the server, without its engine',
+  },
+  { room: /^(?!browser\/)/, may: [/^(?!browser\/)/], why: 'nothing imports browser' },
   { room: /^(?!cli\/)/, may: [/^(?!cli\/)/], why: 'nothing imports cli' },
 ]
 
@@ -129,6 +135,13 @@ export function violations(tree: SourceTree): string[] {
       }
     }
   }
+  const inBrowsers = tree.reachableFrom(
+    [...tree.files].filter((file) => file.startsWith('browser/')),
+    true,
+  )
+  for (const { from, to } of tree.nodeImports)
+    if (inBrowsers.has(from))
+      found.push(`${from} imports ${to}: stemwork/browser leads to it, and browsers have no Node.js`)
   for (const cycle of cycles(tree.fileGraph())) found.push(`files import each other in a cycle: ${cycle.join(' -> ')}`)
   for (const cycle of cycles(tree.folderGraph())) {
     found.push(`folders import each other in a cycle: ${cycle.join(' -> ')}`)

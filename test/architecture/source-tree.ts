@@ -21,6 +21,8 @@ export function readSources(): Map<string, string> {
 export class SourceTree {
   readonly files: ReadonlySet<string>
   readonly imports: readonly Import[]
+  /** Imports of modules of Node.js, which are in no other list. */
+  readonly nodeImports: Import[] = []
 
   constructor(sources: ReadonlyMap<string, string>) {
     this.files = new Set(sources.keys())
@@ -33,8 +35,8 @@ export class SourceTree {
       /^\s*(?:import|export)\s+(type\s+)?[^'"]*?from\s+['"]([^'"]+)['"]|^\s*import\s+['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]/gm
     for (const [, type, from, bare, dynamic] of text.matchAll(pattern)) {
       const specifier = from ?? bare ?? dynamic
-      if (specifier!.startsWith('node:')) continue
-      found.push({
+      const list = specifier!.startsWith('node:') ? this.nodeImports : found
+      list.push({
         from: file,
         to: this.#resolve(file, specifier!),
         typeOnly: type !== undefined,
@@ -50,15 +52,15 @@ export class SourceTree {
     return [path.replace(/\.js$/, '.ts'), path.replace(/\.js$/, '.tsx')].find((name) => this.files.has(name)) ?? path
   }
 
-  /** Every file that a static import leads to, the entry among them. */
-  reachableFrom(entry: string): Set<string> {
+  /** Every file that a static import leads to, the entries among them; `withLazy`: also those loaded when needed. */
+  reachableFrom(entries: string | readonly string[], withLazy = false): Set<string> {
     const reached = new Set<string>()
-    const waiting = [entry]
+    const waiting = [entries].flat()
     for (let file = waiting.pop(); file !== undefined; file = waiting.pop()) {
       if (reached.has(file)) continue
       reached.add(file)
       for (const { from, to, typeOnly, lazy } of this.imports) {
-        if (from === file && !typeOnly && !lazy) waiting.push(to)
+        if (from === file && !typeOnly && (withLazy || !lazy)) waiting.push(to)
       }
     }
     return reached

@@ -6,8 +6,8 @@ import { expect, test } from 'vitest'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** What `npm run typecheck` checks: all files by one strictness, the pages with a browser's types. */
-const projects = ['tsconfig.json', 'tsconfig.console.json'].map((project) => {
+/** What `npm run typecheck` checks: all files by one strictness, the pages with a browser's types, what runs in hosts' pages without those of Node.js. */
+const projects = ['tsconfig.json', 'tsconfig.console.json', 'tsconfig.browser.json'].map((project) => {
   const fail = ({ messageText }: ts.Diagnostic) => {
     throw new Error(ts.flattenDiagnosticMessageText(messageText, '\n'))
   }

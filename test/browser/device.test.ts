@@ -23,6 +23,8 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
   let host: StaticHost
   let browser: Browser
   let folder: string
+  /** What the pages wrote to their consoles. */
+  const complaints: string[] = []
   const path = (name: string) => join(folder, name)
 
   beforeAll(async () => {
@@ -39,8 +41,8 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
 
   async function openPage(): Promise<Page> {
     const page = await (await browser.newContext()).newPage()
-    page.on('console', (message) => console.log('page:', message.text()))
-    page.on('pageerror', (error) => console.log('page error:', error))
+    page.on('console', (message) => complaints.push(message.text()))
+    page.on('pageerror', (error) => complaints.push(String(error)))
     await page.goto(host.base)
     await page.waitForFunction('globalThis.device')
     return page
@@ -76,6 +78,5 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
   test('gives the bytes of the server', async () => {
     const page = await openPage()
     expect(await digests(page, path('song.wav'))).toEqual(await serverDigests(path('song.wav')))
-    console.log(host.sent)
   })
 })

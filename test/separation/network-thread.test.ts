@@ -41,6 +41,7 @@ async function openElsewhere(): Promise<typeof openNetworkThread> {
     `${core}/engine/errors.js`,
     `${core}/engine/package-files.js`,
     `${core}/models/session`,
+    'dist/browser/ort-wasm-simd-threaded.wasm',
   ])
     await cp(join(root, path), join(elsewhere, path), { recursive: true })
   const module = pathToFileURL(join(elsewhere, core, 'models/session/threaded-network.js')).href

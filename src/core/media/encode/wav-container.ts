@@ -1,4 +1,4 @@
-import { viewOf } from '../bytes.js'
+import { concat, latin1Bytes } from '../bytes.js'
 import { riffTagChunks } from '../tags/riff-tag-chunks.js'
 import { bytesPerSample } from './pcm-encoder.js'
 import type { PcmContainer, PcmWriterOptions } from './pcm-writer.js'
@@ -39,53 +39,26 @@ function wavHeader(
   const riffBytes = length - 8 + dataBytes + (dataBytes % 2) + tagBytes
   const isRf64 = riffBytes > maxRiffBytes
   const sampleCount = dataBytes / (width * channels)
-  const header = new Uint8Array(length)
-  const view = viewOf(header)
-  let at = 0
-  const tag = (text: string) => {
-    for (const character of text) header[at++] = character.charCodeAt(0)
-  }
-  const u16 = (value: number) => {
-    view.setUint16(at, value, true)
-    at += 2
-  }
-  const u32 = (value: number) => {
-    view.setUint32(at, value, true)
-    at += 4
-  }
-  const u64 = (value: number) => {
-    view.setBigUint64(at, BigInt(value), true)
-    at += 8
-  }
-
-  tag(isRf64 ? 'RF64' : 'RIFF')
-  u32(isRf64 ? 0xffff_ffff : Math.min(riffBytes, unknownBytes))
-  tag('WAVE')
-  tag(isRf64 ? 'ds64' : 'JUNK')
-  u32(28)
-  if (isRf64) {
-    u64(riffBytes)
-    u64(dataBytes)
-    u64(sampleCount)
-    u32(0)
-  } else {
-    at += 28
-  }
-  tag('fmt ')
-  u32(formatBytes)
-  u16(isFloat ? 3 : 1)
-  u16(channels)
-  u32(sampleRate)
-  u32(sampleRate * channels * width)
-  u16(channels * width)
-  u16(width * 8)
-  if (isFloat) {
-    u16(0)
-    tag('fact')
-    u32(4)
-    u32(Math.min(sampleCount, 0xffff_ffff))
-  }
-  tag('data')
-  u32(isRf64 ? 0xffff_ffff : dataBytes)
-  return header
+  return concat([
+    latin1Bytes(isRf64 ? 'RF64' : 'RIFF'),
+    u32(isRf64 ? 0xffff_ffff : Math.min(riffBytes, unknownBytes)),
+    latin1Bytes(isRf64 ? 'WAVEds64' : 'WAVEJUNK'),
+    u32(28),
+    ...(isRf64 ? [u64(riffBytes), u64(dataBytes), u64(sampleCount), u32(0)] : [new Uint8Array(28)]),
+    latin1Bytes('fmt '),
+    u32(formatBytes),
+    u16(isFloat ? 3 : 1),
+    u16(channels),
+    u32(sampleRate),
+    u32(sampleRate * channels * width),
+    u16(channels * width),
+    u16(width * 8),
+    ...(isFloat ? [u16(0), latin1Bytes('fact'), u32(4), u32(Math.min(sampleCount, 0xffff_ffff))] : []),
+    latin1Bytes('data'),
+    u32(isRf64 ? 0xffff_ffff : dataBytes),
+  ])
 }
+
+const u16 = (value: number) => Uint8Array.of(value, value >> 8)
+const u32 = (value: number) => concat([u16(value), u16(value >>> 16)])
+const u64 = (value: number) => concat([u32(value % 2 ** 32), u32(Math.floor(value / 2 ** 32))])

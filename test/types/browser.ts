@@ -1,0 +1,26 @@
+import { canSeparate, type DeviceSeparation, separate, StemworkError } from 'stemwork/browser'
+import { expectType } from './expect-type.js'
+
+export async function use(file: Blob, signal: AbortSignal): Promise<void> {
+  expectType<boolean>()(canSeparate())
+  const separation = await separate(file, {
+    signal,
+    format: '24',
+    maxSeconds: 600,
+    assets: { worker: '/stemwork/worker.js', model: new URL('https://example.org/model.onnx') },
+    onProgress: ({ progress, etaSeconds }) => {
+      expectType<number>()(progress)
+      expectType<number | undefined>()(etaSeconds)
+    },
+  })
+  expectType<DeviceSeparation>()(separation)
+  expectType<readonly string[]>()(separation.warnings)
+  await separation.remove()
+  // @ts-expect-error: the bundled model has no such stem
+  void separation.stems.drums
+  // @ts-expect-error: compressed files are made by the server
+  await separate(file, { format: 'mp3' })
+  // @ts-expect-error: a path is nothing that a page can read
+  await separate('song.wav')
+  expectType<boolean>()(StemworkError.is(new Error()))
+}
