@@ -1,5 +1,6 @@
-import { hasEnded, type Job } from '../client/client.js'
+import type { Job } from '../client/client.js'
 import type { Client } from './page-client.js'
+import { JobActions } from './job-actions.js'
 import { stemsWorkflowId } from './job-choices.js'
 import type { JobCommands } from './job-commands.js'
 import { MiniWaveform } from './mini-waveform.js'
@@ -55,26 +56,13 @@ export function LibraryRow({ client, job, isChosen, onChoose, commands }: Librar
           <span class="reason quiet">{explainFailure(job.error).text}</span>
         )}
       </div>
-      <span class="actions">
-        {job.status === 'FAILED' && (
-          <button
-            type="button"
-            class="plain"
-            aria-label={`Send again: ${name}`}
-            onClick={() => void commands.again([job])}
-          >
-            Send again
-          </button>
-        )}
-        {!hasEnded(job) && (
-          <button type="button" class="plain" aria-label={`Stop ${name}`} onClick={() => void commands.stop([job])}>
-            Stop
-          </button>
-        )}
-        <button type="button" class="plain" aria-label={`Delete ${name}`} onClick={() => commands.remove([job])}>
-          Delete
-        </button>
-      </span>
+      <JobActions
+        job={job}
+        name={name}
+        onAgain={job.status === 'FAILED' ? () => void commands.again([job]) : undefined}
+        onDelete={() => commands.remove([job])}
+        commands={commands}
+      />
     </li>
   )
 }

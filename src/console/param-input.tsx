@@ -11,60 +11,26 @@ interface ParamInputProps {
 
 /** One param, with what it means and what is wrong with it. */
 export function ParamInput({ field, settings, refusal, onChange }: ParamInputProps) {
-  const { name, label, description, type, enum: names, default: usual, minimum = -1 } = field
-  const words = (one: string | number | boolean) =>
-    field['x-labels']?.[names?.indexOf(one as string) ?? -1] ?? String(one)
+  const { name, label, description, type, enum: names } = field
   const [isTyping, setTyping] = useState(false)
   const problem = refusal ?? (isTyping ? undefined : problemOf(field, settings))
-  const given = settings[name]
   const id = `param-${name}`
   // The names of the choices say what they are.
   const hint = names ? undefined : description
-  const common = {
-    id,
-    'aria-invalid': problem !== undefined,
-    'aria-describedby': [hint && `${id}-hint`, problem && `${id}-problem`].filter(Boolean).join(' ') || undefined,
-  }
   return (
     <div class={type === 'boolean' ? 'field switch' : 'field'}>
       <label for={id}>{label}</label>
-      {type === 'boolean' ? (
-        <input
-          {...common}
-          type="checkbox"
-          checked={(given ?? usual) === true}
-          onChange={({ currentTarget: { checked } }) => onChange(checked === usual ? undefined : checked)}
-        />
-      ) : names ? (
-        <select
-          {...common}
-          value={String(given ?? '')}
-          onChange={(event) => onChange(event.currentTarget.value || undefined)}
-        >
-          <option value="">{usual === undefined ? 'Default' : `${words(usual)} (default)`}</option>
-          {names
-            .filter((one) => one !== usual)
-            .map((one) => (
-              <option key={one} value={String(one)}>
-                {words(one)}
-              </option>
-            ))}
-        </select>
-      ) : (
-        <input
-          {...common}
-          type="text"
-          // Keyboards of phones for decimals have no minus.
-          inputMode={minimum < 0 ? 'text' : 'decimal'}
-          placeholder={String(usual ?? '')}
-          value={String(given ?? '')}
-          onInput={({ currentTarget: { value } }) => {
-            setTyping(true)
-            onChange(value || undefined)
-          }}
-          onBlur={() => setTyping(false)}
-        />
-      )}
+      <Control
+        field={field}
+        given={settings[name]}
+        common={{
+          id,
+          'aria-invalid': problem !== undefined,
+          'aria-describedby': [hint && `${id}-hint`, problem && `${id}-problem`].filter(Boolean).join(' ') || undefined,
+        }}
+        onTyping={setTyping}
+        onChange={onChange}
+      />
       {hint && (
         <p class="quiet" id={`${id}-hint`}>
           {hint}
@@ -76,5 +42,58 @@ export function ParamInput({ field, settings, refusal, onChange }: ParamInputPro
         </p>
       )}
     </div>
+  )
+}
+
+interface ControlProps extends Pick<ParamInputProps, 'field' | 'onChange'> {
+  given: Settings[string]
+  common: { id: string; 'aria-invalid': boolean; 'aria-describedby': string | undefined }
+  onTyping(isTyping: boolean): void
+}
+
+function Control({ field, given, common, onTyping, onChange }: ControlProps) {
+  const { type, enum: names, default: usual, minimum = -1 } = field
+  if (type === 'boolean')
+    return (
+      <input
+        {...common}
+        type="checkbox"
+        checked={(given ?? usual) === true}
+        onChange={({ currentTarget: { checked } }) => onChange(checked === usual ? undefined : checked)}
+      />
+    )
+  if (names) {
+    const words = (one: string | number | boolean) => field['x-labels']?.[names.indexOf(one as string)] ?? String(one)
+    return (
+      <select
+        {...common}
+        value={String(given ?? '')}
+        onChange={(event) => onChange(event.currentTarget.value || undefined)}
+      >
+        <option value="">{usual === undefined ? 'Default' : `${words(usual)} (default)`}</option>
+        {names
+          .filter((one) => one !== usual)
+          .map((one) => (
+            <option key={one} value={String(one)}>
+              {words(one)}
+            </option>
+          ))}
+      </select>
+    )
+  }
+  return (
+    <input
+      {...common}
+      type="text"
+      // Keyboards of phones for decimals have no minus.
+      inputMode={minimum < 0 ? 'text' : 'decimal'}
+      placeholder={String(usual ?? '')}
+      value={String(given ?? '')}
+      onInput={({ currentTarget: { value } }) => {
+        onTyping(true)
+        onChange(value || undefined)
+      }}
+      onBlur={() => onTyping(false)}
+    />
   )
 }

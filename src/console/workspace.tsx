@@ -48,40 +48,7 @@ export function Workspace({ client, application, hasKey, onLeave, onRefused }: W
 
   return (
     <>
-      <a
-        class="skip"
-        href="#main"
-        onClick={(event) => {
-          event.preventDefault()
-          document.querySelector<HTMLElement>('main')?.focus()
-        }}
-      >
-        Skip to the content
-      </a>
-      <header class="top">
-        <Brand />
-        <nav aria-label="Pages">
-          <a href="#/" {...(route.name === 'library' ? { 'aria-current': 'page' as const } : {})}>
-            Library
-          </a>
-          <a href="#/keys" {...(route.name === 'keys' ? { 'aria-current': 'page' as const } : {})}>
-            API keys
-          </a>
-          <a href="docs">API docs</a>
-        </nav>
-        <p class="who">
-          <span class={`chip ${live.state}`} role="status">
-            {live.state === 'connected' ? 'Connected' : live.state === 'connecting' ? 'Connecting' : 'Reconnecting'}
-          </span>
-          {/* The name where nobody has named one says nothing. */}
-          {application !== 'default' && <span class="quiet application">Application: {application}</span>}
-          {hasKey && (
-            <button type="button" class="plain" onClick={onLeave}>
-              Sign out
-            </button>
-          )}
-        </p>
-      </header>
+      <Header page={route.name} state={live.state} application={application} onLeave={hasKey ? onLeave : undefined} />
       <main id="main" tabIndex={-1}>
         {route.name === 'library' && (
           <Library
@@ -107,6 +74,55 @@ export function Workspace({ client, application, hasKey, onLeave, onRefused }: W
         )}
         {route.name === 'keys' && <KeysPage client={client} />}
       </main>
+    </>
+  )
+}
+
+interface HeaderProps {
+  page: ReturnType<typeof useRoute>['name']
+  state: LiveJobs['state']
+  application: string
+  /** Undefined without a key to sign out of. */
+  onLeave: (() => void) | undefined
+}
+
+function Header({ page, state, application, onLeave }: HeaderProps) {
+  return (
+    <>
+      <a
+        class="skip"
+        href="#main"
+        onClick={(event) => {
+          event.preventDefault()
+          document.querySelector<HTMLElement>('main')?.focus()
+        }}
+      >
+        Skip to the content
+      </a>
+      <header class="top">
+        <Brand />
+        <nav aria-label="Pages">
+          <a href="#/" {...(page === 'library' ? { 'aria-current': 'page' as const } : {})}>
+            Library
+          </a>
+          <a href="#/keys" {...(page === 'keys' ? { 'aria-current': 'page' as const } : {})}>
+            API keys
+          </a>
+          <a href="docs">API docs</a>
+        </nav>
+        <p class="who">
+          <span class={`chip ${state}`} role="status">
+            {state === 'connected' ? 'Connected' : state === 'connecting' ? 'Connecting' : 'Reconnecting'}
+          </span>
+          {/* The name where nobody has named one says nothing. */}
+          {application !== 'default' && <span class="quiet application">Application: {application}</span>}
+          {onLeave && (
+            <button type="button" class="plain" onClick={onLeave}>
+              Sign out
+            </button>
+          )}
+        </p>
+      </header>
     </>
   )
 }

@@ -43,39 +43,7 @@ function App() {
 
 function Pages({ onOut }: { onOut(problem?: string): void }) {
   const address = useAddress()
-  const [overview, setOverview] = useState<Overview>()
-  const [problem, setProblem] = useState<string>()
-
-  const fail = useCallback(
-    (error: unknown) => {
-      if (error instanceof Refusal && error.status === 401)
-        return onOut('This key is not the one that the service was started with.')
-      setProblem(error instanceof Error ? error.message : String(error))
-    },
-    [onOut],
-  )
-  const refresh = useCallback(async () => {
-    try {
-      setOverview(await service.overview())
-      setProblem(undefined)
-    } catch (error) {
-      fail(error)
-    }
-  }, [fail])
-  useEffect(() => {
-    void refresh()
-    const timer = setInterval(() => document.visibilityState === 'visible' && void refresh(), refreshMs)
-    return () => clearInterval(timer)
-  }, [refresh])
-
-  const change = async (...given: Parameters<typeof service.change>) => {
-    try {
-      setOverview(await service.change(...given))
-    } catch (error) {
-      fail(error)
-    }
-  }
-
+  const { overview, problem, fail, change } = useOverview(onOut)
   const current = (name: string) => (address.name.startsWith(name) ? 'page' : undefined)
   return (
     <>
@@ -113,6 +81,40 @@ function Pages({ onOut }: { onOut(problem?: string): void }) {
       </main>
     </>
   )
+}
+
+function useOverview(onOut: (problem?: string) => void) {
+  const [overview, setOverview] = useState<Overview>()
+  const [problem, setProblem] = useState<string>()
+  const fail = useCallback(
+    (error: unknown) => {
+      if (error instanceof Refusal && error.status === 401)
+        return onOut('This key is not the one that the service was started with.')
+      setProblem(error instanceof Error ? error.message : String(error))
+    },
+    [onOut],
+  )
+  const refresh = useCallback(async () => {
+    try {
+      setOverview(await service.overview())
+      setProblem(undefined)
+    } catch (error) {
+      fail(error)
+    }
+  }, [fail])
+  useEffect(() => {
+    void refresh()
+    const timer = setInterval(() => document.visibilityState === 'visible' && void refresh(), refreshMs)
+    return () => clearInterval(timer)
+  }, [refresh])
+  const change = async (...given: Parameters<typeof service.change>) => {
+    try {
+      setOverview(await service.change(...given))
+    } catch (error) {
+      fail(error)
+    }
+  }
+  return { overview, problem, fail, change }
 }
 
 const root = document.getElementById('app')

@@ -23,6 +23,58 @@ interface JobPageProps {
 
 /** All that the service knows of one job. */
 export function JobPage({ id, overview, onError }: JobPageProps) {
+  const { job, isGone, load, remove } = useJob(id, overview.at, onError)
+  if (isGone)
+    return (
+      <>
+        <h1>This job no longer exists</h1>
+        <p class="quiet">It was deleted, or its time was over.</p>
+      </>
+    )
+  if (!job) return <p class="quiet centred">Loading …</p>
+  const app = overview.applications.find((one) => one.id === job.app)?.name ?? job.app
+  return (
+    <>
+      <p class="back">
+        <a href={jobsAddress()}>All jobs</a>
+      </p>
+      <div class="line">
+        <div class="title">
+          <h1>{job.name ?? job.id}</h1>
+          <p>
+            <span class={`status ${job.status.toLowerCase()}`}>{statusWords[job.status]}</span>{' '}
+            <span class="quiet">
+              <a href={jobsAddress({ app: job.app })}>{app}</a> ·{' '}
+              <a href={jobsAddress({ workflow: job.workflow })}>{job.workflow}</a>
+            </span>
+          </p>
+        </div>
+        <Levers job={job} onLoad={load} onDelete={remove} />
+      </div>
+      {job.waiting && <p class={job.waiting.reason === 'no_worker' ? 'problem' : 'quiet'}>{job.waiting.message}</p>}
+      {job.error && (
+        <div class="problem">
+          <p>
+            <strong>{job.error.title}.</strong> {job.error.message}
+          </p>
+          <p class="quiet small">
+            <code>{job.error.code}</code> {job.error.reason !== null && <code>{job.error.reason}</code>}
+          </p>
+        </div>
+      )}
+      <Attempts job={job} now={overview.at} />
+      {job.failure !== null && (
+        <section class="card" aria-labelledby="cause">
+          <h2 id="cause">Why the last attempt failed</h2>
+          <pre tabIndex={0}>{job.failure}</pre>
+        </section>
+      )}
+      <Facts job={job} />
+    </>
+  )
+}
+
+function useJob(id: string, at: number, onError: (error: unknown) => void) {
   const [job, setJob] = useState<JobFacts>()
   const [isGone, setGone] = useState(false)
   const load = useCallback(
@@ -45,84 +97,47 @@ export function JobPage({ id, overview, onError }: JobPageProps) {
     }
   }
   // With each look at the whole.
-  useEffect(() => void load(() => service.job(id)), [id, load, overview.at])
+  useEffect(() => void load(() => service.job(id)), [id, load, at])
+  return { job, isGone, load, remove }
+}
 
-  if (isGone)
-    return (
-      <>
-        <h1>This job no longer exists</h1>
-        <p class="quiet">It was deleted, or its time was over.</p>
-      </>
-    )
-  if (!job) return <p class="quiet centred">Loading …</p>
-  const isOver = job.status === 'SUCCEEDED' || job.status === 'FAILED'
-  const app = overview.applications.find((one) => one.id === job.app)?.name ?? job.app
+interface LeversProps {
+  job: JobFacts
+  onLoad(work: () => Promise<JobFacts>): Promise<void>
+  onDelete(): Promise<void>
+}
+
+function Levers({ job: { id, status, cancelRequested }, onLoad, onDelete }: LeversProps) {
   return (
-    <>
-      <p class="back">
-        <a href={jobsAddress()}>All jobs</a>
-      </p>
-      <div class="line">
-        <div class="title">
-          <h1>{job.name ?? job.id}</h1>
-          <p>
-            <span class={`status ${job.status.toLowerCase()}`}>{statusWords[job.status]}</span>{' '}
-            <span class="quiet">
-              <a href={jobsAddress({ app: job.app })}>{app}</a> ·{' '}
-              <a href={jobsAddress({ workflow: job.workflow })}>{job.workflow}</a>
-            </span>
-          </p>
-        </div>
-        <div class="levers" role="group" aria-label="Control this job">
-          {!isOver && (
-            <Confirm
-              label={job.cancelRequested ? 'Cancelling …' : 'Cancel job'}
-              title="Cancel this job?"
-              text="It ends as failed, with the code CANCELED. Its work is lost."
-              action="Cancel job"
-              isDanger
-              onConfirm={() => load(() => service.act('cancel', id))}
-            />
-          )}
-          {job.status === 'FAILED' && (
-            <Confirm
-              label="Run again"
-              title="Run this job again?"
-              text="It waits for its turn with its params and inputs; its attempts count anew."
-              action="Run again"
-              onConfirm={() => load(() => service.act('retry', id))}
-            />
-          )}
-          <Confirm
-            label="Delete"
-            title="Delete this job?"
-            text="It is gone for its client, too, with its inputs and results. If it runs, it is stopped."
-            action="Delete job"
-            isDanger
-            onConfirm={() => remove()}
-          />
-        </div>
-      </div>
-      {job.waiting && <p class={job.waiting.reason === 'no_worker' ? 'problem' : 'quiet'}>{job.waiting.message}</p>}
-      {job.error && (
-        <div class="problem">
-          <p>
-            <strong>{job.error.title}.</strong> {job.error.message}
-          </p>
-          <p class="quiet small">
-            <code>{job.error.code}</code> {job.error.reason !== null && <code>{job.error.reason}</code>}
-          </p>
-        </div>
+    <div class="levers" role="group" aria-label="Control this job">
+      {status !== 'SUCCEEDED' && status !== 'FAILED' && (
+        <Confirm
+          label={cancelRequested ? 'Cancelling …' : 'Cancel job'}
+          title="Cancel this job?"
+          text="It ends as failed, with the code CANCELED. Its work is lost."
+          action="Cancel job"
+          isDanger
+          onConfirm={() => onLoad(() => service.act('cancel', id))}
+        />
       )}
-      <Attempts job={job} now={overview.at} />
-      {job.failure !== null && (
-        <section class="card" aria-labelledby="cause">
-          <h2 id="cause">Why the last attempt failed</h2>
-          <pre tabIndex={0}>{job.failure}</pre>
-        </section>
+      {status === 'FAILED' && (
+        <Confirm
+          label="Run again"
+          title="Run this job again?"
+          text="It waits for its turn with its params and inputs; its attempts count anew."
+          action="Run again"
+          onConfirm={() => onLoad(() => service.act('retry', id))}
+        />
       )}
-      <Facts job={job} />
-    </>
+      <Confirm
+        label="Delete"
+        title="Delete this job?"
+        text="It is gone for its client, too, with its inputs and results. If it runs, it is stopped."
+        action="Delete job"
+        isDanger
+        onConfirm={onDelete}
+      />
+    </div>
   )
 }
 

@@ -1,3 +1,4 @@
+import type { RefObject } from 'preact'
 import { useRef, useState } from 'preact/hooks'
 import type { LimitFacts } from '../../http/operator/answers.js'
 import { type LimitChange, service } from './service.js'
@@ -13,42 +14,7 @@ type Figure = (typeof figures)[number][0]
 /** What an application may use, what it has used today, and a form to change it. */
 export function LimitsForm({ app, name }: { app: string; name: string }) {
   const dialog = useRef<HTMLDialogElement>(null)
-  const [limits, setLimits] = useState<LimitFacts>()
-  const [texts, setTexts] = useState<Partial<Record<Figure, string>>>({})
-  const [problem, setProblem] = useState('')
-  const [isChecked, setChecked] = useState(false)
-
-  const read = async () => {
-    const { own } = show(await service.limits(app))
-    setTexts(Object.fromEntries(figures.map(([figure]) => [figure, own[figure]?.toString() ?? ''])))
-  }
-  const show = (found: LimitFacts) => {
-    setLimits(found)
-    return found
-  }
-  const tell = (error: unknown) => setProblem(error instanceof Error ? error.message : String(error))
-  const open = () => {
-    setProblem('')
-    setChecked(false)
-    dialog.current?.showModal()
-    read().catch(tell)
-  }
-  const send = async (loaded: LimitFacts) => {
-    setChecked(true)
-    setProblem('')
-    if (figures.some(([figure]) => mistakeOf(figure, texts[figure]) !== undefined)) return
-    const change: LimitChange = { revision: loaded.revision }
-    for (const [figure] of figures) change[figure] = texts[figure] ? Number(texts[figure]) : null
-    try {
-      show(await service.setLimits(app, change))
-      dialog.current?.close()
-    } catch (error) {
-      tell(error)
-      // So that the next try is based on what holds now; what was typed stays.
-      show(await service.limits(app).catch(() => loaded))
-    }
-  }
-
+  const { limits, texts, setTexts, problem, isChecked, open, send } = useLimits(app, dialog)
   return (
     <>
       <button type="button" onClick={open}>
@@ -65,27 +31,17 @@ export function LimitsForm({ app, name }: { app: string; name: string }) {
         >
           <h2>Quota of {name}</h2>
           {limits &&
-            figures.map(([figure, label]) => {
-              const mistake = isChecked ? mistakeOf(figure, texts[figure]) : undefined
-              const id = `limit-${figure}`
-              return (
-                <div class="figure-field" key={figure}>
-                  <label for={id}>{label}</label>
-                  <input
-                    id={id}
-                    inputMode="decimal"
-                    value={texts[figure]}
-                    placeholder={forAll(limits, figure)}
-                    aria-invalid={mistake !== undefined}
-                    aria-describedby={`${id}-note`}
-                    onInput={(event) => setTexts({ ...texts, [figure]: event.currentTarget.value.trim() })}
-                  />
-                  <p id={`${id}-note`} class={mistake === undefined ? 'quiet' : 'problem'}>
-                    {mistake ?? noteOf(limits, figure)}
-                  </p>
-                </div>
-              )
-            })}
+            figures.map(([figure, label]) => (
+              <FigureField
+                key={figure}
+                figure={figure}
+                label={label}
+                limits={limits}
+                text={texts[figure]}
+                isChecked={isChecked}
+                onText={(text) => setTexts({ ...texts, [figure]: text })}
+              />
+            ))}
           {problem !== '' && (
             <p class="problem" role="alert">
               {problem}
@@ -102,6 +58,72 @@ export function LimitsForm({ app, name }: { app: string; name: string }) {
         </form>
       </dialog>
     </>
+  )
+}
+
+function useLimits(app: string, dialog: RefObject<HTMLDialogElement | null>) {
+  const [limits, setLimits] = useState<LimitFacts>()
+  const [texts, setTexts] = useState<Partial<Record<Figure, string>>>({})
+  const [problem, setProblem] = useState('')
+  const [isChecked, setChecked] = useState(false)
+  const tell = (error: unknown) => setProblem(error instanceof Error ? error.message : String(error))
+  const read = async () => {
+    const found = await service.limits(app)
+    setLimits(found)
+    setTexts(Object.fromEntries(figures.map(([figure]) => [figure, found.own[figure]?.toString() ?? ''])))
+  }
+  const open = () => {
+    setProblem('')
+    setChecked(false)
+    dialog.current?.showModal()
+    read().catch(tell)
+  }
+  const send = async (loaded: LimitFacts) => {
+    setChecked(true)
+    setProblem('')
+    if (figures.some(([figure]) => mistakeOf(figure, texts[figure]) !== undefined)) return
+    const change: LimitChange = { revision: loaded.revision }
+    for (const [figure] of figures) change[figure] = texts[figure] ? Number(texts[figure]) : null
+    try {
+      setLimits(await service.setLimits(app, change))
+      dialog.current?.close()
+    } catch (error) {
+      tell(error)
+      // So that the next try is based on what holds now; what was typed stays.
+      setLimits(await service.limits(app).catch(() => loaded))
+    }
+  }
+  return { limits, texts, setTexts, problem, isChecked, open, send }
+}
+
+interface FigureFieldProps {
+  figure: Figure
+  label: string
+  limits: LimitFacts
+  text: string | undefined
+  isChecked: boolean
+  onText(text: string): void
+}
+
+function FigureField({ figure, label, limits, text, isChecked, onText }: FigureFieldProps) {
+  const mistake = isChecked ? mistakeOf(figure, text) : undefined
+  const id = `limit-${figure}`
+  return (
+    <div class="figure-field">
+      <label for={id}>{label}</label>
+      <input
+        id={id}
+        inputMode="decimal"
+        value={text}
+        placeholder={forAll(limits, figure)}
+        aria-invalid={mistake !== undefined}
+        aria-describedby={`${id}-note`}
+        onInput={(event) => onText(event.currentTarget.value.trim())}
+      />
+      <p id={`${id}-note`} class={mistake === undefined ? 'quiet' : 'problem'}>
+        {mistake ?? noteOf(limits, figure)}
+      </p>
+    </div>
   )
 }
 

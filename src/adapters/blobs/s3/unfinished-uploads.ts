@@ -2,6 +2,7 @@ import {
   AbortMultipartUploadCommand,
   ListMultipartUploadsCommand,
   ListPartsCommand,
+  type MultipartUpload,
   type S3Client,
 } from '@aws-sdk/client-s3'
 import { isAbsentUpload, isNotImplemented } from './s3-failure.js'
@@ -21,6 +22,24 @@ export async function abortUploads(
   { prefix, idleSince = Infinity, isKept = () => false }: UploadSelection,
 ): Promise<number> {
   let aborted = 0
+  for await (const { Key, UploadId, Initiated } of unfinishedUploads(send, bucket, prefix)) {
+    // The prefix again, for servers that do not filter by it.
+    if (!Key?.startsWith(prefix) || !UploadId || isKept(UploadId) || (Initiated?.getTime() ?? 0) >= idleSince) continue
+    // Another process may write a large file for longer than the age given.
+    if (idleSince !== Infinity && (await hasPartSince(send, { Bucket: bucket, Key, UploadId }, idleSince))) continue
+    await send(new AbortMultipartUploadCommand({ Bucket: bucket, Key, UploadId })).catch((error: unknown) => {
+      if (!isAbsentUpload(error)) throw error
+    })
+    aborted++
+  }
+  return aborted
+}
+
+async function* unfinishedUploads(
+  send: S3Client['send'],
+  bucket: string,
+  prefix: string,
+): AsyncGenerator<MultipartUpload, void, void> {
   let KeyMarker: string | undefined
   let UploadIdMarker: string | undefined
   do {
@@ -31,21 +50,10 @@ export async function abortUploads(
       if (isNotImplemented(error)) return undefined
       throw error
     })
-    for (const { Key, UploadId, Initiated } of page?.Uploads ?? []) {
-      // The prefix again, for servers that do not filter by it.
-      if (!Key?.startsWith(prefix) || !UploadId || isKept(UploadId) || (Initiated?.getTime() ?? 0) >= idleSince)
-        continue
-      // Another process may write a large file for longer than the age given.
-      if (idleSince !== Infinity && (await hasPartSince(send, { Bucket: bucket, Key, UploadId }, idleSince))) continue
-      await send(new AbortMultipartUploadCommand({ Bucket: bucket, Key, UploadId })).catch((error: unknown) => {
-        if (!isAbsentUpload(error)) throw error
-      })
-      aborted++
-    }
+    yield* page?.Uploads ?? []
     KeyMarker = page?.IsTruncated ? page.NextKeyMarker : undefined
     UploadIdMarker = page?.NextUploadIdMarker
   } while (KeyMarker !== undefined)
-  return aborted
 }
 
 async function hasPartSince(

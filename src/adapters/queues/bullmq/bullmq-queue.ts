@@ -6,6 +6,7 @@ import type { JobQueue, QueueSubscription } from '../../../core/engine/ports/job
 import { defaultLogger, type Logger } from '../../../core/engine/ports/logger.js'
 import { type RedisAddress, RedisConnections } from './redis-connections.js'
 import { subscribe } from './subscription.js'
+import { coalesced } from '../shared/coalesced.js'
 import { within } from '../shared/time-limit.js'
 
 export interface BullmqQueueOptions {
@@ -56,9 +57,7 @@ export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
   const subscriptions = new Set<QueueSubscription>()
   let publisher: Publisher | undefined
   let closed = false
-  /** The notification being sent to Redis, and the one for all later calls. */
-  let sending: Promise<void> | undefined
-  let following: Promise<void> | undefined
+  const notifyNow = coalesced(() => answered(addIfNoneWaits))
 
   return {
     traits: { scope: 'shared' },
@@ -94,16 +93,6 @@ export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
       await publisher?.queue.close().catch(onError)
       publisher?.redis.disconnect()
     },
-  }
-
-  function notifyNow(): Promise<void> {
-    if (!sending) return (sending = answered(addIfNoneWaits).finally(() => (sending = undefined)))
-    return (following ??= sending
-      .catch(() => {})
-      .then(() => {
-        following = undefined
-        return notifyNow()
-      }))
   }
 
   async function addIfNoneWaits(): Promise<void> {

@@ -3,6 +3,7 @@ import type { JobQueue } from '../../../core/engine/ports/job-queue.js'
 import { defaultLogger, type Logger } from '../../../core/engine/ports/logger.js'
 import { type PostgresPool, query, surviveLostConnections } from '../../stores/postgres/database.js'
 import { requireSchemaName } from '../../stores/postgres/schema-name.js'
+import { coalesced } from '../shared/coalesced.js'
 import { within } from '../shared/time-limit.js'
 import { ListeningConnection } from './listening-connection.js'
 import { Subscription } from './subscription.js'
@@ -54,9 +55,7 @@ export function postgresQueue(options: PostgresQueueOptions): JobQueue {
   const delayed = new Set<NodeJS.Timeout>()
   let listening: ListeningConnection | undefined
   let closing: Promise<void> | undefined
-  /** The notification being sent to Postgres, and the one for all calls made since. */
-  let sending: Promise<void> | undefined
-  let following: Promise<void> | undefined
+  const notifyNow = coalesced(() => ask('SELECT pg_notify($1, $2)', [schema, '']))
 
   return {
     traits: { scope: 'shared' },
@@ -98,16 +97,6 @@ export function postgresQueue(options: PostgresQueueOptions): JobQueue {
     close() {
       return (closing ??= close())
     },
-  }
-
-  function notifyNow(): Promise<void> {
-    if (!sending) return (sending = ask('SELECT pg_notify($1, $2)', [schema, '']).finally(() => (sending = undefined)))
-    return (following ??= sending
-      .catch(() => {})
-      .then(() => {
-        following = undefined
-        return notifyNow()
-      }))
   }
 
   /** The pool itself may wait forever, for a free connection or for a server that does not answer. */

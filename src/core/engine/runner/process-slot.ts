@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import { internalError, StemworkError } from '../errors.js'
 import { installedFile } from '../package-files.js'
 import type { Logger } from '../ports/logger.js'
-import type { RunOptions, WorkResult } from '../ports/runner.js'
+import type { RunOptions, WorkProgress, WorkResult } from '../ports/runner.js'
 import { childArguments, plugAndPlayArguments } from './child-arguments.js'
 import { childEnvironment } from './child-environment.js'
 import { setSessionPriority } from './process-priority.js'
@@ -74,6 +74,7 @@ export class ProcessSlot {
     if (child) await kill(child)
   }
 
+  // oxlint-disable-next-line max-lines-per-function -- one conversation: listeners that share its state and end together
   #converse(
     child: ChildProcess,
     request: HostRequest,
@@ -107,12 +108,13 @@ export class ProcessSlot {
           const error = errorOf(message.failure)
           if (message.fatal) killThenReject(error)
           else reject(error)
-        } else {
-          try {
-            onProgress(message.progress)
-          } catch (error) {
-            logger.warn({ jobId, err: error }, 'a progress listener threw')
-          }
+        } else report(message.progress)
+      }
+      const report = (progress: WorkProgress) => {
+        try {
+          onProgress(progress)
+        } catch (error) {
+          logger.warn({ jobId, err: error }, 'a progress listener threw')
         }
       }
       const store = async (part: number) => {
@@ -133,19 +135,17 @@ export class ProcessSlot {
         if (child.pid === undefined) void onLost(error)
       }
       const onExit = () => void onLost()
-      const onAbort = () => killThenReject(signal.reason)
       const startTimer = this.#ready
         ? undefined
         : setTimeout(() => killThenReject(startedTooSlowly(startTimeoutMs, this.#stderr)), startTimeoutMs)
 
       child.on('message', onMessage).on('exit', onExit).on('error', onSpawnError)
-      signal.addEventListener('abort', onAbort)
-      checkpoint?.handBack.addEventListener('abort', onHandBack)
+      const whileAttached = { signal: detach.signal }
+      signal.addEventListener('abort', () => killThenReject(signal.reason), whileAttached)
+      checkpoint?.handBack.addEventListener('abort', onHandBack, whileAttached)
       detach.signal.addEventListener('abort', () => {
         clearTimeout(startTimer)
         child.off('message', onMessage).off('exit', onExit).off('error', onSpawnError)
-        signal.removeEventListener('abort', onAbort)
-        checkpoint?.handBack.removeEventListener('abort', onHandBack)
       })
 
       tell({ ...request, run })

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { StemworkError } from '../../engine/errors.js'
@@ -55,22 +55,13 @@ export async function startFfmpeg(
     broken ??= why
     kill()
   }
-  await Promise.race([
-    once(child, 'spawn'),
-    once(child, 'error').then(([error]) => Promise.reject(error as Error)),
-  ]).catch((error: unknown) => {
-    throw notStarted(program, error)
-  })
+  await started(child, program)
   child.on('error', () => undefined)
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     if (log.length < mostLogCharacters) log = (log + text).slice(0, mostLogCharacters)
   })
   signal?.addEventListener('abort', kill)
-  const watch = setInterval(() => {
-    void residentBytes(child.pid).then((bytes) => {
-      if (bytes > limits.maxBytes) breakOff(`it took more than ${limits.maxBytes / 2 ** 20} MiB of memory`)
-    })
-  }, watchIntervalMs).unref()
+  const watch = watchMemory(child, limits, breakOff)
   void closed.then(() => {
     clearInterval(watch)
     signal?.removeEventListener('abort', kill)
@@ -83,26 +74,8 @@ export async function startFfmpeg(
     await closed
   }
 
-  async function* output(): AsyncGenerator<Buffer, void, undefined> {
-    const chunks = child.stdout[Symbol.asyncIterator]() as AsyncIterator<Buffer>
-    try {
-      for (;;) {
-        const timer = setTimeout(
-          () => breakOff(`it produced no output for ${limits.silenceMs / 1000} seconds`),
-          limits.silenceMs,
-        )
-        const chunk = await chunks.next().finally(() => clearTimeout(timer))
-        signal?.throwIfAborted()
-        if (chunk.done) return
-        yield chunk.value
-      }
-    } finally {
-      await end()
-    }
-  }
-
   return {
-    output: output(),
+    output: output(child.stdout, { limits, signal, breakOff, end }),
     log: () => log,
     end,
     async ending() {
@@ -112,6 +85,48 @@ export async function startFfmpeg(
       return child.signalCode ? `it was killed by ${child.signalCode}` : `it ended with exit status ${child.exitCode}`
     },
   }
+}
+
+interface OutputOptions {
+  limits: FfmpegLimits
+  signal: AbortSignal | undefined
+  breakOff(why: string): void
+  end(): Promise<void>
+}
+
+async function* output(
+  stdout: AsyncIterable<Buffer>,
+  { limits: { silenceMs }, signal, breakOff, end }: OutputOptions,
+): AsyncGenerator<Buffer, void, undefined> {
+  const chunks = stdout[Symbol.asyncIterator]()
+  try {
+    for (;;) {
+      const timer = setTimeout(() => breakOff(`it produced no output for ${silenceMs / 1000} seconds`), silenceMs)
+      const chunk = await chunks.next().finally(() => clearTimeout(timer))
+      signal?.throwIfAborted()
+      if (chunk.done) return
+      yield chunk.value
+    }
+  } finally {
+    await end()
+  }
+}
+
+async function started(child: ChildProcess, program: string): Promise<void> {
+  await Promise.race([
+    once(child, 'spawn'),
+    once(child, 'error').then(([error]) => Promise.reject(error as Error)),
+  ]).catch((error: unknown) => {
+    throw notStarted(program, error)
+  })
+}
+
+function watchMemory(child: ChildProcess, { maxBytes }: FfmpegLimits, breakOff: (why: string) => void): NodeJS.Timeout {
+  return setInterval(() => {
+    void residentBytes(child.pid).then((bytes) => {
+      if (bytes > maxBytes) breakOff(`it took more than ${maxBytes / 2 ** 20} MiB of memory`)
+    })
+  }, watchIntervalMs).unref()
 }
 
 function notStarted(program: string, cause: unknown): StemworkError {

@@ -128,10 +128,7 @@ interface Layout {
 function findLayout(networks: readonly NetworkShape[], stems: number): Layout {
   const { inputs, outputs } = networks[0]!
   const [input, output] = [inputs[0]!, outputs[0]!]
-  const isFrameMajor = input.shape.length === 3
-  const [, ...sizes] = axisSizes(input)
-  const frameCount = isFrameMajor ? sizes[0] : sizes[1]
-  const rows = isFrameMajor ? (sizes[1] ?? 0) / 2 : (sizes[0] ?? 0)
+  const { isFrameMajor, rows, frameCount } = spectrumAxes(input)
   const inner = isFrameMajor ? [frameCount, 2 * rows] : [rows, frameCount, 2]
   const isOne = networks.length === 1 && inputs.length === 1 && outputs.length === 1
   const isInput = fits(input, [undefined, ...inner]) && rows >= 4 && rows % 2 === 0
@@ -145,4 +142,12 @@ function findLayout(networks: readonly NetworkShape[], stems: number): Layout {
     )
   }
   return { input, output, rows, frameCount, isFrameMajor }
+}
+
+/** Of `[1, frames, 2 * rows]` or `[1, rows, frames, 2]`. */
+function spectrumAxes(input: TensorInfo): Pick<Layout, 'rows' | 'frameCount' | 'isFrameMajor'> {
+  const [, first, second] = axisSizes(input)
+  return input.shape.length === 3
+    ? { isFrameMajor: true, rows: (second ?? 0) / 2, frameCount: first }
+    : { isFrameMajor: false, rows: first ?? 0, frameCount: second }
 }

@@ -1,5 +1,5 @@
 import type { AudioStream } from '../../../media/dsp/audio-stream.js'
-import { OverlapAdd } from './overlap-add.js'
+import { type FinishedAudio, OverlapAdd } from './overlap-add.js'
 import { segments, type Segment } from '../../../media/dsp/segment.js'
 import { FloatPlanes } from '../../../media/dsp/float-planes.js'
 import { FloatPool } from '../../../media/dsp/float-pool.js'
@@ -65,67 +65,12 @@ const maxInFlight = 2
 export async function* estimateStems(
   stream: AudioStream,
   estimator: Estimator,
-  { targets, timings, signal }: EstimationContext,
+  context: EstimationContext,
 ): AsyncGenerator<StemBlock, void, void> {
-  const { architecture, networks, statistics, batch = 1, kept } = estimator
+  const { architecture, batch = 1, kept } = estimator
   const groupSize = architecture.batchAxis === undefined ? 1 : batch
   const pool = new FloatPool()
-  const overlapAdd = new OverlapAdd()
-  if (kept?.state) overlapAdd.restore(kept.state)
-  const complement = new VocalsComplement(architecture, targets)
-  const inFlight: Work[] = []
-
-  const isKept = (segments: Segment[]) => segments[0]!.index < (kept?.count ?? 0)
-
-  const start = (group: Segment[]): Work => {
-    if (isKept(group)) return { segments: group, runs: [] }
-    const prepared = timed(timings, 'dsp', () =>
-      RunBatch.of(
-        group.map((segment) => architecture.prepare(segment, statistics)),
-        architecture.batchAxis,
-        pool,
-      ),
-    )
-    const runs = prepared.runs.map(async ({ network, feeds, fetches }) => {
-      const result = await networks[network]!.run(feeds, fetches)
-      timings.network += result.runMs
-      return { network, feeds: result.feeds, fetches: result.fetches }
-    })
-    // Awaited later; until then a rejection must not count as unhandled.
-    for (const run of runs) run.catch(() => undefined)
-    return { segments: group, batch: prepared, runs }
-  }
-
-  async function* finishOldest(): AsyncGenerator<StemBlock> {
-    const { segments: group, batch: prepared, runs } = inFlight[0]!
-    const done = await Promise.all(runs)
-    inFlight.shift()
-    signal?.throwIfAborted()
-    const separated = timed(timings, 'dsp', () => prepared?.split(done))
-    for (const [index, segment] of group.entries()) {
-      const finished = separated
-        ? timed(timings, 'dsp', () => overlapAdd.add(architecture.collect(segment, separated[index]!, statistics)))
-        : await kept?.read?.(segment.index)
-      if (!finished) throw new Error(`segment ${segment.index} was neither kept nor estimated`)
-      if (separated) {
-        await kept?.note?.(segment.index, finished)
-        if (index === group.length - 1) await kept?.keepIfDue?.(() => overlapAdd.state)
-      }
-      const block = timed(timings, 'dsp', () => {
-        const { start: from, sampleCount, stems } = finished
-        const offset = from - segment.start
-        return complement.completed({
-          sampleCount,
-          stems,
-          mixture: segment.planes.map((plane) => plane.subarray(offset, offset + sampleCount)),
-        })
-      })
-      if (block.sampleCount > 0) yield block
-      if (separated && index === group.length - 1) await kept?.consumed?.(segment.index, () => overlapAdd.state)
-      for (const plane of segment.planes) pool.give(plane)
-    }
-  }
-
+  const estimation = new Estimation(estimator, context, pool)
   const source = segments(stream.blocks, architecture.geometry, stream.channelCount, pool, {
     firstIndex: kept && !kept.read ? kept.count : 0,
     firstSample: stream.firstSample,
@@ -135,28 +80,125 @@ export async function* estimateStems(
     for (;;) {
       const startedAt = performance.now()
       const next = await source.next()
-      timings.decode += performance.now() - startedAt
-      signal?.throwIfAborted()
+      context.timings.decode += performance.now() - startedAt
+      context.signal?.throwIfAborted()
       if (next.done) break
       group.push(next.value)
       if (group.length < groupSize) continue
-      inFlight.push(start(group))
+      estimation.start(group)
       group = []
-      if (inFlight.length === maxInFlight) yield* finishOldest()
+      if (estimation.inFlight === maxInFlight) yield* estimation.finishOldest()
     }
-    if (group.length > 0) inFlight.push(start(group))
-    while (inFlight.length > 0) yield* finishOldest()
+    if (group.length > 0) estimation.start(group)
+    while (estimation.inFlight > 0) yield* estimation.finishOldest()
   } finally {
     await source.return()
-    await Promise.allSettled(inFlight.flatMap(({ runs }) => runs))
+    await estimation.settled()
   }
 }
 
-function timed<T>(timings: PipelineTimings, part: keyof PipelineTimings, work: () => T): T {
-  const startedAt = performance.now()
-  const result = work()
-  timings[part] += performance.now() - startedAt
-  return result
+/** The batches in flight, oldest first, and the sums of the segments that are done. */
+class Estimation {
+  readonly #estimator: Estimator
+  readonly #context: EstimationContext
+  readonly #pool: FloatPool
+  readonly #overlapAdd = new OverlapAdd()
+  readonly #complement: VocalsComplement
+  readonly #inFlight: Work[] = []
+
+  constructor(estimator: Estimator, context: EstimationContext, pool: FloatPool) {
+    this.#estimator = estimator
+    this.#context = context
+    this.#pool = pool
+    this.#complement = new VocalsComplement(estimator.architecture, context.targets)
+    if (estimator.kept?.state) this.#overlapAdd.restore(estimator.kept.state)
+  }
+
+  get inFlight(): number {
+    return this.#inFlight.length
+  }
+
+  start(group: Segment[]): void {
+    const { architecture, networks, statistics, kept } = this.#estimator
+    if (group[0]!.index < (kept?.count ?? 0)) {
+      this.#inFlight.push({ segments: group, runs: [] })
+      return
+    }
+    const batch = this.#timed(() =>
+      RunBatch.of(
+        group.map((segment) => architecture.prepare(segment, statistics)),
+        architecture.batchAxis,
+        this.#pool,
+      ),
+    )
+    const runs = batch.runs.map(async ({ network, feeds, fetches }) => {
+      const result = await networks[network]!.run(feeds, fetches)
+      this.#context.timings.network += result.runMs
+      return { network, feeds: result.feeds, fetches: result.fetches }
+    })
+    // Awaited later; until then a rejection must not count as unhandled.
+    for (const run of runs) run.catch(() => undefined)
+    this.#inFlight.push({ segments: group, batch, runs })
+  }
+
+  async *finishOldest(): AsyncGenerator<StemBlock, void, void> {
+    const { segments: group, batch, runs } = this.#inFlight[0]!
+    const done = await Promise.all(runs)
+    this.#inFlight.shift()
+    this.#context.signal?.throwIfAborted()
+    if (!batch) return yield* this.#readKept(group)
+    const { kept, architecture, statistics } = this.#estimator
+    const state = () => this.#overlapAdd.state
+    const separated = this.#timed(() => batch.split(done))
+    for (const [index, segment] of group.entries()) {
+      const isLast = index === group.length - 1
+      const finished = this.#timed(() =>
+        this.#overlapAdd.add(architecture.collect(segment, separated[index]!, statistics)),
+      )
+      await kept?.note?.(segment.index, finished)
+      if (isLast) await kept?.keepIfDue?.(state)
+      yield* this.#blockOf(segment, finished)
+      if (isLast) await kept?.consumed?.(segment.index, state)
+      this.#giveBack(segment)
+    }
+  }
+
+  /** Waits for all runs, however they end. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#inFlight.flatMap(({ runs }) => runs))
+  }
+
+  async *#readKept(group: readonly Segment[]): AsyncGenerator<StemBlock, void, void> {
+    for (const segment of group) {
+      const finished = await this.#estimator.kept?.read?.(segment.index)
+      if (!finished) throw new Error(`segment ${segment.index} was neither kept nor estimated`)
+      yield* this.#blockOf(segment, finished)
+      this.#giveBack(segment)
+    }
+  }
+
+  *#blockOf(segment: Segment, { start, sampleCount, stems }: FinishedAudio): Generator<StemBlock, void, void> {
+    const offset = start - segment.start
+    const block = this.#timed(() =>
+      this.#complement.completed({
+        sampleCount,
+        stems,
+        mixture: segment.planes.map((plane) => plane.subarray(offset, offset + sampleCount)),
+      }),
+    )
+    if (sampleCount > 0) yield block
+  }
+
+  #giveBack({ planes }: Segment): void {
+    for (const plane of planes) this.#pool.give(plane)
+  }
+
+  #timed<Result>(work: () => Result): Result {
+    const startedAt = performance.now()
+    const result = work()
+    this.#context.timings.dsp += performance.now() - startedAt
+    return result
+  }
 }
 
 /** Derives the vocals for a model that only estimates the accompaniments: the mixture minus these. */
