@@ -1,5 +1,5 @@
 import { render } from 'preact'
-import { useCallback, useEffect, useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { ClientError } from '../client/client.js'
 import type { Client } from './page-client.js'
 import { Brand } from './brand.js'
@@ -27,7 +27,40 @@ type Access =
   | { kind: 'in'; client: Client; application: string }
 
 function App() {
-  const { access, enter, leave } = useAccess()
+  const [access, setAccess] = useState<Access>({ kind: 'checking' })
+
+  const enter = async () => {
+    setAccess({ kind: 'checking' })
+    const linked = keyOfLink()
+    const key = linked ?? currentKey() ?? (await keyOfTabs())
+    // A printed link says nothing of the device; the page of the keys lets the person choose.
+    if (key !== undefined && key !== currentKey()) keepKey(key, false)
+    const client = sessionClient()
+    try {
+      // Without a key too: the host may know its users by a cookie or let everybody in.
+      const { name } = await client.application()
+      setAccess({ kind: 'in', client, application: name })
+    } catch (error) {
+      const isRefused = ClientError.is(error) && error.status === 401
+      if (!isRefused) return setAccess({ kind: 'unreachable', problem: explain(error) })
+      setAccess({ kind: 'out', problem: key === undefined ? undefined : explain(error) })
+      forgetKey()
+    }
+  }
+  const leave = (problem?: Explanation) => {
+    forgetKey()
+    location.hash = ''
+    setAccess({ kind: 'out', problem })
+  }
+  useEffect(() => {
+    shareWithTabs(() => leave())
+    void enter()
+    // A printed link that is opened in a tab of this page.
+    const onLink = () => location.hash.startsWith('#key=') && void enter()
+    addEventListener('hashchange', onLink)
+    return () => removeEventListener('hashchange', onLink)
+  }, [])
+
   if (access.kind === 'in')
     return (
       <Workspace
@@ -67,42 +100,6 @@ function App() {
       </main>
     </>
   )
-}
-
-function useAccess() {
-  const [access, setAccess] = useState<Access>({ kind: 'checking' })
-  const enter = useCallback(async () => {
-    setAccess({ kind: 'checking' })
-    const linked = keyOfLink()
-    const key = linked ?? currentKey() ?? (await keyOfTabs())
-    // A printed link says nothing of the device; the page of the keys lets the person choose.
-    if (key !== undefined && key !== currentKey()) keepKey(key, false)
-    const client = sessionClient()
-    try {
-      // Without a key too: the host may know its users by a cookie or let everybody in.
-      const { name } = await client.application()
-      setAccess({ kind: 'in', client, application: name })
-    } catch (error) {
-      const isRefused = ClientError.is(error) && error.status === 401
-      if (!isRefused) return setAccess({ kind: 'unreachable', problem: explain(error) })
-      setAccess({ kind: 'out', problem: key === undefined ? undefined : explain(error) })
-      forgetKey()
-    }
-  }, [])
-  const leave = (problem?: Explanation) => {
-    forgetKey()
-    location.hash = ''
-    setAccess({ kind: 'out', problem })
-  }
-  useEffect(() => {
-    shareWithTabs(() => leave())
-    void enter()
-    // A printed link that is opened in a tab of this page.
-    const onLink = () => location.hash.startsWith('#key=') && void enter()
-    addEventListener('hashchange', onLink)
-    return () => removeEventListener('hashchange', onLink)
-  }, [])
-  return { access, enter, leave }
 }
 
 const root = document.getElementById('app')

@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Client } from './page-client.js'
 import { toastMs, useMessages } from './messages.js'
 import { explain } from './words.js'
@@ -16,58 +16,50 @@ export function useDeletions(client: Client): Deletions {
   const pending = useRef(new Map<string, ReturnType<typeof setTimeout>>())
   const { show } = useMessages()
 
-  const reveal = useCallback((ids: readonly string[]) => {
-    setHidden((all) => new Set([...all].filter((id) => !ids.includes(id))))
-  }, [])
-  const destroy = useCallback(
-    (id: string) => {
-      pending.current.delete(id)
-      client.deleteJob(id).catch((error: unknown) => {
-        reveal([id])
-        show({ text: `A song could not be deleted. ${explain(error).text}` })
-      })
-    },
-    [client],
-  )
-  const flush = useCallback(() => {
-    for (const [id, timer] of pending.current) {
-      clearTimeout(timer)
-      destroy(id)
-    }
-  }, [destroy])
+  const reveal = (ids: readonly string[]) => setHidden((all) => new Set([...all].filter((id) => !ids.includes(id))))
+  const destroy = (id: string) => {
+    pending.current.delete(id)
+    client.deleteJob(id).catch((error: unknown) => {
+      reveal([id])
+      show({ text: `A song could not be deleted. ${explain(error).text}` })
+    })
+  }
   useEffect(() => {
+    const flush = () => {
+      for (const [id, timer] of pending.current) {
+        clearTimeout(timer)
+        destroy(id)
+      }
+    }
     addEventListener('pagehide', flush)
     return () => {
       removeEventListener('pagehide', flush)
       flush()
     }
-  }, [flush])
+  }, [client])
 
-  const remove = useCallback(
-    (jobs: readonly { id: string; name: string | null }[]) => {
-      const ids = jobs.map(({ id }) => id)
-      setHidden((all) => new Set([...all, ...ids]))
-      for (const id of ids)
-        pending.current.set(
-          id,
-          setTimeout(() => destroy(id), toastMs),
-        )
-      const [first] = jobs
-      show({
-        text: jobs.length === 1 ? `Deleted ${first?.name ?? 'the song'}.` : `Deleted ${jobs.length} songs.`,
-        action: {
-          label: 'Undo',
-          run() {
-            for (const id of ids) {
-              clearTimeout(pending.current.get(id))
-              pending.current.delete(id)
-            }
-            reveal(ids)
-          },
+  const remove = (jobs: readonly { id: string; name: string | null }[]) => {
+    const ids = jobs.map(({ id }) => id)
+    setHidden((all) => new Set([...all, ...ids]))
+    for (const id of ids)
+      pending.current.set(
+        id,
+        setTimeout(() => destroy(id), toastMs),
+      )
+    const [first] = jobs
+    show({
+      text: jobs.length === 1 ? `Deleted ${first?.name ?? 'the song'}.` : `Deleted ${jobs.length} songs.`,
+      action: {
+        label: 'Undo',
+        run() {
+          for (const id of ids) {
+            clearTimeout(pending.current.get(id))
+            pending.current.delete(id)
+          }
+          reveal(ids)
         },
-      })
-    },
-    [destroy, show],
-  )
+      },
+    })
+  }
   return { hidden, remove }
 }

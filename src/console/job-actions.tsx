@@ -3,19 +3,17 @@ import type { JobCommands } from './job-commands.js'
 
 interface JobActionsProps {
   job: Job
-  name: string
-  /** Undefined where it is not offered. */
-  onAgain: (() => void) | undefined
-  onDelete(): void
-  commands: JobCommands
+  canRepeat: boolean
+  commands: Pick<JobCommands, 'stop' | 'remove'> & { again(jobs: readonly Job[]): unknown }
 }
 
 /** What can be done with a song, as buttons. */
-export function JobActions({ job, name, onAgain, onDelete, commands }: JobActionsProps) {
+export function JobActions({ job, canRepeat, commands }: JobActionsProps) {
+  const name = job.name ?? 'Untitled song'
   return (
     <span class="actions">
-      {onAgain && (
-        <button type="button" class="plain" aria-label={`Send again: ${name}`} onClick={onAgain}>
+      {canRepeat && (
+        <button type="button" class="plain" aria-label={`Send again: ${name}`} onClick={() => commands.again([job])}>
           Send again
         </button>
       )}
@@ -24,7 +22,7 @@ export function JobActions({ job, name, onAgain, onDelete, commands }: JobAction
           Stop
         </button>
       )}
-      <button type="button" class="plain" aria-label={`Delete ${name}`} onClick={onDelete}>
+      <button type="button" class="plain" aria-label={`Delete ${name}`} onClick={() => commands.remove([job])}>
         Delete
       </button>
     </span>

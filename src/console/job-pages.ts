@@ -46,6 +46,9 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
   const { status, days, workflow, batch, search = '' } = filters
   const serverKey = JSON.stringify([status, days, workflow, batch])
   const stop = useRef(new AbortController())
+  /** What the stream has told, and what the page has made, since the page asked: the answer may be older. */
+  const heard = useRef(new Map<string, Job | 'deleted'>())
+  const made = useRef(new Map<string, Job>())
   const newest = useRef(filters)
   newest.current = filters
   const shown = useRef(0)
@@ -56,23 +59,43 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
   // What the stream has told of it is newer.
   const create = (job: Job) =>
     setState((now) => (now.jobs.has(job.id) || !passes(job, newest.current) ? now : withJob(now, job)))
-  const news = useNews(live, { change, create })
 
   /** Reads the next page, or from the first all that are shown; of a search as many as it takes. */
   const load = async (cursor?: string) => {
     const { signal } = stop.current
     const isFirst = cursor === undefined
-    news.clear()
+    heard.current.clear()
+    made.current.clear()
     setLoading(true)
     try {
-      for await (const { page, read } of pagesFrom(client, filters, { cursor, signal })) {
-        setState((now) => withPages(now, { ...page, jobs: read }, isFirst))
-        news.repeat()
-        live.read(page.jobs.filter(({ id }) => !news.hasHeard(id)))
+      let next = cursor
+      const read: Job[] = []
+      do {
+        const page = await client.listJobs(
+          {
+            size: search ? 100 : pageSize,
+            status,
+            workflow,
+            batchName: batch || undefined,
+            createdAfter: days === undefined ? undefined : new Date(Date.now() - days * dayMs),
+            cursor: next,
+          },
+          { signal },
+        )
+        signal.throwIfAborted()
+        read.push(...page.jobs)
+        const pages = { ...page, jobs: [...read] }
+        setState((now) => withPages(now, pages, isFirst))
+        for (const job of made.current.values()) create(job)
+        for (const [id, job] of heard.current) change(id, job)
+        live.read(page.jobs.filter(({ id }) => !heard.current.has(id)))
+        next = page.next
         setProblem(undefined)
-        const isRest = isFirst && read.length < shown.current
-        if (!isRest && (!search || read.length >= searchedJobs || isPageful(read, search))) break
-      }
+      } while (
+        next !== undefined &&
+        ((isFirst && read.length < shown.current) ||
+          (search && read.length < searchedJobs && read.filter((job) => isFound(job, search)).length < pageSize))
+      )
     } catch (error) {
       if (!signal.aborted) setProblem(explain(error))
     } finally {
@@ -87,27 +110,6 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
     return () => stop.current.abort()
   }, [client, serverKey, search, live.connections])
 
-  const sorted = [...state.jobs.values()].filter((job) => passes(job, filters) && isFound(job, search))
-  sorted.sort((a, b) => (isFurtherDown(a, b) ? 1 : -1))
-  return {
-    jobs: state.end && sorted,
-    total: state.jobs.size + (state.end?.further ?? 0),
-    hasMore: state.end?.next !== undefined,
-    isLoading,
-    problem,
-    more: () => void load(state.end?.next),
-  }
-}
-
-interface NewsTarget {
-  change(id: string, job: Job | 'deleted'): void
-  create(job: Job): void
-}
-
-/** What the stream has told, and what the page has made, since the page asked: the answer may be older. */
-function useNews(live: LiveJobs, { change, create }: NewsTarget) {
-  const heard = useRef(new Map<string, Job | 'deleted'>())
-  const made = useRef(new Map<string, Job>())
   useEffect(
     () =>
       live.listen({
@@ -127,47 +129,17 @@ function useNews(live: LiveJobs, { change, create }: NewsTarget) {
       }),
     [live],
   )
+
+  const sorted = [...state.jobs.values()].filter((job) => passes(job, filters) && isFound(job, search))
+  sorted.sort((a, b) => (isFurtherDown(a, b) ? 1 : -1))
   return {
-    clear() {
-      heard.current.clear()
-      made.current.clear()
-    },
-    hasHeard: (id: string) => heard.current.has(id),
-    repeat() {
-      for (const job of made.current.values()) create(job)
-      for (const [id, job] of heard.current) change(id, job)
-    },
+    jobs: state.end && sorted,
+    total: state.jobs.size + (state.end?.further ?? 0),
+    hasMore: state.end?.next !== undefined,
+    isLoading,
+    problem,
+    more: () => void load(state.end?.next),
   }
-}
-
-/** Each page, and with it all jobs read so far. */
-async function* pagesFrom(
-  client: Client,
-  { status, days, workflow, batch, search }: ListFilters,
-  { cursor, signal }: { cursor: string | undefined; signal: AbortSignal },
-): AsyncGenerator<{ page: JobPage; read: Job[] }, void, void> {
-  let read: Job[] = []
-  for (let next = cursor, isFirst = true; isFirst || next !== undefined; isFirst = false) {
-    const page = await client.listJobs(
-      {
-        size: search ? 100 : pageSize,
-        status,
-        workflow,
-        batchName: batch || undefined,
-        createdAfter: days === undefined ? undefined : new Date(Date.now() - days * dayMs),
-        cursor: next,
-      },
-      { signal },
-    )
-    signal.throwIfAborted()
-    read = [...read, ...page.jobs]
-    next = page.next
-    yield { page, read }
-  }
-}
-
-function isPageful(jobs: readonly Job[], search: string): boolean {
-  return jobs.filter((job) => isFound(job, search)).length >= pageSize
 }
 
 function withPages(state: State, { jobs: read, total, next }: JobPage, isFirst: boolean): State {

@@ -8,60 +8,13 @@ import { explain, type Explanation, whenWords } from './words.js'
 
 /** Keys of the application: listed, made and ended while the service runs. */
 export function KeysPage({ client }: { client: Client }) {
-  const { keys, problem, refresh, attempt } = useKeys(client)
+  const [keys, setKeys] = useState<readonly ApiKey[]>()
   const [made, setMade] = useState<IssuedKey>()
+  const [problem, setProblem] = useState<Explanation>()
+  const label = useRef<HTMLInputElement>(null)
   const heading = useRef<HTMLHeadingElement>(null)
   const { announce, show } = useMessages()
-  useEffect(() => {
-    document.title = 'API keys – stemwork'
-    heading.current?.focus()
-    void refresh()
-  }, [client])
 
-  return (
-    <section class="stack keys-page">
-      <h1 ref={heading} tabIndex={-1}>
-        API keys
-      </h1>
-      <p class="quiet">Give each person or program a key of its own. All keys give access to the same songs.</p>
-      {problem && <ErrorNotice problem={problem} />}
-      {keys && (
-        <KeyForm
-          onSubmit={(label, clear) =>
-            void attempt(async () => {
-              setMade(await client.createKey({ label }))
-              announce('Key created. Copy it now.')
-              clear()
-            })
-          }
-        />
-      )}
-      {made && <NewKey made={made} />}
-      {keys && (
-        <ul class="rows" aria-label="Keys">
-          {keys.map((key) => (
-            <KeyRow
-              key={key.id}
-              issued={key}
-              onRevoke={() =>
-                void attempt(async () => {
-                  await client.endKey(key.id)
-                  show({ text: 'Key revoked.' })
-                  heading.current?.focus()
-                })
-              }
-            />
-          ))}
-        </ul>
-      )}
-      <Device />
-    </section>
-  )
-}
-
-function useKeys(client: Client) {
-  const [keys, setKeys] = useState<readonly ApiKey[]>()
-  const [problem, setProblem] = useState<Explanation>()
   const refresh = async () => {
     try {
       setKeys(await client.listKeys())
@@ -82,55 +35,77 @@ function useKeys(client: Client) {
       setProblem(explain(error))
     }
   }
-  return { keys, problem, refresh, attempt }
-}
+  useEffect(() => {
+    document.title = 'API keys – stemwork'
+    heading.current?.focus()
+    void refresh()
+  }, [client])
 
-function KeyForm({ onSubmit }: { onSubmit(label: string | null, clear: () => void): void }) {
-  const label = useRef<HTMLInputElement>(null)
   return (
-    <form
-      class="new-key"
-      onSubmit={(event) => {
-        event.preventDefault()
-        onSubmit(label.current?.value.trim() || null, () => {
-          if (label.current) label.current.value = ''
-        })
-      }}
-    >
-      <label>
-        Name of the key
-        <input ref={label} type="text" maxLength={100} placeholder="For example: studio laptop" />
-      </label>
-      <button type="submit" class="main">
-        Create key
-      </button>
-    </form>
-  )
-}
-
-interface KeyRowProps {
-  issued: ApiKey
-  onRevoke(): void
-}
-
-function KeyRow({ issued: { id, label, createdAt, expiresAt, isCurrent }, onRevoke }: KeyRowProps) {
-  return (
-    <li>
-      <div class="row">
-        <span class="name">{label ?? 'Unnamed key'}</span>
-        <span class="quiet">
-          {id} · created {whenWords(createdAt).replace('Today', 'today')}
-          {expiresAt && ` · expires ${whenWords(expiresAt)}`}
-        </span>
-      </div>
-      {isCurrent ? (
-        <span class="status succeeded">In use here</span>
-      ) : (
-        <button type="button" class="plain" aria-label={`Revoke ${label ?? id}`} onClick={onRevoke}>
-          Revoke
-        </button>
+    <section class="stack keys-page">
+      <h1 ref={heading} tabIndex={-1}>
+        API keys
+      </h1>
+      <p class="quiet">Give each person or program a key of its own. All keys give access to the same songs.</p>
+      {problem && <ErrorNotice problem={problem} />}
+      {keys && (
+        <form
+          class="new-key"
+          onSubmit={(event) => {
+            event.preventDefault()
+            void attempt(async () => {
+              const key = await client.createKey({ label: label.current?.value.trim() || null })
+              setMade(key)
+              announce('Key created. Copy it now.')
+              if (label.current) label.current.value = ''
+            })
+          }}
+        >
+          <label>
+            Name of the key
+            <input ref={label} type="text" maxLength={100} placeholder="For example: studio laptop" />
+          </label>
+          <button type="submit" class="main">
+            Create key
+          </button>
+        </form>
       )}
-    </li>
+      {made && <NewKey made={made} />}
+      {keys && (
+        <ul class="rows" aria-label="Keys">
+          {keys.map(({ id, label: what, createdAt, expiresAt, isCurrent }) => (
+            <li key={id}>
+              <div class="row">
+                <span class="name">{what ?? 'Unnamed key'}</span>
+                <span class="quiet">
+                  {id} · created {whenWords(createdAt).replace('Today', 'today')}
+                  {expiresAt && ` · expires ${whenWords(expiresAt)}`}
+                </span>
+              </div>
+              {isCurrent ? (
+                <span class="status succeeded">In use here</span>
+              ) : (
+                <button
+                  type="button"
+                  class="plain"
+                  aria-label={`Revoke ${what ?? id}`}
+                  onClick={() =>
+                    void attempt(async () => {
+                      await client.endKey(id)
+                      show({ text: 'Key revoked.' })
+                      heading.current?.focus()
+                    })
+                  }
+                >
+                  Revoke
+                </button>
+              )}
+            </li>
+          ))}
+        </ul>
+      )}
+      <Device />
+    </section>
   )
 }
 

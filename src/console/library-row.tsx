@@ -56,13 +56,7 @@ export function LibraryRow({ client, job, isChosen, onChoose, commands }: Librar
           <span class="reason quiet">{explainFailure(job.error).text}</span>
         )}
       </div>
-      <JobActions
-        job={job}
-        name={name}
-        onAgain={job.status === 'FAILED' ? () => void commands.again([job]) : undefined}
-        onDelete={() => commands.remove([job])}
-        commands={commands}
-      />
+      <JobActions job={job} canRepeat={job.status === 'FAILED'} commands={commands} />
     </li>
   )
 }

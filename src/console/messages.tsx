@@ -1,5 +1,5 @@
 import { createContext, type ComponentChildren } from 'preact'
-import { useCallback, useContext, useMemo, useRef, useState } from 'preact/hooks'
+import { useContext, useMemo, useRef, useState } from 'preact/hooks'
 
 interface Toast {
   text: string
@@ -32,20 +32,21 @@ export function MessageBoard({ children }: { children: ComponentChildren }) {
   const [spoken, setSpoken] = useState('')
   const [news, showNews, hideNews] = useToast()
   const [question, ask, hideQuestion] = useToast()
-  const announce = useCallback((text: string) => {
-    // Emptied first: the same text twice is news twice.
-    setSpoken('')
-    setTimeout(() => setSpoken(text), 50)
+  const messages = useMemo<Messages>(() => {
+    const announce = (text: string) => {
+      // Emptied first: the same text twice is news twice.
+      setSpoken('')
+      setTimeout(() => setSpoken(text), 50)
+    }
+    return {
+      announce,
+      show(toast) {
+        if (toast.action) ask(toast)
+        else showNews(toast)
+        announce(toast.text)
+      },
+    }
   }, [])
-  const show = useCallback(
-    (toast: Toast) => {
-      if (toast.action) ask(toast)
-      else showNews(toast)
-      announce(toast.text)
-    },
-    [announce, ask, showNews],
-  )
-  const messages = useMemo(() => ({ announce, show }), [announce, show])
   return (
     <MessagesContext.Provider value={messages}>
       {children}
@@ -89,14 +90,14 @@ function ToastCard({ toast: { text, action, isLasting }, onHide }: { toast: Toas
 function useToast() {
   const [toast, setToast] = useState<Toast>()
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
-  const hide = useCallback(() => {
+  const hide = () => {
     clearTimeout(timer.current)
     setToast(undefined)
-  }, [])
-  const show = useCallback((next: Toast) => {
+  }
+  const show = (next: Toast) => {
     clearTimeout(timer.current)
     setToast(next)
     if (!next.isLasting) timer.current = setTimeout(hide, toastMs)
-  }, [])
+  }
   return [toast, show, hide] as const
 }

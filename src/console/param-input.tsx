@@ -22,7 +22,7 @@ export function ParamInput({ field, settings, refusal, onChange }: ParamInputPro
       <label for={id}>{label}</label>
       <Control
         field={field}
-        given={settings[name]}
+        settings={settings}
         common={{
           id,
           'aria-invalid': problem !== undefined,
@@ -45,14 +45,14 @@ export function ParamInput({ field, settings, refusal, onChange }: ParamInputPro
   )
 }
 
-interface ControlProps extends Pick<ParamInputProps, 'field' | 'onChange'> {
-  given: Settings[string]
+interface ControlProps extends Pick<ParamInputProps, 'field' | 'settings' | 'onChange'> {
   common: { id: string; 'aria-invalid': boolean; 'aria-describedby': string | undefined }
   onTyping(isTyping: boolean): void
 }
 
-function Control({ field, given, common, onTyping, onChange }: ControlProps) {
-  const { type, enum: names, default: usual, minimum = -1 } = field
+function Control({ field, settings, common, onTyping, onChange }: ControlProps) {
+  const { name, type, enum: names, default: usual, minimum = -1 } = field
+  const given = settings[name]
   if (type === 'boolean')
     return (
       <input

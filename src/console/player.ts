@@ -222,57 +222,53 @@ export class Player {
 
   async #feed(run: Run, context: PlayerContext): Promise<void> {
     const { signal } = run.stop
-    const { timeline } = run
     const { pieceFrames } = this.#pieces
+    const speed = this.#speed
     const toFrame = (seconds: number) => Math.round(seconds * this.#sampleRate)
     const loop = this.#loop && { from: toFrame(this.#loop.from), to: Math.min(this.#frames, toFrame(this.#loop.to)) }
     const isGrowing = this.#tracks.some(({ source }) => source.isGrowing)
     let frame = toFrame(run.from)
     while (frame < this.#frames || isGrowing) {
-      await until(() => frame < this.#frames, signal)
-      if (signal.aborted) return
+      if (frame >= this.#frames) {
+        await new Promise((resolve) => setTimeout(resolve, checkMs))
+        if (signal.aborted) return
+        continue
+      }
       const index = Math.floor(frame / pieceFrames)
       const limit = loop && frame < loop.to ? loop.to : this.#frames
       const end = Math.min((index + 1) * pieceFrames, limit)
       const planes = await Promise.all(this.#tracks.map((track) => this.#pieces.read(track, index)))
       if (signal.aborted) return
-      const start = index * pieceFrames
-      const cut = planes.map((channels) => channels.map((plane) => plane.subarray(frame - start, end - start)))
-      this.#schedule(run, context, cut, { frame, end })
+      let at = run.timeline.end
+      if (at === undefined || at < context.currentTime + leadSeconds / 4) {
+        // The beginning, or the network was too slow: all tracks go on together from here.
+        at = Math.ceil((context.currentTime + leadSeconds) * this.#sampleRate) / this.#sampleRate
+      }
+      const wasWaiting = run.timeline.isEmpty
+      const seconds = (end - frame) / this.#sampleRate
+      run.timeline.add({ at, position: frame / this.#sampleRate, seconds, speed })
+      if (wasWaiting) this.#options.onChange()
+      const start = frame - index * pieceFrames
+      this.#tracks.forEach(({ name }, track) => {
+        const cut = planes[track]?.map((plane) => plane.subarray(start, start + end - frame)) ?? []
+        this.#schedule(run, context, name, cut, at)
+      })
       frame = loop && end === loop.to ? loop.from : end
-      await until(() => (timeline.end ?? 0) - context.currentTime <= aheadSeconds, signal)
+      while ((run.timeline.end ?? 0) - context.currentTime > aheadSeconds) {
+        await new Promise((resolve) => setTimeout(resolve, checkMs))
+        if (signal.aborted) return
+      }
     }
-    await until(() => context.currentTime >= (timeline.end ?? 0), signal)
-    if (signal.aborted) return
+    while (context.currentTime < (run.timeline.end ?? 0)) {
+      await new Promise((resolve) => setTimeout(resolve, checkMs))
+      if (signal.aborted) return
+    }
     this.#end()
     this.#restAt = 0
     this.#options.onChange()
   }
 
-  /** Starts these frames of all tracks at the same time. */
-  #schedule(
-    run: Run,
-    context: PlayerContext,
-    tracks: readonly Float32Array<ArrayBuffer>[][],
-    { frame, end }: { frame: number; end: number },
-  ): void {
-    const { timeline } = run
-    let at = timeline.end
-    if (at === undefined || at < context.currentTime + leadSeconds / 4) {
-      // The beginning, or the network was too slow: all tracks go on together from here.
-      at = Math.ceil((context.currentTime + leadSeconds) * this.#sampleRate) / this.#sampleRate
-    }
-    const wasWaiting = timeline.isEmpty
-    const seconds = (end - frame) / this.#sampleRate
-    timeline.add({ at, position: frame / this.#sampleRate, seconds, speed: this.#speed })
-    if (wasWaiting) this.#options.onChange()
-    for (const [track, planes] of tracks.entries()) {
-      const name = this.#tracks[track]?.name
-      if (name !== undefined) this.#start(run, context, name, planes, at)
-    }
-  }
-
-  #start(run: Run, context: PlayerContext, name: string, planes: Float32Array<ArrayBuffer>[], at: number): void {
+  #schedule(run: Run, context: PlayerContext, name: string, planes: Float32Array<ArrayBuffer>[], at: number): void {
     const frames = planes[0]?.length ?? 0
     const channel = this.#channels.get(name)
     if (frames <= 0 || !channel) return
@@ -289,9 +285,4 @@ export class Player {
     run.nodes.add(node)
     node.start(at)
   }
-}
-
-/** Resolves when it holds, or soon after the signal is aborted. */
-async function until(holds: () => boolean, signal: AbortSignal): Promise<void> {
-  while (!holds() && !signal.aborted) await new Promise((resolve) => setTimeout(resolve, checkMs))
 }

@@ -1,7 +1,6 @@
 import type { RefObject } from 'preact'
 import type { LaneView } from './lane.js'
 import { stepSeconds } from './mixer-keys.js'
-import type { MixSettings } from './mix-settings.js'
 import type { Player } from './player.js'
 import { clock } from './words.js'
 
@@ -13,16 +12,18 @@ interface TransportProps {
   slider: RefObject<HTMLInputElement | null>
   picture: LaneView
   onPicture(picture: LaneView): void
-  mix: MixSettings
-  /** Whether the stems are the whole song. */
-  hasOriginal: boolean
+  masterVolume: number
+  onMasterVolume(volume: number): void
+  /** Undefined where the stems are not the whole song. */
+  isOriginal: boolean | undefined
+  onOriginal(isOriginal: boolean): void
   onToggle(): void
   onZoom(factor: number): void
 }
 
 /** Play, position, and what concerns all lanes. */
 export function Transport(props: TransportProps) {
-  const { player, time, slider } = props
+  const { player, time, slider, picture, masterVolume, isOriginal } = props
   return (
     <>
       <div class="transport">
@@ -64,98 +65,67 @@ export function Transport(props: TransportProps) {
           }}
         />
       </div>
-      <Tools {...props} />
-    </>
-  )
-}
-
-function Tools({ player, picture, mix, hasOriginal, onPicture, onZoom }: TransportProps) {
-  return (
-    <div class="tools">
-      {hasOriginal && (
-        <Segments
-          legend="What is heard"
-          name="original"
-          words={[
-            [false, 'Mix'],
-            [true, 'Original'],
-          ]}
-          chosen={mix.isOriginal}
-          onChoose={(isOriginal: boolean) => mix.setOriginal(isOriginal)}
-        />
-      )}
-      <Segments
-        legend="Picture"
-        name="picture"
-        words={[
-          ['waveform', 'Waveform'],
-          ['spectrogram', 'Spectrogram'],
-        ]}
-        chosen={picture}
-        onChoose={onPicture}
-      />
-      <span class="zoom">
-        Zoom
-        <button type="button" aria-label="Zoom out" onClick={() => onZoom(0.5)}>
-          −
-        </button>
-        <button type="button" aria-label="Zoom in" onClick={() => onZoom(2)}>
-          +
-        </button>
-      </span>
-      <Speed player={player} />
-      <label class="master">
-        Volume
-        <input
-          type="range"
-          min={0}
-          max={100}
-          value={Math.round(mix.masterVolume * 100)}
-          aria-label="Master volume"
-          onInput={(event) => mix.setMasterVolume(Number(event.currentTarget.value) / 100)}
-        />
-      </label>
-    </div>
-  )
-}
-
-function Speed({ player }: { player: Player }) {
-  return (
-    <label class="speed">
-      Speed
-      <select
-        value={String(player.speed)}
-        title="Changing the speed also changes the pitch."
-        onChange={(event) => player.setSpeed(Number(event.currentTarget.value))}
-      >
-        {speeds.map((speed) => (
-          <option key={speed} value={String(speed)}>
-            {speed} ×
-          </option>
-        ))}
-      </select>
-    </label>
-  )
-}
-
-interface SegmentsProps<Value> {
-  legend: string
-  name: string
-  words: readonly (readonly [value: Value, text: string])[]
-  chosen: Value
-  onChoose(value: Value): void
-}
-
-function Segments<Value extends string | boolean>({ legend, name, words, chosen, onChoose }: SegmentsProps<Value>) {
-  return (
-    <fieldset class="segments">
-      <legend class="hidden">{legend}</legend>
-      {words.map(([value, text]) => (
-        <label key={String(value)}>
-          <input type="radio" name={name} checked={chosen === value} onChange={() => onChoose(value)} />
-          <span>{text}</span>
+      <div class="tools">
+        {isOriginal !== undefined && (
+          <fieldset class="segments">
+            <legend class="hidden">What is heard</legend>
+            {[false, true].map((one) => (
+              <label key={String(one)}>
+                <input
+                  type="radio"
+                  name="original"
+                  checked={isOriginal === one}
+                  onChange={() => props.onOriginal(one)}
+                />
+                <span>{one ? 'Original' : 'Mix'}</span>
+              </label>
+            ))}
+          </fieldset>
+        )}
+        <fieldset class="segments">
+          <legend class="hidden">Picture</legend>
+          {(['waveform', 'spectrogram'] as const).map((one) => (
+            <label key={one}>
+              <input type="radio" name="picture" checked={picture === one} onChange={() => props.onPicture(one)} />
+              <span>{one === 'waveform' ? 'Waveform' : 'Spectrogram'}</span>
+            </label>
+          ))}
+        </fieldset>
+        <span class="zoom">
+          Zoom
+          <button type="button" aria-label="Zoom out" onClick={() => props.onZoom(0.5)}>
+            −
+          </button>
+          <button type="button" aria-label="Zoom in" onClick={() => props.onZoom(2)}>
+            +
+          </button>
+        </span>
+        <label class="speed">
+          Speed
+          <select
+            value={String(player.speed)}
+            title="Changing the speed also changes the pitch."
+            onChange={(event) => player.setSpeed(Number(event.currentTarget.value))}
+          >
+            {speeds.map((speed) => (
+              <option key={speed} value={String(speed)}>
+                {speed} ×
+              </option>
+            ))}
+          </select>
         </label>
-      ))}
-    </fieldset>
+        <label class="master">
+          Volume
+          <input
+            type="range"
+            min={0}
+            max={100}
+            value={Math.round(masterVolume * 100)}
+            aria-label="Master volume"
+            onInput={(event) => props.onMasterVolume(Number(event.currentTarget.value) / 100)}
+          />
+        </label>
+      </div>
+    </>
   )
 }

@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { ClientError, type NewJob } from '../client/client.js'
 import type { Client } from './page-client.js'
 import { checkFile } from './check-file.js'
@@ -47,9 +47,17 @@ interface UploadListener {
 
 export function useUploads(client: Client, choices: Choices, listener: UploadListener): Uploads {
   const [list, setList] = useState<readonly Upload[]>([])
-  const page = useRef({ choices, listener })
-  page.current = { choices, listener }
-  const queue = useMemo(() => new UploadQueue(client, page, setList), [])
+  const stops = useRef(new Map<number, AbortController>())
+  const orders = useRef(new Map<number, MakeJob>())
+  const files = useRef(new Map<string, File>())
+  /** What the check of an upload found, until it is sent in spite of it. */
+  const checks = useRef(new Map<number, Promise<Explanation | undefined>>())
+  const last = useRef(Promise.resolve())
+  const count = useRef(0)
+  const listening = useRef(listener)
+  listening.current = listener
+  const latest = useRef(choices)
+  latest.current = choices
 
   const isSending = list.some(({ state }) => state !== 'failed' && state !== 'refused')
   useEffect(() => {
@@ -58,152 +66,98 @@ export function useUploads(client: Client, choices: Choices, listener: UploadLis
     addEventListener('beforeunload', onLeave)
     return () => removeEventListener('beforeunload', onLeave)
   }, [isSending])
-  useEffect(() => () => queue.stop(), [])
+  useEffect(() => () => stops.current.forEach((stop) => stop.abort()), [])
+
+  const change = (number: number, facts: Partial<Upload>) =>
+    setList((all) => all.map((one) => (one.number === number ? { ...one, ...facts } : one)))
+  const drop = (number: number) => {
+    stops.current.delete(number)
+    checks.current.delete(number)
+    setList((all) => all.filter((one) => one.number !== number))
+  }
+
+  async function send({ number, file, workflow }: Upload, signal: AbortSignal): Promise<void> {
+    try {
+      const problem = await checks.current.get(number)
+      signal.throwIfAborted()
+      if (problem) return
+      const onProgress = ({ bytes }: { bytes: number }) =>
+        change(number, { state: 'sending', progress: file.size > 0 ? bytes / file.size : 1 })
+      const { downloadUrl } = await overLostConnections(signal, {
+        attempt: () =>
+          client.upload(file, { signal, onProgress, onInterrupted: () => change(number, { state: 'disconnected' }) }),
+        onLost: () => change(number, { state: 'disconnected', progress: 0 }),
+      })
+      const makeJob = orders.current.get(number)
+      if (!makeJob) return
+      const { id } = await overLostConnections(signal, {
+        attempt: async () => client.createJob(await makeJob(downloadUrl, file), { signal }),
+        onLost: () => change(number, { state: 'disconnected' }),
+      })
+      files.current.set(id, file)
+      drop(number)
+      listening.current.onCreated(id, file)
+    } catch (error) {
+      if (signal.aborted) return
+      change(number, { state: 'failed', problem: explain(error) })
+      const refusals = paramRefusals(error)
+      if (refusals && workflow !== undefined) listening.current.onParamsRefused(workflow, refusals)
+    }
+  }
+
+  const queue = (upload: Upload) => {
+    const stop = new AbortController()
+    stops.current.set(upload.number, stop)
+    last.current = last.current.then(() => send(upload, stop.signal))
+  }
+  const chosenJob =
+    (workflow: string, { batchName, settings }: Choices): MakeJob =>
+    async (inputUrl, { name }) => {
+      const params = { inputUrl, ...paramsOf(await paramFields(client, workflow), settings[workflow] ?? {}) }
+      return { workflow, name: name.slice(0, 255) || 'song', batchName, params }
+    }
+  const order = (file: File, workflow: string, likeEarlier?: MakeJob) => {
+    const upload: Upload = {
+      number: count.current++,
+      file,
+      workflow: likeEarlier ? undefined : workflow,
+      state: 'waiting',
+      progress: 0,
+    }
+    orders.current.set(upload.number, likeEarlier ?? chosenJob(workflow, latest.current))
+    setList((all) => [...all, upload])
+    // At once, not when its upload would begin: a person who dropped twenty files hears of the wrong ones now.
+    const check = checkFile(client, workflow, file).catch(() => undefined)
+    checks.current.set(upload.number, check)
+    void check.then((problem) => {
+      if (!problem) return
+      change(upload.number, { state: 'refused', problem })
+      listening.current.onRefused(file, problem)
+    })
+    queue(upload)
+  }
 
   return {
     list,
-    add: (files) => files.forEach((file) => queue.add(file)),
-    addLike: (file, job) => queue.addLike(file, job),
+    add(added) {
+      for (const file of added) order(file, latest.current.workflow)
+    },
+    addLike(file, job) {
+      order(file, job.workflow, async (inputUrl) => ({ ...job, params: { ...job.params, inputUrl } }))
+    },
     retry(number) {
       const upload = list.find((one) => one.number === number)
-      if (upload) queue.retry(upload)
+      if (!upload) return
+      checks.current.delete(number)
+      change(number, { state: 'waiting', progress: 0, problem: undefined })
+      if (upload.workflow !== undefined) orders.current.set(number, chosenJob(upload.workflow, latest.current))
+      queue(upload)
     },
-    remove: (number) => queue.remove(number),
-    fileOf: (jobId) => queue.fileOf(jobId),
-  }
-}
-
-type ListChange = (all: readonly Upload[]) => readonly Upload[]
-
-/** What the page shows now. */
-interface Page {
-  readonly current: { choices: Choices; listener: UploadListener }
-}
-
-class UploadQueue {
-  readonly #client: Client
-  readonly #page: Page
-  readonly #setList: (change: ListChange) => void
-  readonly #stops = new Map<number, AbortController>()
-  readonly #orders = new Map<number, MakeJob>()
-  readonly #files = new Map<string, File>()
-  /** What the check of an upload found, until it is sent in spite of it. */
-  readonly #checks = new Map<number, Promise<Explanation | undefined>>()
-  #last = Promise.resolve()
-  #count = 0
-
-  constructor(client: Client, page: Page, setList: (change: ListChange) => void) {
-    this.#client = client
-    this.#page = page
-    this.#setList = setList
-  }
-
-  add(file: File): void {
-    const { workflow } = this.#page.current.choices
-    this.#order(file, workflow, { workflow, makeJob: this.#chosenJob(workflow) })
-  }
-
-  addLike(file: File, job: Parameters<Uploads['addLike']>[1]): void {
-    const makeJob: MakeJob = async (inputUrl) => ({ ...job, params: { ...job.params, inputUrl } })
-    this.#order(file, job.workflow, { workflow: undefined, makeJob })
-  }
-
-  retry(upload: Upload): void {
-    const { number, workflow } = upload
-    this.#checks.delete(number)
-    this.#change(number, { state: 'waiting', progress: 0, problem: undefined })
-    if (workflow !== undefined) this.#orders.set(number, this.#chosenJob(workflow))
-    this.#enqueue(upload)
-  }
-
-  remove(number: number): void {
-    this.#stops.get(number)?.abort()
-    this.#drop(number)
-  }
-
-  fileOf(jobId: string): File | undefined {
-    return this.#files.get(jobId)
-  }
-
-  stop(): void {
-    for (const stop of this.#stops.values()) stop.abort()
-  }
-
-  #order(file: File, checkedFor: string, { workflow, makeJob }: Pick<Upload, 'workflow'> & { makeJob: MakeJob }): void {
-    const upload: Upload = { number: this.#count++, file, workflow, state: 'waiting', progress: 0 }
-    this.#orders.set(upload.number, makeJob)
-    this.#setList((all) => [...all, upload])
-    // At once, not when its upload would begin: a person who dropped twenty files hears of the wrong ones now.
-    const check = checkFile(this.#client, checkedFor, file).catch(() => undefined)
-    this.#checks.set(upload.number, check)
-    void check.then((problem) => {
-      if (!problem) return
-      this.#change(upload.number, { state: 'refused', problem })
-      this.#page.current.listener.onRefused(file, problem)
-    })
-    this.#enqueue(upload)
-  }
-
-  #enqueue(upload: Upload): void {
-    const stop = new AbortController()
-    this.#stops.set(upload.number, stop)
-    this.#last = this.#last.then(() => this.#send(upload, stop.signal))
-  }
-
-  async #send({ number, file, workflow }: Upload, signal: AbortSignal): Promise<void> {
-    try {
-      const problem = await this.#checks.get(number)
-      signal.throwIfAborted()
-      if (problem) return
-      const downloadUrl = await this.#upload(number, file, signal)
-      const makeJob = this.#orders.get(number)
-      if (!makeJob) return
-      const { id } = await overLostConnections(signal, {
-        attempt: async () => this.#client.createJob(await makeJob(downloadUrl, file), { signal }),
-        onLost: () => this.#change(number, { state: 'disconnected' }),
-      })
-      this.#files.set(id, file)
-      this.#drop(number)
-      this.#page.current.listener.onCreated(id, file)
-    } catch (error) {
-      if (signal.aborted) return
-      this.#change(number, { state: 'failed', problem: explain(error) })
-      const refusals = paramRefusals(error)
-      if (refusals && workflow !== undefined) this.#page.current.listener.onParamsRefused(workflow, refusals)
-    }
-  }
-
-  async #upload(number: number, file: File, signal: AbortSignal): Promise<string> {
-    const { downloadUrl } = await overLostConnections(signal, {
-      attempt: () =>
-        this.#client.upload(file, {
-          signal,
-          onProgress: ({ bytes }) =>
-            this.#change(number, { state: 'sending', progress: file.size > 0 ? bytes / file.size : 1 }),
-          onInterrupted: () => this.#change(number, { state: 'disconnected' }),
-        }),
-      onLost: () => this.#change(number, { state: 'disconnected', progress: 0 }),
-    })
-    return downloadUrl
-  }
-
-  #chosenJob(workflow: string): MakeJob {
-    const { batchName, settings } = this.#page.current.choices
-    return async (inputUrl, { name }) => {
-      const fields = await paramFields(this.#client, workflow)
-      const params = { inputUrl, ...paramsOf(fields, settings[workflow] ?? {}) }
-      return { workflow, name: name.slice(0, 255) || 'song', batchName, params }
-    }
-  }
-
-  #change(number: number, facts: Partial<Upload>): void {
-    this.#setList((all) => all.map((one) => (one.number === number ? { ...one, ...facts } : one)))
-  }
-
-  #drop(number: number): void {
-    this.#stops.delete(number)
-    this.#checks.delete(number)
-    this.#setList((all) => all.filter((one) => one.number !== number))
+    remove(number) {
+      stops.current.get(number)?.abort()
+      drop(number)
+    },
+    fileOf: (jobId) => files.current.get(jobId),
   }
 }
 

@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { hasEnded, type Job, type WorkflowSummary } from '../client/client.js'
 import type { Client } from './page-client.js'
 import { Brand } from './brand.js'
@@ -48,7 +48,40 @@ export function Workspace({ client, application, hasKey, onLeave, onRefused }: W
 
   return (
     <>
-      <Header page={route.name} state={live.state} application={application} onLeave={hasKey ? onLeave : undefined} />
+      <a
+        class="skip"
+        href="#main"
+        onClick={(event) => {
+          event.preventDefault()
+          document.querySelector<HTMLElement>('main')?.focus()
+        }}
+      >
+        Skip to the content
+      </a>
+      <header class="top">
+        <Brand />
+        <nav aria-label="Pages">
+          <a href="#/" aria-current={route.name === 'library' ? 'page' : undefined}>
+            Library
+          </a>
+          <a href="#/keys" aria-current={route.name === 'keys' ? 'page' : undefined}>
+            API keys
+          </a>
+          <a href="docs">API docs</a>
+        </nav>
+        <p class="who">
+          <span class={`chip ${live.state}`} role="status">
+            {live.state === 'connected' ? 'Connected' : live.state === 'connecting' ? 'Connecting' : 'Reconnecting'}
+          </span>
+          {/* The name where nobody has named one says nothing. */}
+          {application !== 'default' && <span class="quiet application">Application: {application}</span>}
+          {hasKey && (
+            <button type="button" class="plain" onClick={onLeave}>
+              Sign out
+            </button>
+          )}
+        </p>
+      </header>
       <main id="main" tabIndex={-1}>
         {route.name === 'library' && (
           <Library
@@ -74,55 +107,6 @@ export function Workspace({ client, application, hasKey, onLeave, onRefused }: W
         )}
         {route.name === 'keys' && <KeysPage client={client} />}
       </main>
-    </>
-  )
-}
-
-interface HeaderProps {
-  page: ReturnType<typeof useRoute>['name']
-  state: LiveJobs['state']
-  application: string
-  /** Undefined without a key to sign out of. */
-  onLeave: (() => void) | undefined
-}
-
-function Header({ page, state, application, onLeave }: HeaderProps) {
-  return (
-    <>
-      <a
-        class="skip"
-        href="#main"
-        onClick={(event) => {
-          event.preventDefault()
-          document.querySelector<HTMLElement>('main')?.focus()
-        }}
-      >
-        Skip to the content
-      </a>
-      <header class="top">
-        <Brand />
-        <nav aria-label="Pages">
-          <a href="#/" {...(page === 'library' ? { 'aria-current': 'page' as const } : {})}>
-            Library
-          </a>
-          <a href="#/keys" {...(page === 'keys' ? { 'aria-current': 'page' as const } : {})}>
-            API keys
-          </a>
-          <a href="docs">API docs</a>
-        </nav>
-        <p class="who">
-          <span class={`chip ${state}`} role="status">
-            {state === 'connected' ? 'Connected' : state === 'connecting' ? 'Connecting' : 'Reconnecting'}
-          </span>
-          {/* The name where nobody has named one says nothing. */}
-          {application !== 'default' && <span class="quiet application">Application: {application}</span>}
-          {onLeave && (
-            <button type="button" class="plain" onClick={onLeave}>
-              Sign out
-            </button>
-          )}
-        </p>
-      </header>
     </>
   )
 }
@@ -158,23 +142,17 @@ function useAnnouncedEnds(live: LiveJobs): (jobId: string) => boolean {
   const { announce, show } = useMessages()
   const known = useRef(new Map<string, Job>())
   const sent = useRef(new Set<string>())
-  const announceEnd = useCallback(
-    (job: Job) => {
-      const text = `${job.name ?? 'A song'}: ${jobStateWords(job).toLowerCase()}.`
-      if (location.hash.includes(job.id)) announce(text)
-      else show({ text })
-    },
-    [announce, show],
-  )
-  const hear = useCallback(
-    (job: Job) => {
-      const before = known.current.get(job.id)
-      known.current.set(job.id, job)
-      const isNews = before ? before.status !== job.status : sent.current.has(job.id)
-      if (isNews && hasEnded(job)) announceEnd(job)
-    },
-    [announceEnd],
-  )
+  const announceEnd = (job: Job) => {
+    const text = `${job.name ?? 'A song'}: ${jobStateWords(job).toLowerCase()}.`
+    if (location.hash.includes(job.id)) announce(text)
+    else show({ text })
+  }
+  const hear = (job: Job) => {
+    const before = known.current.get(job.id)
+    known.current.set(job.id, job)
+    const isNews = before ? before.status !== job.status : sent.current.has(job.id)
+    if (isNews && hasEnded(job)) announceEnd(job)
+  }
   useEffect(
     () =>
       live.listen({
@@ -188,7 +166,7 @@ function useAnnouncedEnds(live: LiveJobs): (jobId: string) => boolean {
         },
         onDeleted: (id) => void known.current.delete(id),
       }),
-    [live, hear],
+    [live],
   )
   return (jobId) => {
     sent.current.add(jobId)
