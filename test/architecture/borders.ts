@@ -81,7 +81,8 @@ const borders: Border[] = [
     may: [
       /^http\//,
       /^core\/engine\/(engine|errors|events|options|package-files)\.ts$/,
-      /^core\/engine\/(ports|job|workflow|upload)\//,
+      /^core\/engine\/(ports|job|workflow)\//,
+      /^core\/engine\/intake\/form-file\.ts$/,
       // What an application's secret looks like, for those who make one.
       /^core\/engine\/webhooks\/(signature|signing-secrets)\.ts$/,
     ],

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { BlobStat, BlobStore } from '../../core/engine/ports/blob-store.js'
-import { formOverheadBytes, peekBoundary, peekBytes } from '../../core/engine/upload/form-file.js'
+import { formOverheadBytes, peekBoundary, peekBytes } from '../../core/engine/intake/form-file.js'
 import { Problem } from '../routing/problem.js'
 import type { OwnUpload } from './storage-link.js'
 

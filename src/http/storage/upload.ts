@@ -1,5 +1,5 @@
 import { StemworkError } from '../../core/engine/errors.js'
-import { fileFromForm, formOverheadBytes, peekBoundary } from '../../core/engine/upload/form-file.js'
+import { fileFromForm, formOverheadBytes, peekBoundary } from '../../core/engine/intake/form-file.js'
 import { type ApiAnswer, json } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
 import { Problem, type ProblemCode, toProblem } from '../routing/problem.js'

@@ -5,7 +5,7 @@ import { type Delivery, type JobRecord, type JobStatus, jobStatusSchema } from '
 import type { Quota } from '../job/quota.js'
 import type { TraceContext } from '../job/trace-context.js'
 import { type JobStore } from '../ports/job-store.js'
-import { inBatchSpan } from '../submit-span.js'
+import { inBatchSpan } from './batch-span.js'
 import { jittered, outcomeOf, type PostPorts, postMessage } from '../webhooks/post-message.js'
 import {
   type Batch,

@@ -23,7 +23,7 @@ import {
   requireSameRequest,
   type SubmitOptions,
 } from './submission.js'
-import { inSubmitSpan } from '../submit-span.js'
+import { inSubmitSpan } from './submit-span.js'
 
 interface IntakeParts extends AdmissionParts {
   jobs: JobStore

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { inOneLine } from './error-text.js'
 
 const fields = z.object({
   /** The token of its claim: 1 for the first. */
@@ -41,14 +42,7 @@ export function withEnd(
   outcome: PastAttempt['outcome'],
   failure?: string,
 ): PastAttempt[] {
-  const reason = failure === undefined ? null : inOneLine(failure)
+  const line = failure === undefined ? null : inOneLine(failure)
+  const reason = line && line.length > maxReasonLength ? `${line.slice(0, maxReasonLength)}...` : line
   return history.map((attempt) => (attempt.endedAt === null ? { ...attempt, endedAt, outcome, reason } : attempt))
-}
-
-function inOneLine(failure: string): string {
-  const line = failure
-    .replace(/^ {4}at .*$/gm, '')
-    .replace(/\s*\n\s*/g, ' ')
-    .trim()
-  return line.length > maxReasonLength ? `${line.slice(0, maxReasonLength)}...` : line
 }

@@ -1,4 +1,4 @@
-import { errorText } from '../error-text.js'
+import { errorText } from '../job/error-text.js'
 
 /**
  * A structured logger. pino, Fastify's logger and `console` work as they are. An error is passed in the field `err`,

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { errorText } from '../error-text.js'
+import { errorText } from '../job/error-text.js'
 import { StemworkError, type ErrorCode, type FailureReason } from '../errors.js'
 import { traceContextSchema } from '../job/trace-context.js'
 import type { WorkOrder, WorkProgress, WorkResult } from '../ports/runner.js'

@@ -1,4 +1,4 @@
-import { errorText } from '../../error-text.js'
+import { errorText } from '../../job/error-text.js'
 import { StemworkError } from '../../errors.js'
 import { CrowdedOutError } from '../../fetch/deadline.js'
 import { downloadFailed } from '../../fetch/fetch-failure.js'

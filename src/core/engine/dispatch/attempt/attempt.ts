@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises'
-import { errorLine } from '../../error-text.js'
+import { errorLine } from '../../job/error-text.js'
 import { isSetupError, type StemworkError } from '../../errors.js'
 import { attemptPrefix } from '../../job/blob-keys.js'
 import { canceled, jobError, lostEveryWorker, missedDeadline, timedOut } from '../../job/failure.js'

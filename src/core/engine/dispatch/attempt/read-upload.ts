@@ -28,7 +28,7 @@ export async function readUpload(
   const blob = await blobs.get(key, { signal })
   if (!blob) throw missing()
   // Loaded on demand: only hosts that accept uploads read forms.
-  const { formOverheadBytes, unwrapMultipart } = await import('../../upload/form-file.js')
+  const { formOverheadBytes, unwrapMultipart } = await import('../../intake/form-file.js')
   const limited = async function* () {
     let bytes = 0
     for await (const chunk of unwrapMultipart(blob.body)) {

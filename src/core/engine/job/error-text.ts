@@ -1,4 +1,4 @@
-import { StemworkError } from './errors.js'
+import { StemworkError } from '../errors.js'
 
 const maxLength = 8_000
 const maxDepth = 8
@@ -14,7 +14,12 @@ export function errorText(error: unknown): string {
 
 /** The same in one line, without stacks, for failures that are not the service's fault. */
 export function errorLine(error: unknown): string {
-  return errorText(error)
+  return inOneLine(errorText(error))
+}
+
+/** The text of an error without its stacks. */
+export function inOneLine(text: string): string {
+  return text
     .replace(/^ {4}at .*$/gm, '')
     .replace(/\s*\n\s*/g, ' ')
     .trim()

@@ -1,7 +1,7 @@
-import { StemworkError } from './errors.js'
-import type { JobRecord, JobStatus } from './job/job.js'
-import { pageAfter, searchJobs } from './queries/job-search.js'
-import type { JobPage, JobQuery } from './ports/job-store.js'
+import { StemworkError } from '../errors.js'
+import type { JobRecord, JobStatus } from '../job/job.js'
+import { pageAfter, searchJobs } from '../queries/job-search.js'
+import type { JobPage, JobQuery } from '../ports/job-store.js'
 
 export type BulkAction = 'cancel' | 'retry' | 'delete'
 
