@@ -74,7 +74,7 @@ export class ProcessSlot {
     if (child) await kill(child)
   }
 
-  // oxlint-disable-next-line max-lines-per-function -- one conversation: listeners that share its state and end together
+  // oxlint-disable-next-line max-lines-per-function -- listeners that share the state of one conversation
   #converse(
     child: ChildProcess,
     request: HostRequest,

@@ -113,11 +113,15 @@ async function* output(
 }
 
 async function started(child: ChildProcess, program: string): Promise<void> {
-  await Promise.race([
-    once(child, 'spawn'),
-    once(child, 'error').then(([error]) => Promise.reject(error as Error)),
-  ]).catch((error: unknown) => {
-    throw notStarted(program, error)
+  const failed = once(child, 'error').then(([error]) => Promise.reject(error as Error))
+  await Promise.race([once(child, 'spawn'), failed]).catch((cause: unknown) => {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new StemworkError(
+      'MISSING_DEPENDENCY',
+      `ffmpeg is allowed as a decoder, but "${program}" could not be started (${why}). Install ffmpeg, or set ` +
+        'decoders.ffmpeg to its path.',
+      { cause },
+    )
   })
 }
 
@@ -127,16 +131,6 @@ function watchMemory(child: ChildProcess, { maxBytes }: FfmpegLimits, breakOff: 
       if (bytes > maxBytes) breakOff(`it took more than ${maxBytes / 2 ** 20} MiB of memory`)
     })
   }, watchIntervalMs).unref()
-}
-
-function notStarted(program: string, cause: unknown): StemworkError {
-  const why = cause instanceof Error ? cause.message : String(cause)
-  return new StemworkError(
-    'MISSING_DEPENDENCY',
-    `ffmpeg is allowed as a decoder, but "${program}" could not be started (${why}). Install ffmpeg, or set ` +
-      'decoders.ffmpeg to its path.',
-    { cause },
-  )
 }
 
 /** 0 where the system does not report it. */
