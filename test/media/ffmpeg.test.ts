@@ -69,7 +69,9 @@ describe.skipIf(!hasProgram('ffmpeg'))('ffmpeg, where it is allowed,', () => {
     for (let at = 6000; at < 9000; at++) bytes[at]! ^= 0x3c
     const stream = await openAudio(await file(bytes), { decoders })
     await collect(stream)
-    expect(stream.warnings).toEqual([expect.stringMatching(/^ffmpeg found the file damaged at \d+ positions; first: \w/)])
+    expect(stream.warnings).toEqual([
+      expect.stringMatching(/^ffmpeg found the file damaged at \d+ positions; first: \w/),
+    ])
     expect(stream.warnings?.join()).not.toContain(folder)
   })
 
