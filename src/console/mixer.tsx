@@ -132,10 +132,8 @@ export function Mixer({ stems, song }: { stems: readonly Stem[]; song: string })
         slider={slider}
         picture={picture}
         onPicture={setPicture}
-        masterVolume={mix.masterVolume}
-        onMasterVolume={mix.setMasterVolume}
-        isOriginal={isWholeSong(names) ? mix.isOriginal : undefined}
-        onOriginal={mix.setOriginal}
+        mix={mix}
+        hasOriginal={isWholeSong(names)}
         onToggle={toggle}
         onZoom={zoom}
       />

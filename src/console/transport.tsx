@@ -1,6 +1,7 @@
 import type { RefObject } from 'preact'
 import type { LaneView } from './lane.js'
 import { stepSeconds } from './mixer-keys.js'
+import type { MixSettings } from './mix-settings.js'
 import type { Player } from './player.js'
 import { clock } from './words.js'
 
@@ -12,18 +13,16 @@ interface TransportProps {
   slider: RefObject<HTMLInputElement | null>
   picture: LaneView
   onPicture(picture: LaneView): void
-  masterVolume: number
-  onMasterVolume(volume: number): void
-  /** Undefined where the stems are not the whole song. */
-  isOriginal: boolean | undefined
-  onOriginal(isOriginal: boolean): void
+  mix: MixSettings
+  /** Whether the stems are the whole song. */
+  hasOriginal: boolean
   onToggle(): void
   onZoom(factor: number): void
 }
 
 /** Play, position, and what concerns all lanes. */
 export function Transport(props: TransportProps) {
-  const { player, time, slider, picture, masterVolume, isOriginal } = props
+  const { player, time, slider, picture, mix, hasOriginal } = props
   return (
     <>
       <div class="transport">
@@ -66,7 +65,7 @@ export function Transport(props: TransportProps) {
         />
       </div>
       <div class="tools">
-        {isOriginal !== undefined && (
+        {hasOriginal && (
           <fieldset class="segments">
             <legend class="hidden">What is heard</legend>
             {[false, true].map((one) => (
@@ -74,8 +73,8 @@ export function Transport(props: TransportProps) {
                 <input
                   type="radio"
                   name="original"
-                  checked={isOriginal === one}
-                  onChange={() => props.onOriginal(one)}
+                  checked={mix.isOriginal === one}
+                  onChange={() => mix.setOriginal(one)}
                 />
                 <span>{one ? 'Original' : 'Mix'}</span>
               </label>
@@ -120,9 +119,9 @@ export function Transport(props: TransportProps) {
             type="range"
             min={0}
             max={100}
-            value={Math.round(masterVolume * 100)}
+            value={Math.round(mix.masterVolume * 100)}
             aria-label="Master volume"
-            onInput={(event) => props.onMasterVolume(Number(event.currentTarget.value) / 100)}
+            onInput={(event) => mix.setMasterVolume(Number(event.currentTarget.value) / 100)}
           />
         </label>
       </div>
