@@ -99,7 +99,6 @@ export class GrowingFiles {
   }
 }
 
-/** Name of a file without its ending. */
 export function nameWithoutEnding(path: string): string {
   return basename(path, extname(path))
 }

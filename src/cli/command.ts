@@ -29,7 +29,6 @@ export interface CommandAction {
   options: readonly string[]
 }
 
-/** A command in the list of commands. */
 export interface CommandEntry {
   /** One line in the list of commands. */
   summary: string

@@ -55,7 +55,6 @@ function environmentNote(options: Record<string, CommandOption>): string | undef
   )
 }
 
-/** The help of the program: its commands. */
 export function programHelp(commands: Record<string, { summary: string }>, width = usualWidth): string {
   const rows = Object.entries(commands).map(([name, { summary }]) => [name, summary] as const)
   return (

@@ -34,7 +34,6 @@ const ffmpeg: CommandOption = {
   help: 'Use the ffmpeg on the PATH for formats that the package cannot decode, such as MPEG-TS, FLV or WMV videos.',
 }
 
-/** Command-line options of one separation. */
 export const separationCommandOptions = {
   model: {
     type: 'string',

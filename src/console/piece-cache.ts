@@ -1,6 +1,5 @@
 import type { PcmSource } from './pcm-source.js'
 
-/** A track by its name. */
 interface CachedTrack {
   name: string
   source: PcmSource

@@ -39,7 +39,6 @@ export async function openStems(client: Client, files: ResultFiles, signal: Abor
   )
 }
 
-/** Colour of a stem, by its name. */
 export function stemColour(name: string): string {
   return /^(vocals|drums|bass|other)$/.test(name) ? name : 'music'
 }

@@ -41,7 +41,6 @@ interface RouteFacts<A extends Access> {
   requestHeaders?: Record<string, string>
 }
 
-/** The names of a path's params. */
 type ParamName<Path extends string> = Path extends `${string}:${infer Rest}`
   ? Rest extends `${infer Name}/${infer Further}`
     ? Name | ParamName<`/${Further}`>

@@ -13,7 +13,6 @@ interface SampleRequest {
   needsKey: boolean
   /** The JSON body. */
   json: string | undefined
-  /** Whether a file is sent. */
   isUpload: boolean
   /** Whether a file is received. */
   isDownload: boolean

@@ -56,7 +56,6 @@ export function repeatedId(app: string, idempotencyKey: string, index: number | 
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
-/** The batch with a message that all its jobs have ended. */
 export function ended(batch: Batch, now: number, message: WebhookMessage | undefined): Batch {
   const messages = message ? [announced(message, now)] : []
   // Keep only the unsent messages of earlier ends.

@@ -12,7 +12,6 @@ import { issueTexts } from '../workflow/schema-issues.js'
 
 /** An application's limits and usage. */
 export interface ApplicationLimits {
-  /** Its own limits. */
   own: Limits
   /** The limits in effect: its own before the defaults. */
   effective: Limits
@@ -22,13 +21,11 @@ export interface ApplicationLimits {
   revision: string
 }
 
-/** Its own limits. */
 export function ownLimits(application: Application | undefined): Limits {
   const { quota, maxQueuedJobs } = application ?? {}
   return { ...quota, ...(maxQueuedJobs !== undefined && { maxQueuedJobs }) }
 }
 
-/** The limits in effect for an application. */
 export function effectiveLimits(application: Application | undefined, options: EngineOptions): Limits {
   return { ...limitsForAll(options), ...ownLimits(application) }
 }

@@ -1,4 +1,3 @@
-/** A source of the bytes of one file. */
 export interface ByteSource {
   /** For messages, and to check whether a partial file belongs to this source. */
   readonly name: string

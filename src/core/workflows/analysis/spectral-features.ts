@@ -10,7 +10,6 @@ export const framesPerSecond = analysisRate / hop
 const onsetWindow = 1024
 const chromaWindow = 8192
 const chromaHop = 2048
-/** Frames of onsets per frame of chroma. */
 export const framesPerChroma = chromaHop / hop
 
 const bandsPerOctave = 4

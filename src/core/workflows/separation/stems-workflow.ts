@@ -201,7 +201,6 @@ export function stemsWorkflowOf<const Id extends string, const Stem extends Stem
   return defineStems(definition, () => ({ separate: refuse, draw: refuse })) as StemsWorkflow<Id, Stem>
 }
 
-/** The work of the stages. */
 export interface StemsWork {
   separate: Stage<StemsParams>['run']
   /** Pictures of the finished stems. */
@@ -213,7 +212,6 @@ export interface StemsWork {
 /** Reading the files once more is quick compared with the separation. */
 const drawWeight = 0.02
 
-/** Defines the workflow with the work of its stages. */
 export function defineStems(definition: unknown, work: (definition: StemsDefinition) => StemsWork): Workflow {
   const checked = definitionSchema.safeParse(definition)
   if (!checked.success) {

@@ -4,7 +4,6 @@ import { compiledKernels } from './compiled-kernels.js'
 export type KernelName =
   'dot-product' | 'flac-kernels' | 'frame-kernels' | 'mp3-kernels' | 'pack-stereo' | 'wiener-kernels'
 
-/** The compiled kernel. */
 export function kernelBytes(name: KernelName): Uint8Array {
   return Uint8Array.from(atob(compiledKernels[name]), (character) => character.charCodeAt(0))
 }

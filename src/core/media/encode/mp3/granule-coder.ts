@@ -118,7 +118,6 @@ export class GranuleCoder {
     writer.put(this.#coding[fourTable]!, 1)
   }
 
-  /** Writes scale factors and values. */
   writeMain(writer: BitWriter): void {
     const { scaleFactors, stored } = this.#facts
     const widths = factorWidths[scaleFactors.compress]!
