@@ -49,7 +49,7 @@ export {
   type Workflow,
   type WorkflowDefinition,
 } from './core/engine/workflow/workflow.js'
-export type { MayPass, WorkflowPolicy } from './core/engine/workflow/policy.js'
+export type { RetryOn, WorkflowPolicy } from './core/engine/workflow/policy.js'
 export type { Quota, Usage } from './core/engine/job/quota.js'
 export type { Checkpoint } from './core/engine/workflow/checkpoint.js'
 export type { ApiKey, Application, ApplicationStore } from './core/engine/ports/application-store.js'

@@ -200,7 +200,7 @@ describe('a composed workflow', () => {
     expect(await attempts(undefined, { maxAttempts: 3 })).toBe(3)
     expect(await attempts({ maxAttempts: 4 }, { maxAttempts: 3 })).toBe(4)
     expect(await attempts({ maxAttempts: 4 }, { maxAttempts: 3 }, { maxAttempts: 5 })).toBe(5)
-    expect(await attempts({ maxAttempts: 4, mayPass: ['TIMEOUT'] })).toBe(1)
+    expect(await attempts({ maxAttempts: 4, retryOn: ['TIMEOUT'] })).toBe(1)
   })
 
   test('tries a step again that took too long, if its policy says that this may pass', async () => {
@@ -211,7 +211,7 @@ describe('a composed workflow', () => {
         : new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('stopped')))),
     )
     const steps = composition().steps
-    const policy = { timeoutMs: 50, mayPass: ['TIMEOUT'] }
+    const policy = { timeoutMs: 50, retryOn: ['TIMEOUT'] }
     const given = composition({ steps: { ...steps, one: { ...steps.one!, policy } } })
     const { done } = await run(composeWorkflow(given, { workflows: [splitter(), slow] }))
     expect([done.status, done.attempts, tries]).toEqual(['SUCCEEDED', 1, 3])

@@ -42,9 +42,9 @@ describe('what holds for a workflow', () => {
   test('a failure passes by itself, by code, by reason or by a function; a cancel and a deadline never do', () => {
     const timeout = timedOut(1)
     const bad = badInput('decode_failed', 'no')
-    const passes = (mayPass?: WorkflowPolicy['mayPass']) =>
+    const passes = (retryOn?: WorkflowPolicy['retryOn']) =>
       [internalError(new Error('x')), lostWorker, timeout, bad, canceled(), missedDeadline(1)].map((error) =>
-        resolved({ mayPass }).mayPass(error),
+        resolved({ retryOn }).isRetried(error),
       )
     expect(passes()).toEqual([true, true, false, false, false, false])
     expect(passes(['worker_lost', 'TIMEOUT'])).toEqual([false, true, true, false, false, false])
@@ -73,7 +73,7 @@ describe('an engine', () => {
         runs++
         throw badInput('decode_failed', 'no')
       },
-      { maxAttempts: 4, retryDelayMs: 1, mayPass: ['decode_failed'] },
+      { maxAttempts: 4, retryDelayMs: 1, retryOn: ['decode_failed'] },
     )
     const { engine, submit } = testEngine(workflow, { dispatch: { maxAttempts: 2 } })
     expect(await engine.run((await submit()).id)).toMatchObject({ status: 'FAILED', attempts: 4 })
@@ -90,7 +90,7 @@ describe('an engine', () => {
 
   test('ends a job whose policy throws', async () => {
     const workflow = failing(() => Promise.reject(new Error('x')), {
-      mayPass() {
+      retryOn() {
         throw new Error('of the host')
       },
     })

@@ -3,14 +3,14 @@ import { memoryJobs } from '../../src/adapters/memory.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
 import { gate, testEngine, textWorkflow } from './harness.js'
 
-const mayPass = () => new StemworkError('INTERNAL_ERROR', 'not yet', { retryable: true })
+const temporary = () => new StemworkError('INTERNAL_ERROR', 'not yet', { retryable: true })
 
 describe('run', () => {
   test('resolves when the job has ended, after its retries', async () => {
     let attempts = 0
     const { engine, submit, events } = testEngine(
       textWorkflow(() => {
-        if (++attempts < 3) throw mayPass()
+        if (++attempts < 3) throw temporary()
       }),
       { dispatch: { retryDelayMs: 60 } },
     )
@@ -23,7 +23,7 @@ describe('run', () => {
     let attempts = 0
     const { engine, submit } = testEngine(
       textWorkflow(() => {
-        if (++attempts === 1) throw mayPass()
+        if (++attempts === 1) throw temporary()
       }),
     )
     expect(await engine.run()).toBeUndefined()
@@ -35,7 +35,7 @@ describe('run', () => {
   test('ends with FAILED after the last attempt; a job that has ended or is missing is answered at once', async () => {
     const { engine, submit } = testEngine(
       textWorkflow(() => {
-        throw mayPass()
+        throw temporary()
       }),
     )
     const job = await submit()
@@ -89,7 +89,7 @@ describe('run', () => {
   test('waits for no retry once the engine closes', async () => {
     const { engine, submit } = testEngine(
       textWorkflow(() => {
-        throw mayPass()
+        throw temporary()
       }),
       { dispatch: { retryDelayMs: 3_600_000 } },
     )
@@ -105,7 +105,7 @@ describe('run', () => {
   test('ends for a job that is deleted between two attempts', async () => {
     const { engine, submit } = testEngine(
       textWorkflow(() => {
-        throw mayPass()
+        throw temporary()
       }),
       { dispatch: { retryDelayMs: 3_600_000 } },
     )
@@ -121,7 +121,7 @@ describe('run', () => {
 test('runOnce makes one attempt', async () => {
   const { engine, submit } = testEngine(
     textWorkflow(() => {
-      throw mayPass()
+      throw temporary()
     }),
   )
   const job = await submit()

@@ -217,7 +217,7 @@ export const engineOptionsSchema = z.strictObject({
     .default({})
     .describe(
       'Settings of single workflows, by id. They override the `policy` of `defineWorkflow`: `maxAttempts`, ' +
-        '`retryDelayMs`, `maxRetryDelayMs`, `retryJitter`, `timeoutMs`, `mayPass`.',
+        '`retryDelayMs`, `maxRetryDelayMs`, `retryJitter`, `timeoutMs`, `retryOn`.',
     ),
   inputs: inputsSchema.prefault({}),
   webhooks: webhooksSchema.prefault({}),

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { JobError } from '../job/job.js'
 
 /** Whether another attempt may succeed after this failure. */
-export type MayPass = (failure: JobError) => boolean
+export type RetryOn = (failure: JobError) => boolean
 
 const milliseconds = z.number().int().nonnegative()
 /** Node's timers are limited to 31 bits. */
@@ -14,10 +14,10 @@ export const workflowPolicySchema = z.strictObject({
   maxRetryDelayMs: milliseconds.optional(),
   retryJitter: z.number().min(0).max(1).optional(),
   timeoutMs: milliseconds.positive().max(longestTimerMs).optional(),
-  mayPass: z
+  retryOn: z
     .union([
       z.array(z.string().min(1)).readonly(),
-      z.custom<MayPass>((value) => typeof value === 'function', 'must be a list of codes and reasons, or a function'),
+      z.custom<RetryOn>((value) => typeof value === 'function', 'must be a list of codes and reasons, or a function'),
     ])
     .optional(),
 })
@@ -41,5 +41,5 @@ export interface WorkflowPolicy {
    * Which failures are retried: codes and reasons (`['worker_lost', 'TIMEOUT']`), or a function. Canceled jobs and
    * those past their deadline are never retried. Default: failures marked `retryable`.
    */
-  mayPass?: readonly string[] | MayPass
+  retryOn?: readonly string[] | RetryOn
 }

@@ -47,7 +47,7 @@ export function answerToFailure(
   // It is no fault of the job, but it must not go on for ever.
   if (isCrowdedOut(error) && job.shutdownRequeues < dispatch.maxShutdownRequeues)
     return { kind: 'requeue', ...claim, delayMs: policy.delayMs(job.shutdownRequeues + 1), onShutdown: true, failure }
-  if (attempts < policy.maxAttempts && policy.mayPass(error))
+  if (attempts < policy.maxAttempts && policy.isRetried(error))
     return { kind: 'requeue', ...claim, delayMs: policy.delayMs(attempts), onShutdown: false, failure }
   return {
     kind: 'fail',

@@ -275,7 +275,7 @@ export class Attempt {
       job: this.#job,
       attempts: this.#attempts,
       inputs: this.#inputs,
-      policy: { ...this.#policy, mayPass: (failure) => this.#mayPass(failure) },
+      policy: { ...this.#policy, isRetried: (failure) => this.#isRetried(failure) },
       options: this.#ports.options,
     })
     if (answer?.kind === 'requeue' && answer.failure !== undefined)
@@ -287,11 +287,11 @@ export class Attempt {
     return answer
   }
 
-  #mayPass(error: unknown): boolean {
+  #isRetried(error: unknown): boolean {
     try {
-      return this.#policy.mayPass(error)
+      return this.#policy.isRetried(error)
     } catch (thrown) {
-      this.#warn('`mayPass` of the policy threw; the failure counts as permanent.', thrown)
+      this.#warn('`retryOn` of the policy threw; the failure counts as permanent.', thrown)
       return false
     }
   }

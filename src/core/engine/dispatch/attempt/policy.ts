@@ -6,14 +6,15 @@ import type { WorkflowPolicy } from '../../workflow/policy.js'
 export interface Policy {
   maxAttempts: number
   timeoutMs: number
-  mayPass(error: unknown): boolean
+  isRetried(error: unknown): boolean
   /** The wait after so many attempts, in milliseconds. */
   delayMs(attempts: number): number
 }
 
 /**
- * The only function that resolves a workflow's policy: the host's entry, else the definition, else the defaults. @param
- * own from the definition
+ * The only function that resolves a workflow's policy: the host's entry, else the definition, else the defaults.
+ *
+ * @param own from the definition
  */
 export function policyOf(
   id: string,
@@ -25,16 +26,16 @@ export function policyOf(
   const firstMs = setting('retryDelayMs') ?? dispatch.retryDelayMs
   const mostMs = setting('maxRetryDelayMs') ?? dispatch.maxRetryDelayMs
   const jitter = setting('retryJitter') ?? dispatch.retryJitter
-  const mayPass = setting('mayPass')
+  const retryOn = setting('retryOn')
   return {
     maxAttempts: setting('maxAttempts') ?? dispatch.maxAttempts,
     timeoutMs: setting('timeoutMs') ?? limits.jobTimeoutMs,
-    mayPass(error) {
+    isRetried(error) {
       const failure = jobError(error)
       if (failure.code === 'CANCELED' || failure.reason === 'deadline') return false
-      if (mayPass === undefined) return isTransient(error)
-      if (typeof mayPass === 'function') return mayPass(failure)
-      return mayPass.includes(failure.code) || (failure.reason !== null && mayPass.includes(failure.reason))
+      if (retryOn === undefined) return isTransient(error)
+      if (typeof retryOn === 'function') return retryOn(failure)
+      return retryOn.includes(failure.code) || (failure.reason !== null && retryOn.includes(failure.reason))
     },
     // Minimum first: 2 ** attempts can overflow to Infinity.
     delayMs: (attempts) => Math.round(Math.min(mostMs, firstMs * 2 ** (attempts - 1)) * (1 + jitter * Math.random())),

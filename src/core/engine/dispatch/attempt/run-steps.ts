@@ -132,7 +132,7 @@ async function tried(
       })
     } catch (error) {
       signal.throwIfAborted()
-      if (attempt >= policy.maxAttempts || !policy.mayPass(error)) throw error
+      if (attempt >= policy.maxAttempts || !policy.isRetried(error)) throw error
       const delayMs = policy.delayMs(attempt)
       const message = `Attempt ${attempt} of ${policy.maxAttempts} at a step failed; retrying.`
       logger.warn({ jobId: order.jobId, step: step.name, delayMs, err: error }, message)
