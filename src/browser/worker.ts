@@ -21,5 +21,5 @@ globalThis.addEventListener('message', ({ data }: MessageEvent<ToWorker>) => {
 
 function failure(error: unknown): FromWorker {
   const { code, reason, message, cause } = StemworkError.is(error) ? error : internalError(error)
-  return { kind: 'failed', code, reason, message, cause: cause === undefined ? undefined : String(cause) }
+  return { kind: 'failed', code, reason, message, cause: cause instanceof Error ? String(cause) : undefined }
 }

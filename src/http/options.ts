@@ -183,8 +183,8 @@ export const handlerOptionsSchema = z.strictObject({
     .prefault({})
     .describe(
       'Requests an application may make, for each process; a list counts as one of the others, and as one more for ' +
-        'each 64 KiB. `link`: downloads by its signed links. `wrongKeys`: requests with a wrong key that an address may make (of IPv6, a network of 64 ' +
-        'bits), after which only keys that have worked before are checked.',
+        'each 64 KiB. `link`: downloads by its signed links. `wrongKeys`: requests with a wrong key that an address ' +
+        'may make (of IPv6, a network of 64 bits), after which only keys that have worked before are checked.',
     ),
   cors: z
     .union([

@@ -83,6 +83,8 @@ const borders: Border[] = [
       /^core\/engine\/(engine|errors|events|options|package-files)\.ts$/,
       /^core\/engine\/(ports|job|workflow)\//,
       /^core\/engine\/intake\/form-file\.ts$/,
+      // The one mechanism that divides what is scarce.
+      /^core\/engine\/limits\/shares\.ts$/,
       // What an application's secret looks like, for those who make one.
       /^core\/engine\/webhooks\/(signature|signing-secrets)\.ts$/,
     ],

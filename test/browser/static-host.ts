@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { extname, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -39,7 +39,7 @@ const compressed = new Map<string, Buffer>()
  */
 export async function startHost(missing: readonly string[] = []): Promise<StaticHost> {
   const sent = new Map<string, number>()
-  const server = createServer(async (request, response) => {
+  const answer = async (request: IncomingMessage, response: ServerResponse) => {
     const path = normalize(new URL(request.url ?? '/', 'http://host').pathname)
     const common = { 'content-security-policy': policy, 'cache-control': 'no-store' }
     if (path === '/' || path === '/page.js') {
@@ -55,7 +55,8 @@ export async function startHost(missing: readonly string[] = []): Promise<Static
     return response
       .writeHead(200, { ...common, 'content-type': types[extname(path)], 'content-encoding': encoding })
       .end(body)
-  })
+  }
+  const server = createServer((request, response) => void answer(request, response))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
     base: `http://localhost:${(server.address() as AddressInfo).port}`,

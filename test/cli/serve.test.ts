@@ -175,7 +175,8 @@ describe('stemwork serve', () => {
   // The next two run at the same time: both wait for a lease of 10 s to end.
   it.concurrent(
     'finishes queued and running jobs exactly once after a kill -9 and a restart',
-    async () => {
+    // The context's own `expect`: the global one cannot tell which of two tests it is in.
+    async ({ expect }) => {
       const data = join(folder, 'killed')
       const first = await start('--data', data, '--api-key', key)
       const lengths = [24, 6, 6] as const
@@ -218,7 +219,7 @@ describe('stemwork serve', () => {
 
   it.concurrent(
     'stops at once at the second Ctrl-C, and the next start finishes the job',
-    async () => {
+    async ({ expect }) => {
       const data = join(folder, 'interrupted')
       const first = await start('--data', data, '--api-key', key)
       const id = await submit(first.baseUrl, key, 24)

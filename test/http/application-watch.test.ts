@@ -14,7 +14,7 @@ function watchOf(app: string) {
   return { watch, changed, emitter }
 }
 
-test('a follower that reads nothing gets the last state of each job, and is dropped beyond a thousand jobs', async () => {
+test('a follower that reads nothing gets the last state of each job, and is dropped beyond a thousand', async () => {
   const { watch, changed, emitter } = watchOf('app')
   const stop = new AbortController()
   const follow = () => watch.follow({ signal: stop.signal, idleMs: 60_000 })

@@ -12,7 +12,7 @@ import type { RateLimiter } from './rate-limit.js'
 import type { RequestBody } from './request-body.js'
 import type { RequestUrl } from './request-url.js'
 import type { StorageUse } from './storage-use.js'
-import type { DownloadSlots } from '../storage/download-slots.js'
+import type { DownloadSlots } from './download-slots.js'
 import type { UrlSigner } from '../auth/signed-url.js'
 import type { WrongKeys } from './wrong-keys.js'
 

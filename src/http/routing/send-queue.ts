@@ -18,8 +18,8 @@ export class SendQueue {
   }
 
   /**
-   * The chunks of a body, each when it is its application's turn. Not a generator: one that was never started would leave the
-   * body open when it is closed.
+   * The chunks of a body, each when it is its application's turn. Not a generator: one that was never started would
+   * leave the body open when it is closed.
    */
   paced(app: string, body: AsyncIterable<Uint8Array>): AsyncIterableIterator<Uint8Array> {
     const chunks = body[Symbol.asyncIterator]()

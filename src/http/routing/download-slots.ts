@@ -1,6 +1,6 @@
 import { Shares } from '../../core/engine/limits/shares.js'
-import { Problem } from '../routing/problem.js'
-import type { DownloadSlot } from '../routing/paced-stream.js'
+import { Problem } from './problem.js'
+import type { DownloadSlot } from './paced-stream.js'
 
 /** The files that are being sent by signed links, at a time and in this process. */
 export class DownloadSlots {
