@@ -16,6 +16,7 @@ import { serverAddress } from './server-failure.js'
 import { deploymentUrls } from './service-storage.js'
 import { allWorkflows } from './workflow-modules.js'
 
+const stemsId = 'service/stems-vocals-accompaniment'
 /** Networks of hundreds of megabytes come from a slow disk. */
 const readyMs = 150_000
 
@@ -55,6 +56,7 @@ async function* examinations(input: CommandInput): AsyncGenerator<Finding, void,
 /** What running jobs needs. */
 async function* abilities(input: CommandInput): AsyncGenerator<Finding, void, void> {
   const model = textOf(input, 'model') ?? 'embedded'
+  let unavailable: ReadonlyMap<string, string> = new Map()
   const separation = await examine(
     'separation',
     async () => {
@@ -62,9 +64,12 @@ async function* abilities(input: CommandInput): AsyncGenerator<Finding, void, vo
       const engine = createEngine({ workflows, logger: silentLogger })
       try {
         await engine.ready()
+        unavailable = engine.unavailableWorkflows()
       } finally {
         await engine.close({ timeoutMs: 0 })
       }
+      const why = unavailable.get(stemsId)
+      if (why !== undefined) return { status: 'problem', found: why }
       const { licence } = await modelInfo(model)
       return { status: 'ok', found: `a child process has loaded the model ${model} (licence: ${licence})` }
     },
@@ -72,6 +77,7 @@ async function* abilities(input: CommandInput): AsyncGenerator<Finding, void, vo
   )
   yield separation
   if (separation.status === 'ok') yield await examine('onnxruntime', () => runtime(separationSettings(input)))
+  for (const [id, found] of unavailable) if (id !== stemsId) yield { check: id, status: 'problem', found }
   yield await examine('ffmpeg', ffmpeg)
 }
 

@@ -4,7 +4,7 @@ import { transcodeWorkflow } from '../core/workflows/transcode/transcode-workflo
 import { executionProviders } from '../core/models/session/execution-provider.js'
 import { runtimeChoices } from '../core/models/session/runtime.js'
 import { outputFormats } from '../core/media/encode/output-format.js'
-import { requireModel } from '../core/models/index.js'
+import { modelInfo, requireModel } from '../core/models/index.js'
 import { stems4Workflow, type StemsSettings, stemsWorkflow } from '../core/workflows/separation/stems-workflow.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
 import { type CommandInput, type CommandOption, numberOf, textOf, UsageError } from './command.js'
@@ -85,15 +85,19 @@ export function separationSettings(
  * The workflows of the package, as the options select and set them.
  *
  * @param isRunHere whether child processes of this process do the work, so that the models must be installed here
- * @throws StemworkError `MODEL_UNAVAILABLE` for a model that must be pulled first
+ * @throws StemworkError `INVALID_OPTIONS` for a model that is not known, `MODEL_UNAVAILABLE` for a choice of jobs that
+ * must be pulled first
  */
 export async function packageWorkflows(input: CommandInput, isRunHere: boolean): Promise<Workflow[]> {
   const { model, ...settings } = separationSettings(input)
   const allowedModels = input.values['allow-model'] as string[] | undefined
   const fourStemModel = textOf(input, 'stems-4')
   const beats = textOf(input, 'beats')
-  const needed = [model, fourStemModel, beats, ...(allowedModels ?? [])].filter((name) => name !== undefined)
-  if (isRunHere) for (const name of needed) await requireModel(name)
+  if (isRunHere) {
+    // A workflow whose own model is not installed is unavailable, but its name must be known.
+    for (const name of [model, fourStemModel, beats]) if (name !== undefined) await modelInfo(name)
+    for (const name of allowedModels ?? []) await requireModel(name)
+  }
   const formats = isRunHere ? undefined : [...outputFormats]
   const workflows: Workflow[] = [stemsWorkflow({ ...settings, model, allowedModels, formats })]
   if (fourStemModel !== undefined) workflows.push(stems4Workflow({ ...settings, model: fourStemModel, formats }))

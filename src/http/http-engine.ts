@@ -28,6 +28,7 @@ export type HttpEngine = Pick<
   | 'workers'
   | 'delete'
   | 'workflows'
+  | 'unavailableWorkflows'
   | 'blobs'
   | 'applications'
   | 'options'

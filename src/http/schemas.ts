@@ -11,7 +11,13 @@ export const workflowSummarySchema = z
   .object({ id: z.string(), name: z.string(), description: z.string() })
   .meta({ id: 'WorkflowSummary' })
 
-export const workflowViewSchema = workflowSummarySchema
+const offeredWorkflowSchema = workflowSummarySchema
+  .extend({
+    unavailable: z.string().optional().describe('Why its jobs cannot run at the moment. Absent if they can.'),
+  })
+  .meta({ id: 'OfferedWorkflow' })
+
+export const workflowViewSchema = offeredWorkflowSchema
   .extend({
     params: z
       .record(z.string(), z.unknown())
@@ -167,7 +173,7 @@ export const newWebhookSecretSchema = z
   })
   .meta({ id: 'NewWebhookSecret' })
 
-export const workflowListSchema = z.object({ workflows: z.array(workflowSummarySchema) }).meta({ id: 'WorkflowList' })
+export const workflowListSchema = z.object({ workflows: z.array(offeredWorkflowSchema) }).meta({ id: 'WorkflowList' })
 
 const httpUrl = z.url({ protocol: /^https?$/ }).max(8192)
 const nameSchema = z.string().min(1).max(255)

@@ -55,9 +55,14 @@ describe('stemwork doctor', () => {
     expect(text.stdout).toMatch(/^ok {7}node/)
   })
 
-  test('names a provider that the runtime does not have', async () => {
-    const { status, found } = await doctor('--provider', process.platform === 'darwin' ? 'dml' : 'coreml')
+  test('names a provider that the runtime does not have, and a workflow whose model is not here', async () => {
+    const provider = process.platform === 'darwin' ? 'dml' : 'coreml'
+    const { status, found } = await doctor('--provider', provider, '--stems-4', 'htdemucs')
     expect(status).toBe(1)
+    expect(found['service/stems-4']).toMatchObject({
+      status: 'problem',
+      found: expect.stringContaining('stemwork models pull htdemucs'),
+    })
     expect(found.onnxruntime).toMatchObject({ status: 'problem', todo: expect.stringContaining('--provider') })
   })
 })

@@ -1,9 +1,11 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { StemworkError } from '../../src/core/engine/errors.js'
 import { silentLogger } from '../../src/core/engine/ports/logger.js'
 import type { Runner } from '../../src/core/engine/ports/runner.js'
 import { Readiness } from '../../src/core/engine/runner/readiness.js'
 import type { Workflow } from '../../src/core/engine/workflow/workflow.js'
+import type { EngineParts } from '../../src/core/engine/engine.js'
+import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import { memoryJobs } from '../../src/adapters/memory.js'
 import { recordingLogger, testEngine, textWorkflow } from './harness.js'
 
@@ -85,10 +87,57 @@ test('an engine that cannot get ready does not start, takes no job, and starts o
     ok: false,
     problems: ['Jobs cannot run in this process. It is missing. Install it.'],
   })
-  const job = await submit()
-  expect(await engine.get(job.id)).toMatchObject({ status: 'QUEUED', attempts: 0 })
+  await expect(submit()).rejects.toMatchObject({
+    code: 'WORKFLOW_UNAVAILABLE',
+    message: 'The workflow test/a cannot run at present: It is missing. Install it.',
+  })
   state.error = undefined
   await engine.start()
   expect(await engine.health()).toMatchObject({ ok: true })
+  expect((await submit()).status).toBe('QUEUED')
   await engine.close()
+})
+
+describe('a workflow that lacks something', () => {
+  const lacking = 'test/lacking'
+  const withOthers = (parts: Partial<EngineParts> = {}) => {
+    const { runner, state } = countingRunner()
+    state.error = missing
+    const inline = inlineRunner({ resolve: () => textWorkflow() })
+    const workflows = [textWorkflow(), inChild(lacking)]
+    return {
+      ...testEngine(textWorkflow(), {}, { runner: { ...inline, prepare: runner.prepare }, workflows, ...parts }),
+      state,
+    }
+  }
+
+  test('is unavailable with the reason, while the others run, until it is there', async () => {
+    const { engine, submit, until, state } = withOthers()
+    await engine.start()
+    expect([...engine.unavailableWorkflows()]).toEqual([[lacking, 'It is missing. Install it.']])
+    expect(await engine.health()).toMatchObject({
+      ok: true,
+      warnings: [`The workflow ${lacking} is unavailable: It is missing. Install it.`],
+    })
+    await expect(submit({}, lacking)).rejects.toMatchObject({ code: 'WORKFLOW_UNAVAILABLE', retryable: true })
+    const batch = { app: 'app', name: 'batch', jobs: [{ workflow: lacking }] }
+    await expect(engine.submitBatch(batch)).rejects.toMatchObject({ code: 'WORKFLOW_UNAVAILABLE' })
+    await until((await submit()).id, 'SUCCEEDED')
+    state.error = undefined
+    await engine.ready()
+    expect(engine.unavailableWorkflows().size).toBe(0)
+    expect((await submit({}, lacking)).status).toBe('QUEUED')
+    await engine.close()
+  })
+
+  test('is left to the workers that have it, which the list of workers tells', async () => {
+    const jobs = { ...memoryJobs(), traits: { scope: 'shared' } as const }
+    const { engine, submit, until } = withOthers({ jobs })
+    await engine.start()
+    const left = await submit({}, lacking)
+    await until((await submit()).id, 'SUCCEEDED')
+    expect(await engine.get(left.id)).toMatchObject({ status: 'QUEUED', attempts: 0 })
+    expect((await engine.workers()).map(({ workflows }) => workflows)).toEqual([['test/text']])
+    await engine.close()
+  })
 })

@@ -64,22 +64,18 @@ describeWith(
       expect(worstDifference(stems.vocals!, quarter)).toBeLessThan(1e-3)
     })
 
-    test('refuses to start with a model that is not here', async () => {
-      const worker = new Stemwork([
-        'worker',
-        '--store',
-        postgres.url,
-        '--queue',
-        redis.url,
-        '--blobs',
-        `file:${folder}`,
-        '--model',
-        'kim-vocal-2',
-      ])
-      expect(await worker.finished()).toMatchObject({
-        status: 1,
-        stderr: expect.stringContaining('stemwork models pull kim-vocal-2'),
+    test('starts without a model that is not here, says so, and leaves those jobs to others', async () => {
+      const shared = ['--store', postgres.url, '--queue', redis.url, '--blobs', `file:${folder}`]
+      const worker = new Stemwork(['worker', ...shared, '--model', 'kim-vocal-2', '--health-port', '0'])
+      running.push(worker)
+      const [, address] = await worker.printed('stdout', /health at (\S+)/)
+      const health = await fetch(address ?? '')
+      expect(health.status).toBe(200)
+      expect(await health.json()).toMatchObject({
+        warnings: [expect.stringContaining('stemwork models pull kim-vocal-2')],
       })
+      const misspelt = new Stemwork(['worker', ...shared, '--model', 'kim-vocal-3'])
+      expect(await misspelt.finished()).toMatchObject({ status: 1, stderr: expect.stringContaining('kim-vocal-3') })
     })
   },
 )

@@ -42,6 +42,7 @@ export function assemble<Offered extends Workflow>(parts: EngineParts<Offered>, 
     options,
     logger,
     onEnd: (job: JobRecord) => ends.report(job),
+    runnable: () => readiness.runnable(),
     onSetupError: () => readiness.forget(),
   }
   const owner = options.owner ?? `${hostname()}:${process.pid}`
@@ -49,7 +50,7 @@ export function assemble<Offered extends Workflow>(parts: EngineParts<Offered>, 
   const { concurrency: slots, labels, leaseMs } = options.dispatch
   const workers = new WorkerRegistry({
     jobs: parts.jobs,
-    self: { owner, workflows: workflows.list().map(({ id }) => id), labels, slots },
+    self: () => ({ owner, workflows: readiness.runnable(), labels, slots }),
     running: () => dispatcher.running,
     beatMs: leaseMs,
     logger,

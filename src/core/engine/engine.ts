@@ -74,7 +74,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
    *
    * @throws StemworkError `UNKNOWN_WORKFLOW`; `INVALID_PARAMS` with `details.issues` (`path`, `message`); `QUEUE_FULL`;
    * `QUOTA_EXCEEDED` with `details` (`quota`, `limit`, `used`, `resetsAt`); `DRAINING`; `IDEMPOTENCY_CONFLICT` for a
-   * known key with other content; `SHUTTING_DOWN`.
+   * known key with other content; `WORKFLOW_UNAVAILABLE`; `SHUTTING_DOWN`.
    */
   submit<Id extends IdOf<Offered>>(
     given: { workflow: Id } & SubmitInputOf<Offered, Id>,
@@ -312,14 +312,24 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * Resolves when jobs can run in this process: a child process has started once, and each workflow has loaded what it
-   * needs there, such as a network. Later calls are free; after a failure, the check is repeated.
+   * Resolves when jobs can run in this process: a child process has started once, and at least one workflow has loaded
+   * what it needs there, such as a network; `unavailableWorkflows` has the others. Later calls are free; after a
+   * failure, the check is repeated.
    *
    * @throws StemworkError with the remedy: `RUNNER_UNAVAILABLE` if the child cannot start; `MISSING_DEPENDENCY`,
-   * `MODEL_UNAVAILABLE` and similar errors from the workflows.
+   * `MODEL_UNAVAILABLE` and similar errors from the workflows, if none can run.
    */
   ready(): Promise<void> {
     return this.#parts.lifecycle.ready()
+  }
+
+  /**
+   * The workflows that lack something here, such as a package, a program or a model, by id with the reason. This process
+   * takes none of their jobs; where no other process can, `submit` throws `WORKFLOW_UNAVAILABLE`. What is missing is
+   * looked for again every 30 s.
+   */
+  unavailableWorkflows(): ReadonlyMap<string, string> {
+    return this.#parts.readiness.unavailable()
   }
 
   /**

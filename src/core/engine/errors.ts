@@ -6,6 +6,7 @@ export type EngineErrorCode =
   | 'INVALID_OPTIONS'
   | 'INVALID_PARAMS'
   | 'UNKNOWN_WORKFLOW'
+  | 'WORKFLOW_UNAVAILABLE'
   | 'UPLOAD_REFUSED'
   | 'NOT_FOUND'
   | 'QUEUE_FULL'

@@ -16,6 +16,7 @@ export const newJobProblems: readonly ProblemCode[] = [
   'QUEUE_FULL',
   'QUOTA_EXCEEDED',
   'STORAGE_FULL',
+  'WORKFLOW_UNAVAILABLE',
   'DRAINING',
   'SHUTTING_DOWN',
 ]

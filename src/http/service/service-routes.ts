@@ -66,10 +66,12 @@ export const serviceRoutes = [
       headers: { 'X-Total-Count': 'Workflows on all pages.' },
     },
     async handle(call, { query: { page = 0, size = 100 } }) {
-      const all = call.service.engine.workflows.list()
+      const { engine } = call.service
+      const all = engine.workflows.list()
+      const unavailable = engine.unavailableWorkflows()
       const workflows = all
         .slice(page * size, (page + 1) * size)
-        .map(({ id, name, description }) => ({ id, name, description }))
+        .map(({ id, name, description }) => ({ id, name, description, unavailable: unavailable.get(id) }))
       return json({ workflows }, { headers: { 'x-total-count': String(all.length) } })
     },
   }),
@@ -83,10 +85,12 @@ export const serviceRoutes = [
     answer: { description: 'The workflow.', schema: workflowViewSchema },
     problems: ['NOT_FOUND'],
     async handle(call, { params }) {
-      const workflow = call.service.engine.workflows.get(params.id.replaceAll(/%2f/gi, '/'))
+      const { engine } = call.service
+      const workflow = engine.workflows.get(params.id.replaceAll(/%2f/gi, '/'))
       if (!workflow)
         throw new Problem('NOT_FOUND', 'There is no workflow with this id. GET /workflow lists all workflows.')
-      return json(workflowView(workflow, call.service.engine.options.limits))
+      const unavailable = engine.unavailableWorkflows().get(workflow.id)
+      return json({ ...workflowView(workflow, engine.options.limits), unavailable })
     },
   }),
 ]
@@ -111,7 +115,9 @@ export const operatorRoutes = [
     path: '/readyz',
     operation: 'isReady',
     summary: 'Check whether the service is ready',
-    description: 'If it is not ready, the response is 503 with the problems.',
+    description:
+      'If it is not ready, the response is 503 with the problems. A workflow that lacks something, such as a program, ' +
+      'is one of the `warnings` as long as others can run.',
     access: 'open',
     atRoot: true,
     answer: { description: 'The service is ready.', schema: healthSchema },

@@ -203,9 +203,7 @@ export class Dispatcher {
 
   async #claimNext(): Promise<JobRecord | undefined> {
     if (this.#stopping) return undefined
-    // Jobs of workflows that only other workers have are left to those.
-    const workflows = this.#ports.workflows.list().map(({ id }) => id)
-    return await this.#claim({ exceptApps: this.#stages.slowApplications, workflows })
+    return await this.#claim({ exceptApps: this.#stages.slowApplications, workflows: this.#ports.runnable() })
   }
 
   async #claim(claimable: Claimable): Promise<JobRecord | undefined> {

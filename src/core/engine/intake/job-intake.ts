@@ -14,6 +14,7 @@ import type { JobQueue } from '../ports/job-queue.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
 import { retryJob } from './retry-job.js'
+import type { Readiness } from '../runner/readiness.js'
 import type { RememberedRules } from '../limits/scheduling-rules.js'
 import {
   checkSubmission,
@@ -34,6 +35,7 @@ interface IntakeParts extends AdmissionParts {
   rules: RememberedRules
   batches: Batches
   deploymentLimits: DeploymentLimits
+  readiness: Readiness
   /** Aborted once no more jobs are accepted. */
   closing: AbortSignal
   /** Checks whether the batch of a job has ended. */
@@ -62,6 +64,7 @@ export class JobIntake {
     // Not during an open transaction of the host, whose store may have only one connection.
     if (options.tx === undefined) await this.#parts.deploymentLimits.tell()
     const complete = checkSubmission(input, workflows.require(input.workflow))
+    this.#refuseUnavailable(input.workflow)
     const { limits, fieldsOf } = await this.#admission.of(input.app)
     const { webhook, ...fields } = fieldsOf(complete)
     await options.beforeCreate?.()
@@ -90,8 +93,10 @@ export class JobIntake {
     this.#refuseClosing()
     const { batches, events, rules, workflows } = this.#parts
     const batch = checkBatch(given, workflows)
-    for (const workflow of new Set(batch.jobs.map((job) => job.workflow)))
+    for (const workflow of new Set(batch.jobs.map((job) => job.workflow))) {
       await rules.refuseDraining({ app: batch.app, workflow })
+      this.#refuseUnavailable(workflow)
+    }
     await this.#parts.deploymentLimits.tell()
     const { limits, fieldsOf } = await this.#admission.of(batch.app)
     const jobs = jobsOfBatch(batch, fieldsOf)
@@ -132,6 +137,12 @@ export class JobIntake {
       .catch((error: unknown) =>
         logger.warn({ err: error }, 'No worker could be notified; the next sweep finds the work.'),
       )
+  }
+
+  /** Not where other processes run jobs, too: they may have what is missing here. */
+  #refuseUnavailable(workflow: string): void {
+    const { jobs, readiness } = this.#parts
+    if (jobs.traits.scope === 'process') readiness.requireRunnable(workflow)
   }
 
   #refuseClosing(): void {

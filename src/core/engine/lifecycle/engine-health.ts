@@ -48,7 +48,16 @@ export async function engineHealth(
   { runsJobs, isClosing }: { runsJobs: boolean; isClosing: boolean },
 ): Promise<EngineHealth> {
   const problems: string[] = []
-  if (runsJobs && !isClosing) await readiness.check().catch((error: unknown) => void problems.push(unreadyText(error)))
+  const isReady =
+    runsJobs &&
+    !isClosing &&
+    (await readiness.check().then(
+      () => true,
+      (error: unknown) => {
+        problems.push(`Jobs cannot run in this process. ${unreadyText(error)}`)
+        return false
+      },
+    ))
   const queued = await jobs.count({ statuses: ['QUEUED'] }, { max: mostCounted }).catch((error: unknown) => {
     logger.warn({ err: error }, 'The job store did not answer a health check.')
     problems.push('The job store does not answer.')
@@ -72,6 +81,7 @@ export async function engineHealth(
     ok: problems.length === 0,
     problems,
     warnings: [
+      ...(isReady ? [...readiness.unavailable()].map(([id, why]) => `The workflow ${id} is unavailable: ${why}`) : []),
       ...(fileSweep.problem === undefined ? [] : [fileSweep.problem]),
       ...(await unreadableJobs(jobs)),
       ...(await unservedJobs(workers, options)),

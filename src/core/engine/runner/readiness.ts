@@ -16,25 +16,30 @@ export interface ReadinessOptions {
   clock?: () => number
 }
 
-/** Whether jobs can run in this process: a child has started once, and each workflow has loaded what it needs. */
+/**
+ * Which workflows can run in this process: a child has started once, and each workflow has loaded what it needs. One
+ * that lacks something is unavailable, and the others run.
+ */
 export class Readiness {
   readonly #options: Required<ReadinessOptions>
   #last: Promise<void> | undefined
   #failedAt: number | undefined
+  #failures: ReadonlyMap<string, unknown> = new Map()
 
   constructor(options: ReadinessOptions) {
     this.#options = { clock: () => performance.now(), ...options }
   }
 
   /**
-   * Checked once; later calls return the result. A failed check is repeated after 30 s, or at once with `again`.
+   * Checked once; later calls return the result. What failed is checked again after 30 s, or at once with `again`.
+   * Resolves when any workflow can run.
    *
-   * @throws StemworkError with the remedy.
+   * @throws StemworkError with the remedy, when none can.
    */
   check({ again = false } = {}): Promise<void> {
     const { clock } = this.#options
     if (this.#failedAt !== undefined && (again || clock() - this.#failedAt >= retryMs)) this.forget()
-    this.#last ??= this.#prepare().catch((error: unknown) => {
+    this.#last ??= this.#prepareAll().catch((error: unknown) => {
       this.#failedAt = clock()
       const isClosing = StemworkError.is(error) && error.code === 'SHUTTING_DOWN'
       if (!isClosing) this.#options.logger.error({ err: error }, 'Jobs cannot run in this process.')
@@ -49,23 +54,67 @@ export class Readiness {
     this.#failedAt = undefined
   }
 
-  async #prepare(): Promise<void> {
-    const { runner, workflows, logger } = this.#options
-    const all = workflows.flatMap((one) => one.composition?.steps.map(({ workflow }) => workflow) ?? [one])
-    for (const { id, module } of all) {
-      if (!module) continue
-      const signal = AbortSignal.timeout(timeoutMs)
-      const details = await runner.prepare?.(
-        { workflow: id, module: module.url, settings: module.settings },
-        { signal },
-      )
-      if (details && Object.keys(details).length > 0)
-        logger.info({ workflow: id, ...details }, 'The workflow is ready.')
-    }
+  /** The workflows that the last check did not rule out. Checks the others again when it is time. */
+  runnable(): string[] {
+    if (this.#failures.size > 0) void this.check().catch(() => {})
+    return this.#options.workflows.map(({ id }) => id).filter((id) => !this.#failures.has(id))
   }
+
+  /** @throws StemworkError `WORKFLOW_UNAVAILABLE` if the last check ruled it out. */
+  requireRunnable(id: string): void {
+    this.runnable()
+    if (!this.#failures.has(id)) return
+    throw new StemworkError(
+      'WORKFLOW_UNAVAILABLE',
+      `The workflow ${id} cannot run at present: ${unreadyText(this.#failures.get(id))}`,
+      { retryable: true, details: { workflow: id } },
+    )
+  }
+
+  /** The workflows that the last check ruled out, with the reason for clients and operators. */
+  unavailable(): ReadonlyMap<string, string> {
+    return new Map([...this.#failures].map(([id, error]) => [id, unreadyText(error)]))
+  }
+
+  async #prepareAll(): Promise<void> {
+    const { workflows, logger, clock } = this.#options
+    const failures = new Map<string, unknown>()
+    const known = new Map<Workflow, Promise<unknown>>()
+    for (const workflow of workflows) {
+      for (const part of workflow.composition?.steps.map((step) => step.workflow) ?? [workflow]) {
+        // Steps of several workflows may be the same one.
+        const failure = known.get(part) ?? this.#prepare(part).then(() => undefined, throughUnlessAll)
+        known.set(part, failure)
+        const error = await failure
+        if (error !== undefined) failures.set(workflow.id, error)
+      }
+    }
+    this.#failures = failures
+    if (failures.size === 0) return
+    if (failures.size === workflows.length) throw failures.values().next().value
+    this.#failedAt = clock()
+    for (const [workflow, error] of failures)
+      logger.error({ workflow, err: error }, 'A workflow is unavailable in this process; the others run.')
+  }
+
+  async #prepare({ id, module }: Workflow): Promise<void> {
+    const { runner, logger } = this.#options
+    if (!module) return
+    const details = await runner.prepare?.(
+      { workflow: id, module: module.url, settings: module.settings },
+      { signal: AbortSignal.timeout(timeoutMs) },
+    )
+    if (details && Object.keys(details).length > 0) logger.info({ workflow: id, ...details }, 'The workflow is ready.')
+  }
+}
+
+/** What keeps every workflow from running is no failure of one. */
+function throughUnlessAll(error: unknown): unknown {
+  if (StemworkError.is(error) && (error.code === 'RUNNER_UNAVAILABLE' || error.code === 'SHUTTING_DOWN')) throw error
+  return error
 }
 
 /** A failed check as text for health checks, which may be public: without paths and stacks. */
 export function unreadyText(error: unknown): string {
-  return `Jobs cannot run in this process. ${StemworkError.is(error) ? error.message : 'The log says why.'}`
+  return StemworkError.is(error) ? error.message : 'The log says why.'
 }

@@ -18,7 +18,7 @@ const rememberedJobs = 50
 export interface RegistryParts {
   jobs: JobStore
   /** What this process reports about itself as a worker. */
-  self: Pick<Worker, 'owner' | 'workflows' | 'labels' | 'slots'>
+  self(): Pick<Worker, 'owner' | 'workflows' | 'labels' | 'slots'>
   running(): number
   beatMs: number
   logger: Logger
@@ -38,7 +38,7 @@ export class WorkerRegistry {
   constructor(parts: RegistryParts) {
     this.#parts = parts
     // Two engines may have the same name.
-    this.#key = `${parts.self.owner.slice(0, 300)}#${randomBytes(4).toString('hex')}`
+    this.#key = `${parts.self().owner.slice(0, 300)}#${randomBytes(4).toString('hex')}`
   }
 
   async start(): Promise<void> {
@@ -112,7 +112,7 @@ export class WorkerRegistry {
   async #beat(): Promise<void> {
     const { jobs, self, running, beatMs, logger } = this.#parts
     const value: Worker = {
-      ...self,
+      ...self(),
       running: running(),
       startedAt: this.#startedAt,
       seenAt: Date.now(),

@@ -18,6 +18,8 @@ export interface AttemptPorts {
   events: JobEvents
   options: EngineOptions
   logger: Logger
+  /** Ids of the workflows that this process can run now; jobs of others are left to other workers. */
+  runnable(): string[]
   /** Called with each job that ended here, whatever its listeners do. */
   onEnd(job: JobRecord): void
   /** Called when a job has failed because of how this process is set up. */
