@@ -324,9 +324,9 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * The workflows that lack something here, such as a package, a program or a model, by id with the reason. This process
-   * takes none of their jobs; where no other process can, `submit` throws `WORKFLOW_UNAVAILABLE`. What is missing is
-   * looked for again every 30 s.
+   * The workflows that lack something here, such as a package, a program or a model, by id with the reason. This
+   * process takes none of their jobs; where no other process can, `submit` throws `WORKFLOW_UNAVAILABLE`. What is
+   * missing is looked for again every 30 s.
    */
   unavailableWorkflows(): ReadonlyMap<string, string> {
     return this.#parts.readiness.unavailable()

@@ -116,8 +116,8 @@ export const operatorRoutes = [
     operation: 'isReady',
     summary: 'Check whether the service is ready',
     description:
-      'If it is not ready, the response is 503 with the problems. A workflow that lacks something, such as a program, ' +
-      'is one of the `warnings` as long as others can run.',
+      'If it is not ready, the response is 503 with the problems. A workflow that lacks something, such as a ' +
+      'program, is one of the `warnings` as long as others can run.',
     access: 'open',
     atRoot: true,
     answer: { description: 'The service is ready.', schema: healthSchema },
