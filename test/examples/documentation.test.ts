@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { buildDeclarations } from '../setup.js'
 import { packagesOf, pages, root } from './snippets.js'
 
 interface Manifest {
@@ -13,10 +14,11 @@ interface Manifest {
 
 describe('the documentation', () => {
   test('has generated pages that are up to date', () => {
+    buildDeclarations()
     const script = join(root, 'scripts/documents.mjs')
     const { stdout, stderr } = spawnSync(process.execPath, [script, 'check'], { encoding: 'utf8' })
     expect({ stdout, stderr }, 'run: npm run docs').toEqual({ stdout: '', stderr: '' })
-  })
+  }, 300_000)
 
   test.each([...pages, 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'llms.txt'])(
     '%s links to files and headings that are there',

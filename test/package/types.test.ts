@@ -3,6 +3,7 @@ import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
 import { describe, expect, test } from 'vitest'
+import { buildDeclarations } from '../setup.js'
 
 // `test/types` has one file for each subpath, compiled as a strict host would compile it, against the built
 // declarations. A wrong use stands under `@ts-expect-error`, which is an error itself once the compiler takes that use.
@@ -11,6 +12,7 @@ const folder = join(root, 'test/types')
 const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { exports: Record<string, unknown> }
 const subpaths = Object.keys(exports).filter((subpath) => subpath !== './package.json')
 
+buildDeclarations()
 const config = ts.readConfigFile(join(folder, 'tsconfig.json'), ts.sys.readFile)
 const { fileNames, options } = ts.parseJsonConfigFileContent(config.config, ts.sys, folder)
 const program = ts.createProgram(fileNames, options)
