@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { StemworkError } from '../core/engine/errors.js'
+import { assertInstalled } from '../core/engine/package-files.js'
 import { type ApiAnswer, empty } from './routing/answer.js'
 import type { ApiRequest } from './routing/api-request.js'
 import { authenticate } from './routing/authenticate.js'
@@ -38,9 +39,10 @@ import { UrlSigner } from './auth/signed-url.js'
  * const handler = createHandler(engine, { basePath: '/v1', secrets: [process.env.LINK_SECRET] })
  * const response = await handler(new Request('http://localhost/v1/application', { headers: { authorization: key } }))
  * @throws StemworkError `INVALID_OPTIONS` naming the option and what it expects; `MISSING_DEPENDENCY` for resumable
- * uploads without their package.
+ * uploads without their package, and inside a bundle.
  */
 export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}): Handler {
+  assertInstalled()
   if (typeof (engine as HttpEngine | undefined)?.submit !== 'function' || !engine.options) {
     throw new StemworkError('INVALID_OPTIONS', 'createHandler takes an engine, as createEngine() returns it.')
   }

@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { build, type Format } from 'esbuild'
+import { dirname, join } from 'node:path'
+import { build as esbuild, type Format } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { build as vite } from 'vite'
 import { packInto, root, unpackInto } from './tarball.js'
 
 // `test/platforms` has the other bundlers, with packages from a registry.
@@ -11,16 +12,37 @@ const folder = mkdtempSync(join(tmpdir(), 'stemwork-bundled-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 beforeAll(() => {
-  unpackInto(folder, packInto(folder))
-  copyFileSync(join(root, 'test/package/fixtures/separation.mjs'), join(folder, 'separation.mjs'))
+  // Of the optional peers only the faster runtime: what is imported when it is used must not stop a bundler.
+  const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { dependencies: object }
+  unpackInto(folder, packInto(folder), [...Object.keys(dependencies), 'onnxruntime-node'])
+  for (const name of ['separation.mjs', 'service.mjs'])
+    copyFileSync(join(root, 'test/package/fixtures', name), join(folder, name))
 })
 
-/** Bundles the program and runs it. */
-async function runBundle(file: string, format: Format, external: string[]) {
+/** Bundles a program with esbuild into `file`, in a folder below the project's. */
+async function withEsbuild(program: string, file: string, format: Format, external: string[]) {
   const outfile = join(folder, 'dist', file)
   const settings = { bundle: true, platform: 'node', logLevel: 'silent', absWorkingDir: folder } as const
-  await build({ ...settings, entryPoints: ['separation.mjs'], format, external, outfile })
-  return spawnSync(process.execPath, [outfile], { cwd: folder, encoding: 'utf8' })
+  await esbuild({ ...settings, entryPoints: [program], format, external, outfile })
+  return outfile
+}
+
+/** The same with Vite, for a server; `external` is Rollup's option, which names modules, not packages. */
+async function withVite(program: string, file: string, external: string[]) {
+  const outfile = join(folder, 'dist', file)
+  const output = { entryFileNames: '[name].mjs' }
+  await vite({
+    root: folder,
+    configFile: false,
+    logLevel: 'silent',
+    build: { ssr: program, outDir: dirname(outfile), rollupOptions: { external, output } },
+    ssr: { noExternal: true },
+  })
+  return outfile
+}
+
+function run(file: string) {
+  return spawnSync(process.execPath, [file], { cwd: folder, encoding: 'utf8' })
 }
 
 describe('a program in a bundle', () => {
@@ -29,21 +51,30 @@ describe('a program in a bundle', () => {
     ['server.cjs', 'cjs'],
   ] as const) {
     test(`separates a song when stemwork was left out of it (${format})`, async () => {
-      const { stdout, stderr } = await runBundle(file, format, ['stemwork'])
+      const { stdout, stderr } = run(await withEsbuild('separation.mjs', file, format, ['stemwork']))
       expect(stdout, stderr).toBe('SUCCEEDED vocals accompaniments\n')
     })
   }
 
   // `main.js` beside the bundle's code would be the bundle itself: as its own child it would start children without
   // end.
-  for (const [file, format] of [
-    ['main.js', 'esm'],
-    ['main.cjs', 'cjs'],
-  ] as const) {
-    test(`is told how to leave stemwork out when it was taken in (${format} in ${file})`, async () => {
-      const { stdout, stderr } = await runBundle(`${format}/${file}`, format, [])
+  const main = (format: Format) => `${format}/main.${format === 'esm' ? 'js' : 'cjs'}`
+  const mistakes: [string, () => Promise<string>][] = [
+    ...(['esm', 'cjs'] as const).flatMap((format): [string, () => Promise<string>][] => [
+      [`esbuild, ${format}`, () => withEsbuild('separation.mjs', main(format), format, [])],
+      [`esbuild, ${format}, with the service`, () => withEsbuild('service.mjs', `service/${main(format)}`, format, [])],
+    ]),
+    ['Vite, with the service', () => withVite('service.mjs', 'vite/service.mjs', [])],
+    [
+      'Vite, which left out stemwork, but not stemwork/http',
+      () => withVite('service.mjs', 'half/service.mjs', ['stemwork']),
+    ],
+  ]
+  for (const [name, bundle] of mistakes) {
+    test(`is told how to leave stemwork out when it was taken in (${name})`, async () => {
+      const { stdout, stderr } = run(await bundle())
       expect(stdout, stderr).toBe('')
-      expect(stderr).toContain("code: 'MISSING_DEPENDENCY'")
+      expect(stderr).toContain('MISSING_DEPENDENCY')
       expect(stderr).toContain('--external:stemwork')
     })
   }

@@ -51,8 +51,8 @@ function bundled(url: URL, cause?: unknown): StemworkError {
     'MISSING_DEPENDENCY',
     'A file of the stemwork package is missing, probably because a bundler copied its code without its other ' +
       'files. Keep the package out of the bundle and install it where the program runs. esbuild: ' +
-      '--external:stemwork; webpack: ' +
-      'externals: [/^stemwork/]; Next.js: withStemwork() of stemwork/next. All of it: ' +
+      '--external:stemwork; webpack: externals: [/^stemwork/]; Rollup: external: [/^stemwork/]; Vite: ssr.external: ' +
+      "['stemwork']; Next.js: withStemwork() of stemwork/next. All of it: " +
       'https://github.com/stemwork/stemwork/blob/main/docs/platforms.md',
     { cause: cause ?? new Error(`there is no ${fileURLToPath(url)} of the package stemwork`) },
   )

@@ -1,4 +1,5 @@
 import { StemworkError } from '../../core/engine/errors.js'
+import { packageFile } from '../../core/engine/package-files.js'
 import type { ApiAnswer } from '../routing/answer.js'
 import type { KeyedCall } from '../routing/call.js'
 import type { ProblemCode } from '../routing/problem.js'
@@ -6,6 +7,8 @@ import { defineRoute } from '../routing/route.js'
 
 /** Path below the base path at which uploads are begun; each goes on at its own, below this one. */
 export const resumablePath = '/upload/resumable'
+
+type ResumableUpload = typeof import('./resumable-upload.js')
 
 const library = '@tus/server'
 const protocolHeaders = { 'Tus-Resumable': 'Version of the protocol: `1.0.0`.' }
@@ -69,7 +72,9 @@ export const resumableRoutes = [
 ]
 
 async function answer(call: KeyedCall, id: string | undefined): Promise<ApiAnswer> {
-  const { answerTus } = await import('./resumable-upload.js')
+  // At an address that bundlers cannot follow: the file needs the library, which most hosts have not installed.
+  const file = packageFile('dist/http/storage/resumable-upload.js').href
+  const { answerTus } = (await import(/* webpackIgnore: true */ /* @vite-ignore */ file)) as ResumableUpload
   return answerTus(call, resumablePath, id)
 }
 

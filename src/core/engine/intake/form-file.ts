@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { Busboy, type BusboyFileStream } from '@fastify/busboy'
+import type { BusboyFileStream } from '@fastify/busboy'
 import { badInput, StemworkError } from '../errors.js'
 
 /** Name of the form field that carries the file. */
@@ -69,6 +69,7 @@ export async function* fileFromForm(
   source: AsyncIterable<Uint8Array>,
   boundary: string,
 ): AsyncGenerator<Uint8Array, void, undefined> {
+  const { Busboy } = await import('@fastify/busboy')
   const parser = new Busboy({
     headers: { 'content-type': `multipart/form-data; boundary="${boundary}"` },
     isPartAFile: (name) => name === fileField,

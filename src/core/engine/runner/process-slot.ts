@@ -194,7 +194,9 @@ export class ProcessSlot {
 function hold(child: ChildProcess, held: boolean): void {
   const action = held ? 'ref' : 'unref'
   child[action]()
-  child.channel?.[action]()
+  // Bun's channel has neither; `child` holds it there.
+  const channel: Partial<NonNullable<ChildProcess['channel']>> | null | undefined = child.channel
+  channel?.[action]?.()
   ;(child.stderr as Socket | null)?.[action]()
 }
 
