@@ -4,10 +4,15 @@ import { join } from 'node:path'
 
 const root = join(import.meta.dirname, '..')
 
+// TypeScript 7 takes a quarter of the time of 5.9. What reads declarations (`api-report.mjs`, the tests of types) uses
+// the compiler's interface, which 7 does not have, and is what most hosts have.
+const tsc = 'node_modules/typescript-7/bin/tsc'
+
 /** Programs that judge the sources. */
 const programs = {
-  'type check': ['node_modules/typescript/bin/tsc'],
-  'type check of the pages': ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.console.json'],
+  'type check': [tsc],
+  'type check of the pages': [tsc, '-p', 'tsconfig.console.json'],
+  'type check for browsers': [tsc, '-p', 'tsconfig.browser.json'],
   'format check': ['node_modules/prettier/bin/prettier.cjs', '--check', '--log-level=warn', '.'],
   lint: ['node_modules/oxlint/bin/oxlint', '--type-aware'],
 }
