@@ -13,7 +13,7 @@ const programs = {
   'type check': [tsc],
   'type check of the pages': [tsc, '-p', 'tsconfig.console.json'],
   'type check for browsers': [tsc, '-p', 'tsconfig.browser.json'],
-  'format check': ['node_modules/prettier/bin/prettier.cjs', '--check', '--log-level=warn', '.'],
+  'format check': ['node_modules/oxfmt/bin/oxfmt', '--check'],
   lint: ['node_modules/oxlint/bin/oxlint', '--type-aware'],
 }
 

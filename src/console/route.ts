@@ -12,7 +12,9 @@ export interface ListFilters {
 
 /** What the page shows. */
 export type Route =
-  { name: 'library'; filters: ListFilters } | { name: 'job'; id: string; tab: 'player' | 'details' } | { name: 'keys' }
+  | { name: 'library'; filters: ListFilters }
+  | { name: 'job'; id: string; tab: 'player' | 'details' }
+  | { name: 'keys' }
 
 const statuses: readonly JobStatus[] = ['QUEUED', 'STARTED', 'SUCCEEDED', 'FAILED']
 

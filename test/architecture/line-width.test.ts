@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const width = 120
 
-/** Tables of numbers, which prettier leaves as they are, and files that are not text. */
+/** Tables of numbers, which the formatter leaves as they are, and files that are not text. */
 const exempt = [
   'src/core/media/encode/mp3/huffman-codes.ts',
   'src/core/media/encode/mp3/hybrid-filter.ts',

@@ -217,23 +217,19 @@ describe('stemwork serve', () => {
     180_000,
   )
 
-  it.concurrent(
-    'stops at once at the second Ctrl-C, and the next start finishes the job',
-    async ({ expect }) => {
-      const data = join(folder, 'interrupted')
-      const first = await start('--data', data, '--api-key', key)
-      const id = await submit(first.baseUrl, key, 24)
-      await reach(first.baseUrl, key, id, 'STARTED')
-      first.process.kill('SIGINT')
-      await first.process.printed('stderr', /Stopping/)
-      first.process.kill('SIGINT')
-      expect((await first.process.finished()).status).toBe(130)
+  it.concurrent('stops at once at the second Ctrl-C, and the next start finishes the job', async ({ expect }) => {
+    const data = join(folder, 'interrupted')
+    const first = await start('--data', data, '--api-key', key)
+    const id = await submit(first.baseUrl, key, 24)
+    await reach(first.baseUrl, key, id, 'STARTED')
+    first.process.kill('SIGINT')
+    await first.process.printed('stderr', /Stopping/)
+    first.process.kill('SIGINT')
+    expect((await first.process.finished()).status).toBe(130)
 
-      const second = await start('--data', data, '--api-key', key)
-      await reach(second.baseUrl, key, id, 'SUCCEEDED')
-      second.process.kill('SIGTERM')
-      expect((await second.process.finished()).status).toBe(0)
-    },
-    120_000,
-  )
+    const second = await start('--data', data, '--api-key', key)
+    await reach(second.baseUrl, key, id, 'SUCCEEDED')
+    second.process.kill('SIGTERM')
+    expect((await second.process.finished()).status).toBe(0)
+  }, 120_000)
 })

@@ -240,7 +240,7 @@ export function writePartitions(
   let address = start + (bit >> 3)
   /** The last bits that do not fill a word yet, and how many they are: fewer than 32. */
   let used = bit & 7
-  let pending: u64 = (<u64>load<u8>(address)) >> (8 - used)
+  let pending: u64 = <u64>load<u8>(address) >> (8 - used)
   for (let part = 0; part < parts; part++) {
     partitions += float
     const parameter = load<u32>(partitions)

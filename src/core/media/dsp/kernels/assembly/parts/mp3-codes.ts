@@ -26,8 +26,8 @@ export function chooseCodes(values: usize, count: i32, regions: usize, tables: u
     if ((a | b | c | d) > 1) break
     lengths += load<u64>(tables + fourLengths + <usize>((a << 3) | (b << 2) | (c << 1) | d) * double)
   }
-  const first = (<u32>lengths) & 0xffff
-  const second = (<u32>(lengths >> 16)) & 0xffff
+  const first = <u32>lengths & 0xffff
+  const second = <u32>(lengths >> 16) & 0xffff
   regions = at(regions) + pairsEnd * float
   const firstEnd = values + <usize>load<i32>(regions) * float
   const secondEnd = values + <usize>load<i32>(regions, float) * float
@@ -70,7 +70,7 @@ function chooseTable(start: usize, end: usize, tables: usize, to: usize): u32 {
   let candidate = tables + candidates + <usize>set * vector
   let least = u32.MAX_VALUE
   for (let table = load<u32>(candidate); table != 0; table = load<u32>(candidate)) {
-    const bits = ((<u32>sums) & 0xffff) + escapes * load<u32>(tables + escapeBits + <usize>table * float)
+    const bits = (<u32>sums & 0xffff) + escapes * load<u32>(tables + escapeBits + <usize>table * float)
     if (bits < least) {
       least = bits
       store<u32>(to, table)
@@ -100,7 +100,7 @@ export function writeValues(
   /** What is not a whole byte yet. */
   let address = start + (bit >> 3)
   let used = bit & 7
-  let pending: u64 = (<u64>load<u8>(address)) >> (8 - used)
+  let pending: u64 = <u64>load<u8>(address) >> (8 - used)
   let i: usize = 0
   for (let region: usize = 0; region < 3; region++) {
     const table = load<u32>(coding + region * float)
