@@ -22,9 +22,15 @@ export function creating(state) {
       })
     },
 
-    async createAll(jobs, limits = {}) {
+    async createAll(jobs, { document, ...limits } = {}) {
       const given = plainCopy([...jobs])
-      return await state.journal.exclusively(() => createNew(state, given, limits))
+      return await state.journal.exclusively(async () => {
+        const put = document && state.documents.changed(document, document.version)
+        if (document && !put) return undefined
+        const created = await createNew(state, given, limits, put?.changes)
+        put?.show()
+        return created
+      })
     },
 
     async usage(app) {
@@ -41,8 +47,9 @@ export function creating(state) {
  * @param {import('./state.mjs').State} state
  * @param {import('stemwork/adapter').JobRecord[]} jobs
  * @param {Omit<import('stemwork/adapter').CreateOptions, 'tx'>} limits
+ * @param {import('./journal.mjs').Changes} others what is written with them
  */
-async function createNew(state, jobs, limits) {
+async function createNew(state, jobs, limits, others = []) {
   const [first] = jobs
   if (!first) return []
   for (const { id } of jobs) if (state.damaged.has(id) || state.index.get(id)) throw alreadyExists(id)
@@ -50,7 +57,7 @@ async function createNew(state, jobs, limits) {
   const createdAt = state.clock()
   return await state.keep(
     jobs.map((job) => ({ ...job, createdAt })),
-    used,
+    [...used, ...others],
   )
 }
 

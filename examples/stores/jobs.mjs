@@ -14,6 +14,7 @@ export async function fileJobs({ path, clock = Date.now, idempotencyMs = 24 * 60
   /** @type {import('stemwork/adapter').JobStore} */
   const jobs = {
     traits: { scope: 'process' },
+    time: async () => clock(),
     ...creating(state),
     ...reading(state),
     ...claiming(state),

@@ -1,5 +1,6 @@
 // state.mjs: all jobs in memory, and each change in the journal before anyone sees it.
 import { JobIndex, jobRecordSchema, noUsage, plainCopy, dayOf, StemworkError } from 'stemwork/adapter'
+import { Documents } from './documents.mjs'
 
 /** @typedef {import('stemwork/adapter').JobRecord} JobRecord */
 /** @typedef {import('stemwork/adapter').Usage} Usage */
@@ -16,6 +17,7 @@ export class State {
     this.journal = journal
     this.clock = clock
     this.idempotencyMs = idempotencyMs
+    this.documents = new Documents(journal, clock)
     const jobs = []
     for (const [key, value] of journal.values) {
       if (!key.startsWith('job/')) continue

@@ -31,7 +31,14 @@ export { alreadyExists, queueFull } from '../core/engine/job/queue-limit.js'
 export { type ByFilter, eachFilter, type FilteredJob, matcherOf } from '../core/engine/ports/job-query.js'
 
 // What a store keeps in an index of its own.
-export { deliverableAt, lapsesAt, overdueAt, removableAt, waitingSince } from '../core/engine/job/due-times.js'
+export {
+  deliverableAt,
+  isAbandoned,
+  lapsesAt,
+  overdueAt,
+  removableAt,
+  waitingSince,
+} from '../core/engine/job/due-times.js'
 export { isDue } from '../adapters/stores/shared/is-due.js'
 export { resultBytes } from '../core/engine/job/result-bytes.js'
 export { mostCounted } from '../core/engine/job/most-counted.js'

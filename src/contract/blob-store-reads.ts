@@ -246,7 +246,7 @@ export const blobReadCases = {
   },
 
   async 'cleanUp leaves blobs and writes in progress alone'({ store }) {
-    await store.put(key, sourceOf('kept'))
+    const { modifiedAt } = await store.put(key, sourceOf('kept'))
     let release = () => {}
     const gate = new Promise<void>((resolve) => (release = resolve))
     let started = () => {}
@@ -261,7 +261,11 @@ export const blobReadCases = {
       })(),
     )
     await whenStarted
-    assert.equal((await store.cleanUp?.(60_000)) ?? 0, 0, 'cleanUp removes nothing that is younger than it was told.')
+    assert.equal(
+      (await store.cleanUp?.(modifiedAt - 60_000)) ?? 0,
+      0,
+      'cleanUp removes nothing that is younger than it was told.',
+    )
     release()
     await put
     assert.equal(

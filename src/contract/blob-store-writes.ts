@@ -119,7 +119,7 @@ export const blobWriteCases = {
     )
     assert.equal(await readKey(store, key), 'first', 'A refused put with ifAbsent leaves the bytes of the first.')
     assert.deepEqual(await store.stat(key), first, 'A refused put with ifAbsent leaves the stat of the first.')
-    assert.equal((await store.cleanUp?.(0)) ?? 0, 0, 'A refused put with ifAbsent leaves nothing to clean up.')
+    assert.equal((await store.cleanUp?.(Infinity)) ?? 0, 0, 'A refused put with ifAbsent leaves nothing to clean up.')
     await store.delete(key)
     assert.ok(
       await store.put(key, sourceOf('third'), { ifAbsent: true }),
@@ -205,7 +205,7 @@ export const blobWriteCases = {
     await assertFails(store.put(key, failing(new Error('lost'))), undefined, 'put fails when its source throws.')
     assert.equal(await readKey(store, key), 'old', 'A put that failed leaves the bytes of the old blob.')
     assert.deepEqual(await store.stat(key), old, 'A put that failed leaves the stat of the old blob.')
-    assert.equal((await store.cleanUp?.(0)) ?? 0, 0, 'A put that failed leaves nothing to clean up.')
+    assert.equal((await store.cleanUp?.(Infinity)) ?? 0, 0, 'A put that failed leaves nothing to clean up.')
   },
 
   async 'an abort ends the put with its reason, at once and also while the source is silent, and leaves nothing'({
@@ -254,7 +254,11 @@ export const blobWriteCases = {
       'A put whose signal fired before fails with the reason of the signal.',
     )
     assert.deepEqual(await store.stat(key), old, 'A put whose signal fired before leaves the old blob.')
-    assert.equal((await store.cleanUp?.(0)) ?? 0, 0, 'A put whose signal fired before leaves nothing to clean up.')
+    assert.equal(
+      (await store.cleanUp?.(Infinity)) ?? 0,
+      0,
+      'A put whose signal fired before leaves nothing to clean up.',
+    )
   },
 
   async '50 MB are written and read without holding them'({ store, maxHeldBytes = 24 * 1024 * 1024 }) {

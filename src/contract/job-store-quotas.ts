@@ -102,6 +102,7 @@ export const quotaCases = {
     const many = (count: number) => Array.from({ length: count }, (_, n) => sampleJob({ name: `n${n}` }))
     assert.deepEqual(await store.createAll([]), [], 'Creating no jobs returns none.')
     const jobs = await store.createAll(many(5), { maxQueued: 5, quota: { jobs: 9 } })
+    assert.ok(jobs, 'Jobs that are created without a document are returned.')
     assert.deepEqual(
       jobs.map(({ name }) => name),
       ['n0', 'n1', 'n2', 'n3', 'n4'],
@@ -130,6 +131,35 @@ export const quotaCases = {
     for (let n = 0; n < 5; n++)
       assert.ok(await store.claim(worker), 'Each of the jobs created together can be claimed.')
     assert.equal(await store.claim(worker), undefined, 'No other job was created.')
+  },
+
+  async 'a document is written in one step with the jobs that it is about, or none of both'({ store }) {
+    const many = (count: number) => Array.from({ length: count }, () => sampleJob())
+    const document = (value: string, version: number) => ({ kind: 'k', key: 'd', value, ttlMs: 60_000, version })
+    const stored = async () => (await store.documents.get('k', 'd'))?.value
+    const calls = [1, 2, 3].map((n) => store.createAll(many(2), { document: document(`d${n}`, 0) }))
+    const made = (await Promise.all(calls)).flatMap((jobs, index) => (jobs ? [index + 1] : []))
+    assert.equal(made.length, 1, 'Of simultaneous calls with one version of the document, one creates its jobs.')
+    assert.equal(await stored(), `d${made[0]}`, 'The document is that of the call whose jobs were created.')
+    assert.equal(await store.count({ app: 'app-1' }), 2, 'The other calls created no job.')
+    assert.equal((await store.createAll(many(3), { document: document('next', 1) }))?.length, 3, 'As many as given.')
+    assert.equal((await store.documents.get('k', 'd'))?.version, 2, "The document's version rises by one.")
+    await assertFails(
+      store.createAll(many(2), { maxQueued: 6, document: document('full', 2) }),
+      'QUEUE_FULL',
+      'Jobs beyond maxQueued are refused with a document, too.',
+    )
+    const [known] = await store.list({ limit: 1 })
+    await assertFails(
+      store.createAll([sampleJob(), sampleJob({ id: known?.id })], { document: document('known', 2) }),
+      'ALREADY_EXISTS',
+      'Jobs of which one has a known id are refused with a document, too.',
+    )
+    const refused = await store.createAll(many(2), { quota: { jobs: 9 }, document: document('old', 1) })
+    assert.equal(refused, undefined, 'A version that the document does not have is answered with undefined.')
+    assert.equal(await stored(), 'next', 'Where no job was created, the document is not written.')
+    assert.equal(await store.count({ app: 'app-1' }), 5, 'Where the document was not written, no job is created.')
+    assert.equal((await store.usage('app-1')).jobs, 0, 'Jobs that were not created are not counted.')
   },
 } satisfies Cases<JobStoreContext>
 

@@ -27,6 +27,64 @@ export const sweepCases = {
     assert.equal((await store.get(queued))?.status, 'QUEUED', 'Asking for lapsed jobs leaves queued ones alone.')
   },
 
+  async 'abandoned are the lapsed jobs that were canceled or missed their deadline, and they end without a worker'({
+    store,
+    advance,
+  }) {
+    const now = await store.time()
+    const deadline = now + leaseMs / 2
+    const [canceled, overdue, lapsed, held, queued, impostor] = await Promise.all(
+      [
+        {},
+        { deadline },
+        { deadline: now + leaseMs * 1000 },
+        { deadline },
+        { deadline },
+        { metadata: { cancelRequested: 'true' } },
+      ].map(async (fields) => (await store.create(sampleJob(fields))).job.id),
+    )
+    assert.ok(canceled && overdue && lapsed && held && queued && impostor, 'Six jobs were created.')
+    for (const id of [canceled, overdue, lapsed, impostor]) {
+      await store.claim({ id, owner: 'w', leaseMs })
+      await advance(20)
+    }
+    await store.claim({ id: held, owner: 'w', leaseMs: leaseMs * 100 })
+    assert.equal(
+      (await store.apply(canceled, cancel()))?.status,
+      'STARTED',
+      'A job that a worker holds is asked to stop.',
+    )
+    await store.apply(held, cancel())
+    assert.deepEqual(await dueIds(store, 'abandoned'), [], 'No lease has run out yet.')
+    await advance(leaseMs + 100)
+    assert.deepEqual(
+      await dueIds(store, 'abandoned'),
+      [canceled, overdue],
+      'Lapsed jobs that were canceled or whose deadline passed are abandoned, the earliest first, and no others.',
+    )
+    assert.deepEqual(await dueIds(store, 'abandoned', 1), [canceled], 'due returns at most its limit.')
+    const miss = { ...cancel(), kind: 'miss' } as const
+    assert.equal(await store.apply(lapsed, miss), undefined, 'A job whose deadline has not passed has not missed it.')
+    assert.equal(await store.apply(held, miss), undefined, 'A job that a worker holds is ended by that worker.')
+    const ended = [await store.apply(canceled, cancel()), await store.apply(overdue, miss)]
+    for (const job of ended) {
+      assert.equal(job?.status, 'FAILED', 'A job that nobody runs is ended by whoever finds it.')
+      assert.equal(job?.lease, null, 'Its lease has ended.')
+      assert.equal(job?.history.at(-1)?.outcome, 'lapsed', 'Its attempt was lost.')
+    }
+    assert.equal(await store.apply(canceled, heartbeat(1)), undefined, 'The lost worker changes nothing any more.')
+    assert.deepEqual(await dueIds(store, 'abandoned'), [], 'A job that has ended is not abandoned.')
+  },
+
+  async "the store's time goes on"({ store, advance }) {
+    const first = await store.time()
+    await advance(1000)
+    const passed = (await store.time()) - first
+    assert.ok(passed >= 1000 && passed < 60_000, 'The time is in milliseconds, and the clock of leases.')
+    const { job } = await store.create(sampleJob())
+    assert.ok(job.createdAt >= first + passed, 'Times in records are of the same clock.')
+  },
+
   async 'a pass over all files is granted to one of simultaneous callers, and again after its time'({
     store,
     advance,
@@ -153,7 +211,7 @@ export const sweepCases = {
     const { job } = await store.create(sampleJob())
     await claim(store, job.id)
     await store.apply(job.id, heartbeat(1, { leaseMs }))
-    for (const reason of ['lapsed', 'deleted', 'expired', 'deliverable'] as const)
+    for (const reason of ['lapsed', 'abandoned', 'deleted', 'expired', 'deliverable'] as const)
       assert.deepEqual(await store.due(reason, 10), [], `A running job with a valid lease is not due as ${reason}.`)
   },
 

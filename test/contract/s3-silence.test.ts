@@ -53,7 +53,7 @@ describe('an S3 server whose connections are open and silent', () => {
         delete: () => blobs.delete(key),
         deletePrefix: () => blobs.deletePrefix('results/job-1/'),
         list: () => listed(blobs, 'results/'),
-        cleanUp: async () => blobs.cleanUp?.(0),
+        cleanUp: async () => blobs.cleanUp?.(Infinity),
       }[method]
       await expect(call()).rejects.toMatchObject(unavailable)
     },

@@ -2,12 +2,11 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { memoryJobs } from '../../src/adapters/memory.js'
-import { Batches } from '../../src/core/engine/batch/batches.js'
 import { badInput } from '../../src/core/engine/errors.js'
 import type { JobEngine } from '../../src/core/engine/engine.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
-import { gate, steppingClock, testEngine, textWorkflow } from './harness.js'
+import { steppingClock, testEngine, textWorkflow } from './harness.js'
 
 const cleanUps: (() => unknown)[] = []
 afterEach(async () => {
@@ -127,34 +126,6 @@ describe('a batch', () => {
       await engine[end](ids[1] ?? '')
       await sent(engine, messages, index + 1)
     }
-  })
-
-  test('has not ended while its jobs are still being stored, though there is none that is open', async () => {
-    const inner = memoryJobs()
-    const storing = gate()
-    const go = gate()
-    const jobs = {
-      ...inner,
-      createAll: async (...given: Parameters<typeof inner.createAll>) => {
-        storing.open()
-        await go.opened
-        return inner.createAll(...given)
-      },
-    }
-    const { engine, parts } = testEngine(textWorkflow(), settings, { jobs })
-    const batches = new Batches({ ...parts, jobs, options: engine.options, logger: engine.options.logger })
-    const submitted = engine.submitBatch({ app: 'a', name: 'b', jobs: [job()] })
-    await storing.opened
-    await batches.look({ app: 'a', batchName: 'b' })
-    expect(await batches.status('a', 'b')).toMatchObject({ total: 0, progress: 1, endedAt: null })
-    go.open()
-    await submitted
-    await batches.look({ app: 'a', batchName: 'b' })
-    expect(await batches.status('a', 'b')).toMatchObject({ total: 1, endedAt: null })
-    await engine.run()
-    // Nothing is being added any more, so its end is seen at once.
-    await batches.look({ app: 'a', batchName: 'b' })
-    expect(await batches.status('a', 'b')).toMatchObject({ total: 1, endedAt: expect.any(Number) })
   })
 
   test('is announced once by many processes, also when the one that ended its last job died at once', async () => {

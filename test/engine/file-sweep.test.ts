@@ -5,8 +5,11 @@ import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
 import { bytes, gate, keys, recordingLogger, steppingClock, testEngine, textOf, textWorkflow } from './harness.js'
 
 const hour = 60 * 60 * 1000
-/** Files that are old enough to be judged. */
-const oldBlobs = () => memoryBlobs({ clock: () => Date.now() - 2 * hour })
+/** Files that are old enough to be judged: two hours pass between one put and the next, also that of a pass. */
+function oldBlobs() {
+  let now = Date.now()
+  return memoryBlobs({ clock: () => (now += 2 * hour) })
+}
 
 async function putOrphans(blobs: BlobStore, count: number): Promise<void> {
   for (let n = 0; n < count; n++) await blobs.put(`results/gone-${n}/1/text.txt`, bytes('of a job that is gone'))

@@ -149,28 +149,36 @@ describe('the sweep', () => {
   })
 
   test('forgets jobs that ended long ago', async () => {
-    const clock = steppingClock(Date.now() - 31 * 24 * hour)
+    const clock = steppingClock()
     const { engine, submit } = testEngine(textWorkflow(), {}, { jobs: memoryJobs({ clock: clock.now }) })
     const ended = await submit()
     await engine.run(ended.id)
     const waiting = await submit()
+    clock.advance(30 * 24 * hour)
+    expect(await engine.sweep()).toMatchObject({ purged: 0 })
+    clock.advance(1)
     expect(await engine.sweep()).toMatchObject({ purged: 1 })
     expect(await engine.get(ended.id)).toBeUndefined()
     expect(await engine.get(waiting.id)).toBeDefined()
   })
 
   test('removes uploads that no job used and keeps those that a job waits for', async () => {
-    const blobs = memoryBlobs({ clock: () => Date.now() - 25 * hour })
+    const clock = steppingClock()
+    const blobs = memoryBlobs({ clock: clock.now })
     const { engine } = testEngine(textWorkflow(), {}, { blobs })
     await blobs.put('uploads/app/used', bytes('a'))
     await blobs.put('uploads/app/unused', bytes('b'))
     await engine.submit({ app: 'app', workflow: 'test/text', params: {}, uploads: { inputUrl: 'uploads/app/used' } })
+    clock.advance(24 * hour)
+    expect(await engine.sweep({ files: true })).toMatchObject({ uploads: 0 })
+    clock.advance(1)
     expect(await engine.sweep({ files: true })).toMatchObject({ uploads: 1 })
     expect(await keys(blobs)).toEqual(['uploads/app/used'])
   })
 
   test('removes the files of claims that lost and of jobs that are gone, and none of a live result', async () => {
-    const blobs = memoryBlobs({ clock: () => Date.now() - 2 * hour })
+    const clock = steppingClock()
+    const blobs = memoryBlobs({ clock: clock.now })
     const { engine, submit } = testEngine(textWorkflow(), {}, { blobs })
     const job = await submit()
     const done = await engine.run(job.id)
@@ -179,6 +187,7 @@ describe('the sweep', () => {
       `${attemptPrefix({ ...job, id: '00000000-0000-4000-8000-000000000000', token: 1 })}text.txt`,
       bytes('of no job'),
     )
+    clock.advance(2 * hour)
     expect(await engine.sweep({ files: true })).toMatchObject({ orphans: 2 })
     expect(await keys(blobs)).toEqual([done?.outputs?.text!.key])
   })

@@ -107,23 +107,9 @@ describe('a failed job', () => {
     expect(failed?.expiresAt).toBe(clock.now() + 2 * day)
     await new Promise((resolve) => setTimeout(resolve, 2))
     expect((await engine.sweep({ files: true })).uploads).toBe(0)
-    // Time moves back for the record instead: the sweep compares with the time of this machine.
-    const old = steppingClock(Date.now() - 3 * day)
-    const later = testEngine(
-      readingWorkflow([badInput('decode_failed', 'no')]).workflow,
-      { retention },
-      { jobs: memoryJobs({ clock: old.now }) },
-    )
-    await later.engine.blobs.put('uploads/app/1', bytes('song'))
-    const first = await later.engine.submit({
-      app: 'app',
-      workflow: workflow.id,
-      uploads: { inputUrl: 'uploads/app/1' },
-    })
-    await later.engine.run(first.job.id)
-    await new Promise((resolve) => setTimeout(resolve, 2))
-    expect((await later.engine.sweep({ files: true })).uploads).toBe(1)
-    await expect(later.engine.retry(first.job.id)).rejects.toMatchObject({ code: 'INPUT_EXPIRED' })
+    clock.advance(2 * day)
+    expect((await engine.sweep({ files: true })).uploads).toBe(1)
+    await expect(engine.retry(job.id)).rejects.toMatchObject({ code: 'INPUT_EXPIRED' })
   })
 
   test('takes its upload with it when it is deleted, unless another failed job may need it', async () => {

@@ -16,6 +16,7 @@ import {
 import { Batches, type NewBatch } from '../../src/core/engine/batch/batches.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
 import type { JobStore } from '../../src/core/engine/ports/job-store.js'
+import { StoreClock } from '../../src/core/engine/store-clock.js'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
 import { recordingLogger, testEngine, textWorkflow } from '../engine/harness.js'
 
@@ -54,7 +55,7 @@ function batches(changes: Partial<JobStore> = {}) {
     webhooks,
     retention: { jobsMs: 500_000 },
   }).engine
-  const all = new Batches({ jobs, applications: memoryApplications(), options, logger })
+  const all = new Batches({ jobs, clock: new StoreClock(jobs), applications: memoryApplications(), options, logger })
   const place = { app: 'a', batchName: 'b' }
   return {
     all,
@@ -123,9 +124,15 @@ describe('the record of a batch', () => {
     const sent = { ...pending, id: 'sent', outcome: 'delivered' as const, nextAttemptAt: null }
     const open = { ...pending, id: 'open', nextAttemptAt: 5 }
     const batch = { ...sample, deliveries: [sent, open] }
-    expect(ended(batch, 7, undefined)).toEqual({ ...batch, endedAt: 7, deliveries: [open] })
+    const counts = { QUEUED: 0, STARTED: 0, SUCCEEDED: 2, FAILED: 1 }
+    expect(ended(batch, { now: 7, counts, message: undefined })).toEqual({
+      ...batch,
+      endedAt: 7,
+      counts,
+      deliveries: [open],
+    })
     const message = { id: 'new', url: 'u', event: 'batch.ended' }
-    expect(ended(batch, 7, message).deliveries).toEqual([
+    expect(ended(batch, { now: 7, counts, message }).deliveries).toEqual([
       open,
       { ...pending, id: 'new', occurredAt: 7, nextAttemptAt: 7 },
     ])
@@ -207,11 +214,36 @@ describe('adding to a batch', () => {
     expect(await stored()).toMatchObject({ webhook: other })
   })
 
-  test('counts as under way for a minute, and no longer if the process that did it died', async () => {
-    const { add, look, stored } = batches({ createAll: () => new Promise(() => {}) })
-    void add()
-    while (!(await stored())) await new Promise((resolve) => setImmediate(resolve))
-    expect(await stored()).toMatchObject({ addingUntil: start + 60_000, endedAt: null })
+  test('writes the record with its jobs, so that no end is announced before they exist, whoever stands still', async () => {
+    const inner = memoryJobs()
+    let go = () => {}
+    const standing = new Promise<void>((resolve) => (go = resolve))
+    const { all, add, look, stored, run, status } = batches({
+      ...inner,
+      createAll: (...given) => standing.then(() => inner.createAll(...given)),
+    })
+    const { url, messages } = await receiver(204)
+    const adding = add({ webhook: { url } })
+    for (const wait of [0, 59_999, 1, 600_000]) {
+      after(wait)
+      await look()
+      expect([await all.tend(), await stored()]).toEqual([0, undefined])
+    }
+    go()
+    await adding
+    await look()
+    expect(await stored()).toMatchObject({ endedAt: null })
+    await run()
+    await look()
+    await all.tend()
+    expect(messages.map(({ data }) => data)).toMatchObject([{ total: 1, counts: { SUCCEEDED: 1 } }])
+    expect(await status()).toMatchObject({ total: 1, endedAt: Date.now() })
+  })
+
+  test('waits for a node of version 0.1 that adds jobs after the record', async () => {
+    const { look, stored, jobs } = batches()
+    const value = { ...sample, addingUntil: start + 60_000 }
+    await jobs.documents.put({ kind: batchKind, key: batchKey('a', 'b'), value, ttlMs: 900_000 })
     after(59_999)
     await look()
     expect(await stored()).toMatchObject({ endedAt: null })
@@ -220,26 +252,45 @@ describe('adding to a batch', () => {
     expect(await stored()).toMatchObject({ endedAt: start + 60_000 })
   })
 
-  test('ends it again when its jobs could not be stored', async () => {
+  test('forgets an end that nobody heard of, and keeps the message of one that was tried', async () => {
+    const { all, add, look, run, stored } = batches()
+    const { url, messages } = await receiver(500, 204)
+    await add({ webhook: { url } })
+    await run()
+    await look()
+    await add()
+    expect(await stored()).toMatchObject({ endedAt: null, deliveries: [] })
+    await run()
+    await look()
+    expect(await all.tend()).toBe(1)
+    await add()
+    after(12_000)
+    // The message is of the end that was announced, whatever was added since.
+    expect(await all.tend()).toBe(1)
+    expect(messages.map(({ data }) => data)).toMatchObject([{ total: 2 }, { total: 2, counts: { SUCCEEDED: 2 } }])
+  })
+
+  test('changes nothing when its jobs could not be stored', async () => {
     let failure: Error | undefined
     const inner = memoryJobs()
-    const { add, run, look, stored } = batches({
+    const { add, run, look, jobs } = batches({
       ...inner,
       createAll: (...given) => (failure ? Promise.reject(failure) : inner.createAll(...given)),
     })
     await add()
     await run()
     await look()
-    failure = new StemworkError('ALREADY_EXISTS', 'There is one.')
-    await expect(add()).rejects.toBe(failure)
-    expect(await stored()).toMatchObject({ addingUntil: 0, endedAt: start })
-    failure = new Error('the store is away')
+    const ended = await jobs.documents.get(batchKind, batchKey('a', 'b'))
     const request = { key: 'k', digest: 'd' }
-    await expect(add({ request })).rejects.toBe(failure)
-    expect([(await stored())?.requests, (await stored())?.endedAt]).toEqual([{}, start])
-    failure = new StemworkError('QUEUE_FULL', 'There is no room.')
-    await expect(add({ request })).rejects.toBe(failure)
-    expect((await stored())?.requests).toEqual({})
+    for (const [error, given] of [
+      [new StemworkError('ALREADY_EXISTS', 'There is one.'), {}],
+      [new Error('the store is away'), { request }],
+      [new StemworkError('QUEUE_FULL', 'There is no room.'), { request }],
+    ] as const) {
+      failure = error
+      await expect(add(given)).rejects.toBe(failure)
+      expect(await jobs.documents.get(batchKind, batchKey('a', 'b'))).toEqual(ended)
+    }
   })
 
   test('is done once for a request, also when its first try stored the jobs and broke off', async () => {
@@ -261,33 +312,18 @@ describe('adding to a batch', () => {
     expect(Object.keys((await stored())?.requests ?? {})).toEqual(['k', 'l'])
   })
 
-  test('notes a request before its jobs, and again when they are stored', async () => {
-    const seen: unknown[] = []
-    const inner = memoryJobs()
-    const { add, stored } = batches({
-      ...inner,
-      async createAll(...given) {
-        seen.push((await stored())?.requests)
-        return inner.createAll(...given)
-      },
-    })
-    await add({ request: { key: 'k', digest: 'd' } })
-    expect(seen).toEqual([{ k: { digest: 'd', made: false } }])
-  })
-
   test('is refused after twenty lost races', async () => {
     const inner = memoryJobs()
     let writes = 0
     let losses = 20
     const versions: unknown[] = []
-    const documents = {
-      ...inner.documents,
-      put: async (...given: Parameters<typeof inner.documents.put>) => {
-        versions.push(given[1]?.version)
-        return ++writes <= losses ? undefined : inner.documents.put(...given)
+    const { add } = batches({
+      ...inner,
+      async createAll(...given) {
+        versions.push(given[1]?.document?.version)
+        return ++writes <= losses ? undefined : inner.createAll(...given)
       },
-    }
-    const { add } = batches({ ...inner, documents })
+    })
     await expect(add()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
     expect(writes).toBe(20)
     // A batch that does not exist yet is made by one process only.
@@ -330,8 +366,30 @@ describe('the end of a batch', () => {
     expect(await version()).toBe(open)
     await run()
     await look()
+    const end = await version()
+    // It waited again, and has ended meanwhile.
+    await all.reopen({ app: 'a', batchName: 'b' })
+    expect(await version()).toBe(end)
+    await jobs.create(sampleJob({ app: 'a', batchName: 'b' }))
     await all.reopen({ app: 'a', batchName: 'b' })
     expect((await stored())?.endedAt).toBeNull()
+  })
+
+  test('comes again when a job ends that was retried by a process which then died', async () => {
+    const { all, add, run, look, stored, jobs } = batches()
+    await add({ webhook: { url: 'http://127.0.0.1:9/' } })
+    await run()
+    await look()
+    const { job } = await jobs.create(sampleJob({ app: 'a', batchName: 'b' }))
+    after(5)
+    await run()
+    await look()
+    expect((await stored())?.endedAt).toBe(start)
+    const ended = await jobs.get(job.id)
+    for (let looks = 0; looks < 2; looks++)
+      await all.look({ app: 'a', batchName: 'b', completedAt: ended?.completedAt })
+    expect(await stored()).toMatchObject({ endedAt: start + 5, counts: { SUCCEEDED: 2 } })
+    expect((await stored())?.deliveries).toHaveLength(2)
   })
 
   test('is found by the next process to look, after a minute', async () => {

@@ -198,10 +198,10 @@ export async function followsTheRules(subject: Subject, sequence: Step[]): Promi
       Object.assign(expected, { deleted: true, holder: null, token: record.token })
     } else if (what === 'expire') {
       expected.expired = true
-    } else if (expected.status === 'STARTED') {
+    } else if (expected.status === 'STARTED' && expected.leaseUntil > now) {
       expected.cancelRequested = true
     } else {
-      Object.assign(expected, { status: 'FAILED', final: record })
+      Object.assign(expected, { status: 'FAILED', holder: null, progress: record.progress, final: record })
     }
   }
 

@@ -150,6 +150,9 @@ describe('each change writes exactly its fields:', () => {
     expiresAt: 160,
     deliveries: [{ ...delivery, outcome: 'pending' }],
   }
+  /** Its worker was lost. */
+  const lapsed = { lease: { ...lease, until: 90 } }
+  const lost = { ...done, history: [{ ...attempt, endedAt: 90, outcome: 'lapsed' }] }
   const past = (outcome: string, reason: string | null = null) => [{ ...attempt, endedAt: 100, outcome, reason }]
   const after = (job: JobRecord, change: JobChange) => transition(job, change, 100)
 
@@ -256,6 +259,12 @@ describe('each change writes exactly its fields:', () => {
   test('a cancellation', () => {
     const change = cancel({ retentionMs: 60, messages })
     expect(after(running, change)).toEqual({ ...running, cancelRequested: true })
+    expect(after({ ...running, ...lapsed }, change)).toEqual({
+      ...running,
+      ...lost,
+      status: 'FAILED',
+      error: canceledError,
+    })
     const queued = sampleJob()
     expect(after(queued, change)).toEqual({ ...queued, ...done, status: 'FAILED', error: canceledError })
     expect(after({ ...queued, status: 'SUCCEEDED' }, change)).toBeUndefined()
@@ -266,8 +275,11 @@ describe('each change writes exactly its fields:', () => {
     const change: JobChange = { ...cancel({ retentionMs: 60, messages }), kind: 'miss' }
     const queued = sampleJob({ deadline: 100 })
     expect(after(queued, change)).toEqual({ ...queued, ...done, status: 'FAILED', error: canceledError })
-    for (const other of [{ deadline: 101 }, { deadline: null }, { deleted: true }, { status: 'STARTED' as const }])
-      expect(after({ ...queued, ...other }, change)).toBeUndefined()
+    const late = { ...running, deadline: 100 }
+    for (const other of [{ deadline: 101 }, { deadline: null }, { deleted: true }])
+      for (const job of [queued, late]) expect(after({ ...job, ...other }, change)).toBeUndefined()
+    expect(after(late, change)).toBeUndefined()
+    expect(after({ ...late, ...lapsed }, change)).toEqual({ ...late, ...lost, status: 'FAILED', error: canceledError })
   })
 
   test('a retry', () => {

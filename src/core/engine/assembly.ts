@@ -17,6 +17,7 @@ import { type EngineSettings, resolveEngineOptions } from './options.js'
 import { ResultPeaks } from './queries/result-peaks.js'
 import { Readiness } from './runner/readiness.js'
 import { RememberedRules } from './limits/scheduling-rules.js'
+import { StoreClock } from './store-clock.js'
 import { Outbox } from './webhooks/outbox.js'
 import { WorkerRegistry } from './workers/worker-registry.js'
 import { WorkflowRegistry } from './workflow/registry.js'
@@ -37,6 +38,7 @@ export function assemble<Offered extends Workflow>(parts: EngineParts<Offered>, 
   const readiness = new Readiness({ runner: parts.runner, workflows: workflows.list(), logger })
   const shared = {
     ...parts,
+    clock: new StoreClock(parts.jobs),
     workflows,
     events: new JobEvents(logger),
     options,
@@ -74,7 +76,6 @@ export function assemble<Offered extends Workflow>(parts: EngineParts<Offered>, 
     ...maintained,
     deploymentLimits: new DeploymentLimits(shared),
     closing: lifecycle.closing,
-    lookAtBatch: (job) => ends.lookAtBatch(job),
   })
   return {
     ...maintained,

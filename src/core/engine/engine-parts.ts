@@ -32,6 +32,7 @@ const partTypes: Record<Exclude<keyof EngineParts, 'workflows' | 'audioPeaks'>, 
   jobs: {
     what: 'a job store',
     methods: [
+      'time',
       'create',
       'createAll',
       'usage',

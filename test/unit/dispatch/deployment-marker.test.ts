@@ -29,9 +29,15 @@ async function marker() {
 }
 
 test('the files are marked with their job store and its last pass', async () => {
-  expect(await begin({ deployment: 'a', pass: 1 })).toEqual({ isOwn: true })
+  expect(await begin({ deployment: 'a', pass: 1 })).toEqual({
+    isOwn: true,
+    now: (await blobs.stat('deployment'))?.modifiedAt,
+  })
   expect(await marker()).toEqual({ type: 'application/json', deployment: 'a', pass: 1 })
-  expect(await begin({ deployment: 'a', pass: 2 })).toEqual({ isOwn: true })
+  expect(await begin({ deployment: 'a', pass: 2 })).toEqual({
+    isOwn: true,
+    now: (await blobs.stat('deployment'))?.modifiedAt,
+  })
   expect(await marker()).toEqual({ type: 'application/json', deployment: 'a', pass: 2 })
   expect(errors).toEqual([])
 })

@@ -9,7 +9,7 @@ const swept = { deleted: 1, expired: 2, missed: 3, purged: 4 }
 const sweptFiles = { uploads: 5, orphans: 6 }
 
 /** Maintenance of parts that only note what is asked of them, every second. */
-function maintained() {
+function maintained(clock: { wrongBy: () => Promise<number | undefined> } = { wrongBy: async () => undefined }) {
   const calls: unknown[] = []
   const note = (...call: unknown[]) => void calls.push(call.length === 1 ? call[0] : call)
   const work = { sweep: async () => {}, files: async () => {}, outbox: async () => 3 }
@@ -23,6 +23,7 @@ function maintained() {
     dispatcher: { wake: () => note('wake') },
     outbox: { send: async () => (note('send'), await work.outbox()) },
     batches: { tend: async () => (note('tend'), 4) },
+    clock,
     options: { dispatch: { sweepIntervalMs: 1000 } },
     logger,
   } as unknown as ConstructorParameters<typeof Maintenance>[0])
@@ -30,15 +31,17 @@ function maintained() {
   return { maintenance, taken, work, lines }
 }
 
-const round = ['wake', 'sweep', 'send', 'tend']
+const round = ['wake', 'send', 'tend', 'sweep']
 const files = ['files', { everyMs: 10_000 }]
+const begun = [...round, files]
 
 test('begins at once, and sweeps each interval, all files each twentieth', async () => {
   const { maintenance, taken } = maintained()
   expect(maintenance.isStarted).toBe(false)
   maintenance.start()
   expect(maintenance.isStarted).toBe(true)
-  expect(taken()).toEqual([...round, files])
+  await vi.advanceTimersByTimeAsync(0)
+  expect(taken()).toEqual(begun)
   await vi.advanceTimersByTimeAsync(999)
   expect(taken()).toEqual([])
   await vi.advanceTimersByTimeAsync(1)
@@ -59,6 +62,7 @@ test('does not begin a sweep while one is going on, and waits for it at the end'
   work.sweep = () => sweep.opened
   work.files = () => all.opened
   maintenance.start()
+  await vi.advanceTimersByTimeAsync(0)
   taken()
   await vi.advanceTimersByTimeAsync(20_000)
   expect(taken()).toEqual(Array.from({ length: 20 }, () => ['wake', 'send', 'tend']).flat())
@@ -72,6 +76,31 @@ test('does not begin a sweep while one is going on, and waits for it at the end'
   expect(isFinished).toBe(true)
   await vi.advanceTimersByTimeAsync(20_000)
   expect(taken().filter((call) => call === 'sweep')).toHaveLength(20)
+  maintenance.stop()
+})
+
+test('of a node whose clock is wrong sweeps nothing, and says so once each time', async () => {
+  let wrongBy: number | undefined = 90_000
+  const { maintenance, taken, lines } = maintained({ wrongBy: async () => wrongBy })
+  maintenance.start()
+  await vi.advanceTimersByTimeAsync(20_000)
+  expect(taken()).toEqual(Array.from({ length: 21 }, () => ['wake', 'send', 'tend']).flat())
+  expect(await maintenance.sweepNow({ files: true, allowMassRemoval: true })).toEqual({
+    deleted: 0,
+    expired: 0,
+    missed: 0,
+    purged: 0,
+    uploads: 0,
+    orphans: 0,
+  })
+  expect(taken()).toEqual([])
+  expect(lines).toEqual([{ level: 'error', fields: {} }])
+  wrongBy = undefined
+  await vi.advanceTimersByTimeAsync(1000)
+  expect(taken()).toEqual(round)
+  wrongBy = -61_000
+  await vi.advanceTimersByTimeAsync(1000)
+  expect(lines).toHaveLength(2)
   maintenance.stop()
 })
 

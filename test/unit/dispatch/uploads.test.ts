@@ -3,6 +3,7 @@ import { isUploadInUse, removeUploads } from '../../../src/core/engine/dispatch/
 import type { JobRecord } from '../../../src/core/engine/job/job.js'
 import type { BlobStore } from '../../../src/core/engine/ports/blob-store.js'
 import type { JobStore } from '../../../src/core/engine/ports/job-store.js'
+import { StoreClock } from '../../../src/core/engine/store-clock.js'
 
 const expired = { status: 'FAILED', expiresAt: 1, uploads: { song: 'upload' } }
 const kept = { ...expired, expiresAt: Date.now() + 60_000 }
@@ -19,7 +20,11 @@ function storeOf(all: readonly { status: string; uploads: { song: string } }[]):
   } as unknown as JobStore
 }
 
-const inUse = (...all: { status: string; uploads: { song: string } }[]) => isUploadInUse('upload', storeOf(all))
+const portsOf = (all: Parameters<typeof storeOf>[0]) => {
+  const clock = new StoreClock({ traits: { scope: 'process' }, time: async () => Date.now() })
+  return { jobs: storeOf(all), clock }
+}
+const inUse = (...all: { status: string; uploads: { song: string } }[]) => isUploadInUse('upload', portsOf(all))
 
 test('an upload is in use by a job that waits, runs, or may be retried', async () => {
   expect(await inUse()).toBe(false)
@@ -40,6 +45,6 @@ test('the uploads of a deleted job are removed, but not those in use', async () 
   const removed: string[] = []
   const blobs = { delete: async (key: string) => void removed.push(key) } as unknown as BlobStore
   const job = { uploads: { song: 'upload', video: 'film', picture: 'cover' } } as unknown as JobRecord
-  await removeUploads(job, storeOf([kept]), blobs)
+  await removeUploads(job, { ...portsOf([kept]), blobs })
   expect(removed).toEqual(['film', 'cover'])
 })

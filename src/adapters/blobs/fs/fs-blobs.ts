@@ -12,8 +12,6 @@ import { isAbsent, storageError } from './storage-error.js'
 export interface FsBlobsOptions {
   /** Folder for the blobs; made if missing. It belongs to the store: keep nothing else in it. */
   directory: string
-  /** Epoch milliseconds, for the age of temporary files. Default: `Date.now`. */
-  clock?: () => number
 }
 
 /**
@@ -26,14 +24,14 @@ export interface FsBlobsOptions {
  * @example
  * const blobs = fsBlobs({ directory: 'data/blobs' })
  */
-export function fsBlobs({ directory, clock = Date.now }: FsBlobsOptions): BlobStore {
+export function fsBlobs({ directory }: FsBlobsOptions): BlobStore {
   const folder = new BlobFolder(directory)
   const writing = new Set<string>()
   return {
     traits: { scope: 'shared' },
     ...blobWrites(folder, writing),
     ...blobReads(folder),
-    ...blobRemovals(folder, writing, clock),
+    ...blobRemovals(folder, writing),
   }
 }
 
@@ -68,7 +66,6 @@ function blobReads(folder: BlobFolder): Pick<BlobStore, 'get' | 'localFile' | 's
 function blobRemovals(
   folder: BlobFolder,
   writing: ReadonlySet<string>,
-  clock: () => number,
 ): Pick<BlobStore, 'delete' | 'deletePrefix' | 'cleanUp'> {
   const { root } = folder
   return {
@@ -100,8 +97,7 @@ function blobRemovals(
       return removed
     },
 
-    async cleanUp(olderThanMs) {
-      const before = clock() - olderThanMs
+    async cleanUp(before) {
       let removed = 0
       for await (const { path, name } of walk(root, '')) {
         if (!isTemporary(name) || writing.has(path)) continue

@@ -125,13 +125,9 @@ function blobRemovals(bucket: BlobBucket, writes: BlobWrites): Pick<BlobStore, '
       return removed
     },
 
-    cleanUp(olderThanMs) {
+    cleanUp(before) {
       const own = writes.uploadIds
-      return abortUnfinished({
-        prefix,
-        idleSince: Date.now() - olderThanMs,
-        isKept: (uploadId) => own.has(uploadId),
-      })
+      return abortUnfinished({ prefix, idleSince: before, isKept: (uploadId) => own.has(uploadId) })
     },
   }
 }

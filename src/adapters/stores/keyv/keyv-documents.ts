@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { DocumentStore } from '../../../core/engine/ports/document-store.js'
+import type { DocumentStore, DocumentWrite } from '../../../core/engine/ports/document-store.js'
 import { DocumentMap } from '../shared/document-map.js'
 import { type Backend, damaged } from './backend.js'
 import { KeyLocks } from './key-locks.js'
@@ -11,11 +11,22 @@ const entriesSchema = z.array(
   ]),
 )
 
+export interface KeyvDocuments extends DocumentStore {
+  /**
+   * Does work at whose end it writes the document, while nobody else changes one of its kind. `undefined`: it has
+   * another version, and nothing was done.
+   */
+  after<Result>(
+    document: DocumentWrite & { version: number },
+    work: (write: () => Promise<void>) => Promise<Result>,
+  ): Promise<Result | undefined>
+}
+
 /**
  * All documents of a kind in one entry of the backend: there are few, kept in memory from the first use. Nobody else
  * writes them.
  */
-export function keyvDocuments(backend: Backend, clock: () => number): DocumentStore {
+export function keyvDocuments(backend: Backend, clock: () => number): KeyvDocuments {
   const known = new Map<string, Promise<DocumentMap>>()
   const locks = new KeyLocks()
   const read = (kind: string) => {
@@ -35,25 +46,40 @@ export function keyvDocuments(backend: Backend, clock: () => number): DocumentSt
     }
   }
 
-  /** Writes the whole kind, and shows the change once it is written. */
   function change<Result>(kind: string, make: (map: DocumentMap) => Result): Promise<Result> {
-    return locks.hold(kind, async () => {
-      const next = new DocumentMap((await read(kind)).entries)
-      const result = make(next)
-      if (result === undefined || result === 0) return result
-      try {
-        await backend.write(entryKey(kind), JSON.stringify([...next.entries]))
-        known.set(kind, Promise.resolve(next))
-      } catch (error) {
-        // It may have been written.
-        known.delete(kind)
-        throw error
-      }
-      return result
+    return locks.hold(kind, async () => keep(kind, await read(kind), make))
+  }
+
+  /** Writes the whole kind, and shows the change once it is written. */
+  async function keep<Result>(kind: string, map: DocumentMap, make: (map: DocumentMap) => Result): Promise<Result> {
+    const next = new DocumentMap(map.entries)
+    const result = make(next)
+    if (result === undefined || result === 0) return result
+    try {
+      await backend.write(entryKey(kind), JSON.stringify([...next.entries]))
+      known.set(kind, Promise.resolve(next))
+    } catch (error) {
+      // It may have been written.
+      known.delete(kind)
+      throw error
+    }
+    return result
+  }
+
+  async function after<Result>(
+    { version, ...document }: DocumentWrite & { version: number },
+    work: (write: () => Promise<void>) => Promise<Result>,
+  ): Promise<Result | undefined> {
+    const { kind, key } = document
+    return await locks.hold(kind, async () => {
+      const map = await read(kind)
+      if (!map.hasVersion(key, version, clock())) return undefined
+      return await work(async () => void (await keep(kind, map, (next) => next.put(document, version, clock()))))
     })
   }
 
   return {
+    after,
     get: async (kind, key) => (await read(kind)).get(key, clock()),
     put: (document, { version } = {}) => change(document.kind, (map) => map.put(document, version, clock())),
     delete: async (kind, key) => void (await change(kind, (map) => (map.entries.delete(key) ? true : undefined))),

@@ -12,7 +12,7 @@ import { Backend } from './backend.js'
 import { beginFilePass } from './deployment-entry.js'
 import { JobClaims } from './job-claims.js'
 import { JobRecords } from './job-records.js'
-import { keyvDocuments } from './keyv-documents.js'
+import { keyvDocuments, type KeyvDocuments } from './keyv-documents.js'
 import { KnownJobs } from './known-jobs.js'
 import { LimitedCreates } from './limited-creates.js'
 import { SchedulingRules } from './scheduling-rules.js'
@@ -50,10 +50,12 @@ export function keyvJobs({
 }: KeyvJobsOptions): JobStore {
   const backend = Backend.of(keyv)
   const operate = operations(backend, clock, timeoutMs)
+  const { after, ...documents } = keyvDocuments(backend, clock)
   return {
     traits: { scope: 'process' },
-    documents: keyvDocuments(backend, clock),
-    ...jobEntries(operate, { backend, clock, idempotencyMs }),
+    time: async () => clock(),
+    documents,
+    ...jobEntries(operate, { backend, after, clock, idempotencyMs }),
     ...jobClaims(operate, backend, clock),
     ...jobLists(operate),
     ...jobSweep(operate, backend, clock),
@@ -82,7 +84,12 @@ function operations(backend: Backend, clock: () => number, timeoutMs: number): O
 /** How jobs enter the queue, a first time or again, and change. */
 function jobEntries(
   operate: Operate,
-  { backend, clock, idempotencyMs }: { backend: Backend; clock: () => number; idempotencyMs: number },
+  {
+    backend,
+    after,
+    clock,
+    idempotencyMs,
+  }: { backend: Backend; after: KeyvDocuments['after']; clock: () => number; idempotencyMs: number },
 ): Pick<JobStore, 'create' | 'createAll' | 'findByIdempotencyKey' | 'usage' | 'apply'> {
   const usage = new UsageEntries(backend, clock)
   const creates = new LimitedCreates({ usage, clock, idempotencyMs })
@@ -93,9 +100,11 @@ function jobEntries(
       return await operate((known, deadline) => creates.create(known, deadline, given, limits))
     },
 
-    async createAll(jobs, limits = {}) {
+    async createAll(jobs, { document, ...limits } = {}) {
       const given = plainCopy([...jobs])
-      return await operate((known, deadline) => creates.createAll(known, deadline, given, limits))
+      const created = (finish?: () => Promise<void>) =>
+        operate((known, deadline) => creates.createAll(known, deadline, given, { ...limits, finish }))
+      return document ? await after(plainCopy(document), created) : await created()
     },
 
     findByIdempotencyKey: (app, key) => operate((known) => creates.withIdempotencyKey(known, app, key)),

@@ -73,14 +73,14 @@ export class LimitedCreates {
   }
 
   /**
-   * One after the other; if one fails, those before it are undone. A crash in between leaves them: there are no
-   * transactions.
+   * One after the other; if one fails, or `finish` at last, those before it are undone. A crash in between leaves them:
+   * there are no transactions.
    */
   async createAll(
     known: KnownJobs,
     deadline: AnswerDeadline,
     jobs: readonly JobRecord[],
-    { maxQueued = Infinity, quota }: CreateLimits,
+    { maxQueued = Infinity, quota, finish }: CreateLimits & { finish?: () => Promise<void> },
   ): Promise<JobRecord[]> {
     const [first] = jobs
     if (!first) return []
@@ -90,6 +90,7 @@ export class LimitedCreates {
       try {
         for (const job of jobs) releases.push(this.#reserve(known, job, maxQueued))
         for (const job of jobs) created.push((await this.#createNew(known, deadline, job, {})).job)
+        await finish?.()
         return created
       } catch (error) {
         for (const { id } of created)

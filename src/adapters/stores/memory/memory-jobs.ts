@@ -9,7 +9,7 @@ import { JobIndex } from '../shared/job-index.js'
 import { refuseTransaction } from '../shared/no-transactions.js'
 import { plainCopy } from '../shared/plain-copy.js'
 import { Admission } from './admission.js'
-import { memoryDocuments } from './memory-documents.js'
+import { DocumentKinds, memoryDocuments } from './memory-documents.js'
 
 export interface MemoryJobsOptions {
   /** Epoch milliseconds. Default: `Date.now`. */
@@ -30,10 +30,12 @@ export function memoryJobs({
 }: MemoryJobsOptions = {}): JobStore {
   const index = new JobIndex<JobRecord>()
   const admission = new Admission(index, clock)
+  const kinds = new DocumentKinds()
   return {
     traits: { scope: 'process' },
-    documents: memoryDocuments(clock),
-    ...jobCreates(index, admission, { clock, idempotencyMs }),
+    time: async () => clock(),
+    documents: memoryDocuments(kinds, clock),
+    ...jobCreates(index, admission, { kinds, clock, idempotencyMs }),
     ...jobChanges(index, admission, clock),
     ...jobClaims(index, clock),
     ...jobLists(index),
@@ -46,7 +48,7 @@ type Jobs = JobIndex<JobRecord>
 function jobCreates(
   index: Jobs,
   admission: Admission,
-  { clock, idempotencyMs }: Required<MemoryJobsOptions>,
+  { kinds, clock, idempotencyMs }: Required<MemoryJobsOptions> & { kinds: DocumentKinds },
 ): Pick<JobStore, 'create' | 'createAll' | 'findByIdempotencyKey' | 'usage'> {
   const withIdempotencyKey = (app: string, key: string): JobRecord | undefined => {
     const job = index.withIdempotencyKey(app, key)
@@ -65,12 +67,15 @@ function jobCreates(
       return { job: plainCopy(created), created: true }
     },
 
-    async createAll(jobs, limits = {}) {
+    async createAll(jobs, { document, ...limits } = {}) {
       const [first] = jobs
       if (!first) return []
       for (const { id } of jobs) if (index.get(id)) throw alreadyExists(id)
-      admission.admit(first.app, limits, jobs.length)
       const now = clock()
+      const written = document && kinds.of(document.kind)
+      if (written && !written.hasVersion(document.key, document.version, now)) return undefined
+      admission.admit(first.app, limits, jobs.length)
+      if (document) written?.put(document, document.version, now)
       const created = plainCopy([...jobs]).map((job) => ({ ...job, createdAt: now }))
       for (const job of created) index.set(job)
       return plainCopy(created)

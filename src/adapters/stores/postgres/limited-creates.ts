@@ -1,10 +1,12 @@
 import { StemworkError } from '../../../core/engine/errors.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { alreadyExists } from '../../../core/engine/job/queue-limit.js'
+import type { CreateAllOptions } from '../../../core/engine/ports/job-store.js'
 import { batched } from '../shared/batched.js'
 import { type PostgresClient, type PostgresPool, query, statement, transaction } from './database.js'
 import { CreateLimits, type Limits } from './create-limits.js'
 import type { CreatedJob, JobInserts } from './job-inserts.js'
+import { documentWrites } from './postgres-documents.js'
 import type { Send } from './stored-jobs.js'
 
 export interface LimitedJob {
@@ -32,6 +34,7 @@ const batch = {
  */
 export function limitedCreates(pool: PostgresPool, schema: string, inserts: JobInserts) {
   const limits = new CreateLimits(schema)
+  const write = documentWrites(schema)
   const lanes = new Map<string, { create: (job: LimitedJob) => Promise<LimitedOutcome>; waiting: number }>()
 
   async function createBatch(jobs: LimitedJob[]): Promise<LimitedOutcome[]> {
@@ -85,11 +88,17 @@ export function limitedCreates(pool: PostgresPool, schema: string, inserts: JobI
     },
 
     /** All of them, or none. They are of one application and have no idempotency keys. */
-    async createAll(app: string, jobs: readonly JobRecord[], given: Limits): Promise<JobRecord[]> {
+    async createAll(
+      app: string,
+      jobs: readonly JobRecord[],
+      { document, ...given }: CreateAllOptions,
+    ): Promise<JobRecord[] | undefined> {
       return await transaction(pool, async (client) => {
         await limits.lock(client, app)
         const refused = await limits.refusal(client, app, given, { more: jobs.length })
         if (refused) throw refused
+        const isWritten = !document || (await write(sender(client), document, document.version)) !== undefined
+        if (!isWritten) return undefined
         const created = await inserts.insertFree(sender(client), app, jobs)
         if (given.quota) await limits.usage.addJobs(sender(client), app, jobs.length)
         return created.map((job, index) => {

@@ -1,22 +1,45 @@
-import type { DocumentStore, StoredDocument } from '../../../core/engine/ports/document-store.js'
+import type { DocumentStore, DocumentWrite, StoredDocument } from '../../../core/engine/ports/document-store.js'
 import { type PostgresPool, preparedStatement, type Row, statement } from './database.js'
 import { columnText, nowSql } from './job-row.js'
+import type { Send } from './stored-jobs.js'
 
 const columns = 'key, version, value'
+
+/** See `DocumentStore.put`. */
+export function documentWrites(schema: string) {
+  const table = `${schema}.documents`
+  // The version of an expired one counts as 0.
+  const version = `CASE WHEN d.expires_at > ${nowSql} THEN d.version ELSE 0 END`
+  const sql = `
+    INSERT INTO ${table} AS d (kind, key, version, value, due_at, expires_at)
+    SELECT $1, $2, 1, $3, ${nowSql} + $4::bigint, ${nowSql} + $5::bigint WHERE $6::integer IS NULL OR $6 = 0
+      OR EXISTS (SELECT FROM ${table} WHERE kind = $1 AND key = $2)
+    ON CONFLICT (kind, key) DO UPDATE SET version = ${version} + 1, value = excluded.value,
+      due_at = excluded.due_at, expires_at = excluded.expires_at
+    WHERE $6::integer IS NULL OR $6 = ${version} RETURNING version`
+
+  return async (
+    send: Send,
+    { kind, key, value, ttlMs, dueInMs = null }: DocumentWrite,
+    expected?: number,
+  ): Promise<number | undefined> => {
+    const [row] = await send(sql, [
+      kind,
+      columnText(key),
+      JSON.stringify(value),
+      dueInMs === null ? null : Math.round(dueInMs),
+      Math.round(ttlMs),
+      expected ?? null,
+    ])
+    return row && Number(row[0])
+  }
+}
 
 export function postgresDocuments(pool: PostgresPool, schema: string): DocumentStore {
   const run = (text: string, values: unknown[]) => statement(pool, text, values)
   const table = `${schema}.documents`
   const isLive = `expires_at > ${nowSql}`
-  // The version of an expired one counts as 0.
-  const write = `
-    INSERT INTO ${table} AS d (kind, key, version, value, due_at, expires_at)
-    SELECT $1, $2, 1, $3, ${nowSql} + $4::bigint, ${nowSql} + $5::bigint WHERE $6::integer IS NULL OR $6 = 0
-      OR EXISTS (SELECT FROM ${table} WHERE kind = $1 AND key = $2)
-    ON CONFLICT (kind, key) DO UPDATE SET version = CASE WHEN d.${isLive} THEN d.version ELSE 0 END + 1,
-      value = excluded.value,
-      due_at = excluded.due_at, expires_at = excluded.expires_at
-    WHERE $6::integer IS NULL OR $6 = CASE WHEN d.${isLive} THEN d.version ELSE 0 END RETURNING version`
+  const write = documentWrites(schema)
 
   return {
     async get(kind, key) {
@@ -27,17 +50,8 @@ export function postgresDocuments(pool: PostgresPool, schema: string): DocumentS
       )
       return row && stored(row)
     },
-    async put({ kind, key, value, ttlMs, dueInMs = null }, { version } = {}) {
-      const [row] = await preparedStatement(pool, write, [
-        kind,
-        columnText(key),
-        JSON.stringify(value),
-        dueInMs === null ? null : Math.round(dueInMs),
-        Math.round(ttlMs),
-        version ?? null,
-      ])
-      return row && Number(row[0])
-    },
+    put: (document, { version } = {}) =>
+      write((text, values) => preparedStatement(pool, text, values), document, version),
     async delete(kind, key) {
       await run(`DELETE FROM ${table} WHERE kind = $1 AND key = $2`, [kind, columnText(key)])
     },

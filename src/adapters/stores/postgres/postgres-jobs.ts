@@ -19,6 +19,10 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
   const jobs = new StoredJobs(pool, schema)
   return {
     traits: { scope: 'shared' },
+    async time() {
+      const [row] = await jobs.send(`SELECT ${nowSql}`, [])
+      return Number(row?.[0])
+    },
     documents: postgresDocuments(pool, schema),
     ...jobEntries(pool, schema, { jobs, idempotencyMs }),
     ...jobClaims(pool, schema, jobs),

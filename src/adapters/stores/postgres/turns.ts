@@ -1,5 +1,5 @@
 import { type PostgresClient, type PostgresPool, query, transaction } from './database.js'
-import { lapsedSql } from './job-lists.js'
+import { earliestLapsed, lapsedSql } from './job-lists.js'
 import { nowSql } from './job-row.js'
 
 /**
@@ -109,7 +109,7 @@ export function claimNextStatement(schema: string): string {
         AND (${asked('workflows')} IS NULL OR workflow = ANY(${asked('workflows')})) AND ${isServed('pool')}
         AND NOT EXISTS (SELECT FROM closed AS c WHERE is_paused AND CASE kind
           WHEN 'application' THEN c.id = job.app WHEN 'workflow' THEN c.id = job.workflow ELSE true END)
-        AND ${lapsedSql} LIMIT 1 FOR UPDATE OF job SKIP LOCKED
+        AND ${lapsedSql} ${earliestLapsed} LIMIT 1 FOR UPDATE OF job SKIP LOCKED
     ),
     -- Lists with a job for the worker now. Without any, no application is looked at.
     lists AS MATERIALIZED (

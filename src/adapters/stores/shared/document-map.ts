@@ -20,9 +20,14 @@ export class DocumentMap {
     return entry && entry.expiresAt > now ? stored(key, entry) : undefined
   }
 
+  /** @param version 0: it does not exist */
+  hasVersion(key: string, version: number, now: number): boolean {
+    return (this.get(key, now)?.version ?? 0) === version
+  }
+
   put({ key, value, ttlMs, dueInMs = null }: DocumentWrite, version: number | undefined, now: number) {
+    if (version !== undefined && !this.hasVersion(key, version, now)) return undefined
     const present = this.get(key, now)?.version ?? 0
-    if (version !== undefined && version !== present) return undefined
     this.entries.set(key, {
       text: JSON.stringify(value),
       version: present + 1,

@@ -1,4 +1,4 @@
-import { deliverableAt, lapsesAt, overdueAt, removableAt } from '../../../core/engine/job/due-times.js'
+import { deliverableAt, isAbandoned, lapsesAt, overdueAt, removableAt } from '../../../core/engine/job/due-times.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import type { DueReason } from '../../../core/engine/ports/job-store.js'
 
@@ -7,6 +7,8 @@ export function isDue(reason: DueReason, job: JobRecord, now: number): boolean {
   switch (reason) {
     case 'lapsed':
       return reached(lapsesAt(job))
+    case 'abandoned':
+      return isAbandoned(job, now)
     case 'expired':
       return reached(removableAt(job))
     case 'overdue':

@@ -1,4 +1,11 @@
-import { deliverableAt, lapsesAt, overdueAt, removableAt, waitingSince } from '../../../core/engine/job/due-times.js'
+import {
+  deliverableAt,
+  isAbandoned,
+  lapsesAt,
+  overdueAt,
+  removableAt,
+  waitingSince,
+} from '../../../core/engine/job/due-times.js'
 import { isTerminal, type JobRecord, type JobStatus, jobStatusSchema } from '../../../core/engine/job/job.js'
 import { isHeldBack, type RuleTarget, type SchedulingRule } from '../../../core/engine/job/scheduling.js'
 import { servesPool } from '../../../core/engine/job/pool.js'
@@ -20,6 +27,7 @@ const indexedFields = [
   'expired',
   'outputs',
   'lease',
+  'cancelRequested',
   'notBefore',
   'deadline',
   'priority',
@@ -174,6 +182,10 @@ export class JobIndex<Job extends IndexedJob> {
     switch (reason) {
       case 'lapsed':
         return jobsOf(this.#lapsing.due(now, limit))
+      case 'abandoned':
+        return jobsOf(this.#lapsing.due(now, Infinity))
+          .filter((job) => isAbandoned(job, now))
+          .slice(0, Math.max(limit, 0))
       case 'expired':
         return jobsOf(this.#removable.due(now, limit))
       case 'overdue':

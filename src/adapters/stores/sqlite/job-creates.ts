@@ -4,6 +4,7 @@ import { queueFull } from '../../../core/engine/job/queue-limit.js'
 import { refuseTransaction } from '../shared/no-transactions.js'
 import { type FoundRow, type JobRows, parse } from './job-rows.js'
 import type { SqliteDatabase } from './sqlite-database.js'
+import { writeDocument } from './sqlite-documents.js'
 import type { UsageTable } from './usage.js'
 
 /** What the groups of the store's methods share. */
@@ -42,10 +43,11 @@ export function jobCreates(
       return made
     },
 
-    async createAll(jobs, limits = {}) {
+    async createAll(jobs, { document, ...limits } = {}) {
       const [first] = jobs
       if (!first) return []
       const made = database.transaction(() => {
+        if (document && writeDocument(database, document, document.version, clock()) === undefined) return undefined
         admit(tables, first.app, limits, jobs.length)
         return jobs.map((job) => rows.add({ ...job, createdAt: clock() }))
       })

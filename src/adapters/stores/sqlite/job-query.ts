@@ -51,20 +51,27 @@ export function dueSql(
   if (reason === 'deleted')
     return { text: `SELECT id, record FROM jobs WHERE deleted = 1 AND ${wanted} LIMIT ?`, values: rest }
   const column = dueColumns[reason]
-  // Deadlines of jobs that wait alone: the others are in no index.
-  const isWaiting = reason === 'overdue' ? 'waiting_since IS NOT NULL AND' : ''
+  const more = dueConditions[reason]
   return {
-    text: `SELECT id, record FROM jobs WHERE ${column} <= ? AND ${isWaiting} ${wanted} ORDER BY ${column} LIMIT ?`,
-    values: [now, ...rest],
+    text: `SELECT id, record FROM jobs WHERE ${column} <= ? ${more ? `AND ${more}` : ''} AND ${wanted}
+      ORDER BY ${column} LIMIT ?`,
+    values: [now, ...(reason === 'abandoned' ? [now] : []), ...rest],
   }
 }
 
 const dueColumns = {
   lapsed: 'lapses_at',
+  abandoned: 'lapses_at',
   overdue: 'deadline',
   expired: 'removable_at',
   deliverable: 'deliverable_at',
 } satisfies Record<Exclude<DueReason, 'deleted'>, string>
+
+const dueConditions: Partial<Record<DueReason, string>> = {
+  // Deadlines of jobs that wait alone: the others are in no index.
+  overdue: 'waiting_since IS NOT NULL',
+  abandoned: "(deadline <= ? OR iif(json_valid(record), json_extract(record, '$.cancelRequested'), false))",
+}
 
 /** @param max where the count ends; it looks at no more jobs than that */
 export function countSql(query: JobQuery, max = Infinity): Sql {

@@ -1,4 +1,4 @@
-import type { DocumentStore, StoredDocument } from '../../../core/engine/ports/document-store.js'
+import type { DocumentStore, DocumentWrite, StoredDocument } from '../../../core/engine/ports/document-store.js'
 import type { SqliteDatabase } from './sqlite-database.js'
 
 interface Row {
@@ -20,28 +20,8 @@ export function sqliteDocuments(database: SqliteDatabase, clock: () => number): 
       )
       return row && stored(row)
     },
-    async put({ kind, key, value, ttlMs, dueInMs = null }, { version } = {}) {
-      const now = clock()
-      const written = database.transaction(() => {
-        const present =
-          database.get<Pick<Row, 'version'>>(
-            'SELECT version FROM documents WHERE kind = ? AND key = ? AND expires_at > ?',
-            kind,
-            key,
-            now,
-          )?.version ?? 0
-        if (version !== undefined && version !== present) return undefined
-        database.write(
-          'INSERT OR REPLACE INTO documents (kind, key, version, value, due_at, expires_at) VALUES (?, ?, ?, ?, ?, ?)',
-          kind,
-          key,
-          present + 1,
-          JSON.stringify(value),
-          dueInMs === null ? null : now + dueInMs,
-          now + ttlMs,
-        )
-        return present + 1
-      })
+    async put(document, { version } = {}) {
+      const written = database.transaction(() => writeDocument(database, document, version, clock()))
       if (written !== undefined) await database.durable()
       return written
     },
@@ -80,6 +60,33 @@ export function sqliteDocuments(database: SqliteDatabase, clock: () => number): 
       ).length
     },
   }
+}
+
+/** See `DocumentStore.put`; in a transaction. */
+export function writeDocument(
+  database: SqliteDatabase,
+  { kind, key, value, ttlMs, dueInMs = null }: DocumentWrite,
+  version: number | undefined,
+  now: number,
+): number | undefined {
+  const present =
+    database.get<Pick<Row, 'version'>>(
+      'SELECT version FROM documents WHERE kind = ? AND key = ? AND expires_at > ?',
+      kind,
+      key,
+      now,
+    )?.version ?? 0
+  if (version !== undefined && version !== present) return undefined
+  database.write(
+    'INSERT OR REPLACE INTO documents (kind, key, version, value, due_at, expires_at) VALUES (?, ?, ?, ?, ?, ?)',
+    kind,
+    key,
+    present + 1,
+    JSON.stringify(value),
+    dueInMs === null ? null : now + dueInMs,
+    now + ttlMs,
+  )
+  return present + 1
 }
 
 function stored({ key, version, value }: Row): StoredDocument {

@@ -17,6 +17,7 @@ export function sqliteJobs(
   const tables = { database, rows: new JobRows(database), usage: new UsageTable(database), clock }
   return {
     traits: { scope: 'process' },
+    time: async () => clock(),
     documents: sqliteDocuments(database, clock),
     ...jobCreates(tables, idempotencyMs),
     ...jobClaims(tables),

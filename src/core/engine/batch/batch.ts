@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { announced, isPending } from '../job/deliveries.js'
-import { deliverySchema, type JobRecord, type JobStatus } from '../job/job.js'
+import { deliverySchema, type JobRecord, type JobStatus, jobStatusSchema } from '../job/job.js'
 import { traceContextSchema } from '../job/trace-context.js'
 import type { WebhookMessage } from '../job/transitions.js'
 
@@ -15,9 +15,14 @@ export const batchSchema = z.looseObject({
   webhook: z.object({ url: z.string() }).nullable(),
   /** Null until all its jobs have ended. */
   endedAt: z.number().nullable(),
-  /** Jobs are being added until this time; the batch has not ended before it, however few jobs there are. */
+  /** The jobs of the last end by status, for its message; absent in records of older versions. */
+  counts: z.record(jobStatusSchema, z.number()).nullish(),
+  /** Written by nodes of version 0.1 alone, which add jobs after this record: the batch has not ended before it. */
   addingUntil: z.number(),
-  /** Digest of each request with an idempotency key, by a hash of that, and whether its jobs have been made. */
+  /**
+   * Digest of each request with an idempotency key, by a hash of that. `made` is false only where a node of version 0.1
+   * adds its jobs, or broke off.
+   */
   requests: z.record(z.string(), z.object({ digest: z.string(), made: z.boolean() })),
   deliveries: z.array(deliverySchema),
   /** Of the last request that added jobs; absent in records of older versions. */
@@ -56,20 +61,30 @@ export function repeatedId(app: string, idempotencyKey: string, index: number | 
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
-export function ended(batch: Batch, now: number, message: WebhookMessage | undefined): Batch {
+/** @param counts of its jobs, by status */
+export function ended(
+  batch: Batch,
+  { now, counts, message }: { now: number; counts: Batch['counts']; message: WebhookMessage | undefined },
+): Batch {
   const messages = message ? [announced(message, now)] : []
   // Keep only the unsent messages of earlier ends.
-  return { ...batch, endedAt: now, deliveries: [...batch.deliveries.filter(isPending), ...messages] }
+  return { ...batch, endedAt: now, counts, deliveries: [...batch.deliveries.filter(isPending), ...messages] }
+}
+
+/** The batch with open jobs. Nobody has heard of an end whose message was not tried yet: it is forgotten. */
+export function reopened(batch: Batch): Batch {
+  if (batch.endedAt === null) return batch
+  return { ...batch, endedAt: null, deliveries: batch.deliveries.filter(({ attempts }) => attempts > 0) }
 }
 
 /** When to check the batch next; null: never. */
 export function nextLookMs(batch: Batch, now: number, lookAgainMs: number): number | null {
-  if (batch.endedAt === null) return lookAgainMs
   const times = batch.deliveries.filter(isPending).flatMap(({ nextAttemptAt }) => nextAttemptAt ?? [])
+  if (batch.endedAt === null) times.push(now + lookAgainMs)
   return times.length === 0 ? null : Math.max(0, Math.min(...times) - now)
 }
 
-export type JobOfBatch = Pick<JobRecord, 'app'> & { batchName: string }
+export type JobOfBatch = Pick<JobRecord, 'app'> & { batchName: string; completedAt?: number | null }
 
 export function isOfBatch(job: Pick<JobRecord, 'app' | 'batchName'>): job is JobOfBatch {
   return job.batchName !== null

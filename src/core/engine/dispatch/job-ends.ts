@@ -13,11 +13,13 @@ import type { EngineOptions } from '../options.js'
 import type { BlobStore } from '../ports/blob-store.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
+import type { StoreClock } from '../store-clock.js'
 import { webhookMessages } from '../webhooks/webhook-message.js'
 import type { WorkerRegistry } from '../workers/worker-registry.js'
 
 interface EndingParts {
   jobs: JobStore
+  clock: StoreClock
   blobs: BlobStore
   events: JobEvents
   options: EngineOptions

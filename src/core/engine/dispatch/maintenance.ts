@@ -1,6 +1,7 @@
 import type { Logger } from '../ports/logger.js'
 import type { Batches } from '../batch/batches.js'
 import type { EngineOptions } from '../options.js'
+import { clockProblem, type StoreClock } from '../store-clock.js'
 import type { Outbox } from '../webhooks/outbox.js'
 import type { Dispatcher } from './dispatcher.js'
 import type { FileSweep } from './sweep/file-sweep.js'
@@ -15,6 +16,7 @@ interface MaintainedParts {
   dispatcher: Dispatcher
   outbox: Outbox
   batches: Batches
+  clock: StoreClock
   options: Pick<EngineOptions, 'dispatch'>
   logger: Logger
 }
@@ -27,6 +29,7 @@ export class Maintenance {
   readonly #parts: MaintainedParts
   readonly #fileSweepMs: number
   #timers: NodeJS.Timeout[] = []
+  #clockProblem: string | undefined
   #sweeping: Promise<unknown> | undefined
   #sweepingFiles: Promise<unknown> | undefined
 
@@ -62,6 +65,7 @@ export class Maintenance {
   /** See `JobEngine.sweep`. */
   async sweepNow({ files, allowMassRemoval }: { files: boolean; allowMassRemoval: boolean }): Promise<SweepReport> {
     const { sweep, fileSweep } = this.#parts
+    if (await this.#isClockWrong()) return { deleted: 0, expired: 0, missed: 0, purged: 0, uploads: 0, orphans: 0 }
     const swept = await sweep.run()
     const sweptFiles = files ? await fileSweep.run({ allowMassRemoval }) : { uploads: 0, orphans: 0 }
     return { ...swept, ...sweptFiles }
@@ -82,7 +86,9 @@ export class Maintenance {
 
   #sweep(): void {
     this.#parts.dispatcher.wake()
-    this.#sweeping ??= this.#parts.sweep.run().finally(() => (this.#sweeping = undefined))
+    this.#sweeping ??= this.#unlessClockIsWrong(() => this.#parts.sweep.run()).finally(
+      () => (this.#sweeping = undefined),
+    )
     this.sendWebhooksSoon()
   }
 
@@ -90,6 +96,22 @@ export class Maintenance {
   #sweepFiles(): void {
     // Shorter than the timer's interval, which may be early.
     const everyMs = this.#fileSweepMs / 2
-    this.#sweepingFiles ??= this.#parts.fileSweep.run({ everyMs }).finally(() => (this.#sweepingFiles = undefined))
+    this.#sweepingFiles ??= this.#unlessClockIsWrong(() => this.#parts.fileSweep.run({ everyMs })).finally(
+      () => (this.#sweepingFiles = undefined),
+    )
+  }
+
+  /** Nothing that a sweep does depends on this node's clock. What else is wrong on such a node, nobody knows. */
+  async #unlessClockIsWrong(sweep: () => Promise<unknown>): Promise<void> {
+    if (!(await this.#isClockWrong())) await sweep()
+  }
+
+  async #isClockWrong(): Promise<boolean> {
+    const { clock, logger } = this.#parts
+    // A store that does not answer lets the sweep fail, which says so.
+    const problem = await clockProblem(clock).catch(() => undefined)
+    if (problem !== undefined && this.#clockProblem === undefined) logger.error({}, problem)
+    this.#clockProblem = problem
+    return problem !== undefined
   }
 }

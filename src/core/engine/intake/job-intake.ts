@@ -13,6 +13,7 @@ import type { BlobStore } from '../ports/blob-store.js'
 import type { JobQueue } from '../ports/job-queue.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
+import type { StoreClock } from '../store-clock.js'
 import { retryJob } from './retry-job.js'
 import type { Readiness } from '../runner/readiness.js'
 import type { RememberedRules } from '../limits/scheduling-rules.js'
@@ -34,12 +35,11 @@ interface IntakeParts extends AdmissionParts {
   logger: Logger
   rules: RememberedRules
   batches: Batches
+  clock: StoreClock
   deploymentLimits: DeploymentLimits
   readiness: Readiness
   /** Aborted once no more jobs are accepted. */
   closing: AbortSignal
-  /** Checks whether the batch of a job has ended. */
-  lookAtBatch(job: JobRecord): void
 }
 
 /** Puts jobs into the queue: new ones, those of a batch, and failed ones that are retried. */
@@ -55,7 +55,7 @@ export class JobIntake {
   /** See `JobEngine.submit`. */
   async submit(given: unknown, options: SubmitOptions): Promise<{ job: JobRecord; created: boolean }> {
     this.#refuseClosing()
-    const { jobs, blobs, events, rules, workflows, options: settings } = this.#parts
+    const { jobs, clock, blobs, events, rules, workflows, options: settings } = this.#parts
     const input = checkSubmitInput(given)
     const idempotency = idempotencyOf(input)
     const first = idempotency && (await jobs.findByIdempotencyKey(input.app, idempotency.key))
@@ -63,7 +63,9 @@ export class JobIntake {
     await rules.refuseDraining(input)
     // Not during an open transaction of the host, whose store may have only one connection.
     if (options.tx === undefined) await this.#parts.deploymentLimits.tell()
-    const complete = checkSubmission(input, workflows.require(input.workflow))
+    const asksTime = typeof input.deadline === 'number' && options.tx === undefined
+    const now = asksTime ? await clock.time() : Date.now()
+    const complete = checkSubmission(input, workflows.require(input.workflow), now)
     this.#refuseUnavailable(input.workflow)
     const { limits, fieldsOf } = await this.#admission.of(input.app)
     const { webhook, ...fields } = fieldsOf(complete)
@@ -91,8 +93,8 @@ export class JobIntake {
     options: Pick<SubmitOptions, 'beforeCreate' | 'trace'>,
   ): Promise<{ name: string; ids: string[]; created: boolean }> {
     this.#refuseClosing()
-    const { batches, events, rules, workflows } = this.#parts
-    const batch = checkBatch(given, workflows)
+    const { batches, clock, events, rules, workflows } = this.#parts
+    const batch = checkBatch(given, workflows, await clock.time())
     for (const workflow of new Set(batch.jobs.map((job) => job.workflow))) {
       await rules.refuseDraining({ app: batch.app, workflow })
       this.#refuseUnavailable(workflow)
@@ -112,18 +114,17 @@ export class JobIntake {
   /** See `JobEngine.retry`. */
   async retry(id: string, scope: JobScope): Promise<JobRecord | undefined> {
     this.#refuseClosing()
-    const { jobs, batches, events, rules, lookAtBatch } = this.#parts
+    const { jobs, batches, events, rules, logger } = this.#parts
     const known = await jobInScope(jobs, id, scope)
     if (!known) return undefined
     await rules.refuseDraining(known)
     const { limits } = await this.#admission.of(known.app)
-    // First, so that nobody considers the batch ended meanwhile.
-    if (isOfBatch(known)) await batches.reopen(known)
-    const job = await retryJob(known, limits, this.#parts).catch((error: unknown) => {
-      lookAtBatch(known)
-      throw error
-    })
+    const job = await retryJob(known, limits, this.#parts)
     if (!job) return undefined
+    if (isOfBatch(job))
+      await batches
+        .reopen(job)
+        .catch((error: unknown) => logger.warn({ jobId: id, err: error }, 'The batch of a job was not opened again.'))
     events.announce('job.requeued', job)
     await this.notify()
     return job

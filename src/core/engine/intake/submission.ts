@@ -138,9 +138,10 @@ export function checkSubmitInput(input: unknown): SubmitInput {
 /**
  * The submission with addresses for its local files.
  *
+ * @param now the store's time
  * @throws StemworkError `INVALID_PARAMS` with `details.issues` (`path`, `message`).
  */
-export function checkSubmission(given: SubmitInput, workflow: Workflow): SubmitInput {
+export function checkSubmission(given: SubmitInput, workflow: Workflow, now: number): SubmitInput {
   const input = withAddresses(given, workflow)
   const checked = checkParams(workflow.params, input.params)
   if (!checked.success) {
@@ -152,7 +153,7 @@ export function checkSubmission(given: SubmitInput, workflow: Workflow): SubmitI
       { details: { issues } },
     )
   }
-  refuseImpossibleTimes(input)
+  refuseImpossibleTimes(input, now)
   refuseUnknownOutputs(input.copyResultsTo ?? {}, workflow, Object.keys(workflow.outputs(checked.data)))
   return input
 }
@@ -193,8 +194,8 @@ export function jobRequest(
   return { ...request, priority, notBefore, deadline }
 }
 
-function refuseImpossibleTimes({ notBefore, deadline }: SubmitInput): void {
-  if (deadline === undefined || deadline === null || deadline > Math.max(notBefore ?? 0, Date.now())) return
+function refuseImpossibleTimes({ notBefore, deadline }: SubmitInput, now: number): void {
+  if (deadline === undefined || deadline === null || deadline > Math.max(notBefore ?? 0, now)) return
   const message = 'must lie in the future, and after notBefore'
   const issues = fieldIssues([{ path: ['deadline'], message }])
   throw new StemworkError('INVALID_PARAMS', `Invalid deadline: ${issuesText(issues)}.`, { details: { issues } })

@@ -46,9 +46,10 @@ export interface CheckedBatch {
 /**
  * Checks every job before creating any.
  *
+ * @param now the store's time
  * @throws StemworkError `INVALID_PARAMS` with `details.issues` of all jobs, whose paths begin with `jobs.<index>`.
  */
-export function checkBatch(given: SubmitBatchInput, workflows: WorkflowRegistry): CheckedBatch {
+export function checkBatch(given: SubmitBatchInput, workflows: WorkflowRegistry, now: number): CheckedBatch {
   const form = batchInputSchema.safeParse(given)
   if (!form.success) {
     throw invalid(form.error.issues.map(({ path, message }) => ({ path: path.join('.'), message })))
@@ -61,7 +62,7 @@ export function checkBatch(given: SubmitBatchInput, workflows: WorkflowRegistry)
     const input: SubmitInput = { ...job, app, batchName: name }
     try {
       const checked = checkSubmitInput(input)
-      return checkSubmission(checked, workflows.require(checked.workflow))
+      return checkSubmission(checked, workflows.require(checked.workflow), now)
     } catch (error) {
       issues.push(...issuesOf(error, index))
       return input

@@ -16,6 +16,18 @@ export function lapsesAt(job: Pick<JobRecord, 'deleted' | 'status' | 'lease'>): 
   return job.lease === null ? 0 : job.lease.until
 }
 
+/**
+ * Whether a started job whose lease has expired need not be run again: it was canceled, or its deadline has passed.
+ */
+export function isAbandoned(
+  job: Pick<JobRecord, 'deleted' | 'status' | 'lease' | 'cancelRequested' | 'deadline'>,
+  now: number,
+): boolean {
+  const lapsed = lapsesAt(job)
+  if (lapsed === null || lapsed > now) return false
+  return job.cancelRequested || (job.deadline !== null && job.deadline <= now)
+}
+
 /** When a job that waits for a worker has missed its deadline; null for others. */
 export function overdueAt(job: Pick<JobRecord, 'deleted' | 'status' | 'deadline'>): number | null {
   return job.deleted || job.status !== 'QUEUED' ? null : job.deadline

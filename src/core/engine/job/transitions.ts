@@ -45,9 +45,12 @@ export type JobChange =
    * Ends the claim and queues the job again, not before `delayMs` from now. `onShutdown` does not count the attempt.
    */
   | ({ kind: 'requeue'; delayMs: number; onShutdown: boolean; failure?: string } & HeldClaim)
-  /** Ends a queued job; asks a running one to stop, which its worker learns with its next heartbeat. */
+  /**
+   * Ends a job that nobody runs: a queued one, or one whose lease has expired. Asks a running one to stop, which its
+   * worker learns with its next heartbeat.
+   */
   | { kind: 'cancel'; error: JobError; retentionMs: number; messages: readonly WebhookMessage[] }
-  /** Ends a queued job whose deadline has passed. */
+  /** Ends a job that nobody runs, as `cancel`, if its deadline has passed. */
   | { kind: 'miss'; error: JobError; retentionMs: number; messages: readonly WebhookMessage[] }
   /**
    * Queues a FAILED job again, as if it were new. It counts as a new job against `maxQueued` and the quota, which the
@@ -94,8 +97,12 @@ export interface ClaimRequest {
 /** Whether `job` may be claimed at `now`: queued and due, or started under a lease that has expired. */
 export function isClaimable(job: JobRecord, now: number): boolean {
   if (job.deleted || isTerminal(job)) return false
-  if (job.status === 'QUEUED') return job.notBefore <= now
-  return job.lease === null || job.lease.until <= now
+  return job.status === 'QUEUED' ? job.notBefore <= now : isLapsed(job, now)
+}
+
+/** Whether nobody runs the started job any more. */
+function isLapsed({ lease }: JobRecord, now: number): boolean {
+  return lease === null || lease.until <= now
 }
 
 /**
@@ -171,11 +178,10 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
       }
     case 'cancel':
       if (job.deleted || isTerminal(job)) return undefined
-      if (job.status === 'STARTED') return { ...job, cancelRequested: true }
-      return { ...ended(job, now, change), status: 'FAILED', error: change.error }
+      return endedUnheld(job, now, change) ?? { ...job, cancelRequested: true }
     case 'miss':
-      if (job.deleted || job.status !== 'QUEUED' || job.deadline === null || job.deadline > now) return undefined
-      return { ...ended(job, now, change), status: 'FAILED', error: change.error }
+      if (job.deleted || isTerminal(job) || job.deadline === null || job.deadline > now) return undefined
+      return endedUnheld(job, now, change)
     case 'retry':
       if (job.deleted || job.status !== 'FAILED' || (job.deadline !== null && job.deadline <= now)) return undefined
       return {
@@ -214,6 +220,21 @@ function heldLease(job: JobRecord, { token, nonce = '' }: HeldClaim): Lease | un
   if (job.deleted || job.status !== 'STARTED' || job.lease?.token !== token || job.lease.nonce !== nonce)
     return undefined
   return job.lease
+}
+
+/** `undefined`: a worker holds the job. */
+function endedUnheld(
+  job: JobRecord,
+  now: number,
+  change: Extract<JobChange, { kind: 'cancel' | 'miss' }>,
+): JobRecord | undefined {
+  if (job.status === 'STARTED' && !isLapsed(job, now)) return undefined
+  return {
+    ...ended(job, now, change),
+    status: 'FAILED',
+    error: change.error,
+    history: withEnd(job.history, job.lease?.until ?? now, 'lapsed'),
+  }
 }
 
 function ended(

@@ -8,6 +8,7 @@ import type { JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
 import type { Runner } from '../ports/runner.js'
 import { StemworkError } from '../errors.js'
+import { clockProblem, type StoreClock } from '../store-clock.js'
 import { type Readiness, unreadyText } from '../runner/readiness.js'
 import { noWorkerText } from '../queries/waiting.js'
 import type { WorkerRegistry } from '../workers/worker-registry.js'
@@ -35,6 +36,7 @@ export interface ExaminedParts {
   blobCheck: BlobCheck
   readiness: Readiness
   workers: WorkerRegistry
+  clock: StoreClock
   options: EngineOptions
   logger: Logger
 }
@@ -44,7 +46,7 @@ const mostNamed = 5
 
 /** @param state.runsJobs whether this process runs jobs, so that its runner must be ready */
 export async function engineHealth(
-  { jobs, queue, runner, dispatcher, fileSweep, blobCheck, readiness, workers, options, logger }: ExaminedParts,
+  { jobs, queue, runner, dispatcher, fileSweep, blobCheck, readiness, workers, clock, options, logger }: ExaminedParts,
   { runsJobs, isClosing }: { runsJobs: boolean; isClosing: boolean },
 ): Promise<EngineHealth> {
   const problems: string[] = []
@@ -71,7 +73,7 @@ export async function engineHealth(
     logger.warn({ err: error }, 'The blob store did not take a small file in a health check.')
     problems.push(`Files cannot be stored or removed. ${StemworkError.is(error) ? error.message : 'The log says why.'}`)
   })
-  const lost = await lostJobs(jobs, options)
+  const lost = await lostJobs(jobs, clock, options)
   if (lost > 0)
     problems.push(
       `${lost} running jobs lost their worker and no other has taken them over. Check that workers are running.`,
@@ -83,6 +85,7 @@ export async function engineHealth(
     warnings: [
       ...(isReady ? [...readiness.unavailable()].map(([id, why]) => `The workflow ${id} is unavailable: ${why}`) : []),
       ...(fileSweep.problem === undefined ? [] : [fileSweep.problem]),
+      ...(await wrongClock(clock)),
       ...(await unreadableJobs(jobs)),
       ...(await unservedJobs(workers, options)),
     ],
@@ -90,6 +93,11 @@ export async function engineHealth(
     queued,
     runner: runner.status(),
   }
+}
+
+async function wrongClock(clock: StoreClock): Promise<string[]> {
+  const problem = await clockProblem(clock).catch(() => undefined)
+  return problem === undefined ? [] : [problem]
 }
 
 /** Jobs that are invisible because their records cannot be read. */
@@ -116,7 +124,13 @@ async function unservedJobs(
 }
 
 /** Jobs whose lease expired so long ago that a live worker with room would have taken them over. */
-async function lostJobs(jobs: JobStore, { dispatch: { leaseMs, sweepIntervalMs } }: EngineOptions): Promise<number> {
+async function lostJobs(
+  jobs: JobStore,
+  clock: StoreClock,
+  { dispatch: { leaseMs, sweepIntervalMs } }: EngineOptions,
+): Promise<number> {
   const due = await jobs.due('lapsed', 100).catch(() => [])
-  return due.filter(({ lease }) => lease !== null && lease.until < Date.now() - leaseMs - 2 * sweepIntervalMs).length
+  if (due.length === 0) return 0
+  const longAgo = (await clock.time()) - leaseMs - 2 * sweepIntervalMs
+  return due.filter(({ lease }) => lease !== null && lease.until < longAgo).length
 }

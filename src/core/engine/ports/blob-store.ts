@@ -101,10 +101,11 @@ export interface BlobStore {
   list(prefix: string): AsyncIterable<BlobEntry>
 
   /**
-   * Removes leftovers of interrupted writes (temporary files, unfinished multipart uploads) that are older than
-   * `olderThanMs`, and returns how many. It leaves blobs alone, and younger writes that are still going on.
+   * Removes leftovers of interrupted writes (temporary files, unfinished multipart uploads) to which nothing was written
+   * since `before` (epoch milliseconds, by the clock of `modifiedAt`), and returns how many. It leaves blobs alone, and
+   * later writes that are still going on.
    */
-  cleanUp?(olderThanMs: number): Promise<number>
+  cleanUp?(before: number): Promise<number>
 
   /** A URL that answers GET with the blob until it expires; present where the store itself can serve clients. */
   signGet?(key: string, options: { expiresInSeconds: number; fileName: string; contentType: string }): Promise<string>

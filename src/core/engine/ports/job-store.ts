@@ -2,7 +2,7 @@ import type { JobRecord } from '../job/job.js'
 import type { Quota, Usage } from '../job/quota.js'
 import type { RuleChange, RuleTarget, SchedulingRule } from '../job/scheduling.js'
 import type { ClaimRequest, JobChange } from '../job/transitions.js'
-import type { DocumentStore } from './document-store.js'
+import type { DocumentStore, DocumentWrite } from './document-store.js'
 import type { JobQuery } from './job-query.js'
 
 export type { JobQuery }
@@ -30,6 +30,10 @@ export interface CreateOptions {
    * is rolled back. Default: no limit, and nothing is counted.
    */
   quota?: Quota
+}
+
+export interface CreateAllOptions extends Omit<CreateOptions, 'tx'> {
+  document?: DocumentWrite & { version: number }
 }
 
 /** Waiting and running jobs of one workflow and pool. */
@@ -60,6 +64,8 @@ export interface Claimable {
 export type DueReason =
   /** Started, under an expired lease. Earliest first (`lapsesAt`). */
   | 'lapsed'
+  /** Of these, the ones that nobody need run: canceled, or past their deadline (`isAbandoned`). Earliest first. */
+  | 'abandoned'
   /** Marked deleted, not yet purged. Any order. */
   | 'deleted'
   /** Ended, with results whose `expiresAt` has passed and that are not yet removed. Earliest first (`removableAt`). */
@@ -70,8 +76,8 @@ export type DueReason =
   | 'deliverable'
 
 /**
- * The truth about jobs. A store owns its clock: leases are granted and compared with the store's time, so workers'
- * clocks need not agree. "Not there" is `undefined`; a store that cannot answer throws and never reports an absent job.
+ * The truth about jobs. A store owns its clock: all times in records are its own, and leases are granted and compared
+ * with it, so workers' clocks need not agree. "Not there" is `undefined`; a store that cannot answer throws and never reports an absent job.
  *
  * What a method has changed is seen by every later call of every method, lists and counts included; with the scope
  * `shared`, of any process. Of simultaneous changes of one record none is lost: each is applied to what the one before
@@ -90,6 +96,9 @@ export interface JobStore {
   /** `process`: correct only while one process writes it. `shared`: correct under any number of writers. */
   readonly traits: { readonly scope: 'process' | 'shared' }
 
+  /** The store's time, in epoch milliseconds. */
+  time(): Promise<number>
+
   /**
    * After it returns the job is durable. If a job of the same application that is not deleted and was created within
    * the store's idempotency window (default 24 h) carries the same idempotency key, nothing is written and that job is
@@ -103,11 +112,12 @@ export interface JobStore {
 
   /**
    * Creates many jobs of one application, without idempotency keys, and returns them in their order: all of them, or,
-   * where it throws, none.
+   * where it throws, none. With a `document`, it is written in the same step, as `DocumentStore.put` does with its
+   * version: if it has another version, nothing is written or created, and the answer is `undefined`.
    *
    * @throws StemworkError as `create`; `QUEUE_FULL` and `QUOTA_EXCEEDED` if there is no room for all.
    */
-  createAll(jobs: readonly JobRecord[], options?: Omit<CreateOptions, 'tx'>): Promise<JobRecord[]>
+  createAll(jobs: readonly JobRecord[], options?: CreateAllOptions): Promise<JobRecord[] | undefined>
 
   /** What the application used today, by the store's clock, as far as it was counted. */
   usage(app: string): Promise<Usage>

@@ -1,16 +1,10 @@
 import type { Delivery, JobRecord } from '../job/job.js'
-import type { EngineOptions } from '../options.js'
-import type { ApplicationStore } from '../ports/application-store.js'
 import type { JobStore } from '../ports/job-store.js'
-import type { Logger } from '../ports/logger.js'
 import { Lanes } from './lanes.js'
-import { jittered, outcomeOf, postMessage } from './post-message.js'
+import { jittered, outcomeOf, type PostPorts, postMessage } from './post-message.js'
 
-export interface OutboxPorts {
+export interface OutboxPorts extends PostPorts {
   jobs: JobStore
-  applications: ApplicationStore
-  options: EngineOptions
-  logger: Logger
 }
 
 /**

@@ -4,10 +4,12 @@ import type { EngineOptions } from '../options.js'
 import type { ApplicationStore } from '../ports/application-store.js'
 import type { Logger } from '../ports/logger.js'
 import { type SpanOrder, traced } from '../ports/tracing.js'
+import type { StoreClock } from '../store-clock.js'
 import { webhookHeaders } from './signature.js'
 import { signingSecrets } from './signing-secrets.js'
 
 export interface PostPorts {
+  clock: StoreClock
   applications: ApplicationStore
   options: EngineOptions
   logger: Logger
@@ -56,7 +58,7 @@ export async function postMessage(message: Message, ports: PostPorts, signal: Ab
 
 async function post(
   { app, delivery, data, about }: Message,
-  { applications, options, logger }: PostPorts,
+  { clock, applications, options, logger }: PostPorts,
   signal: AbortSignal,
   trace: TraceContext | undefined,
 ): Promise<number | null> {
@@ -68,14 +70,15 @@ async function post(
   try {
     // With the first message: many hosts send none.
     const { guardedFetch } = await import('../fetch/guarded-fetch.js')
-    const secrets = signingSecrets(app, await applications.getApplication(app), options.webhooks.secret, Date.now())
+    const now = await clock.time()
+    const secrets = signingSecrets(app, await applications.getApplication(app), options.webhooks.secret, now)
     if (secrets.length === 0) throw new Error('The application has no webhook secret any more.')
     const response = await guardedFetch(delivery.url, {
       method: 'POST',
       headers: {
         'content-type': 'application/json',
         ...traceHeaders(trace),
-        ...webhookHeaders(secrets, { id: delivery.id, sentAt: Date.now(), payload }),
+        ...webhookHeaders(secrets, { id: delivery.id, sentAt: now, payload }),
       },
       body: Buffer.from(payload),
       signal: AbortSignal.any([AbortSignal.timeout(options.webhooks.timeoutMs), signal]),

@@ -49,6 +49,7 @@ export class Attempt {
   readonly #timeLimit: RunTimeLimit
   readonly #deadline: RunTimeLimit | undefined
   readonly #checkpoint: AttemptCheckpoint
+  readonly #claimedAt: number
   #inputs: Record<string, InputFile> = {}
   /** Attempts without progress, including this one. Kept work is never repeated. */
   #attempts: number
@@ -67,9 +68,11 @@ export class Attempt {
     this.#policy = policyOf(job.workflow, workflows.get(job.workflow)?.policy, options)
     const { timeoutMs } = this.#policy
     this.#timeLimit = new RunTimeLimit(timeoutMs, () => this.interrupt(timedOut(timeoutMs)))
-    const { deadline } = job
-    if (deadline !== null && deadline - Date.now() < longestTimerMs)
-      this.#deadline = new RunTimeLimit(deadline - Date.now(), () => this.interrupt(missedDeadline(deadline)))
+    const { deadline, lease } = job
+    // The store's time: this node's date may be wrong.
+    this.#claimedAt = (lease?.until ?? 0) - options.dispatch.leaseMs
+    if (deadline !== null && deadline - this.#claimedAt < longestTimerMs)
+      this.#deadline = new RunTimeLimit(deadline - this.#claimedAt, () => this.interrupt(missedDeadline(deadline)))
     this.#heartbeat = new HeartbeatLoop(
       jobs,
       job,
@@ -171,7 +174,7 @@ export class Attempt {
   /** Why the attempt must not begin. */
   #hindrance(): StemworkError | undefined {
     const { deadline, cancelRequested, lapses } = this.#job
-    if (deadline !== null && deadline <= Date.now()) return missedDeadline(deadline)
+    if (deadline !== null && deadline <= this.#claimedAt) return missedDeadline(deadline)
     // Requested while an earlier worker, now lost, ran the job.
     if (cancelRequested) return canceled()
     return lapses > this.#ports.options.dispatch.maxLapses ? lostEveryWorker(lapses) : undefined

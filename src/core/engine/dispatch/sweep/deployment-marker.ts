@@ -8,8 +8,8 @@ import type { SweepPorts } from './sweep.js'
 const markerSchema = z.object({ deployment: z.string(), pass: z.number().int() })
 type Marker = z.infer<typeof markerSchema>
 
-/** `undefined`: no pass is due. */
-export type FilePass = { isOwn: true } | { isOwn: false; problem: string } | undefined
+/** `undefined`: no pass is due. `now`: when it began, by the clock that gives the files their times. */
+export type FilePass = { isOwn: true; now: number } | { isOwn: false; problem: string } | undefined
 
 /**
  * Begins a pass over all files, and tells whether this job store may judge them: it must be the same store as before,
@@ -44,7 +44,8 @@ export async function beginFilePass({ jobs, blobs, logger }: SweepPorts, everyMs
     if (StemworkError.is(error) && error.code === 'ALREADY_EXISTS') return undefined
     throw error
   }
-  return { isOwn: true }
+  const marker = await blobs.stat(deploymentKey)
+  return marker && { isOwn: true, now: marker.modifiedAt }
 }
 
 async function read(blobs: BlobStore): Promise<Marker | undefined> {

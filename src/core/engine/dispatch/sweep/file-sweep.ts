@@ -48,30 +48,30 @@ export class FileSweep {
       if (!pass) return report
       this.#problem = pass.isOwn ? undefined : pass.problem
       if (!pass.isOwn) return report
-      report.uploads = await this.#removeUnusedUploads()
-      report.orphans = await this.#removeOrphans(allowMassRemoval)
-      report.orphans += await this.#removeCheckpoints()
+      report.uploads = await this.#removeUnusedUploads(pass.now)
+      report.orphans = await this.#removeOrphans(pass.now, allowMassRemoval)
+      report.orphans += await this.#removeCheckpoints(pass.now)
     } catch (error) {
       this.#ports.logger.warn({ err: error }, 'The sweep of files did not finish; the next one repeats it.')
     }
     return report
   }
 
-  async #removeUnusedUploads(): Promise<number> {
-    const { blobs, jobs, options } = this.#ports
-    const before = Date.now() - options.retention.unusedUploadsMs
+  async #removeUnusedUploads(now: number): Promise<number> {
+    const { blobs, options } = this.#ports
+    const before = now - options.retention.unusedUploadsMs
     let removed = 0
     for await (const { key, modifiedAt } of blobs.list(uploadsPrefix)) {
       if (this.#stopped) break
-      if (modifiedAt < before && !(await isUploadInUse(key, jobs))) removed += await this.#remove(key)
+      if (modifiedAt < before && !(await isUploadInUse(key, this.#ports))) removed += await this.#remove(key)
     }
     return removed
   }
 
   /** Checkpoints of jobs that no longer exist, or that ended and are not kept for a retry. */
-  async #removeCheckpoints(): Promise<number> {
-    const { blobs, jobs, options } = this.#ports
-    const before = Date.now() - options.retention.orphansMs
+  async #removeCheckpoints(now: number): Promise<number> {
+    const { blobs, jobs, clock, options } = this.#ports
+    const before = now - options.retention.orphansMs
     let removed = 0
     let jobId: string | undefined
     let isNeeded = false
@@ -81,7 +81,7 @@ export class FileSweep {
       if (owner === undefined || modifiedAt > before) continue
       if (owner !== jobId) {
         const job = await jobs.get((jobId = owner))
-        isNeeded = job !== undefined && (!isTerminal(job) || keepsWork(job, Date.now()))
+        isNeeded = job !== undefined && (!isTerminal(job) || keepsWork(job, await clock.time()))
       }
       if (!isNeeded) removed += await this.#remove(key)
     }
@@ -89,10 +89,9 @@ export class FileSweep {
   }
 
   /** Results of deleted jobs and of superseded claims, and leftovers of interrupted writes. */
-  async #removeOrphans(allowMassRemoval: boolean): Promise<number> {
+  async #removeOrphans(now: number, allowMassRemoval: boolean): Promise<number> {
     const { blobs, jobs, options, logger } = this.#ports
-    const { orphansMs } = options.retention
-    const before = Date.now() - orphansMs
+    const before = now - options.retention.orphansMs
     const orphans: string[] = []
     let files = 0
     let job: JobRecord | undefined
@@ -120,7 +119,7 @@ export class FileSweep {
       if (this.#stopped) return removed
       removed += await this.#remove(key)
     }
-    return removed + ((await blobs.cleanUp?.(orphansMs)) ?? 0)
+    return removed + ((await blobs.cleanUp?.(before)) ?? 0)
   }
 
   /** A file that cannot be removed does not stop the others. */

@@ -1,12 +1,13 @@
 import { jobResultsPrefix } from '../../job/blob-keys.js'
 import type { JobEvents } from '../../events.js'
 import { jobCheckpointPrefix } from '../../job/checkpoint-keys.js'
-import { jobError, missedDeadline } from '../../job/failure.js'
+import { canceled, jobError, missedDeadline } from '../../job/failure.js'
 import type { JobRecord } from '../../job/job.js'
 import type { EngineOptions } from '../../options.js'
 import type { BlobStore } from '../../ports/blob-store.js'
 import type { JobStore } from '../../ports/job-store.js'
 import type { Logger } from '../../ports/logger.js'
+import type { StoreClock } from '../../store-clock.js'
 import { webhookMessages } from '../../webhooks/webhook-message.js'
 import { removeUploads } from './uploads.js'
 
@@ -15,6 +16,7 @@ export interface SweepPorts {
   onEnd(job: JobRecord): void
   events: JobEvents
   jobs: JobStore
+  clock: StoreClock
   blobs: BlobStore
   options: EngineOptions
   logger: Logger
@@ -24,7 +26,7 @@ export interface SweepPorts {
 export interface SweepReport {
   deleted: number
   expired: number
-  /** Ended because their deadlines passed before a worker was free. */
+  /** Ended while no worker ran them: their deadlines had passed, or they were canceled after their worker was lost. */
   missed: number
   purged: number
   uploads: number
@@ -55,7 +57,9 @@ export class Sweep {
         await jobs.apply(job.id, { kind: 'expire' })
       }),
     )
-    const missed = await this.#step('missed', () => this.#endOverdueJobs())
+    const missed =
+      (await this.#step('missed', () => this.#endUnheldJobs('overdue'))) +
+      (await this.#step('abandoned', () => this.#endUnheldJobs('abandoned')))
     const purged = await this.#step('purged', () => this.#purgeOldJobs())
     return { deleted, expired, missed, purged }
   }
@@ -92,13 +96,15 @@ export class Sweep {
     return cleaned
   }
 
-  async #endOverdueJobs(): Promise<number> {
+  /** Also where no worker lives that could claim them. */
+  async #endUnheldJobs(reason: 'overdue' | 'abandoned'): Promise<number> {
     const { jobs, events, onEnd, options } = this.#ports
     let missed = 0
-    for (const due of await jobs.due('overdue', batch)) {
+    for (const due of await jobs.due(reason, batch)) {
       const job = await jobs.apply(due.id, {
-        kind: 'miss',
-        error: jobError(missedDeadline(due.deadline ?? 0)),
+        ...(due.cancelRequested
+          ? { kind: 'cancel', error: jobError(canceled()) }
+          : { kind: 'miss', error: jobError(missedDeadline(due.deadline ?? 0)) }),
         retentionMs: options.retention.failedInputsMs,
         messages: webhookMessages(due, 'job.failed'),
       })
@@ -112,17 +118,21 @@ export class Sweep {
   }
 
   async #purgeOldJobs(): Promise<number> {
-    const { jobs, options } = this.#ports
-    const purged = await jobs.purge({ endedBefore: Date.now() - options.retention.jobsMs, limit: batch })
+    const { jobs, clock, options } = this.#ports
+    const endedBefore = (await clock.time()) - options.retention.jobsMs
+    const purged = await jobs.purge({ endedBefore, limit: batch })
     return purged.length
   }
 }
 
 /** Files first, then the record: after an interruption in between, the record is still there to find them. */
-export async function finishDeletion(job: JobRecord, ports: Pick<SweepPorts, 'jobs' | 'blobs'>): Promise<void> {
+export async function finishDeletion(
+  job: JobRecord,
+  ports: Pick<SweepPorts, 'jobs' | 'blobs' | 'clock'>,
+): Promise<void> {
   await ports.blobs.deletePrefix(jobResultsPrefix(job.id))
   // Success has removed its checkpoint.
   if (job.startedAt !== null && job.status !== 'SUCCEEDED') await ports.blobs.deletePrefix(jobCheckpointPrefix(job.id))
-  await removeUploads(job, ports.jobs, ports.blobs)
+  await removeUploads(job, ports)
   await ports.jobs.purge({ id: job.id })
 }
