@@ -42,6 +42,29 @@ export const leaseCases = {
     )
   },
 
+  async 'a lease that ended later than a claim says is not taken over by it'({ store, advance }) {
+    const { job } = await store.create(sampleJob())
+    const until = (await store.claim(worker))?.lease?.until ?? 0
+    await advance(leaseMs + 100)
+    for (const named of [{}, { id: job.id }])
+      assert.equal(
+        await store.claim({ ...worker, ...named, lapsedBefore: until - 1 }),
+        undefined,
+        'A lease that ended after `lapsedBefore` is not taken over, nor by a claim of the named job.',
+      )
+    const { job: queued } = await store.create(sampleJob())
+    assert.equal(
+      (await store.claim({ ...worker, lapsedBefore: 0 }))?.id,
+      queued.id,
+      'A queued job is claimed whatever `lapsedBefore` is.',
+    )
+    assert.equal(
+      (await store.claim({ ...worker, lapsedBefore: until }))?.token,
+      2,
+      'A lease that ended by `lapsedBefore` is taken over.',
+    )
+  },
+
   async 'a heartbeat keeps the lease beyond its first time'({ store, advance }) {
     const { job } = await store.create(sampleJob())
     // Twice as long as elsewhere: a store on real time has to be asked again before the second lease runs out.

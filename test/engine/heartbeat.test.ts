@@ -8,6 +8,8 @@ import { gate, recordingLogger } from './harness.js'
 
 const leaseMs = 3000
 const progressIntervalMs = 200
+const storageOutageMs = 600_000
+const silent = { storageOutageMs, contact: { noteAnswer() {}, noteFailure() {} } }
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -26,6 +28,7 @@ function beating(
   const beats: [ms: number, beat: Beat][] = []
   const interrupts: [ms: number, code: string][] = []
   const progressed: JobRecord[] = []
+  const contacts: string[] = []
   const { logger, lines } = recordingLogger()
   const now = () => Math.round(performance.now() - startedAt)
   // The store's answers are what is tested here; its rules are those of the contract.
@@ -42,6 +45,8 @@ function beating(
     {
       leaseMs,
       progressIntervalMs: everyMs,
+      storageOutageMs,
+      contact: { noteAnswer: () => void contacts.push('answer'), noteFailure: () => void contacts.push('failure') },
       onProgress: (updated) => progressed.push(updated),
       interrupt: ({ code }) => {
         interrupts.push([now(), code])
@@ -51,7 +56,7 @@ function beating(
     logger,
   )
   heartbeat.start()
-  return { heartbeat, job, beats, interrupts, progressed, lines }
+  return { heartbeat, job, beats, interrupts, progressed, contacts, lines }
 }
 type Beat = Extract<JobChange, { kind: 'heartbeat' }>
 
@@ -78,7 +83,7 @@ describe('a heartbeat', () => {
     const short = new HeartbeatLoop(
       { apply: async () => void beats.push([0, {} as Beat]) } as unknown as JobStore,
       sampleJob(),
-      { leaseMs: 300, progressIntervalMs: 1000, onProgress() {}, interrupt() {} },
+      { ...silent, leaseMs: 300, progressIntervalMs: 1000, onProgress() {}, interrupt() {} },
       recordingLogger().logger,
     )
     short.start()
@@ -105,31 +110,55 @@ describe('a heartbeat', () => {
     real.heartbeat.stop()
   })
 
-  test('ends the run when the store was out of reach for a whole lease, and not before', async () => {
-    const { interrupts, beats, lines } = beating(() => Promise.reject(new Error('the store is away')))
-    await vi.advanceTimersByTimeAsync(leaseMs - 1)
+  test('lets the run go on through an outage of ten minutes, and tries with every tick', async () => {
+    let isAway = true
+    const { interrupts, beats, contacts, lines } = beating(() => {
+      if (isAway) throw new Error('the store is away')
+      return sampleJob()
+    })
+    await vi.advanceTimersByTimeAsync(600_000)
     expect(interrupts).toEqual([])
     expect(lines.every(({ level }) => level === 'warn')).toBe(true)
-    expect(lines.length).toBe(beats.length)
+    expect([lines.length, contacts.length]).toEqual([beats.length, beats.length])
+    expect(beats.length).toBeGreaterThan(600_000 / progressIntervalMs - 10)
+    isAway = false
+    await vi.advanceTimersByTimeAsync(progressIntervalMs)
+    expect(contacts.slice(-2)).toEqual(['failure', 'answer'])
+    expect(interrupts).toEqual([])
+  })
+
+  test('ends the run when the store was away for so long that another worker takes the job', async () => {
+    const { interrupts } = beating(() => Promise.reject(new Error('the store is away')))
+    await vi.advanceTimersByTimeAsync(leaseMs + storageOutageMs - 1)
+    expect(interrupts).toEqual([])
     await vi.advanceTimersByTimeAsync(1)
-    expect(interrupts).toEqual([[leaseMs, 'LEASE_LOST']])
+    expect(interrupts).toEqual([[leaseMs + storageOutageMs, 'LEASE_LOST']])
     await vi.advanceTimersByTimeAsync(leaseMs)
     expect(interrupts.length).toBe(1)
   })
 
-  test('counts the lease from the moment of the beat that renewed it, not from its answer', async () => {
-    let isAway = false
-    const { interrupts } = beating(async () => {
-      if (isAway) throw new Error('the store is away')
-      isAway = true
-      await new Promise((resolve) => setTimeout(resolve, 400))
-      return sampleJob()
-    })
-    // The beat of 1000 ms was answered at 1400 ms.
-    await vi.advanceTimersByTimeAsync(1000 + leaseMs - 1)
+  test('does not wait for a call that hangs: a third of a lease later comes the next', async () => {
+    const { beats, interrupts, contacts } = beating(() =>
+      beats.length <= 2 ? new Promise((_, reject) => setTimeout(() => reject(new Error('late')), 30_000)) : sampleJob(),
+    )
+    await vi.advanceTimersByTimeAsync(4500)
+    expect(beats.map(([ms]) => ms)).toEqual([1000, 2000, 3000, 4000])
+    // The late answers of the calls that hung change nothing.
+    await vi.advanceTimersByTimeAsync(60_000)
     expect(interrupts).toEqual([])
+    expect(contacts.filter((contact) => contact === 'failure')).toHaveLength(2)
+  })
+
+  test('a lease that is lost ends the run at once, also after an outage', async () => {
+    let answer: 'away' | 'lost' = 'away'
+    const { interrupts } = beating(() => {
+      if (answer === 'away') throw new Error('the store is away')
+      return undefined
+    })
+    await vi.advanceTimersByTimeAsync(5 * leaseMs)
+    answer = 'lost'
     await vi.advanceTimersByTimeAsync(progressIntervalMs)
-    expect(interrupts).toEqual([[expect.any(Number), 'LEASE_LOST']])
+    expect(interrupts).toEqual([[5 * leaseMs + progressIntervalMs, 'LEASE_LOST']])
   })
 
   test('says again that work was kept, with the progress, when the beat that said so has failed', async () => {

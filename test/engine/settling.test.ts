@@ -36,7 +36,11 @@ describe('the end of a run whose confirmation is lost', () => {
       return away ? new Error('the store is away') : undefined
     })
     const blobs = memoryBlobs()
-    const { engine, submit } = testEngine(textWorkflow(), { dispatch: { leaseMs: 300 } }, { jobs: gone, blobs })
+    const { engine, submit } = testEngine(
+      textWorkflow(),
+      { dispatch: { leaseMs: 300, storageOutageMs: 300 } },
+      { jobs: gone, blobs },
+    )
     const job = await submit()
     expect(await engine.runOnce(job.id)).toBeUndefined()
     const recorded = await jobs.get(job.id)

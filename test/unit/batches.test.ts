@@ -214,7 +214,7 @@ describe('adding to a batch', () => {
     expect(await stored()).toMatchObject({ webhook: other })
   })
 
-  test('writes the record with its jobs, so that no end is announced before they exist, whoever stands still', async () => {
+  test('writes the record with its jobs: no end is announced before they exist, whoever stands still', async () => {
     const inner = memoryJobs()
     let go = () => {}
     const standing = new Promise<void>((resolve) => (go = resolve))

@@ -17,6 +17,7 @@ import { type EngineSettings, resolveEngineOptions } from './options.js'
 import { ResultPeaks } from './queries/result-peaks.js'
 import { Readiness } from './runner/readiness.js'
 import { RememberedRules } from './limits/scheduling-rules.js'
+import { StoreContact } from './dispatch/store-contact.js'
 import { StoreClock } from './store-clock.js'
 import { Outbox } from './webhooks/outbox.js'
 import { WorkerRegistry } from './workers/worker-registry.js'
@@ -36,9 +37,11 @@ export function assemble<Offered extends Workflow>(parts: EngineParts<Offered>, 
   const { logger } = options
   const workflows = new WorkflowRegistry(parts.workflows)
   const readiness = new Readiness({ runner: parts.runner, workflows: workflows.list(), logger })
+  const clock = new StoreClock(parts.jobs)
   const shared = {
     ...parts,
-    clock: new StoreClock(parts.jobs),
+    clock,
+    contact: new StoreContact({ jobs: parts.jobs, clock, ...options.dispatch }),
     workflows,
     events: new JobEvents(logger),
     options,

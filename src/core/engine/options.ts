@@ -104,8 +104,8 @@ export const dispatchSchema = z.strictObject({
   storageOutageMs: milliseconds
     .default(30 * minutes)
     .describe(
-      'How long a job waits for an unavailable blob store, to read its upload or to store its results; then it ' +
-        'ends FAILED.',
+      'How long a running job waits for an unavailable store. After that without the blob store it ends FAILED; ' +
+        'without the job store, another worker may take it over.',
     ),
   retryDelayMs: milliseconds.default(1 * seconds).describe('Wait before the second attempt; doubles with each one.'),
   maxRetryDelayMs: milliseconds.default(10 * minutes).describe('Longest wait between attempts.'),

@@ -63,9 +63,10 @@ export class StoreClock {
 export async function clockProblem(clock: Pick<StoreClock, 'wrongBy'>): Promise<string | undefined> {
   const wrongBy = await clock.wrongBy()
   if (wrongBy === undefined) return undefined
+  const seconds = Math.round(Math.abs(wrongBy) / 1000)
   return (
-    `The clock of this node is ${Math.round(Math.abs(wrongBy) / 1000)} s ${wrongBy > 0 ? 'ahead of' : 'behind'} that of ` +
-    'the job store. It runs jobs, but sweeps nothing; its links and API keys end at wrong times. Set the clock (NTP).'
+    `The clock of this node is ${seconds} s ${wrongBy > 0 ? 'ahead of' : 'behind'} that of the job store. It runs ` +
+    'jobs, but sweeps nothing; its links and API keys end at wrong times. Set the clock (NTP).'
   )
 }
 

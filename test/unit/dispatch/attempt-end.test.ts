@@ -29,7 +29,7 @@ async function end(answers: unknown[], { forMs = 10_000, found }: { forMs?: numb
     },
     get: async (id: string) => (id === 'job' ? found : undefined),
   } as unknown as JobStore
-  const ending = writeEnd(jobs, job, change, { forMs, onRetry: (error) => retries.push(error) }).catch(
+  const ending = writeEnd(jobs, job, change, { forMs: () => forMs, onRetry: (error) => retries.push(error) }).catch(
     (error: unknown) => ({ thrown: error }),
   )
   await vi.advanceTimersByTimeAsync(60_000)

@@ -38,6 +38,7 @@ function portsWith(answers: Record<string, (...args: never[]) => unknown>): Swee
   return {
     jobs: asked(['due', 'apply', 'purge', 'get', 'count', 'list', 'beginFilePass']),
     clock: new StoreClock({ traits: { scope: 'process' }, time: async () => now }),
+    contact: { lapsedBefore: async () => now - hour },
     blobs: {
       ...asked(['deletePrefix', 'delete', 'put', 'cleanUp']),
       get: async () => undefined,
@@ -54,7 +55,15 @@ function portsWith(answers: Record<string, (...args: never[]) => unknown>): Swee
 }
 
 const jobOf = (id: string, fields: object = {}) =>
-  ({ id, uploads: {}, startedAt: null, status: 'QUEUED', webhook: null, ...fields }) as unknown as JobRecord
+  ({
+    id,
+    uploads: {},
+    startedAt: null,
+    lease: null,
+    status: 'QUEUED',
+    webhook: null,
+    ...fields,
+  }) as unknown as JobRecord
 const named = (name: string) => calls.filter(([each]) => each === name).map(([, ...args]) => args)
 
 describe('a sweep', () => {
@@ -70,7 +79,11 @@ describe('a sweep', () => {
           deleted: [jobOf('a')],
           expired: [jobOf('b'), jobOf('c')],
           overdue: [missed, jobOf('begun')],
-          abandoned: [jobOf('left', { cancelRequested: true })],
+          abandoned: [
+            jobOf('left', { cancelRequested: true, lease: { until: now - hour } }),
+            // Its worker may be back soon.
+            jobOf('away', { cancelRequested: true, lease: { until: now - hour + 1 } }),
+          ],
         })[kind],
       apply: (id: string, { kind }: { kind: string }) =>
         (kind === 'miss' && id === 'late') || (kind === 'cancel' && id === 'left') ? ended : undefined,

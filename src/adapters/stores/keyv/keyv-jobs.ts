@@ -134,7 +134,8 @@ function jobClaims(
   return {
     claim: ({ id, exceptApps, workflows, labels, ...request }) =>
       operate(async (known, deadline) => {
-        const wanted = { exceptApps, workflows, labels, rules: await rules.read() }
+        const { lapsedBefore } = request
+        const wanted = { exceptApps, workflows, labels, lapsedBefore, rules: await rules.read() }
         return id === undefined
           ? claims.any(known, deadline, request, wanted)
           : claims.one(known, deadline, id, request, wanted)

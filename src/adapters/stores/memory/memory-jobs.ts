@@ -109,7 +109,7 @@ function jobClaims(
   return {
     async claim({ id, exceptApps, workflows, labels, ...request }) {
       const now = clock()
-      const wanted = { exceptApps, workflows, labels, rules }
+      const wanted = { exceptApps, workflows, labels, lapsedBefore: request.lapsedBefore, rules }
       const job = id === undefined ? index.takeNext(now, wanted) : index.get(id)
       const next = job && index.mayBegin(job, wanted) ? claim(job, request, now) : undefined
       return next && kept(index, next)

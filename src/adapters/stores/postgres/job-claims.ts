@@ -113,7 +113,7 @@ class ClaimsInTurn {
 
   async #ask(
     send: Send,
-    { owner, leaseMs, nonce = '' }: ClaimRequest,
+    { owner, leaseMs, nonce = '', lapsedBefore }: ClaimRequest,
     { exceptApps = [], workflows, labels }: Wanted,
     isLocked: boolean,
   ): Promise<{ row: Row | undefined; isLimited: boolean }> {
@@ -126,6 +126,7 @@ class ClaimsInTurn {
       workflows?.map((workflow) => columnText(workflow)) ?? null,
       isLocked,
       labels ?? null,
+      lapsedBefore === undefined ? null : Math.floor(lapsedBefore),
     ])
     return { row: row?.[0] === null ? undefined : row, isLimited: row?.[4] === 't' }
   }

@@ -44,7 +44,7 @@ const secondLook = 100
 /**
  * Claims the next job by the rule of `JobStore.claim`. Parameters: $1 the owner, $2 the lease in milliseconds, $3 the
  * nonce, $4 applications and $5 jobs to leave out, $6 workflows and $8 labels of the worker (null: any), $7 whether the
- * sender holds the lock (`lockClaims`).
+ * sender holds the lock (`lockClaims`), $9 when a lease must have ended to be taken over (null: now).
  *
  * Simultaneous claims skip each other's applications. A claim that finds no other application takes the first job in
  * turn that no other claim is taking, so that none returns empty-handed while jobs wait. Jobs that are paused, or for
@@ -93,7 +93,7 @@ export function claimNextStatement(schema: string): string {
   return `
     WITH clock AS MATERIALIZED (SELECT ${nowSql} AS now),
     asked AS MATERIALIZED (SELECT $4::text[] AS apps, $5::text[] AS ids, $6::text[] AS workflows,
-      $7::boolean AS is_locked, $8::text[] AS labels),
+      $7::boolean AS is_locked, $8::text[] AS labels, $9::bigint AS lapsed_before),
     limited AS MATERIALIZED (SELECT EXISTS (SELECT FROM ${schema}.rules WHERE max_running IS NOT NULL) AS is_so),
     -- Naming the kinds makes the planner expect few rules: of a table so small it knows nothing,
     -- and would plan each claim anew.
@@ -109,7 +109,8 @@ export function claimNextStatement(schema: string): string {
         AND (${asked('workflows')} IS NULL OR workflow = ANY(${asked('workflows')})) AND ${isServed('pool')}
         AND NOT EXISTS (SELECT FROM closed AS c WHERE is_paused AND CASE kind
           WHEN 'application' THEN c.id = job.app WHEN 'workflow' THEN c.id = job.workflow ELSE true END)
-        AND ${lapsedSql} ${earliestLapsed} LIMIT 1 FOR UPDATE OF job SKIP LOCKED
+        AND ${lapsedSql} AND coalesce(lease_until, 0) <= coalesce((SELECT lapsed_before FROM asked), ${nowSql})
+        ${earliestLapsed} LIMIT 1 FOR UPDATE OF job SKIP LOCKED
     ),
     -- Lists with a job for the worker now. Without any, no application is looked at.
     lists AS MATERIALIZED (

@@ -8,6 +8,7 @@ import {
 } from '../../../core/engine/job/due-times.js'
 import { isTerminal, type JobRecord, type JobStatus, jobStatusSchema } from '../../../core/engine/job/job.js'
 import { isHeldBack, type RuleTarget, type SchedulingRule } from '../../../core/engine/job/scheduling.js'
+import type { ClaimRequest } from '../../../core/engine/job/transitions.js'
 import { servesPool } from '../../../core/engine/job/pool.js'
 import { resultBytes } from '../../../core/engine/job/result-bytes.js'
 import { filteredFields, type JobQuery, matcherOf } from '../../../core/engine/ports/job-query.js'
@@ -44,6 +45,7 @@ export function indexedPart(job: JobRecord): IndexedJob {
 
 /** What a claim asks for, under the rules. */
 export type Wanted = Pick<Claimable, 'exceptApps' | 'workflows' | 'labels'> & {
+  lapsedBefore?: ClaimRequest['lapsedBefore']
   rules: readonly SchedulingRule[]
   /** Running jobs that the index does not know as such yet. */
   begun?: ReadonlyMap<string, Pick<JobRecord, 'app' | 'workflow'>>
@@ -135,7 +137,7 @@ export class JobIndex<Job extends IndexedJob> {
       if (entry) entries.add(entry)
     }
     const lapsed = this.#lapsing
-      .due(now, Infinity)
+      .due(Math.min(now, wanted.lapsedBefore ?? now), Infinity)
       .find((entry) => !entries.has(entry) && this.mayBegin(entry.job, wanted))
     return (
       lapsed ?? this.#waiting.take(now, entries, (group) => this.mayBegin({ ...group, status: 'QUEUED' }, wanted))

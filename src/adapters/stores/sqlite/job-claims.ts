@@ -40,7 +40,10 @@ export function jobClaims({
       const now = clock()
       return database.transaction(() => {
         const wanted = { exceptApps, workflows, labels, rules: rules.read() }
-        const job = id === undefined ? (lapsed(now, wanted) ?? takeTurn(now, wanted)) : rows.read(id)
+        const job =
+          id === undefined
+            ? (lapsed(Math.min(now, request.lapsedBefore ?? now), wanted) ?? takeTurn(now, wanted))
+            : rows.read(id)
         const next = job && rules.mayBegin(job, wanted) ? claim(job, request, now) : undefined
         return next && rows.replace(next)
       })
@@ -62,8 +65,8 @@ export function jobClaims({
   }
 
   /** The job whose lease ran out first, of those that may begin. */
-  function lapsed(now: number, wanted: Wanted): JobRecord | undefined {
-    const jobs = rows.select((unreadable) => dueSql('lapsed', now, { exceptApps: wanted.exceptApps, unreadable }))
+  function lapsed(before: number, wanted: Wanted): JobRecord | undefined {
+    const jobs = rows.select((unreadable) => dueSql('lapsed', before, { exceptApps: wanted.exceptApps, unreadable }))
     return jobs.find((job) => rules.mayBegin(job, wanted))
   }
 

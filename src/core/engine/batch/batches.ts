@@ -44,9 +44,9 @@ export interface NewBatch {
 }
 
 /**
- * Batches: one document each in the store, written in one step with the jobs that are added, so that no end is announced
- * before they exist. What else it tells is derived from the jobs and repaired from them, so changing a job never depends
- * on it. It changes by compare-and-set, so exactly one process announces the end.
+ * Batches: one document each in the store, written in one step with the jobs that are added, so that no end is
+ * announced before they exist. What else it tells is derived from the jobs and repaired from them, so changing a job
+ * never depends on it. It changes by compare-and-set, so exactly one process announces the end.
  */
 export class Batches {
   readonly #ports: BatchPorts

@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { tmpdir } from 'node:os'
+import { setTimeout as wait } from 'node:timers/promises'
 import { shuttingDown, type StemworkError } from '../errors.js'
 import type { JobRecord } from '../job/job.js'
+import { servesPool } from '../job/pool.js'
 import type { QueueSubscription } from '../ports/job-queue.js'
 import type { Claimable } from '../ports/job-store.js'
 import type { Attempt } from './attempt/attempt.js'
@@ -9,6 +11,9 @@ import type { AttemptPorts } from './attempt/attempt-ports.js'
 import { ClaimLine } from './claim-line.js'
 import { Scratch } from './attempt/scratch.js'
 import { Stages } from './attempt/stages.js'
+
+/** Jobs of lost workers that are looked at. */
+const mostLapsed = 100
 
 /**
  * The code that runs attempts, which a process that only accepts jobs does not need. Loaded before a claim, so that a
@@ -38,6 +43,7 @@ export class Dispatcher {
   /** Whether a notification was received and not yet passed on. */
   #notified = false
   #laneEnded: () => void = () => {}
+  #lookingAgain: NodeJS.Timeout | undefined
 
   constructor(ports: AttemptPorts, owner: string) {
     this.#ports = ports
@@ -82,7 +88,7 @@ export class Dispatcher {
    */
   async run(id?: string, signal?: AbortSignal): Promise<JobRecord | undefined> {
     const Work = await loadAttempt()
-    const job = id === undefined ? await this.#claimNext() : await this.#claim({ id })
+    const job = id === undefined ? await this.#claimNextSteadily(signal) : await this.#claim({ id })
     if (!job) return undefined
     const handBack = () => this.interrupt(job.id, shuttingDown())
     const attempt = this.#attempt(Work, job)
@@ -112,6 +118,7 @@ export class Dispatcher {
   /** Takes no new job, waits for the running ones up to `timeoutMs`, then requeues them. */
   async stop(timeoutMs: number): Promise<void> {
     this.#stopping = true
+    clearTimeout(this.#lookingAgain)
     this.#laneEnded()
     const timer = setTimeout(() => this.#interruptAll(), timeoutMs)
     try {
@@ -184,7 +191,7 @@ export class Dispatcher {
         await this.#attempt(Work, job, this.#stages)
         // A slow fetch has let other jobs in: this lane may be one too many.
         if (this.#lanes.size - this.#stages.slowFetches > this.#ports.options.dispatch.concurrency) return
-      } else if (wakes === this.#wakes) return
+      } else if (wakes === this.#wakes) return await this.#lookAgainForLapsed()
     }
   }
 
@@ -206,11 +213,54 @@ export class Dispatcher {
     return await this.#claim({ exceptApps: this.#stages.slowApplications, workflows: this.#ports.runnable() })
   }
 
+  /** As a lane does, but waits for the job of a lost worker that it may not judge yet: there may be no later call. */
+  async #claimNextSteadily(signal?: AbortSignal): Promise<JobRecord | undefined> {
+    for (;;) {
+      const job = await this.#claimNext()
+      if (job || this.#stopping || signal?.aborted || !(await this.#hasUnjudged())) return job
+      await wait(this.#lookAgainMs, undefined, { signal, ref: true }).catch(() => {})
+    }
+  }
+
+  async #lookAgainForLapsed(): Promise<void> {
+    if (this.#lookingAgain || !(await this.#hasUnjudged().catch(() => false))) return
+    this.#lookingAgain = setTimeout(() => {
+      this.#lookingAgain = undefined
+      this.wake()
+    }, this.#lookAgainMs).unref()
+  }
+
+  get #lookAgainMs(): number {
+    return this.#ports.options.dispatch.leaseMs / 3
+  }
+
+  /** Whether there are jobs of lost workers for this one, which it may not take yet. */
+  async #hasUnjudged(): Promise<boolean> {
+    const { contact, jobs, options, runnable } = this.#ports
+    if (this.#stopping || contact.isSteady || this.#isAlone) return false
+    const [workflows, labels] = [runnable(), options.dispatch.labels]
+    const lapsed = await jobs.due('lapsed', mostLapsed)
+    return lapsed.some(({ workflow, pool }) => workflows.includes(workflow) && servesPool(labels, pool))
+  }
+
+  /** With a store for one process, in which nothing runs: nobody holds a lease. */
+  get #isAlone(): boolean {
+    return this.#ports.jobs.traits.scope === 'process' && this.#running.size === 0
+  }
+
   async #claim(claimable: Claimable): Promise<JobRecord | undefined> {
-    const { jobs, options } = this.#ports
+    const { contact, jobs, options } = this.#ports
     const nonce = randomBytes(6).toString('hex')
     const { leaseMs, labels } = options.dispatch
-    return await jobs.claim({ ...claimable, labels, owner: this.#owner, leaseMs, nonce })
+    try {
+      const lapsedBefore = this.#isAlone ? undefined : await contact.lapsedBefore()
+      const job = await jobs.claim({ ...claimable, labels, owner: this.#owner, leaseMs, nonce, lapsedBefore })
+      contact.noteAnswer()
+      return job
+    } catch (error) {
+      contact.noteFailure()
+      throw error
+    }
   }
 
   /** @param stages absent: the host requested this run, which needs no slot */

@@ -92,12 +92,18 @@ export interface ClaimRequest {
   leaseMs: number
   /** Text unique to this claim, without "/"; its files lie under it (`attemptPrefix`). Default: none. */
   nonce?: string
+  /** A lease that ended later than this, by the store's clock, has not expired yet. Default: none has such a grace. */
+  lapsedBefore?: number
 }
 
-/** Whether `job` may be claimed at `now`: queued and due, or started under a lease that has expired. */
-export function isClaimable(job: JobRecord, now: number): boolean {
+/**
+ * Whether `job` may be claimed at `now`: queued and due, or started under a lease that has expired.
+ *
+ * @param lapsedBefore as in a claim
+ */
+export function isClaimable(job: JobRecord, now: number, lapsedBefore = now): boolean {
   if (job.deleted || isTerminal(job)) return false
-  return job.status === 'QUEUED' ? job.notBefore <= now : isLapsed(job, now)
+  return job.status === 'QUEUED' ? job.notBefore <= now : isLapsed(job, Math.min(now, lapsedBefore))
 }
 
 /** Whether nobody runs the started job any more. */
@@ -110,7 +116,7 @@ function isLapsed({ lease }: JobRecord, now: number): boolean {
  * cannot loop.
  */
 export function claim(job: JobRecord, request: ClaimRequest, now: number): JobRecord | undefined {
-  if (!isClaimable(job, now)) return undefined
+  if (!isClaimable(job, now, request.lapsedBefore)) return undefined
   const token = job.token + 1
   const isLapsed = job.status === 'STARTED'
   return {

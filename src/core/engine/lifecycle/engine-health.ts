@@ -131,6 +131,7 @@ async function lostJobs(
 ): Promise<number> {
   const due = await jobs.due('lapsed', 100).catch(() => [])
   if (due.length === 0) return 0
-  const longAgo = (await clock.time()) - leaseMs - 2 * sweepIntervalMs
+  // Nobody judges within the first lease after an outage (`StoreContact`).
+  const longAgo = (await clock.time()) - 2 * leaseMs - 2 * sweepIntervalMs
   return due.filter(({ lease }) => lease !== null && lease.until < longAgo).length
 }

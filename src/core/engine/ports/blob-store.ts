@@ -101,9 +101,9 @@ export interface BlobStore {
   list(prefix: string): AsyncIterable<BlobEntry>
 
   /**
-   * Removes leftovers of interrupted writes (temporary files, unfinished multipart uploads) to which nothing was written
-   * since `before` (epoch milliseconds, by the clock of `modifiedAt`), and returns how many. It leaves blobs alone, and
-   * later writes that are still going on.
+   * Removes leftovers of interrupted writes (temporary files, unfinished multipart uploads) to which nothing was
+   * written since `before` (epoch milliseconds, by the clock of `modifiedAt`), and returns how many. It leaves blobs
+   * alone, and later writes that are still going on.
    */
   cleanUp?(before: number): Promise<number>
 

@@ -77,7 +77,8 @@ export type DueReason =
 
 /**
  * The truth about jobs. A store owns its clock: all times in records are its own, and leases are granted and compared
- * with it, so workers' clocks need not agree. "Not there" is `undefined`; a store that cannot answer throws and never reports an absent job.
+ * with it, so workers' clocks need not agree. "Not there" is `undefined`; a store that cannot answer throws and never
+ * reports an absent job.
  *
  * What a method has changed is seen by every later call of every method, lists and counts included; with the scope
  * `shared`, of any process. Of simultaneous changes of one record none is lost: each is applied to what the one before
@@ -152,7 +153,7 @@ export interface JobStore {
   /**
    * Grants a lease, with the next fencing token: on the named job, or without `id` on the one that is next by this
    * rule.
-   * 1. Jobs whose lease ran out, earliest first: they have had their turn.
+   * 1. Jobs whose lease ran out (before `lapsedBefore`), earliest first: they have had their turn.
    * 2. Applications take turns: of those with a queued job that is due, the one served longest ago, and before all
    *    others those that were not served, in the order in which they came. A store may forget an application that has
    *    no queued job once all that have one were served later.

@@ -4,18 +4,19 @@ import type { JobChange } from '../../job/transitions.js'
 import type { JobStore } from '../../ports/job-store.js'
 
 /**
- * Writes the change that ends a claim. A short outage of the store must not lose a finished job, so this retries until
- * the lease must have expired, and then throws the store's error.
+ * Writes the change that ends a claim. An outage of the store must not lose a finished job, so this retries, and then
+ * throws the store's error.
  *
+ * @param options.forMs how long from the first try; asked after each
  * @returns the record as written; `undefined` if the claim is no longer the job's
  */
 export async function writeEnd(
   jobs: JobStore,
   job: JobRecord,
   change: JobChange,
-  { forMs, onRetry }: { forMs: number; onRetry: (error: unknown) => void },
+  { forMs, onRetry }: { forMs: () => number; onRetry: (error: unknown) => void },
 ): Promise<JobRecord | undefined> {
-  const giveUpAt = performance.now() + forMs
+  const startedAt = performance.now()
   let mayBeWritten = false
   for (let waitMs = 50; ; waitMs = Math.min(waitMs * 2, 2000)) {
     try {
@@ -23,7 +24,7 @@ export async function writeEnd(
       return written ?? (mayBeWritten ? await ownEnd(jobs, job) : undefined)
     } catch (error) {
       mayBeWritten = true
-      if (performance.now() + waitMs > giveUpAt) throw error
+      if (performance.now() + waitMs > startedAt + forMs()) throw error
       onRetry(error)
       await delay(waitMs)
     }

@@ -6,11 +6,13 @@ import type { JobQueue } from '../../ports/job-queue.js'
 import type { JobStore } from '../../ports/job-store.js'
 import type { Logger } from '../../ports/logger.js'
 import type { Runner } from '../../ports/runner.js'
+import type { StoreContact } from '../store-contact.js'
 import type { WorkflowRegistry } from '../../workflow/registry.js'
 
 /** The parts that an attempt uses. */
 export interface AttemptPorts {
   jobs: JobStore
+  contact: StoreContact
   blobs: BlobStore
   queue: JobQueue
   runner: Runner

@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { errorLine } from '../../job/error-text.js'
-import { isSetupError, type StemworkError } from '../../errors.js'
+import { isSetupError, StemworkError } from '../../errors.js'
 import { attemptPrefix } from '../../job/blob-keys.js'
 import { canceled, jobError, lostEveryWorker, missedDeadline, timedOut } from '../../job/failure.js'
 import type { JobOutput, JobRecord } from '../../job/job.js'
@@ -57,7 +57,7 @@ export class Attempt {
 
   /** @param job the record that `claim` returned */
   constructor(job: JobRecord, ports: AttemptPorts, scratch: Scratch, stages?: Stages) {
-    const { options, events, jobs, logger, workflows } = ports
+    const { options, events, jobs, contact, logger, workflows } = ports
     this.#ports = ports
     this.#job = job
     this.#scratch = scratch
@@ -77,8 +77,8 @@ export class Attempt {
       jobs,
       job,
       {
-        leaseMs: options.dispatch.leaseMs,
-        progressIntervalMs: options.dispatch.progressIntervalMs,
+        ...options.dispatch,
+        contact,
         onProgress: (updated) => events.announce('job.progressed', updated),
         interrupt: (reason) => this.interrupt(reason),
       },
@@ -304,7 +304,7 @@ export class Attempt {
     const settled =
       change &&
       (await writeEnd(jobs, this.#job, change, {
-        forMs: options.dispatch.leaseMs,
+        forMs: () => (this.#isStopping ? options.dispatch.leaseMs : options.dispatch.storageOutageMs),
         onRetry: (error) => this.#warn('The end of the job could not be written; trying again.', error),
       }))
     if (!settled) {
@@ -334,6 +334,12 @@ export class Attempt {
       default:
         return settled.status satisfies never
     }
+  }
+
+  /** Then nothing waits for an outage to end: other workers go on. */
+  get #isStopping(): boolean {
+    const { reason } = this.#controller.signal
+    return StemworkError.is(reason) && reason.code === 'SHUTTING_DOWN'
   }
 
   async #discardResults(): Promise<void> {

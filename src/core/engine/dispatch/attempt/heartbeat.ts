@@ -4,10 +4,14 @@ import type { JobRecord } from '../../job/job.js'
 import type { Logger } from '../../ports/logger.js'
 import type { JobStore } from '../../ports/job-store.js'
 import type { WorkProgress } from '../../ports/runner.js'
+import type { StoreContact } from '../store-contact.js'
 
 export interface HeartbeatOptions {
   leaseMs: number
   progressIntervalMs: number
+  /** How long the run goes on while the store does not answer. */
+  storageOutageMs: number
+  contact: Pick<StoreContact, 'noteAnswer' | 'noteFailure'>
   onProgress(job: JobRecord): void
   /** Ends the run. */
   interrupt(reason: StemworkError): void
@@ -15,8 +19,9 @@ export interface HeartbeatOptions {
 
 /**
  * Keeps a lease alive while its job runs. One call to the store sends the renewal and the progress and returns a
- * request to cancel. Interrupts the run when the job is canceled or the lease is lost, or when the store was
- * unreachable for so long that the lease must have expired: another worker may hold the job by then.
+ * request to cancel. Interrupts the run when the job is canceled or the lease is lost. While the store does not answer,
+ * the run goes on: if nobody else reached it either, the lease is renewed when it is back. Only when the outage was so
+ * long that another worker takes the job at once, the run ends.
  */
 export class HeartbeatLoop {
   readonly #jobs: JobStore
@@ -30,6 +35,9 @@ export class HeartbeatLoop {
   #unwritten = false
   #hasKept = false
   #renewedAt = performance.now()
+  /** Calls without an answer yet, and when the last of them was made. */
+  #asking = 0
+  #askedAt = 0
 
   constructor(jobs: JobStore, job: JobRecord, options: HeartbeatOptions, logger: Logger) {
     this.#jobs = jobs
@@ -51,7 +59,7 @@ export class HeartbeatLoop {
   }
 
   start(): void {
-    this.#timer = setTimeout(() => void this.#tick(), this.#tickMs)
+    this.#timer = setTimeout(() => this.#tick(), this.#tickMs)
     this.#timer.unref()
   }
 
@@ -60,39 +68,49 @@ export class HeartbeatLoop {
     clearTimeout(this.#timer)
   }
 
-  async #tick(): Promise<void> {
-    const sinceRenewalMs = performance.now() - this.#renewedAt
-    if (this.#unwritten || sinceRenewalMs >= this.#options.leaseMs / 3 - this.#tickMs / 2)
-      await this.#beat(sinceRenewalMs)
-    if (!this.#stopped) this.start()
+  #tick(): void {
+    const { leaseMs, storageOutageMs, interrupt } = this.#options
+    const now = performance.now()
+    if (now - this.#renewedAt >= leaseMs + storageOutageMs) return interrupt(leaseLost())
+    const isDue = this.#unwritten || now - this.#renewedAt >= leaseMs / 3 - this.#tickMs / 2
+    // A call may hang on its connection for longer than the outage lasts: the next one does not wait for it.
+    const isAsking = this.#asking > 0 && now - this.#askedAt < leaseMs / 3
+    if (isDue && !isAsking) void this.#beat()
+    this.start()
   }
 
-  async #beat(sinceRenewalMs: number): Promise<void> {
+  async #beat(): Promise<void> {
+    const { leaseMs, contact, onProgress, interrupt } = this.#options
     const { stage, progress } = this.#progress
     const kept = this.#hasKept
     this.#unwritten = false
     this.#hasKept = false
-    const startedAt = performance.now()
+    const askedAt = performance.now()
+    this.#askedAt = askedAt
+    this.#asking++
     try {
       const job = await this.#jobs.apply(this.#job.id, {
         kind: 'heartbeat',
         token: this.#job.token,
         nonce: this.#job.lease?.nonce,
-        leaseMs: this.#options.leaseMs,
+        leaseMs,
         progress,
         stage: stage || null,
         ...(kept ? { kept } : {}),
       })
+      contact.noteAnswer()
       if (this.#stopped) return
-      if (!job) return this.#options.interrupt(leaseLost())
-      this.#renewedAt = startedAt
-      this.#options.onProgress(job)
-      if (job.cancelRequested) this.#options.interrupt(canceled())
+      if (!job) return interrupt(leaseLost())
+      this.#renewedAt = Math.max(this.#renewedAt, askedAt)
+      onProgress(job)
+      if (job.cancelRequested) interrupt(canceled())
     } catch (error) {
+      contact.noteFailure()
       this.#unwritten = true
       this.#hasKept ||= kept
       this.#logger.warn({ jobId: this.#job.id, err: error }, 'A heartbeat did not reach the job store.')
-      if (sinceRenewalMs >= this.#options.leaseMs) this.#options.interrupt(leaseLost())
+    } finally {
+      this.#asking--
     }
   }
 }

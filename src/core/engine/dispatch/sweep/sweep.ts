@@ -9,6 +9,7 @@ import type { JobStore } from '../../ports/job-store.js'
 import type { Logger } from '../../ports/logger.js'
 import type { StoreClock } from '../../store-clock.js'
 import { webhookMessages } from '../../webhooks/webhook-message.js'
+import type { StoreContact } from '../store-contact.js'
 import { removeUploads } from './uploads.js'
 
 export interface SweepPorts {
@@ -17,6 +18,7 @@ export interface SweepPorts {
   events: JobEvents
   jobs: JobStore
   clock: StoreClock
+  contact: StoreContact
   blobs: BlobStore
   options: EngineOptions
   logger: Logger
@@ -98,9 +100,13 @@ export class Sweep {
 
   /** Also where no worker lives that could claim them. */
   async #endUnheldJobs(reason: 'overdue' | 'abandoned'): Promise<number> {
-    const { jobs, events, onEnd, options } = this.#ports
+    const { jobs, contact, events, onEnd, options } = this.#ports
     let missed = 0
-    for (const due of await jobs.due(reason, batch)) {
+    const found = await jobs.due(reason, batch)
+    // After an outage, a worker that is back may still end the job itself.
+    const lapsedBefore = found.length > 0 && reason === 'abandoned' ? await contact.lapsedBefore() : Infinity
+    for (const due of found) {
+      if (due.lease !== null && due.lease.until > lapsedBefore) continue
       const job = await jobs.apply(due.id, {
         ...(due.cancelRequested
           ? { kind: 'cancel', error: jobError(canceled()) }
