@@ -133,12 +133,11 @@ async function answerTo(asked: AskedRequest, router: Router, mountPath: string):
   const { service, request, headers } = asked
   const { cors } = service.options
   if (cors) Object.assign(headers, corsHeaders(request, cors))
-  const { url, match, basePath, deprecated } = router.locate(request, mountPath)
+  const where = router.locate(request, mountPath)
+  const { match, deprecated } = where
   if (deprecated) Object.assign(headers, deprecationHeaders(deprecated))
   const answer =
-    match.kind === 'route'
-      ? await answerOfRoute(asked, match, { url, basePath })
-      : answerWithoutRoute(asked, match, { url, basePath })
+    match.kind === 'route' ? await answerOfRoute(asked, match, where) : answerWithoutRoute(asked, match, where)
   if (request.method === 'HEAD') answer.body = null
   return answer
 }
@@ -155,7 +154,7 @@ function answerOfRoute(
   return inServerSpan(service.engine.options.tracing, request, route, async (trace) => {
     const caller = route.access === 'key' ? await authenticate(request, service) : undefined
     if (caller) service.limiter.take(caller.id, route.bucket ?? 'other', headers)
-    return await route.run(new Call({ ...asked, ...where, trace }, caller), params)
+    return await route.run(new Call(asked, where, { caller, trace }), params)
   })
 }
 
@@ -165,7 +164,7 @@ function answerWithoutRoute(asked: AskedRequest, match: Exclude<Match, { kind: '
   const { method, headers } = request
   if (match.kind === 'none') {
     if ((method === 'GET' || method === 'HEAD') && prefersHtml(headers.get('accept')))
-      return notFoundPage(new Call({ ...asked, ...where, trace: undefined }, undefined))
+      return notFoundPage(new Call(asked, where))
     const { basePath: base } = where
     throw new Problem(
       'NOT_FOUND',

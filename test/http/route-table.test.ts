@@ -32,3 +32,17 @@ test('a path that exists names its methods', () => {
     allow: ['GET', 'HEAD', 'DELETE', 'OPTIONS'],
   })
 })
+
+test('a path that was asked for before is found again, whatever was asked for since', () => {
+  const operation = (method: string, path: string) => {
+    const match = table.match(method, path, 0)
+    return match.kind === 'route' && [match.route.operation, match.params]
+  }
+  const status = (id: string) => operation('GET', `/job/${id}/status`)
+  expect(status('a')).toEqual(['getJobStatus', { id: 'a' }])
+  expect(operation('DELETE', '/job/a')).toEqual(['deleteJob', { id: 'a' }])
+  expect(operation('GET', '/job/a')).toEqual(['getJob', { id: 'a' }])
+  for (let id = 0; id < 2500; id++) expect(status(String(id))).toEqual(['getJobStatus', { id: String(id) }])
+  expect(status('a')).toEqual(['getJobStatus', { id: 'a' }])
+  expect(status('x'.repeat(5000))).toEqual(['getJobStatus', { id: 'x'.repeat(5000) }])
+})

@@ -4,7 +4,7 @@ import { DocumentMap } from '../../src/adapters/stores/shared/document-map.js'
 import { DueQueue } from '../../src/adapters/stores/shared/due-queue.js'
 import { isDue } from '../../src/adapters/stores/shared/is-due.js'
 import { mergedBacklog } from '../../src/adapters/stores/shared/merged-backlog.js'
-import { plainCopy } from '../../src/adapters/stores/shared/plain-copy.js'
+import { copyOfPlain, plainCopy } from '../../src/adapters/stores/shared/plain-copy.js'
 import { repeatable } from '../../src/adapters/stores/shared/repeatable.js'
 import { begunOf, RunningLanes } from '../../src/adapters/stores/shared/running-lanes.js'
 import { UnreadableRows } from '../../src/adapters/stores/shared/unreadable-rows.js'
@@ -244,6 +244,17 @@ test('a plain copy shares nothing with its original', () => {
   expect(copy).toEqual({ a: [1] })
   expect(copy.a).not.toBe(original.a)
   expect(plainCopy(undefined)).toBeUndefined()
+})
+
+test('a copy of a plain value shares nothing with it, at any depth', () => {
+  const original = plainCopy({ a: [1, { b: [2] }, null], c: { d: {} }, e: null, f: 'g', ['__proto__']: { h: 1 } })
+  const copy = copyOfPlain(original)
+  expect(copy).toEqual(original)
+  expect(JSON.stringify(copy)).toBe(JSON.stringify(original))
+  const parts = ({ a, c }: typeof original) => [a, a[1], c, c.d]
+  for (const [index, part] of parts(copy).entries()) expect(part).not.toBe(parts(original)[index])
+  expect(Object.getPrototypeOf(copy)).toBe(Object.prototype)
+  expect(copyOfPlain(undefined)).toBeUndefined()
 })
 
 describe('rows that this version cannot read', () => {

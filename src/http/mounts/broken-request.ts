@@ -21,14 +21,11 @@ const parserRefusals: Record<string, [ProblemCode, string]> = {
 
 /** Sends the same JSON as for other errors when `node:http` itself refuses a request. */
 export function answerBrokenRequests(server: Server): void {
-  /** Connections with a response in progress: a second one would be taken for a part of it. */
-  const answering = new WeakSet<Duplex>()
-  server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
-    answering.add(socket)
-    response.once('close', () => answering.delete(socket))
-  })
+  /** The last response of each connection. While it is in progress, a second one would be taken for a part of it. */
+  const responses = new WeakMap<Duplex, ServerResponse>()
+  server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => responses.set(socket, response))
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
-    if (!socket.writable || answering.has(socket)) return void socket.destroy()
+    if (!socket.writable || responses.get(socket)?.writableFinished === false) return void socket.destroy()
     const [code, message] = parserRefusals[error.code ?? ''] ?? [
       'BAD_INPUT',
       'The request is not valid HTTP/1.1. Send it with an HTTP/1.1 client.',

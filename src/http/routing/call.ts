@@ -33,18 +33,27 @@ export interface Service {
   readonly metrics: Metrics | undefined
 }
 
-interface CallFacts {
+/** What is known of a request at once. */
+interface AskedFacts {
   service: Service
   request: ApiRequest
   requestId: string
   body: RequestBody
   headers: Record<string, string>
-  /** Where the request came in. */
+}
+
+/** Where it came in. */
+interface Place {
   url: RequestUrl
   /** Path in front of the routes, mount path included. */
   basePath: string
+}
+
+/** Who sent it. */
+interface Origin {
+  caller?: Sender
   /** Where the request is in its sender's trace. */
-  trace: TraceContext | undefined
+  trace?: TraceContext
 }
 
 /** One request on its way through the service. */
@@ -61,16 +70,17 @@ export class Call {
   readonly #url: RequestUrl
   readonly #basePath: string
 
-  constructor(facts: CallFacts, caller: Sender | undefined) {
-    this.service = facts.service
-    this.request = facts.request
-    this.requestId = facts.requestId
-    this.body = facts.body
-    this.headers = facts.headers
+  // Three small objects as they are: to join them would cost more than a look-up of the job.
+  constructor(asked: AskedFacts, { url, basePath }: Place, { caller, trace }: Origin = {}) {
+    this.service = asked.service
+    this.request = asked.request
+    this.requestId = asked.requestId
+    this.body = asked.body
+    this.headers = asked.headers
     this.caller = caller
-    this.trace = facts.trace
-    this.#url = facts.url
-    this.#basePath = facts.basePath
+    this.trace = trace
+    this.#url = url
+    this.#basePath = basePath
   }
 
   // These two are created on demand: most requests need neither.

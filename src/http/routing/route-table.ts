@@ -2,10 +2,13 @@ import { addRoute, createRouter, findRoute } from 'rou3'
 import type { Route } from './route.js'
 
 export type Match =
-  | { kind: 'route'; route: Route; params: Record<string, string> }
+  | { kind: 'route'; route: Route; params: Readonly<Record<string, string>> }
   /** The path exists, but not with this method. */
   | { kind: 'method'; allow: string[] }
   | { kind: 'none' }
+
+/** Of a thousand paths at most, none longer than routes are; both bound what is kept. */
+const maxRecent = { paths: 1000, length: 200 }
 
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const satisfies Route['method'][]
 
@@ -13,6 +16,8 @@ const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const satisfies Rou
 export class RouteTable {
   readonly routes: readonly Route[]
   readonly #router = createRouter<Route>()
+  /** Routes that were found lately, by method and path: who polls a job asks for the same one each time. */
+  readonly #recent = new Map<string, Match>()
 
   constructor(routes: readonly Route[]) {
     this.routes = routes
@@ -29,13 +34,23 @@ export class RouteTable {
   /** @param path below its first `baseLength` characters beginning with a slash, not yet percent-decoded. */
   match(method: string, path: string, baseLength: number): Match {
     const below = path.slice(baseLength) || '/'
+    const asked = `${method} ${below}`
+    const recent = this.#recent.get(asked)
+    if (recent) return recent
     const found = findRoute(this.#router, method === 'HEAD' ? 'GET' : method, below)
-    if (found) return { kind: 'route', route: found.data, params: found.params ?? {} }
+    if (found) return this.#remember(asked, { kind: 'route', route: found.data, params: found.params ?? {} })
     const allow = methods.filter((other) => findRoute(this.#router, other, below))
     if (allow.length === 0) return { kind: 'none' }
     return {
       kind: 'method',
       allow: [...allow.flatMap((other) => (other === 'GET' ? ['GET', 'HEAD'] : [other])), 'OPTIONS'],
     }
+  }
+
+  #remember(asked: string, match: Match): Match {
+    if (asked.length > maxRecent.length) return match
+    if (this.#recent.size >= maxRecent.paths) this.#recent.clear()
+    this.#recent.set(asked, match)
+    return match
   }
 }

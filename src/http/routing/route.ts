@@ -48,7 +48,7 @@ type ParamName<Path extends string> = Path extends `${string}:${infer Rest}`
   : never
 
 interface RouteInput<Path extends string, Query extends z.ZodType, Body extends z.ZodType> {
-  params: Record<ParamName<Path>, string>
+  params: Readonly<Record<ParamName<Path>, string>>
   query: z.output<Query>
   body: z.output<Body>
 }
@@ -69,7 +69,7 @@ export interface RouteDefinition<
 export interface Route extends RouteFacts<Access> {
   readonly query?: z.ZodType
   readonly body?: z.ZodType
-  run(call: Call | KeyedCall, params: Record<string, string>): Promise<ApiAnswer>
+  run(call: Call | KeyedCall, params: Readonly<Record<string, string>>): Promise<ApiAnswer>
 }
 
 /** The one source of matching, validation and the OpenAPI document. */
@@ -80,7 +80,7 @@ export function defineRoute<
   Body extends z.ZodType = z.ZodUndefined,
 >(definition: RouteDefinition<A, Path, Query, Body>): Route {
   const { handle, query, body, ...facts } = definition
-  const pass = (call: Call, params: Record<string, string>, queried: unknown, sent: unknown) =>
+  const pass = (call: Call, params: Readonly<Record<string, string>>, queried: unknown, sent: unknown) =>
     handle(
       call as A extends 'key' ? KeyedCall : Call,
       { params, query: queried, body: sent } as RouteInput<Path, Query, Body>,

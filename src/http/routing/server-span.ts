@@ -1,5 +1,5 @@
 import { type TraceContext, traceContextOf } from '../../core/engine/job/trace-context.js'
-import type { Tracing } from '../../core/engine/ports/tracing.js'
+import { noTracing, type Tracing } from '../../core/engine/ports/tracing.js'
 import type { ApiAnswer } from './answer.js'
 import type { ApiRequest } from './api-request.js'
 import { toProblem } from './problem.js'
@@ -16,7 +16,7 @@ export async function inServerSpan(
   work: (trace: TraceContext | undefined) => Promise<ApiAnswer>,
 ): Promise<ApiAnswer> {
   const parent = traceContextOf(request.headers)
-  if (route.atRoot) return work(parent)
+  if (route.atRoot || tracing === noTracing) return work(parent)
   const attributes = { 'http.request.method': request.method, 'http.route': route.path }
   const order = { name: `${request.method} ${route.path}`, kind: 'server', parent, attributes } as const
   const span = tracing.begin(order)

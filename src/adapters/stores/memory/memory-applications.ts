@@ -1,5 +1,5 @@
 import type { ApiKey, Application, ApplicationStore } from '../../../core/engine/ports/application-store.js'
-import { plainCopy } from '../shared/plain-copy.js'
+import { copyOfPlain, plainCopy } from '../shared/plain-copy.js'
 
 /** Applications and their keys in this process's memory. */
 export function memoryApplications(): ApplicationStore {
@@ -11,7 +11,7 @@ export function memoryApplications(): ApplicationStore {
       applications.set(application.id, plainCopy(application))
     },
     async getApplication(id) {
-      return plainCopy(applications.get(id))
+      return copyOfPlain(applications.get(id))
     },
     async listApplications() {
       return newestFirst(plainCopy([...applications.values()]))
@@ -20,7 +20,7 @@ export function memoryApplications(): ApplicationStore {
       keys.set(key.id, plainCopy(key))
     },
     async getKey(id) {
-      return plainCopy(keys.get(id))
+      return copyOfPlain(keys.get(id))
     },
     async listKeys(app) {
       return newestFirst(plainCopy([...keys.values()].filter((key) => key.app === app)))
