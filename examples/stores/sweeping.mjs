@@ -6,13 +6,13 @@ import { plainCopy } from 'stemwork/adapter'
 
 /**
  * @param {import('./state.mjs').State} state
- * @returns {Pick<JobStore, 'due' | 'purge' | 'beginFilePass'>}
+ * @returns {Pick<JobStore, 'due' | 'deliverable' | 'purge' | 'beginFilePass'>}
  */
 export function sweeping(state) {
   return {
-    async due(kind, limit, { exceptApps } = {}) {
-      return plainCopy(state.index.due(kind, state.clock(), limit, exceptApps))
-    },
+    due: async (reason, limit) => plainCopy(state.index.due(reason, state.clock(), limit)),
+
+    deliverable: async (page) => plainCopy(state.index.deliverable(state.clock(), page)),
 
     purge: (target) =>
       state.journal.exclusively(async () => {

@@ -8,6 +8,7 @@ export type { ClientOptions, RequestOptions } from './connection.js'
 export type { Download, DownloadOptions } from './download.js'
 export type { FollowOptions } from './follow.js'
 export type { ApiKey, IssuedKey, NewKey } from './key.js'
+export type { WebhookReceiver } from './receiver.js'
 export type { Batch, BulkReport, ManyJobs, NewBatch } from './batch.js'
 export { hasEnded } from './job.js'
 export type {

@@ -5,6 +5,7 @@ import { randomKey } from './idempotency-key.js'
 import type { Archive, Job, JobPage, NewJobOf, Peaks, Workflow, WorkflowSummary } from './job.js'
 import { type JobFilters, listQuery } from './job-filters.js'
 import type { ApiKey, IssuedKey, NewKey } from './key.js'
+import type { WebhookReceiver } from './receiver.js'
 import type { AnyOffer, JobId, Offer, OfferBy } from './offer.js'
 import { minResumableBytes, putResumable } from './resumable-upload.js'
 import { putFile, type UploadOptions } from './upload.js'
@@ -78,6 +79,10 @@ export interface SingleJobs<Offered extends AnyOffer = Offer> {
   createKey(key?: NewKey, options?: RequestOptions): Promise<IssuedKey>
   /** The key stops working at once. */
   endKey(id: string, options?: RequestOptions): Promise<void>
+  /** The application's webhook receivers that are failing, disabled ones first. */
+  failingReceivers(options?: RequestOptions): Promise<WebhookReceiver[]>
+  /** Lets a paused or disabled one get messages again. @throws ClientError `NOT_FOUND` if it is not failing */
+  enableReceiver(origin: string, options?: RequestOptions): Promise<void>
 }
 
 /** @param hasOwnFetch whether the host named a `fetch`, which then sends uploads too */
@@ -142,6 +147,13 @@ export function singleJobs(connection: Connection, hasOwnFetch: boolean): Single
       (await connection.json<IssuedKey>('/application/key', { method: 'POST', json: key, signal })).value,
     async endKey(id, { signal } = {}) {
       await connection.json(`/application/key/${encodeURIComponent(id)}`, { method: 'DELETE', signal })
+    },
+    failingReceivers: async ({ signal } = {}) =>
+      (await connection.json<{ receivers: WebhookReceiver[] }>('/application/webhook-receiver', { signal })).value
+        .receivers,
+    async enableReceiver(origin, { signal } = {}) {
+      const path = '/application/webhook-receiver/enable'
+      await connection.json(path, { method: 'POST', json: { origin }, isRepeatable: true, signal })
     },
   }
 }

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { type ApiKey, ClientError, type IssuedKey } from '../client/client.js'
 import type { Client } from './page-client.js'
+import { FailingReceivers } from './failing-receivers.js'
 import { ErrorNotice } from './error-notice.js'
 import { useMessages } from './messages.js'
 import { baseUrl, currentKey, isRemembered, keepKey } from './session.js'
@@ -104,6 +105,7 @@ export function KeysPage({ client }: { client: Client }) {
           ))}
         </ul>
       )}
+      <FailingReceivers client={client} />
       <Device />
     </section>
   )

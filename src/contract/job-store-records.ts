@@ -104,8 +104,8 @@ export const recordCases = {
     spoil(change.details)
     spoil(change.messages)
     spoil(done)
-    const [due] = await store.due('deliverable', 1)
-    assert.deepEqual(due, await store.get(original.id), 'due and get show the same record.')
+    const [due] = await store.deliverable({ limit: 1, perApp: 1, exceptApps: [] })
+    assert.deepEqual(due, await store.get(original.id), 'deliverable and get show the same record.')
     spoil(due)
     const last = await store.get(original.id)
     assert.deepEqual(

@@ -91,11 +91,6 @@ export const schedulingCases = {
       [missed.id],
       'Only a queued job whose deadline has passed is overdue.',
     )
-    assert.deepEqual(
-      await store.due('overdue', 10, { exceptApps: ['app-1'] }),
-      [],
-      'A job of an excepted application is not overdue.',
-    )
     for (const job of [clock, begun, other])
       assert.equal(
         await store.apply(job.id, miss),

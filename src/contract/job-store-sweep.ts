@@ -174,45 +174,59 @@ export const sweepCases = {
     await store.apply(deleted, cancel({ messages }))
     await store.apply(deleted, { kind: 'delete' })
     assert.deepEqual(
-      await dueIds(store, 'deliverable'),
+      await deliverableIds(store),
       [id],
       'A job is due with its pending messages, and deleted or silent ones are not.',
     )
     await store.apply(id, { kind: 'beginDelivery', deliveryId: 'm1', attempts: 0, retryInMs: leaseMs })
-    assert.deepEqual(await dueIds(store, 'deliverable'), [id], 'A job is due while its second message is.')
+    assert.deepEqual(await deliverableIds(store), [id], 'A job is due while its second message is.')
     await store.apply(id, { kind: 'beginDelivery', deliveryId: 'm2', attempts: 0, retryInMs: null })
-    assert.deepEqual(
-      await dueIds(store, 'deliverable'),
-      [],
-      'No message is due while the next attempts are later or over.',
-    )
+    assert.deepEqual(await deliverableIds(store), [], 'No message is due while the next attempts are later or over.')
     await advance(leaseMs + 100)
-    assert.deepEqual(await dueIds(store, 'deliverable'), [id], 'A message is due again when its next attempt is.')
+    assert.deepEqual(await deliverableIds(store), [id], 'A message is due again when its next attempt is.')
     await store.apply(id, { kind: 'endDelivery', deliveryId: 'm1', outcome: 'delivered', status: 200 })
-    assert.deepEqual(await dueIds(store, 'deliverable'), [], 'A delivered message is not due again.')
+    assert.deepEqual(await deliverableIds(store), [], 'A delivered message is not due again.')
   },
 
-  async 'jobs of excepted applications are not due'({ store }) {
+  async 'messages are found by application, whatever the others have due'({ store, advance }) {
     const message = { id: 'm', url: 'https://example.com', event: 'job.failed' }
     const ids: string[] = []
-    for (const app of ['a', 'b']) {
+    for (const app of ['b', 'b', 'b', 'a', 'B', 'c']) {
       const { job } = await store.create(sampleJob({ app }))
       await store.apply(job.id, cancel({ messages: [message] }))
       ids.push(job.id)
+      await advance(20)
     }
-    const due = async (...exceptApps: string[]) =>
-      (await store.due('deliverable', 10, { exceptApps })).map(({ id }) => id)
-    assert.deepEqual((await due()).sort(), [...ids].sort(), 'Without exceptions the jobs of all applications are due.')
-    assert.deepEqual(await due('a'), [ids[1]], 'Jobs of an excepted application are not due.')
-    assert.deepEqual(await due('a', 'b'), [], 'No job is due if all applications are excepted.')
+    const [b1, b2, b3, a, upper, c] = ids
+    const page = { limit: 10, perApp: 10, exceptApps: [] }
+    assert.deepEqual(await deliverableIds(store, page), ids, 'Jobs with due messages come in the order of their times.')
+    assert.deepEqual(await deliverableIds(store, { ...page, limit: 4 }), [b1, b2, b3, a], 'It returns at most limit.')
+    assert.deepEqual(
+      await deliverableIds(store, { ...page, perApp: 2 }),
+      [b1, b2, a, upper, c],
+      'Of one application it returns at most perApp, those that are due longest.',
+    )
+    assert.deepEqual(
+      await deliverableIds(store, { limit: 3, perApp: 1, exceptApps: ['b', 'a'] }),
+      [upper, c],
+      'Jobs of excepted applications are left out; names of applications are compared exactly.',
+    )
+    assert.deepEqual(
+      await deliverableIds(store, { ...page, exceptApps: ['a', 'b', 'B', 'c'] }),
+      [],
+      'There is none if all applications are excepted.',
+    )
+    assert.deepEqual(await deliverableIds(store, { ...page, limit: 0 }), [], 'A limit of 0 returns nothing.')
+    assert.deepEqual(await deliverableIds(store, { ...page, perApp: 0 }), [], 'A perApp of 0 returns nothing.')
   },
 
   async 'a running job is due for nothing'({ store }) {
     const { job } = await store.create(sampleJob())
     await claim(store, job.id)
     await store.apply(job.id, heartbeat(1, { leaseMs }))
-    for (const reason of ['lapsed', 'abandoned', 'deleted', 'expired', 'deliverable'] as const)
+    for (const reason of ['lapsed', 'abandoned', 'deleted', 'expired'] as const)
       assert.deepEqual(await store.due(reason, 10), [], `A running job with a valid lease is not due as ${reason}.`)
+    assert.deepEqual(await deliverableIds(store), [], 'A running job has no message that is due.')
   },
 
   async 'purge by id forgets only a job that is marked deleted'({ store }) {
@@ -300,6 +314,13 @@ async function claim(store: JobStore, id: string): Promise<JobRecord> {
   const job = await store.claim({ id, owner: 'w', leaseMs })
   assert.ok(job, 'A claim of a queued job is granted.')
   return job
+}
+
+async function deliverableIds(
+  store: JobStore,
+  page: Parameters<JobStore['deliverable']>[0] = { limit: 10, perApp: 10, exceptApps: [] },
+): Promise<string[]> {
+  return (await store.deliverable(page)).map(({ id }) => id)
 }
 
 async function dueIds(store: JobStore, reason: Parameters<JobStore['due']>[0], limit = 10): Promise<string[]> {

@@ -1,16 +1,21 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { JobRecord, JobStatus } from '../core/engine/job/job.js'
-import type { EngineEventName } from '../core/engine/events.js'
+import type { JobEventName } from '../core/engine/events.js'
+import type { FailingReceiver } from '../core/engine/job/receiver.js'
+import { sliceRows } from '../core/engine/queries/job-slices.js'
 import type { Shares } from '../core/engine/limits/shares.js'
 import type { HttpEngine } from './http-engine.js'
 
-/** What has become of a job. All followers of its application get the same object. */
-export type JobChange = { kind: 'job'; job: JobRecord } | { kind: 'deleted'; id: string }
+/** What has become of a job, or of a webhook receiver. All followers of its application get the same object. */
+export type JobChange =
+  | { kind: 'job'; job: JobRecord }
+  | { kind: 'deleted'; id: string }
+  | { kind: 'receiver'; receiver: FailingReceiver }
 
 /** What a follower is told. `ready`: from now on it misses nothing. */
 export type FollowerMessage = JobChange | { kind: 'ready' } | { kind: 'idle' }
 
-const events: readonly EngineEventName[] = [
+const events: readonly JobEventName[] = [
   'job.created',
   'job.started',
   'job.progressed',
@@ -24,8 +29,7 @@ const events: readonly EngineEventName[] = [
 const pollMs = 2000
 /** Newest jobs and running jobs that a poll reads. */
 const polledJobs = 50
-/** Records are read in slices of this size, and a slice may take a fifth of the time. */
-const sliceBytes = 128 * 1024
+/** A slice of records may take a fifth of the time. */
 const restShare = 4
 /** Most jobs whose changes a follower may not have read yet. */
 const mostUnread = 1000
@@ -57,6 +61,7 @@ export class ApplicationWatch {
     this.#app = app
     this.#polls = polls
     for (const event of events) engine.on(event, this.#onEvent)
+    engine.on('receiver.disabled', this.#onReceiver)
     this.#ready = this.#poll()
     this.#ready.then(
       () => void this.#pollOn(),
@@ -106,6 +111,7 @@ export class ApplicationWatch {
   close(): void {
     this.#closed.abort()
     for (const event of events) this.#engine.off(event, this.#onEvent)
+    this.#engine.off('receiver.disabled', this.#onReceiver)
   }
 
   readonly #onEvent = ({ job }: { job: JobRecord }): void => {
@@ -114,13 +120,21 @@ export class ApplicationWatch {
     this.#tell(job.deleted ? { kind: 'deleted', id: job.id } : { kind: 'job', job })
   }
 
-  #tell(change: JobChange): void {
+  readonly #onReceiver = ({ receiver }: { receiver: FailingReceiver }): void => {
+    if (receiver.app === this.#app) this.#spread(receiver.origin, { kind: 'receiver', receiver })
+  }
+
+  #tell(change: Exclude<JobChange, { kind: 'receiver' }>): void {
     const id = change.kind === 'job' ? change.job.id : change.id
     if (change.kind === 'job') {
       const state = stateOf(change.job)
       if (this.#shown.get(id) === state) return
       this.#shown.set(id, state)
     } else this.#shown.delete(id)
+    this.#spread(id, change)
+  }
+
+  #spread(id: string, change: JobChange): void {
     for (const follower of this.#followers) {
       follower.unread.set(id, change)
       follower.isDropped ||= follower.unread.size > mostUnread
@@ -163,19 +177,16 @@ export class ApplicationWatch {
   /** @param unseen loses the jobs that were found */
   async #readNewest(unseen: Set<string>, statuses?: readonly JobStatus[]): Promise<void> {
     let after: { createdAt: number; id: string } | undefined
-    // The first one shows how large these jobs are.
-    for (let read = 0, limit = 1; read < polledJobs && limit > 0;) {
+    for (let read = 0; read < polledJobs; read += sliceRows) {
       const startedAt = performance.now()
-      const jobs = await this.#engine.list({ app: this.#app, statuses, limit, after })
+      const jobs = await this.#engine.list({ app: this.#app, statuses, limit: sliceRows, after })
       for (const job of jobs) {
         unseen.delete(job.id)
         this.#tell({ kind: 'job', job })
       }
       const last = jobs.at(-1)
-      if (!last || jobs.length < limit) return
-      read += jobs.length
+      if (!last || jobs.length < sliceRows) return
       after = { createdAt: last.createdAt, id: last.id }
-      limit = Math.min(polledJobs - read, Math.max(1, Math.floor(sliceBytes / JSON.stringify(last).length)))
       await this.#rest(startedAt)
     }
   }

@@ -10,7 +10,7 @@ import { deprecationHeaders } from './routing/deprecation.js'
 import { prefersHtml } from './routing/prefers-html.js'
 import type { HttpEngine } from './http-engine.js'
 import { JobWatch } from './job-watch.js'
-import { ListQueue } from './routing/list-queue.js'
+import { QueryTurns } from './routing/query-turns.js'
 import { SendQueue } from './routing/send-queue.js'
 import { KnownKeys } from './auth/known-keys.js'
 import { Metrics } from './metrics.js'
@@ -117,7 +117,7 @@ function createService(engine: HttpEngine, options: HandlerOptions): Service {
     keys: new KnownKeys(),
     wrongKeys: new WrongKeys(options.rateLimits.wrongKeys),
     limiter: new RateLimiter(options.rateLimits),
-    lists: new ListQueue(),
+    queries: new QueryTurns(),
     sendQueue: new SendQueue(),
     downloads: new DownloadSlots({
       total: options.limits.allDownloads,

@@ -35,4 +35,6 @@ export type HttpEngine = Pick<
   | 'on'
   | 'off'
   | 'health'
+  | 'failingReceivers'
+  | 'enableReceiver'
 >

@@ -6,6 +6,7 @@ import { jobRoutes } from './jobs/job-routes.js'
 import { operatorPageRoutes } from './operator/operator-routes.js'
 import { docsRoutes } from './service/docs-routes.js'
 import { operatorRoutes, serviceRoutes } from './service/service-routes.js'
+import { receiverRoutes } from './service/receiver-routes.js'
 import { keyRoutes } from './service/key-routes.js'
 import { indexRoute } from './service/index-route.js'
 import { archiveRoutes } from './storage/archive-routes.js'
@@ -28,6 +29,7 @@ export function allRoutes(options: {
     ...bulkRoutes,
     ...batchRoutes,
     ...serviceRoutes,
+    ...receiverRoutes,
     ...(options.manageKeys ? keyRoutes : []),
     indexRoute,
     ...operatorRoutes,

@@ -83,8 +83,9 @@ const borders: Border[] = [
       /^core\/engine\/(engine|errors|events|options|package-files)\.ts$/,
       /^core\/engine\/(ports|job|workflow)\//,
       /^core\/engine\/intake\/form-file\.ts$/,
-      // The one mechanism that divides what is scarce.
-      /^core\/engine\/limits\/shares\.ts$/,
+      // The one mechanism that divides what is scarce, and large reads in slices.
+      /^core\/engine\/limits\/(shares|rested)\.ts$/,
+      /^core\/engine\/queries\/job-slices\.ts$/,
       // What an application's secret looks like, for those who make one.
       /^core\/engine\/webhooks\/(signature|signing-secrets)\.ts$/,
     ],

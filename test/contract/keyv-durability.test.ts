@@ -43,7 +43,7 @@ describe('a restart of the process that owns a Keyv store', () => {
       running!.id,
     )
     expect((await after.due('deleted', 9)).map(({ id }) => id)).toEqual([deleted!.id])
-    expect((await after.due('deliverable', 9)).map(({ id }) => id)).toEqual([done!.id])
+    expect((await after.deliverable({ limit: 9, perApp: 9, exceptApps: [] })).map(({ id }) => id)).toEqual([done!.id])
     expect(await after.claim({ id: running!.id, ...lease })).toBeUndefined()
     advance(1001)
     expect((await after.claim({ id: running!.id, ...lease }))?.token).toBe(2)

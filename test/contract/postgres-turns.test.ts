@@ -4,7 +4,12 @@ import { Pool } from 'pg'
 import { afterAll, beforeAll, beforeEach, test } from 'vitest'
 import { sampleJob } from '../../src/contract/job-samples.js'
 import { postgresStores } from '../../src/adapters/postgres.js'
-import { countStatement, dueStatement, listStatement } from '../../src/adapters/stores/postgres/job-lists.js'
+import {
+  countStatement,
+  deliverableStatement,
+  dueStatement,
+  listStatement,
+} from '../../src/adapters/stores/postgres/job-lists.js'
 import { claimNextStatement, tidyTurns } from '../../src/adapters/stores/postgres/turns.js'
 import { describeWith } from '../servers/found-server.js'
 import { findPostgres } from '../servers/postgres.js'
@@ -191,10 +196,10 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     const quoted = `"${schema}"`
     const statements = {
       claim: { text: claimNextStatement(quoted), values: ['worker', 1000, '', ['app-3'], [], ['w'], false, []] },
-      lapsed: dueStatement(quoted, 'lapsed', 100, [], []),
-      expired: dueStatement(quoted, 'expired', 100, [], []),
-      deliverable: dueStatement(quoted, 'deliverable', 100, [], []),
-      deleted: dueStatement(quoted, 'deleted', 100, [], []),
+      lapsed: dueStatement(quoted, 'lapsed', 100, []),
+      expired: dueStatement(quoted, 'expired', 100, []),
+      deliverable: deliverableStatement(quoted, { limit: 100, perApp: 5, exceptApps: ['app-3'] }, []),
+      deleted: dueStatement(quoted, 'deleted', 100, []),
       'count of an application': countStatement(quoted, { app: 'app-1', statuses: ['QUEUED'] }),
       'page of an application': listStatement(quoted, { app: 'app-1', limit: 20 }),
     }

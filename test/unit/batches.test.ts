@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { memoryApplications, memoryJobs } from '../../src/adapters/memory.js'
+import { memoryJobs } from '../../src/adapters/memory.js'
 import { sampleJob } from '../../src/contract/job-samples.js'
 import {
   type Batch,
@@ -15,7 +15,9 @@ import {
 } from '../../src/core/engine/batch/batch.js'
 import { Batches, type NewBatch } from '../../src/core/engine/batch/batches.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
+import { JobEvents } from '../../src/core/engine/events.js'
 import type { JobStore } from '../../src/core/engine/ports/job-store.js'
+import { MessageSender } from '../../src/core/engine/webhooks/message-sender.js'
 import { StoreClock } from '../../src/core/engine/store-clock.js'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
 import { recordingLogger, testEngine, textWorkflow } from '../engine/harness.js'
@@ -50,15 +52,21 @@ function batches(changes: Partial<JobStore> = {}) {
   const jobs: JobStore = { ...memoryJobs(), ...changes }
   const { logger, lines } = recordingLogger()
   const webhooks = { secret: newWebhookSecret(), retryDelaysMs: [10_000, 100_000] }
-  const { options } = testEngine(textWorkflow(), {
+  const {
+    engine: { options },
+    parts: { applications },
+  } = testEngine(textWorkflow(), {
     fetch: { allowPrivate: true },
     webhooks,
     retention: { jobsMs: 500_000 },
-  }).engine
-  const all = new Batches({ jobs, clock: new StoreClock(jobs), applications: memoryApplications(), options, logger })
+  })
+  const clock = new StoreClock(jobs)
+  const sender = new MessageSender({ jobs, clock, applications, events: new JobEvents(logger), options, logger })
+  const all = new Batches({ jobs, clock, sender, options, logger })
   const place = { app: 'a', batchName: 'b' }
   return {
     all,
+    sender,
     jobs,
     lines,
     add: (fields: Partial<NewBatch> = {}, limits: Parameters<Batches['add']>[1] = {}) =>
@@ -523,11 +531,11 @@ describe('the message about the end of a batch', () => {
 
   test('is not sent after the engine has closed', async () => {
     const { url, messages } = await receiver(204)
-    const { all, add, run, look } = batches()
+    const { all, sender, add, run, look } = batches()
     await add({ webhook: { url } })
     await run()
     await look()
-    all.close()
+    sender.close()
     expect(await all.tend()).toBe(0)
     expect(messages).toEqual([])
   })

@@ -182,23 +182,49 @@ describe('the index of jobs', () => {
     expect(users()).toEqual([])
   })
 
-  test('finds what is due for applications that are not left out, so many at a time', () => {
+  test('finds what is due, so many at a time', () => {
     const status = 'STARTED'
     const { index } = indexOf(
       { id: '1', status, lease },
       { id: '2', status, lease, app: 'b' },
-      { id: '3', status, lease },
       { id: '4', deleted: true },
-      { id: '5', deleted: true },
     )
-    const due = (kind: 'lapsed' | 'deleted', limit: number, except?: string[]) =>
-      index.due(kind, now, limit, except).map(({ id }) => id)
-    expect([due('lapsed', 9), due('lapsed', 2)]).toEqual([
-      ['1', '2', '3'],
-      ['1', '2'],
-    ])
-    expect([9, 1, 0, -1].map((limit) => due('lapsed', limit, ['b']))).toEqual([['1', '3'], ['1'], [], []])
-    expect([9, 1, 0, -1].map((limit) => due('deleted', limit))).toEqual([['4', '5'], ['4'], [], []])
+    const due = (kind: 'lapsed' | 'deleted', limit: number) => index.due(kind, now, limit).map(({ id }) => id)
+    expect([9, 1, 0, -1].map((limit) => due('lapsed', limit))).toEqual([['1', '2'], ['1'], [], []])
+    expect([9, 1, 0, -1].map((limit) => due('deleted', limit))).toEqual([['4'], ['4'], [], []])
+  })
+
+  test('finds due messages by application, in the order of their times', () => {
+    const message = (nextAttemptAt: number): JobRecord['deliveries'] => [
+      {
+        id: 'm',
+        url: 'u',
+        event: 'e',
+        occurredAt: 0,
+        attempts: 0,
+        lastStatus: null,
+        outcome: 'pending',
+        nextAttemptAt,
+      },
+    ]
+    const { index, all } = indexOf(
+      { id: '1', deliveries: message(3) },
+      { id: '2', deliveries: message(1) },
+      { id: '3', app: 'b', deliveries: message(2) },
+      { id: '4', app: 'c', deliveries: message(2) },
+      { id: '5', app: 'd', deliveries: message(now + 1) },
+      { id: '6', app: 'd' },
+    )
+    const due = (page: Partial<Parameters<typeof index.deliverable>[1]> = {}) =>
+      index.deliverable(now, { limit: 9, perApp: 9, exceptApps: [], ...page }).map(({ id }) => id)
+    expect(due()).toEqual(['2', '3', '4', '1'])
+    expect([2, 1, 0, -1].map((limit) => due({ limit }))).toEqual([['2', '3'], ['2'], [], []])
+    expect([1, 0, -1].map((perApp) => due({ perApp }))).toEqual([['2', '3', '4'], [], []])
+    expect(due({ exceptApps: ['a', 'c'] })).toEqual(['3'])
+    for (const job of all) index.set({ ...job, deliveries: [] })
+    expect(due()).toEqual([])
+    for (const job of all.slice(0, 1)) index.set(job)
+    expect(due()).toEqual(['1'])
   })
 
   test('counts by status and by what a query asks for, up to a number', () => {

@@ -19,6 +19,7 @@ import { Readiness } from './runner/readiness.js'
 import { RememberedRules } from './limits/scheduling-rules.js'
 import { StoreContact } from './dispatch/store-contact.js'
 import { StoreClock } from './store-clock.js'
+import { MessageSender } from './webhooks/message-sender.js'
 import { Outbox } from './webhooks/outbox.js'
 import { WorkerRegistry } from './workers/worker-registry.js'
 import { WorkflowRegistry } from './workflow/registry.js'
@@ -38,14 +39,12 @@ export function assemble<Offered extends Workflow>(parts: EngineParts<Offered>, 
   const workflows = new WorkflowRegistry(parts.workflows)
   const readiness = new Readiness({ runner: parts.runner, workflows: workflows.list(), logger })
   const clock = new StoreClock(parts.jobs)
+  const basic = { ...parts, clock, events: new JobEvents(logger), options, logger }
   const shared = {
-    ...parts,
-    clock,
+    ...basic,
     contact: new StoreContact({ jobs: parts.jobs, clock, ...options.dispatch }),
+    sender: new MessageSender(basic),
     workflows,
-    events: new JobEvents(logger),
-    options,
-    logger,
     onEnd: (job: JobRecord) => ends.report(job),
     runnable: () => readiness.runnable(),
     onSetupError: () => readiness.forget(),

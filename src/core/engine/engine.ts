@@ -23,6 +23,7 @@ import { type ApplicationLimits, limitsOf, setLimits } from './limits/limits.js'
 import { positionOf } from './queries/queue-position.js'
 import type { IdOf, SubmitInputOf, SubmitOptions } from './intake/submission.js'
 import { type Waiting, waitingOf } from './queries/waiting.js'
+import type { FailingReceiver } from './job/receiver.js'
 import type { WorkflowRegistry } from './workflow/registry.js'
 import type { Workflow } from './workflow/workflow.js'
 import type { PoolStatus, Worker } from './workers/worker.js'
@@ -37,6 +38,7 @@ export type { FoundJobs } from './queries/job-search.js'
 export type { JobScope } from './queries/job-scope.js'
 export type { LimitChange, Limits } from './job/quota.js'
 export type { ApplicationLimits } from './limits/limits.js'
+export type { FailingReceiver } from './job/receiver.js'
 export type { Waiting } from './queries/waiting.js'
 export type { PoolStatus, Worker } from './workers/worker.js'
 export type { GrowingResult } from './dispatch/growing-result.js'
@@ -346,6 +348,19 @@ export class JobEngine<Offered extends Workflow = Workflow> {
    */
   sendWebhooks(): Promise<number> {
     return this.#parts.maintenance.sendWebhooks()
+  }
+
+  /**
+   * The webhook receivers of an application that are failing: a receiver is an origin. After five failures one after
+   * another its messages wait, and one at a time is tried; after `webhooks.disableAfterMs` they are given up.
+   */
+  failingReceivers(app: string): Promise<FailingReceiver[]> {
+    return this.#parts.sender.receivers.list(app)
+  }
+
+  /** Lets a failing receiver get messages again. @throws StemworkError `NOT_FOUND` if it is not failing. */
+  enableReceiver(app: string, origin: string): Promise<void> {
+    return this.#parts.sender.receivers.enable(app, origin)
   }
 
   /**

@@ -10,6 +10,7 @@ export type EngineErrorCode =
   | 'UPLOAD_REFUSED'
   | 'NOT_FOUND'
   | 'QUEUE_FULL'
+  | 'RATE_LIMITED'
   | 'QUOTA_EXCEEDED'
   | 'NOT_FAILED'
   | 'CONFLICT'

@@ -1,9 +1,11 @@
 import { EventEmitter } from 'eventemitter3'
 import type { JobRecord } from './job/job.js'
 import type { Logger } from './ports/logger.js'
+import type { FailingReceiver } from './job/receiver.js'
 
 /** May be `async`: nothing waits for the promise, and a rejection is logged like a thrown error. */
-type JobListener = (event: { job: JobRecord }) => unknown
+type Listener<Event> = (event: Event) => unknown
+type JobListener = Listener<{ job: JobRecord }>
 
 /** Events of changes that this process wrote. Each is emitted after the store has the change. */
 export interface EngineEvents {
@@ -15,12 +17,15 @@ export interface EngineEvents {
   /** Back in the queue after a temporary failure, a shutdown, or a requested retry. */
   'job.requeued': JobListener
   'job.deleted': JobListener
+  /** A webhook receiver of an application failed for too long: it gets no messages until it is enabled. */
+  'receiver.disabled': Listener<{ receiver: FailingReceiver }>
 }
 
 export type EngineEventName = keyof EngineEvents
+export type JobEventName = Extract<EngineEventName, `job.${string}`>
 
 /** Calls listeners one by one; a listener that fails affects neither the job, the other listeners nor the host. */
-export class JobEvents extends EventEmitter<EngineEvents> {
+export class JobEvents extends EventEmitter<EngineEventName> {
   readonly #logger: Logger
 
   constructor(logger: Logger) {
@@ -28,17 +33,18 @@ export class JobEvents extends EventEmitter<EngineEvents> {
     this.#logger = logger
   }
 
-  announce(name: EngineEventName, job: JobRecord): void {
-    for (const listener of this.listeners(name)) void this.#call(name, listener, job)
+  announce<Name extends EngineEventName>(name: Name, event: Parameters<EngineEvents[Name]>[0]): void {
+    for (const listener of this.listeners(name)) void this.#call(name, listener as Listener<typeof event>, event)
   }
 
-  async #call(name: EngineEventName, listener: JobListener, job: JobRecord): Promise<void> {
+  async #call<Event extends object>(name: EngineEventName, listener: Listener<Event>, event: Event): Promise<void> {
     try {
-      await listener({ job })
+      await listener(event)
     } catch (error) {
+      const about = 'job' in event ? { jobId: (event.job as JobRecord).id } : {}
       this.#logger.error(
-        { event: name, jobId: job.id, err: error },
-        'A listener of a job event failed; the job and the other listeners are not affected.',
+        { event: name, ...about, err: error },
+        'A listener of an event failed; the job and the other listeners are not affected.',
       )
     }
   }

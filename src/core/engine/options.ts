@@ -180,7 +180,27 @@ export const inputsSchema = z.strictObject({
 
 export const webhooksSchema = z.strictObject({
   concurrency: z.number().int().positive().default(50).describe('Messages that this process sends at a time.'),
-  concurrencyPerApplication: z.number().int().positive().default(5).describe('Of these, how many of one application.'),
+  slowReceivers: z
+    .number()
+    .int()
+    .positive()
+    .default(200)
+    .describe(
+      'Messages besides these whose receivers have not answered within 250 ms. At this number, the application with ' +
+        'the most loses one to another that has none; it is sent again later.',
+    ),
+  concurrencyPerApplication: z
+    .number()
+    .int()
+    .positive()
+    .default(5)
+    .describe('Of each of these, how many of one application.'),
+  disableAfterMs: milliseconds
+    .default(3 * days)
+    .describe(
+      'How long a receiver may fail. After five failures one after another it is tried with one message at a time, ' +
+        'with pauses that grow from 1 minute to 2 hours; after this time it gets no messages until it is enabled.',
+    ),
 
   secret: z
     .string()

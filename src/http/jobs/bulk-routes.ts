@@ -63,7 +63,7 @@ export const bulkRoutes = actions.map(({ action, summary, description }) =>
     answer: { description: 'The result of the request.', schema: bulkReportSchema },
     problems: ['UNSUPPORTED_MEDIA_TYPE', 'TOO_LARGE'],
     async handle(call, { body }) {
-      const { engine, limiter } = call.service
+      const { engine, limiter, queries } = call.service
       const app = call.caller.id
       const { all, limit = 100, after } = body
       const filters = jobQueryOf(body)
@@ -76,12 +76,18 @@ export const bulkRoutes = actions.map(({ action, summary, description }) =>
           },
         )
       const [, createdAt, id = ''] = cursorForm.exec(after ?? '') ?? []
-      const report = await engine.bulk(
-        action,
-        { ...filters, app },
-        { limit, after: createdAt === undefined ? undefined : { createdAt: Number(createdAt), id } },
-      )
-      limiter.charge(app, 'other', Math.floor(report.done / 10))
+      const bulk = async () => {
+        limiter.refuseDebtor(app, 'other')
+        const options = {
+          limit,
+          after: createdAt === undefined ? undefined : { createdAt: Number(createdAt), id },
+          turn: <Result>(work: () => Promise<Result>) => queries.slice(app, work),
+        }
+        const made = await engine.bulk(action, { ...filters, app }, options)
+        limiter.charge(app, 'other', Math.floor(made.done / 10))
+        return made
+      }
+      const report = await queries.request(app, bulk, call.request.signal)
       const { done, refused, next } = report
       return json({ done, refused, next: next ? `${next.createdAt}@${next.id}` : null })
     },

@@ -5,6 +5,7 @@ import type { KeyedCall } from '../routing/call.js'
 import { growingResults } from './growing-bytes.js'
 import type { JobChange } from '../application-watch.js'
 import { pendingJobView } from './job-view.js'
+import { receiverView } from './receiver-view.js'
 import { pacedStream } from '../routing/paced-stream.js'
 import { Problem } from '../routing/problem.js'
 
@@ -25,7 +26,8 @@ export function jobEvents(call: KeyedCall, job: JobRecord): ApiAnswer {
 
 /**
  * The changes of all jobs of the caller as server-sent events: `ready` once they are followed, after which none is
- * missed, then `job` with the whole job at each change and `deleted` with its id. It ends only with the key.
+ * missed, then `job` with the whole job at each change, `deleted` with its id, and `webhook-receiver` when this process
+ * disables one. It ends only with the key.
  */
 export function allJobEvents(call: KeyedCall): ApiAnswer {
   return eventStream(call, allFrames(call))
@@ -65,7 +67,8 @@ async function* allFrames(call: KeyedCall): AsyncGenerator<Uint8Array, void, und
     }
     switch (change.kind) {
       case 'job':
-      case 'deleted': {
+      case 'deleted':
+      case 'receiver': {
         const made = await sharedFrame(change, call)
         await service.sendQueue.next(caller.id, request.signal)
         yield made
@@ -96,9 +99,16 @@ function sharedFrame(change: JobChange, call: KeyedCall): Promise<Uint8Array> {
 }
 
 async function changeFrame(change: JobChange, call: KeyedCall): Promise<Uint8Array> {
-  return change.kind === 'job'
-    ? frame(`event: job\ndata: ${JSON.stringify(await pendingJobView(change.job, call))}`)
-    : frame(`event: deleted\ndata: ${JSON.stringify({ id: change.id })}`)
+  switch (change.kind) {
+    case 'job':
+      return frame(`event: job\ndata: ${JSON.stringify(await pendingJobView(change.job, call))}`)
+    case 'deleted':
+      return frame(`event: deleted\ndata: ${JSON.stringify({ id: change.id })}`)
+    case 'receiver':
+      return frame(`event: webhook-receiver\ndata: ${JSON.stringify(receiverView(change.receiver))}`)
+    default:
+      return change satisfies never
+  }
 }
 
 async function* frames(call: KeyedCall, job: JobRecord): AsyncGenerator<Uint8Array, void, undefined> {

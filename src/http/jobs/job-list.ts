@@ -1,7 +1,7 @@
-import { setTimeout } from 'node:timers/promises'
 import { z } from 'zod'
 import type { JobRecord } from '../../core/engine/job/job.js'
 import type { JobPage } from '../../core/engine/ports/job-store.js'
+import { readSlices } from '../../core/engine/queries/job-slices.js'
 import type { KeyedCall } from '../routing/call.js'
 import { Problem } from '../routing/problem.js'
 import { jobQueryOf, queryFilters } from './filter-params.js'
@@ -47,10 +47,6 @@ export interface JobListing {
 
 /** A list counts as one more request per piece of this size. */
 const chargedBytes = 64 * 1024
-/** Rows processed without a break: a millisecond or two, during which no other request is served. */
-const sliceBytes = 64 * 1024
-/** Pause after each slice: a request takes several turns of the event loop, and would wait for a slice in each. */
-const restMs = 5
 
 /**
  * One page of the caller's jobs, newest first, within `limits.listBytes`. A short page would hide jobs from clients
@@ -61,9 +57,9 @@ const restMs = 5
  * earlier lists have used up the rate meanwhile.
  */
 export async function listJobs(call: KeyedCall, query: z.output<typeof jobListQuerySchema>): Promise<JobListing> {
-  const { lists, limiter } = call.service
+  const { queries, limiter } = call.service
   const app = call.caller.id
-  return await lists.run(app, async () => {
+  const list = async () => {
     limiter.refuseDebtor(app, 'other')
     const page = new Page(call, query.size ?? 100)
     try {
@@ -71,7 +67,8 @@ export async function listJobs(call: KeyedCall, query: z.output<typeof jobListQu
     } finally {
       limiter.charge(app, 'other', Math.floor(page.bytes / chargedBytes))
     }
-  })
+  }
+  return await queries.request(app, list, call.request.signal)
 }
 
 class Page {
@@ -87,26 +84,29 @@ class Page {
   }
 
   async read(query: z.output<typeof jobListQuerySchema>): Promise<JobListing> {
-    const { engine } = this.#call.service
+    const { engine, queries } = this.#call.service
     if ((query.page ?? 0) * this.#size > deepestOffset) throw tooFarDown(this.#size)
-    const filters = { ...jobQueryOf(query), app: this.#call.caller.id }
+    const app = this.#call.caller.id
+    const filters = { ...jobQueryOf(query), app }
     const total = await engine.count(filters, { max: mostCounted })
-    let after = query.after === undefined ? undefined : await cursor(this.#call, query.after)
-    let offset = (query.page ?? 0) * this.#size
-    // The first row shows how large these jobs are.
-    for (let wanted = 1; ; wanted = this.#rowsOfSlice()) {
-      const limit = Math.min(wanted, this.#size - this.#rows.length)
+    const after = query.after === undefined ? undefined : await cursor(this.#call, query.after)
+    const offset = (query.page ?? 0) * this.#size
+    let last: JobRecord | undefined
+    let hasMore = false
+    await readSlices(
       // One extra row shows whether there are more.
-      const found = await engine.list({ ...filters, limit: limit + 1, offset, after })
-      const jobs = found.slice(0, limit)
-      for (const job of jobs) await this.#add(job)
-      const last = found.length > limit ? jobs.at(-1) : undefined
-      if (!last || this.#rows.length === this.#size)
-        return { json: `[${this.#rows.join(',')}]`, total, next: last && nextQuery(this.#call.search, last) }
-      after = { id: last.id, createdAt: last.createdAt }
-      offset = 0
-      await setTimeout(restMs)
-    }
+      { ...filters, limit: this.#size + 1, offset, after },
+      (page) => engine.list(page),
+      async (jobs) => {
+        const rows = jobs.slice(0, this.#size - this.#rows.length)
+        hasMore ||= rows.length < jobs.length
+        for (const job of rows) await this.#add(job)
+        last = rows.at(-1) ?? last
+      },
+      (work) => queries.slice(app, work),
+    )
+    const next = hasMore && last ? nextQuery(this.#call.search, last) : undefined
+    return { json: `[${this.#rows.join(',')}]`, total, next }
   }
 
   async #add(job: JobRecord): Promise<void> {
@@ -115,10 +115,6 @@ class Page {
     this.bytes += Buffer.byteLength(row) + 1
     if (this.bytes > listBytes && this.#rows.length > 0) throw tooLargePage(this.#rows.length, listBytes)
     this.#rows.push(row)
-  }
-
-  #rowsOfSlice(): number {
-    return Math.max(1, Math.floor(sliceBytes / (this.bytes / this.#rows.length)))
   }
 }
 

@@ -152,7 +152,8 @@ export const jobRoutes = [
     summary: 'Follow all jobs by server-sent events',
     description:
       'Sends `ready` once, then an event `job` with the whole job at each change of any job of the application, ' +
-      'and `deleted` with the ID of a deleted job. To miss none, list the jobs after `ready`.',
+      'and `deleted` with the ID of a deleted job. To miss none, list the jobs after `ready`. `webhook-receiver` ' +
+      'shows a webhook receiver that has failed for too long and was disabled.',
     access: 'key',
     bucket: 'other',
     answer: { description: 'Events until the client closes the stream.', contentType: 'text/event-stream' },

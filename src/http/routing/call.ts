@@ -2,7 +2,7 @@ import type { TraceContext } from '../../core/engine/job/trace-context.js'
 import type { ApiRequest } from './api-request.js'
 import type { HttpEngine } from '../http-engine.js'
 import type { JobWatch } from '../job-watch.js'
-import type { ListQueue } from './list-queue.js'
+import type { QueryTurns } from './query-turns.js'
 import type { SendQueue } from './send-queue.js'
 import type { KnownKeys } from '../auth/known-keys.js'
 import type { Metrics } from '../metrics.js'
@@ -25,7 +25,7 @@ export interface Service {
   readonly keys: KnownKeys
   readonly wrongKeys: WrongKeys
   readonly limiter: RateLimiter
-  readonly lists: ListQueue
+  readonly queries: QueryTurns
   readonly sendQueue: SendQueue
   readonly downloads: DownloadSlots
   readonly storage: StorageUse

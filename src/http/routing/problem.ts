@@ -82,6 +82,7 @@ const shown: Partial<Record<ErrorCode, (error: StemworkError) => [ProblemCode, P
   CONFLICT: () => ['CONFLICT'],
   INPUT_EXPIRED: () => ['GONE'],
   QUEUE_FULL: () => ['QUEUE_FULL', { headers: { 'retry-after': '10' } }],
+  RATE_LIMITED: () => ['RATE_LIMITED', { headers: { 'retry-after': '5' } }],
   WORKFLOW_UNAVAILABLE: () => ['WORKFLOW_UNAVAILABLE', { headers: { 'retry-after': '30' } }],
   DRAINING: () => ['DRAINING', { headers: { 'retry-after': '60' } }],
   SHUTTING_DOWN: () => ['SHUTTING_DOWN', { headers: { 'retry-after': '10' } }],

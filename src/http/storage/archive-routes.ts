@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { attachment } from '../../core/engine/job/attachment.js'
 import type { JobRecord } from '../../core/engine/job/job.js'
+import { readSlices, sliceRows } from '../../core/engine/queries/job-slices.js'
 import { type ApiAnswer, empty, json } from '../routing/answer.js'
 import type { Call, KeyedCall } from '../routing/call.js'
 import { pacedStream } from '../routing/paced-stream.js'
@@ -84,16 +85,30 @@ async function wantedJobs(
       issues: [{ path: 'job', message }],
     })
   }
-  if (ids === undefined) return call.service.engine.list({ app, batchName, limit: maxArchiveJobs })
-  return existing(call, app, [...new Set(ids)])
+  if (ids !== undefined) return existing(call, app, [...new Set(ids)])
+  const { engine, queries } = call.service
+  const jobs: JobRecord[] = []
+  const read = () =>
+    readSlices(
+      { app, batchName, limit: maxArchiveJobs },
+      (page) => engine.list(page),
+      (some) => void jobs.push(...some),
+      (work) => queries.slice(app, work),
+    )
+  await queries.request(app, read, call.request.signal)
+  return jobs
 }
 
 async function existing(call: Call, app: string, ids: readonly string[]): Promise<JobRecord[]> {
+  const { engine, queries } = call.service
   const jobs: JobRecord[] = []
-  for (const id of ids) {
-    const job = await call.service.engine.get(id, { app })
-    if (job) jobs.push(job)
-  }
+  for (let start = 0; start < ids.length; start += sliceRows)
+    await queries.slice(app, async () => {
+      for (const id of ids.slice(start, start + sliceRows)) {
+        const job = await engine.get(id, { app })
+        if (job) jobs.push(job)
+      }
+    })
   return jobs
 }
 

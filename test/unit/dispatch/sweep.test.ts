@@ -117,8 +117,8 @@ describe('a sweep', () => {
     ])
     expect(named('onEnd')).toEqual([[ended], [ended]])
     expect(named('announce')).toEqual([
-      ['job.failed', ended],
-      ['job.failed', ended],
+      ['job.failed', { job: ended }],
+      ['job.failed', { job: ended }],
     ])
     expect(named('purge')).toEqual([[{ id: 'a' }], [{ endedBefore: now - 7 * hour, limit: 100 }]])
     expect(lines).toEqual([])

@@ -1,10 +1,12 @@
 import type { Keyv } from 'keyv'
+import { deliverableAt } from '../../../core/engine/job/due-times.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { mostCounted } from '../../../core/engine/job/most-counted.js'
 import { transition } from '../../../core/engine/job/transitions.js'
 import { matcherOf } from '../../../core/engine/ports/job-query.js'
 import type { JobPage, JobStore } from '../../../core/engine/ports/job-store.js'
 import { isDue } from '../shared/is-due.js'
+import type { IndexedJob } from '../shared/job-index.js'
 import { refuseTransaction } from '../shared/no-transactions.js'
 import { plainCopy } from '../shared/plain-copy.js'
 import { AnswerDeadline } from './answer-deadline.js'
@@ -189,17 +191,20 @@ function jobSweep(
   operate: Operate,
   backend: Backend,
   clock: () => number,
-): Pick<JobStore, 'due' | 'purge' | 'unreadable' | 'beginFilePass'> {
+): Pick<JobStore, 'due' | 'deliverable' | 'purge' | 'unreadable' | 'beginFilePass'> {
   return {
-    due: (reason, limit, { exceptApps } = {}) =>
+    due: (reason, limit) =>
       operate(async (known) => {
         const now = clock()
-        for (;;) {
-          const listed = known.index.due(reason, now, limit, exceptApps)
-          const jobs = await known.readStored(listed)
-          // What could not be read is not listed again: others may come instead.
-          if (jobs.length === listed.length) return jobs.filter((job) => isDue(reason, job, now))
-        }
+        const jobs = await readable(known, () => known.index.due(reason, now, limit))
+        return jobs.filter((job) => isDue(reason, job, now))
+      }),
+
+    deliverable: (page) =>
+      operate(async (known) => {
+        const now = clock()
+        const jobs = await readable(known, () => known.index.deliverable(now, page))
+        return jobs.filter((job) => (deliverableAt(job) ?? Infinity) <= now)
       }),
 
     purge: (target) =>
@@ -225,5 +230,14 @@ function jobSweep(
 
     beginFilePass: (everyMs) =>
       operate((known, deadline) => beginFilePass(everyMs, { backend, locks: known.locks, deadline, clock })),
+  }
+}
+
+/** The listed jobs as they are stored. What could not be read is not listed again: others may come instead. */
+async function readable(known: KnownJobs, list: () => IndexedJob[]): Promise<JobRecord[]> {
+  for (;;) {
+    const listed = list()
+    const jobs = await known.readStored(listed)
+    if (jobs.length === listed.length) return jobs
   }
 }

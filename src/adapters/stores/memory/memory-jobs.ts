@@ -152,13 +152,18 @@ function jobLists(index: Jobs): Pick<JobStore, 'get' | 'list' | 'count' | 'resul
   }
 }
 
-function jobSweep(index: Jobs, clock: () => number): Pick<JobStore, 'due' | 'purge' | 'unreadable' | 'beginFilePass'> {
+function jobSweep(
+  index: Jobs,
+  clock: () => number,
+): Pick<JobStore, 'due' | 'deliverable' | 'purge' | 'unreadable' | 'beginFilePass'> {
   const deployment = randomUUID()
   let pass = 0
   let passAt = -Infinity
 
   return {
-    due: async (reason, limit, { exceptApps } = {}) => index.due(reason, clock(), limit, exceptApps).map(plainCopy),
+    due: async (reason, limit) => index.due(reason, clock(), limit).map(plainCopy),
+
+    deliverable: async (page) => index.deliverable(clock(), page).map(plainCopy),
 
     async purge(target) {
       const gone =

@@ -1,6 +1,6 @@
 import { jobStatusSchema } from '../../../core/engine/job/job.js'
 import { type ByFilter, eachFilter, type JobQuery } from '../../../core/engine/ports/job-query.js'
-import type { DueReason, JobPage } from '../../../core/engine/ports/job-store.js'
+import type { DeliverablePage, DueReason, JobPage } from '../../../core/engine/ports/job-store.js'
 import { columnText, leaseBucketMs, nowSql } from './job-row.js'
 
 export interface Statement {
@@ -87,13 +87,10 @@ export function dueStatement(
   schema: string,
   reason: DueReason,
   limit: number,
-  exceptApps: readonly string[],
   exceptIds: readonly string[],
 ): Statement {
-  const jobs =
-    `SELECT version, record, claims, id FROM ${schema}.jobs WHERE app <> ALL($2::text[]) AND id <> ` +
-    'ALL($3::text[]) AND'
-  const values = [limit, exceptApps.map((app) => columnText(app)), exceptIds]
+  const jobs = `SELECT version, record, claims, id FROM ${schema}.jobs WHERE id <> ALL($2::text[]) AND`
+  const values = [limit, exceptIds]
   switch (reason) {
     case 'lapsed':
       return { text: `${jobs} ${lapsedSql} ${earliestLapsed} LIMIT $1`, values }
@@ -115,10 +112,33 @@ export function dueStatement(
         text: `${jobs} deadline <= ${nowSql} AND waiting_since IS NOT NULL ORDER BY deadline LIMIT $1`,
         values,
       }
-    case 'deliverable':
-      return { text: `${jobs} deliverable_at <= ${nowSql} ORDER BY deliverable_at LIMIT $1`, values }
     default:
       return reason satisfies never
+  }
+}
+
+/**
+ * Rows of `version, record, claims, id`. Goes from application to application in the index, so that the jobs of one
+ * cost nothing where those of others are wanted.
+ */
+export function deliverableStatement(
+  schema: string,
+  { limit, perApp, exceptApps }: DeliverablePage,
+  exceptIds: readonly string[],
+): Statement {
+  const nextApp = `SELECT app FROM ${schema}.jobs WHERE deliverable_at IS NOT NULL`
+  return {
+    text: `WITH RECURSIVE apps (app) AS (
+        (${nextApp} ORDER BY app LIMIT 1)
+        UNION ALL SELECT (${nextApp} AND jobs.app > apps.app ORDER BY app LIMIT 1) FROM apps WHERE app IS NOT NULL
+      )
+      SELECT version, record, claims, id FROM apps CROSS JOIN LATERAL (
+        SELECT version, record, claims, id, deliverable_at FROM ${schema}.jobs
+        WHERE jobs.app = apps.app AND deliverable_at <= ${nowSql} AND id <> ALL($4::text[])
+        ORDER BY deliverable_at LIMIT $2
+      ) AS due
+      WHERE apps.app <> ALL($3::text[]) ORDER BY deliverable_at LIMIT $1`,
+    values: [limit, perApp, exceptApps.map((app) => columnText(app)), exceptIds],
   }
 }
 

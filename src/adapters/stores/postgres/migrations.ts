@@ -165,6 +165,14 @@ export const steps: MigrationStep[] = [
     ],
     isAdditive: true,
   },
+  {
+    // For the webhook messages of each application. Older nodes find them by reading the whole index.
+    statements: (schema) => [
+      `DROP INDEX ${schema}.jobs_deliverable`,
+      `CREATE INDEX jobs_deliverable ON ${schema}.jobs (app, deliverable_at, id) WHERE deliverable_at IS NOT NULL`,
+    ],
+    isAdditive: true,
+  },
 ]
 
 /**

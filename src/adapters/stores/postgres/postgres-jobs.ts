@@ -7,7 +7,7 @@ import { repeatable } from '../shared/repeatable.js'
 import type { PostgresClient, PostgresPool } from './database.js'
 import { jobClaims } from './job-claims.js'
 import { jobInserts } from './job-inserts.js'
-import { countStatement, dueStatement, listStatement, resultBytesStatement } from './job-lists.js'
+import { countStatement, deliverableStatement, dueStatement, listStatement, resultBytesStatement } from './job-lists.js'
 import { columnText, nowSql } from './job-row.js'
 import { limitedCreates } from './limited-creates.js'
 import { postgresDocuments } from './postgres-documents.js'
@@ -119,12 +119,20 @@ function jobLists(schema: string, jobs: StoredJobs): Pick<JobStore, 'get' | 'lis
   }
 }
 
-function jobSweep(schema: string, jobs: StoredJobs): Pick<JobStore, 'due' | 'purge' | 'unreadable' | 'beginFilePass'> {
+function jobSweep(
+  schema: string,
+  jobs: StoredJobs,
+): Pick<JobStore, 'due' | 'deliverable' | 'purge' | 'unreadable' | 'beginFilePass'> {
   const { send } = jobs
   return {
-    async due(reason, limit, { exceptApps = [] } = {}) {
+    async due(reason, limit) {
       if (limit <= 0) return []
-      return await jobs.select((unreadable) => dueStatement(schema, reason, limit, exceptApps, unreadable))
+      return await jobs.select((unreadable) => dueStatement(schema, reason, limit, unreadable))
+    },
+
+    async deliverable(page) {
+      if (page.limit <= 0 || page.perApp <= 0) return []
+      return await jobs.select((unreadable) => deliverableStatement(schema, page, unreadable))
     },
 
     async purge(target) {

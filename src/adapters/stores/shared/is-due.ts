@@ -1,4 +1,4 @@
-import { deliverableAt, isAbandoned, lapsesAt, overdueAt, removableAt } from '../../../core/engine/job/due-times.js'
+import { isAbandoned, lapsesAt, overdueAt, removableAt } from '../../../core/engine/job/due-times.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import type { DueReason } from '../../../core/engine/ports/job-store.js'
 
@@ -13,8 +13,6 @@ export function isDue(reason: DueReason, job: JobRecord, now: number): boolean {
       return reached(removableAt(job))
     case 'overdue':
       return reached(overdueAt(job))
-    case 'deliverable':
-      return reached(deliverableAt(job))
     case 'deleted':
       return job.deleted
     default:

@@ -12,10 +12,11 @@ import type { ClaimRequest } from '../../../core/engine/job/transitions.js'
 import { servesPool } from '../../../core/engine/job/pool.js'
 import { resultBytes } from '../../../core/engine/job/result-bytes.js'
 import { filteredFields, type JobQuery, matcherOf } from '../../../core/engine/ports/job-query.js'
-import type { Backlog, Claimable, DueReason, JobPage } from '../../../core/engine/ports/job-store.js'
+import type { Backlog, Claimable, DeliverablePage, DueReason, JobPage } from '../../../core/engine/ports/job-store.js'
 import { ClaimOrder } from './claim-order.js'
 import { mergedBacklog } from './merged-backlog.js'
 import { DueQueue, type DueEntry } from './due-queue.js'
+import { DueQueues } from './due-queues.js'
 import { begunOf, RunningLanes } from './running-lanes.js'
 import { SortedList } from './sorted-list.js'
 
@@ -81,7 +82,7 @@ export class JobIndex<Job extends IndexedJob> {
   readonly #lapsing = new DueQueue<IndexEntry<Job>>()
   readonly #overdue = new DueQueue<IndexEntry<Job>>()
   readonly #removable = new DueQueue<IndexEntry<Job>>()
-  readonly #deliverable = new DueQueue<IndexEntry<Job>>()
+  readonly #deliverable = new DueQueues<IndexEntry<Job>>()
   readonly #ended = new DueQueue<IndexEntry<Job>>()
   readonly #running = new RunningLanes()
   readonly #deleted = new Set<IndexEntry<Job>>()
@@ -176,11 +177,7 @@ export class JobIndex<Job extends IndexedJob> {
     return group?.counts.STARTED ?? 0
   }
 
-  due(reason: DueReason, now: number, limit: number, exceptApps: readonly string[] = []): Job[] {
-    if (exceptApps.length > 0) {
-      const others = this.due(reason, now, Infinity).filter(({ app }) => !exceptApps.includes(app))
-      return others.slice(0, Math.max(limit, 0))
-    }
+  due(reason: DueReason, now: number, limit: number): Job[] {
     switch (reason) {
       case 'lapsed':
         return jobsOf(this.#lapsing.due(now, limit))
@@ -192,13 +189,16 @@ export class JobIndex<Job extends IndexedJob> {
         return jobsOf(this.#removable.due(now, limit))
       case 'overdue':
         return jobsOf(this.#overdue.due(now, limit))
-      case 'deliverable':
-        return jobsOf(this.#deliverable.due(now, limit))
       case 'deleted':
         return jobsOf([...this.#deleted].slice(0, Math.max(limit, 0)))
       default:
         return reason satisfies never
     }
+  }
+
+  /** See `JobStore.deliverable`. */
+  deliverable(now: number, page: DeliverablePage): Job[] {
+    return jobsOf(this.#deliverable.due(now, page))
   }
 
   /** Jobs that ended earlier than `time` and are not marked deleted, the earliest first. */
@@ -266,7 +266,7 @@ export class JobIndex<Job extends IndexedJob> {
     entry.lapsing = this.#lapsing.set(entry.lapsing, entry, lapsesAt(job))
     entry.overdue = this.#overdue.set(entry.overdue, entry, overdueAt(job))
     entry.removable = this.#removable.set(entry.removable, entry, removableAt(job))
-    entry.deliverable = this.#deliverable.set(entry.deliverable, entry, deliverableAt(job))
+    entry.deliverable = this.#deliverable.set(job.app, entry.deliverable, entry, deliverableAt(job))
     entry.ended = this.#ended.set(entry.ended, entry, job.deleted || !isTerminal(job) ? null : job.completedAt)
   }
 

@@ -10,5 +10,6 @@ export const repeatable: readonly JobChange['kind'][] = [
   'miss',
   'expire',
   'beginDelivery',
+  'deferDelivery',
   'endDelivery',
 ]

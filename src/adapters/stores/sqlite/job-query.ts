@@ -1,6 +1,6 @@
 import { jobStatusSchema } from '../../../core/engine/job/job.js'
 import { type ByFilter, eachFilter, type JobQuery } from '../../../core/engine/ports/job-query.js'
-import type { DueReason, JobPage } from '../../../core/engine/ports/job-store.js'
+import type { DeliverablePage, DueReason, JobPage } from '../../../core/engine/ports/job-store.js'
 import type { Value } from './sqlite-database.js'
 
 export interface Sql {
@@ -64,13 +64,36 @@ const dueColumns = {
   abandoned: 'lapses_at',
   overdue: 'deadline',
   expired: 'removable_at',
-  deliverable: 'deliverable_at',
 } satisfies Record<Exclude<DueReason, 'deleted'>, string>
 
 const dueConditions: Partial<Record<DueReason, string>> = {
   // Deadlines of jobs that wait alone: the others are in no index.
   overdue: 'waiting_since IS NOT NULL',
   abandoned: "(deadline <= ? OR iif(json_valid(record), json_extract(record, '$.cancelRequested'), false))",
+}
+
+/**
+ * Rows of `id, record`. Goes from application to application in the index, so that the jobs of one cost nothing where
+ * those of others are wanted.
+ */
+export function deliverableSql(
+  now: number,
+  { limit, perApp, exceptApps }: DeliverablePage,
+  unreadable: readonly string[],
+): Sql {
+  const nextApp = 'SELECT app FROM jobs WHERE deliverable_at IS NOT NULL'
+  return {
+    text: `WITH RECURSIVE apps (app) AS (
+        SELECT * FROM (${nextApp} ORDER BY app LIMIT 1)
+        UNION ALL SELECT (${nextApp} AND jobs.app > apps.app ORDER BY app LIMIT 1) FROM apps WHERE app IS NOT NULL
+      )
+      SELECT jobs.id, jobs.record FROM apps CROSS JOIN jobs ON jobs.id IN (
+        SELECT id FROM jobs WHERE app = apps.app AND deliverable_at <= ?
+          AND id NOT IN (SELECT value FROM json_each(?)) ORDER BY deliverable_at LIMIT ?
+      )
+      WHERE apps.app NOT IN (SELECT value FROM json_each(?)) ORDER BY jobs.deliverable_at LIMIT ?`,
+    values: [now, JSON.stringify(unreadable), Math.max(perApp, 0), JSON.stringify(exceptApps), Math.max(limit, 0)],
+  }
 }
 
 /** @param max where the count ends; it looks at no more jobs than that */

@@ -112,4 +112,9 @@ export const migrations: readonly string[] = [
   CREATE INDEX jobs_by_end ON jobs (app, status, completed_at, created_at, id)
     WHERE deleted = 0 AND completed_at IS NOT NULL;
   `,
+  // For the webhook messages of each application.
+  `
+  DROP INDEX jobs_deliverable;
+  CREATE INDEX jobs_deliverable ON jobs (app, deliverable_at, id) WHERE deliverable_at IS NOT NULL;
+  `,
 ]

@@ -3,7 +3,7 @@ import type { JobStore } from '../../../core/engine/ports/job-store.js'
 import { repeatable } from '../shared/repeatable.js'
 import { jobClaims } from './job-claims.js'
 import { admit, jobCreates, type JobTables } from './job-creates.js'
-import { countSql, dueSql, listSql, resultBytesSql } from './job-query.js'
+import { countSql, deliverableSql, dueSql, listSql, resultBytesSql } from './job-query.js'
 import { type FoundRow, JobRows, parse } from './job-rows.js'
 import type { SqliteDatabase } from './sqlite-database.js'
 import { sqliteDocuments } from './sqlite-documents.js'
@@ -69,10 +69,12 @@ function jobSweep({
   database,
   rows,
   clock,
-}: JobTables): Pick<JobStore, 'due' | 'purge' | 'unreadable' | 'beginFilePass'> {
+}: JobTables): Pick<JobStore, 'due' | 'deliverable' | 'purge' | 'unreadable' | 'beginFilePass'> {
   return {
-    due: async (reason, limit, { exceptApps } = {}) =>
-      rows.select((unreadable) => dueSql(reason, clock(), { exceptApps, unreadable, limit: Math.max(limit, 0) })),
+    due: async (reason, limit) =>
+      rows.select((unreadable) => dueSql(reason, clock(), { unreadable, limit: Math.max(limit, 0) })),
+
+    deliverable: async (page) => rows.select((unreadable) => deliverableSql(clock(), page, unreadable)),
 
     async purge(target) {
       const gone =

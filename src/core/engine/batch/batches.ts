@@ -1,13 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import { StemworkError } from '../errors.js'
-import { isPending, withTryBegun, withTryEnded } from '../job/deliveries.js'
+import { isPending, withTryBegun, withTryDeferred, withTryEnded } from '../job/deliveries.js'
 import { type Delivery, type JobRecord, type JobStatus, jobStatusSchema } from '../job/job.js'
 import type { Quota } from '../job/quota.js'
 import type { TraceContext } from '../job/trace-context.js'
 import type { DocumentWrite } from '../ports/document-store.js'
 import { type JobStore } from '../ports/job-store.js'
 import { inBatchSpan } from './batch-span.js'
-import { jittered, outcomeOf, type PostPorts, postMessage } from '../webhooks/post-message.js'
+import type { EngineOptions } from '../options.js'
+import type { Logger } from '../ports/logger.js'
+import type { StoreClock } from '../store-clock.js'
+import type { MessageCarrier, MessageSender } from '../webhooks/message-sender.js'
 import {
   type Batch,
   batchKey,
@@ -21,8 +24,12 @@ import {
 } from './batch.js'
 import { mostCounted } from '../job/most-counted.js'
 
-export interface BatchPorts extends PostPorts {
+export interface BatchPorts {
   jobs: JobStore
+  clock: StoreClock
+  sender: MessageSender
+  options: EngineOptions
+  logger: Logger
 }
 
 /** How often to check an open batch without news: the process that ended its last job may have died. */
@@ -30,6 +37,8 @@ const lookAgainMs = 60_000
 /** Running jobs whose progress is added up. */
 const mostRunning = 100
 const sweptAtOnce = 100
+/** When a message whose application has all its lanes is due again. */
+const noLaneMs = 1000
 /** More lost races than can happen in practice. */
 const mostTries = 20
 
@@ -50,14 +59,13 @@ export interface NewBatch {
  */
 export class Batches {
   readonly #ports: BatchPorts
-  readonly #closed = new AbortController()
 
   constructor(ports: BatchPorts) {
     this.#ports = ports
   }
 
   /**
-   *    * Creates all jobs or none, and returns them; `undefined` for a repeated request, whose jobs already exist.
+   * Creates all jobs or none, and returns them; `undefined` for a repeated request, whose jobs already exist.
    *
    * @throws StemworkError `IDEMPOTENCY_CONFLICT`; as `JobStore.createAll`.
    */
@@ -146,68 +154,74 @@ export class Batches {
 
   /** Checks the batches that are due: records missed ends and sends messages. Resolves with the number of messages. */
   async tend(): Promise<number> {
-    let sent = 0
-    const { documents } = this.#ports.jobs
-    const found = await documents.due(batchKind, sweptAtOnce)
-    if (found.length > 0) await this.#ports.clock.read()
-    for (const { value } of found) {
-      if (this.#closed.signal.aborted) break
-      const batch = batchSchema.parse(value)
-      const scope = { app: batch.app, batchName: batch.name }
-      if (batch.endedAt === null) {
-        await this.look(scope)
-        // Due again later, if it is still open.
-        await this.#change(batch.app, batch.name, (now) => (now?.endedAt === null ? now : undefined))
+    const { clock, jobs, sender } = this.#ports
+    const tended = new Set<string>()
+    const sending: Promise<number>[] = []
+    for (;;) {
+      const due = (await jobs.documents.due(batchKind, sweptAtOnce)).filter(({ key }) => !tended.has(key))
+      if (due.length === 0 || sender.isClosed) break
+      await clock.read()
+      for (const { key, value } of due) {
+        tended.add(key)
+        sending.push(...(await this.#tendOne(batchSchema.parse(value))))
       }
-      for (const delivery of (await this.#read(batch.app, batch.name))?.value.deliveries ?? [])
-        if (
-          isPending(delivery) &&
-          (delivery.nextAttemptAt ?? Infinity) <= (await this.#ports.clock.time()) &&
-          (await this.#send(batch, delivery))
-        )
-          sent++
     }
-    await documents.removeExpired(sweptAtOnce)
-    return sent
+    await jobs.documents.removeExpired(sweptAtOnce)
+    const sent = await Promise.all(sending)
+    return sent.reduce((sum, count) => sum + count, 0)
   }
 
-  close(): void {
-    this.#closed.abort()
+  /** Resolves, with the messages that are on their way, once the batch is not due any more. */
+  async #tendOne({ app, name, endedAt }: Batch): Promise<Promise<number>[]> {
+    if (endedAt === null) {
+      await this.look({ app, batchName: name })
+      // Due again later, if it is still open.
+      await this.#change(app, name, (now) => (now?.endedAt === null ? now : undefined))
+    }
+    const sending: Promise<number>[] = []
+    const batch = (await this.#read(app, name))?.value
+    for (const delivery of batch?.deliveries ?? []) {
+      const now = await this.#ports.clock.time()
+      if (!batch || !isPending(delivery) || (delivery.nextAttemptAt ?? Infinity) > now) continue
+      await new Promise<void>((resolve) => {
+        const sent = this.#send(batch, delivery, resolve)
+        sending.push(sent)
+        void sent.then(() => resolve())
+      })
+    }
+    return sending
   }
 
-  /** Claims the next attempt, so that only one process makes it, and makes it. */
-  async #send({ app, name, trace }: Batch, { id, attempts }: Delivery): Promise<boolean> {
-    const { clock, options } = this.#ports
-    const nextDelayMs = options.webhooks.retryDelaysMs[attempts]
-    let taken: Delivery | undefined
-    let counts: Batch['counts']
-    await this.#change(app, name, async (batch) => {
-      const retryInMs = nextDelayMs === undefined ? null : jittered(nextDelayMs)
-      const next = batch && withTryBegun(batch, { deliveryId: id, attempts, retryInMs }, await clock.time())
-      taken = next?.deliveries.find((delivery) => delivery.id === id)
-      counts = batch?.counts
-      return next
-    })
-    if (!taken) return false
-    counts ??= await this.#count(app, name)
-    const data = { name, total: sumOf(counts), counts }
-    const answered = await postMessage(
-      { app, delivery: taken, data, about: { batch: name }, trace },
-      this.#ports,
-      this.#closed.signal,
-    )
-    const outcome = outcomeOf(answered, nextDelayMs === undefined)
-    await this.#change(
-      app,
-      name,
-      (batch) => batch && withTryEnded(batch, { deliveryId: id, outcome, status: answered }),
-    )
-    if (outcome === 'given_up')
-      this.#ports.logger.warn(
-        { app, batch: name, status: answered },
-        'A webhook message was given up after its last attempt.',
-      )
-    return true
+  /** Never rejects. */
+  async #send({ app, name, trace }: Batch, delivery: Delivery, onWritten: () => void): Promise<number> {
+    const { sender, logger } = this.#ports
+    const carrier = this.#carrier(app, name, delivery)
+    const message = { app, delivery, about: { batch: name }, trace }
+    try {
+      const sent = await sender.lanes.run(app, (laneSignal) => sender.send(message, carrier, { laneSignal, onWritten }))
+      if (sent === undefined) await carrier.defer(noLaneMs)
+      return sent ?? 0
+    } catch (error) {
+      logger.warn({ app, batch: name, err: error }, 'A webhook message could not be handled; it is due again later.')
+      return 0
+    }
+  }
+
+  #carrier(app: string, name: string, { id: deliveryId, attempts }: Delivery): MessageCarrier {
+    const { clock } = this.#ports
+    const change = (next: (batch: Batch, now: number) => Batch | undefined) =>
+      this.#change(app, name, async (batch) => batch && next(batch, await clock.time()))
+    return {
+      begin: async (retryInMs) => {
+        let begun: Batch | undefined
+        await change((batch, now) => (begun = withTryBegun(batch, { deliveryId, attempts, retryInMs }, now)))
+        if (!begun) return false
+        const counts = begun.counts ?? (await this.#count(app, name))
+        return { name, total: sumOf(counts), counts }
+      },
+      end: (outcome, status) => change((batch) => withTryEnded(batch, { deliveryId, outcome, status })),
+      defer: (delayMs) => change((batch, now) => withTryDeferred(batch, { deliveryId, delayMs }, now)),
+    }
   }
 
   /** The jobs by status, each counted up to 10,000. */

@@ -53,7 +53,7 @@ export class JobEnds {
     if (job.status === 'FAILED') {
       await this.#discardCheckpoint(job)
       this.report(job)
-      events.announce('job.failed', job)
+      events.announce('job.failed', { job })
     } else {
       dispatcher.interrupt(id, canceled())
     }
@@ -73,7 +73,7 @@ export class JobEnds {
     } catch (error) {
       logger.warn({ jobId: id, err: error }, 'The files of a deleted job could not be removed; the sweep will do it.')
     }
-    events.announce('job.deleted', job)
+    events.announce('job.deleted', { job })
     this.lookAtBatch(job)
     return known
   }

@@ -1,6 +1,8 @@
 import { StemworkError } from '../errors.js'
 import type { JobRecord, JobStatus } from '../job/job.js'
-import { pageAfter, searchJobs } from '../queries/job-search.js'
+import { rested, type Turn } from '../limits/rested.js'
+import { sliceRows } from '../queries/job-slices.js'
+import { type FoundJobs, pageAfter, searchJobs } from '../queries/job-search.js'
 import type { JobPage, JobQuery } from '../ports/job-store.js'
 
 export type BulkAction = 'cancel' | 'retry' | 'delete'
@@ -25,6 +27,8 @@ export interface BulkOptions {
   after?: JobPage['after']
   /** A further condition that no index has. One call then checks up to 2,000 jobs. */
   where?: (job: JobRecord) => boolean
+  /** How jobs are read, a few at a time. Default: with rests in between, in which others are served. */
+  turn?: Turn
 }
 
 /** Statuses of jobs that can be changed. */
@@ -35,38 +39,67 @@ const statusesOf: Record<BulkAction, readonly JobStatus[]> = {
 }
 /** Errors that mean there is no room: further jobs would be refused, too. */
 const endingCodes: readonly string[] = ['QUEUE_FULL', 'QUOTA_EXCEEDED', 'DRAINING', 'SHUTTING_DOWN']
-const parallel = 8
 
 /**
- * Changes the matching jobs, newest first, up to `limit` of them. Stops when there is no room for more, and then
- * returns `next`.
+ * Changes the matching jobs, newest first, up to `limit` of them, a few at a time. Stops when there is no room for
+ * more, and then returns `next`.
  */
 export async function bulk(
   action: BulkAction,
   { statuses, ...query }: JobQuery,
-  { limit, after, where }: BulkOptions & { limit: number },
+  options: BulkOptions & { limit: number },
   { list, act }: { list(page: JobPage): Promise<JobRecord[]>; act(job: JobRecord): Promise<JobRecord | undefined> },
 ): Promise<BulkReport> {
   const possible = statusesOf[action].filter((status) => statuses?.includes(status) ?? true)
-  const { jobs, next } = await searchJobs({ ...query, statuses: possible, limit, after }, where, list)
   const report: BulkReport = { done: 0, refused: [], isFull: false }
-  let last: JobRecord | undefined
-  for (let start = 0; start < jobs.length; start += parallel) {
-    const some = jobs.slice(start, start + parallel)
-    const outcomes = await Promise.allSettled(some.map((job) => act(job)))
-    for (const [index, outcome] of outcomes.entries()) {
-      if (outcome.status === 'fulfilled') report.done += Number(outcome.value !== undefined)
-      else {
-        const error: unknown = outcome.reason
-        if (!StemworkError.is(error) || error.code === 'STORE_UNAVAILABLE') throw error
-        report.refused.push({ id: some[index]?.id ?? '', code: error.code, message: error.message })
-      }
-    }
+  let reached = options.after
+  for await (const { jobs, next } of slices({ ...query, statuses: possible }, options, list)) {
+    await rested(() => change(jobs, act, report))
     if (report.refused.some(({ code }) => endingCodes.includes(code)))
-      return { ...report, isFull: true, next: pageAfter(last) ?? after ?? beforeAll }
-    last = some.at(-1)
+      return { ...report, isFull: true, next: reached ?? beforeAll }
+    reached = next
   }
-  return next ? { ...report, next } : report
+  return reached === undefined ? report : { ...report, next: reached }
+}
+
+/** The matching jobs, few at a time, each with where the search goes on behind them. */
+async function* slices(
+  query: JobQuery,
+  { limit, after, where, turn = rested }: BulkOptions & { limit: number },
+  list: (page: JobPage) => Promise<JobRecord[]>,
+): AsyncGenerator<Omit<FoundJobs, 'looked'>, void, undefined> {
+  if (where) {
+    const { jobs, next } = await searchJobs({ ...query, limit, after }, where, list)
+    for (let start = 0; start === 0 || start < jobs.length; start += sliceRows) {
+      const some = jobs.slice(start, start + sliceRows)
+      yield { jobs: some, next: start + sliceRows < jobs.length ? pageAfter(some.at(-1)) : next }
+    }
+    return
+  }
+  for (let left = limit, from = after; left > 0;) {
+    const page = { ...query, limit: Math.min(left, sliceRows), after: from }
+    const { jobs, next } = await turn(() => searchJobs(page, undefined, list))
+    yield { jobs, next }
+    if (!next) return
+    left -= jobs.length
+    from = next
+  }
+}
+
+async function change(
+  jobs: readonly JobRecord[],
+  act: (job: JobRecord) => Promise<JobRecord | undefined>,
+  report: BulkReport,
+): Promise<void> {
+  const outcomes = await Promise.allSettled(jobs.map((job) => act(job)))
+  for (const [index, outcome] of outcomes.entries()) {
+    if (outcome.status === 'fulfilled') report.done += Number(outcome.value !== undefined)
+    else {
+      const error: unknown = outcome.reason
+      if (!StemworkError.is(error) || error.code === 'STORE_UNAVAILABLE') throw error
+      report.refused.push({ id: jobs[index]?.id ?? '', code: error.code, message: error.message })
+    }
+  }
 }
 
 /** Before the newest job. */

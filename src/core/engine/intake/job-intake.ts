@@ -80,7 +80,7 @@ export class JobIntake {
       ),
     )
     if (!created) return { job: requireSameRequest(job, idempotency), created }
-    events.announce('job.created', job)
+    events.announce('job.created', { job })
     // A job inside an open transaction cannot be claimed yet; the sweep finds it after the commit.
     const delayMs = options.tx === undefined ? 0 : 500
     await this.notify(delayMs)
@@ -105,7 +105,7 @@ export class JobIntake {
     await options.beforeCreate?.()
     const created = await batches.add({ ...batch, jobs }, { ...limits, trace: options.trace })
     if (created) {
-      for (const job of created) events.announce('job.created', job)
+      for (const job of created) events.announce('job.created', { job })
       await this.notify()
     }
     return { name: batch.name, ids: jobs.map(({ id }) => id), created: created !== undefined }
@@ -125,7 +125,7 @@ export class JobIntake {
       await batches
         .reopen(job)
         .catch((error: unknown) => logger.warn({ jobId: id, err: error }, 'The batch of a job was not opened again.'))
-    events.announce('job.requeued', job)
+    events.announce('job.requeued', { job })
     await this.notify()
     return job
   }

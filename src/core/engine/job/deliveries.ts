@@ -14,6 +14,16 @@ export function isPending({ outcome }: Pick<Delivery, 'outcome'>): boolean {
   return outcome === 'pending'
 }
 
+/** The waiting message that is due first. */
+export function earliestPending({ deliveries }: Outgoing): Delivery | undefined {
+  const time = ({ nextAttemptAt }: Delivery) => nextAttemptAt ?? Infinity
+  const waiting = deliveries.filter((delivery) => isPending(delivery) && delivery.nextAttemptAt !== null)
+  return waiting.reduce<Delivery | undefined>(
+    (first, delivery) => (first && time(first) <= time(delivery) ? first : delivery),
+    undefined,
+  )
+}
+
 /**
  * Claims the next attempt for one of several processes: `undefined` if the count of attempts has changed. @param
  * retryInMs as in the change `beginDelivery`
@@ -28,6 +38,15 @@ export function withTryBegun<Carrier extends Outgoing>(
       ? { ...delivery, attempts: attempts + 1, nextAttemptAt: retryInMs === null ? null : now + retryInMs }
       : undefined,
   )
+}
+
+/** Makes the next attempt later, without counting one. */
+export function withTryDeferred<Carrier extends Outgoing>(
+  record: Carrier,
+  { deliveryId, delayMs }: { deliveryId: string; delayMs: number },
+  now: number,
+): Carrier | undefined {
+  return withDelivery(record, deliveryId, (delivery) => ({ ...delivery, nextAttemptAt: now + delayMs }))
 }
 
 /** Records the outcome of an attempt. */

@@ -1,4 +1,4 @@
-import { announced, withTryBegun, withTryEnded } from './deliveries.js'
+import { announced, withTryBegun, withTryDeferred, withTryEnded } from './deliveries.js'
 import { withAttempt, withEnd } from './history.js'
 import type { Quota, Usage } from './quota.js'
 import type { Delivery, JobError, JobOutput, JobRecord, Lease } from './job.js'
@@ -66,6 +66,8 @@ export type JobChange =
    * The following attempt is due in `retryInMs`, even if the process dies during this one; null: this is the last.
    */
   | { kind: 'beginDelivery'; deliveryId: string; attempts: number; retryInMs: number | null }
+  /** Makes the next attempt at a webhook message later, without counting one: its receiver is not to be asked now. */
+  | { kind: 'deferDelivery'; deliveryId: string; delayMs: number }
   /** Records the outcome of that attempt; `pending` leaves the message to its next attempt. */
   | { kind: 'endDelivery'; deliveryId: string; outcome: Delivery['outcome']; status: number | null }
 
@@ -215,6 +217,8 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
       return { ...job, expired: true }
     case 'beginDelivery':
       return withTryBegun(job, change, now)
+    case 'deferDelivery':
+      return withTryDeferred(job, change, now)
     case 'endDelivery':
       return withTryEnded(job, change)
     default:

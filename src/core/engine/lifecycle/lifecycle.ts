@@ -1,4 +1,3 @@
-import type { Batches } from '../batch/batches.js'
 import { closeParts } from './close-parts.js'
 import type { Maintenance } from '../dispatch/maintenance.js'
 import { type EngineHealth, engineHealth, type ExaminedParts } from './engine-health.js'
@@ -9,7 +8,6 @@ import type { Outbox } from '../webhooks/outbox.js'
 
 interface LifecycleParts extends ExaminedParts {
   maintenance: Maintenance
-  batches: Batches
   outbox: Outbox
   events: JobEvents
 }
@@ -72,12 +70,11 @@ export class Lifecycle {
   }
 
   #close(timeoutMs: number): Promise<void> {
-    const { dispatcher, maintenance, batches, outbox, workers, queue, runner, options, logger } = this.#parts
+    const { dispatcher, maintenance, outbox, workers, queue, runner, options, logger } = this.#parts
     // The dispatcher ends running attempts; this ends the waits between attempts.
     this.#closingSignal.abort(shuttingDown())
     this.#forgetReminder()
     maintenance.stop()
-    batches.close()
     // An interrupted attempt sends no more heartbeats: after one lease, another worker may own its job.
     const dispatchMs = timeoutMs + options.dispatch.leaseMs
     return closeParts(

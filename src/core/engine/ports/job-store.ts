@@ -72,8 +72,16 @@ export type DueReason =
   | 'expired'
   /** Queued past their deadline. Earliest first (`overdueAt`). */
   | 'overdue'
-  /** With a pending webhook message whose next attempt is due. Earliest first (`deliverableAt`). */
-  | 'deliverable'
+
+/** Which jobs with due webhook messages. */
+export interface DeliverablePage {
+  /** Most jobs in all. */
+  limit: number
+  /** Most jobs of one application. */
+  perApp: number
+  /** Applications whose jobs are left out. */
+  exceptApps: readonly string[]
+}
 
 /**
  * The truth about jobs. A store owns its clock: all times in records are its own, and leases are granted and compared
@@ -188,11 +196,14 @@ export interface JobStore {
    */
   apply(id: string, change: JobChange): Promise<JobRecord | undefined>
 
+  /** Jobs that the sweep has to handle; deleted ones only if the reason says so. Never more than `limit`. */
+  due(reason: DueReason, limit: number): Promise<JobRecord[]>
+
   /**
-   * Jobs that the sweep has to handle; deleted ones only if the reason says so. Never more than `limit`, and none of
-   * the applications in `exceptApps`.
+   * Jobs with a pending webhook message whose next attempt is due, earliest first (`deliverableAt`); no deleted ones.
+   * However many of one application are due, finding those of another takes no longer.
    */
-  due(reason: DueReason, limit: number, options?: { exceptApps?: readonly string[] }): Promise<JobRecord[]>
+  deliverable(page: DeliverablePage): Promise<JobRecord[]>
 
   /**
    * Forgets the named job if it is marked deleted, or up to `limit` jobs whose `completedAt` is earlier than

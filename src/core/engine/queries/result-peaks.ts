@@ -1,43 +1,118 @@
+import { StemworkError } from '../errors.js'
+import { type Share, Shares } from '../limits/shares.js'
 import type { AudioPeaks } from '../ports/audio-peaks.js'
 import type { BlobStore } from '../ports/blob-store.js'
 import { peaksKey } from '../job/blob-keys.js'
 import type { JobOutput, JobRecord } from '../job/job.js'
 
+/** Measurements at a time, one of an application. Each is a child process that decodes a file. */
+const measuredAtOnce = 2
+/** Further ones that an application may wait for: more than the outputs of any one job that is looked at. */
+const waitingPerApplication = 20
+
+interface Measurement {
+  peaks: Promise<string | undefined>
+  readers: number
+  /** Ends it when nobody waits for it any more. */
+  stop: AbortController
+}
+
 /** Peaks of result files: measured on the first request, then stored next to the file and removed with it. */
 export class ResultPeaks {
   readonly #blobs: BlobStore
   readonly #measure: AudioPeaks | undefined
-  /** Measurements in progress by blob key, so that several readers share one. */
-  readonly #running = new Map<string, Promise<string | undefined>>()
+  readonly #slots = new Shares({ total: measuredAtOnce, perApplication: 1, waitingPerApplication })
+  /** By blob key, so that several readers share one. */
+  readonly #running = new Map<string, Measurement>()
 
   constructor(blobs: BlobStore, measure: AudioPeaks | undefined) {
     this.#blobs = blobs
     this.#measure = measure
   }
 
-  /** @throws StemworkError `BAD_INPUT` for a file that is not audio; the signal's reason. */
+  /**
+   * @throws StemworkError `BAD_INPUT` for a file that is not audio; `RATE_LIMITED` if the application waits for too
+   * many; the signal's reason.
+   */
   async of(job: JobRecord, name: string, signal?: AbortSignal): Promise<string | undefined> {
     const output = job.outputs && Object.hasOwn(job.outputs, name) ? job.outputs[name] : undefined
     if (!output || output.copied || job.expired) return undefined
     const key = peaksKey(output.key)
     const kept = await this.#blobs.get(key, { signal })
     if (kept) return textOf(kept.body)
-    let running = this.#running.get(key)
-    if (!running) {
-      // Not aborted by the first reader's signal: others may wait for it, and later visits will need it.
-      running = this.#make(output, key).finally(() => this.#running.delete(key))
-      this.#running.set(key, running)
+    signal?.throwIfAborted()
+    const running = this.#running.get(key) ?? this.#begin(job.app, output, key)
+    running.readers++
+    try {
+      return await untilAborted(running.peaks, signal)
+    } finally {
+      if (--running.readers === 0) {
+        this.#forget(key, running)
+        running.stop.abort()
+      }
     }
-    return running
   }
 
-  async #make(output: JobOutput, key: string): Promise<string | undefined> {
-    const file = this.#measure && (await this.#blobs.get(output.key))
+  #begin(app: string, output: JobOutput, key: string): Measurement {
+    const stop = new AbortController()
+    const peaks = this.#inTurn(app, output, key, stop.signal)
+    const measurement = { peaks, readers: 0, stop }
+    this.#running.set(key, measurement)
+    // Readers that have left do not see its end.
+    const forget = () => this.#forget(key, measurement)
+    peaks.then(forget, forget)
+    return measurement
+  }
+
+  #forget(key: string, measurement: Measurement): void {
+    if (this.#running.get(key) === measurement) this.#running.delete(key)
+  }
+
+  async #inTurn(app: string, output: JobOutput, key: string, signal: AbortSignal): Promise<string | undefined> {
+    const slot = await this.#slots.take(app, signal)
+    if (!slot) throw tooManyWaiting()
+    return await holding(slot, () => this.#make(output, key, signal))
+  }
+
+  async #make(output: JobOutput, key: string, signal: AbortSignal): Promise<string | undefined> {
+    const file = this.#measure && (await this.#blobs.get(output.key, { signal }))
     if (!file || !this.#measure) return undefined
-    const json = await this.#measure({ body: file.body, fileName: output.fileName }, new AbortController().signal)
+    const json = await this.#measure({ body: file.body, fileName: output.fileName }, signal)
     await this.#blobs.put(key, bytesOf(json), { contentType: 'application/json' })
     return json
   }
+}
+
+async function holding<Result>(slot: Share, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work()
+  } finally {
+    slot.release()
+  }
+}
+
+async function untilAborted<Result>(work: Promise<Result>, signal: AbortSignal | undefined): Promise<Result> {
+  if (!signal) return await work
+  const left = new AbortController()
+  try {
+    return await Promise.race([
+      work,
+      new Promise<never>((_, reject) =>
+        signal.addEventListener('abort', () => reject(signal.reason), { once: true, signal: left.signal }),
+      ),
+    ])
+  } finally {
+    left.abort()
+  }
+}
+
+function tooManyWaiting(): StemworkError {
+  return new StemworkError(
+    'RATE_LIMITED',
+    `Peaks are measured one file after another, and ${waitingPerApplication} of an application may wait. Ask for ` +
+      'these again when others have been answered.',
+    { retryable: true },
+  )
 }
 
 async function* bytesOf(text: string): AsyncGenerator<Uint8Array> {

@@ -1,41 +1,75 @@
-/** Work in progress, counted by application. */
+import { Shares } from '../limits/shares.js'
+
+/** Most receivers answer within this time. One that takes longer leaves its lane to others. */
+export const slowAfterMs = 250
+
+interface LaneLimits {
+  concurrency: number
+  slowReceivers: number
+  concurrencyPerApplication: number
+}
+
+/**
+ * The requests to webhook receivers, divided by application. Those to receivers that do not answer soon have lanes of
+ * their own, so that any number of these delays a message of another application by a moment only.
+ */
 export class Lanes {
-  readonly #perApplication: number
-  readonly #work = new Set<Promise<void>>()
-  readonly #counts = new Map<string, number>()
+  readonly #lanes: Shares
+  readonly #slow: Shares
+  #onRelease: () => void = () => {}
+  #release: Promise<void> | undefined
 
-  /** @param perApplication most of it for one application */
-  constructor(perApplication: number) {
-    this.#perApplication = perApplication
+  constructor({ concurrency, slowReceivers, concurrencyPerApplication: perApplication }: LaneLimits) {
+    this.#lanes = new Shares({ total: concurrency, perApplication })
+    this.#slow = new Shares({ total: slowReceivers, perApplication })
   }
 
-  get size(): number {
-    return this.#work.size
+  get free(): number {
+    return this.#lanes.total - this.#lanes.held
   }
 
-  /** Applications with their full share. */
+  /** Applications that have lanes and get no more now. */
   get full(): string[] {
-    return [...this.#counts.keys()].filter((app) => !this.hasRoom(app))
+    return [...new Set([...this.#lanes.full, ...this.#slow.full])]
   }
 
   hasRoom(app: string): boolean {
-    return (this.#counts.get(app) ?? 0) < this.#perApplication
+    return this.#lanes.hasRoom(app) && (this.#slow.heldBy(app) === 0 || this.#slow.hasRoom(app))
   }
 
-  /** @param work never rejects */
-  add(app: string, work: Promise<void>): void {
-    this.#counts.set(app, (this.#counts.get(app) ?? 0) + 1)
-    const entry = work.finally(() => {
-      this.#work.delete(entry)
-      const count = (this.#counts.get(app) ?? 1) - 1
-      if (count > 0) this.#counts.set(app, count)
-      else this.#counts.delete(app)
-    })
-    this.#work.add(entry)
+  /** Resolves when a lane becomes free. */
+  get released(): Promise<void> {
+    return (this.#release ??= new Promise<void>((resolve) => (this.#onRelease = resolve)))
   }
 
-  /** Resolves when some of the work has ended. */
-  async next(): Promise<void> {
-    await Promise.race(this.#work)
+  /**
+   * Does the work in a lane, if the application has room.
+   *
+   * @param work has to end soon after the signal fires: the lane is taken away
+   */
+  async run<Result>(app: string, work: (signal: AbortSignal) => Promise<Result>): Promise<Result | undefined> {
+    const lane = this.hasRoom(app) ? this.#lanes.tryTake(app) : undefined
+    if (!lane) return undefined
+    const lost = new AbortController()
+    let slow: { release(): void } | undefined
+    const giveWay = () => {
+      slow = this.#slow.tryTake(app, () => lost.abort())
+      if (!slow) lost.abort()
+      this.#free(lane)
+    }
+    const timer = setTimeout(giveWay, slowAfterMs)
+    try {
+      return await work(lost.signal)
+    } finally {
+      clearTimeout(timer)
+      this.#free(lane)
+      if (slow) this.#free(slow)
+    }
+  }
+
+  #free(lane: { release(): void }): void {
+    lane.release()
+    this.#release = undefined
+    this.#onRelease()
   }
 }

@@ -1,19 +1,28 @@
-import type { Delivery, JobRecord } from '../job/job.js'
+import { earliestPending } from '../job/deliveries.js'
+import type { JobRecord } from '../job/job.js'
 import type { JobStore } from '../ports/job-store.js'
-import { Lanes } from './lanes.js'
-import { jittered, outcomeOf, type PostPorts, postMessage } from './post-message.js'
+import type { Logger } from '../ports/logger.js'
+import type { MessageSender } from './message-sender.js'
 
-export interface OutboxPorts extends PostPorts {
-  jobs: JobStore
+export interface OutboxPorts {
+  jobs: Pick<JobStore, 'deliverable' | 'apply'>
+  sender: MessageSender
+  logger: Logger
 }
 
 /**
  * Sends the webhook messages that jobs carry. A message is stored in the job's record with the change that it reports,
- * so a crash loses none. A receiver may get one twice and recognises it by `webhook-id`.
+ * so a crash loses none. A receiver may get one twice and recognises it by `webhook-id`. Applications take turns, one
+ * message each.
  */
 export class Outbox {
   readonly #ports: OutboxPorts
-  readonly #closed = new AbortController()
+  /** Applications that have had their turn in this round. */
+  readonly #served = new Set<string>()
+  /** Jobs that are being handled and are still due. */
+  readonly #begun = new Set<string>()
+  /** Jobs that stay due although they were handled since the last call of `send`, as when the store is unavailable. */
+  readonly #stuck = new Set<string>()
   #sending: Promise<number> | undefined
   #again = false
   #onAgain: () => void = () => {}
@@ -32,89 +41,97 @@ export class Outbox {
 
   /** Gives up the requests in flight; their messages stay due. */
   async close(): Promise<void> {
-    this.#closed.abort()
+    this.#ports.sender.close()
     this.#onAgain()
     await this.#sending?.catch(() => {})
   }
 
-  /**
-   * A sliding window: a message starts as soon as another one has ended, whatever the slowest receiver does. Each
-   * application has a share of it.
-   */
+  /** A sliding window: a message starts as soon as another one has ended, whatever the slowest receiver does. */
   async #sendAllDue(): Promise<number> {
-    const { concurrency, concurrencyPerApplication } = this.#ports.options.webhooks
-    const lanes = new Lanes(concurrencyPerApplication)
-    /**
-     * Jobs handled since the last call of `send`: one that stays due, for example because the store is unavailable, is
-     * skipped.
-     */
-    const handled = new Set<string>()
+    const { sender } = this.#ports
+    const running = new Set<Promise<void>>()
     let sent = 0
     for (;;) {
-      if (this.#again) handled.clear()
+      if (this.#again) this.#stuck.clear()
       this.#again = false
-      const room = this.#closed.signal.aborted ? 0 : concurrency - lanes.size
-      const due =
-        room > 0
-          ? await this.#ports.jobs.due('deliverable', room + handled.size + lanes.size, { exceptApps: lanes.full })
-          : []
-      const begun = due.filter((job) => {
-        if (handled.has(job.id) || lanes.size >= concurrency || !lanes.hasRoom(job.app)) return false
-        handled.add(job.id)
-        lanes.add(
-          job.app,
-          this.#sendDue(job).then((count) => void (sent += count)),
-        )
-        return true
-      })
+      const { released } = sender.lanes
+      const begun = sender.isClosed ? [] : await this.#begin()
+      for (const sending of begun) {
+        const entry = sending.then((count) => {
+          sent += count
+          running.delete(entry)
+        })
+        running.add(entry)
+      }
       if (begun.length > 0) continue
-      if (lanes.size === 0) {
-        if (this.#again && !this.#closed.signal.aborted) continue
+      if (running.size === 0) {
+        if (this.#again && !sender.isClosed) continue
         return sent
       }
       const again = new Promise<void>((resolve) => (this.#onAgain = resolve))
-      if (!this.#again) await Promise.race([lanes.next(), again])
+      if (!this.#again) await Promise.race([...running, released, again])
     }
   }
 
-  async #sendDue(job: JobRecord): Promise<number> {
-    let sent = 0
-    for (const delivery of job.deliveries) {
-      if (delivery.outcome !== 'pending' || delivery.nextAttemptAt === null) continue
-      try {
-        if (await this.#try(job, delivery)) sent++
-      } catch (error) {
-        this.#ports.logger.warn(
-          { jobId: job.id, deliveryId: delivery.id, err: error },
-          'A webhook message could not be handled; its next attempt is due later.',
-        )
-      }
-    }
-    return sent
+  /** Begins with the messages whose turn it is, as far as there are lanes for them. */
+  async #begin(): Promise<Promise<number>[]> {
+    const { lanes } = this.#ports.sender
+    if (lanes.free === 0) return []
+    const begun = await this.#beginRound()
+    if (begun.length > 0 || this.#served.size === 0) return begun
+    this.#served.clear()
+    return await this.#beginRound()
   }
 
-  async #try(job: JobRecord, delivery: Delivery): Promise<boolean> {
-    const { jobs, options, logger } = this.#ports
-    const { retryDelaysMs } = options.webhooks
-    const nextDelayMs = retryDelaysMs[delivery.attempts]
-    const taken = await jobs.apply(job.id, {
-      kind: 'beginDelivery',
-      deliveryId: delivery.id,
-      attempts: delivery.attempts,
-      retryInMs: nextDelayMs === undefined ? null : jittered(nextDelayMs),
+  async #beginRound(): Promise<Promise<number>[]> {
+    const { jobs, sender } = this.#ports
+    const { lanes } = sender
+    const known = this.#begun.size + this.#stuck.size
+    const due = await jobs.deliverable({
+      limit: lanes.free + known,
+      perApp: 1 + known,
+      exceptApps: [...new Set([...lanes.full, ...this.#served])],
     })
-    if (!taken) return false
-    const { id, status: jobStatus, workflow, name, batchName, metadata } = job
-    const data = { id, status: jobStatus, workflow, name, batchName, metadata }
-    const message = { app: job.app, delivery, data, about: { jobId: id }, trace: job.trace }
-    const status = await postMessage(message, this.#ports, this.#closed.signal)
-    const outcome = outcomeOf(status, nextDelayMs === undefined)
-    await jobs.apply(job.id, { kind: 'endDelivery', deliveryId: delivery.id, outcome, status })
-    if (outcome === 'given_up')
-      logger.warn(
-        { jobId: job.id, deliveryId: delivery.id, status },
-        'A webhook message was given up after its last attempt.',
+    return due.flatMap((job) => {
+      if (this.#begun.has(job.id) || this.#stuck.has(job.id) || this.#served.has(job.app)) return []
+      if (!lanes.hasRoom(job.app)) return []
+      this.#served.add(job.app)
+      this.#begun.add(job.id)
+      return [lanes.run(job.app, (signal) => this.#sendNext(job, signal)).then((count) => count ?? 0)]
+    })
+  }
+
+  /** Never rejects. */
+  async #sendNext(job: JobRecord, laneSignal: AbortSignal): Promise<number> {
+    const { jobs, sender, logger } = this.#ports
+    const { id, app, trace } = job
+    const delivery = earliestPending(job)
+    try {
+      if (!delivery) return 0
+      const { status, workflow, name, batchName, metadata } = job
+      const deliveryId = delivery.id
+      return await sender.send(
+        { app, delivery, about: { jobId: id }, trace },
+        {
+          async begin(retryInMs) {
+            const { attempts } = delivery
+            const begun = await jobs.apply(id, { kind: 'beginDelivery', deliveryId, attempts, retryInMs })
+            return begun !== undefined && { id, status, workflow, name, batchName, metadata }
+          },
+          end: (outcome, answered) => jobs.apply(id, { kind: 'endDelivery', deliveryId, outcome, status: answered }),
+          defer: (delayMs) => jobs.apply(id, { kind: 'deferDelivery', deliveryId, delayMs }),
+        },
+        { laneSignal, onWritten: () => this.#begun.delete(id) },
       )
-    return true
+    } catch (error) {
+      logger.warn(
+        { jobId: id, deliveryId: delivery?.id, err: error },
+        'A webhook message could not be handled; its next attempt is due later.',
+      )
+      return 0
+    } finally {
+      // Not written: it may still be due.
+      if (this.#begun.delete(id)) this.#stuck.add(id)
+    }
   }
 }

@@ -15,10 +15,11 @@ export interface PostPorts {
   logger: Logger
 }
 
-interface Message {
+/** A message, and what it is about. */
+export interface Message {
   app: string
   delivery: Delivery
-  data: unknown
+  data: object
   /** What the log calls it. */
   about: { jobId: string } | { batch: string }
   /** Attributes of the message's subject. */

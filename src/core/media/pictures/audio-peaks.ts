@@ -4,7 +4,6 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { extname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import PQueue from 'p-queue'
 import { badInput } from '../../engine/errors.js'
 import { installedFile } from '../../engine/package-files.js'
 
@@ -14,15 +13,14 @@ const timeoutMs = 5 * 60_000
 const maxAnswerBytes = 1024 * 1024
 
 /**
- * Makes an `AudioPeaks` that reads each file in a short-lived child process, one at a time: decoding never blocks the
- * host, and no decoder is loaded into it.
+ * Makes an `AudioPeaks` that reads each file in a short-lived child process: decoding never blocks the host, and no
+ * decoder is loaded into it.
  *
  * @param directory for the copy of the file that the child reads. Default: the system's temporary folder.
  */
 export function audioPeaks({ directory = tmpdir() }: { directory?: string } = {}) {
-  const queue = new PQueue({ concurrency: 1 })
   return (file: { body: AsyncIterable<Uint8Array>; fileName: string }, signal: AbortSignal): Promise<string> =>
-    queue.add(() => measure(file, directory, signal), { signal })
+    measure(file, directory, signal)
 }
 
 async function measure(

@@ -79,7 +79,7 @@ export class Attempt {
       {
         ...options.dispatch,
         contact,
-        onProgress: (updated) => events.announce('job.progressed', updated),
+        onProgress: (updated) => events.announce('job.progressed', { job: updated }),
         interrupt: (reason) => this.interrupt(reason),
       },
       logger,
@@ -111,7 +111,7 @@ export class Attempt {
 
   async #runToEnd(): Promise<JobRecord | undefined> {
     const { events, options, workflows } = this.#ports
-    events.announce('job.started', this.#job)
+    events.announce('job.started', { job: this.#job })
     const hindrance = this.#hindrance()
     if (hindrance) return this.#settle(this.#failure(hindrance))
 
@@ -316,15 +316,15 @@ export class Attempt {
       case 'SUCCEEDED':
         await this.#checkpoint.discard()
         onEnd(settled)
-        events.announce('job.succeeded', settled)
+        events.announce('job.succeeded', { job: settled })
         return settled
       case 'FAILED':
         if (!isWorthKeeping(settled.error)) await this.#checkpoint.discard()
         onEnd(settled)
-        events.announce('job.failed', settled)
+        events.announce('job.failed', { job: settled })
         return settled
       case 'QUEUED':
-        events.announce('job.requeued', settled)
+        events.announce('job.requeued', { job: settled })
         await queue
           .notify({ delayMs: change.kind === 'requeue' ? change.delayMs + timerSlackMs : 0 })
           .catch((error: unknown) => this.#warn('No worker could be notified; the next sweep takes the job.', error))

@@ -118,7 +118,7 @@ export class Sweep {
       if (!job) continue
       missed++
       onEnd(job)
-      events.announce('job.failed', job)
+      events.announce('job.failed', { job })
     }
     return missed
   }

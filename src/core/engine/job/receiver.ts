@@ -1,0 +1,63 @@
+import { z } from 'zod'
+
+/**
+ * A receiver of an application's webhook messages that has failed since its last success: an origin, and how it is
+ * doing. There is no record of one that answers. All times are epoch milliseconds.
+ */
+export const failingReceiverSchema = z.looseObject({
+  app: z.string(),
+  /** For example `https://example.com`. */
+  origin: z.string(),
+  /** Failures one after another. */
+  failures: z.number().int(),
+  failingSince: z.number(),
+  /** Of the last failure; null: it could not be reached. */
+  lastStatus: z.number().nullable(),
+  /** Messages wait until then, and one of them is tried; null: it gets all of them. */
+  nextTrialAt: z.number().nullable(),
+  /** It gets no messages any more, until it is enabled. */
+  disabledAt: z.number().nullable(),
+})
+export type FailingReceiver = z.infer<typeof failingReceiverSchema>
+
+/** Failures one after another after which only one message at a time is tried. */
+export const failuresUntilPause = 5
+const firstPauseMs = 60_000
+const longestPauseMs = 2 * 60 * 60 * 1000
+
+/** What a message does: it is sent, waits, or is given up. */
+export type Admission = { kind: 'send' } | { kind: 'trial' } | { kind: 'wait'; delayMs: number } | { kind: 'disabled' }
+
+export function admission(receiver: FailingReceiver | undefined, now: number): Admission {
+  if (!receiver) return { kind: 'send' }
+  if (receiver.disabledAt !== null) return { kind: 'disabled' }
+  if (receiver.nextTrialAt === null) return { kind: 'send' }
+  return receiver.nextTrialAt <= now ? { kind: 'trial' } : { kind: 'wait', delayMs: receiver.nextTrialAt - now }
+}
+
+/** The receiver while one message is tried: the others wait for its end. */
+export function onTrial(receiver: FailingReceiver, now: number, trialMs: number): FailingReceiver {
+  return { ...receiver, nextTrialAt: now + trialMs }
+}
+
+/** The receiver after another failure. Pauses double; one that has failed for too long is disabled. */
+export function afterFailure(
+  known: FailingReceiver | undefined,
+  { app, origin, status }: { app: string; origin: string; status: number | null },
+  { now, disableAfterMs }: { now: number; disableAfterMs: number },
+): FailingReceiver {
+  const failures = (known?.failures ?? 0) + 1
+  const failingSince = known?.failingSince ?? now
+  const isPaused = failures >= failuresUntilPause
+  const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** (failures - failuresUntilPause))
+  return {
+    ...known,
+    app,
+    origin,
+    failures,
+    failingSince,
+    lastStatus: status,
+    nextTrialAt: isPaused ? now + pauseMs : null,
+    disabledAt: known?.disabledAt ?? (isPaused && now - failingSince >= disableAfterMs ? now : null),
+  }
+}

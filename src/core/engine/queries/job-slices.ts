@@ -1,0 +1,31 @@
+import type { JobRecord } from '../job/job.js'
+import { rested, type Turn } from '../limits/rested.js'
+import type { JobPage } from '../ports/job-store.js'
+
+/**
+ * Records that are read at a time. Stores read them on the event loop: so many of the largest take a few milliseconds.
+ */
+export const sliceRows = 4
+
+/** Hands the jobs of a page to `each` in slices, between which others are served. */
+export async function readSlices(
+  { limit, ...page }: JobPage,
+  list: (page: JobPage) => Promise<JobRecord[]>,
+  each: (jobs: JobRecord[]) => Promise<void> | void,
+  turn: Turn = rested,
+): Promise<void> {
+  let { after, offset } = page
+  for (let left = limit; left > 0;) {
+    const wanted = Math.min(left, sliceRows)
+    const jobs = await turn(async () => {
+      const found = await list({ ...page, limit: wanted, after, offset })
+      await each(found)
+      return found
+    })
+    const last = jobs.at(-1)
+    if (!last || jobs.length < wanted) return
+    left -= jobs.length
+    after = { createdAt: last.createdAt, id: last.id }
+    offset = undefined
+  }
+}

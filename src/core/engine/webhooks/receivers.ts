@@ -1,0 +1,133 @@
+import { createHash } from 'node:crypto'
+import { StemworkError } from '../errors.js'
+import type { JobEvents } from '../events.js'
+import type { EngineOptions } from '../options.js'
+import type { DocumentStore } from '../ports/document-store.js'
+import type { StoreClock } from '../store-clock.js'
+import type { Logger } from '../ports/logger.js'
+import {
+  admission,
+  type Admission,
+  afterFailure,
+  type FailingReceiver,
+  failingReceiverSchema,
+  onTrial,
+} from '../job/receiver.js'
+
+interface ReceiversParts {
+  clock: StoreClock
+  documents: DocumentStore
+  events: JobEvents
+  options: Pick<EngineOptions, 'webhooks'>
+  logger: Logger
+}
+
+/** Where a message goes. */
+export interface Target {
+  app: string
+  url: string
+}
+
+const kind = 'receiver'
+/** A failing receiver is forgotten after this time without a message. */
+const keptMs = 90 * 24 * 60 * 60 * 1000
+/** More lost races than can happen in practice. */
+const mostTries = 20
+const mostRead = 1000
+const mostListed = 100
+
+/**
+ * A breaker for each receiver, an origin of one application. All processes share it: a document while the receiver
+ * fails, and none otherwise.
+ */
+export class Receivers {
+  readonly #parts: ReceiversParts
+
+  constructor(parts: ReceiversParts) {
+    this.#parts = parts
+  }
+
+  /** What a message to this receiver does now. `trial` is granted to one message of all processes. */
+  async admit({ app, url }: Target): Promise<Admission> {
+    const { clock, documents, options } = this.#parts
+    const found = await this.#read(app, originOf(url))
+    const now = await clock.time()
+    const admitted = admission(found?.receiver, now)
+    if (admitted.kind !== 'trial' || !found) return admitted
+    const trialMs = options.webhooks.timeoutMs + 1000
+    const receiver = onTrial(found.receiver, now, trialMs)
+    const isGranted = await documents.put(documentOf(receiver), { version: found.version })
+    return isGranted === undefined ? { kind: 'wait', delayMs: trialMs } : admitted
+  }
+
+  async succeeded({ app, url }: Target): Promise<void> {
+    const origin = originOf(url)
+    if (await this.#read(app, origin)) await this.#parts.documents.delete(kind, keyOf(app, origin))
+  }
+
+  /** @param status what it answered; null: it could not be reached */
+  async failed({ app, url }: Target, status: number | null): Promise<void> {
+    const { clock, documents, options, events, logger } = this.#parts
+    const { disableAfterMs } = options.webhooks
+    const origin = originOf(url)
+    for (let tries = 0; tries < mostTries; tries++) {
+      const found = await this.#read(app, origin)
+      const now = await clock.time()
+      const receiver = afterFailure(found?.receiver, { app, origin, status }, { now, disableAfterMs })
+      const written = await documents.put(documentOf(receiver), { version: found?.version ?? 0 })
+      if (written === undefined) continue
+      if (receiver.disabledAt === null || found?.receiver.disabledAt) return
+      logger.warn({ app, receiver: origin, status }, 'A webhook receiver has failed for too long and was disabled.')
+      events.announce('receiver.disabled', { receiver })
+      return
+    }
+  }
+
+  /** Those of the application that are failing, disabled ones first, then those that have failed longest. */
+  async list(app: string): Promise<FailingReceiver[]> {
+    const prefix = keyOf(app, '')
+    const found = await this.#parts.documents.list(kind, { limit: mostRead, after: prefix })
+    return found
+      .filter(({ key }) => key.startsWith(prefix))
+      .map(({ value }) => failingReceiverSchema.parse(value))
+      .sort((one, other) => orderOf(one) - orderOf(other) || one.failingSince - other.failingSince)
+      .slice(0, mostListed)
+  }
+
+  /** Lets it get messages again. @throws StemworkError `NOT_FOUND` if it is not failing. */
+  async enable(app: string, origin: string): Promise<void> {
+    if (!(await this.#read(app, origin)))
+      throw new StemworkError(
+        'NOT_FOUND',
+        `No failing webhook receiver of this application is at ${JSON.stringify(origin)}. List them to see their ` +
+          'origins; one that is not listed gets its messages.',
+      )
+    await this.#parts.documents.delete(kind, keyOf(app, origin))
+  }
+
+  async #read(app: string, origin: string): Promise<{ version: number; receiver: FailingReceiver } | undefined> {
+    const found = await this.#parts.documents.get(kind, keyOf(app, origin))
+    return found && { version: found.version, receiver: failingReceiverSchema.parse(found.value) }
+  }
+}
+
+function documentOf(receiver: FailingReceiver) {
+  return { kind, key: keyOf(receiver.app, receiver.origin), value: receiver, ttlMs: keptMs }
+}
+
+/** Keys of one application have one beginning, whatever its id is. */
+function keyOf(app: string, origin: string): string {
+  return `${hash(app)}/${origin === '' ? '' : hash(origin)}`
+}
+
+function originOf(url: string): string {
+  return new URL(url).origin
+}
+
+function orderOf({ disabledAt, nextTrialAt }: FailingReceiver): number {
+  return disabledAt !== null ? 0 : nextTrialAt !== null ? 1 : 2
+}
+
+function hash(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}

@@ -1,0 +1,38 @@
+import { z } from 'zod'
+import type { FailingReceiver } from '../../core/engine/job/receiver.js'
+
+const time = z.iso.datetime()
+
+export const receiverViewSchema = z
+  .object({
+    origin: z.string().describe('Scheme, host and port, which is what counts as one receiver.'),
+    state: z
+      .enum(['failing', 'paused', 'disabled'])
+      .describe(
+        '`failing`: it gets its messages. `paused`: after five failures one after another, messages wait, and one ' +
+          'at a time is tried. `disabled`: it has failed for too long, and messages for it are given up.',
+      ),
+    failures: z.number().int().describe('Failures one after another.'),
+    lastStatus: z.number().int().nullable().describe('What it answered last; null: it could not be reached.'),
+    failingSince: time,
+    nextTrialAt: time.nullable(),
+    disabledAt: time.nullable(),
+  })
+  .meta({ id: 'WebhookReceiver' })
+
+export function receiverView(receiver: FailingReceiver): z.output<typeof receiverViewSchema> {
+  const { origin, failures, lastStatus, failingSince, nextTrialAt, disabledAt } = receiver
+  return {
+    origin,
+    state: disabledAt !== null ? 'disabled' : nextTrialAt !== null ? 'paused' : 'failing',
+    failures,
+    lastStatus,
+    failingSince: isoTime(failingSince),
+    nextTrialAt: nextTrialAt === null || disabledAt !== null ? null : isoTime(nextTrialAt),
+    disabledAt: disabledAt === null ? null : isoTime(disabledAt),
+  }
+}
+
+function isoTime(at: number): string {
+  return new Date(at).toISOString()
+}

@@ -1,0 +1,47 @@
+import { rested } from '../../core/engine/limits/rested.js'
+import { type Share, Shares } from '../../core/engine/limits/shares.js'
+import { Problem } from './problem.js'
+
+/** Requests of one application that may wait for an earlier one of this kind. */
+const mostWaiting = 50
+/** Slices of work that are done at the same time; each rests for most of it. */
+const slicesAtOnce = 2
+
+/**
+ * Divides what large requests ask of the store and the event loop: one request of an application at a time, in slices
+ * for which applications take turns.
+ */
+export class QueryTurns {
+  readonly #requests = new Shares({
+    total: Infinity,
+    perApplication: 1,
+    reserve: 0,
+    waitingPerApplication: mostWaiting,
+  })
+  readonly #slices = new Shares({ total: slicesAtOnce, reserve: 0 })
+
+  /** @throws Problem `RATE_LIMITED` if too many requests of the application wait already; the signal's reason */
+  async request<Result>(app: string, work: () => Promise<Result>, signal?: AbortSignal): Promise<Result> {
+    return await holding(await this.#requests.take(app, signal), work)
+  }
+
+  /** A part of a request that holds the event loop for a few milliseconds at most. */
+  async slice<Result>(app: string, work: () => Promise<Result>): Promise<Result> {
+    return await holding(await this.#slices.take(app), () => rested(work))
+  }
+}
+
+async function holding<Result>(share: Share | undefined, work: () => Promise<Result>): Promise<Result> {
+  if (!share)
+    throw new Problem(
+      'RATE_LIMITED',
+      `Lists, archives and bulk changes of an application are made one at a time, and ${mostWaiting} may wait. Send ` +
+        'this request again when others have been answered.',
+      { headers: { 'retry-after': '5' } },
+    )
+  try {
+    return await work()
+  } finally {
+    share.release()
+  }
+}

@@ -1,0 +1,87 @@
+import { expect, test, vi } from 'vitest'
+import { memoryJobs } from '../../src/adapters/memory.js'
+import { sampleJob } from '../../src/contract/job-samples.js'
+import { bulk } from '../../src/core/engine/intake/bulk.js'
+import { readSlices, sliceRows } from '../../src/core/engine/queries/job-slices.js'
+import { QueryTurns } from '../../src/http/routing/query-turns.js'
+
+async function storeOf(count: number) {
+  const jobs = memoryJobs()
+  for (let n = 0; n < count; n++) await jobs.create(sampleJob())
+  return jobs
+}
+
+/** Counts the passes of the event loop until it is stopped. */
+function loopPasses() {
+  let passes = 0
+  let immediate = setImmediate(function count() {
+    passes++
+    immediate = setImmediate(count)
+  })
+  return { count: () => passes, stop: () => clearImmediate(immediate) }
+}
+
+test('a page is read in slices, and others are served between them', async () => {
+  const jobs = await storeOf(30)
+  const passes = loopPasses()
+  const slices: { rows: number; pass: number }[] = []
+  const read: string[] = []
+  await readSlices({ limit: 25, offset: 2 }, jobs.list, (some) => {
+    slices.push({ rows: some.length, pass: passes.count() })
+    read.push(...some.map(({ id }) => id))
+  })
+  passes.stop()
+  expect(slices.map(({ rows }) => rows)).toEqual([...Array<number>(6).fill(4), 1])
+  for (const [index, { pass }] of slices.entries()) if (index > 0) expect(pass).toBeGreaterThan(slices[index - 1]!.pass)
+  expect(read).toEqual((await jobs.list({ limit: 25, offset: 2 })).map(({ id }) => id))
+})
+
+test('a bulk change reads and changes a few jobs at a time, and others are served in between', async () => {
+  const jobs = await storeOf(30)
+  const passes = loopPasses()
+  const list = vi.fn(jobs.list)
+  const changedAt: number[] = []
+  const act = async (job: { id: string }) => {
+    changedAt.push(passes.count())
+    return jobs.apply(job.id, { kind: 'delete' })
+  }
+  const report = await bulk('delete', {}, { limit: 20 }, { list, act })
+  passes.stop()
+  expect(report).toMatchObject({ done: 20, next: { id: expect.any(String) } })
+  // One more row shows whether there are others.
+  expect(Math.max(...list.mock.calls.map(([{ limit }]) => limit))).toBe(sliceRows + 1)
+  const perPass = new Map<number, number>()
+  for (const pass of changedAt) perPass.set(pass, (perPass.get(pass) ?? 0) + 1)
+  expect(Math.max(...perPass.values())).toBeLessThanOrEqual(sliceRows)
+  const rest = await bulk('delete', {}, { limit: 20, after: report.next }, { list, act })
+  expect(rest).toEqual({ done: 10, refused: [], isFull: false })
+})
+
+test('large requests of an application come one after another, and applications take turns by slice', async () => {
+  const turns = new QueryTurns()
+  const order: string[] = []
+  const request = (app: string, name: string) =>
+    turns.request(app, async () => {
+      for (let n = 0; n < 3; n++) await turns.slice(app, async () => void order.push(name))
+    })
+  const busy = [request('a', 'a1'), request('a', 'a2')]
+  await Promise.all([...busy, ...['b', 'c', 'd'].map((app) => request(app, app))])
+  expect(order.filter((name) => name.startsWith('a'))).toEqual(['a1', 'a1', 'a1', 'a2', 'a2', 'a2'])
+  expect(new Set(order.slice(0, 4))).toEqual(new Set(['a1', 'b', 'c', 'd']))
+})
+
+test('an application may have 50 large requests wait, which a client that leaves gives up', async () => {
+  const turns = new QueryTurns()
+  let end = () => {}
+  const first = turns.request('a', () => new Promise<void>((resolve) => (end = resolve)))
+  const leaving = new AbortController()
+  const left = turns.request('a', async () => {}, leaving.signal)
+  const waiting = Array.from({ length: 49 }, () => turns.request('a', async () => {}))
+  await expect(turns.request('a', async () => {})).rejects.toMatchObject({ code: 'RATE_LIMITED' })
+  await turns.request('b', async () => {})
+  leaving.abort(new Error('left'))
+  await expect(left).rejects.toThrow('left')
+  waiting.push(turns.request('a', async () => {}))
+  await vi.waitFor(() => end())
+  await Promise.all([first, ...waiting])
+})
