@@ -49,6 +49,16 @@ export {
   type Workflow,
   type WorkflowDefinition,
 } from './core/engine/workflow/workflow.js'
+export {
+  type Program,
+  program,
+  type ProgramFailure,
+  type ProgramOptions,
+  type ProgramProgress,
+  type ProgramResult,
+} from './core/engine/program/program.js'
+export type { RunContext, StepContext, StepFile, StepOptions, Steps } from './core/engine/workflow/steps.js'
+export type { StepRecord } from './core/engine/job/step.js'
 export type { RetryOn, WorkflowPolicy } from './core/engine/workflow/policy.js'
 export type { Quota, Usage } from './core/engine/job/quota.js'
 export type { Checkpoint } from './core/engine/workflow/checkpoint.js'

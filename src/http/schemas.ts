@@ -63,6 +63,20 @@ export const jobViewSchema = z
           'until SUCCEEDED.',
       ),
     error: jobErrorSchema.nullable().describe('Why the job ended FAILED, else null.'),
+    steps: z
+      .array(
+        z.object({
+          name: z.string(),
+          state: z.enum(['done', 'failed', 'waiting']),
+          startedAt: timestampSchema.describe('When its last try began.'),
+          endedAt: timestampSchema.nullable(),
+          attempts: z.number().int().describe('How often it was tried.'),
+          error: z.object({ code: z.string(), message: z.string() }).nullable().describe('Why its last try failed.'),
+          files: z.record(z.string(), z.number().int()).describe('Its files with their sizes in bytes.'),
+        }),
+      )
+      .optional()
+      .describe('What the steps of the workflow have come to. Absent if it has none.'),
     createdAt: timestampSchema.describe('When the job was created.'),
     startedAt: timestampSchema.nullable().describe('When its latest attempt started.'),
     completedAt: timestampSchema.nullable().describe('When it ended.'),

@@ -1,4 +1,4 @@
-import { defineWorkflow, type StageContext, type Workflow } from 'stemwork'
+import { defineWorkflow, program, type StageContext, type Workflow } from 'stemwork'
 import { z } from 'zod'
 import { expectType } from './expect-type.js'
 
@@ -141,5 +141,35 @@ defineWorkflow({
   stages: [{ name: 'run', run: async () => {} }],
 })
 
-// @ts-expect-error: stages are needed
-defineWorkflow({ id: 'a', name: 'A', description: '', params: z.object({}), outputs: {} })
+// A program as a stage knows the names and params of its workflow.
+defineWorkflow({
+  id: 'service/program',
+  name: 'Program',
+  description: 'A stage that is a program.',
+  params: z.object({ inputUrl: z.url(), gain: z.number() }),
+  outputs: { text },
+  stages: [
+    program<{ gain: number }, 'inputUrl', 'text'>('sox', {
+      args: ({ inputs, params, outputPath }) => [inputs.inputUrl.path, outputPath('text'), `${params.gain}`],
+      badInput: [/FAIL formats/, 2, 'SIGABRT'],
+    }),
+  ],
+})
+// @ts-expect-error: a parser is a name, a pattern or a function
+program('sox', { progress: 'percent' })
+
+// A function of steps gets the params and inputs of its workflow, and returns files by the names of its outputs.
+defineWorkflow({
+  id: 'service/steps',
+  name: 'Steps',
+  description: 'A function of steps.',
+  params: z.object({ inputUrl: z.url(), gain: z.number() }),
+  outputs: { text },
+  async run({ step, params, inputs }) {
+    const made = await step.run('make', async ({ file }) => ({ file: file('a.txt'), gain: params.gain }))
+    expectType<number>()(made.gain)
+    const both = await step.all({ one: async () => 1, two: async () => inputs.inputUrl.path })
+    expectType<string>()(both.two)
+    return { text: made.file }
+  },
+})

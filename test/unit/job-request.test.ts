@@ -73,6 +73,7 @@ describe('a new job', () => {
       attempts: 0,
       lapses: 0,
       shutdownRequeues: 0,
+      steps: [],
       history: [],
       retries: 0,
       notBefore: 0,

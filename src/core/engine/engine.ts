@@ -275,6 +275,17 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
+   * Gives a job the event that a step of it waits for (`step.waitFor`), or will wait for. The first one counts.
+   * `undefined`: there is no such job, it has ended, or that step is over.
+   *
+   * @param value any JSON of at most 16,384 characters
+   * @throws StemworkError `INVALID_PARAMS`
+   */
+  sendEvent(id: string, name: string, value: unknown = null, scope: JobScope = {}): Promise<JobRecord | undefined> {
+    return this.#parts.intake.sendEvent({ id, name, value }, scope)
+  }
+
+  /**
    * Deletes a job in any state: it is gone for every reader at once, a running attempt is aborted and its result
    * discarded, and result files and uploaded input are removed. `undefined`: there was no such job.
    */

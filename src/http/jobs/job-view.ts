@@ -1,4 +1,5 @@
 import { isTerminal, type JobOutput, type JobRecord } from '../../core/engine/job/job.js'
+import type { StepRecord } from '../../core/engine/job/step.js'
 import type { Call } from '../routing/call.js'
 import type { JobView } from '../schemas.js'
 import { downloadName } from '../storage/download-name.js'
@@ -19,6 +20,7 @@ export async function jobView(job: JobRecord, call: Call): Promise<JobView> {
     files: job.status === 'SUCCEEDED' ? fileFacts(job) : null,
     details: job.status === 'SUCCEEDED' ? job.details : null,
     error: job.error,
+    ...(job.steps.length > 0 ? { steps: job.steps.map(stepView) } : {}),
     createdAt: timestamp(job.createdAt),
     startedAt: job.startedAt === null ? null : timestamp(job.startedAt),
     completedAt: job.completedAt === null ? null : timestamp(job.completedAt),
@@ -84,6 +86,18 @@ function fileFacts(job: JobRecord): NonNullable<JobView['files']> {
       { fileName: downloadName(job, output), contentType: output.contentType, bytes: output.bytes },
     ]),
   )
+}
+
+function stepView({ name, state, startedAt, endedAt, attempts, error, files }: StepRecord) {
+  return {
+    name,
+    state,
+    startedAt: timestamp(startedAt),
+    endedAt: endedAt === null ? null : timestamp(endedAt),
+    attempts,
+    error,
+    files: Object.fromEntries(Object.entries(files).map(([file, { bytes }]) => [file, bytes])),
+  }
 }
 
 /** A workflow that the host no longer offers keeps its id as its name. */

@@ -142,6 +142,6 @@ export interface AttemptFacts {
   worker: string
   startedAt: number
   endedAt: number | null
-  outcome: 'running' | 'succeeded' | 'failed' | 'requeued' | 'handed_back' | 'lapsed'
+  outcome: 'running' | 'succeeded' | 'failed' | 'requeued' | 'handed_back' | 'lapsed' | 'suspended'
   reason: string | null
 }

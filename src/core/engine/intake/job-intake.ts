@@ -25,6 +25,7 @@ import {
   requireSameRequest,
   type SubmitOptions,
 } from './submission.js'
+import { checkEvent } from './step-event.js'
 import { inSubmitSpan } from './submit-span.js'
 
 interface IntakeParts extends AdmissionParts {
@@ -127,6 +128,19 @@ export class JobIntake {
         .catch((error: unknown) => logger.warn({ jobId: id, err: error }, 'The batch of a job was not opened again.'))
     events.announce('job.requeued', { job })
     await this.notify()
+    return job
+  }
+
+  /** See `JobEngine.sendEvent`. */
+  async sendEvent(
+    event: { id: string; name: string; value: unknown },
+    scope: JobScope,
+  ): Promise<JobRecord | undefined> {
+    const { jobs } = this.#parts
+    const { id, name, value } = checkEvent(event)
+    if (!(await jobInScope(jobs, id, scope))) return undefined
+    const job = await jobs.apply(id, { kind: 'event', name, value })
+    if (job?.status === 'QUEUED') await this.notify()
     return job
   }
 

@@ -22,6 +22,11 @@ export function keptInputKey(claimPrefix: string, index: number): string {
   return `${claimPrefix}input-${index}`
 }
 
+/** A file of a finished step. */
+export function stepFileKey(claimPrefix: string, step: string, file: string): string {
+  return `${claimPrefix}step-${step}/${file}`
+}
+
 /** `undefined` for a key of another form. */
 export function jobOfCheckpoint(key: string): string | undefined {
   return /^checkpoints\/([^/]+)\//.exec(key)?.[1]

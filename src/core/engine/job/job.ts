@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { pastAttemptSchema } from './history.js'
 import { prioritySchema } from './scheduling.js'
+import { stepRecordSchema } from './step.js'
 import { traceContextSchema } from './trace-context.js'
 
 /**
@@ -122,6 +123,8 @@ const jobFields = z.object({
   lapses: z.number().int().nonnegative().default(0),
   /** Claims that a graceful shutdown requeued, with their own limit. */
   shutdownRequeues: z.number().int().nonnegative(),
+  /** What its workflow did in steps. */
+  steps: z.array(stepRecordSchema).default([]),
   /** The last attempts, oldest first. */
   history: z.array(pastAttemptSchema).default([]),
   /** How often it was retried after it had FAILED. */

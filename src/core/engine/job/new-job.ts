@@ -47,6 +47,7 @@ export function newJob(request: JobRequest): JobRecord {
     attempts: 0,
     lapses: 0,
     shutdownRequeues: 0,
+    steps: [],
     history: [],
     retries: 0,
     notBefore: request.notBefore ?? 0,

@@ -1,6 +1,8 @@
 import { announced, withTryBegun, withTryDeferred, withTryEnded } from './deliveries.js'
 import { withAttempt, withEnd } from './history.js'
 import type { Quota, Usage } from './quota.js'
+import { isWorthKeeping } from './retry.js'
+import { type StepRecord, wakeTime, withEvent, withStep } from './step.js'
 import type { Delivery, JobError, JobOutput, JobRecord, Lease } from './job.js'
 import { isTerminal } from './job.js'
 
@@ -45,6 +47,12 @@ export type JobChange =
    * Ends the claim and queues the job again, not before `delayMs` from now. `onShutdown` does not count the attempt.
    */
   | ({ kind: 'requeue'; delayMs: number; onShutdown: boolean; failure?: string } & HeldClaim)
+  /** Keeps what a step of the workflow has become, and renews the lease. A finished step is never repeated. */
+  | ({ kind: 'step'; leaseMs: number; step: StepRecord } & HeldClaim)
+  /** Ends the claim until one of these steps, which wait, is over. It does not count as an attempt. */
+  | ({ kind: 'suspend'; waitsFor: readonly string[] } & HeldClaim)
+  /** Gives a waiting or later step the event that it waits for. */
+  | { kind: 'event'; name: string; value: unknown }
   /**
    * Ends a job that nobody runs: a queued one, or one whose lease has expired. Asks a running one to stop, which its
    * worker learns with its next heartbeat.
@@ -158,6 +166,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         progress: 1,
         failure: null,
         history: withEnd(job.history, now, 'succeeded'),
+        steps: job.steps.map((step) => ({ ...step, value: null })),
         outputs: change.outputs,
         details: change.details,
       }
@@ -184,6 +193,35 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         shutdownRequeues: change.onShutdown ? job.shutdownRequeues + 1 : job.shutdownRequeues,
         history: withEnd(job.history, now, change.failure === undefined ? 'handed_back' : 'requeued', change.failure),
       }
+    case 'step': {
+      const lease = heldLease(job, change)
+      if (!lease) return undefined
+      const isDone = change.step.state === 'done'
+      return {
+        ...job,
+        steps: withStep(job.steps, change.step),
+        attempts: isDone ? Math.min(job.attempts, 1) : job.attempts,
+        lapses: isDone ? 0 : job.lapses,
+        lease: { ...lease, until: now + change.leaseMs },
+      }
+    }
+    case 'suspend':
+      if (!heldLease(job, change)) return undefined
+      return {
+        ...job,
+        status: 'QUEUED',
+        lease: null,
+        stage: null,
+        notBefore: job.cancelRequested ? now : wakeTime(job.steps, change.waitsFor, now),
+        attempts: 0,
+        history: withEnd(job.history, now, 'suspended'),
+      }
+    case 'event': {
+      const steps = job.deleted || isTerminal(job) ? undefined : withEvent(job.steps, change.name, change.value, now)
+      if (!steps) return undefined
+      const isAwaited = job.status === 'QUEUED' && job.steps.some(({ name }) => name === change.name)
+      return { ...job, steps, notBefore: isAwaited ? now : job.notBefore }
+    }
     case 'cancel':
       if (job.deleted || isTerminal(job)) return undefined
       return endedUnheld(job, now, change) ?? { ...job, cancelRequested: true }
@@ -203,6 +241,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         lapses: 0,
         shutdownRequeues: 0,
         retries: job.retries + 1,
+        steps: job.error && isWorthKeeping(job.error) ? job.steps : [],
         metered: job.metered || change.quota !== undefined,
         // It has had its turn, so its wait starts now.
         notBefore: Math.max(job.notBefore, now),

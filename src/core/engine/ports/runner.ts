@@ -26,6 +26,8 @@ export interface WorkOrder {
   limits: WorkLimits
   /** What earlier attempts kept, and how much and how often this one may keep. Absent: keep nothing. */
   checkpoint?: { parts: KeptPart[]; afterMs: number; everyMs: number; maxBytes: number }
+  /** The steps that earlier runs kept. Their files come on demand. */
+  steps?: KeptStep[]
   /** Where the run is in a trace. */
   trace?: TraceContext
 }
@@ -46,6 +48,36 @@ export interface OutputFile {
 export interface WorkResult {
   outputs: Record<string, OutputFile>
   details: Record<string, unknown>
+  /** The steps that the run waits for, if it has not ended: it is run again when one of them is over. */
+  waitsFor?: string[]
+}
+
+/** What an earlier run, or this one, kept of a step. */
+export interface KeptStep {
+  name: string
+  state: 'done' | 'failed' | 'waiting'
+  startedAt: number
+  endedAt: number | null
+  attempts: number
+  until: number | null
+  /** JSON. */
+  value: unknown
+  /** Local files by name, on the way to the host. */
+  files: Record<string, InputFile>
+  error: { code: string; message: string } | null
+}
+
+/** Where a run keeps its steps. */
+export interface RunSteps {
+  /**
+   * Keeps a step with its files. Once it resolves, a finished step is never run again.
+   *
+   * @returns where its files are from now on
+   * @throws StemworkError when it could not be kept: the run must end
+   */
+  save(step: KeptStep): Promise<Record<string, InputFile>>
+  /** The files of a finished step; `undefined`: they are gone, and the step has to run again. */
+  files(name: string): Promise<Record<string, InputFile> | undefined>
 }
 
 export interface WorkProgress {
@@ -60,6 +92,8 @@ export interface RunOptions {
   onProgress(progress: WorkProgress): void
   /** Stores what the stages keep for a later attempt. Absent: nothing is kept. */
   checkpoint?: RunCheckpoint
+  /** Keeps the steps of a workflow that has some. */
+  steps?: RunSteps
 }
 
 /** A part of a checkpoint, on local disk. */

@@ -4,6 +4,7 @@ import { internalError, StemworkError } from '../errors.js'
 import { downloadName as safeDownloadName } from '../job/download-name.js'
 import type { OutputFile, RunOptions, WorkOrder, WorkResult } from '../ports/runner.js'
 import type { OutputDeclaration, Workflow } from '../workflow/workflow.js'
+import { publishFiles, StepRun } from './execute-steps.js'
 import { outputFile } from './output-file.js'
 import { noCheckpoint, StageCheckpoint } from './stage-checkpoint.js'
 import { stageProgress } from './stage-progress.js'
@@ -16,7 +17,11 @@ import { stageProgress } from './stage-progress.js'
  * @throws StemworkError as the stages report it; `INTERNAL_ERROR` for any other error and for a declared output that is
  * missing
  */
-export async function execute(
+export async function execute(workflow: Workflow, order: WorkOrder, run: RunOptions): Promise<WorkResult> {
+  return await (workflow.run ? executeSteps(workflow.run, workflow, order, run) : executeStages(workflow, order, run))
+}
+
+async function executeStages(
   workflow: Workflow,
   order: WorkOrder,
   { signal, onProgress, checkpoint: host }: RunOptions,
@@ -38,6 +43,7 @@ export async function execute(
         jobId: order.jobId,
         params,
         inputs: order.inputs,
+        outputs: Object.keys(declared),
         directory: order.directory,
         limits: order.limits,
         signal,
@@ -59,6 +65,40 @@ export async function execute(
     outputs: await collect(declared, outputPath, downloadNames, workflow.id),
     details: Object.fromEntries(details),
   }
+}
+
+async function executeSteps(
+  run: NonNullable<Workflow['run']>,
+  workflow: Workflow,
+  order: WorkOrder,
+  { signal, onProgress, steps: host }: RunOptions,
+): Promise<WorkResult> {
+  const params = paramsOf(workflow, order)
+  const declared = workflow.outputs(params)
+  const details = new Map<string, unknown>()
+  const downloadNames = new Map<string, string>()
+  const { jobId, directory, inputs, limits, trace } = order
+  const detail = (name: string, value: unknown) => void details.set(name, value)
+  let highest = 0
+  const report = (stage: string, progress: number) => {
+    highest = Math.max(highest, Math.min(1, progress))
+    onProgress({ stage, progress: highest })
+  }
+  const step = new StepRun({ jobId, directory, limits, trace, signal, detail, report, host, kept: order.steps ?? [] })
+  const outputPath = (name: string) => pathOf(name, declared, directory, workflow.id)
+  const ended = (async () => {
+    const downloadName = (name: string, fileName: string) => void downloadNames.set(name, safeDownloadName(fileName))
+    const returned = await run({ jobId, params, inputs, limits, signal, trace, detail, downloadName, step })
+    step.requireAllUsed()
+    await publishFiles(returned, outputPath)
+  })()
+  const waitsFor = await Promise.race([ended, step.suspended]).catch((error: unknown) => {
+    signal.throwIfAborted()
+    throw StemworkError.is(error) ? error : internalError(error)
+  })
+  signal.throwIfAborted()
+  const outputs = waitsFor ? {} : await collect(declared, outputPath, downloadNames, workflow.id)
+  return { outputs, details: Object.fromEntries(details), ...(waitsFor ? { waitsFor } : {}) }
 }
 
 /**

@@ -13,11 +13,11 @@ export function inlineRunner(options: { resolve(workflowId: string): Workflow; l
   const runs = new RunGroup()
 
   return {
-    run: (order, { signal, onProgress, checkpoint }) =>
+    run: (order, { signal, onProgress, checkpoint, steps }) =>
       runs.run(signal, (ending) => {
         const workflow = async () =>
           order.module === null ? resolve(order.workflow) : await workflowFromModule(order.module, order.settings)
-        return runInline(workflow, order, { signal: ending, onProgress, checkpoint }, logger)
+        return runInline(workflow, order, { signal: ending, onProgress, checkpoint, steps }, logger)
       }),
     status: () => ({ slots: runs.size + 1, busy: runs.size, restarts: 0 }),
     close: async () => runs.close(),
@@ -28,7 +28,7 @@ export function inlineRunner(options: { resolve(workflowId: string): Workflow; l
 export function runInline(
   workflow: () => Promise<Workflow>,
   order: WorkOrder,
-  { signal, onProgress, checkpoint }: RunOptions,
+  { signal, onProgress, checkpoint, steps }: RunOptions,
   logger: Logger,
 ): Promise<WorkResult> {
   const report = (progress: WorkProgress) => {
@@ -43,7 +43,7 @@ export function runInline(
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })
     workflow()
       .then(async (found) =>
-        (await import('./execute.js')).execute(found, order, { signal, onProgress: report, checkpoint }),
+        (await import('./execute.js')).execute(found, order, { signal, onProgress: report, checkpoint, steps }),
       )
       .then(resolve, reject)
   })

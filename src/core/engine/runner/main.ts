@@ -1,9 +1,19 @@
 import { internalError, StemworkError } from '../errors.js'
+import { requirePrograms } from '../program/find-program.js'
 import { execute } from './execute.js'
 import { memoryLimit } from '../workflow/memory-limit.js'
 import { watchProcess } from './host-watch.js'
 import { throttleProgress } from './progress-throttle.js'
-import { failureOf, hostMessageSchema, type ChildMessage, type HostMessage, type HostRequest } from './protocol.js'
+import type { InputFile, KeptStep, RunSteps } from '../ports/runner.js'
+import {
+  type ChildMessage,
+  errorOf,
+  failureOf,
+  type HostMessage,
+  hostMessageSchema,
+  type HostRequest,
+  type StepAnswer,
+} from './protocol.js'
 import { workflowFromModule } from './workflow-module.js'
 
 // The entry point of the child process that processRunner forks: runs one order at a time from the channel until the
@@ -15,8 +25,10 @@ const lastWordMs = 1000
 const neverAborted = new AbortController().signal
 
 let currentRun: number | undefined
+let lastRequest = 0
 let handBack = new AbortController()
 let partStored = () => {}
+let stepRequests = new Map<number, (answer: StepAnswer) => void>()
 
 function send(message: ChildMessage, sent?: () => void): void {
   process.send?.(message, undefined, undefined, () => sent?.())
@@ -37,6 +49,7 @@ async function take(message: HostRequest & { run: number }): Promise<void> {
   const { run } = message
   currentRun = run
   handBack = new AbortController()
+  stepRequests = new Map()
   const progress = throttleProgress((value) => send({ type: 'progress', run, progress: value }), progressIntervalMs)
   try {
     const { module, settings } = message.type === 'run' ? message.order : message
@@ -45,6 +58,7 @@ async function take(message: HostRequest & { run: number }): Promise<void> {
     const workflow = await workflowFromModule(module, settings).catch((error: unknown) => void fail(run, error, true))
     if (!workflow) return
     if (message.type === 'prepare') {
+      await requirePrograms(workflow)
       const details = (await workflow.prepare?.()) ?? {}
       send({ type: 'done', run, result: { outputs: {}, details } })
       return
@@ -56,10 +70,15 @@ async function take(message: HostRequest & { run: number }): Promise<void> {
         return new Promise<void>((resolve) => (partStored = resolve))
       },
     }
+    const steps: RunSteps = {
+      save: async (step) => (await askAboutStep(run, step)) ?? {},
+      files: (name) => askAboutStep(run, name),
+    }
     const result = await execute(workflow, message.order, {
       signal: neverAborted,
       onProgress: progress.push,
       checkpoint,
+      steps,
     })
     progress.flush()
     send({ type: 'done', run, result })
@@ -72,10 +91,21 @@ async function take(message: HostRequest & { run: number }): Promise<void> {
   }
 }
 
+function askAboutStep(run: number, step: KeptStep | string): Promise<Record<string, InputFile> | undefined> {
+  const request = ++lastRequest
+  return new Promise((resolve, reject) => {
+    stepRequests.set(request, (answer) =>
+      'failure' in answer ? reject(errorOf(answer.failure)) : resolve(answer.files),
+    )
+    send({ type: 'step', run, request, step })
+  })
+}
+
 function receive(message: HostMessage): void {
   if (message.type === 'run' || message.type === 'prepare') return void take(message)
   if (message.run !== currentRun) return
-  if (message.type === 'stored') partStored()
+  if (message.type === 'stepAnswer') stepRequests.get(message.request)?.(message.answer)
+  else if (message.type === 'stored') partStored()
   else handBack.abort()
 }
 

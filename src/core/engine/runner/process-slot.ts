@@ -4,11 +4,18 @@ import type { Socket } from 'node:net'
 import { internalError, StemworkError } from '../errors.js'
 import { installedFile } from '../package-files.js'
 import type { Logger } from '../ports/logger.js'
-import type { RunOptions, WorkProgress, WorkResult } from '../ports/runner.js'
+import type { KeptStep, RunOptions, RunSteps, WorkProgress, WorkResult } from '../ports/runner.js'
 import { childArguments, plugAndPlayArguments } from './child-arguments.js'
 import { childEnvironment } from './child-environment.js'
 import { setSessionPriority } from './process-priority.js'
-import { childMessageSchema, errorOf, type HostMessage, type HostRequest } from './protocol.js'
+import {
+  childMessageSchema,
+  errorOf,
+  failureOf,
+  type HostMessage,
+  type HostRequest,
+  type StepAnswer,
+} from './protocol.js'
 
 const maxStderrLength = 8_000
 /** A killed process is gone in tens of milliseconds, unless a file operation in the kernel holds it. */
@@ -78,7 +85,7 @@ export class ProcessSlot {
   #converse(
     child: ChildProcess,
     request: HostRequest,
-    { signal, onProgress, checkpoint }: RunOptions,
+    { signal, onProgress, checkpoint, steps }: RunOptions,
   ): Promise<WorkResult> {
     const run = ++this.#runs
     const jobId = request.type === 'run' ? request.order.jobId : undefined
@@ -104,23 +111,19 @@ export class ProcessSlot {
         if (!message || message.type === 'ready' || message.run !== run) return
         if (message.type === 'done') resolve(message.result)
         else if (message.type === 'part') void store(message.part)
+        else if (message.type === 'step') void answer(message.request, message.step)
         else if (message.type === 'failed') {
           const error = errorOf(message.failure)
           if (message.fatal) killThenReject(error)
           else reject(error)
-        } else report(message.progress)
-      }
-      const report = (progress: WorkProgress) => {
-        try {
-          onProgress(progress)
-        } catch (error) {
-          logger.warn({ jobId, err: error }, 'a progress listener threw')
-        }
+        } else report(message.progress, onProgress, jobId, logger)
       }
       const store = async (part: number) => {
         await checkpoint?.store(part)
         tell({ type: 'stored', run })
       }
+      const answer = async (request: number, step: KeptStep | string) =>
+        tell({ type: 'stepAnswer', run, request, answer: await stepAnswer(steps, step) })
       const onHandBack = () => tell({ type: 'handBack', run })
       const onLost = async (cause?: unknown) => {
         this.#lose(child)
@@ -187,6 +190,27 @@ export class ProcessSlot {
     if (this.#child !== child) return
     this.#child = undefined
     this.#losses++
+  }
+}
+
+function report(
+  progress: WorkProgress,
+  onProgress: RunOptions['onProgress'],
+  jobId: string | undefined,
+  logger: Logger,
+): void {
+  try {
+    onProgress(progress)
+  } catch (error) {
+    logger.warn({ jobId, err: error }, 'a progress listener threw')
+  }
+}
+
+async function stepAnswer(steps: RunSteps | undefined, step: KeptStep | string): Promise<StepAnswer> {
+  try {
+    return { files: await (typeof step === 'string' ? steps?.files(step) : steps?.save(step)) }
+  } catch (error) {
+    return { failure: failureOf(StemworkError.is(error) ? error : internalError(error)) }
   }
 }
 

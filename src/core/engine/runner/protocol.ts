@@ -2,7 +2,22 @@ import { z } from 'zod'
 import { errorText } from '../job/error-text.js'
 import { StemworkError, type ErrorCode, type FailureReason } from '../errors.js'
 import { traceContextSchema } from '../job/trace-context.js'
-import type { WorkOrder, WorkProgress, WorkResult } from '../ports/runner.js'
+import type { KeptStep, WorkOrder, WorkProgress, WorkResult } from '../ports/runner.js'
+
+const inputFileSchema = z.object({ path: z.string(), bytes: z.number(), name: z.string().optional() })
+const filesSchema = z.record(z.string(), inputFileSchema)
+
+const keptStepSchema = z.object({
+  name: z.string(),
+  state: z.enum(['done', 'failed', 'waiting']),
+  startedAt: z.number(),
+  endedAt: z.number().nullable(),
+  attempts: z.number(),
+  until: z.number().nullable(),
+  value: z.unknown(),
+  files: filesSchema,
+  error: z.object({ code: z.string(), message: z.string() }).nullable(),
+}) satisfies z.ZodType<KeptStep>
 
 const workOrderSchema = z.object({
   jobId: z.string(),
@@ -10,7 +25,7 @@ const workOrderSchema = z.object({
   module: z.string().nullable(),
   settings: z.unknown(),
   params: z.record(z.string(), z.unknown()),
-  inputs: z.record(z.string(), z.object({ path: z.string(), bytes: z.number(), name: z.string().optional() })),
+  inputs: filesSchema,
   directory: z.string(),
   limits: z.looseObject({ maxAudioSeconds: z.number() }),
   checkpoint: z
@@ -21,6 +36,7 @@ const workOrderSchema = z.object({
       maxBytes: z.number(),
     })
     .optional(),
+  steps: z.array(keptStepSchema).optional(),
   trace: traceContextSchema.optional(),
 }) satisfies z.ZodType<WorkOrder>
 
@@ -41,6 +57,7 @@ const workResultSchema = z.object({
     }),
   ),
   details: z.record(z.string(), z.unknown()),
+  waitsFor: z.array(z.string()).optional(),
 }) satisfies z.ZodType<WorkResult>
 
 const failureSchema = z.object({
@@ -56,6 +73,9 @@ const failureSchema = z.object({
 /** A `StemworkError` as plain JSON. */
 export type Failure = z.infer<typeof failureSchema>
 
+const stepAnswerSchema = z.union([z.object({ files: filesSchema.optional() }), z.object({ failure: failureSchema })])
+export type StepAnswer = z.infer<typeof stepAnswerSchema>
+
 /**
  * Messages from the host to the child. `run` numbers the runs, so that a late message is not taken for the next run's.
  * `prepare` is a run without outputs.
@@ -67,9 +87,15 @@ export const hostMessageSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('stored'), run: z.number() }),
   /** The run is about to end and must keep its work now. */
   z.object({ type: z.literal('handBack'), run: z.number() }),
+  /** What became of a request about a step. */
+  z.object({ type: z.literal('stepAnswer'), run: z.number(), request: z.number(), answer: stepAnswerSchema }),
 ])
 export type HostRequest = { type: 'run'; order: WorkOrder } | { type: 'prepare'; module: string; settings: unknown }
-export type HostMessage = (HostRequest | { type: 'stored' | 'handBack' }) & { run: number }
+export type HostMessage = (
+  | HostRequest
+  | { type: 'stored' | 'handBack' }
+  | { type: 'stepAnswer'; request: number; answer: StepAnswer }
+) & { run: number }
 
 /** Messages from the child to the host. */
 export const childMessageSchema = z.discriminatedUnion('type', [
@@ -77,6 +103,13 @@ export const childMessageSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('progress'), run: z.number(), progress: workProgressSchema }),
   /** A part of the checkpoint is in the order's folder; the next one follows after `stored`. */
   z.object({ type: z.literal('part'), run: z.number(), part: z.number().int().nonnegative() }),
+  /** A step to be kept, or the name of one whose files are wanted. */
+  z.object({
+    type: z.literal('step'),
+    run: z.number(),
+    request: z.number(),
+    step: z.union([keptStepSchema, z.string()]),
+  }),
   z.object({ type: z.literal('done'), run: z.number(), result: workResultSchema }),
   /** `fatal`: the child ends itself and must not get another order. */
   z.object({ type: z.literal('failed'), run: z.number(), failure: failureSchema, fatal: z.boolean() }),

@@ -1,4 +1,5 @@
 import { StemworkError } from '../errors.js'
+import { requirePrograms } from '../program/find-program.js'
 import type { Logger } from '../ports/logger.js'
 import type { Runner } from '../ports/runner.js'
 import type { Workflow } from '../workflow/workflow.js'
@@ -97,9 +98,10 @@ export class Readiness {
       logger.error({ workflow, err: error }, 'A workflow is unavailable in this process; the others run.')
   }
 
-  async #prepare({ id, module }: Workflow): Promise<void> {
+  async #prepare(workflow: Workflow): Promise<void> {
     const { runner, logger } = this.#options
-    if (!module) return
+    const { id, module } = workflow
+    if (!module) return await requirePrograms(workflow)
     const details = await runner.prepare?.(
       { workflow: id, module: module.url, settings: module.settings },
       { signal: AbortSignal.timeout(timeoutMs) },

@@ -1,68 +1,12 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
-import type { TraceContext } from '../job/trace-context.js'
 import { labelSchema } from '../job/pool.js'
 import { type WorkflowPolicy, workflowPolicySchema } from './policy.js'
-import type { InputFile, WorkLimits } from '../ports/runner.js'
-import type { Checkpoint } from './checkpoint.js'
 import { firstIssueText } from './schema-issues.js'
+import type { NeededProgram, Stage } from './stage.js'
+import type { RunContext, StepFile } from './steps.js'
 
-/** Input files by param name. One whose param is optional may be missing. */
-export type InputFiles<Params, Input extends string> = {
-  readonly [Name in Input]: Name extends keyof Params
-    ? unknown extends Params[Name]
-      ? InputFile
-      : undefined extends Params[Name]
-        ? InputFile | undefined
-        : InputFile
-    : InputFile
-}
-
-/** What a stage receives. `Input` and `Output` are the names that the workflow declares. */
-export interface StageContext<
-  Params = Record<string, unknown>,
-  Input extends string = string,
-  Output extends string = string,
-> {
-  readonly jobId: string
-  readonly params: Params
-  /** Already fetched to local disk. */
-  readonly inputs: InputFiles<Params, Input>
-  /** Folder for intermediate files; removed after the run. */
-  readonly directory: string
-  readonly limits: WorkLimits
-  /** Fires on cancel, delete, timeout, lost lease and shutdown. */
-  readonly signal: AbortSignal
-  /** Keeps finished work for the job's next attempt, in case this one is killed or handed back. */
-  readonly checkpoint: Checkpoint
-  /** The run's position in a trace, for stages that call other services or record their own spans. */
-  readonly trace?: TraceContext
-  /**
-   * Path at which the stage writes the named output. If it writes the file from start to end, it may name it
-   * `<path>.part` until it is complete: the written bytes can then be read while the job runs.
-   */
-  outputPath(name: Output): string
-  /**
-   * Sets the output's file name for downloads; the default is its `fileName`. Control characters and path separators
-   * are replaced.
-   */
-  downloadName(name: Output, fileName: string): void
-  /** 0..1 within this stage. */
-  progress(fraction: number): void
-  /** Adds to the job's `details`. */
-  detail(name: string, value: unknown): void
-}
-
-export interface Stage<
-  Params = Record<string, unknown>,
-  Input extends string = string,
-  Output extends string = string,
-> {
-  name: string
-  /** Share of the whole run's progress, relative to the other stages. Default: 1. */
-  weight?: number
-  run(context: StageContext<Params, Input, Output>): Promise<void>
-}
+export type { InputFiles, NeededProgram, Stage, StageContext } from './stage.js'
 
 export interface OutputDeclaration {
   /** For example `vocals.wav`: the end of the result URL's path. */
@@ -93,7 +37,17 @@ export interface WorkflowDefinition<
       | Record<Output, OutputDeclaration>
       | ((params: z.output<Schema>) => { [Name in Output]?: OutputDeclaration | undefined })
     )
-  stages: readonly Stage<z.output<Schema>, Input, Output>[]
+  /** What is done, one after another. Either these or `run`. */
+  stages?: readonly Stage<z.output<Schema>, Input, Output>[]
+  /**
+   * The same as a function of durable steps, which returns the files of the outputs: what its finished steps made is
+   * kept when the job is interrupted.
+   */
+  run?(
+    context: RunContext<z.output<Schema>, Input>,
+  ): Promise<{ readonly [Name in Output]?: StepFile | undefined } | void>
+  /** Of `run`: the steps of one version are never taken for those of another. Default: `1`. */
+  version?: string
   /**
    * Labels that a worker must have to take its jobs (`dispatch.labels`), such as `gpu`; or a function of the given
    * params. Default: none.
@@ -101,6 +55,8 @@ export interface WorkflowDefinition<
   needs?: readonly string[] | ((params: z.output<Schema>) => readonly string[])
   /** How its jobs are run and retried; the host's `policies` override it. */
   policy?: WorkflowPolicy
+  /** Programs that its stages run, beside those that are stages: without them it is unavailable. */
+  programs?: readonly { readonly program: NeededProgram }[]
   /**
    * Where a child process finds this workflow: an ES module whose default export is `(settings) => workflow`. Without
    * it, the stages run in the host's process, which is for light work only.
@@ -139,8 +95,11 @@ export interface Workflow<
   readonly params: z.ZodType
   readonly inputs: readonly string[]
   readonly stages: readonly Stage[]
+  readonly run?: (context: RunContext) => Promise<Readonly<Record<string, StepFile | undefined>> | void>
+  readonly version?: string
   readonly module: { url: string; settings: unknown } | null
   readonly policy?: WorkflowPolicy
+  readonly programs?: readonly NeededProgram[]
   readonly needs?: readonly string[] | ((params: Record<string, unknown>) => readonly string[])
   /** The steps of a workflow that `composeWorkflow` made; it has a stage for each, which an engine runs. */
   readonly composition?: Steps
@@ -180,7 +139,10 @@ const definitionSchema = z.object({
   inputs: z.array(z.string().min(1)).default(['inputUrl']),
   stages: z
     .array(z.object({ name: z.string().min(1), weight: z.number().positive().optional(), run: z.function() }))
-    .min(1),
+    .min(1)
+    .optional(),
+  run: z.function().optional(),
+  version: z.string().min(1).max(100).optional(),
   needs: z.union([z.array(labelSchema), z.function()]).optional(),
   policy: workflowPolicySchema.optional(),
 })
@@ -221,19 +183,27 @@ export function defineWorkflow<
     const issue = firstIssueText(checked.error, 'definition')
     throw new StemworkError('INVALID_OPTIONS', `Workflow ${JSON.stringify(definition.id)}: ${issue}.`)
   }
-  const { outputs } = definition
+  const { outputs, stages = [], run } = definition
+  if ((run === undefined) === (definition.stages === undefined))
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      `Workflow ${JSON.stringify(definition.id)}: expected either stages or run, a function of steps.`,
+    )
+  const programs = [...stages, ...(definition.programs ?? [])].flatMap(({ program }) => program ?? [])
   return {
     id: definition.id,
     name: definition.name,
     description: definition.description,
     params: definition.params,
     inputs: checked.data.inputs,
-    stages: definition.stages as readonly Stage[],
+    stages: stages as readonly Stage[],
+    ...(run ? { run: run.bind(definition) as Workflow['run'], version: definition.version ?? '1' } : {}),
     module: definition.module
       ? { url: String(definition.module.url), settings: definition.module.settings ?? null }
       : null,
     ...(definition.needs ? { needs: definition.needs as Workflow['needs'] } : {}),
     ...(definition.policy ? { policy: definition.policy } : {}),
+    ...(programs.length > 0 ? { programs } : {}),
     ...(definition.prepare ? { prepare: () => definition.prepare?.() ?? Promise.resolve() } : {}),
     outputs(params) {
       const given: Record<string, OutputDeclaration | undefined> =

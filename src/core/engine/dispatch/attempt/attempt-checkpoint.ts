@@ -56,7 +56,7 @@ export class AttemptCheckpoint implements RunCheckpoint {
     this.#job = job
     this.#ports = ports
     this.#prefix = claimCheckpointPrefix(job)
-    this.#hasKept = this.isOn && job.token > 1
+    this.#hasKept = (this.isOn && job.token > 1) || job.steps.some(({ files }) => Object.keys(files).length > 0)
   }
 
   /** Whether this deployment keeps checkpoints. A store that lives in one process loses its files with it. */
@@ -88,6 +88,11 @@ export class AttemptCheckpoint implements RunCheckpoint {
     const key = this.#keptInputs.get(index)
     const bytes = key === undefined ? undefined : await this.#fetch(key, path, signal)
     return bytes === undefined ? undefined : { bytes }
+  }
+
+  /** The job's steps keep files beside the parts. */
+  noteStepFiles(): void {
+    this.#hasKept = true
   }
 
   /** To be kept with the first part. */

@@ -1,7 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { JobRecord } from '../../job/job.js'
-import type { JobChange } from '../../job/transitions.js'
+import type { JobOutput, JobRecord } from '../../job/job.js'
+import type { HeldClaim, JobChange } from '../../job/transitions.js'
 import type { JobStore } from '../../ports/job-store.js'
+import { webhookMessages } from '../../webhooks/webhook-message.js'
+import type { usageOf } from './attempt-usage.js'
+
+type Usage = ReturnType<typeof usageOf>
 
 /**
  * Writes the change that ends a claim. An outage of the store must not lose a finished job, so this retries, and then
@@ -29,6 +33,20 @@ export async function writeEnd(
       await delay(waitMs)
     }
   }
+}
+
+/** The change that ends a job with its results. */
+export function successOf(
+  job: JobRecord,
+  outputs: Record<string, JobOutput>,
+  { details, usage, retentionMs }: { details: Record<string, unknown>; usage: Usage; retentionMs: number },
+): JobChange {
+  const messages = webhookMessages(job, 'job.succeeded')
+  return { kind: 'succeed', ...claimOf(job), outputs, details, ...usage, retentionMs, messages }
+}
+
+export function claimOf({ token, lease }: Pick<JobRecord, 'token' | 'lease'>): HeldClaim {
+  return { token, nonce: lease?.nonce }
 }
 
 /** The record, if this claim was the last and has ended: then the write that seemed to fail took effect. */

@@ -8,6 +8,7 @@ import type { JobChange } from '../../job/transitions.js'
 import type { EngineOptions } from '../../options.js'
 import type { InputFile } from '../../ports/runner.js'
 import { webhookMessages } from '../../webhooks/webhook-message.js'
+import { claimOf } from './attempt-end.js'
 import { usageOf } from './attempt-usage.js'
 import type { Policy } from './policy.js'
 
@@ -38,7 +39,7 @@ export function answerToFailure(
   { job, attempts, inputs, policy, options: { dispatch, retention } }: FailedAttempt,
 ): FailureAnswer | undefined {
   if (StemworkError.is(error) && error.code === 'LEASE_LOST') return undefined
-  const claim = { token: job.token, nonce: job.lease?.nonce }
+  const claim = claimOf(job)
   if (StemworkError.is(error) && error.code === 'SHUTTING_DOWN') {
     const onShutdown = job.shutdownRequeues < dispatch.maxShutdownRequeues
     return { kind: 'requeue', ...claim, delayMs: 0, onShutdown }

@@ -1,7 +1,16 @@
 import type { JobRecord } from '../../job/job.js'
 import type { EngineOptions } from '../../options.js'
 import type { Logger } from '../../ports/logger.js'
-import type { InputFile, RunCheckpoint, Runner, RunOptions, WorkOrder, WorkResult } from '../../ports/runner.js'
+import type {
+  InputFile,
+  KeptStep,
+  RunCheckpoint,
+  Runner,
+  RunOptions,
+  RunSteps,
+  WorkOrder,
+  WorkResult,
+} from '../../ports/runner.js'
 import type { Step, Workflow } from '../../workflow/workflow.js'
 import type { AttemptSpans } from './attempt-spans.js'
 import { type Policy, policyOf } from './policy.js'
@@ -14,6 +23,8 @@ interface RunContext {
   /** What earlier attempts kept. */
   kept: WorkOrder['checkpoint']
   checkpoint: RunCheckpoint
+  /** Of a workflow that has steps. */
+  steps?: RunSteps & { readonly kept: KeptStep[] }
   runner: Runner
   policy: Policy
   options: EngineOptions
@@ -26,7 +37,21 @@ interface RunContext {
 /** Runs the workflow on the inputs: as one order, or as one order per step. */
 export function runWorkflow(
   workflow: Workflow,
-  { job, inputs, directory, kept, checkpoint, runner, policy, options, logger, spans, signal, onProgress }: RunContext,
+  {
+    job,
+    inputs,
+    directory,
+    kept,
+    checkpoint,
+    steps,
+    runner,
+    policy,
+    options,
+    logger,
+    spans,
+    signal,
+    onProgress,
+  }: RunContext,
 ): Promise<WorkResult> {
   const { composition } = workflow
   const order: WorkOrder = {
@@ -39,11 +64,13 @@ export function runWorkflow(
     directory,
     limits: { maxAudioSeconds: options.limits.maxAudioSeconds },
     checkpoint: kept,
+    steps: steps?.kept,
   }
   return spans.run((trace, onStage) => {
     const run: RunOptions = {
       signal,
       checkpoint,
+      steps,
       onProgress: (made) => {
         onStage(made.stage)
         onProgress(made)

@@ -9,10 +9,10 @@ import type { JobChange } from '../../job/transitions.js'
 import { type Policy, policyOf } from './policy.js'
 import type { InputFile, WorkResult } from '../../ports/runner.js'
 import type { Workflow } from '../../workflow/workflow.js'
-import { webhookMessages } from '../../webhooks/webhook-message.js'
 import { AttemptCheckpoint } from './attempt-checkpoint.js'
-import { writeEnd } from './attempt-end.js'
+import { claimOf, successOf, writeEnd } from './attempt-end.js'
 import { AttemptSpans } from './attempt-spans.js'
+import { AttemptSteps } from './attempt-steps.js'
 import { usageOf } from './attempt-usage.js'
 import { answerToFailure, crowdedOut } from './attempt-failure.js'
 import { fetchInputs, needsDownload } from './attempt-inputs.js'
@@ -110,7 +110,7 @@ export class Attempt {
   }
 
   async #runToEnd(): Promise<JobRecord | undefined> {
-    const { events, options, workflows } = this.#ports
+    const { events, workflows } = this.#ports
     events.announce('job.started', { job: this.#job })
     const hindrance = this.#hindrance()
     if (hindrance) return this.#settle(this.#failure(hindrance))
@@ -125,7 +125,7 @@ export class Attempt {
     try {
       const workflow = workflows.require(this.#job.workflow)
       const declared = workflow.outputs(workflow.params.parse(this.#job.params) as Record<string, unknown>)
-      const usesDisk = workflow.inputs.length > 0 || Object.keys(declared).length > 0
+      const usesDisk = workflow.inputs.length > 0 || Object.keys(declared).length > 0 || workflow.run !== undefined
       if (usesDisk) directory = await this.#scratch.folder(`${this.#job.id}-${this.#job.token}`)
       const inputs = await this.#spans.step('fetch', () =>
         this.#inFetchStage(workflow, async () => {
@@ -134,18 +134,18 @@ export class Attempt {
         }),
       )
       const result = await this.#inSlot(() => this.#runStages(workflow, inputs, directory))
-      published = Object.keys(result.outputs).length > 0
-      const outputs = await this.#spans.step('publish', () => this.#publish(result))
-      this.#controller.signal.throwIfAborted()
-      end = {
-        kind: 'succeed',
-        token: this.#job.token,
-        nonce: this.#job.lease?.nonce,
-        outputs,
-        details: result.details,
-        ...usageOf(this.#job, inputs, result.details),
-        retentionMs: options.retention.resultsMs,
-        messages: webhookMessages(this.#job, 'job.succeeded'),
+      if (result.waitsFor) {
+        await this.#checkpoint.keepDownloads()
+        end = { kind: 'suspend', ...claimOf(this.#job), waitsFor: result.waitsFor }
+      } else {
+        published = Object.keys(result.outputs).length > 0
+        const outputs = await this.#spans.step('publish', () => this.#publish(result))
+        this.#controller.signal.throwIfAborted()
+        end = successOf(this.#job, outputs, {
+          details: result.details,
+          usage: usageOf(this.#job, inputs, result.details),
+          retentionMs: this.#ports.options.retention.resultsMs,
+        })
       }
       await this.#checkpoint.end()
     } catch (error) {
@@ -165,7 +165,7 @@ export class Attempt {
       this.#deadline?.pause()
       this.#heartbeat.stop()
       if (directory !== '')
-        await rm(directory, { recursive: true, force: true }).catch((error: unknown) =>
+        await rm(directory, { recursive: true, force: true, maxRetries: 3 }).catch((error: unknown) =>
           this.#warn('Scratch files could not be removed.', error),
         )
     }
@@ -234,10 +234,33 @@ export class Attempt {
       directory,
       kept,
       checkpoint: this.#checkpoint,
+      steps: workflow.run && this.#steps(workflow.version ?? '', directory),
       policy: this.#policy,
       spans: this.#spans,
       signal: this.#controller.signal,
       onProgress: ({ stage, progress }) => this.#heartbeat.report({ stage, progress: fetchShare + share * progress }),
+    })
+  }
+
+  /** How long the store may be away before a write is given up. */
+  #outageMs(): number {
+    const { leaseMs, storageOutageMs } = this.#ports.options.dispatch
+    return this.#isStopping ? leaseMs : storageOutageMs
+  }
+
+  #steps(version: string, directory: string): AttemptSteps {
+    return new AttemptSteps({
+      ...this.#ports,
+      job: this.#job,
+      version,
+      directory,
+      leaseMs: this.#ports.options.dispatch.leaseMs,
+      forMs: () => this.#outageMs(),
+      signal: this.#controller.signal,
+      onFiles: () => this.#checkpoint.noteStepFiles(),
+      onKept: () => this.#onKept(),
+      onRetry: (error) => this.#warn('A step could not be kept; trying again.', error),
+      throughOutage: (work) => this.#throughOutage(work),
     })
   }
 
@@ -300,11 +323,11 @@ export class Attempt {
   }
 
   async #settle(change: JobChange | undefined): Promise<JobRecord | undefined> {
-    const { jobs, options } = this.#ports
+    const { jobs } = this.#ports
     const settled =
       change &&
       (await writeEnd(jobs, this.#job, change, {
-        forMs: () => (this.#isStopping ? options.dispatch.leaseMs : options.dispatch.storageOutageMs),
+        forMs: () => this.#outageMs(),
         onRetry: (error) => this.#warn('The end of the job could not be written; trying again.', error),
       }))
     if (!settled) {
@@ -326,7 +349,7 @@ export class Attempt {
       case 'QUEUED':
         events.announce('job.requeued', { job: settled })
         await queue
-          .notify({ delayMs: change.kind === 'requeue' ? change.delayMs + timerSlackMs : 0 })
+          .notify({ delayMs: delayOf(change, settled) })
           .catch((error: unknown) => this.#warn('No worker could be notified; the next sweep takes the job.', error))
         return settled
       case 'STARTED':
@@ -360,4 +383,10 @@ export class Attempt {
   #warn(message: string, error: unknown): void {
     this.#ports.logger.warn({ jobId: this.#job.id, token: this.#job.token, err: error }, message)
   }
+}
+
+/** When a worker should look for the job. What waits for longer is found by a sweep. */
+function delayOf(change: JobChange, { notBefore }: JobRecord): number {
+  if (change.kind === 'requeue') return change.delayMs + timerSlackMs
+  return change.kind === 'suspend' ? Math.min(Math.max(0, notBefore - Date.now()) + timerSlackMs, longestTimerMs) : 0
 }

@@ -1,0 +1,113 @@
+import { createReadStream, createWriteStream } from 'node:fs'
+import { lstat, mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { claimCheckpointPrefix, stepFileKey } from '../../job/checkpoint-keys.js'
+import type { JobRecord } from '../../job/job.js'
+import type { StepRecord } from '../../job/step.js'
+import type { BlobStore } from '../../ports/blob-store.js'
+import type { JobStore } from '../../ports/job-store.js'
+import type { InputFile, KeptStep, RunSteps } from '../../ports/runner.js'
+import { claimOf, writeEnd } from './attempt-end.js'
+import { leaseLost } from './heartbeat.js'
+
+interface StepsPorts {
+  job: JobRecord
+  jobs: JobStore
+  blobs: BlobStore
+  /** Of the workflow. */
+  version: string
+  leaseMs: number
+  /** As in `writeEnd`. */
+  forMs(): number
+  /** The run's folder. */
+  directory: string
+  signal: AbortSignal
+  /** Called before the first file is stored. */
+  onFiles(): void
+  /** Called when a step is finished: the work up to it is never repeated. */
+  onKept(): void
+  onRetry(error: unknown): void
+  throughOutage<Result>(work: () => Promise<Result>): Promise<Result>
+}
+
+/** Keeps the steps of an attempt: their values in the job's record, under its claim, and their files as blobs. */
+export class AttemptSteps implements RunSteps {
+  readonly #ports: StepsPorts
+  readonly #records: Map<string, StepRecord>
+
+  constructor(ports: StepsPorts) {
+    this.#ports = ports
+    const { job, version } = ports
+    const own = job.steps.filter((step) => step.version === version || isEarlyEvent(step))
+    this.#records = new Map(own.map((step) => [step.name, step]))
+  }
+
+  /** What earlier attempts kept, for the order. */
+  get kept(): KeptStep[] {
+    return [...this.#records.values()].map(({ files, ...step }) => ({
+      ...step,
+      files: Object.fromEntries(Object.entries(files).map(([name, { bytes }]) => [name, { path: '', bytes }])),
+    }))
+  }
+
+  async save(step: KeptStep): Promise<Record<string, InputFile>> {
+    const { jobs, job, version, leaseMs, forMs, onKept, onRetry } = this.#ports
+    const stored = await this.#store(step)
+    const files = Object.fromEntries(Object.entries(stored).map(([name, { key, bytes }]) => [name, { key, bytes }]))
+    const record: StepRecord = { ...step, value: step.value ?? null, version, files }
+    // Repeated, it changes nothing more.
+    const written = await writeEnd(
+      jobs,
+      job,
+      { kind: 'step', ...claimOf(job), leaseMs, step: record },
+      { forMs, onRetry },
+    )
+    if (!written) throw leaseLost()
+    this.#records.set(step.name, record)
+    if (step.state === 'done') onKept()
+    return Object.fromEntries(Object.entries(stored).map(([name, { path, bytes }]) => [name, { path, bytes }]))
+  }
+
+  async files(name: string): Promise<Record<string, InputFile> | undefined> {
+    const files: Record<string, InputFile> = {}
+    for (const [file, { key }] of Object.entries(this.#records.get(name)?.files ?? {})) {
+      const found = await this.#ports.throughOutage(() => this.#fetch(key, `kept-${name}`, file))
+      if (!found) return undefined
+      files[file] = found
+    }
+    return files
+  }
+
+  async #store({ name, files }: KeptStep): Promise<Record<string, InputFile & { key: string }>> {
+    const { blobs, job, signal, onFiles, throughOutage } = this.#ports
+    const stored: Record<string, InputFile & { key: string }> = {}
+    for (const [file, { path }] of Object.entries(files)) {
+      onFiles()
+      // lstat: a link could store a file from outside the run.
+      const facts = await lstat(path)
+      if (!facts.isFile()) throw new Error(`${path} is no file`)
+      const key = stepFileKey(claimCheckpointPrefix(job), name, file)
+      // Not `putFile`, which takes the file away: the steps after this one read it here.
+      await throughOutage(() => blobs.put(key, createReadStream(path), { signal }))
+      stored[file] = { path, bytes: facts.size, key }
+    }
+    return stored
+  }
+
+  async #fetch(key: string, folder: string, name: string): Promise<InputFile | undefined> {
+    const { blobs, directory, signal } = this.#ports
+    const blob = await blobs.get(key, { signal })
+    if (!blob) return undefined
+    await mkdir(join(directory, folder), { recursive: true })
+    const path = join(directory, folder, name)
+    const file = createWriteStream(path, { mode: 0o600 })
+    await pipeline(blob.body, file, { signal })
+    return { path, bytes: file.bytesWritten }
+  }
+}
+
+/** An event that came before its step knows no version. */
+function isEarlyEvent({ version }: StepRecord): boolean {
+  return version === ''
+}

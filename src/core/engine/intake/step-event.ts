@@ -1,0 +1,30 @@
+import { StemworkError } from '../errors.js'
+import { maxValueCharacters, stepNameSchema } from '../job/step.js'
+
+interface StepEvent {
+  id: string
+  /** Of the step that waits for it. */
+  name: string
+  value: unknown
+}
+
+/** @throws StemworkError `INVALID_PARAMS` for a name that no step can have, and for what is no JSON or too long */
+export function checkEvent({ id, name, value }: StepEvent): StepEvent {
+  if (!stepNameSchema.safeParse(name).success)
+    throw new StemworkError('INVALID_PARAMS', `No step has the name ${JSON.stringify(name)}. Name the one that waits.`)
+  const json = jsonOf(value)
+  if (json === undefined || json.length > maxValueCharacters)
+    throw new StemworkError(
+      'INVALID_PARAMS',
+      `The event ${name} is not JSON, or longer than ${maxValueCharacters} characters. Send a reference to more.`,
+    )
+  return { id, name, value: JSON.parse(json) }
+}
+
+function jsonOf(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value)
+  } catch {
+    return undefined
+  }
+}

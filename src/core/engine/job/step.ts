@@ -1,0 +1,60 @@
+import { z } from 'zod'
+
+/** Names of steps are parts of file names. */
+export const stepNameSchema = z.string().regex(/^[A-Za-z][A-Za-z0-9_-]{0,99}$/)
+/** These and their values lie in the job's record, which every heartbeat writes. */
+export const maxSteps = 200
+export const maxValueCharacters = 16_384
+
+const fields = z.object({
+  name: stepNameSchema,
+  /** Of the workflow. Steps of another version are not taken. */
+  version: z.string(),
+  /** `waiting`: for a time or an event. */
+  state: z.enum(['done', 'failed', 'waiting']),
+  startedAt: z.number(),
+  endedAt: z.number().nullable(),
+  /** How often it was tried. */
+  attempts: z.number().int().nonnegative(),
+  /** When a wait is over. */
+  until: z.number().nullable(),
+  /** What it returned, until its job has succeeded. */
+  value: z.unknown(),
+  /** Its files by name: keys in the blob store, where they stay until the job has ended. */
+  files: z.record(z.string(), z.object({ key: z.string(), bytes: z.number().int().nonnegative() })),
+  /** Why its last try failed, for clients. */
+  error: z.object({ code: z.string(), message: z.string() }).nullable(),
+})
+/** What a job's record holds of a step of its workflow. */
+export type StepRecord = z.infer<typeof fields>
+export const stepRecordSchema = fields.loose() as unknown as z.ZodType<StepRecord>
+
+type Steps = readonly StepRecord[]
+
+/** The steps with this one. An event may have come before its wait began, and stays. */
+export function withStep(steps: Steps, step: StepRecord): StepRecord[] {
+  const known = steps.find(({ name }) => name === step.name)
+  if (!known) return [...steps, step]
+  if (known.state === 'done' && step.state === 'waiting') return [...steps]
+  return steps.map((each) => (each === known ? step : each))
+}
+
+/** The steps with an event that a host sent; `undefined` if this step is over, or there is no room for it. */
+export function withEvent(steps: Steps, name: string, value: unknown, now: number): StepRecord[] | undefined {
+  const known = steps.find((step) => step.name === name)
+  if (known ? known.state !== 'waiting' : steps.length >= maxSteps) return undefined
+  const event: StepRecord = {
+    ...(known ?? { name, version: '', startedAt: now, attempts: 1, until: null, files: {}, error: null }),
+    state: 'done',
+    endedAt: now,
+    value: { event: value },
+  }
+  return withStep(steps, event)
+}
+
+/** When a job that waits for these steps may go on: none of them is over yet, or the first is. */
+export function wakeTime(steps: Steps, names: readonly string[], now: number): number {
+  const awaited = steps.filter(({ name }) => names.includes(name))
+  if (awaited.length === 0 || awaited.some(({ state }) => state !== 'waiting')) return now
+  return Math.max(now, Math.min(...awaited.map(({ until }) => until ?? Infinity)))
+}

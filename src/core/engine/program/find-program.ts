@@ -1,0 +1,44 @@
+import { constants } from 'node:fs'
+import { access, stat } from 'node:fs/promises'
+import { delimiter, isAbsolute, join } from 'node:path'
+import { StemworkError } from '../errors.js'
+import type { NeededProgram } from '../workflow/workflow.js'
+
+/**
+ * The absolute path of a program.
+ *
+ * @throws StemworkError `MISSING_DEPENDENCY` if it is not there or must not be run
+ */
+export async function findProgram({ name, path }: NeededProgram, folders = process.env.PATH ?? ''): Promise<string> {
+  const candidates =
+    path === undefined
+      ? folders.split(delimiter).flatMap((folder) => withSuffixes(folder && join(folder, name)))
+      : [path]
+  for (const candidate of candidates) if (isAbsolute(candidate) && (await isProgram(candidate))) return candidate
+  throw new StemworkError(
+    'MISSING_DEPENDENCY',
+    path === undefined
+      ? `The program "${name}" is not on the PATH. Install it, or give program() its \`path\`.`
+      : `The program "${name}" is not where the \`path\` of program() says. Expected the absolute path of a program.`,
+    { details: { program: name } },
+  )
+}
+
+/** @throws StemworkError `MISSING_DEPENDENCY` for the first that is not there */
+export async function requirePrograms({ programs = [] }: { programs?: readonly NeededProgram[] }): Promise<void> {
+  for (const program of programs) await findProgram(program)
+}
+
+function withSuffixes(path: string): string[] {
+  if (process.platform !== 'win32') return [path]
+  return [path, ...(process.env.PATHEXT ?? '.EXE').split(delimiter).map((suffix) => path + suffix)]
+}
+
+async function isProgram(path: string): Promise<boolean> {
+  try {
+    await access(path, constants.X_OK)
+    return (await stat(path)).isFile()
+  } catch {
+    return false
+  }
+}

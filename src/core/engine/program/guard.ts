@@ -1,0 +1,122 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { type Dirent, readdirSync, readFileSync, statSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+
+// The entry point of the process that guards one program. It leads a process group of its own, in which the program and
+// all that it starts run, and kills the whole group when the program ends, breaks a limit, or when its standard input
+// closes: however the process that started it ends, and be it by SIGKILL, no program outlives it.
+
+/** What the guard reads as its first line. */
+export interface GuardOrder {
+  path: string
+  args: readonly string[]
+  directory: string
+  environment: Record<string, string>
+  /** Resident memory of the whole group; watched where the system tells it (Linux). */
+  maxMemoryBytes: number | null
+  /** What the files of the folder may grow by. */
+  maxOutputBytes: number
+}
+
+/** What it writes to the descriptor `endingDescriptor` when all is over. */
+export interface ProgramEnding {
+  exitCode: number | null
+  signal: string | null
+  /** The limit that it broke. */
+  broke: 'memory' | 'output' | null
+  /** Why it could not be started. */
+  startError: string | null
+}
+
+export const endingDescriptor = 3
+
+const watchIntervalMs = 250
+const pageBytes = 4096
+
+let order: GuardOrder | undefined
+let text = ''
+process.stdin.setEncoding('utf8')
+process.stdin.on('data', (chunk: string) => {
+  if (order) return
+  text += chunk
+  const end = text.indexOf('\n')
+  if (end < 0) return
+  order = JSON.parse(text.slice(0, end)) as GuardOrder
+  guard(order)
+})
+process.stdin.on('error', killAll)
+process.stdin.on('close', killAll)
+
+function guard({ path, args, directory, environment, maxMemoryBytes, maxOutputBytes }: GuardOrder): void {
+  const bytesBefore = bytesIn(directory)
+  let broke: ProgramEnding['broke'] = null
+  const child = spawn(path, args, {
+    cwd: directory,
+    env: environment,
+    stdio: ['ignore', 'inherit', 'inherit'],
+    windowsHide: true,
+  })
+  const end = (ending: Partial<ProgramEnding>) => {
+    const complete: ProgramEnding = { exitCode: null, signal: null, broke, startError: null, ...ending }
+    try {
+      writeSync(endingDescriptor, JSON.stringify(complete))
+    } finally {
+      // What the program left running in the background, too.
+      killAll()
+    }
+  }
+  const watch = setInterval(() => {
+    if (maxMemoryBytes !== null && memoryOfGroup() > maxMemoryBytes) broke = 'memory'
+    else if (bytesIn(directory) - bytesBefore > maxOutputBytes) broke = 'output'
+    if (broke === null) return
+    clearInterval(watch)
+    end({ signal: 'SIGKILL' })
+  }, watchIntervalMs)
+  child.on('error', (error) => end({ startError: error.message }))
+  child.on('exit', (exitCode, signal) => end({ exitCode, signal }))
+
+  process.stdin.on('close', () => clearInterval(watch))
+}
+
+function killAll(): void {
+  if (process.platform === 'win32') {
+    spawnSync('taskkill', ['/pid', String(process.pid), '/T', '/F'], { windowsHide: true })
+    process.exit()
+  }
+  process.kill(-process.pid, 'SIGKILL')
+}
+
+/** Of the program and all that it started, without the guard itself. */
+function memoryOfGroup(): number {
+  let pages = 0
+  for (const entry of entriesIn('/proc')) {
+    if (!/^\d+$/.test(entry.name) || Number(entry.name) === process.pid) continue
+    try {
+      // The name of the program comes in brackets and may contain any text; what is behind it has fixed positions.
+      const stat = readFileSync(`/proc/${entry.name}/stat`, 'utf8')
+      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+      if (Number(fields[2]) === process.pid) pages += Number(fields[21])
+    } catch {
+      // It has ended meanwhile.
+    }
+  }
+  return pages * pageBytes
+}
+
+function bytesIn(directory: string): number {
+  let bytes = 0
+  for (const entry of entriesIn(directory)) {
+    const path = join(directory, entry.name)
+    if (entry.isDirectory()) bytes += bytesIn(path)
+    else if (entry.isFile()) bytes += statSync(path, { throwIfNoEntry: false })?.size ?? 0
+  }
+  return bytes
+}
+
+function entriesIn(directory: string): Dirent[] {
+  try {
+    return readdirSync(directory, { withFileTypes: true })
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,315 @@
+import { copyFile, constants, mkdir, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { internalError, StemworkError } from '../errors.js'
+import { jobError } from '../job/failure.js'
+import { maxSteps, maxValueCharacters, stepNameSchema } from '../job/step.js'
+import type { InputFile, KeptStep, RunSteps } from '../ports/runner.js'
+import type { RunContext, StepContext, StepFile, StepOptions, Steps } from '../workflow/steps.js'
+
+const defaultShare = 0.1
+const defaultRetryDelayMs = 1_000
+
+/** What the steps of a run share. */
+interface StepPorts extends Omit<StepContext, 'file' | 'progress'> {
+  kept: readonly KeptStep[]
+  /** Absent: nothing is kept, for runs without an engine. */
+  host?: RunSteps
+  /** @param name of the step that runs */
+  report(name: string, progress: number): void
+}
+
+/** One run of the function of a workflow, with the steps that earlier runs have finished. */
+export class StepRun implements Steps {
+  readonly #ports: StepPorts
+  readonly #kept: ReadonlyMap<string, KeptStep>
+  readonly #used = new Set<string>()
+  readonly #waits = new Set<string>()
+  #running = 0
+  #progress = 0
+  #suspend: (waitsFor: string[]) => void = () => {}
+  /** Resolves with the steps that are waited for, once nothing else runs. */
+  readonly suspended = new Promise<string[]>((resolve) => (this.#suspend = resolve))
+
+  constructor(ports: StepPorts) {
+    this.#ports = ports
+    this.#kept = new Map(ports.kept.map((step) => [step.name, step]))
+  }
+
+  async run<Value>(
+    name: string,
+    work: (context: StepContext) => Promise<Value>,
+    options: StepOptions = {},
+  ): Promise<Value> {
+    this.#use(name)
+    return await this.#busy(async () => {
+      const kept = this.#kept.get(name)
+      const finished = kept?.state === 'done' ? await this.#finished(kept) : undefined
+      const step = finished ?? (await this.#tried(name, work, options, kept?.attempts ?? 0))
+      this.#progress += options.share ?? defaultShare
+      if (!finished) this.#ports.report(name, this.#progress)
+      return step.value as Value
+    })
+  }
+
+  async all<Values extends Record<string, unknown>>(
+    works: { [Name in keyof Values]: (context: StepContext) => Promise<Values[Name]> },
+    options: StepOptions = {},
+  ): Promise<Values> {
+    const runs = Object.entries(works).map(async ([name, work]) => [name, await this.run(name, work, options)] as const)
+    // All of them end before the first failure is told: what they made is kept.
+    const settled = await Promise.allSettled(runs)
+    const failed = settled.find((run) => run.status === 'rejected')
+    if (failed) throw failed.reason
+    return Object.fromEntries(await Promise.all(runs)) as Values
+  }
+
+  async sleep(name: string, milliseconds: number): Promise<void> {
+    await this.#wait(name, milliseconds)
+  }
+
+  async waitFor<Value>(name: string, { timeoutMs }: { timeoutMs: number }): Promise<Value | undefined> {
+    return (await this.#wait(name, timeoutMs)) as Value | undefined
+  }
+
+  /** @throws StemworkError `INTERNAL_ERROR` if earlier runs finished steps that this one did not ask for. */
+  requireAllUsed(): void {
+    const unused = this.#ports.kept.filter(({ name, state }) => state === 'done' && !this.#used.has(name))
+    // An event may come early, or for nothing.
+    const names = unused.filter(({ value }) => !isEvent(value)).map(({ name }) => name)
+    if (names.length === 0) return
+    throw wrongSteps(
+      `Earlier attempts of the job finished the steps ${names.join(', ')}, which this one did not come to. Give the ` +
+        'workflow another `version` when its steps change.',
+    )
+  }
+
+  #use(name: string): void {
+    if (!stepNameSchema.safeParse(name).success)
+      throw wrongSteps(
+        `A step has the name ${JSON.stringify(name)}. Expected a letter, and then letters, digits, "-" and "_", at ` +
+          'most 100.',
+      )
+    if (this.#used.has(name)) throw wrongSteps(`Two steps have the name "${name}". Give each its own.`)
+    if (this.#used.size === maxSteps) throw wrongSteps(`The job has more than ${maxSteps} steps.`)
+    this.#used.add(name)
+  }
+
+  async #busy<Result>(work: () => Promise<Result>): Promise<Result> {
+    this.#running++
+    try {
+      return await work()
+    } finally {
+      this.#running--
+      this.#suspendIfIdle()
+    }
+  }
+
+  /** Not at once: what has just ended may let the function begin another step. */
+  #suspendIfIdle(): void {
+    setImmediate(() =>
+      setImmediate(() => {
+        if (this.#running === 0 && this.#waits.size > 0) this.#suspend([...this.#waits])
+      }),
+    )
+  }
+
+  async #wait(name: string, milliseconds: number): Promise<unknown> {
+    this.#use(name)
+    const isOver = await this.#busy(async () => {
+      const kept = this.#kept.get(name)
+      if (kept?.state === 'done') return true
+      const now = Date.now()
+      const startedAt = kept?.startedAt ?? now
+      const until = kept?.until ?? startedAt + milliseconds
+      const step = { name, startedAt, until, attempts: 1, files: {}, error: null }
+      if (now < until) {
+        await this.#save({ ...step, state: 'waiting', endedAt: null, value: null })
+        this.#waits.add(name)
+        return false
+      }
+      await this.#save({ ...step, state: 'done', endedAt: now, value: {} })
+      return true
+    })
+    if (!isOver) return await new Promise<never>(() => {})
+    const value = this.#kept.get(name)?.value
+    return isEvent(value) ? value.event : undefined
+  }
+
+  async #save(step: KeptStep): Promise<Record<string, InputFile>> {
+    return (await this.#ports.host?.save(step)) ?? step.files
+  }
+
+  async #finished(step: KeptStep): Promise<{ value: unknown } | undefined> {
+    if (Object.keys(step.files).length === 0) return { value: step.value }
+    const files = await this.#ports.host?.files(step.name)
+    return files && { value: withFiles(step.value, files) }
+  }
+
+  async #tried(
+    name: string,
+    work: (context: StepContext) => Promise<unknown>,
+    { maxAttempts = 1, retryDelayMs = defaultRetryDelayMs, timeoutMs }: StepOptions,
+    earlier: number,
+  ): Promise<{ value: unknown }> {
+    for (let attempt = 1; ; attempt++) {
+      const startedAt = Date.now()
+      const step = { name, startedAt, attempts: earlier + attempt, until: null }
+      try {
+        const { value, files } = await this.#once(name, work, timeoutMs)
+        const saved = await this.#save({ ...step, state: 'done', endedAt: Date.now(), value, files, error: null })
+        return { value: withFiles(value, saved) }
+      } catch (error) {
+        const { signal } = this.#ports
+        signal.throwIfAborted()
+        if (StemworkError.is(error) && error.code === 'LEASE_LOST') throw error
+        const { code, message } = jobError(error)
+        const failed = { ...step, endedAt: Date.now(), value: null, files: {}, error: { code, message } }
+        await this.#save({ ...failed, state: 'failed' })
+        if (attempt >= maxAttempts || (StemworkError.is(error) && !error.retryable)) throw error
+        await delay(retryDelayMs * 2 ** (attempt - 1), undefined, { signal })
+      }
+    }
+  }
+
+  /** One try, in a folder of its own. */
+  async #once(
+    name: string,
+    work: (context: StepContext) => Promise<unknown>,
+    timeoutMs: number | undefined,
+  ): Promise<{ value: unknown; files: Record<string, InputFile> }> {
+    const { directory: parent, signal, report, kept: _kept, host: _host, ...shared } = this.#ports
+    const directory = join(parent, `step-${name}`)
+    await rm(directory, { recursive: true, force: true, maxRetries: 3 })
+    await mkdir(directory, { recursive: true })
+    const limit = new AbortController()
+    const timer =
+      timeoutMs === undefined ? undefined : setTimeout(() => limit.abort(tookTooLong(name, timeoutMs)), timeoutMs)
+    const ending = AbortSignal.any([signal, limit.signal])
+    const context: StepContext = {
+      ...shared,
+      directory,
+      signal: ending,
+      progress: (fraction) => report(name, this.#progress + defaultShare * Math.min(1, Math.max(0, fraction))),
+      file: (fileName) => new MadeFile(directory, fileName),
+    }
+    report(name, this.#progress)
+    try {
+      const late = new Promise<never>((_, reject) =>
+        ending.addEventListener('abort', () => reject(ending.reason), { once: true }),
+      )
+      return await asKept(name, await Promise.race([work(context), late]))
+    } catch (error) {
+      ending.throwIfAborted()
+      throw error
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+}
+
+/**
+ * The files that a function returned, as outputs: copies, because what a step made may not be changed.
+ *
+ * @param pathOf where an output belongs
+ */
+export async function publishFiles(
+  returned: Awaited<ReturnType<NonNullable<RunFunction>>>,
+  pathOf: (output: string) => string,
+): Promise<void> {
+  for (const [output, file] of Object.entries(returned ?? {}))
+    if (file !== undefined) await copyFile(file.path, pathOf(output), constants.COPYFILE_FICLONE)
+}
+
+export type RunFunction = (context: RunContext) => Promise<Readonly<Record<string, StepFile | undefined>> | void>
+
+/** What a step made, and how it stands in the value that is kept. */
+class MadeFile implements StepFile {
+  readonly name: string
+  readonly path: string
+
+  constructor(directory: string, name: string) {
+    if (!/^[A-Za-z0-9][\w.-]{0,99}$/.test(name))
+      throw wrongSteps(
+        `A step made a file with the name ${JSON.stringify(name)}. Expected letters, digits, ".", "-", "_".`,
+      )
+    this.name = name
+    this.path = join(directory, name)
+  }
+
+  toJSON(): FileMark {
+    return { $file: this.name }
+  }
+}
+
+/** A file of a finished step. */
+class KeptFile implements StepFile {
+  readonly name: string
+  readonly path: string
+
+  constructor(name: string, path: string) {
+    this.name = name
+    this.path = path
+  }
+}
+
+interface FileMark {
+  $file: string
+}
+
+/** The value as JSON, and the files that it contains. */
+async function asKept(name: string, made: unknown): Promise<{ value: unknown; files: Record<string, InputFile> }> {
+  const files = new Map<string, MadeFile>()
+  const json = JSON.stringify(made, function (this: Record<string, unknown>, key, value: unknown) {
+    // `value` has gone through toJSON already.
+    const original = this[key]
+    if (original instanceof MadeFile) files.set(original.name, original)
+    if (original instanceof KeptFile)
+      throw wrongSteps(`The step "${name}" returned ${original.name} of another step, which has it already.`)
+    return value
+  })
+  if (json !== undefined && json.length > maxValueCharacters)
+    throw wrongSteps(
+      `The step "${name}" returned ${json.length} characters of JSON. At most ${maxValueCharacters} are kept: write ` +
+        'more into a file.',
+    )
+  const kept: Record<string, InputFile> = {}
+  for (const { name: file, path } of files.values()) {
+    const facts = await stat(path).catch(() => undefined)
+    if (!facts?.isFile()) throw wrongSteps(`The step "${name}" returned its file ${file}, but has not written it.`)
+    kept[file] = { path, bytes: facts.size }
+  }
+  return { value: json === undefined ? undefined : JSON.parse(json), files: kept }
+}
+
+/** The value with its files at their places. */
+function withFiles(value: unknown, files: Readonly<Record<string, InputFile>>): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map((each) => withFiles(each, files))
+  if (isMark(value)) {
+    const file = files[value.$file]
+    if (file) return new KeptFile(value.$file, file.path)
+  }
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, withFiles(each, files)]))
+}
+
+function isMark(value: object): value is FileMark {
+  return '$file' in value && typeof value.$file === 'string' && Object.keys(value).length === 1
+}
+
+function isEvent(value: unknown): value is { event: unknown } {
+  return typeof value === 'object' && value !== null && 'event' in value
+}
+
+function wrongSteps(message: string): StemworkError {
+  const { code, message: shown } = internalError(undefined)
+  return new StemworkError(code, shown, { cause: new Error(message) })
+}
+
+function tookTooLong(name: string, timeoutMs: number): StemworkError {
+  return new StemworkError(
+    'TIMEOUT',
+    `The step "${name}" took longer than its limit of ${timeoutMs / 1000} s. Send a shorter file.`,
+    { retryable: true },
+  )
+}

@@ -1,0 +1,252 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { StemworkError } from '../../src/core/engine/errors.js'
+import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
+import type { RunContext, StepFile } from '../../src/core/engine/workflow/steps.js'
+import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
+import { keys, testEngine, textOf } from './harness.js'
+
+/** An engine whose workflow is this function, which may be exchanged between attempts. */
+function engineOf(first: Run, policy = {}) {
+  const code = { run: first, version: '1' }
+  const workflow = defineWorkflow({
+    id: 'test/steps',
+    name: 'Steps',
+    description: '',
+    params: z.object({}),
+    inputs: [],
+    outputs: { text: { fileName: 'text.txt', contentType: 'text/plain', optional: true } },
+    run: (context) => code.run(context),
+    policy,
+  })
+  const current = {
+    ...workflow,
+    get version() {
+      return code.version
+    },
+  }
+  return { ...testEngine(current, {}, { runner: inlineRunner({ resolve: () => current }) }), code }
+}
+type Run = (context: RunContext) => Promise<{ text?: StepFile } | void>
+
+describe('a finished step', () => {
+  test('is never run again: a later attempt gets its value and its files', async () => {
+    const ran: string[] = []
+    let attempt = 0
+    const { engine, submit, until, parts } = engineOf(async ({ step }) => {
+      attempt++
+      const made = await step.run('make', async ({ file }) => {
+        ran.push('make')
+        const text = file('made.txt')
+        await writeFile(text.path, 'kept')
+        return { text, at: new Date(0), list: [1, undefined] }
+      })
+      expect(made).toMatchObject({ at: '1970-01-01T00:00:00.000Z', list: [1, null] })
+      const { copy } = await step.run('copy', async ({ file }) => {
+        ran.push('copy')
+        if (attempt === 1) throw new Error('not yet')
+        const copied = file('copy.txt')
+        await writeFile(copied.path, `${await readFile(made.text.path, 'utf8')}!`)
+        return { copy: copied }
+      })
+      return { text: copy }
+    })
+    await engine.start()
+    const job = await until((await submit()).id, 'SUCCEEDED')
+    expect(ran).toEqual(['make', 'copy', 'copy'])
+    expect(await textOf(parts.blobs, job.outputs?.text?.key ?? '')).toBe('kept!')
+    expect(job.steps).toMatchObject([
+      { name: 'make', state: 'done', attempts: 1, files: { 'made.txt': { bytes: 4 } }, value: null },
+      { name: 'copy', state: 'done', attempts: 2, files: { 'copy.txt': { bytes: 5 } }, error: null },
+    ])
+    expect(await keys(parts.blobs, ['checkpoints/'])).toEqual([])
+    await engine.close()
+  })
+
+  test('counts as progress of its job, whose attempts count anew; one that fails is shown with its error', async () => {
+    const failures = { one: 1, two: 1, three: 2 }
+    const { engine, submit, until } = engineOf(
+      async ({ step }) => {
+        for (const name of ['one', 'two', 'three'] as const)
+          await step.run(name, async () => {
+            if (failures[name]-- > 0) throw new Error('a word of the workflow')
+          })
+      },
+      { maxAttempts: 2 },
+    )
+    await engine.start()
+    const job = await until((await submit()).id, 'FAILED', 'SUCCEEDED')
+    expect(job.status).toBe('FAILED')
+    expect(job.steps).toMatchObject([
+      { name: 'one', state: 'done', attempts: 2 },
+      { name: 'two', state: 'done', attempts: 2 },
+      { name: 'three', state: 'failed', attempts: 2, error: { code: 'INTERNAL_ERROR' } },
+    ])
+    expect(job.steps[2]?.error?.message).not.toContain('a word of the workflow')
+    expect((await engine.retry(job.id))?.steps).toHaveLength(3)
+    expect((await until(job.id, 'SUCCEEDED')).steps[2]).toMatchObject({ state: 'done', attempts: 3, error: null })
+    await engine.close()
+  })
+
+  test('of another version of the workflow is not taken, and one that the function lacks is an error', async () => {
+    const ran: string[] = []
+    const made = engineOf(async ({ step }) => {
+      await step.run('one', async () => void ran.push('one'))
+      throw new StemworkError('INTERNAL_ERROR', 'Stop.')
+    })
+    const { engine, submit, until, code } = made
+    await engine.start()
+    const { id } = await until((await submit()).id, 'FAILED')
+    code.run = async ({ step }) => await step.run('other', async () => void ran.push('other'))
+    const retried = async () => {
+      await engine.retry(id)
+      return await until(id, 'FAILED', 'SUCCEEDED')
+    }
+    expect((await retried()).failure).toMatch(/steps one, which this one did not come to.*another `version`/s)
+    code.version = '2'
+    expect((await retried()).status).toBe('SUCCEEDED')
+    expect(ran).toEqual(['one', 'other', 'other'])
+    await engine.close()
+  })
+})
+
+test('names, values and files of steps are checked, in words for the operator', async () => {
+  const failing = async (run: Run) => {
+    const { engine, submit, until } = engineOf(run)
+    await engine.start()
+    const { failure, attempts } = await until((await submit()).id, 'FAILED')
+    await engine.close()
+    expect(attempts).toBe(1)
+    return failure
+  }
+  const nothing = async () => {}
+  expect(await failing(async ({ step }) => step.run('a b', nothing))).toContain('A step has the name "a b"')
+  expect(
+    await failing(async ({ step }) => {
+      await step.run('a', nothing)
+      await step.run('a', nothing)
+    }),
+  ).toContain('Two steps have the name "a"')
+  expect(await failing(async ({ step }) => void (await step.run('a', async () => 'x'.repeat(20_000))))).toContain(
+    'write more into a file',
+  )
+  expect(await failing(async ({ step }) => void (await step.run('a', async ({ file }) => file('../x'))))).toContain(
+    '"../x"',
+  )
+  expect(await failing(async ({ step }) => void (await step.run('a', async ({ file }) => file('x'))))).toContain(
+    'has not written it',
+  )
+  expect(
+    await failing(async ({ step }) => {
+      const one = await step.run('a', async ({ file }) => {
+        await writeFile(file('x').path, 'x')
+        return file('x')
+      })
+      await step.run('b', async () => one)
+    }),
+  ).toContain('returned x of another step')
+})
+
+test('steps side by side end before the first failure is told, and are kept', async () => {
+  const ran: string[] = []
+  const { engine, submit, until } = engineOf(async ({ step }) => {
+    const values = await step.all({
+      slow: async () => {
+        await new Promise((resolve) => setTimeout(resolve, 20))
+        ran.push('slow')
+        return 1
+      },
+      failing: async () => {
+        ran.push('failing')
+        if (ran.length < 3) throw new Error('once')
+        return 2
+      },
+    })
+    expect(values).toEqual({ slow: 1, failing: 2 })
+  })
+  await engine.start()
+  await until((await submit()).id, 'SUCCEEDED')
+  expect(ran).toEqual(['failing', 'slow', 'failing'])
+  await engine.close()
+})
+
+test('a step is tried again in place and has a time limit of its own, if it says so', async () => {
+  let tries = 0
+  const { engine, submit, until } = engineOf(async ({ step }) => {
+    const options = { maxAttempts: 2, retryDelayMs: 1, timeoutMs: 50 }
+    await step.run('hang', async () => (++tries === 1 ? await new Promise<never>(() => {}) : undefined), options)
+  })
+  await engine.start()
+  const job = await until((await submit()).id, 'SUCCEEDED')
+  expect(job).toMatchObject({ token: 1, steps: [{ name: 'hang', attempts: 2, state: 'done' }] })
+  await engine.close()
+})
+
+describe('a wait', () => {
+  test('for a time holds no slot, and neither it nor what came before is repeated', async () => {
+    const ran: string[] = []
+    const { engine, submit, until, events } = engineOf(async ({ step }) => {
+      await step.run('before', async () => void ran.push('before'))
+      await step.sleep('pause', 30)
+      await step.run('after', async () => void ran.push('after'))
+    })
+    await engine.start()
+    const { id } = await submit()
+    const waiting = await until(id, 'QUEUED')
+    expect(waiting.lease).toBe(null)
+    const job = await until(id, 'SUCCEEDED')
+    expect(ran).toEqual(['before', 'after'])
+    expect(job.history.map(({ outcome }) => outcome)).toEqual(['suspended', 'succeeded'])
+    expect(events).toContain('job.requeued')
+    await engine.close()
+  })
+
+  test('for an event ends with its value, also when it came before; the first one counts', async () => {
+    const { engine, submit, until } = engineOf(async ({ step, detail }) => {
+      detail('early', await step.waitFor('early', { timeoutMs: 60_000 }))
+      detail('approval', await step.waitFor<{ by: string }>('approval', { timeoutMs: 60_000 }))
+    })
+    const { id } = await submit()
+    expect(await engine.sendEvent(id, 'early', [1])).toBeDefined()
+    expect(await engine.sendEvent(id, 'early', [2])).toBeUndefined()
+    await engine.start()
+    await new Promise<void>((resolve) => engine.on('job.requeued', () => resolve()))
+    expect(await engine.get(id)).toMatchObject({ status: 'QUEUED', attempts: 0, lease: null })
+    await engine.sendEvent(id, 'approval', { by: 'Ann' })
+    const job = await until(id, 'SUCCEEDED')
+    expect(job.details).toEqual({ early: [1], approval: { by: 'Ann' } })
+    expect(await engine.sendEvent(id, 'approval', 1)).toBeUndefined()
+    expect(await engine.sendEvent('no-job', 'approval', 1)).toBeUndefined()
+    await expect(engine.sendEvent(id, 'a b', 1)).rejects.toMatchObject({ code: 'INVALID_PARAMS' })
+    await engine.close()
+  })
+
+  test('for an event that does not come ends when its time is over; a waiting job can be canceled', async () => {
+    const { engine, submit, until } = engineOf(async ({ step, detail }) => {
+      detail('came', (await step.waitFor('event', { timeoutMs: 20 })) !== undefined)
+      await step.waitFor('never', { timeoutMs: 3_600_000 })
+    })
+    await engine.start()
+    const { id } = await submit()
+    const isWaiting = new Promise<void>((resolve) =>
+      engine.on('job.requeued', ({ job }) => job.steps.some(({ name }) => name === 'never') && resolve()),
+    )
+    await isWaiting
+    expect((await engine.get(id))?.steps).toMatchObject([
+      { name: 'event', state: 'done' },
+      { name: 'never', state: 'waiting' },
+    ])
+    await engine.cancel(id)
+    expect(await until(id, 'FAILED')).toMatchObject({ error: { code: 'CANCELED' } })
+    await engine.close()
+  })
+})
+
+test('a workflow has stages or a function of steps, not both or none', () => {
+  const rest = { id: 'a', name: 'A', description: '', params: z.object({}), outputs: {} }
+  const message = expect.stringContaining('expected either stages or run')
+  expect(() => defineWorkflow(rest)).toThrow(expect.objectContaining({ message }))
+  const both = { ...rest, stages: [{ name: 'a', run: async () => {} }], run: async () => {} }
+  expect(() => defineWorkflow(both)).toThrow(expect.objectContaining({ message }))
+})
