@@ -15,7 +15,8 @@ export const batchRoutes = [
     summary: 'Create many jobs at once',
     description:
       'Creates all jobs or none. `errors` lists the problems of each job, with paths such as `jobs.3.params`. The ' +
-      'jobs carry the name of the batch as their `batchName`. If the batch exists, they are added to it.',
+      'jobs carry the name of the batch as their `batchName`. If the batch exists, they are added to it. Each job ' +
+      'counts against the rate limit of new jobs, so that the next ones may have to wait.',
     access: 'key',
     bucket: 'create',
     body: newBatchSchema,
@@ -26,9 +27,9 @@ export const batchRoutes = [
     problems: newJobProblems,
     requestHeaders: { 'Idempotency-Key': 'A repeated request with the same key and body creates no second batch.' },
     async handle(call, { body }) {
-      const { engine, storage } = call.service
+      const { engine, limiter, storage } = call.service
       const jobs = body.jobs.map((job, index) => jobFields(call, job, `jobs.${index}.`))
-      const { name, ids } = await engine.submitBatch(
+      const { name, ids, created } = await engine.submitBatch(
         {
           app: call.caller.id,
           name: body.name,
@@ -44,6 +45,7 @@ export const batchRoutes = [
           },
         },
       )
+      if (created) limiter.charge(call.caller.id, 'create', ids.length - 1)
       return json({ name, ids })
     },
   }),

@@ -38,9 +38,15 @@ export async function answerTus(call: KeyedCall, resumablePath: string, id: stri
     generateUrl: (_request, { id: made }) => `${call.baseUrl}${resumablePath}/${made}`,
     onUploadCreate: async (_request, { id: made, size = 0 }) => {
       await storage.refuseFull(app)
-      // As if it were under way, to see whether it fits.
-      const slot = await storage.begin(app, uploadKey(app, made), size)
-      slot.end(false)
+      await storage.beginResumable(app)
+      try {
+        // As if it were under way, to see whether it fits.
+        const slot = await storage.begin(app, uploadKey(app, made), size)
+        slot.end(false)
+      } catch (error) {
+        storage.endResumable(app)
+        throw error
+      }
       return {}
     },
     onUploadFinish: async (_request, { id: made }) => {

@@ -114,12 +114,14 @@ export class UploadParts extends DataStore {
     await markUsed(this.#blobs, key)
     await this.#blobs.deletePrefix(this.#partsPrefix(id))
     storedBytes.delete(key)
+    this.#storage.endResumable(this.#app)
   }
 
   override async remove(id: string): Promise<void> {
     await this.getUpload(id)
     await this.#blobs.deletePrefix(this.#partsPrefix(id))
     await this.#blobs.delete(this.#factsKey(id))
+    this.#storage.endResumable(this.#app)
   }
 
   /** How much is stored. Takes as long however many pieces came before, but for the first time in this process. */
