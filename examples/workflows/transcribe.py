@@ -1,0 +1,10 @@
+import json
+import whisper
+from stemwork_program import Job
+
+job = Job()
+result = whisper.load_model(job.params["model"]).transcribe(job.inputs["inputUrl"])
+if not result["text"].strip():
+    job.bad_input("Nothing is said in the recording. Send one with speech.")
+job.detail("language", result["language"])
+json.dump(result, open(job.outputs["text"], "w"))

@@ -1,0 +1,134 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { localFile } from '../../src/core/engine/intake/local-file.js'
+import type { JobRecord } from '../../src/core/engine/job/job.js'
+import type { Workflow } from '../../src/core/engine/workflow/workflow.js'
+import { testEngine, textOf } from '../engine/harness.js'
+import { hasProgram, runProgram } from '../media/programs.js'
+
+vi.setConfig({ testTimeout: 120_000 })
+
+const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
+let folder: string
+beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), 'stemwork-examples-'))))
+afterAll(() => rm(folder, { recursive: true, force: true }))
+afterEach(() => vi.unstubAllEnvs())
+
+/** What `--workflows` would load. */
+async function example(name: string): Promise<Workflow> {
+  const { default: workflow } = (await import(here(`../../examples/workflows/${name}`))) as { default: Workflow }
+  return workflow
+}
+
+/** The workflows are complete programs that fit on a screen. */
+const mostLines = 40
+
+/** An engine that works on one job. */
+async function started(workflow: Workflow, path: string, params: Record<string, unknown> = {}) {
+  const { engine, parts, until } = testEngine(workflow)
+  await engine.start()
+  const { job } = await engine.submit({
+    app: 'app',
+    workflow: workflow.id,
+    params,
+    inputs: { inputUrl: localFile(path) },
+  })
+  const ended = async () => {
+    const done = await until(job.id, 'SUCCEEDED', 'FAILED')
+    const text = (output: string) => textOf(parts.blobs, done.outputs?.[output]?.key ?? '')
+    return { done, text, path: (output: string) => outputPath(parts.blobs, done, output) }
+  }
+  return { engine, job, ended }
+}
+
+async function outputPath(blobs: Parameters<typeof textOf>[0], { outputs }: JobRecord, output: string) {
+  const chunks: Uint8Array[] = []
+  for await (const chunk of (await blobs.get(outputs?.[output]?.key ?? ''))?.body ?? []) chunks.push(chunk)
+  const path = join(folder, outputs?.[output]?.fileName ?? 'none')
+  await writeFile(path, Buffer.concat(chunks))
+  return path
+}
+
+const probed = async (path: string, ...what: string[]) =>
+  (await runProgram('ffprobe', ['-v', 'error', '-of', 'default=nw=1', ...what, path])).stdout
+
+test('each is shorter than 40 lines', async () => {
+  const files = await readdir(here('../../examples/workflows'))
+  expect(files.length).toBeGreaterThan(3)
+  for (const file of files) {
+    const text = await readFile(here(`../../examples/workflows/${file}`), 'utf8')
+    expect(text.split('\n').length, file).toBeLessThanOrEqual(mostLines)
+  }
+})
+
+describe.skipIf(!hasProgram('ffmpeg'))('the workflows of ffmpeg (skipped where it is not installed)', () => {
+  test('ladder.mjs makes three sizes side by side, and a playlist that names them', async () => {
+    const video = join(folder, 'video.mp4')
+    await runProgram('ffmpeg', ['-f', 'lavfi', '-i', 'testsrc=duration=1:size=640x480:rate=10', video])
+    const { engine, ended } = await started(await example('ladder.mjs'), video)
+    const { done, text, path } = await ended()
+    expect(done).toMatchObject({ status: 'SUCCEEDED', error: null })
+    expect(await text('playlist')).toContain('#EXTINF:-1,240p\n240p.mp4')
+    expect(await probed(await path('video480'), '-show_entries', 'stream=height')).toContain('height=480')
+    await engine.close()
+  })
+
+  test('podcast.mjs leaves out a long silence and marks the chapters', async () => {
+    const talk = join(folder, 'talk.wav')
+    const sound = 'sine=duration=2,apad=pad_dur=5,aeval=val(0)|val(0)'
+    await runProgram('ffmpeg', ['-f', 'lavfi', '-i', sound, talk])
+    const chapters = [
+      { title: 'Begin', seconds: 0 },
+      { title: 'End', seconds: 1 },
+    ]
+    const { engine, ended } = await started(await example('podcast.mjs'), talk, { chapters })
+    const { done, path } = await ended()
+    expect(done).toMatchObject({ status: 'SUCCEEDED', error: null })
+    const facts = await probed(await path('episode'), '-show_chapters', '-show_entries', 'format=duration')
+    expect(facts).toMatch(/Begin[\s\S]*End/)
+    expect(Number(/duration=([\d.]+)/.exec(facts)?.[1])).toBeLessThan(4)
+    await engine.close()
+  })
+
+  test('approval.mjs makes the whole once the preview is approved', async () => {
+    const song = join(folder, 'song.wav')
+    await runProgram('ffmpeg', ['-f', 'lavfi', '-i', 'sine=duration=8', song])
+    const { engine, job, ended } = await started(await example('approval.mjs'), song)
+    await new Promise<void>((resolve) => engine.on('job.requeued', () => resolve()))
+    const waiting = await engine.get(job.id)
+    expect(waiting?.steps).toMatchObject([
+      { name: 'preview', state: 'done' },
+      { name: 'approval', state: 'waiting' },
+    ])
+    await engine.sendEvent(job.id, 'approval', { by: 'Ann' })
+    const { done } = await ended()
+    expect(done).toMatchObject({ status: 'SUCCEEDED', details: { approvedBy: 'Ann' } })
+    await engine.close()
+  })
+})
+
+describe.skipIf(!hasProgram('python3'))('transcribe.mjs (skipped where Python is not installed)', () => {
+  // Whisper and its models take gigabytes: a module of the same name stands in for it. The rest is real.
+  test('gives what the Python program wrote, and what it says about a silent file', async () => {
+    vi.stubEnv('PYTHONPATH', `${here('fixtures/fake-whisper')}:${here('../../clients/python')}`)
+    const recording = join(folder, 'recording.txt')
+    await writeFile(recording, 'hello')
+    const workflow = await example('transcribe.mjs')
+    const { engine, ended } = await started(workflow, recording, { model: 'tiny' })
+    const { done, text } = await ended()
+    expect(done).toMatchObject({ status: 'SUCCEEDED', details: { language: 'en' } })
+    expect(JSON.parse(await text('text'))).toEqual({ text: 'tiny: hello', language: 'en' })
+    await engine.close()
+    await writeFile(recording, '')
+    const silent = await started(workflow, recording)
+    expect((await silent.ended()).done).toMatchObject({
+      status: 'FAILED',
+      attempts: 1,
+      error: { code: 'BAD_INPUT', message: 'Nothing is said in the recording. Send one with speech.' },
+    })
+    await silent.engine.close()
+  })
+})
