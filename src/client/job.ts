@@ -104,7 +104,7 @@ export interface Job<Offered extends AnyOffer = Offer> {
    */
   estimate?: { startsAt: string | null; endsAt: string } | null
   /** Why a job that waits is not begun, besides the jobs before it. Only from `getJob` and in events. */
-  waiting?: { reason: 'scheduled' | 'paused' | 'no_worker'; message: string } | null
+  waiting?: { reason: 'scheduled' | 'paused' | 'no_worker' | 'preempted'; message: string } | null
 }
 
 /** What a status request returns about a job. */

@@ -99,6 +99,10 @@ export function requeue(token: number, fields: Partial<Change<'requeue'>> = {}):
   return { kind: 'requeue', token, delayMs: 0, onShutdown: false, ...fields }
 }
 
+export function preempt({ token, lease }: Pick<JobRecord, 'token' | 'lease'>): Change<'preempt'> {
+  return { kind: 'preempt', token, nonce: lease?.nonce }
+}
+
 export function cancel(fields: Partial<Change<'cancel'>> = {}): Change<'cancel'> {
   return { kind: 'cancel', error: canceledError, retentionMs, messages: [], ...fields }
 }

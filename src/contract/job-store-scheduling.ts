@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { JobRecord } from '../core/engine/job/job.js'
 import type { JobStore } from '../core/engine/ports/job-store.js'
-import { fail, requeue, sampleError, sampleJob, succeed } from './job-samples.js'
+import { fail, preempt, requeue, sampleError, sampleJob, succeed } from './job-samples.js'
 import { leaseMs, type JobStoreContext } from './job-store-context.js'
 import type { Cases } from './suite.js'
 
@@ -222,6 +222,60 @@ export const schedulingCases = {
     assert.ok(running, 'A job of app-1 is running.')
     await store.apply(running.id, requeue(running.token))
     assert.equal((await claimMany()).length, 1, 'A requeued job makes room for one.')
+  },
+
+  async 'a job that gave way to another application keeps its place among the jobs of its own, and counts no attempt'({
+    store,
+    advance,
+  }) {
+    const create = creator(store, advance)
+    await create('a1')
+    const long = await store.claim(worker)
+    assert.ok(long, 'The first job is granted.')
+    await create('a2')
+    const queued = await store.apply(long.id, preempt(long))
+    assert.deepEqual(
+      [queued?.status, queued?.attempts, queued?.lease, queued?.notBefore, queued?.history.at(-1)?.outcome],
+      ['QUEUED', 0, null, long.notBefore, 'preempted'],
+      'A job that gave way is queued as before its claim, which its history tells.',
+    )
+    assert.equal(await store.apply(long.id, preempt(long)), undefined, 'A claim gives way once.')
+    assert.deepEqual(await names(store), ['a1', 'a2'], 'A job that gave way comes before the later jobs.')
+  },
+
+  async 'an application with a running job alone keeps its turn: it is served after those that were not'({
+    store,
+    advance,
+  }) {
+    const create = creator(store, advance)
+    await create('a1', { app: 'a' })
+    const long = await store.claim(worker)
+    assert.ok(long, 'The first job is granted.')
+    for (const name of ['b1', 'b2']) await create(name, { app: 'b' })
+    assert.deepEqual(await names(store), ['b1', 'b2'], 'The jobs of the other application follow.')
+    await store.apply(long.id, preempt(long))
+    await create('c1', { app: 'c' })
+    assert.deepEqual(await names(store), ['c1', 'a1'], 'An application that was served comes after one that was not.')
+  },
+
+  async 'belowRunning leaves the jobs of applications of which as many others run, lapsed and named jobs too'({
+    store,
+    advance,
+  }) {
+    const create = creator(store, advance)
+    for (const name of ['a1', 'a2', 'a3']) await create(name, { app: 'a' })
+    const b1 = await create('b1', { app: 'b' })
+    const next = async (belowRunning: number, id?: string) =>
+      (await store.claim({ owner: 'w', leaseMs, belowRunning, id }))?.name
+    assert.equal(await next(0), undefined, 'No application has fewer than 0 running jobs.')
+    assert.deepEqual([await next(1), await next(1)], ['a1', 'b1'], 'Each application gets its first job.')
+    assert.equal(await next(1), undefined, 'An application of which a job runs gets no other.')
+    assert.equal(await next(2), 'a2', 'An application of which fewer jobs run gets its next job.')
+    const { id: a3 } = (await store.list({ app: 'a', statuses: ['QUEUED'], limit: 1 }))[0] ?? {}
+    assert.equal(await next(2, a3), undefined, 'A named job is granted by the same rule.')
+    await advance(leaseMs + 100)
+    assert.equal(await next(1), 'b1', 'A lapsed job is not counted for itself, and others of its application are.')
+    assert.equal(await next(1, b1), undefined, 'A held lease is not granted again.')
   },
 
   async 'a queued job knows how many of its application come before it, up to a limit'({ store, advance }) {

@@ -2,7 +2,15 @@ import type { HttpEngine } from './http-engine.js'
 import { counter, histogram, metricLines } from './prometheus.js'
 import { WorkflowMetrics } from './workflow-metrics.js'
 
-const jobEvents = ['job.created', 'job.started', 'job.requeued', 'job.succeeded', 'job.failed', 'job.deleted'] as const
+const jobEvents = [
+  'job.created',
+  'job.started',
+  'job.requeued',
+  'job.preempted',
+  'job.succeeded',
+  'job.failed',
+  'job.deleted',
+] as const
 
 /** Counts requests and jobs of this process, for Prometheus. */
 export class Metrics {

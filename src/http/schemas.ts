@@ -111,11 +111,12 @@ export const jobViewSchema = z
           'Only in the response of `GET /job/{id}` and in events.',
       ),
     waiting: z
-      .object({ reason: z.enum(['scheduled', 'paused', 'no_worker']), message: z.string() })
+      .object({ reason: z.enum(['scheduled', 'paused', 'no_worker', 'preempted']), message: z.string() })
       .nullable()
       .describe(
         'Why a waiting job does not start, besides the jobs before it: its time has not come, an operator has ' +
-          'paused such jobs, or no worker takes them. Only in the response of `GET /job/{id}`.',
+          'paused such jobs, no worker takes them, or it gave way to a job of another application and goes on later. ' +
+          'Only in the response of `GET /job/{id}`.',
       ),
   })
   .meta({ id: 'Job' })

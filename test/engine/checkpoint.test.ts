@@ -189,7 +189,7 @@ describe('a checkpoint', () => {
     for (const part of [0, 1]) await writeFile(join(directory, partName(part)), 'work')
     const storing = checkpoint.store(0)
     const events: string[] = []
-    const handedBack = checkpoint.beforeHandBack().then(() => events.push('handed back'))
+    const handedBack = checkpoint.beforeHandBack(true).then(() => events.push('handed back'))
     first.open()
     await storing
     // Turns enough for a wait that took the first part for the last.

@@ -5,6 +5,7 @@ import { sampleJob } from '../../src/contract/job-samples.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
 
 const always = () => true
+const never = () => false
 
 describe('the order of claims', () => {
   const place = (fields: Partial<Parameters<ClaimOrder<string>['set']>[0]> = {}) => ({
@@ -22,14 +23,14 @@ describe('the order of claims', () => {
   /** Takes one after the other, as they are claimed. */
   const taken = (order: ClaimOrder<string>, count: number, now = 100) => {
     const all = new Set<string>()
-    for (let n = 0; n < count; n++) all.add(order.take(now, all, always) ?? '')
+    for (let n = 0; n < count; n++) all.add(order.take(now, all, always, never) ?? '')
     return [...all].join('')
   }
 
   test('is that of the time, then that of arrival, over all workflows and pools of a priority', () => {
     const { order } = orderOf(['c', 2, { workflow: 'v' }], ['a', 1], ['d', 2], ['b', 1, { pool: 'gpu' }], ['e', 101])
     expect(taken(order, 5)).toBe('abcd')
-    expect(order.take(101, new Set(['a', 'b', 'c', 'd']), always)).toBe('e')
+    expect(order.take(101, new Set(['a', 'b', 'c', 'd']), always, never)).toBe('e')
     // That of the time, though what is due later arrived earlier.
     expect(taken(orderOf(['c', 9, { workflow: 'v' }], ['b', 2], ['a', 1, { workflow: 'v' }]).order, 3)).toBe('abc')
   })
@@ -48,13 +49,13 @@ describe('the order of claims', () => {
 
   test('leaves out what is closed, what is not due and what was taken out', () => {
     const { order, entries } = orderOf(['1', 1], ['2', 1, { workflow: 'v' }], ['3', 1, { app: 'b' }])
-    expect(order.take(0, new Set(), always)).toBeUndefined()
-    expect(order.take(1, new Set(), ({ workflow }) => workflow === 'v')).toBe('2')
+    expect(order.take(0, new Set(), always, never)).toBeUndefined()
+    expect(order.take(1, new Set(), ({ workflow }) => workflow === 'v', never)).toBe('2')
     expect(order.set(place(), entries[0], '1', null)).toBeUndefined()
     expect(taken(order, 2)).toBe('32')
     expect(order.set(place({ app: 'unknown' }), undefined, 'x', null)).toBeUndefined()
     expect(order.set(place({ priority: 2 }), undefined, 'x', null)).toBeUndefined()
-    expect(order.take(1, new Set(['2', '3']), always)).toBeUndefined()
+    expect(order.take(1, new Set(['2', '3']), always, never)).toBeUndefined()
   })
 
   test('counts what is ahead of an item in its application, up to a number', () => {
@@ -73,7 +74,7 @@ describe('the order of claims', () => {
     const ahead = (now: number, max: number) => order.ahead(place(), me, now, max)
     // Items 1, 2 and 4; item 5 once it is due.
     expect([ahead(10, 9), ahead(95, 9), ahead(95, 3), ahead(95, 1), ahead(95, 0)]).toEqual([3, 4, 3, 1, 0])
-    order.take(10, new Set(), always)
+    order.take(10, new Set(), always, never)
     expect(ahead(10, 9)).toBe(3)
     expect(order.ahead(place({ app: 'unknown' }), me, 10, 9)).toBe(0)
   })
@@ -90,7 +91,7 @@ describe('the order of claims', () => {
     expect(order.backlog(50, 9)).toEqual([lane, { ...lane, pool: 'gpu', queued: 1, firstAt: 1 }])
     expect(order.backlog(50, 2)[0]).toEqual({ ...lane, queued: 2 })
     expect(order.backlog(0, 9)).toEqual([])
-    order.take(50, new Set(), always)
+    order.take(50, new Set(), always, never)
     expect(order.backlog(50, 9).map(({ queued }) => queued)).toEqual([3, 1])
   })
 })

@@ -104,7 +104,7 @@ describe('a new job', () => {
     const newer = { ...job, more: 3, history: [attempt], lease }
     expect(jobRecordSchema.parse(newer)).toEqual({ ...newer, lease: { ...lease, nonce: '' } })
     expect(jobRecordSchema.parse({ ...job, trace: 'unreadable' }).trace).toBeNull()
-    for (const outcome of ['running', 'succeeded', 'failed', 'requeued', 'handed_back', 'lapsed'])
+    for (const outcome of ['running', 'succeeded', 'failed', 'requeued', 'handed_back', 'preempted', 'lapsed'])
       expect(jobRecordSchema.safeParse({ ...job, history: [{ ...attempt, outcome }] }).success, outcome).toBe(true)
     for (const outcome of ['pending', 'delivered', 'gone', 'given_up']) {
       const delivery = { id: 'm', url: 'u', event: 'e', occurredAt: 0, attempts: 0, nextAttemptAt: 1, lastStatus: null }

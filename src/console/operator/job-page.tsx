@@ -13,6 +13,7 @@ const outcomes: Record<AttemptFacts['outcome'], string> = {
   requeued: 'Failed, tried again',
   handed_back: 'Handed back by a worker that was stopped',
   suspended: 'Waited for a time or an event',
+  preempted: 'Gave way to another application',
   lapsed: 'Its worker was lost',
 }
 

@@ -20,6 +20,7 @@ export type EngineErrorCode =
   | 'ALREADY_EXISTS'
   | 'TOO_LARGE'
   | 'SHUTTING_DOWN'
+  | 'PREEMPTED'
   | 'CLOSE_FAILED'
   | 'LEASE_LOST'
   | 'STORE_UNAVAILABLE'
@@ -130,6 +131,12 @@ export function notSetUp(cause: StemworkError): StemworkError {
 export function tooLarge(maxBytes: number): StemworkError {
   const message = `The file is larger than the limit of ${maxBytes} bytes. Send a smaller or compressed file.`
   return new StemworkError('BAD_INPUT', message, { reason: 'too_large', details: { maxBytes } })
+}
+
+/** A run ends for the job of another application, and goes on later. */
+export function preempted(): StemworkError {
+  const message = 'The job gave way to a job of another application. Its work is kept, and it goes on in its turn.'
+  return new StemworkError('PREEMPTED', message, { retryable: true })
 }
 
 /** A part of the engine refuses or interrupts work because the engine is closing. */

@@ -14,8 +14,10 @@ export interface EngineEvents {
   'job.progressed': JobListener
   'job.succeeded': JobListener
   'job.failed': JobListener
-  /** Back in the queue after a temporary failure, a shutdown, or a requested retry. */
+  /** Back in the queue after a temporary failure, a shutdown, or a requested retry, or with `job.preempted`. */
   'job.requeued': JobListener
+  /** It gave way to a job of another application; its work is kept, and it goes on in its turn. */
+  'job.preempted': JobListener
   'job.deleted': JobListener
   /** A webhook receiver of an application failed for too long: it gets no messages until it is enabled. */
   'receiver.disabled': Listener<{ receiver: FailingReceiver }>

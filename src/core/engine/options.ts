@@ -118,6 +118,14 @@ export const dispatchSchema = z.strictObject({
       'The wait is extended at random by up to this share of it, so that jobs that failed together are not retried ' +
         'together.',
     ),
+  preemptAfterMs: milliseconds
+    .nullable()
+    .default(10 * seconds)
+    .describe(
+      'How long a job that has kept its work (`checkpoints`) runs before it gives way to a waiting job of another ' +
+        'application of which fewer run; it goes on later where it was. Then it runs at least 50 times ' +
+        'as long as it took to get going again. null: never.',
+    ),
   sweepIntervalMs: milliseconds
     .min(10)
     .default(15 * seconds)

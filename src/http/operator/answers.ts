@@ -119,7 +119,7 @@ export interface JobFacts extends JobRow {
   /** Position in the queue of its application. */
   queuePosition: number | null
   /** Why it does not start, besides the jobs before it. */
-  waiting: { reason: 'scheduled' | 'paused' | 'no_worker'; message: string } | null
+  waiting: { reason: 'scheduled' | 'paused' | 'no_worker' | 'preempted'; message: string } | null
   /** Labels that its worker must have. */
   needs: string[]
   history: AttemptFacts[]
@@ -142,6 +142,6 @@ export interface AttemptFacts {
   worker: string
   startedAt: number
   endedAt: number | null
-  outcome: 'running' | 'succeeded' | 'failed' | 'requeued' | 'handed_back' | 'lapsed' | 'suspended'
+  outcome: 'running' | 'succeeded' | 'failed' | 'requeued' | 'handed_back' | 'lapsed' | 'suspended' | 'preempted'
   reason: string | null
 }

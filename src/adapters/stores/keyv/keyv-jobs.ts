@@ -134,10 +134,9 @@ function jobClaims(
   const rules = new SchedulingRules(backend)
   const claims = new JobClaims(clock)
   return {
-    claim: ({ id, exceptApps, workflows, labels, ...request }) =>
+    claim: ({ id, ...request }) =>
       operate(async (known, deadline) => {
-        const { lapsedBefore } = request
-        const wanted = { exceptApps, workflows, labels, lapsedBefore, rules: await rules.read() }
+        const wanted = { ...request, rules: await rules.read() }
         return id === undefined
           ? claims.any(known, deadline, request, wanted)
           : claims.one(known, deadline, id, request, wanted)

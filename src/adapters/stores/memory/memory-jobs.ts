@@ -107,9 +107,9 @@ function jobClaims(
   let rules: SchedulingRule[] = []
 
   return {
-    async claim({ id, exceptApps, workflows, labels, ...request }) {
+    async claim({ id, ...request }) {
       const now = clock()
-      const wanted = { exceptApps, workflows, labels, lapsedBefore: request.lapsedBefore, rules }
+      const wanted = { ...request, rules }
       const job = id === undefined ? index.takeNext(now, wanted) : index.get(id)
       const next = job && index.mayBegin(job, wanted) ? claim(job, request, now) : undefined
       return next && kept(index, next)

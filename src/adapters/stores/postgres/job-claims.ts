@@ -28,10 +28,8 @@ export function jobClaims(
   const backlogSql = backlogStatements(schema)
 
   return {
-    claim: ({ id, exceptApps, workflows, labels, ...request }) =>
-      id === undefined
-        ? inTurn.claim(request, { exceptApps, workflows, labels })
-        : claimNamed(id, request, { exceptApps, workflows, labels }),
+    claim: ({ id, ...request }) =>
+      id === undefined ? inTurn.claim(request, request) : claimNamed(id, request, request),
 
     async ahead(id, { max }) {
       const [row] = await send(aheadSql, [columnText(id), max])
@@ -51,8 +49,9 @@ export function jobClaims(
   async function claimNamed(
     id: string,
     request: ClaimRequest,
-    { exceptApps, workflows, labels }: Wanted,
+    { exceptApps, workflows, labels, belowRunning }: Wanted,
   ): Promise<JobRecord | undefined> {
+    if (belowRunning !== undefined && !(await isBelow(id, belowRunning))) return undefined
     const isWanted = ({ app, workflow, pool: needed }: JobRecord) =>
       !exceptApps?.includes(app) && workflows?.includes(workflow) !== false && servesPool(labels, needed)
     const grant = (through = jobs.sendPrepared) =>
@@ -63,6 +62,16 @@ export function jobClaims(
       const stored = await jobs.read(id, locked)
       return stored && !(await rules.holdBack(locked, known, stored.job)) ? await grant(locked) : undefined
     })
+  }
+
+  /** Whether fewer other jobs of the job's application run. */
+  async function isBelow(id: string, running: number): Promise<boolean> {
+    const [row] = await send(
+      `SELECT count(*) FROM ${schema}.jobs AS other JOIN ${schema}.jobs AS job ON job.id = $1 AND other.app = job.app
+        AND other.id <> job.id WHERE other.status = 'STARTED' AND NOT other.deleted`,
+      [columnText(id)],
+    )
+    return Number(row?.[0]) < running
   }
 }
 
@@ -114,7 +123,7 @@ class ClaimsInTurn {
   async #ask(
     send: Send,
     { owner, leaseMs, nonce = '', lapsedBefore }: ClaimRequest,
-    { exceptApps = [], workflows, labels }: Wanted,
+    { exceptApps = [], workflows, labels, belowRunning }: Wanted,
     isLocked: boolean,
   ): Promise<{ row: Row | undefined; isLimited: boolean }> {
     const [row] = await send(this.#statement, [
@@ -127,6 +136,7 @@ class ClaimsInTurn {
       isLocked,
       labels ?? null,
       lapsedBefore === undefined ? null : Math.floor(lapsedBefore),
+      belowRunning ?? null,
     ])
     return { row: row?.[0] === null ? undefined : row, isLimited: row?.[4] === 't' }
   }

@@ -44,7 +44,8 @@ const secondLook = 100
 /**
  * Claims the next job by the rule of `JobStore.claim`. Parameters: $1 the owner, $2 the lease in milliseconds, $3 the
  * nonce, $4 applications and $5 jobs to leave out, $6 workflows and $8 labels of the worker (null: any), $7 whether the
- * sender holds the lock (`lockClaims`), $9 when a lease must have ended to be taken over (null: now).
+ * sender holds the lock (`lockClaims`), $9 when a lease must have ended to be taken over (null: now), $10 how many jobs
+ * of an application do not run (`belowRunning`; null: any).
  *
  * Simultaneous claims skip each other's applications. A claim that finds no other application takes the first job in
  * turn that no other claim is taking, so that none returns empty-handed while jobs wait. Jobs that are paused, or for
@@ -57,9 +58,12 @@ const secondLook = 100
 export function claimNextStatement(schema: string): string {
   // Not the parameters themselves: for those Postgres would plan each time, which takes longer than the work.
   const asked = (what: 'apps' | 'ids' | 'workflows' | 'labels') => `(SELECT ${what} FROM asked)::text[]`
-  const running = (condition: string) =>
-    `(SELECT count(*) FROM (SELECT FROM ${schema}.jobs AS running WHERE ${condition} LIMIT rule.max_running) AS ` +
-    'counted)'
+  const running = (condition: string, most = 'rule.max_running') =>
+    `(SELECT count(*) FROM (SELECT FROM ${schema}.jobs AS running WHERE ${condition} LIMIT ${most}) AS counted)`
+  const ofApp = (app: string) => `running.app = ${app} AND running.status = 'STARTED' AND NOT running.deleted`
+  const below = '(SELECT below FROM asked)'
+  /** Whether fewer jobs of the application run than are asked for. */
+  const isBelow = (condition: string) => `(${below} IS NULL OR ${running(condition, below)} < ${below})`
   /** Whether the worker has all labels that the job needs; null: any job will do. */
   const isServed = (pool: string) =>
     `(${pool} = '' OR ${asked('labels')} IS NULL OR string_to_array(${pool}, ' ') <@ ${asked('labels')})`
@@ -70,6 +74,7 @@ export function claimNextStatement(schema: string): string {
   const isAppOpen = (app: string) => `
     ${app} <> ALL(${asked('apps')}) AND NOT EXISTS (SELECT FROM closed AS c WHERE c.kind = 'application'
       AND c.id = ${app})
+    AND ${isBelow(ofApp(app))}
     AND (
       SELECT true FROM lists CROSS JOIN LATERAL (
         SELECT FROM ${schema}.jobs WHERE app = ${app} AND workflow = lists.workflow AND pool = lists.pool
@@ -93,14 +98,14 @@ export function claimNextStatement(schema: string): string {
   return `
     WITH clock AS MATERIALIZED (SELECT ${nowSql} AS now),
     asked AS MATERIALIZED (SELECT $4::text[] AS apps, $5::text[] AS ids, $6::text[] AS workflows,
-      $7::boolean AS is_locked, $8::text[] AS labels, $9::bigint AS lapsed_before),
+      $7::boolean AS is_locked, $8::text[] AS labels, $9::bigint AS lapsed_before, $10::int AS below),
     limited AS MATERIALIZED (SELECT EXISTS (SELECT FROM ${schema}.rules WHERE max_running IS NOT NULL) AS is_so),
     -- Naming the kinds makes the planner expect few rules: of a table so small it knows nothing,
     -- and would plan each claim anew.
     closed AS MATERIALIZED (
       SELECT kind, id, state = 'paused' AS is_paused FROM ${schema}.rules AS rule
         WHERE kind IN ('application', 'workflow', 'deployment') AND (state = 'paused' OR max_running <= CASE kind
-        WHEN 'application' THEN ${running(`running.app = rule.id AND status = 'STARTED' AND NOT deleted`)}
+        WHEN 'application' THEN ${running(ofApp('rule.id'))}
         WHEN 'workflow' THEN ${running('running.workflow = rule.id AND lease_bucket IS NOT NULL')}
         ELSE ${running('lease_bucket IS NOT NULL')} END)
     ),
@@ -109,6 +114,7 @@ export function claimNextStatement(schema: string): string {
         AND (${asked('workflows')} IS NULL OR workflow = ANY(${asked('workflows')})) AND ${isServed('pool')}
         AND NOT EXISTS (SELECT FROM closed AS c WHERE is_paused AND CASE kind
           WHEN 'application' THEN c.id = job.app WHEN 'workflow' THEN c.id = job.workflow ELSE true END)
+        AND ${isBelow(`${ofApp('job.app')} AND running.id <> job.id`)}
         AND ${lapsedSql} AND coalesce(lease_until, 0) <= coalesce((SELECT lapsed_before FROM asked), ${nowSql})
         ${earliestLapsed} LIMIT 1 FOR UPDATE OF job SKIP LOCKED
     ),
@@ -178,10 +184,11 @@ export async function lockClaims(client: PostgresClient, schema: string): Promis
 /** Rows that one round of tidying looks at: those that every claim passes first. */
 const tidiedAtOnce = 100
 
-/** Removes rows of applications without waiting jobs, as far as claims would pass them first. */
+/** Removes rows of applications without waiting and running jobs, as far as claims would pass them first. */
 export async function tidyTurns(pool: PostgresPool, schema: string): Promise<void> {
   const isIdle = (turn: string) =>
-    `NOT EXISTS (SELECT FROM ${schema}.jobs WHERE app = ${turn}.app AND waiting_since IS NOT NULL)`
+    `NOT EXISTS (SELECT FROM ${schema}.jobs WHERE app = ${turn}.app AND waiting_since IS NOT NULL)
+      AND NOT EXISTS (SELECT FROM ${schema}.jobs WHERE app = ${turn}.app AND status = 'STARTED' AND NOT deleted)`
   await transaction(pool, async (client) => {
     const rows = await query(
       client,

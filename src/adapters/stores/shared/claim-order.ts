@@ -44,18 +44,23 @@ export class ClaimOrder<Item> {
     return list.queue.set(entry, item, at)
   }
 
-  /** The next item that is due, not in `taken`, and in a group that is open. Counts as its application's turn. */
+  /**
+   * The next item that is due, not in `taken`, and in a group that is open. Counts as its application's turn.
+   *
+   * @param isRunning whether something of the application runs, so that it keeps its place among the others
+   */
   take(
     now: number,
     taken: ReadonlySet<Item>,
     isOpen: (group: Omit<WaitingGroup, 'priority'>) => boolean,
+    isRunning: (app: string) => boolean,
   ): Item | undefined {
     for (const apps of [this.#unserved, this.#served]) {
       for (const [app, lists] of apps) {
         const first = this.#firstOf(lists, now, taken, isOpen)
         if (first === undefined) {
           // All others that wait are served later than it was: nothing is lost by forgetting it.
-          if (lists.size === 0) apps.delete(app)
+          if (lists.size === 0 && !isRunning(app)) apps.delete(app)
           continue
         }
         apps.delete(app)

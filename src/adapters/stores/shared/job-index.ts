@@ -45,7 +45,7 @@ export function indexedPart(job: JobRecord): IndexedJob {
 }
 
 /** What a claim asks for, under the rules. */
-export type Wanted = Pick<Claimable, 'exceptApps' | 'workflows' | 'labels'> & {
+export type Wanted = Omit<Claimable, 'id'> & {
   lapsedBefore?: ClaimRequest['lapsedBefore']
   rules: readonly SchedulingRule[]
   /** Running jobs that the index does not know as such yet. */
@@ -140,19 +140,26 @@ export class JobIndex<Job extends IndexedJob> {
     const lapsed = this.#lapsing
       .due(Math.min(now, wanted.lapsedBefore ?? now), Infinity)
       .find((entry) => !entries.has(entry) && this.mayBegin(entry.job, wanted))
-    return (
-      lapsed ?? this.#waiting.take(now, entries, (group) => this.mayBegin({ ...group, status: 'QUEUED' }, wanted))
-    )?.job
+    if (lapsed) return lapsed.job
+    const isOpen = (group: Pick<Job, 'app' | 'workflow' | 'pool'>) =>
+      this.mayBegin({ ...group, status: 'QUEUED' }, wanted)
+    const isRunning = (id: string) => this.#runningOf({ kind: 'application', id }) > 0
+    return this.#waiting.take(now, entries, isOpen, isRunning)?.job
   }
 
   /** Whether a job is among those wanted, and no rule holds it back. */
   mayBegin(
     job: Pick<Job, 'app' | 'workflow' | 'pool' | 'status'>,
-    { exceptApps, workflows, labels, rules, begun }: Wanted,
+    { exceptApps, workflows, labels, belowRunning, rules, begun }: Wanted,
   ): boolean {
     if (exceptApps?.includes(job.app) || workflows?.includes(job.workflow) === false) return false
     if (!servesPool(labels, job.pool)) return false
-    return rules.length === 0 || !isHeldBack(rules, job, (target) => this.#runningOf(target) + begunOf(target, begun))
+    const running = (target: RuleTarget) => this.#runningOf(target) + begunOf(target, begun)
+    if (belowRunning !== undefined) {
+      const others = running({ kind: 'application', id: job.app }) - (job.status === 'STARTED' ? 1 : 0)
+      if (others >= belowRunning) return false
+    }
+    return rules.length === 0 || !isHeldBack(rules, job, running)
   }
 
   /** See `JobStore.backlog`. */

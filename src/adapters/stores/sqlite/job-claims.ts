@@ -18,8 +18,9 @@ const firstInTurn = `
     SELECT id FROM jobs WHERE jobs.app = turns.app AND waiting_since <= ? AND id NOT IN (SELECT value FROM json_each(?))
       AND ${isOfWorkflow} AND ${isOfPool} ORDER BY rank, waiting_since, id LIMIT 1
   ) WHERE turns.app NOT IN (SELECT value FROM json_each(?)) ORDER BY served, turns.rowid LIMIT 1`
-const forgetIdle =
-  'DELETE FROM turns WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.app = turns.app AND waiting_since IS NOT NULL) AND'
+const forgetIdle = `
+  DELETE FROM turns WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.app = turns.app AND waiting_since IS NOT NULL)
+    AND NOT EXISTS (SELECT 1 FROM jobs WHERE status = 'STARTED' AND jobs.app = turns.app AND deleted = 0) AND`
 
 const aheadSql = `SELECT (
     SELECT count(*) FROM (
@@ -36,10 +37,10 @@ export function jobClaims({
   const rules = new SchedulingRules(database)
 
   return {
-    async claim({ id, exceptApps, workflows, labels, ...request }) {
+    async claim({ id, ...request }) {
       const now = clock()
       return database.transaction(() => {
-        const wanted = { exceptApps, workflows, labels, rules: rules.read() }
+        const wanted = { ...request, rules: rules.read() }
         const job =
           id === undefined
             ? (lapsed(Math.min(now, request.lapsedBefore ?? now), wanted) ?? takeTurn(now, wanted))

@@ -14,7 +14,7 @@ import type { Claimable } from '../../../core/engine/ports/job-store.js'
 import type { SqliteDatabase } from './sqlite-database.js'
 
 /** What a claim asks for, under the rules. */
-export type Wanted = Pick<Claimable, 'exceptApps' | 'workflows' | 'labels'> & { rules: readonly SchedulingRule[] }
+export type Wanted = Omit<Claimable, 'id'> & { rules: readonly SchedulingRule[] }
 
 interface Row {
   kind: string
@@ -59,16 +59,20 @@ export class SchedulingRules {
   }
 
   /** Whether a job is among those wanted, and no rule holds it back. */
-  mayBegin(job: JobRecord, { exceptApps, workflows, labels, rules }: Wanted): boolean {
+  mayBegin(job: JobRecord, { exceptApps, workflows, labels, belowRunning, rules }: Wanted): boolean {
     if (exceptApps?.includes(job.app) || workflows?.includes(job.workflow) === false) return false
     if (!servesPool(labels, job.pool)) return false
+    if (belowRunning !== undefined) {
+      const others = this.#running({ kind: 'application', id: job.app }) - (job.status === 'STARTED' ? 1 : 0)
+      if (others >= belowRunning) return false
+    }
     return rules.length === 0 || !isHeldBack(rules, job, (target) => this.#running(target))
   }
 
   /**
    * What no queued job may be of: applications, and workflows but for those that are wanted; or none may begin at all.
    */
-  closed({ exceptApps = [], workflows, rules }: Wanted): {
+  closed({ exceptApps = [], workflows, belowRunning, rules }: Wanted): {
     isAnyClosed: boolean
     apps: string[]
     workflows: { names: string[]; areWanted: boolean }
@@ -82,12 +86,19 @@ export class SchedulingRules {
     const idsOf = (kind: RuleTarget['kind']) => held.filter((target) => target.kind === kind).map(idOf)
     const closedWorkflows = idsOf('workflow')
     return {
-      isAnyClosed: held.some(({ kind }) => kind === 'deployment'),
-      apps: [...exceptApps, ...idsOf('application')],
+      isAnyClosed: belowRunning === 0 || held.some(({ kind }) => kind === 'deployment'),
+      apps: [...exceptApps, ...idsOf('application'), ...this.#appsFrom(belowRunning)],
       workflows: workflows
         ? { names: workflows.filter((name) => !closedWorkflows.includes(name)), areWanted: true }
         : { names: closedWorkflows, areWanted: false },
     }
+  }
+
+  /** Applications of which at least so many jobs run. */
+  #appsFrom(running: number | undefined): string[] {
+    if (running === undefined) return []
+    const text = "SELECT app FROM jobs WHERE status = 'STARTED' AND deleted = 0 GROUP BY app HAVING count(*) >= ?"
+    return this.#database.all<{ app: string }>(text, running).map(({ app }) => app)
   }
 
   #running(target: RuleTarget): number {

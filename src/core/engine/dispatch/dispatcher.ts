@@ -9,6 +9,7 @@ import type { Claimable } from '../ports/job-store.js'
 import type { Attempt } from './attempt/attempt.js'
 import type { AttemptPorts } from './attempt/attempt-ports.js'
 import { ClaimLine } from './claim-line.js'
+import { Preemption } from './preemption.js'
 import { Scratch } from './attempt/scratch.js'
 import { Stages } from './attempt/stages.js'
 
@@ -34,6 +35,7 @@ export class Dispatcher {
   readonly #lanes = new Set<Promise<void>>()
   readonly #stages: Stages
   readonly #claims = new ClaimLine<JobRecord>()
+  readonly #preemption: Preemption<Attempt>
   #subscription: Promise<QueueSubscription> | undefined
   #stopping = false
   /** Whether the time for jobs to finish on their own is over. */
@@ -58,6 +60,13 @@ export class Dispatcher {
       () => this.#makeRoom(),
     )
     this.#scratch = new Scratch(ports.options.scratchDirectory ?? tmpdir(), ports.logger)
+    this.#preemption = new Preemption<Attempt>({
+      jobs: ports.jobs,
+      logger: ports.logger,
+      preemptAfterMs: dispatch.preemptAfterMs,
+      holders: () => (this.#busy === dispatch.concurrency ? [...this.#running.values()] : []),
+      replace: (holder, belowRunning) => this.#replace(holder, belowRunning),
+    })
   }
 
   get running(): number {
@@ -74,6 +83,7 @@ export class Dispatcher {
       this.#subscription = undefined
       throw error
     }
+    this.#preemption.start()
   }
 
   /** Looks for jobs, if there is room for one. */
@@ -124,6 +134,7 @@ export class Dispatcher {
     try {
       // A failed start has already reported this to its caller.
       const subscription = await this.#subscription?.catch(() => undefined)
+      await this.#preemption.stop()
       await Promise.all([subscription?.stop(), ...this.#lanes])
       this.#subscription = undefined
     } catch (error) {
@@ -153,17 +164,34 @@ export class Dispatcher {
     while (!this.#stopping && this.#isFull()) await new Promise<void>((resolve) => (this.#laneEnded = resolve))
   }
 
+  /** Lanes whose jobs have a run slot or will soon need one. */
+  get #busy(): number {
+    return this.#lanes.size - this.#stages.slowFetches
+  }
+
   #isFull(): boolean {
-    return this.#lanes.size - this.#stages.slowFetches >= this.#ports.options.dispatch.concurrency
+    return this.#busy >= this.#ports.options.dispatch.concurrency
   }
 
   #openLane(): void {
-    if (this.#stopping || this.#isFull()) return
-    const lane = this.#work().finally(() => {
+    if (!this.#stopping && !this.#isFull()) this.#addLane(this.#work())
+  }
+
+  #addLane(work: Promise<void>): void {
+    const lane = work.finally(() => {
       this.#lanes.delete(lane)
       this.#laneEnded()
     })
     this.#lanes.add(lane)
+  }
+
+  /** Claims a job for the slot of a running one, which keeps it until the inputs of the other are here. */
+  async #replace(holder: Attempt, belowRunning: number): Promise<void> {
+    const Work = await loadAttempt()
+    const job = await this.#claimNext({ exceptApps: [holder.app], belowRunning })
+    if (!job) return
+    const replacing = this.#attempt(Work, job, this.#stages, () => holder.giveWay())
+    this.#addLane(replacing.then(() => this.#work()))
   }
 
   #makeRoom(): void {
@@ -172,7 +200,8 @@ export class Dispatcher {
   }
 
   async #work(): Promise<void> {
-    while (!this.#stopping) {
+    // A slow fetch or a preemption has let other jobs in: this lane may be one too many.
+    while (!this.#stopping && this.#busy <= this.#ports.options.dispatch.concurrency) {
       const wakes = this.#wakes
       let Work: typeof Attempt
       let job: JobRecord | undefined
@@ -189,8 +218,6 @@ export class Dispatcher {
       if (job) {
         this.#lookForMore()
         await this.#attempt(Work, job, this.#stages)
-        // A slow fetch has let other jobs in: this lane may be one too many.
-        if (this.#lanes.size - this.#stages.slowFetches > this.#ports.options.dispatch.concurrency) return
       } else if (wakes === this.#wakes) return await this.#lookAgainForLapsed()
     }
   }
@@ -208,9 +235,10 @@ export class Dispatcher {
       .catch((error: unknown) => this.#ports.logger.warn({ err: error }, 'No other worker could be notified.'))
   }
 
-  async #claimNext(): Promise<JobRecord | undefined> {
+  async #claimNext({ exceptApps = [], belowRunning }: Claimable = {}): Promise<JobRecord | undefined> {
     if (this.#stopping) return undefined
-    return await this.#claim({ exceptApps: this.#stages.slowApplications, workflows: this.#ports.runnable() })
+    const workflows = this.#ports.runnable()
+    return await this.#claim({ exceptApps: [...this.#stages.slowApplications, ...exceptApps], workflows, belowRunning })
   }
 
   /** As a lane does, but waits for the job of a lost worker that it may not judge yet: there may be no later call. */
@@ -263,9 +291,17 @@ export class Dispatcher {
     }
   }
 
-  /** @param stages absent: the host requested this run, which needs no slot */
-  async #attempt(Work: typeof Attempt, job: JobRecord, stages?: Stages): Promise<JobRecord | undefined> {
-    const attempt = new Work(job, this.#ports, this.#scratch, stages)
+  /**
+   * @param stages absent: the host requested this run, which needs no slot
+   * @param onNoSlot called when the inputs are here and no slot is free
+   */
+  async #attempt(
+    Work: typeof Attempt,
+    job: JobRecord,
+    stages?: Stages,
+    onNoSlot?: () => void,
+  ): Promise<JobRecord | undefined> {
+    const attempt = new Work(job, this.#ports, this.#scratch, stages, onNoSlot)
     this.#running.set(job.id, attempt)
     // A claim that was answered late.
     if (this.#isTimeUp) attempt.interrupt(shuttingDown())

@@ -112,8 +112,9 @@ const jobFields = z.object({
   /** The last fencing token granted; stays when the lease ends. */
   token: z.number().int().nonnegative(),
   /**
-   * Claims since work was last kept (`Checkpoint`), or in all, except those that a shutdown requeued and those after a
-   * lapsed lease. Counted at the claim, so an input that kills its process cannot loop.
+   * Claims since work was last kept (`Checkpoint`), or in all, except those that a shutdown requeued, those that gave
+   * way to another job and those after a lapsed lease. Counted at the claim, so an input that kills its process cannot
+   * loop.
    */
   attempts: z.number().int().nonnegative(),
   /**

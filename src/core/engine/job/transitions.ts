@@ -10,7 +10,8 @@ import { isTerminal } from './job.js'
  * The state machine, as pure functions from a record to the next one. `undefined` means: this change does not apply to
  * this record, and nothing may be written.
  *
- *     QUEUED -> STARTED -> SUCCEEDED | FAILED STARTED -> QUEUED (another attempt, hand-back) FAILED -> QUEUED (retry)
+ *     QUEUED -> STARTED -> SUCCEEDED | FAILED STARTED -> QUEUED (another attempt, hand-back, preemption)
+ *     FAILED -> QUEUED (retry)
  *     any -> deleted
  *
  * Every store applies exactly these functions to a record that it holds exclusively (lock, transaction or
@@ -53,6 +54,11 @@ export type JobChange =
   | ({ kind: 'suspend'; waitsFor: readonly string[] } & HeldClaim)
   /** Gives a waiting or later step the event that it waits for. */
   | { kind: 'event'; name: string; value: unknown }
+  /**
+   * Ends the claim and queues the job again, for the job of another application that runs instead. It is no attempt,
+   * and the job keeps its place.
+   */
+  | ({ kind: 'preempt' } & HeldClaim)
   /**
    * Ends a job that nobody runs: a queued one, or one whose lease has expired. Asks a running one to stop, which its
    * worker learns with its next heartbeat.
@@ -192,6 +198,17 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         attempts: change.onShutdown ? job.attempts - 1 : job.attempts,
         shutdownRequeues: change.onShutdown ? job.shutdownRequeues + 1 : job.shutdownRequeues,
         history: withEnd(job.history, now, change.failure === undefined ? 'handed_back' : 'requeued', change.failure),
+      }
+    case 'preempt':
+      if (!heldLease(job, change)) return undefined
+      return {
+        ...job,
+        status: 'QUEUED',
+        lease: null,
+        progress: 0,
+        stage: null,
+        attempts: Math.max(0, job.attempts - 1),
+        history: withEnd(job.history, now, 'preempted'),
       }
     case 'step': {
       const lease = heldLease(job, change)

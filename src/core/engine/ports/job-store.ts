@@ -58,6 +58,8 @@ export interface Claimable {
   workflows?: readonly string[]
   /** Labels of the worker: jobs that need another label are left. */
   labels?: readonly string[]
+  /** Only jobs of applications of which fewer other jobs run than this. Simultaneous calls may count the same jobs. */
+  belowRunning?: number
 }
 
 /** What the sweep looks for. */
@@ -164,13 +166,13 @@ export interface JobStore {
    * 1. Jobs whose lease ran out (before `lapsedBefore`), earliest first: they have had their turn.
    * 2. Applications take turns: of those with a queued job that is due, the one served longest ago, and before all
    *    others those that were not served, in the order in which they came. A store may forget an application that has
-   *    no queued job once all that have one were served later.
+   *    neither a queued nor a running job once all that have a queued one were served later.
    * 3. Within an application, the job with the highest priority, and of these the one that has waited longest
    *    (`waitingSince`).
    *
    * Skips jobs that a rule holds back (`isHeldBack`), those of applications in `exceptApps`, those of workflows not in
-   * `workflows` and those that need labels not in `labels`, where given. Limits hold exactly for any number of
-   * simultaneous claims. A named job is granted by the same rules.
+   * `workflows`, those that need labels not in `labels` and those above `belowRunning`, where given. Limits hold
+   * exactly for any number of simultaneous claims. A named job is granted by the same rules.
    *
    * Simultaneous calls get different jobs. `undefined`: nothing to claim; never while a claimable job is left that no
    * other call gets.

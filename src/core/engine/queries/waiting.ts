@@ -1,3 +1,4 @@
+import { preempted } from '../errors.js'
 import { labelsOf } from '../job/pool.js'
 import type { JobRecord } from '../job/job.js'
 import type { RememberedRules } from '../limits/scheduling-rules.js'
@@ -8,9 +9,9 @@ import type { WorkerRegistry } from '../workers/worker-registry.js'
 export interface Waiting {
   /**
    * `scheduled`: its time has not come; `paused`: an operator holds it back; `no_worker`: no live worker takes such
-   * jobs.
+   * jobs; `preempted`: it gave way to a job of another application.
    */
-  reason: 'scheduled' | 'paused' | 'no_worker'
+  reason: 'scheduled' | 'paused' | 'no_worker' | 'preempted'
   message: string
 }
 
@@ -25,9 +26,9 @@ export async function waitingOf(
   if (await rules.isPaused(job))
     return { reason: 'paused', message: 'The operator has paused such jobs; they wait until the pause ends.' }
   const able = (await workers.recent()).some((worker) => serves(worker, job))
-  return able
-    ? undefined
-    : { reason: 'no_worker', message: `${noWorkerText(job.workflow, labelsOf(job.pool))}; it waits for one.` }
+  if (!able)
+    return { reason: 'no_worker', message: `${noWorkerText(job.workflow, labelsOf(job.pool))}; it waits for one.` }
+  return job.history.at(-1)?.outcome === 'preempted' ? { reason: 'preempted', message: preempted().message } : undefined
 }
 
 export function noWorkerText(workflow: string, needs: readonly string[]): string {

@@ -19,8 +19,9 @@ import { partName } from '../../runner/stage-checkpoint.js'
 
 /** Waits between the attempts to store a part; the last one repeats. */
 const retryDelaysMs = [1_000, 5_000, 30_000]
-/** How long an attempt that is handed back waits for its last part. */
+/** How long an attempt that is handed back waits for its last part: at a shutdown, and for another job. */
 const longestHandBackMs = 5_000
+const longestGivingWayMs = 10_000
 /** Anything not stored by then is given up. */
 const longestKeepMs = 60_000
 
@@ -95,6 +96,11 @@ export class AttemptCheckpoint implements RunCheckpoint {
     this.#hasKept = true
   }
 
+  /** Whether earlier attempts have kept work. */
+  get isResumed(): boolean {
+    return this.#parts.length > 0
+  }
+
   /** To be kept with the first part. */
   noteDownload(index: number, file: InputFile): void {
     this.#downloads.set(index, file.path)
@@ -120,12 +126,17 @@ export class AttemptCheckpoint implements RunCheckpoint {
     await this.#storing
   }
 
-  /** Lets the run keep its work; resolves when that is stored, or at once if nothing was kept so far. */
-  async beforeHandBack(): Promise<void> {
+  /**
+   * Lets the run keep its work; resolves when that is stored, or at once if nothing was kept so far.
+   *
+   * @param isShutdown the process ends soon; else a job waits that has a lease
+   */
+  async beforeHandBack(isShutdown: boolean): Promise<void> {
     if (!this.#hasKept || this.#ended.signal.aborted) return
     const stored = new Promise<void>((resolve) => (this.#stored = resolve))
     this.#handBack.abort()
-    const maxMs = Math.min(longestHandBackMs, this.#ports.options.dispatch.leaseMs / 3)
+    const { leaseMs } = this.#ports.options.dispatch
+    const maxMs = Math.min(isShutdown ? longestHandBackMs : longestGivingWayMs, leaseMs / 3)
     await Promise.race([stored, delay(maxMs, undefined, { signal: this.#ended.signal }).catch(() => {})])
   }
 

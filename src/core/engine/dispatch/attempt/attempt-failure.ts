@@ -31,7 +31,7 @@ function isCrowdedOut(error: unknown): boolean {
   return StemworkError.is(error) && error.cause instanceof CrowdedOutError
 }
 
-type FailureAnswer = Extract<JobChange, { kind: 'requeue' | 'fail' }>
+type FailureAnswer = Extract<JobChange, { kind: 'requeue' | 'preempt' | 'fail' }>
 
 /** The change that answers a failure: another attempt, a hand-back, the end of the job, or nothing for a lost lease. */
 export function answerToFailure(
@@ -40,6 +40,7 @@ export function answerToFailure(
 ): FailureAnswer | undefined {
   if (StemworkError.is(error) && error.code === 'LEASE_LOST') return undefined
   const claim = claimOf(job)
+  if (StemworkError.is(error) && error.code === 'PREEMPTED') return { kind: 'preempt', ...claim }
   if (StemworkError.is(error) && error.code === 'SHUTTING_DOWN') {
     const onShutdown = job.shutdownRequeues < dispatch.maxShutdownRequeues
     return { kind: 'requeue', ...claim, delayMs: 0, onShutdown }

@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { errorLine } from '../../job/error-text.js'
-import { isSetupError, StemworkError } from '../../errors.js'
+import { isSetupError, preempted, StemworkError } from '../../errors.js'
 import { attemptPrefix } from '../../job/blob-keys.js'
 import { canceled, jobError, lostEveryWorker, missedDeadline, timedOut } from '../../job/failure.js'
 import type { JobOutput, JobRecord } from '../../job/job.js'
@@ -21,6 +21,7 @@ import type { AttemptPorts } from './attempt-ports.js'
 import { runWorkflow } from './attempt-run.js'
 import { explainFullDisk } from './full-disk.js'
 import { HeartbeatLoop } from './heartbeat.js'
+import { RunSlot } from './run-slot.js'
 import { RunTimeLimit } from './run-time-limit.js'
 import type { Scratch } from './scratch.js'
 import type { Stages } from './stages.js'
@@ -45,6 +46,8 @@ export class Attempt {
   readonly #heartbeat: HeartbeatLoop
   readonly #scratch: Scratch
   readonly #stages: Stages | undefined
+  readonly #onNoSlot: (() => void) | undefined
+  readonly #slot: RunSlot
   readonly #policy: Policy
   readonly #timeLimit: RunTimeLimit
   readonly #deadline: RunTimeLimit | undefined
@@ -55,13 +58,18 @@ export class Attempt {
   #attempts: number
   readonly #spans: AttemptSpans
 
-  /** @param job the record that `claim` returned */
-  constructor(job: JobRecord, ports: AttemptPorts, scratch: Scratch, stages?: Stages) {
+  /**
+   * @param job the record that `claim` returned
+   * @param onNoSlot called when the inputs are here and no run slot is free
+   */
+  constructor(job: JobRecord, ports: AttemptPorts, scratch: Scratch, stages?: Stages, onNoSlot?: () => void) {
     const { options, events, jobs, contact, logger, workflows } = ports
     this.#ports = ports
     this.#job = job
     this.#scratch = scratch
     this.#stages = stages
+    this.#onNoSlot = onNoSlot
+    this.#slot = new RunSlot({ preemptAfterMs: stages ? options.dispatch.preemptAfterMs : null })
     this.#attempts = job.attempts
     this.#spans = new AttemptSpans(options.tracing, job)
     this.#checkpoint = new AttemptCheckpoint(job, { ...ports, onStored: () => this.#onKept() })
@@ -86,13 +94,30 @@ export class Attempt {
     )
   }
 
-  get jobId(): string {
-    return this.#job.id
+  get app(): string {
+    return this.#job.app
+  }
+
+  get heldMs(): number {
+    return this.#slot.heldMs
+  }
+
+  /** Whether its run slot may go to the job of another application. */
+  get mayGiveWay(): boolean {
+    return this.#slot.mayGiveWay
+  }
+
+  /** Keeps its work and ends, to go on later; unless that is not worth it any more. */
+  giveWay(): void {
+    if (!this.#slot.giveWay()) return
+    void this.#checkpoint.beforeHandBack(false).then(() => {
+      if (this.#slot.isHeld) this.#end(preempted())
+    })
   }
 
   /** Ends the run at once for the given reason. A run that will continue elsewhere may keep its work first. */
   interrupt(reason: StemworkError): void {
-    if (reason.code === 'SHUTTING_DOWN') return void this.#checkpoint.beforeHandBack().then(() => this.#end(reason))
+    if (reason.code === 'SHUTTING_DOWN') return void this.#checkpoint.beforeHandBack(true).then(() => this.#end(reason))
     this.#end(reason)
   }
 
@@ -189,7 +214,8 @@ export class Attempt {
   }
 
   #inSlot<Result>(work: () => Promise<Result>): Promise<Result> {
-    return this.#stages ? this.#stages.run(this.#controller.signal, work) : work()
+    const hold = () => this.#slot.hold(work)
+    return this.#stages ? this.#stages.run(this.#controller.signal, hold, this.#onNoSlot) : hold()
   }
 
   async #fetchInputs(workflow: Workflow, directory: string): Promise<Record<string, InputFile>> {
@@ -220,6 +246,7 @@ export class Attempt {
 
   #onKept(): void {
     this.#attempts = 1
+    this.#slot.noteKept(this.#checkpoint.isResumed ? this.#ports.options.checkpoints.everyMs : undefined)
     this.#heartbeat.noteKept()
   }
 
@@ -348,6 +375,7 @@ export class Attempt {
         return settled
       case 'QUEUED':
         events.announce('job.requeued', { job: settled })
+        if (change.kind === 'preempt') events.announce('job.preempted', { job: settled })
         await queue
           .notify({ delayMs: delayOf(change, settled) })
           .catch((error: unknown) => this.#warn('No worker could be notified; the next sweep takes the job.', error))

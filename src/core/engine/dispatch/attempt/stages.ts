@@ -91,8 +91,11 @@ export class Stages {
   /**
    * Does the work once a slot is free. If the signal fires before that, it rejects at once; afterwards the work has to
    * observe the signal itself.
+   *
+   * @param onNoSlot called if none is free now
    */
-  run<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
+  run<Result>(signal: AbortSignal, work: () => Promise<Result>, onNoSlot?: () => void): Promise<Result> {
+    if (this.#slots.pending >= this.#slots.concurrency) onNoSlot?.()
     return new Promise<Result>((resolve, reject) => {
       let hasStarted = false
       const onAbort = () => {

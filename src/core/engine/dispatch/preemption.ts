@@ -1,0 +1,78 @@
+import type { JobStore } from '../ports/job-store.js'
+import type { Logger } from '../ports/logger.js'
+
+/** Often enough that a job of 10 s starts within 15 s, and seldom against the heartbeats of the running jobs. */
+const lookEveryMs = 2000
+/** Of one application, where nobody has to know more. */
+const mostCounted = 1000
+
+/** An attempt that has a run slot. */
+export interface SlotHolder {
+  readonly app: string
+  /** How long it has the slot. */
+  readonly heldMs: number
+  readonly mayGiveWay: boolean
+}
+
+interface PreemptionParts<Holder extends SlotHolder> {
+  jobs: Pick<JobStore, 'count'>
+  logger: Logger
+  preemptAfterMs: number | null
+  /** The attempts of this process; none while a slot is free, or is being given to another job. */
+  holders(): readonly Holder[]
+  /** Claims a job of an application of which fewer jobs run than this, and begins it when the holder gives way. */
+  replace(holder: Holder, belowRunning: number): Promise<void>
+}
+
+/**
+ * Gives run slots to applications that wait, where jobs that have kept their work would hold them for long. Whose turn
+ * it is, the store decides: this only claims although all slots are taken. The application of which the most jobs run
+ * gives way, and only to one of which none run, or at least two fewer: two applications of which as many jobs run never
+ * take each other's slots.
+ */
+export class Preemption<Holder extends SlotHolder> {
+  readonly #parts: PreemptionParts<Holder>
+  #timer: NodeJS.Timeout | undefined
+  #looking: Promise<void> | undefined
+
+  constructor(parts: PreemptionParts<Holder>) {
+    this.#parts = parts
+  }
+
+  start(): void {
+    const { preemptAfterMs } = this.#parts
+    if (preemptAfterMs === null || this.#timer) return
+    const everyMs = Math.max(10, Math.min(lookEveryMs, preemptAfterMs / 5))
+    this.#timer = setInterval(() => {
+      this.#looking ??= this.#look().finally(() => (this.#looking = undefined))
+    }, everyMs).unref()
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer)
+    await this.#looking
+  }
+
+  async #look(): Promise<void> {
+    try {
+      const found = await this.#largest(this.#parts.holders().filter(({ mayGiveWay }) => mayGiveWay))
+      if (found) await this.#parts.replace(found.holder, Math.max(1, found.running - 1))
+    } catch (error) {
+      this.#parts.logger.warn(
+        { err: error },
+        'The job store could not be queried for a job that may take a slot; the next look tries again.',
+      )
+    }
+  }
+
+  /** Of the application with the most running jobs, the attempt that has its slot longest. */
+  async #largest(holders: readonly Holder[]): Promise<{ holder: Holder; running: number } | undefined> {
+    let largest: { holder: Holder; running: number } | undefined
+    for (const app of new Set(holders.map((holder) => holder.app))) {
+      const running = await this.#parts.jobs.count({ app, statuses: ['STARTED'] }, { max: mostCounted })
+      const [holder] = holders.filter((one) => one.app === app).sort((a, b) => b.heldMs - a.heldMs)
+      if (holder && (!largest || running > largest.running)) largest = { holder, running }
+    }
+    return largest
+  }
+}

@@ -1,0 +1,59 @@
+import { describe, expect, test } from 'vitest'
+import { RunSlot } from '../../../src/core/engine/dispatch/attempt/run-slot.js'
+import { gate, steppingClock } from '../../engine/harness.js'
+
+describe('a run slot', () => {
+  function held({ preemptAfterMs = 10_000 }: { preemptAfterMs?: number | null } = {}) {
+    const { now, advance } = steppingClock()
+    const slot = new RunSlot({ preemptAfterMs, clock: now })
+    const done = gate()
+    const ended = slot.hold(() => done.opened)
+    return { slot, advance, end: () => (done.open(), ended) }
+  }
+
+  test('may be given away after its time, by an attempt that has kept work', () => {
+    const { slot, advance } = held()
+    advance(60_000)
+    expect(slot.mayGiveWay).toBe(false)
+    const early = held()
+    early.advance(5_000)
+    early.slot.noteKept()
+    early.advance(4_999)
+    expect(early.slot.mayGiveWay).toBe(false)
+    early.advance(1)
+    expect([early.slot.mayGiveWay, early.slot.heldMs]).toEqual([true, 10_000])
+  })
+
+  test('of an attempt that goes on is held 50 times as long as that took: at most 2 % of the time is lost', () => {
+    const { slot, advance } = held()
+    // The work that is kept first lasts 500 ms, so getting going took 1.5 s.
+    advance(2_000)
+    slot.noteKept(500)
+    advance(1_000)
+    slot.noteKept(500)
+    advance(71_999)
+    expect(slot.mayGiveWay).toBe(false)
+    advance(1)
+    expect(slot.mayGiveWay).toBe(true)
+  })
+
+  test('is given away once, and not after its work has ended', async () => {
+    const { slot, advance, end } = held()
+    slot.noteKept()
+    expect(slot.giveWay()).toBe(false)
+    advance(10_000)
+    expect([slot.giveWay(), slot.giveWay(), slot.mayGiveWay]).toEqual([true, false, false])
+    const other = held()
+    other.slot.noteKept()
+    other.advance(10_000)
+    await Promise.all([end(), other.end()])
+    expect([slot.isHeld, other.slot.giveWay(), other.slot.heldMs]).toEqual([false, false, 0])
+  })
+
+  test('is never given away where that is turned off', () => {
+    const { slot, advance } = held({ preemptAfterMs: null })
+    slot.noteKept()
+    advance(1e9)
+    expect(slot.mayGiveWay).toBe(false)
+  })
+})
