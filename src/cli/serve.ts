@@ -1,6 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import type { Logger } from '../core/engine/ports/logger.js'
 import { createEngine } from '../create-engine.js'
+import { KeySeal, signInCode } from '../http/auth/sealed-key.js'
 import { createHandler } from '../http/handler.js'
 import { hasTus } from '../http/storage/resumable-routes.js'
 import { serve } from '../http/mounts/node.js'
@@ -192,7 +193,7 @@ async function runService(
   const handler = createHandler(engine, {
     basePath: [basePath, alias],
     publicUrl: request.publicUrl,
-    secrets: secret ? [secret] : undefined,
+    secrets: [secret],
     console: request.console,
     operator: request.operatorKey === undefined ? undefined : { key: request.operatorKey },
     manageKeys: true,
@@ -204,7 +205,8 @@ async function runService(
       port: request.port,
     })
     if (!request.apiOnly) await engine.start()
-    stderr.write(addressLines(request, request.publicUrl ?? server.origin + basePath, newKey))
+    const code = newKey && signInCode(new KeySeal([secret]), newKey)
+    stderr.write(addressLines(request, request.publicUrl ?? server.origin + basePath, { newKey, code }))
     stdout.write(`stemwork listening on ${server.origin}${basePath}\n`)
     await interruption.stopped
     stderr.write('Stopping. Press Ctrl-C again to stop at once.\n')
@@ -217,9 +219,13 @@ async function runService(
 }
 
 /** The pages of the service, and its key if it is new. */
-function addressLines(request: ServiceRequest, base: string, newKey: string | undefined): string {
-  // Behind the hash, so that no server and no log but this one sees the key.
-  const hash = newKey ? `#key=${encodeURIComponent(newKey)}` : ''
+function addressLines(
+  request: ServiceRequest,
+  base: string,
+  { newKey, code }: { newKey?: string; code?: string },
+): string {
+  // Behind the hash, so that no server and no log but this one sees the code.
+  const hash = code ? `#code=${code}` : ''
   const lines = [
     request.console && `Console: ${base}/console${hash}\n`,
     request.operatorKey !== undefined && `Operator: ${base}/operator\n`,

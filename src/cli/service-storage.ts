@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { mkdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -118,7 +119,7 @@ export async function openStorage(urls: DeploymentUrls, logger: Logger): Promise
  *
  * @throws UsageError where links must hold in other processes or after a restart and nothing makes them.
  */
-export function requiredSecret(storage: ServiceStorage, given: string | undefined): string | undefined {
+export function requiredSecret(storage: ServiceStorage, given: string | undefined): string {
   const secret = given ?? storage.secret
   if (secret === undefined && storage.durable) {
     throw new UsageError(
@@ -126,7 +127,7 @@ export function requiredSecret(storage: ServiceStorage, given: string | undefine
         'on every node.',
     )
   }
-  return secret
+  return secret ?? randomBytes(32).toString('hex')
 }
 
 const passingPrefix = 'stemwork-serve'

@@ -7,15 +7,18 @@ import { keepFocus } from './keep-focus.js'
 import { ErrorNotice } from './error-notice.js'
 import { MessageBoard } from './messages.js'
 import {
-  currentKey,
-  forgetKey,
-  keepKey,
-  keyOfLink,
-  keyOfTabs,
-  leaveTabs,
+  applicationOfCode,
+  codeOfLink,
+  type Credential,
+  currentSession,
+  onOtherTab,
+  type Session,
   sessionClient,
-  shareWithTabs,
+  signIn,
+  signOut,
+  tellTabs,
 } from './session.js'
+import { LinkSignIn } from './link-sign-in.js'
 import { SignIn } from './sign-in.js'
 import { explain, type Explanation } from './words.js'
 import { Workspace } from './workspace.js'
@@ -23,40 +26,79 @@ import { Workspace } from './workspace.js'
 type Access =
   | { kind: 'checking' }
   | { kind: 'out'; problem?: Explanation }
-  | { kind: 'unreachable'; problem: Explanation }
-  | { kind: 'in'; client: Client; application: string }
+  | { kind: 'unreachable'; problem: Explanation; retry(): void }
+  /** A link was opened, by which the person has to sign in knowingly: somebody else may have made it. */
+  | { kind: 'asked'; code: string; application: string; current: string | undefined }
+  | { kind: 'in'; client: Client; session: Session }
 
-function App() {
+function useAccess() {
   const [access, setAccess] = useState<Access>({ kind: 'checking' })
 
-  const enter = async () => {
+  const attempt = async (step: () => Promise<Access>) => {
     setAccess({ kind: 'checking' })
-    const linked = keyOfLink()
-    const key = linked ?? currentKey() ?? (await keyOfTabs())
-    // A printed link says nothing of the device; the page of the keys lets the person choose.
-    if (key !== undefined && key !== currentKey()) keepKey(key, false)
-    const client = sessionClient()
     try {
-      // Without a key too: the host may know its users by a cookie or let everybody in.
-      const { name } = await client.application()
-      setAccess({ kind: 'in', client, application: name })
+      setAccess(await step())
     } catch (error) {
-      const isRefused = ClientError.is(error) && error.status === 401
-      if (!isRefused) return setAccess({ kind: 'unreachable', problem: explain(error) })
-      setAccess({ kind: 'out', problem: key === undefined ? undefined : explain(error) })
-      forgetKey()
+      setAccess({ kind: 'unreachable', problem: explain(error), retry: () => void attempt(step) })
     }
   }
-  const leave = (problem?: Explanation) => {
-    forgetKey()
-    location.hash = ''
-    setAccess({ kind: 'out', problem })
-  }
+  const enter = () =>
+    attempt(async () => {
+      // Without a session too: the host may know its users otherwise or let everybody in.
+      const session = await unlessRefused(currentSession())
+      if (session) return { kind: 'in', client: sessionClient(), session }
+      // It may have ended.
+      await signOut()
+      return { kind: 'out' }
+    })
+  const ask = (code: string) =>
+    attempt(async () => {
+      const session = await unlessRefused(currentSession())
+      const application = await unlessRefused(applicationOfCode(code))
+      if (application !== undefined) return { kind: 'asked', code, application, current: session?.application }
+      if (session) return { kind: 'in', client: sessionClient(), session }
+      return { kind: 'out', problem: { text: 'The link no longer signs in. Ask for a new one, or enter a key.' } }
+    })
+  const enterWith = (credential: Credential, remember: boolean) =>
+    attempt(async () => {
+      const problem = await signIn(credential, remember).then(() => undefined, refusal)
+      return problem
+        ? { kind: 'out', problem }
+        : { kind: 'in', client: sessionClient(), session: await currentSession() }
+    })
+  const leave = (problem?: Explanation) =>
+    attempt(async () => {
+      await signOut()
+      tellTabs()
+      location.hash = ''
+      return { kind: 'out', problem }
+    })
+  return { access, enter, ask, enterWith, leave }
+}
+
+/** `undefined` if the key or the link is refused. */
+function unlessRefused<Value>(answer: Promise<Value>): Promise<Value | undefined> {
+  return answer.catch((error: unknown) => void refusal(error))
+}
+
+/** Why a key or a link is refused. @throws other errors */
+function refusal(error: unknown): Explanation {
+  if (ClientError.is(error) && [400, 401, 409].includes(error.status ?? 0)) return explain(error)
+  throw error
+}
+
+function App() {
+  const { access, enter, ask, enterWith, leave } = useAccess()
+
   useEffect(() => {
-    shareWithTabs(() => leave())
-    void enter()
-    // A printed link that is opened in a tab of this page.
-    const onLink = () => location.hash.startsWith('#key=') && void enter()
+    onOtherTab(() => void enter())
+    const code = codeOfLink()
+    void (code === undefined ? enter() : ask(code))
+    // A link that is opened in a tab of this page.
+    const onLink = () => {
+      const opened = codeOfLink()
+      if (opened !== undefined) void ask(opened)
+    }
     addEventListener('hashchange', onLink)
     return () => removeEventListener('hashchange', onLink)
   }, [])
@@ -65,13 +107,9 @@ function App() {
     return (
       <Workspace
         client={access.client}
-        application={access.application}
-        hasKey={currentKey() !== undefined}
-        onLeave={() => {
-          leaveTabs()
-          leave()
-        }}
-        onRefused={() => leave({ text: 'Your key no longer works. Sign in with another one.' })}
+        session={access.session}
+        onLeave={() => void leave()}
+        onRefused={() => void leave({ text: 'Your key no longer works. Sign in with another one.' })}
       />
     )
   return (
@@ -83,19 +121,21 @@ function App() {
         {access.kind === 'checking' && <p class="quiet centred">Loading …</p>}
         {access.kind === 'unreachable' && (
           <ErrorNotice problem={access.problem}>
-            <button type="button" onClick={() => void enter()}>
+            <button type="button" onClick={access.retry}>
               Try again
             </button>
           </ErrorNotice>
         )}
-        {access.kind === 'out' && (
-          <SignIn
-            problem={access.problem}
-            onKey={(key, onDevice) => {
-              keepKey(key, onDevice)
-              void enter()
-            }}
+        {access.kind === 'asked' && (
+          <LinkSignIn
+            application={access.application}
+            current={access.current}
+            onAccept={() => void enterWith({ code: access.code }, false)}
+            onCancel={() => void enter()}
           />
+        )}
+        {access.kind === 'out' && (
+          <SignIn problem={access.problem} onKey={(key, onDevice) => void enterWith({ key }, onDevice)} />
         )}
       </main>
     </>

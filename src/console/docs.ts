@@ -8,14 +8,13 @@ interface TryFacts {
   needsKey: boolean
 }
 
-const keyName = 'stemwork.key'
 const languageName = 'stemwork.docs.language'
 /** Of an answer that is shown: enough to read, not enough to hang the page. */
 const shownCharacters = 20_000
 const streamMs = 3000
 const base = new URL('.', location.href.replace(/[?#].*$/, '')).href.replace(/\/$/, '')
 
-let key = sessionStorage.getItem(keyName) ?? localStorage.getItem(keyName) ?? ''
+let key = ''
 
 function element<Name extends keyof HTMLElementTagNameMap>(
   name: Name,
@@ -44,7 +43,11 @@ function askForKey(): void {
   if (!form) return
   const input = element('input', { type: 'password', id: 'try-key', value: key, autocomplete: 'off' })
   input.addEventListener('input', () => (key = input.value.trim()))
-  const label = element('label', { htmlFor: 'try-key' }, 'Your API key, for “Try it”. This page does not store it.')
+  const label = element(
+    'label',
+    { htmlFor: 'try-key' },
+    'Your API key, for “Try it”; empty if you are signed in to the console. This page does not store it.',
+  )
   form.append(label, input)
   form.hidden = false
 }

@@ -4,11 +4,11 @@ import type { Client } from './page-client.js'
 import { FailingReceivers } from './failing-receivers.js'
 import { ErrorNotice } from './error-notice.js'
 import { useMessages } from './messages.js'
-import { baseUrl, currentKey, isRemembered, keepKey } from './session.js'
+import { linkOfKey, remember, type Session } from './session.js'
 import { explain, type Explanation, whenWords } from './words.js'
 
 /** Keys of the application: listed, made and ended while the service runs. */
-export function KeysPage({ client }: { client: Client }) {
+export function KeysPage({ client, session }: { client: Client; session: Session['session'] }) {
   const [keys, setKeys] = useState<readonly ApiKey[]>()
   const [made, setMade] = useState<IssuedKey>()
   const [problem, setProblem] = useState<Explanation>()
@@ -71,7 +71,7 @@ export function KeysPage({ client }: { client: Client }) {
           </button>
         </form>
       )}
-      {made && <NewKey made={made} />}
+      {made && <NewKey made={made} onError={(error) => setProblem(explain(error))} />}
       {keys && (
         <ul class="rows" aria-label="Keys">
           {keys.map(({ id, label: what, createdAt, expiresAt, isCurrent }) => (
@@ -106,14 +106,15 @@ export function KeysPage({ client }: { client: Client }) {
         </ul>
       )}
       <FailingReceivers client={client} />
-      <Device />
+      {session && <Device session={session} onError={(error) => setProblem(explain(error))} />}
     </section>
   )
 }
 
-function NewKey({ made: { key } }: { made: IssuedKey }) {
+function NewKey({ made: { key }, onError }: { made: IssuedKey; onError(error: unknown): void }) {
   const { announce } = useMessages()
-  const copy = (text: string) => void navigator.clipboard.writeText(text).then(() => announce('Copied'))
+  const copy = (text: Promise<string>) =>
+    void text.then((copied) => navigator.clipboard.writeText(copied)).then(() => announce('Copied'), onError)
   return (
     <section class="card made-key" aria-label="The new key">
       <p>
@@ -121,10 +122,10 @@ function NewKey({ made: { key } }: { made: IssuedKey }) {
       </p>
       <pre tabIndex={0}>{key}</pre>
       <p class="buttons">
-        <button type="button" onClick={() => copy(key)}>
+        <button type="button" onClick={() => copy(Promise.resolve(key))}>
           Copy key
         </button>
-        <button type="button" onClick={() => copy(`${baseUrl}/console#key=${encodeURIComponent(key)}`)}>
+        <button type="button" onClick={() => copy(linkOfKey(key))}>
           Copy sign-in link
         </button>
       </p>
@@ -132,22 +133,18 @@ function NewKey({ made: { key } }: { made: IssuedKey }) {
   )
 }
 
-/** Whether this device keeps the key for later visits. */
-function Device() {
-  const [isKept, setKept] = useState(isRemembered())
-  const key = currentKey()
-  if (key === undefined) return null
+/** Whether this device keeps the session for later visits. */
+function Device({ session, onError }: { session: { isRemembered: boolean }; onError(error: unknown): void }) {
+  const [isKept, setKept] = useState(session.isRemembered)
+  const keep = (isWanted: boolean) => {
+    session.isRemembered = isWanted
+    setKept(isWanted)
+    remember(isWanted).catch(onError)
+  }
   return (
     <label class="check">
-      <input
-        type="checkbox"
-        checked={isKept}
-        onChange={(event) => {
-          keepKey(key, event.currentTarget.checked)
-          setKept(event.currentTarget.checked)
-        }}
-      />
-      Remember the key on this device
+      <input type="checkbox" checked={isKept} onChange={(event) => keep(event.currentTarget.checked)} />
+      Stay signed in on this device
     </label>
   )
 }

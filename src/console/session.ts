@@ -1,41 +1,61 @@
+import { Connection } from '../client/connection.js'
 import { type Client, pageClient } from './page-client.js'
 import type { Choices } from './job-choices.js'
-
-const keyName = 'stemwork.key'
-const choicesName = 'stemwork.choices'
 
 /** The page lies at `<base>/console`, so the service is one step up. */
 export const baseUrl = new URL('.', location.href.replace(/[?#].*$/, '')).href.replace(/\/$/, '')
 
-/** The key of this tab, or the one that this device remembers. */
-export function currentKey(): string | undefined {
-  return sessionStorage.getItem(keyName) ?? localStorage.getItem(keyName) ?? undefined
+const choicesName = `stemwork.choices ${baseUrl}`
+
+/** Earlier versions kept keys where scripts can read them. */
+for (const storage of [sessionStorage, localStorage]) storage.removeItem('stemwork.key')
+
+/** Who works with the page. The key itself is in a cookie that no script can read. */
+export interface Session {
+  application: string
+  /** Null: the service knows the person otherwise, or lets everybody in. */
+  session: { isRemembered: boolean } | null
 }
 
-/** The key that this tab works with: the stored one may be gone before other tabs hear of it. */
-let keyInUse: string | undefined
+const connection = new Connection({ baseUrl })
 
 export function sessionClient(): Client {
-  keyInUse = currentKey()
-  return pageClient({ baseUrl, apiKey: keyInUse })
+  return pageClient({ baseUrl })
 }
 
-/** @param onDevice also for later visits, until the person signs out */
-export function keepKey(key: string, onDevice: boolean): void {
-  sessionStorage.setItem(keyName, key)
-  if (onDevice) localStorage.setItem(keyName, key)
-  else localStorage.removeItem(keyName)
+/** @throws ClientError with the status 401 if nobody is signed in */
+export async function currentSession(): Promise<Session> {
+  return (await connection.json<Session>('/session')).value
 }
 
-export function isRemembered(): boolean {
-  return localStorage.getItem(keyName) !== null
+/** A key that was typed in, or the code of a link. */
+export type Credential = { key: string } | { code: string }
+
+/** @param remember also for later visits, until the person signs out */
+export async function signIn(credential: Credential, remember: boolean): Promise<void> {
+  await connection.json('/session', { method: 'POST', json: { ...credential, remember } })
+  tellTabs()
 }
 
-export function forgetKey(): void {
-  keyInUse = undefined
-  sessionStorage.removeItem(keyName)
-  localStorage.removeItem(keyName)
+/** Whether the device keeps the session that there is. */
+export async function remember(isKept: boolean): Promise<void> {
+  await connection.json('/session', { method: 'POST', json: { remember: isKept } })
+}
+
+export async function signOut(): Promise<void> {
   sessionStorage.removeItem(choicesName)
+  await connection.send('/session', { method: 'DELETE' })
+}
+
+/** The name of the application that a link signs in to. */
+export async function applicationOfCode(code: string): Promise<string> {
+  return (await connection.json<Session>('/session/offer', { method: 'POST', json: { code } })).value.application
+}
+
+/** A link that signs in once with the key. */
+export async function linkOfKey(key: string): Promise<string> {
+  const { value } = await connection.json<{ code: string }>('/session/code', { method: 'POST', json: { key } })
+  return `${baseUrl}/console#code=${value.code}`
 }
 
 /** What was chosen in this tab, for the case that it is loaded again. */
@@ -48,47 +68,20 @@ export function keepChoices(choices: Choices): void {
   sessionStorage.setItem(choicesName, JSON.stringify(choices))
 }
 
-/** The key of a printed link, `#key=...`. It is taken out of the address, so that no history keeps it. */
-export function keyOfLink(): string | undefined {
-  const key = /^#key=(.+)$/.exec(location.hash)?.[1]
-  if (key === undefined) return undefined
-  history.replaceState(null, '', location.pathname)
-  return decodeURIComponent(key)
+/** The code of a link, `#code=...`. It is taken out of the address, so that no history keeps it. */
+export function codeOfLink(): string | undefined {
+  const code = /^#code=(.+)$/.exec(location.hash)?.[1]
+  if (code !== undefined) history.replaceState(null, '', location.pathname)
+  return code
 }
-
-type TabMessage = { ask: true } | { key: string } | { leave: string | undefined }
 
 const channel = new BroadcastChannel(`stemwork ${baseUrl}`)
-const answerMs = 150
 
-/**
- * Gives the key to other tabs of this page that have none. @param onLeave called when another tab with this key signs
- * out
- */
-export function shareWithTabs(onLeave: () => void): void {
-  channel.addEventListener('message', ({ data }: MessageEvent<TabMessage>) => {
-    if (keyInUse === undefined) return
-    if ('ask' in data) channel.postMessage({ key: keyInUse } satisfies TabMessage)
-    if ('leave' in data && data.leave === keyInUse) onLeave()
-  })
+/** Calls back when another tab of this page has signed in or out: the session is that of all tabs. */
+export function onOtherTab(changed: () => void): void {
+  channel.addEventListener('message', changed)
 }
 
-/** Signs out in all tabs: one that stayed signed in would give the key back. */
-export function leaveTabs(): void {
-  channel.postMessage({ leave: currentKey() } satisfies TabMessage)
-}
-
-/** The key that another tab of this page uses; undefined if there is none. */
-export function keyOfTabs(): Promise<string | undefined> {
-  return new Promise((resolve) => {
-    const end = (key?: string) => {
-      clearTimeout(timer)
-      channel.removeEventListener('message', onAnswer)
-      resolve(key)
-    }
-    const onAnswer = ({ data }: MessageEvent<TabMessage>) => 'key' in data && end(data.key)
-    const timer = setTimeout(end, answerMs)
-    channel.addEventListener('message', onAnswer)
-    channel.postMessage({ ask: true } satisfies TabMessage)
-  })
+export function tellTabs(): void {
+  channel.postMessage('changed')
 }

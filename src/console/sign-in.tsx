@@ -19,14 +19,14 @@ export function SignIn({ problem, onKey }: SignInProps) {
       fields={
         <label class="check">
           <input ref={device} type="checkbox" />
-          Remember the key on this device
+          Stay signed in on this device
         </label>
       }
     >
       <details>
         <summary>Where do I find a key?</summary>
         <p class="quiet">
-          When <code>stemwork serve --console</code> starts for the first time, it prints a link that signs you in.
+          When <code>stemwork serve --console</code> starts for the first time, it prints a link that signs you in once.
           Anyone who is signed in can create another key under “API keys”. While the service is stopped, its operator
           can run <code>stemwork keys create --data &lt;folder&gt;</code>.
         </p>

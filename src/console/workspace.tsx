@@ -4,7 +4,7 @@ import type { Client } from './page-client.js'
 import { Brand } from './brand.js'
 import { useDeletions } from './deletions.js'
 import { type Choices, type Refusals, stemsWorkflowId } from './job-choices.js'
-import { keepChoices, keptChoices } from './session.js'
+import { keepChoices, keptChoices, type Session } from './session.js'
 import { useJobCommands } from './job-commands.js'
 import { JobPage } from './job-page.js'
 import { KeysPage } from './keys-page.js'
@@ -17,15 +17,14 @@ import { jobStateWords } from './words.js'
 
 interface WorkspaceProps {
   client: Client
-  application: string
-  hasKey: boolean
+  session: Session
   onLeave(): void
   /** The service has ended the key. */
   onRefused(): void
 }
 
 /** What somebody sees who is signed in. Uploads go on, and choices stay, from page to page. */
-export function Workspace({ client, application, hasKey, onLeave, onRefused }: WorkspaceProps) {
+export function Workspace({ client, session: { application, session }, onLeave, onRefused }: WorkspaceProps) {
   const route = useRoute()
   const live = useLiveJobs(client, onRefused)
   const { announce } = useMessages()
@@ -75,7 +74,7 @@ export function Workspace({ client, application, hasKey, onLeave, onRefused }: W
           </span>
           {/* The name where nobody has named one says nothing. */}
           {application !== 'default' && <span class="quiet application">Application: {application}</span>}
-          {hasKey && (
+          {session && (
             <button type="button" class="plain" onClick={onLeave}>
               Sign out
             </button>
@@ -105,7 +104,7 @@ export function Workspace({ client, application, hasKey, onLeave, onRefused }: W
         {route.name === 'job' && (
           <JobPage key={route.id} client={client} live={live} commands={commands} id={route.id} tab={route.tab} />
         )}
-        {route.name === 'keys' && <KeysPage client={client} />}
+        {route.name === 'keys' && <KeysPage client={client} session={session} />}
       </main>
     </>
   )

@@ -29,6 +29,7 @@ import { requireTus } from './storage/resumable-routes.js'
 import { DownloadSlots } from './routing/download-slots.js'
 import { inServerSpan } from './routing/server-span.js'
 import { StorageUse } from './routing/storage-use.js'
+import { KeySeal } from './auth/sealed-key.js'
 import { UrlSigner } from './auth/signed-url.js'
 
 /**
@@ -106,10 +107,12 @@ function checkParts({ blobs, options: { logger } }: HttpEngine, options: Handler
 }
 
 function createService(engine: HttpEngine, options: HandlerOptions): Service {
+  const secrets = options.secrets ?? [randomBytes(32).toString('hex')]
   return {
     engine,
     options,
-    signer: new UrlSigner(options.secrets ?? [randomBytes(32).toString('hex')]),
+    signer: new UrlSigner(secrets),
+    seal: new KeySeal(secrets),
     watch: new JobWatch(engine, {
       total: options.limits.allWaitingRequests,
       perApplication: options.limits.waitingRequests,

@@ -37,4 +37,5 @@ export type HttpEngine = Pick<
   | 'health'
   | 'failingReceivers'
   | 'enableReceiver'
+  | 'useOnce'
 >

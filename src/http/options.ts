@@ -199,7 +199,8 @@ export const handlerOptionsSchema = z.strictObject({
     .describe(
       'Requests an application may make, for each process; a list counts as one of the others, and as one more for ' +
         'each 64 KiB. `link`: downloads by its signed links. `wrongKeys`: requests with a wrong key that an address ' +
-        'may make (of IPv6, a network of 64 bits), after which only keys that have worked before are checked.',
+        'may make (of IPv6, a network of 64 bits), after which only keys that have worked before are checked; those ' +
+        'with the form and checksum of keys that this service makes are counted by themselves.',
     ),
   cors: z
     .union([

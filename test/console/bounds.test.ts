@@ -124,6 +124,7 @@ describe.skipIf(!chromiumPath)('what the console costs (needs Chromium)', () => 
     for (let n = 0; n < 60; n++)
       ids.push(await created({ workflow: 'service/held', name: `Song ${n}`, params: {} }, key))
     const page = await pages.open({}, '/healthz')
+    await pages.signIn(page, key)
     const session = await page.context().newCDPSession(page)
     await session.send('Network.enable')
     const paths = new Map<string, string>()
@@ -134,7 +135,7 @@ describe.skipIf(!chromiumPath)('what the console costs (needs Chromium)', () => 
     session.on('Network.loadingFinished', ({ requestId, encodedDataLength }) => {
       bytes.set(requestId, encodedDataLength)
     })
-    await page.goto(`${service.base}/console#key=${key}`)
+    await page.goto(`${service.base}/console`)
     await page.locator('.rows li').first().waitFor()
     // The page before this one asked for its icon.
     const asked = [...paths.values()].filter((path) => path !== '/favicon.ico')

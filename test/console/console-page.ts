@@ -46,9 +46,24 @@ export class ConsolePages {
     return page
   }
 
-  /** By the printed link. */
+  /** Signs in as the page does; it is to be opened after that. */
+  async signIn(page: Page, key = this.#service.key): Promise<void> {
+    const { base } = this.#service
+    const headers = { origin: new URL(base).origin }
+    const answer = await page.context().request.post(`${base}/session`, { data: { key }, headers })
+    expect(answer.status()).toBe(200)
+  }
+
+  /** Opened by somebody who is signed in; without waiting for what it shows. */
+  async entered(options?: BrowserContextOptions, key?: string): Promise<Page> {
+    const page = await this.open(options, '/console/icon.svg')
+    await this.signIn(page, key)
+    await page.goto(`${this.#service.base}/console`)
+    return page
+  }
+
   async signedIn(options?: BrowserContextOptions): Promise<Page> {
-    const page = await this.open(options, `/console#key=${this.#service.key}`)
+    const page = await this.entered(options)
     await page.getByRole('button', { name: 'Choose songs' }).waitFor()
     await page.getByText('Connected', { exact: true }).waitFor()
     await page.getByText('Loading …', { exact: true }).waitFor({ state: 'detached' })

@@ -256,13 +256,18 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
     expect(await service.engine.count({ workflows: ['service/held'] })).toBe(2)
   })
 
-  test('forgets its key with the tab, and when the person signs out', async () => {
+  test('keeps its key where no script reads it, and only below its path, until the person signs out', async () => {
     const page = await signedIn()
-    expect(await page.evaluate('JSON.stringify(localStorage)')).toBe('{}')
+    const readable = () =>
+      page.evaluate('JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])')
+    expect(await readable()).toBe('[{},{},""]')
+    expect(await page.context().cookies()).toMatchObject([
+      { path: '/v1/operator', httpOnly: true, sameSite: 'Strict', expires: -1 },
+    ])
     await page.reload()
     await page.getByRole('heading', { name: 'Overview' }).waitFor()
     await page.getByRole('button', { name: 'Sign out' }).click()
     await page.getByLabel('Operator key').waitFor()
-    expect(await page.evaluate('JSON.stringify(sessionStorage)')).toBe('{}')
+    expect(await page.context().cookies()).toEqual([])
   })
 })

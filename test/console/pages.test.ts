@@ -79,7 +79,7 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
   }
 
   async function signedIn(key: string, options: BrowserContextOptions): Promise<Page> {
-    const page = await pages.open({ ...options, reducedMotion: 'reduce' }, `/console#key=${key}`)
+    const page = await pages.entered({ ...options, reducedMotion: 'reduce' }, key)
     await page.getByText('Connected', { exact: true }).waitFor()
     return page
   }
@@ -111,7 +111,8 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
 
     const key = await withSongs()
     await page.goto('about:blank')
-    await page.goto(`${service.base}/console#key=${key}`)
+    await pages.signIn(page, key)
+    await page.goto(`${service.base}/console`)
     await rowOf(page, 'A long lecture').locator('.status.started').waitFor()
     await send(page, join(folder, 'empty.mp3'), join(folder, longSong))
     await rowOf(page, longSong).locator('.status.succeeded').waitFor()

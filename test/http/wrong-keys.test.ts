@@ -29,9 +29,23 @@ describe('wrong keys from one address', () => {
     for (let index = 0; index < 10; index++) statuses.push((await ask(service, generateApiKey().key)).status)
     expect(statuses).toEqual([401, 401, 401, 401, 401, 429, 429, 429, 429, 429])
     expect(service.lookUps()).toBe(5)
-    const refused = await ask(service, 'not-even-a-key-of-any-form')
+    const refused = await ask(service, generateApiKey().key)
     expect([refused.status, Number(refused.headers.get('retry-after'))]).toEqual([429, expect.closeTo(120, -1)])
     expect(await refused.json()).toMatchObject({ code: 'RATE_LIMITED', message: expect.stringContaining('address') })
+  })
+
+  test('do not shut out a right key that was not used before, nor the operator', async () => {
+    const operatorKey = 'the-key-of-the-operator'
+    const service = await start({ operator: { key: operatorKey } })
+    const guess = `${service.app.key.slice(0, -12)}000000000000`
+    for (let index = 0; index < 5; index++) expect((await ask(service, guess)).status).toBe(401)
+    expect((await ask(service, guess)).status).toBe(429)
+    expect((await ask(service, 'some-key-of-another-form')).status).toBe(429)
+    expect((await ask(service, service.app.key)).status).toBe(200)
+
+    const overview = async (key?: string) =>
+      (await fetch(`${service.base}/operator/api/overview`, { headers: key ? { authorization: key } : {} })).status
+    expect([await overview('a-guess'), await overview(), await overview(operatorKey)]).toEqual([429, 401, 200])
   })
 
   test('do not shut out keys that have worked there, also those that an operator brought along', async () => {
@@ -41,7 +55,8 @@ describe('wrong keys from one address', () => {
     for (const key of [service.app.key, brought]) expect((await ask(service, key)).status).toBe(200)
     for (let index = 0; index < 6; index++) await ask(service, generateApiKey().key)
     for (const key of [service.app.key, brought]) expect((await ask(service, key)).status).toBe(200)
-    expect((await ask(service, `${service.app.key.slice(0, -12)}000000000000`)).status).toBe(429)
+    const { key } = await issueKey(service.engine.applications, service.app.id)
+    expect((await ask(service, key)).status).toBe(429)
   })
 
   test('are counted by the address that a trusted proxy has seen, and by no other that the client writes', async () => {
@@ -68,20 +83,20 @@ describe('wrong keys from one address', () => {
     const wrong = new WrongKeys({ requests: 2, perSeconds: 60 }, () => now)
     const isRefused = (address: string) => {
       try {
-        wrong.refuseExcess(address)
+        wrong.refuseExcess(address, 'any')
         return false
       } catch {
         return true
       }
     }
-    wrong.count('a')
-    wrong.count('a')
+    wrong.count('a', 'any')
+    wrong.count('a', 'any')
     expect([isRefused('a'), isRefused('b')]).toEqual([true, false])
     now = 30_000
     expect(isRefused('a')).toBe(false)
     now = 0
     // The address that was counted longest ago makes room.
-    for (let index = 0; index < 10_000; index++) wrong.count(`address ${index}`)
+    for (let index = 0; index < 10_000; index++) wrong.count(`address ${index}`, 'any')
     expect(isRefused('a')).toBe(false)
   })
 })

@@ -1,5 +1,5 @@
 import { render } from 'preact'
-import { useCallback, useEffect, useState } from 'preact/hooks'
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import type { Overview } from '../../http/operator/answers.js'
 import { Brand } from '../brand.js'
 import { ErrorNotice } from '../error-notice.js'
@@ -8,7 +8,7 @@ import { jobsAddress, useAddress } from './address.js'
 import { JobPage } from './job-page.js'
 import { JobsPage } from './jobs-page.js'
 import { OverviewPage } from './overview-page.js'
-import { currentKey, forgetKey, keepKey, Refusal, service } from './service.js'
+import { Refusal, service, signIn, signOut } from './service.js'
 import { SignIn } from './sign-in.js'
 import { clockTime } from './times.js'
 
@@ -17,25 +17,25 @@ const refreshMs = 3000
 type Access = { kind: 'out'; problem?: string } | { kind: 'in' }
 
 function App() {
-  const [access, setAccess] = useState<Access>({ kind: currentKey() === undefined ? 'out' : 'in' })
-  const refused = useCallback((problem?: string) => {
-    forgetKey()
-    setAccess({ kind: 'out', problem })
-  }, [])
+  const [access, setAccess] = useState<Access>({ kind: 'in' })
+  const refused = useCallback((problem?: string) => setAccess({ kind: 'out', problem }), [])
   if (access.kind === 'in') return <Pages onOut={refused} />
+  const enter = async (key: string) => {
+    try {
+      await signIn(key)
+      setAccess({ kind: 'in' })
+    } catch (error) {
+      const isWrong = error instanceof Refusal && error.status === 401
+      refused(isWrong ? 'This key is not the one that the service was started with.' : (error as Error).message)
+    }
+  }
   return (
     <>
       <header class="top">
         <Brand />
       </header>
       <main>
-        <SignIn
-          problem={access.problem}
-          onKey={(key) => {
-            keepKey(key)
-            setAccess({ kind: 'in' })
-          }}
-        />
+        <SignIn problem={access.problem} onKey={(key) => void enter(key)} />
       </main>
     </>
   )
@@ -64,7 +64,7 @@ function Pages({ onOut }: { onOut(problem?: string): void }) {
           <span class={`chip ${problem === undefined ? 'connected' : 'reconnecting'}`}>
             {overview ? `As of ${clockTime(overview.at)}` : 'Loading …'}
           </span>
-          <button type="button" class="plain" onClick={() => onOut()}>
+          <button type="button" class="plain" onClick={() => void signOut().then(() => onOut(), fail)}>
             Sign out
           </button>
         </div>
@@ -86,10 +86,11 @@ function Pages({ onOut }: { onOut(problem?: string): void }) {
 function useOverview(onOut: (problem?: string) => void) {
   const [overview, setOverview] = useState<Overview>()
   const [problem, setProblem] = useState<string>()
+  const wasIn = useRef(false)
   const fail = useCallback(
     (error: unknown) => {
       if (error instanceof Refusal && error.status === 401)
-        return onOut('This key is not the one that the service was started with.')
+        return onOut(wasIn.current ? 'You are no longer signed in.' : undefined)
       setProblem(error instanceof Error ? error.message : String(error))
     },
     [onOut],
@@ -97,6 +98,7 @@ function useOverview(onOut: (problem?: string) => void) {
   const refresh = useCallback(async () => {
     try {
       setOverview(await service.overview())
+      wasIn.current = true
       setProblem(undefined)
     } catch (error) {
       fail(error)

@@ -8,9 +8,13 @@ import type {
   RuleState,
 } from '../../http/operator/answers.js'
 
-const keyName = 'stemwork.operator-key'
 /** The page lies at `<base>/operator`. */
-const baseUrl = new URL('operator/api/', location.href.replace(/[?#].*$/, '')).href
+const pageUrl = location.href.replace(/[?#].*$/, '')
+const baseUrl = new URL('operator/api/', pageUrl).href
+const sessionUrl = new URL('operator/session', pageUrl).href
+
+/** Earlier versions kept the key where scripts can read it. */
+sessionStorage.removeItem('stemwork.operator-key')
 
 export class Refusal extends Error {
   readonly status: number
@@ -21,18 +25,10 @@ export class Refusal extends Error {
   }
 }
 
-export function currentKey(): string | undefined {
-  return sessionStorage.getItem(keyName) ?? undefined
-}
+/** The key goes into a cookie that no script can read. */
+export const signIn = (key: string) => send(sessionUrl, 'POST', { key })
 
-/** For this tab alone: the key opens everything. */
-export function keepKey(key: string): void {
-  sessionStorage.setItem(keyName, key)
-}
-
-export function forgetKey(): void {
-  sessionStorage.removeItem(keyName)
-}
+export const signOut = () => send(sessionUrl, 'DELETE')
 
 export type Target = { kind: 'deployment' } | { kind: 'application' | 'workflow'; id: string }
 export interface Change {
@@ -77,10 +73,14 @@ export function queryOf(filters: JobFilters): string {
   return query.size > 0 ? `?${query.toString()}` : ''
 }
 
-async function ask<Answer>(path: string, body?: object): Promise<Answer> {
-  const response = await fetch(baseUrl + path, {
-    method: body ? 'POST' : 'GET',
-    headers: { authorization: currentKey() ?? '', ...(body ? { 'content-type': 'application/json' } : {}) },
+function ask<Answer>(path: string, body?: object): Promise<Answer> {
+  return send<Answer>(baseUrl + path, body ? 'POST' : 'GET', body)
+}
+
+async function send<Answer>(url: string, method: string, body?: object): Promise<Answer> {
+  const response = await fetch(url, {
+    method,
+    headers: body ? { 'content-type': 'application/json' } : {},
     body: body && JSON.stringify(body),
   }).catch(() => {
     throw new Refusal(0, 'The service cannot be reached. The page tries again by itself.')

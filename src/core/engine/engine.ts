@@ -165,6 +165,15 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     return waitingOf(job, this.#parts)
   }
 
+  /**
+   * Whether the name is used for the first time, of all processes that share the store; it is kept for `keepMs`. For
+   * codes that are good for one use.
+   */
+  async useOnce(name: string, keepMs: number): Promise<boolean> {
+    const { documents } = this.#parts.jobs
+    return (await documents.put({ kind: 'used', key: name, value: null, ttlMs: keepMs }, { version: 0 })) !== undefined
+  }
+
   get(id: string, scope: JobScope = {}): Promise<JobRecord | undefined> {
     return jobInScope(this.#parts.jobs, id, scope)
   }

@@ -36,6 +36,11 @@ export function fingerprint(key: string): KeyFingerprint | undefined {
   return { id: `own-${hash.slice(0, 16)}`, hash }
 }
 
+/** Whether it looks like one that `generateApiKey` has made. */
+export function isOwnForm(key: string): boolean {
+  return ownForm.test(key)
+}
+
 /** Compares two hex digests in constant time. */
 export function sameHash(a: string, b: string): boolean {
   const left = Buffer.from(a, 'latin1')

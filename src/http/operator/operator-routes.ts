@@ -9,7 +9,9 @@ import { type PageText, pageAnswer } from '../service/page.js'
 import { pageAssetRoute } from '../service/page-assets.js'
 import type { LimitFacts } from './answers.js'
 import { actOnFound, jobFacts, jobSearchSchema, searchJobs } from './job-search.js'
-import { requireOperator } from './operator-access.js'
+import { sessionCookie } from '../auth/page-session.js'
+import { endRoute, isSecure, requireOwnPage } from '../service/session-routes.js'
+import { requireOperator, requireOperatorKey } from './operator-access.js'
 import { OverviewReader } from './overview.js'
 
 const page: PageText = {
@@ -50,6 +52,22 @@ export const operatorPageRoutes: readonly Route[] = [
     handle: (call) => Promise.resolve(pageAnswer(call, page)),
   }),
   pageAssetRoute('operator', 'getOperatorAsset'),
+  defineRoute({
+    method: 'POST',
+    path: '/operator/session',
+    operation: 'signInAsOperator',
+    summary: 'Sign in',
+    access: 'open',
+    body: z.strictObject({ key: z.string().max(1000) }),
+    answer: { description: 'The session is in a cookie.', status: 204 },
+    handle(call, { body: { key } }) {
+      requireOwnPage(call)
+      requireOperatorKey(call, key)
+      const facts = { key, isRemembered: false, isSecure: isSecure(call) }
+      return Promise.resolve(empty(204, { 'set-cookie': sessionCookie(call.service.seal, 'operator', facts) }))
+    },
+  }),
+  endRoute('operator', '/operator/session', 'signOutAsOperator'),
   defineRoute({
     method: 'GET',
     path: '/operator/api/overview',

@@ -1,6 +1,7 @@
 import type { ApiKey } from '../../core/engine/ports/application-store.js'
 import type { ApiRequest } from './api-request.js'
-import { fingerprint, type KeyFingerprint, sameHash } from '../auth/api-key.js'
+import { fingerprint, isOwnForm, type KeyFingerprint, sameHash } from '../auth/api-key.js'
+import { sessionOf } from '../auth/page-session.js'
 import { clientAddress } from './wrong-keys.js'
 import type { Service } from './call.js'
 import { type Caller, callerSchema, type Sender } from '../options.js'
@@ -13,7 +14,15 @@ import { Problem } from './problem.js'
  * address.
  */
 export async function authenticate(request: ApiRequest, service: Service): Promise<Sender> {
-  const sender = await identify(request, service, true)
+  return required(await identify(request, service, true))
+}
+
+/** The same by a key that came otherwise. */
+export async function authenticateKey(key: string, request: ApiRequest, service: Service): Promise<Sender> {
+  return required(await identifyBy(key, request, service, true))
+}
+
+function required(sender: Sender | undefined): Sender {
   if (sender) return sender
   throw new Problem('UNAUTHORIZED', 'Send a valid API key as the raw value of the Authorization header.', {
     headers: { 'www-authenticate': 'Bearer realm="stemwork"' },
@@ -31,14 +40,34 @@ export async function isStillAllowed(request: ApiRequest, service: Service, send
 }
 
 async function identify(request: ApiRequest, service: Service, countsWrong: boolean): Promise<Sender | undefined> {
-  const { options } = service
-  if (options.authenticate) {
-    const caller = await options.authenticate(request.web)
-    if (caller) return checkedCaller(caller)
-  }
   const header = request.headers.get('authorization')
-  if (header === null) return options.anonymous
-  return options.authenticate ? undefined : senderOfKey(rawKey(header), request, service, countsWrong)
+  if (header !== null && !service.options.authenticate)
+    return senderOfKey(rawKey(header), request, service, countsWrong)
+  const key = header === null && service.options.console ? sessionOf(request, service, 'console')?.key : undefined
+  if (key !== undefined) return identifyBy(key, request, service, countsWrong)
+  const caller = await service.options.authenticate?.(request.web)
+  if (caller) return checkedCaller(caller)
+  return header === null ? service.options.anonymous : undefined
+}
+
+/** The host's check, too, sees a key that did not come in the header as if it had. */
+async function identifyBy(
+  key: string,
+  request: ApiRequest,
+  service: Service,
+  countsWrong: boolean,
+): Promise<Sender | undefined> {
+  const { authenticate: check } = service.options
+  if (!check) return senderOfKey(key, request, service, countsWrong)
+  const { url, method, headers } = request.web
+  const caller = await check(new Request(url, { method, headers: withKey(headers, key), signal: request.signal }))
+  return caller && checkedCaller(caller)
+}
+
+function withKey(headers: Headers, key: string): Headers {
+  const all = new Headers(headers)
+  all.set('authorization', key)
+  return all
 }
 
 async function senderOfKey(
@@ -50,8 +79,10 @@ async function senderOfKey(
   const known = keys.find(key)
   const print = known?.print ?? fingerprint(key)
   const address = known ? undefined : clientAddress(request, options.trustProxy)
+  // What is wrong at a glance does not keep out what may be right.
+  const form = print && isOwnForm(key) ? 'own' : 'any'
   // Not for keys that have worked: many clients may share one address.
-  if (countsWrong && !(print && keys.hasBrought(print.id))) wrongKeys.refuseExcess(address)
+  if (countsWrong && !(print && keys.hasBrought(print.id))) wrongKeys.refuseExcess(address, form)
   const record = print && (await engine.applications.getKey(print.id))
   if (print && isGood(print, record, known !== undefined)) {
     if (known?.caller.id === record.app) return known.caller
@@ -63,7 +94,7 @@ async function senderOfKey(
     }
   }
   if (known) keys.remove(key)
-  if (countsWrong) wrongKeys.count(address)
+  if (countsWrong) wrongKeys.count(address, form)
   return undefined
 }
 

@@ -13,6 +13,7 @@ import type { RequestBody } from './request-body.js'
 import type { RequestUrl } from './request-url.js'
 import type { StorageUse } from './storage-use.js'
 import type { DownloadSlots } from './download-slots.js'
+import type { KeySeal } from '../auth/sealed-key.js'
 import type { UrlSigner } from '../auth/signed-url.js'
 import type { WrongKeys } from './wrong-keys.js'
 
@@ -21,6 +22,7 @@ export interface Service {
   readonly engine: HttpEngine
   readonly options: HandlerOptions
   readonly signer: UrlSigner
+  readonly seal: KeySeal
   readonly watch: JobWatch
   readonly keys: KnownKeys
   readonly wrongKeys: WrongKeys

@@ -6,11 +6,14 @@ import { Problem } from './problem.js'
 
 const maxAddresses = 10_000
 
+/** `own`: with a right checksum, which takes intent to get wrong otherwise. `any`: all others. Each has its own count. */
+export type KeyForm = 'own' | 'any'
+
 /** Counts wrong API keys by address, in this process and in bounded memory. */
 export class WrongKeys {
   readonly #rate: HandlerOptions['rateLimits']['wrongKeys']
   readonly #now: () => number
-  /** Tokens left at a time; the most recently counted ones are at the end. */
+  /** Tokens left at a time, by form and address; the most recently counted ones are at the end. */
   readonly #buckets = new Map<string, { tokens: number; at: number }>()
 
   /** @param now monotonic milliseconds. */
@@ -20,9 +23,9 @@ export class WrongKeys {
   }
 
   /** @throws Problem `RATE_LIMITED` if too many came from the address. An unknown address is let through. */
-  refuseExcess(address: string | undefined): void {
+  refuseExcess(address: string | undefined, form: KeyForm): void {
     if (!this.#rate || address === undefined) return
-    const tokens = this.#tokens(address)
+    const tokens = this.#tokens(`${form} ${address}`)
     if (tokens >= 1) return
     const { requests, perSeconds } = this.#rate
     throw new Problem(
@@ -33,21 +36,22 @@ export class WrongKeys {
     )
   }
 
-  count(address: string | undefined): void {
+  count(address: string | undefined, form: KeyForm): void {
     if (!this.#rate || address === undefined) return
-    const tokens = Math.max(0, this.#tokens(address) - 1)
-    this.#buckets.delete(address)
-    this.#buckets.set(address, { tokens, at: this.#now() })
+    const counted = `${form} ${address}`
+    const tokens = Math.max(0, this.#tokens(counted) - 1)
+    this.#buckets.delete(counted)
+    this.#buckets.set(counted, { tokens, at: this.#now() })
     for (const oldest of this.#buckets.keys()) {
       if (this.#buckets.size <= maxAddresses) break
       this.#buckets.delete(oldest)
     }
   }
 
-  #tokens(address: string): number {
+  #tokens(counted: string): number {
     if (!this.#rate) return Infinity
     const { requests, perSeconds } = this.#rate
-    const bucket = this.#buckets.get(address)
+    const bucket = this.#buckets.get(counted)
     if (!bucket) return requests
     return Math.min(requests, bucket.tokens + ((this.#now() - bucket.at) * requests) / (perSeconds * 1000))
   }

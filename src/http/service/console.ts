@@ -2,6 +2,7 @@ import { empty } from '../routing/answer.js'
 import { defineRoute, type Route } from '../routing/route.js'
 import { type PageText, pageAnswer } from './page.js'
 import { pageAssetRoute } from './page-assets.js'
+import { sessionRoutes } from './session-routes.js'
 
 const page: PageText = {
   name: 'console',
@@ -18,7 +19,7 @@ const page: PageText = {
 
 /**
  * `/console`: a page to use the service with. It has no rights of its own: it calls the public interface with the key
- * that is typed in.
+ * that is typed in, which a cookie keeps.
  */
 export const consoleRoutes: readonly Route[] = [
   defineRoute({
@@ -37,4 +38,5 @@ export const consoleRoutes: readonly Route[] = [
     },
   }),
   pageAssetRoute('console', 'getConsoleAsset'),
+  ...sessionRoutes,
 ]

@@ -1,0 +1,134 @@
+import { z } from 'zod'
+import { json, empty } from '../routing/answer.js'
+import { authenticateKey } from '../routing/authenticate.js'
+import type { Call } from '../routing/call.js'
+import { endedCookie, isOwnPage, sessionCookie, sessionOf, type SignInPage } from '../auth/page-session.js'
+import { type SealedKey, signInCode } from '../auth/sealed-key.js'
+import { Problem } from '../routing/problem.js'
+import { defineRoute, type Route } from '../routing/route.js'
+
+const codeSchema = z.string().min(1).max(2000)
+const signInSchema = z.strictObject({
+  /** Neither key nor code: the session goes on. */
+  key: z.string().max(1000).optional(),
+  code: codeSchema.optional(),
+  remember: z.boolean().default(false),
+})
+
+/**
+ * How a person signs in to the console: the key goes into a cookie that no script can read. Not part of the described
+ * interface, whose clients send their key with each request.
+ */
+export const sessionRoutes: readonly Route[] = [
+  defineRoute({
+    method: 'GET',
+    path: '/session',
+    operation: 'getSession',
+    summary: 'Who is signed in',
+    access: 'key',
+    answer: { description: 'The application, and the session if there is one.' },
+    handle(call) {
+      const session = sessionOf(call.request, call.service, 'console')
+      return Promise.resolve(
+        json({ application: call.caller.name, session: session ? { isRemembered: session.isRemembered } : null }),
+      )
+    },
+  }),
+  defineRoute({
+    method: 'POST',
+    path: '/session',
+    operation: 'signIn',
+    summary: 'Sign in to the console',
+    access: 'open',
+    body: signInSchema,
+    answer: { description: 'The application. The session is in a cookie.' },
+    async handle(call, { body: { key: given, code, remember: isRemembered } }) {
+      requireOwnPage(call)
+      const offer = code === undefined ? undefined : openCode(call, code)
+      const key = given ?? offer?.key ?? sessionOf(call.request, call.service, 'console')?.key ?? ''
+      const { name } = await authenticateKey(key, call.request, call.service)
+      if (offer) await takeCode(call, offer)
+      const cookie = sessionCookie(call.service.seal, 'console', { key, isRemembered, isSecure: isSecure(call) })
+      return json({ application: name }, { headers: { 'set-cookie': cookie } })
+    },
+  }),
+  endRoute('console', '/session', 'signOut'),
+  defineRoute({
+    method: 'POST',
+    path: '/session/code',
+    operation: 'createSignInCode',
+    summary: 'Make the code of a link that signs in once',
+    access: 'key',
+    bucket: 'create',
+    body: z.strictObject({ key: z.string().max(1000) }),
+    answer: { description: 'The code.' },
+    async handle(call, { body: { key } }) {
+      const { id } = await authenticateKey(key, call.request, call.service)
+      if (id !== call.caller.id) throw new Problem('BAD_INPUT', 'The key belongs to another application.')
+      return json({ code: signInCode(call.service.seal, key) })
+    },
+  }),
+  defineRoute({
+    method: 'POST',
+    path: '/session/offer',
+    operation: 'readSignInCode',
+    summary: 'Whose songs a link signs in to',
+    description: 'Uses up nothing.',
+    access: 'open',
+    body: z.strictObject({ code: codeSchema }),
+    answer: { description: 'The application.' },
+    async handle(call, { body: { code } }) {
+      const { key } = openCode(call, code)
+      const { name } = await authenticateKey(key, call.request, call.service)
+      return json({ application: name })
+    },
+  }),
+]
+
+/** Ends the session of a page. */
+export function endRoute(page: SignInPage, path: '/session' | '/operator/session', operation: string): Route {
+  return defineRoute({
+    method: 'DELETE',
+    path,
+    operation,
+    summary: 'Sign out',
+    access: 'open',
+    answer: { description: 'The cookie is gone.', status: 204 },
+    handle(call) {
+      requireOwnPage(call)
+      return Promise.resolve(empty(204, { 'set-cookie': endedCookie(page, isSecure(call)) }))
+    },
+  })
+}
+
+/** @throws Problem: another page may neither sign a person in nor out. */
+export function requireOwnPage(call: Call): void {
+  if (isOwnPage(call.request, call.service.options.publicUrl)) return
+  throw new Problem(
+    'BAD_INPUT',
+    'Only the pages of this service sign in and out. Programs send their key in the Authorization header.',
+  )
+}
+
+/** Whether the page came by https, which a proxy may have ended: the browser names the page's origin. */
+export function isSecure(call: Call): boolean {
+  return (call.request.headers.get('origin') ?? call.baseUrl).startsWith('https:')
+}
+
+function openCode(call: Call, code: string): SealedKey {
+  const offer = call.service.seal.open('sign-in link', code)
+  if (offer) return offer
+  throw new Problem(
+    'BAD_INPUT',
+    'The link that signs in is not valid, or it is older than a day. Ask for a new one, or sign in with the key.',
+  )
+}
+
+async function takeCode(call: Call, { id, expiresAt }: SealedKey): Promise<void> {
+  const isFirst = await call.service.engine.useOnce(`sign-in link ${id}`, Math.max(1000, expiresAt - Date.now()))
+  if (isFirst) return
+  throw new Problem(
+    'CONFLICT',
+    'The link was used already, and signs in only once. Ask for a new one, or sign in with the key.',
+  )
+}

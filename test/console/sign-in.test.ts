@@ -1,0 +1,155 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { createHandler } from '../../src/http/index.js'
+import { listener } from '../../src/http/mounts/node.js'
+import { type Service, startService } from '../http/harness.js'
+import { chromiumPath, openBrowser } from './browser.js'
+import { barriers, ConsolePages, patienceMs } from './console-page.js'
+
+vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 2 * patienceMs })
+
+describe.skipIf(!chromiumPath)('signing in (needs Chromium)', () => {
+  let service: Service
+  let browser: Browser
+  let pages: ConsolePages
+  let host: Server
+  /** Two services on one origin. */
+  let origin: string
+
+  beforeAll(async () => {
+    ;[service, browser] = await Promise.all([
+      startService({ http: { console: true, manageKeys: true } }),
+      openBrowser(),
+    ])
+    pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
+    const mounts = ['/first', '/second'].map((path) => {
+      const handler = createHandler(service.engine, { basePath: '/v1', console: true })
+      return { path, listen: listener(handler, { path }) }
+    })
+    host = createServer((request, response) => {
+      const mount = mounts.find(({ path }) => request.url?.startsWith(path))
+      if (mount) mount.listen(request, response)
+      else response.writeHead(404).end()
+    })
+    await new Promise<void>((resolve) => host.listen(0, '127.0.0.1', resolve))
+    origin = `http://127.0.0.1:${(host.address() as AddressInfo).port}`
+  })
+  afterAll(async () => {
+    await browser?.close()
+    host?.close()
+    await service?.close()
+  })
+  afterEach(async () => {
+    for (const context of browser.contexts()) await context.close()
+  })
+
+  /** The link that somebody with a key of the application can make. */
+  async function linkTo(name: string): Promise<string> {
+    const { key } = await service.addApplication(name)
+    const answer = await service.api('/session/code', { method: 'POST', key, body: JSON.stringify({ key }) })
+    return `${service.base}/console#code=${((await answer.json()) as { code: string }).code}`
+  }
+  const application = (page: Page, name: string) => page.getByText(`Application: ${name}`)
+
+  test('by a link asks first and names the application, and the link is good for once', async () => {
+    const link = await linkTo('Label')
+    const page = await pages.open({}, '/console/icon.svg')
+    await page.goto(link)
+    await page.getByRole('heading', { name: 'Sign in to “Label”?' }).waitFor()
+    expect([await barriers(page), page.url(), await page.context().cookies()]).toEqual([
+      [],
+      `${service.base}/console`,
+      [],
+    ])
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await application(page, 'Label').waitFor()
+
+    const another = await pages.open({}, '/console/icon.svg')
+    await another.goto(link)
+    await another.getByRole('button', { name: 'Sign in' }).click()
+    await another.getByText('The link was used already').waitFor()
+    expect(await another.getByLabel('API key').isVisible()).toBe(true)
+  })
+
+  test('by a planted link leaves the person signed in as before, unless that is wanted; all tabs follow', async () => {
+    const page = await pages.signedIn()
+    const other = await page.context().newPage()
+    await other.goto(`${service.base}/console`)
+    await application(other, 'Test application').waitFor()
+    const link = await linkTo('Stranger')
+    // In a tab of the page, as a click on a link would.
+    await page.goto(link)
+    await page.getByText('You are signed in to “Test application”.').waitFor()
+    await page.getByRole('button', { name: 'Cancel' }).click()
+    await application(page, 'Test application').waitFor()
+
+    await page.goto(link)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await application(page, 'Stranger').waitFor()
+    // Else it would work for another application than it shows.
+    await application(other, 'Stranger').waitFor()
+  })
+
+  test('by a link that is none leaves everything as it is', async () => {
+    const page = await pages.signedIn()
+    await page.goto(`${service.base}/console#code=made-up`)
+    await application(page, 'Test application').waitFor()
+    const stranger = await pages.open({}, '/console#code=made-up')
+    await stranger.getByText('The link no longer signs in.').waitFor()
+    // The links of earlier versions carried the key itself.
+    await stranger.goto(`${service.base}/console#key=${service.app.key}`)
+    await stranger.reload()
+    await stranger.getByLabel('API key').waitFor()
+  })
+
+  test('a new key comes with a link', async () => {
+    const page = await pages.signedIn({ permissions: ['clipboard-read', 'clipboard-write'] })
+    await page.getByRole('link', { name: 'API keys' }).click()
+    await page.getByRole('button', { name: 'Create key' }).click()
+    await page.getByRole('button', { name: 'Copy sign-in link' }).click()
+    await page.getByText('Copied', { exact: true }).first().waitFor()
+    const link = await page.evaluate<string>('navigator.clipboard.readText()')
+    const stranger = await pages.open({}, '/console/icon.svg')
+    await stranger.goto(link)
+    await stranger.getByRole('button', { name: 'Sign in' }).click()
+    await application(stranger, 'Test application').waitFor()
+  })
+
+  test('two services on one origin know nothing of each other', async () => {
+    const keys = [await service.addApplication('One'), await service.addApplication('Two')]
+    const page = await (await browser.newContext()).newPage()
+    const signIn = async (path: string, key = '') => {
+      await page.goto(`${origin}${path}/v1/console`)
+      await page.getByLabel('API key').fill(key)
+      await page.getByRole('button', { name: 'Continue' }).click()
+    }
+    await signIn('/first', keys[0]?.key)
+    await application(page, 'One').waitFor()
+    await signIn('/second', keys[1]?.key)
+    await application(page, 'Two').waitFor()
+    expect((await page.context().cookies(`${origin}/second/v1/job`)).length).toBe(1)
+    await page.goto(`${origin}/first/v1/console`)
+    await application(page, 'One').waitFor()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByLabel('API key').waitFor()
+    await page.goto(`${origin}/second/v1/console`)
+    await application(page, 'Two').waitFor()
+  })
+
+  test('a page of another port of the same machine cannot use the session', async () => {
+    const page = await pages.signedIn()
+    // The browser takes both for one site, and sends the cookie: the origin differs.
+    await page.goto(`${origin}/first/v1/healthz`)
+    const sent = new Promise<[string, number]>((resolve) =>
+      service.server.server.on('request', ({ method, headers }: IncomingMessage, response: ServerResponse) => {
+        if (method === 'POST') response.on('finish', () => resolve([headers.cookie ?? '', response.statusCode]))
+      }),
+    )
+    await page.evaluate(
+      `fetch('${service.base}/application/key', { method: 'POST', mode: 'no-cors', credentials: 'include', body: '{}' })`,
+    )
+    expect(await sent).toEqual([expect.stringContaining('stemwork-console'), 401])
+  })
+})
