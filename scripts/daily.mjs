@@ -1,6 +1,6 @@
 // The tests that take minutes and need the network: other platforms and programs, real weights (98 MB, for tests only,
-// as their terms allow), and damaged files. Arguments are vitest's; with any, only the tests run. Closes with the line
-// `N passed, N failed, N skipped`.
+// as their terms allow), damaged files, and requests that the OpenAPI document allows. Arguments are vitest's; with
+// any, only the tests run. Closes with the line `N passed, N failed, N skipped`.
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { printCounts, runTests } from './run-tests.mjs'
@@ -12,6 +12,7 @@ let failed = 0
 if (args.length === 0) {
   // Other files each day: the seed is the date, and printed.
   if (!succeeds('benchmarks/fuzz.mjs')) failed++
+  if (!succeeds('node_modules/vitest/vitest.mjs', 'run', 'test/clients/schemathesis.test.ts')) failed++
   if (!succeeds('dist/cli/main.js', 'models', 'pull', 'htdemucs', '--accept-licence'))
     console.log('htdemucs could not be pulled (see above): its tests will be skipped.')
 }
@@ -19,6 +20,11 @@ const counts = await runTests(['--mode=daily', ...args])
 printCounts({ ...counts, failed: counts.failed + failed })
 
 function succeeds(program, ...rest) {
-  const env = { STEMWORK_FUZZ_SECONDS: '120', ...process.env }
+  const env = {
+    STEMWORK_FUZZ_SECONDS: '120',
+    STEMWORK_SCHEMATHESIS_EXAMPLES: '50',
+    STEMWORK_SCHEMATHESIS_SEED: new Date().toISOString().slice(0, 10).replaceAll('-', ''),
+    ...process.env,
+  }
   return spawnSync(process.execPath, [join(root, program), ...rest], { cwd: root, stdio: 'inherit', env }).status === 0
 }

@@ -176,6 +176,7 @@ export const newWebhookSecretSchema = z
       .string()
       .max(100)
       .refine(isWebhookSecret, 'must be "whsec_" and the base64 of 24 to 64 bytes')
+      .meta({ pattern: '^whsec_[A-Za-z0-9+/]{32,86}={0,2}$' })
       .optional()
       .describe('Default: a new one (recommended).'),
     overlapSeconds: z

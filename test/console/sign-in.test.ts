@@ -147,9 +147,8 @@ describe.skipIf(!chromiumPath)('signing in (needs Chromium)', () => {
         if (method === 'POST') response.on('finish', () => resolve([headers.cookie ?? '', response.statusCode]))
       }),
     )
-    await page.evaluate(
-      `fetch('${service.base}/application/key', { method: 'POST', mode: 'no-cors', credentials: 'include', body: '{}' })`,
-    )
+    const request = { method: 'POST', mode: 'no-cors', credentials: 'include', body: '{}' }
+    await page.evaluate(`fetch('${service.base}/application/key', ${JSON.stringify(request)})`)
     expect(await sent).toEqual([expect.stringContaining('stemwork-console'), 401])
   })
 })

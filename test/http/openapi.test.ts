@@ -50,6 +50,28 @@ test('every reference leads to a schema, and every schema is used', () => {
   )
 })
 
+test('what is refused is told: required params, fields that are unknown, filters that are missing, forms', () => {
+  const parameter = (id: string, name: string) =>
+    operations.find(([, , { operationId }]) => operationId === id)?.[2].parameters.find((one) => one.name === name)
+  expect(parameter('getBatch', 'name')?.required).toBe(true)
+  expect(parameter('listJobs', 'size')?.required).toBe(false)
+  expect(parameter('createJob', 'Idempotency-Key')?.schema).toMatchObject({ maxLength: 255, pattern: '^[!-~]+$' })
+  const { JobFilter: filter, NewWebhookSecret: secret } = document.components.schemas
+  expect(filter).toMatchObject({ additionalProperties: false, else: false })
+  expect(filter?.if).toMatchObject({ anyOf: expect.arrayContaining([{ required: ['all'] }]) })
+  expect(JSON.stringify(secret)).toContain('^whsec_')
+})
+
+test('the examples of requests name a workflow that the service has', async () => {
+  const engine = createEngine({ workflows: [loudnessWorkflow()] })
+  const answer = await createHandler(engine)(new Request('http://localhost/openapi.json'))
+  const { paths } = (await answer.json()) as OpenApiDocument
+  await engine.close()
+  const example = (path: string) => paths[path]?.post?.requestBody?.content['application/json']?.example
+  expect(example('/job')).toMatchObject({ workflow: 'service/loudness', params: { inputUrl: expect.any(String) } })
+  expect(example('/batch')).toMatchObject({ jobs: [{ workflow: 'service/loudness' }] })
+})
+
 test('the params of every workflow are described, as what the params of a new job may be', async () => {
   const engine = createEngine({ workflows: [loudnessWorkflow()] })
   const answer = await createHandler(engine)(new Request('http://localhost/openapi.json'))

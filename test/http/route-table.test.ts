@@ -33,6 +33,12 @@ test('a path that exists names its methods', () => {
   })
 })
 
+test('a fixed path that a param could stand for names its own methods', () => {
+  for (const path of ['/job/cancel', '/job/delete', '/job/retry'])
+    expect(table.match('OPTIONS', path, 0)).toEqual({ kind: 'method', allow: ['POST', 'OPTIONS'] })
+  expect(table.match('OPTIONS', '/job/events', 0)).toEqual({ kind: 'method', allow: ['GET', 'HEAD', 'OPTIONS'] })
+})
+
 test('a path that was asked for before is found again, whatever was asked for since', () => {
   const operation = (method: string, path: string) => {
     const match = table.match(method, path, 0)

@@ -106,7 +106,7 @@ describe("a page's session", () => {
         application: name,
       })
     const answers = await Promise.all([signIn({ code }), signIn({ code }), signIn({ code })])
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409])
+    expect(answers.map(({ ok, status }) => ok || status).filter((one) => one !== 409)).toEqual([true])
     const cookie = cookieOf(answers.find(({ ok }) => ok) ?? new Response())
     expect((await ask('/job', { cookie })).status).toBe(200)
 

@@ -3,7 +3,7 @@ import { json } from '../routing/answer.js'
 import { Problem } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
 import { batchViewSchema, newBatchSchema, newBatchViewSchema } from './batch-schemas.js'
-import { idempotencyKey, jobFields, newJobProblems, requireUploads } from './create-job.js'
+import { idempotencyHeader, idempotencyKey, jobFields, newJobProblems, requireUploads } from './create-job.js'
 
 const nameSchema = z.object({ name: z.string().min(1).max(255).describe('The name of the batch.') })
 
@@ -25,7 +25,7 @@ export const batchRoutes = [
       schema: newBatchViewSchema,
     },
     problems: newJobProblems,
-    requestHeaders: { 'Idempotency-Key': 'A repeated request with the same key and body creates no second batch.' },
+    requestHeaders: { 'Idempotency-Key': idempotencyHeader('batch') },
     async handle(call, { body }) {
       const { engine, limiter, storage } = call.service
       const jobs = body.jobs.map((job, index) => jobFields(call, job, `jobs.${index}.`))

@@ -7,6 +7,9 @@ import { bodyFilters, jobQueryOf } from './filter-params.js'
 
 const cursorForm = /^(\d{1,16})@([0-9a-f-]{0,36})$/i
 
+/** One of these says which jobs are meant. */
+const decisive = [...Object.keys(bodyFilters), 'all']
+
 export const jobFilterSchema = z
   .strictObject({
     ...bodyFilters,
@@ -18,7 +21,8 @@ export const jobFilterSchema = z
       .optional()
       .describe('`next` of the previous response.'),
   })
-  .meta({ id: 'JobFilter' })
+  // For those who read the document: at least one filter, or all.
+  .meta({ id: 'JobFilter', if: { anyOf: decisive.map((name) => ({ required: [name] })) }, else: false })
 
 export const bulkReportSchema = z
   .object({

@@ -94,6 +94,12 @@ function refuseLongParams(params: Record<string, unknown>, maxBytes: number, pat
   })
 }
 
+/** In the described interface. */
+export function idempotencyHeader(what: string) {
+  const schema = { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' }
+  return { description: `A repeated request with the same key and body creates no second ${what}.`, schema }
+}
+
 export function idempotencyKey(headers: RequestHeaders): string | undefined {
   const key = headers.get('idempotency-key')
   if (key === null) return undefined

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { JobRecord } from '../../core/engine/job/job.js'
 import { type ApiAnswer, json, jsonOf } from '../routing/answer.js'
 import type { KeyedCall } from '../routing/call.js'
-import { createJob, newJobProblems } from './create-job.js'
+import { createJob, idempotencyHeader, newJobProblems } from './create-job.js'
 import { fewerPeaks } from './fewer-peaks.js'
 import { allJobEvents, jobEvents } from './job-events.js'
 import { jobListQuerySchema, listJobs } from './job-list.js'
@@ -39,7 +39,7 @@ export const jobRoutes = [
     answer: { description: 'The id of the new job.', schema: jobIdSchema },
     problems: ['UNKNOWN_WORKFLOW', ...newJobProblems],
     requestHeaders: {
-      'Idempotency-Key': 'A repeated request with the same key and body creates no second job.',
+      'Idempotency-Key': idempotencyHeader('job'),
       Prefer: '`wait=n` responds with the whole job when it has ended, or after n seconds (at most 60).',
     },
     async handle(call, { body }) {

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Call } from '../routing/call.js'
 import { Problem } from '../routing/problem.js'
-import { sessionOf } from '../auth/page-session.js'
+import { sessionOf } from '../routing/page-session.js'
 import { clientAddress } from '../routing/wrong-keys.js'
 
 /**

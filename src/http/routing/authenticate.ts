@@ -1,8 +1,8 @@
 import type { ApiKey } from '../../core/engine/ports/application-store.js'
 import type { ApiRequest } from './api-request.js'
 import { fingerprint, isOwnForm, type KeyFingerprint, sameHash } from '../auth/api-key.js'
-import { sessionOf } from '../auth/page-session.js'
-import { clientAddress } from './wrong-keys.js'
+import { sessionOf } from './page-session.js'
+import { clientAddress, type KeyForm } from './wrong-keys.js'
 import type { Service } from './call.js'
 import { type Caller, callerSchema, type Sender } from '../options.js'
 import { Problem } from './problem.js'
@@ -79,8 +79,7 @@ async function senderOfKey(
   const known = keys.find(key)
   const print = known?.print ?? fingerprint(key)
   const address = known ? undefined : clientAddress(request, options.trustProxy)
-  // What is wrong at a glance does not keep out what may be right.
-  const form = print && isOwnForm(key) ? 'own' : 'any'
+  const form = formOf(key, print)
   // Not for keys that have worked: many clients may share one address.
   if (countsWrong && !(print && keys.hasBrought(print.id))) wrongKeys.refuseExcess(address, form)
   const record = print && (await engine.applications.getKey(print.id))
@@ -96,6 +95,11 @@ async function senderOfKey(
   if (known) keys.remove(key)
   if (countsWrong) wrongKeys.count(address, form)
   return undefined
+}
+
+/** What is wrong at a glance does not keep out what may be right. */
+function formOf(key: string, print: KeyFingerprint | undefined): KeyForm {
+  return print && isOwnForm(key) ? 'own' : 'any'
 }
 
 const nobody = '0'.repeat(64)

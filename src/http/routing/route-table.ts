@@ -39,7 +39,10 @@ export class RouteTable {
     if (recent) return recent
     const found = findRoute(this.#router, method === 'HEAD' ? 'GET' : method, below)
     if (found) return this.#remember(asked, { kind: 'route', route: found.data, params: found.params ?? {} })
-    const allow = methods.filter((other) => findRoute(this.#router, other, below))
+    const others = methods.flatMap((other) => findRoute(this.#router, other, below)?.data ?? [])
+    // A fixed segment is one resource, and a param in its place another: DELETE /job/events deletes no job.
+    const [closest] = others.map(({ path }) => path).sort((a, b) => paramsIn(a) - paramsIn(b))
+    const allow = others.filter(({ path }) => path === closest).map((route) => route.method)
     if (allow.length === 0) return { kind: 'none' }
     return {
       kind: 'method',
@@ -53,4 +56,8 @@ export class RouteTable {
     this.#recent.set(asked, match)
     return match
   }
+}
+
+function paramsIn(path: string): number {
+  return path.split(':').length - 1
 }

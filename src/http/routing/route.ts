@@ -35,10 +35,12 @@ interface RouteFacts<A extends Access> {
   problems?: readonly ProblemCode[]
   /** Media types of a body that is not JSON. */
   rawBody?: readonly string[]
+  /** It may come without that body. */
+  isBodyOptional?: true
   /** Also available at the root of the mount, where infrastructure expects it. */
   atRoot?: boolean
-  /** Request headers that it understands, with their meaning. */
-  requestHeaders?: Record<string, string>
+  /** Request headers that it understands: their meaning, and their form where not every text will do. */
+  requestHeaders?: Record<string, string | { description: string; schema: Record<string, unknown>; required?: true }>
 }
 
 type ParamName<Path extends string> = Path extends `${string}:${infer Rest}`

@@ -45,7 +45,7 @@ export function openApiDocument(
   }
   describeParams(schemas.all, workflows)
   for (const operations of Object.values(paths))
-    for (const each of Object.values(operations)) addExamples(each, schemas)
+    for (const each of Object.values(operations)) addExamples(each, schemas, workflows)
   return {
     openapi: '3.1.0',
     info: {
@@ -95,12 +95,31 @@ function describeParams(
 }
 
 /** Of the JSON that a request sends, and of that which a successful one returns. */
-function addExamples({ requestBody, responses }: Operation, schemas: Components): void {
+function addExamples(
+  { requestBody, responses }: Operation,
+  schemas: Components,
+  workflows: readonly { id: string; params: JsonObject }[],
+): void {
   const { 200: success } = responses
   for (const content of [requestBody?.content, success?.content]) {
     const json = content?.['application/json']
-    if (json) json.example = exampleOf(json.schema, schemas.all)
+    if (json) json.example = offered(exampleOf(json.schema, schemas.all), schemas.all, workflows)
   }
+}
+
+/** The example, with a workflow that this service has where it names one with params. */
+function offered(
+  example: unknown,
+  schemas: Record<string, JsonObject>,
+  workflows: readonly { id: string; params: JsonObject }[],
+): unknown {
+  if (typeof example !== 'object' || example === null) return example
+  if (Array.isArray(example)) return example.map((one) => offered(one, schemas, workflows))
+  const { workflow, params } = example as JsonObject
+  const [first] = workflows
+  if (first && typeof workflow === 'string' && params && !workflows.some(({ id }) => id === workflow))
+    return { ...example, workflow: first.id, params: exampleOf(first.params, schemas) }
+  return Object.fromEntries(Object.entries(example).map(([name, value]) => [name, offered(value, schemas, workflows)]))
 }
 
 function operation(route: Route, schemas: Components): Operation {
@@ -149,24 +168,28 @@ function pathParameters(route: Route): Operation['parameters'] {
 
 function queryParameters(route: Route, schemas: Components): Operation['parameters'] {
   if (!route.query) return []
-  const { properties } = schemas.use(route.query, 'output') as { properties: Record<string, JsonObject> }
+  const { properties, required = [] } = schemas.use(route.query, 'output') as {
+    properties: Record<string, JsonObject>
+    required?: string[]
+  }
   return Object.entries(properties).map(([name, { description, ...schema }]) => ({
     name,
     in: 'query',
-    required: false,
+    required: required.includes(name) && schema.default === undefined,
     ...(typeof description === 'string' ? { description } : {}),
     schema,
   }))
 }
 
 function headerParameters(route: Route): Operation['parameters'] {
-  return Object.entries(route.requestHeaders ?? {}).map(([name, description]) => ({
-    name,
-    in: 'header',
-    required: false,
-    description,
-    schema: { type: 'string' },
-  }))
+  return Object.entries(route.requestHeaders ?? {}).map(([name, facts]) => {
+    const {
+      description,
+      schema,
+      required = false,
+    } = typeof facts === 'string' ? { description: facts, schema: { type: 'string' } } : facts
+    return { name, in: 'header', required, description, schema }
+  })
 }
 
 function requestBody(route: Route, schemas: Components): Pick<Operation, 'requestBody'> | undefined {
@@ -179,7 +202,7 @@ function requestBody(route: Route, schemas: Components): Pick<Operation, 'reques
   const form = { type: 'object', required: ['filedata'], properties: { filedata: file } }
   return {
     requestBody: {
-      required: true,
+      required: !route.isBodyOptional,
       content: Object.fromEntries(
         route.rawBody.map((type) => [type, { schema: type.startsWith('multipart/') ? form : file }]),
       ),
@@ -218,7 +241,11 @@ class Components {
       $schema: _dialect,
       $defs,
       ...written
-    } = z.toJSONSchema(schema, { io, target: 'draft-2020-12', override: simplify }) as JsonObject & {
+    } = z.toJSONSchema(schema, {
+      io,
+      target: 'draft-2020-12',
+      override: ({ jsonSchema }) => simplify(jsonSchema, io),
+    }) as JsonObject & {
       $defs?: Record<string, JsonObject>
     }
     for (const [id, definition] of Object.entries($defs ?? {})) this.all[id] = referToComponents(withoutId(definition))
@@ -232,11 +259,11 @@ class Components {
 }
 
 /** Leaves out what does not help a reader, and what would prevent the service from adding fields. */
-function simplify({ jsonSchema }: { jsonSchema: JsonObject }): void {
+function simplify(jsonSchema: JsonObject, io: 'input' | 'output'): void {
   if (jsonSchema.format !== undefined) delete jsonSchema.pattern
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
   if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
-  if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties
+  if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties
 }
 
 function withoutId({ id: _id, $id: _url, ...schema }: JsonObject): JsonObject {

@@ -11,7 +11,14 @@ export const resumablePath = '/upload/resumable'
 type ResumableUpload = typeof import('./resumable-upload.js')
 
 const library = '@tus/server'
-const protocolHeaders = { 'Tus-Resumable': 'Version of the protocol: `1.0.0`.' }
+const protocolHeaders = {
+  'Tus-Resumable': {
+    description: 'Version of the protocol.',
+    schema: { type: 'string', enum: ['1.0.0'] },
+    required: true,
+  },
+} as const
+const wholeNumber = { type: 'string', pattern: '^(0|[1-9][0-9]{0,14})$' }
 const problems: readonly ProblemCode[] = ['BAD_INPUT', 'NOT_FOUND', 'CONFLICT', 'GONE', 'PRECONDITION_FAILED']
 const shared = { access: 'key', bucket: 'other' } as const
 
@@ -26,8 +33,12 @@ export const resumableRoutes = [
     description:
       'tus 1.0 (https://tus.io) with the extensions creation, creation-with-upload, termination and expiration. ' +
       '`Location` is where to send the file with PATCH, `Download-Url` what a job takes as its input afterwards.',
-    requestHeaders: { ...protocolHeaders, 'Upload-Length': 'Bytes of the whole file.' },
+    requestHeaders: {
+      ...protocolHeaders,
+      'Upload-Length': { description: 'Bytes of the whole file.', schema: wholeNumber, required: true },
+    },
     rawBody: ['application/offset+octet-stream'],
+    isBodyOptional: true,
     answer: { description: 'The upload was started.', status: 201 },
     problems: [...problems, 'TOO_LARGE', 'RATE_LIMITED', 'STORAGE_FULL'],
     handle: (call) => answer(call, undefined),
@@ -52,8 +63,16 @@ export const resumableRoutes = [
     summary: 'Send the next bytes of an upload',
     description:
       'After an interruption, ask for the offset and send the rest. With the last byte, the file is complete.',
-    requestHeaders: { ...protocolHeaders, 'Upload-Offset': 'Where the bytes belong: the offset that is stored.' },
+    requestHeaders: {
+      ...protocolHeaders,
+      'Upload-Offset': {
+        description: 'Where the bytes belong: the offset that is stored.',
+        schema: wholeNumber,
+        required: true,
+      },
+    },
     rawBody: ['application/offset+octet-stream'],
+    isBodyOptional: true,
     answer: { description: 'The bytes are stored.', status: 204 },
     problems: [...problems, 'TOO_LARGE', 'RATE_LIMITED', 'STORAGE_FULL'],
     handle: (call, { params }) => answer(call, params.id),

@@ -1,5 +1,5 @@
-import type { ApiRequest } from '../routing/api-request.js'
-import type { KeySeal, SealedKey } from './sealed-key.js'
+import type { ApiRequest } from './api-request.js'
+import type { KeySeal, SealedKey } from '../auth/sealed-key.js'
 
 /** The pages that a person signs in to. */
 export type SignInPage = 'console' | 'operator'
