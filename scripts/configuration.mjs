@@ -79,7 +79,7 @@ const bounds = [
   ['Time to download an input', 'engine', 'inputs.totalMs', 'ms'],
   ['Simultaneous webhook messages', 'engine', 'webhooks.concurrency'],
   ['Those besides whose receivers have not answered within 250 ms', 'engine', 'webhooks.slowReceivers'],
-  ['Of each of these, for one application', 'engine', 'webhooks.concurrencyPerApplication'],
+  ['Of all these, for one application', 'engine', 'webhooks.concurrencyPerApplication'],
   ['Failures of a receiver one after another until its messages wait', undefined, '5'],
   ['Pause between the trials of such a receiver', undefined, '60,000 ms, doubling up to 7,200,000 ms'],
   ['How long a receiver may fail until it is disabled', 'engine', 'webhooks.disableAfterMs', 'ms'],

@@ -202,7 +202,7 @@ export const webhooksSchema = z.strictObject({
     .int()
     .positive()
     .default(5)
-    .describe('Of each of these, how many of one application.'),
+    .describe('Of all these, how many of one application.'),
   disableAfterMs: milliseconds
     .default(3 * days)
     .describe(

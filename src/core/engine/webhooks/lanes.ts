@@ -14,14 +14,17 @@ interface LaneLimits {
  * their own, so that any number of these delays a message of another application by a moment only.
  */
 export class Lanes {
+  /** All requests, in whichever lane. */
+  readonly #requests: Shares
   readonly #lanes: Shares
   readonly #slow: Shares
   #onRelease: () => void = () => {}
   #release: Promise<void> | undefined
 
   constructor({ concurrency, slowReceivers, concurrencyPerApplication: perApplication }: LaneLimits) {
-    this.#lanes = new Shares({ total: concurrency, perApplication })
-    this.#slow = new Shares({ total: slowReceivers, perApplication })
+    this.#requests = new Shares({ total: concurrency + slowReceivers, perApplication, reserve: 0 })
+    this.#lanes = new Shares({ total: concurrency })
+    this.#slow = new Shares({ total: slowReceivers })
   }
 
   get free(): number {
@@ -30,11 +33,12 @@ export class Lanes {
 
   /** Applications that have lanes and get no more now. */
   get full(): string[] {
-    return [...new Set([...this.#lanes.full, ...this.#slow.full])]
+    return [...new Set([...this.#requests.full, ...this.#lanes.full, ...this.#slow.full])]
   }
 
   hasRoom(app: string): boolean {
-    return this.#lanes.hasRoom(app) && (this.#slow.heldBy(app) === 0 || this.#slow.hasRoom(app))
+    const hasSlowRoom = this.#slow.heldBy(app) === 0 || this.#slow.hasRoom(app)
+    return this.#requests.hasRoom(app) && this.#lanes.hasRoom(app) && hasSlowRoom
   }
 
   /** Resolves when a lane becomes free. */
@@ -49,7 +53,8 @@ export class Lanes {
    */
   async run<Result>(app: string, work: (signal: AbortSignal) => Promise<Result>): Promise<Result | undefined> {
     const lane = this.hasRoom(app) ? this.#lanes.tryTake(app) : undefined
-    if (!lane) return undefined
+    const request = lane && this.#requests.tryTake(app)
+    if (!request) return undefined
     const lost = new AbortController()
     let slow: { release(): void } | undefined
     const giveWay = () => {
@@ -62,8 +67,9 @@ export class Lanes {
       return await work(lost.signal)
     } finally {
       clearTimeout(timer)
+      slow?.release()
+      request.release()
       this.#free(lane)
-      if (slow) this.#free(slow)
     }
   }
 

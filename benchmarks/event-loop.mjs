@@ -1,0 +1,111 @@
+// How long large requests of one application hold the event loop, and how long a small request of another waits
+// meanwhile: lists, an archive and bulk deletes of large jobs in a SQLite file, all at once. The delay is that of
+// node:perf_hooks, sampled each millisecond, less its resolution. Options: --jobs=N, --parallel=N (of each request).
+import { mkdtemp, rm } from 'node:fs/promises'
+import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { createEngine } from '../dist/index.js'
+import { createApplication, createHandler, issueKey } from '../dist/http/index.js'
+import { sqliteStores } from '../dist/adapters/stores/sqlite/index.js'
+import { newJob } from '../dist/adapter/index.js'
+
+const jobs = option('jobs', 1000)
+const parallel = option('parallel', 4)
+const resolution = 1
+
+const folder = await mkdtemp(join(tmpdir(), 'stemwork-event-loop-'))
+const stores = sqliteStores({ path: join(folder, 'stemwork.db') })
+const engine = createEngine({ jobs: stores.jobs, applications: stores.applications, limits: { maxQueuedJobs: 1e6 } })
+const handler = createHandler(engine, {
+  basePath: '/v1',
+  rateLimits: { create: false, status: false, other: false },
+  limits: { listBytes: 64 * 1024 ** 2 },
+})
+try {
+  const [busy, other] = [await keyOf('busy'), await keyOf('other')]
+  const ids = await fill('busy')
+  const [mine] = await fill('other', 1)
+  const machine = `${cpus()[0]?.model}, ${availableParallelism()} threads, load ${loadavg()[0].toFixed(1)}`
+  console.log(`${machine}, Node ${process.version}`)
+  console.log(`${jobs} jobs of about 50 KB, ${parallel} requests of each kind at a time`)
+  await measure('nothing else', other, mine, () => new Promise((resolve) => setTimeout(resolve, 2000)))
+  await measure('lists of 100', other, mine, () => many(() => ask(busy, '/job?size=100')))
+  await measure('archives of a batch', other, mine, () => many(() => ask(busy, '/archive?batchName=batch')))
+  await measure('bulk deletes of 250', other, mine, () =>
+    many(() => ask(busy, '/job/delete', { all: true, limit: Math.ceil(ids.length / parallel) })),
+  )
+} finally {
+  await engine.close()
+  stores.close()
+  await rm(folder, { recursive: true })
+}
+
+async function measure(name, key, id, work) {
+  const delay = monitorEventLoopDelay({ resolution })
+  const waits = []
+  let isDone = false
+  delay.enable()
+  const asking = (async () => {
+    while (!isDone) {
+      const startedAt = performance.now()
+      await ask(key, `/job/${id}/status`)
+      waits.push(performance.now() - startedAt)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    }
+  })()
+  const startedAt = performance.now()
+  await work()
+  const tookMs = performance.now() - startedAt
+  isDone = true
+  await asking
+  delay.disable()
+  waits.sort((one, other) => one - other)
+  const ms = (nanoseconds) => Math.max(0, nanoseconds / 1e6 - resolution).toFixed(1)
+  console.log(
+    `${name.padEnd(22)} event loop held p99 ${ms(delay.percentile(99))} ms, longest ${ms(delay.max)} ms (aim: 10); ` +
+      `status of another p95 ${waits[Math.floor(waits.length * 0.95)].toFixed(1)} ms, ` +
+      `longest ${waits.at(-1).toFixed(1)} ms; took ${Math.round(tookMs)} ms`,
+  )
+}
+
+async function many(work) {
+  await Promise.all(Array.from({ length: parallel }, work))
+}
+
+async function ask(key, path, body) {
+  const response = await handler(
+    new Request(`http://localhost/v1${path}`, {
+      method: body ? 'POST' : 'GET',
+      headers: { authorization: key, 'content-type': 'application/json' },
+      body: body && JSON.stringify(body),
+    }),
+  )
+  const text = await response.text()
+  if (response.status !== 200 && response.status !== 404) throw new Error(`${path}: ${response.status} ${text}`)
+}
+
+async function keyOf(app) {
+  await createApplication(engine.applications, { id: app, name: app })
+  return (await issueKey(engine.applications, app, { label: null })).key
+}
+
+/** Jobs with as large a record as a client can make with params and metadata. */
+async function fill(app, count = jobs) {
+  const metadata = Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`key-${n}`, 'x'.repeat(500)]))
+  const made = []
+  for (let n = 0; n < count; n++) {
+    const params = { text: 'y'.repeat(16_000), more: n }
+    const facts = { app, workflow: 'benchmark/nothing', params, metadata, uploads: {}, copyResultsTo: {} }
+    const { job } = await stores.jobs.create(
+      newJob({ ...facts, batchName: 'batch', name: null, webhook: null, idempotency: null }),
+    )
+    made.push(job.id)
+  }
+  return made
+}
+
+function option(name, otherwise) {
+  const given = process.argv.find((argument) => argument.startsWith(`--${name}=`))
+  return given === undefined ? otherwise : Number(given.split('=')[1])
+}
