@@ -1,0 +1,67 @@
+// The applications that behave, in one process: each submits small jobs, polls them to their end, reads the result,
+// lists its jobs and uploads a file, and all of that is timed.
+import { setTimeout as delay } from 'node:timers/promises'
+import { atRate, client, json } from '../fairness/api.mjs'
+
+const [base, ...keys] = process.argv.slice(2)
+/** Of each application. */
+const jobsEverySeconds = 4
+const song = Buffer.alloc(20_000, 'song')
+
+const asks = keys.map((key) => client(base, key, { sockets: 4 }))
+const inputs = []
+for (const ask of asks) inputs.push(await upload(ask))
+let samples
+let stop = new AbortController()
+let ended = Promise.resolve()
+
+process.on('message', ({ kind }) => (kind === 'start' ? start() : void stopAndTell()))
+process.on('disconnect', () => process.exit())
+process.send('ready')
+
+function start() {
+  samples = { submit: [], status: [], list: [], upload: [], result: [], jobStart: [], failures: [] }
+  stop = new AbortController()
+  let next = 0
+  ended = atRate(keys.length / jobsEverySeconds, stop.signal, () => {
+    const app = next++ % keys.length
+    return useService(asks[app], inputs[app]).catch((error) => void samples.failures.push(String(error)))
+  })
+}
+
+async function stopAndTell() {
+  stop.abort()
+  await ended
+  process.send(samples)
+}
+
+async function useService(ask, inputUrl) {
+  const sentAt = Date.now()
+  const body = JSON.stringify({ workflow: 'benchmark/copy', params: { inputUrl } })
+  const { id } = await timed('submit', () => json(ask('/job', { method: 'POST', body })))
+  await timed('list', () => json(ask('/job?size=20')))
+  await timed('upload', () => upload(ask))
+  let status
+  do {
+    await delay(50)
+    ;({ status } = await timed('status', () => json(ask(`/job/${id}/status`))))
+  } while (status !== 'SUCCEEDED' && status !== 'FAILED')
+  const job = await json(ask(`/job/${id}`))
+  if (status === 'FAILED') throw new Error(`A job ended FAILED: ${job.error?.message}`)
+  samples.jobStart.push(Math.max(0, Date.parse(job.startedAt) - sentAt))
+  const { status: code } = await timed('result', () => ask(job.result.copy))
+  if (code !== 200) throw new Error(`A result answered ${code}.`)
+}
+
+async function upload(ask) {
+  const { uploadUrl, downloadUrl } = await json(ask('/upload'))
+  await json(ask(uploadUrl, { method: 'PUT', body: song }))
+  return downloadUrl
+}
+
+async function timed(name, work) {
+  const startedAt = performance.now()
+  const result = await work()
+  samples[name].push(performance.now() - startedAt)
+  return result
+}

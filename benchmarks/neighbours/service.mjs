@@ -1,0 +1,55 @@
+// The service, in a process of its own: an engine over SQLite or Postgres, and a key for each application.
+import { createEngine } from '../../dist/index.js'
+import { sqliteStores } from '../../dist/adapters/stores/sqlite/index.js'
+import { fsBlobs } from '../../dist/adapters/blobs/fs/index.js'
+import { createApplication, createHandler, issueKey } from '../../dist/http/index.js'
+import { serve } from '../../dist/http/mounts/node.js'
+import { join } from 'node:path'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import workflows from './workflows.mjs'
+
+const [folder, storeUrl, applications] = process.argv.slice(2)
+const { jobs, applications: store } = await openStores()
+const engine = createEngine({
+  jobs,
+  applications: store,
+  blobs: fsBlobs({ directory: join(folder, 'blobs') }),
+  scratchDirectory: join(folder, 'scratch'),
+  workflows,
+  // Inputs and receivers are on this machine.
+  fetch: { allow: ['127.0.0.0/8'] },
+  dispatch: { concurrency: 4 },
+  logger: { debug() {}, info() {}, warn() {}, error: (fields, text) => console.error(text, fields) },
+})
+const handler = createHandler(engine, { secrets: ['x'.repeat(32)], resumableUploads: true })
+// All connections come from one address here, as behind a proxy.
+const server = await serve(handler, { maxConnections: 5000, maxConnectionsPerAddress: 5000 })
+await engine.start()
+const keys = []
+for (let n = 0; n < Number(applications); n++) {
+  const { id } = await createApplication(store, { name: `app-${n}` })
+  keys.push((await issueKey(store, id)).key)
+}
+
+let peakBytes = 0
+setInterval(() => (peakBytes = Math.max(peakBytes, process.memoryUsage.rss())), 50).unref()
+const delay = monitorEventLoopDelay({ resolution: 1 })
+delay.enable()
+process.on('message', () => {
+  const { user, system } = process.cpuUsage()
+  const bytes = process.memoryUsage.rss()
+  process.send({ bytes, peakBytes, cpuMs: (user + system) / 1000, loopMs: delay.percentile(99) / 1e6 })
+  peakBytes = 0
+  delay.reset()
+})
+process.on('disconnect', () => process.exit())
+process.send({ base: `http://127.0.0.1:${server.port}`, keys })
+
+async function openStores() {
+  if (storeUrl === '') return sqliteStores({ path: join(folder, 'jobs.db') })
+  const { Pool } = await import('pg')
+  const { postgresStores } = await import('../../dist/adapters/postgres.js')
+  const stores = postgresStores({ pool: new Pool({ connectionString: storeUrl, max: 10 }) })
+  await stores.migrate()
+  return stores
+}
