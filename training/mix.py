@@ -74,6 +74,8 @@ class Mixer:
                 self.voices[entry['kind']].append(dict(opened(entry), name=entry['name'].removesuffix('-sung')))
         self.instrumental = [opened(entry) for entry in index['instrumental'] if wanted(entry['name'])]
         self.rests = [stems['accompaniments'] for stems in self.songs.values()]
+        # Single stems of these songs.
+        self.single = {kind: [opened(entry) for entry in entries if entry['name'] in self.songs] for kind, entries in index['parts'].items()}
         if not any(self.voices.values()) or not (self.instrumental or self.rests):
             raise SystemExit('Nothing to mix: there are no voices or no accompaniment.')
 

@@ -67,6 +67,7 @@ def main():
             stem: stored(options.work, 'song', f'{song}-{stem}', decoded(glob.glob(f'{folder}{stem}.*')[0], 2))
             for stem in ('vocals', 'accompaniments')
         }
+    index['parts'] = parts_of(options.work, os.path.join(options.data, 'everything-is-free-stems'), index['songs'])
     for folder in options.stems:
         add_stems(index, options.work, folder)
     for path in sorted(glob.glob(os.path.join(options.data, 'instrumental', '*.*'))):
@@ -90,6 +91,16 @@ def main():
         add_pieces(index, options, pool, 'synthesized', synthesized, options.synthesized_minutes)
     with open(os.path.join(options.work, 'index.json'), 'w') as file:
         json.dump(index, file)
+
+
+def parts_of(work, folder, songs):
+    """The single stems of the songs, voices (`vox` in their names) and music; each has the name of its song, which leaves it out with the song."""
+    parts = dict(voices=[], music=[])
+    for path in sorted(path for song in songs for path in glob.glob(os.path.join(folder, song, '*.*'))):
+        song, part = os.path.basename(os.path.dirname(path)), os.path.basename(path).split('.')[0]
+        entry = stored(work, 'part', f'{song}-{part}', decoded(path, 2))
+        parts['voices' if 'vox' in part else 'music'].append(dict(entry, name=song))
+    return parts
 
 
 def add_stems(index, work, folder):

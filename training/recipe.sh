@@ -22,7 +22,7 @@ mix() { "$python" "$here/mix.py" --work "$work" --processes "$PROCESSES" "$@"; }
 bank() { made "$work/$1.json" || "$python" "$here/sources.py" --work "$work" --processes "$PROCESSES" --out "$work/$@"; }
 train() { "$python" "$here/train.py" --bank "$work/voices+$work/music" --processes "$PROCESSES" --device "$DEVICE" "$@"; }
 tune() {
-  train --bank "$work/songs-voices+$work/music" --bank "$work/voices+$work/songs-music" --bank "$work/songs" --init "$work/base.pt" "$@" $TUNE
+  train --bank "$work/songs-voices+$work/music" --bank "$work/voices+$work/songs-music" --bank "$work/songs-voices+$work/songs-music" --bank "$work/songs" --init "$work/base.pt" "$@" $TUNE
 }
 
 made "$work/index.json" || "$python" "$here/prepare.py" --data "$data" --work "$work" --processes "$PROCESSES" $PREPARE

@@ -5,7 +5,7 @@
     python3 sources.py --work work --of songs --out work/songs --count 3000
 
 So every voice meets all music, and a bank does not wear out by its pairs. Each source is changed more than in mix.py: other throats, harmonies
-and choirs, echoes, distortion, compression, pumping, filters that move.
+and choirs, echoes, chops, vocoders, distortion, compression, pumping, filters that move. Of the songs with true stems, every stem is a source too.
 """
 import argparse
 import json
@@ -16,10 +16,13 @@ import numpy as np
 import scipy.fft
 
 from bands import BINS, COLUMNS, HOP, RATE, SIZE, mid_side_spectra, source
+from effects import chopped, echoed, shifted, vocoded
 from mix import AUDIBLE, FRAMES, VOICE_SHARES, Mixer, fill, gain, level
 
 IMAGES = dict(dry=0.2, room=0.32, wide=0.16, panned=0.12, harmony=0.12, choir=0.08)
 LAYERS = (0.45, 0.35, 0.2)
+# Of the songs with true stems, where most layers are single stems; and the share of layers from elsewhere.
+STEM_LAYERS, ELSEWHERE = (0.2, 0.2, 0.2, 0.15, 0.15, 0.1), 0.15
 # Quefrencies of the envelope that a throat gives.
 LIFTER = 40
 
@@ -27,10 +30,10 @@ LIFTER = 40
 class Sources(Mixer):
     def __init__(self, work, of, seed, songs='none'):
         super().__init__(work, False, seed, songs='any' if songs == 'only' or of == 'songs' else 'none', stretch='first')
-        self.of = of
-        if songs == 'only':
-            self.voices = dict(self.voices, sung=[], made=[], speech=[])
-            self.instrumental = []
+        self.of, self.only_songs = of, songs == 'only'
+        if self.only_songs:
+            self.voices = dict(song=self.voices['song'] + self.single['voices'], sung=[], made=[], speech=[])
+            self.rests = self.rests + self.single['music']
 
     def chance(self, share):
         return self.rng.random() < share
@@ -80,13 +83,28 @@ class Sources(Mixer):
         shares = np.array([VOICE_SHARES[kind] for kind in kinds])
         pool = self.voices[kinds[rng.choice(len(kinds), p=shares / shares.sum())]]
         chosen = self.drawn(pool)
-        x = self.driven(self.read(chosen, self.place(chosen), self.speed(0.3)))
-        if chosen['name'] in self.songs:
-            x = self.turned(x) if self.chance(0.7) else x
-            x = self.room(x) if self.chance(0.3) else x
-        else:
-            x = self.stood(x, chosen, pool)
-        return (self.echoed(x) if self.chance(0.2) else x), [chosen['name']]
+        x, names = self.driven(self.read(chosen, self.place(chosen), self.speed(0.3))), [chosen['name']]
+        if chosen['name'] not in self.songs:
+            return self.treated(self.stood(x, chosen, pool)), names
+        x = self.treated(self.placed(x))
+        while self.chance(0.3):  # with a backing voice of any song
+            other = self.drawn(pool)
+            more = self.treated(self.placed(self.read(other, self.place(other), self.speed(0.3))))
+            x = x + more * np.float32(level(x) / (level(more) + 1e-3)) * gain(rng.uniform(-15, 0))
+            names.append(other['name'])
+        return x, names
+
+    def placed(self, x):
+        x = self.turned(x) if self.chance(0.7) else x
+        return self.room(x) if self.chance(0.3) else x
+
+    def treated(self, x):
+        if self.chance(0.15):
+            harmony = shifted(x, 2 ** (self.rng.choice([-12, -7, -5, -3, -2, 2, 3, 4, 7, 12]) / 12))
+            x = harmony if self.chance(0.5) else x + harmony * gain(self.rng.uniform(-9, 0))
+        x = chopped(self.rng, x) if self.chance(0.08) else x
+        x = vocoded(self.rng, x) if self.chance(0.06) else x
+        return echoed(self.rng, x) if self.chance(0.25) else x
 
     def stood(self, x, chosen, pool):
         """A mono voice in stereo."""
@@ -111,8 +129,10 @@ class Sources(Mixer):
 
     def music(self):
         rng, mix, names = self.rng, np.zeros((self.samples, 2), np.float32), []
-        for _ in range(1 + rng.choice(len(LAYERS), p=LAYERS)):
-            chosen = self.drawn(self.rests if self.rests and not self.instrumental else self.instrumental)
+        layers = STEM_LAYERS if self.only_songs else LAYERS
+        for number in range(1 + rng.choice(len(layers), p=layers)):
+            own = self.only_songs and (number == 0 or not self.chance(ELSEWHERE))
+            chosen = self.drawn(self.rests if own else self.instrumental)
             x = self.driven(self.read(chosen, self.place(chosen), self.speed(0.25)))
             if self.chance(0.06):
                 x = x[::-1]
@@ -134,16 +154,6 @@ class Sources(Mixer):
             drive = self.rng.uniform(1, 6) / (np.abs(x).max() + 1e-3)
             x = np.tanh(x * np.float32(drive)) / np.float32(drive)
         return x
-
-    def echoed(self, x):
-        delay, fall, out = int(self.rng.uniform(0.08, 0.6) * RATE), gain(self.rng.uniform(-14, -4)), x.copy()
-        crossed = self.chance(0.4)
-        for _ in range(3):
-            x = (x[:-delay, ::-1] if crossed else x[:-delay]) * fall
-            if not len(x):
-                break
-            out[-len(x):] += x
-        return out
 
     def pumped(self, x):
         """Ducked on every beat, as by a kick drum."""
