@@ -27,8 +27,6 @@ const bounds = [
   ['Queued jobs of an application', 'engine', 'limits.maxQueuedJobs'],
   ['Duration of one attempt at a job', 'engine', 'limits.jobTimeoutMs', 'ms'],
   ['Stored uploads and results of an application', 'handler', 'limits.storedBytes', 'bytes'],
-  ['Stored files of uploads and jobs of an application', 'handler', 'limits.storedItems'],
-  ['Resumable uploads of an application that have not ended', 'handler', 'limits.unfinishedUploads'],
   ['Simultaneous uploads of an application', 'handler', 'limits.uploadsInFlight'],
   ['Uploads with one ticket, at a time and in total', undefined, '1'],
   ['Bytes that a form adds around its file', undefined, '262,144 bytes'],

@@ -12,6 +12,7 @@ import { limitCases } from './job-store-limits.js'
 import { listCases } from './job-store-lists.js'
 import { recordCases } from './job-store-records.js'
 import { schedulingCases } from './job-store-scheduling.js'
+import { severalClaimsCases } from './job-store-several-claims.js'
 import { sweepCases } from './job-store-sweep.js'
 import { type ContractApi, registerSuite, type Skips } from './suite.js'
 
@@ -37,6 +38,7 @@ const groups = {
   documents: documentCases,
   changing: changeCases,
   claiming: claimCases,
+  'claiming several jobs at once': severalClaimsCases,
   'leases and fencing': leaseCases,
   scheduling: schedulingCases,
   'listing and counting': listCases,

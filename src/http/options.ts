@@ -108,21 +108,6 @@ export const handlerOptionsSchema = z.strictObject({
             'STORAGE_FULL. Results of accepted jobs may exceed the limit, as may the uploads in progress of each ' +
             'process that shares a store. `false`: no limit.',
         ),
-      storedItems: z
-        .number()
-        .int()
-        .positive()
-        .default(500_000)
-        .describe(
-          'Files of uploads and jobs, ended ones included, that an application may keep; then as `storedBytes`, and ' +
-            'counted where that is.',
-        ),
-      unfinishedUploads: z
-        .number()
-        .int()
-        .positive()
-        .default(100)
-        .describe('Resumable uploads that an application may have begun and not ended; more get 429.'),
       uploadsInFlight: z
         .number()
         .int()

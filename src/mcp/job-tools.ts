@@ -3,7 +3,7 @@ import { type Client, ClientError } from '../client/client.js'
 import type { Connection } from '../client/connection.js'
 import { answer, jobAnswer, type Tool, type ToolContext } from './tool.js'
 
-const id = z.uuid().describe('Id of the job.')
+const id = z.string().min(1).describe('Id of the job.')
 /** Clients give a call up after 60 s, unless they are told otherwise. */
 const usualWaitSeconds = 45
 

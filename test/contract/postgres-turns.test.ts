@@ -38,7 +38,7 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
   const waitingWithoutTurn = () =>
     numberOf(
       `${schema}.jobs j WHERE waiting_since IS NOT NULL AND NOT EXISTS (SELECT FROM ${schema}.turns t WHERE t.app ` +
-        '= j.app)',
+        '= j.app AND t.workflow = j.workflow AND t.pool = j.pool)',
     )
 
   test('no waiting job is ever without a turn while applications become idle, are removed and come back', async () => {
@@ -77,6 +77,8 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     await Promise.all(Array.from({ length: 20 }, () => jobs.create(sampleJob({ app: 'twice' }))))
     for (let n = 0; n < 120; n++) await jobs.create(sampleJob({ app: `single-${n}` }))
     while (await jobs.claim(worker));
+    // While its jobs run, an application keeps its place.
+    await pool.query(`UPDATE ${schema}.jobs SET status = 'SUCCEEDED'`)
     await tidyTurns(pool, `"${schema}"`)
     await tidyTurns(pool, `"${schema}"`)
     assert.equal(await numberOf(`${schema}.turns`), 0)
@@ -141,12 +143,12 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     assert.equal(await waitingWithoutTurn(), 0)
   })
 
-  /** The most rows that one step of a claim by a worker labelled `cpu` reads, as Postgres counts them. */
-  async function rowsReadByClaim(): Promise<number> {
+  /** The most rows that one step of a claim by a worker with these labels reads, as Postgres counts them. */
+  async function rowsReadByClaim(labels = ['cpu']): Promise<number> {
     await pool.query(`ANALYZE ${schema}.jobs, ${schema}.turns`)
     const { rows } = await pool.query<{ 'QUERY PLAN': string }>(
       `EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) ${claimNextStatement(`"${schema}"`)}`,
-      ['worker', 1000, '', [], [], ['w'], false, ['cpu']],
+      ['worker', 1000, '', [], [], ['w'], false, labels, null, null, 1, 4],
     )
     const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
     const counts = plan.matchAll(/Rows Removed by \w+: (\d+)|actual rows=(\d+) loops=(\d+)/g)
@@ -165,6 +167,28 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     assert.ok((await rowsReadByClaim()) < 100)
     const claimed = await pool.query(`SELECT id FROM ${schema}.jobs WHERE status = 'STARTED'`)
     assert.deepEqual(claimed.rows, [{ id: 'job-5000' }])
+  })
+
+  test('a claim for a rare list passes none of ten thousand applications that wait in others', async () => {
+    await pool.query(
+      `INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, pool, created_at, waiting_since, record)
+      SELECT 'job-' || n, 1, 'app-' || n, 'QUEUED', false, 'w', CASE WHEN n < 10000 THEN 'cpu' ELSE 'cpu rare' END, n,
+        n, '{}' FROM generate_series(1, 10000) AS n`,
+    )
+    await pool.query(`INSERT INTO ${schema}.turns (app, workflow, pool) SELECT app, workflow, pool FROM ${schema}.jobs`)
+
+    await pool.query(`UPDATE ${schema}.jobs SET workflow = 'other' WHERE pool = 'cpu'`)
+    await pool.query(`UPDATE ${schema}.turns SET workflow = 'other' WHERE pool = 'cpu'`)
+    assert.ok((await rowsReadByClaim(['cpu', 'rare'])) < 100)
+    const claimed = await pool.query(`SELECT id FROM ${schema}.jobs WHERE status = 'STARTED'`)
+    assert.deepEqual(claimed.rows, [{ id: 'job-10000' }])
+  })
+
+  test('a job is found that an older node entered into another list than that of the row', async () => {
+    const jobs = jobsOf()
+    const { job } = await jobs.create(sampleJob({ app: 'a' }))
+    await pool.query(`UPDATE ${schema}.turns SET workflow = 'other'`)
+    assert.equal((await jobs.claim(worker))?.id, job.id)
   })
 
   test('a claim passes no application where nothing waits for its worker or all is for later', async () => {
@@ -195,7 +219,10 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     await pool.query(`ANALYZE ${schema}.jobs, ${schema}.turns`)
     const quoted = `"${schema}"`
     const statements = {
-      claim: { text: claimNextStatement(quoted), values: ['worker', 1000, '', ['app-3'], [], ['w'], false, []] },
+      claim: {
+        text: claimNextStatement(quoted),
+        values: ['worker', 1000, '', ['app-3'], [], ['w'], false, [], null, null, 1, 4],
+      },
       lapsed: dueStatement(quoted, 'lapsed', 100, []),
       expired: dueStatement(quoted, 'expired', 100, []),
       deliverable: deliverableStatement(quoted, { limit: 100, perApp: 5, exceptApps: ['app-3'] }, []),

@@ -27,6 +27,52 @@ function watched(jobs: JobStore) {
 }
 
 describe('a worker', () => {
+  test('asks once for as many jobs as it has room for, and again when there is room', async () => {
+    const jobs = memoryJobs()
+    const asked: number[] = []
+    const finish = gate()
+    const store: JobStore = {
+      ...jobs,
+      async claimSeveral(request, { max }) {
+        asked.push(max)
+        const found = []
+        for (let job; found.length < max && (job = await jobs.claim(request));) found.push(job)
+        return found
+      },
+    }
+    const { engine, submit, until } = testEngine(
+      textWorkflow(() => finish.opened),
+      { dispatch: { concurrency: 4, ...never } },
+      { jobs: store },
+    )
+    const submitted = await Promise.all(Array.from({ length: 7 }, () => submit()))
+    await engine.start()
+    await expect.poll(() => engine.count({ statuses: ['STARTED'] })).toBe(4)
+    expect(asked).toEqual([4])
+    finish.open()
+    for (const { id } of submitted) await until(id, 'SUCCEEDED')
+    await engine.close()
+    expect(Math.max(...asked)).toBe(4)
+  })
+
+  test('runs what was claimed before the store failed in the middle', async () => {
+    const jobs = memoryJobs()
+    let claims = 0
+    const store: JobStore = {
+      ...jobs,
+      claim: (request) => (++claims === 3 ? Promise.reject(new Error('store is away')) : jobs.claim(request)),
+    }
+    const { engine, submit, until } = testEngine(
+      textWorkflow(),
+      { dispatch: { concurrency: 5, ...never } },
+      { jobs: store },
+    )
+    const submitted = await Promise.all(Array.from({ length: 4 }, () => submit()))
+    await engine.start()
+    for (const { id } of submitted) expect((await until(id, 'SUCCEEDED')).lapses).toBe(0)
+    await engine.close()
+  })
+
   test('runs as many jobs at once as it has room for, and no more', async () => {
     let running = 0
     let most = 0

@@ -23,9 +23,9 @@ describe('the stage in which inputs are fetched', () => {
   test('a fetch keeps its slot until it turns out to be slow', () => {
     const { fetches, onRoom, download } = stages()
     download('app')
-    expect([onRoom.mock.calls.length, fetches.slowFetches]).toEqual([0, 0])
+    expect([onRoom.mock.calls.length, fetches.withoutSlot]).toEqual([0, 0])
     vi.advanceTimersByTime(1000)
-    expect([onRoom.mock.calls.length, fetches.slowFetches]).toEqual([1, 1])
+    expect([onRoom.mock.calls.length, fetches.withoutSlot]).toEqual([1, 1])
   })
 
   test('an application that has a slow fetch is not waited for again', () => {
@@ -34,10 +34,10 @@ describe('the stage in which inputs are fetched', () => {
     vi.advanceTimersByTime(1000)
     // No time passes from here on: the slots of these are free at once, that of another application's fetch is not.
     for (let n = 2; n <= 4; n++) download('slow')
-    expect([onRoom.mock.calls.length, fetches.slowFetches]).toEqual([4, 4])
+    expect([onRoom.mock.calls.length, fetches.withoutSlot]).toEqual([4, 4])
     expect(fetches.slowApplications).toEqual(['slow'])
     download('other')
-    expect(fetches.slowFetches).toBe(4)
+    expect(fetches.withoutSlot).toBe(4)
   })
 
   test('once its slow fetches have ended, an application is as any other', async () => {
@@ -47,7 +47,7 @@ describe('the stage in which inputs are fetched', () => {
     first.end()
     await first.ended
     download('app')
-    expect([onRoom.mock.calls.length, fetches.slowFetches]).toEqual([1, 0])
+    expect([onRoom.mock.calls.length, fetches.withoutSlot]).toEqual([1, 0])
   })
 
   test('where all slots are taken, an application that has none gets one of the application with the most', () => {
@@ -58,7 +58,7 @@ describe('the stage in which inputs are fetched', () => {
     const newcomer = download('newcomer')
     vi.advanceTimersByTime(1000)
     expect([...large, small, newcomer].map(({ onCrowded }) => onCrowded.mock.calls.length)).toEqual([0, 0, 1, 0, 0])
-    expect(fetches.slowFetches).toBe(4)
+    expect(fetches.withoutSlot).toBe(4)
   })
 
   test('a download without a slot ends, and no more of its application are begun until one is free', async () => {
@@ -83,7 +83,7 @@ describe('the stage in which inputs are fetched', () => {
     void fetches.fetch({ app: 'other', work: never })
     vi.advanceTimersByTime(1000)
     expect(large.some(({ onCrowded }) => onCrowded.mock.calls.length > 0)).toBe(false)
-    expect([fetches.slowFetches, fetches.slowApplications]).toEqual([4, ['large']])
+    expect([fetches.withoutSlot, fetches.slowApplications]).toEqual([4, ['large']])
   })
 
   test('the more slots are taken, the faster an input has to arrive', () => {

@@ -93,56 +93,6 @@ const stores: [string, () => Promise<BlobStore>][] = [
   ],
 ]
 
-describe('the protocol of resumable uploads', () => {
-  it.each([
-    ['a length that comes later', { 'upload-defer-length': '1' }],
-    ['a part of a file', { 'upload-concat': 'partial', 'upload-length': '4' }],
-  ])('refuses %s as an extension that is not offered', async (_what, headers) => {
-    const service = await offering()
-    const answer = await tus(service, 'POST', { headers })
-    expect(answer.status).toBe(400)
-    expect(await answer.json()).toMatchObject({ code: 'BAD_INPUT' })
-  })
-
-  it('costs as much for a hundredth piece as for a second, and leaves no listeners', async () => {
-    const blobs = memoryBlobs()
-    let listed = 0
-    let stats = 0
-    const counted: BlobStore = {
-      ...blobs,
-      list: (prefix) => (prefix.includes('.parts/') && listed++, blobs.list(prefix)),
-      stat: (key) => (stats++, blobs.stat(key)),
-    }
-    const warnings: string[] = []
-    const onWarning = (warning: Error) => void warnings.push(warning.name)
-    process.on('warning', onWarning)
-    cleanUps.push(() => void process.off('warning', onWarning))
-    const service = await offering({ blobs: counted, http: { rateLimits: { other: false } } })
-    const { url } = await begin(service, 100)
-    const costs: [number, number][] = []
-    for (let at = 0; at < 99; at++) {
-      const before: [number, number] = [listed, stats]
-      const answer = await tus(service, 'PATCH', { url, headers: { 'upload-offset': String(at) }, body: 'x' })
-      expect(answer.status).toBe(204)
-      costs.push([listed - before[0], stats - before[1]])
-    }
-    expect(costs[1]![0]).toBe(0)
-    expect(new Set(costs.slice(1).map(String))).toEqual(new Set([String(costs[1])]))
-    expect(warnings).toEqual([])
-  })
-
-  it('goes on behind what another process has stored', async () => {
-    const blobs = memoryBlobs()
-    const service = await offering({ blobs })
-    const { url } = await begin(service, 6)
-    expect((await tus(service, 'PATCH', { url, headers: { 'upload-offset': '0' }, body: 'ab' })).status).toBe(204)
-    const key = `uploads/${service.app.id}/${url.slice(url.lastIndexOf('/') + 1)}.parts/0000000000000002`
-    await blobs.put(key, 'cd')
-    expect((await tus(service, 'HEAD', { url })).headers.get('upload-offset')).toBe('4')
-    expect((await tus(service, 'PATCH', { url, headers: { 'upload-offset': '4' }, body: 'ef' })).status).toBe(204)
-  })
-})
-
 describe.each(stores)('an upload into %s', (_name, open) => {
   it('by the client of the authors of tus goes on after each cut, and its file is that of a job', async () => {
     const blobs = await open()

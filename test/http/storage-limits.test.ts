@@ -214,56 +214,6 @@ test('what is stored is not looked at again for each ticket: a look at many file
   expect(looks).toBe(2)
 })
 
-const limitsOf = (storedBytes: number) => ({ storedBytes, storedItems: 10, unfinishedUploads: 2, uploadsInFlight: 1 })
-
-test('jobs and files of uploads count, also those without bytes of the client', async () => {
-  const service = await start({ worker: false, http: { limits: { storedItems: 4 } } })
-  // A file, and the mark that its ticket was used.
-  expect((await put((await newTicket(service)).uploadUrl, 'x')).status).toBe(200)
-  const body = JSON.stringify({ workflow: 'service/held', params: {} })
-  for (let n = 0; n < 2; n++) expect((await service.api('/job', { method: 'POST', body })).status).toBe(200)
-  // When they are counted again.
-  const refused = async () => await service.api('/job', { method: 'POST', body })
-  await expect.poll(async () => (await refused()).status, { timeout: 15_000, interval: 200 }).toBe(429)
-  expect(await (await refused()).json()).toMatchObject({ code: 'STORAGE_FULL', reason: 'storage_full' })
-  const { key } = await service.addApplication('Other')
-  expect((await service.api('/job', { method: 'POST', body, key })).status).toBe(200)
-})
-
-test('resumable uploads that were begun and not ended are counted, also by another process', async () => {
-  const blobs = memoryBlobs()
-  const use = () => new StorageUse({ blobs, resultBytes: async () => 0, count: async () => 0 }, limitsOf(1000))
-  const first = use()
-  await first.beginResumable('app')
-  await blobs.put('uploads/app/1.resumable', '{}')
-  const second = use()
-  await second.beginResumable('app')
-  await blobs.put('uploads/app/2.resumable', '{}')
-  await expect(second.beginResumable('app')).rejects.toMatchObject({ code: 'RATE_LIMITED' })
-  await second.beginResumable('other')
-  second.endResumable('app')
-  await second.beginResumable('app')
-  // One has become a file meanwhile.
-  await blobs.put('uploads/app/1.used', '')
-  const third = use()
-  await third.beginResumable('app')
-  await expect(third.beginResumable('app')).rejects.toMatchObject({ code: 'RATE_LIMITED' })
-})
-
-test('each job of a batch counts as a new job', async () => {
-  const service = await start({ worker: false, http: { rateLimits: { create: { requests: 5, perSeconds: 600 } } } })
-  const job = { workflow: 'service/held', params: {} }
-  const batch = (key: string, name: string) =>
-    service.api('/batch', {
-      method: 'POST',
-      body: JSON.stringify({ name, jobs: Array.from({ length: 5 }, () => job) }),
-      headers: { 'idempotency-key': key },
-    })
-  expect((await batch('k', 'b')).status).toBe(200)
-  const refused = await service.api('/job', { method: 'POST', body: JSON.stringify(job) })
-  expect([refused.status, Number(refused.headers.get('retry-after')) > 100]).toEqual([429, true])
-})
-
 test('nobody waits for a look while the last one found that there is plenty of room', async () => {
   vi.useFakeTimers({ toFake: ['performance'] })
   cleanUps.push(() => vi.useRealTimers())
@@ -277,9 +227,8 @@ test('nobody waits for a look while the last one found that there is plenty of r
       if (looks++ > 0) await new Promise<void>((resolve) => (finish = resolve))
       return found
     },
-    count: async () => 0,
   }
-  const use = new StorageUse(engine, limitsOf(100))
+  const use = new StorageUse(engine, { storedBytes: 100, uploadsInFlight: 1 })
   await use.refuseFull('app')
   vi.advanceTimersByTime(5000)
   stored = 60
@@ -326,9 +275,8 @@ test('a job store that fails while the uploads are being counted fails the reque
         },
       },
       resultBytes: () => Promise.reject(new Error('the job store is away')),
-      count: async () => 0,
     },
-    limitsOf(1),
+    { storedBytes: 1, uploadsInFlight: 1 },
   )
   const unhandled: unknown[] = []
   const note = (error: unknown) => void unhandled.push(error)

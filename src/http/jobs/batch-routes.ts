@@ -15,8 +15,7 @@ export const batchRoutes = [
     summary: 'Create many jobs at once',
     description:
       'Creates all jobs or none. `errors` lists the problems of each job, with paths such as `jobs.3.params`. The ' +
-      'jobs carry the name of the batch as their `batchName`. If the batch exists, they are added to it. Each job ' +
-      'counts against the rate limit of new jobs, so that the next ones may have to wait.',
+      'jobs carry the name of the batch as their `batchName`. If the batch exists, they are added to it.',
     access: 'key',
     bucket: 'create',
     body: newBatchSchema,
@@ -27,9 +26,9 @@ export const batchRoutes = [
     problems: newJobProblems,
     requestHeaders: { 'Idempotency-Key': idempotencyHeader('batch') },
     async handle(call, { body }) {
-      const { engine, limiter, storage } = call.service
+      const { engine, storage } = call.service
       const jobs = body.jobs.map((job, index) => jobFields(call, job, `jobs.${index}.`))
-      const { name, ids, created } = await engine.submitBatch(
+      const { name, ids } = await engine.submitBatch(
         {
           app: call.caller.id,
           name: body.name,
@@ -45,7 +44,6 @@ export const batchRoutes = [
           },
         },
       )
-      if (created) limiter.charge(call.caller.id, 'create', ids.length - 1)
       return json({ name, ids })
     },
   }),

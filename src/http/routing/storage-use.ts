@@ -5,10 +5,6 @@ import { Problem } from './problem.js'
 export interface StorageLimits {
   /** Bytes of uploads and results that an application may keep; false: no limit. */
   storedBytes: number | false
-  /** Files of its uploads and records of its jobs that it may keep; counted where bytes are. */
-  storedItems: number
-  /** Resumable uploads that it may have begun and not ended. */
-  unfinishedUploads: number
   /** Most simultaneous uploads of an application. */
   uploadsInFlight: number
 }
@@ -21,8 +17,6 @@ export interface UploadSlot {
   end(stored: boolean): void
 }
 
-type MeasuredEngine = Pick<HttpEngine, 'blobs' | 'resultBytes' | 'count'>
-
 /** What one application does in this process. */
 interface Account {
   /** By blob key: the bytes that were announced or have arrived, whichever is more. */
@@ -31,10 +25,6 @@ interface Account {
   stored: number
   /** Bytes of uploads that have ended since that check began. */
   added: number
-  /** Files and jobs at the last check. */
-  items: number
-  /** Resumable uploads that were begun and had not ended at the last check, and those since then. */
-  unfinished: number
   look: Promise<void> | undefined
   /** Monotonic milliseconds until which the last check is valid. */
   freshUntil: number
@@ -59,37 +49,22 @@ const maxIdleAccounts = 1000
  * cannot exceed the limit; each further process may add its own uploads in progress.
  */
 export class StorageUse {
-  readonly #engine: MeasuredEngine
+  readonly #engine: Pick<HttpEngine, 'blobs' | 'resultBytes'>
   readonly #limits: StorageLimits
   readonly #accounts = new Map<string, Account>()
 
-  constructor(engine: MeasuredEngine, limits: StorageLimits) {
+  constructor(engine: Pick<HttpEngine, 'blobs' | 'resultBytes'>, limits: StorageLimits) {
     this.#engine = engine
     this.#limits = limits
   }
 
   /** @throws Problem `STORAGE_FULL` if the application keeps as much as it may. */
   async refuseFull(app: string): Promise<void> {
-    const { storedBytes, storedItems } = this.#limits
+    const { storedBytes } = this.#limits
     if (storedBytes === false) return
     const account = this.#account(app)
     await this.#lookIfDue(app, account)
     if (account.stored + account.added >= storedBytes) throw storageFull(storedBytes)
-    if (account.items >= storedItems) throw tooManyItems(storedItems)
-  }
-
-  /** Counts a resumable upload that begins. @throws Problem `RATE_LIMITED` if too many have not ended. */
-  async beginResumable(app: string): Promise<void> {
-    const account = this.#account(app)
-    await this.#lookIfDue(app, account)
-    if (account.unfinished >= this.#limits.unfinishedUploads) throw tooManyUnfinished(this.#limits.unfinishedUploads)
-    account.unfinished++
-  }
-
-  /** One has become a file or was given up. */
-  endResumable(app: string): void {
-    const account = this.#account(app)
-    account.unfinished = Math.max(0, account.unfinished - 1)
   }
 
   /**
@@ -134,8 +109,6 @@ export class StorageUse {
       uploads: new Map<string, number>(),
       stored: 0,
       added: 0,
-      items: 0,
-      unfinished: 0,
       look: undefined,
       freshUntil: 0,
       roughUntil: 0,
@@ -154,7 +127,7 @@ export class StorageUse {
     const now = performance.now()
     if (storedBytes === false || now < account.freshUntil) return
     const look = (account.look ??= this.#look(app, account).finally(() => (account.look = undefined)))
-    if (now < account.roughUntil && this.#fullness(account, storedBytes) < roughShare) {
+    if (now < account.roughUntil && account.stored + account.added < roughShare * storedBytes) {
       // A caller after the rough figure has expired checks again and gets its errors.
       look.catch(() => {})
       return
@@ -165,10 +138,7 @@ export class StorageUse {
   async #look(app: string, account: Account): Promise<void> {
     const startedAt = performance.now()
     const addedBefore = account.added
-    const { bytes, items, unfinished } = await this.#measure(app)
-    account.stored = bytes
-    account.items = items
-    account.unfinished = unfinished
+    account.stored = await this.#storedBytes(app)
     // Uploads that ended during the check may or may not be included; they stay counted, to be safe.
     account.added -= addedBefore
     const endedAt = performance.now()
@@ -184,35 +154,19 @@ export class StorageUse {
     if (total > storedBytes) throw storageFull(storedBytes)
   }
 
-  #fullness({ stored, added, items, unfinished }: Account, storedBytes: number): number {
-    const { storedItems, unfinishedUploads } = this.#limits
-    return Math.max((stored + added) / storedBytes, items / storedItems, unfinished / unfinishedUploads)
+  async #storedBytes(app: string): Promise<number> {
+    // Both are awaited together: an unhandled rejection of one during the other would end the process.
+    const [uploads, results] = await Promise.all([this.#uploadBytes(app), this.#engine.resultBytes(app)])
+    return uploads + results
   }
 
-  async #measure(app: string): Promise<{ bytes: number; items: number; unfinished: number }> {
-    // All are awaited together: an unhandled rejection of one during another would end the process.
-    const [uploads, results, jobs] = await Promise.all([
-      this.#measureUploads(app),
-      this.#engine.resultBytes(app),
-      this.#engine.count({ app }, { max: this.#limits.storedItems }),
-    ])
-    const { bytes, items, unfinished } = uploads
-    return { bytes: bytes + results, items: items + jobs, unfinished }
-  }
-
-  async #measureUploads(app: string): Promise<{ bytes: number; items: number; unfinished: number }> {
-    let [bytes, items] = [0, 0]
-    /** What was begun, without what has become a file: both have a mark beside the file's key. */
-    const unfinished = new Set<string>()
-    for await (const { key, bytes: size } of this.#engine.blobs.list(`${uploadsPrefix}${app}/`)) {
-      items++
-      const [, file = key, mark] = /^(.*)\.([a-z]+)$/.exec(key) ?? []
-      // The marks, in a few bytes, are ours.
-      if (mark === undefined) bytes += size
-      else if (mark === 'resumable') unfinished.add(file)
-      else if (mark === 'used') unfinished.delete(file)
+  async #uploadBytes(app: string): Promise<number> {
+    let bytes = 0
+    for await (const entry of this.#engine.blobs.list(`${uploadsPrefix}${app}/`)) {
+      // The marks of used and refused tickets, in a few bytes, are ours.
+      if (!/\.[a-z]+$/.test(entry.key)) bytes += entry.bytes
     }
-    return { bytes, items, unfinished: unfinished.size }
+    return bytes
   }
 }
 
@@ -238,23 +192,5 @@ function tooManyUploads(limit: number): Problem {
     'RATE_LIMITED',
     `An application may send at most ${limit} uploads at a time. Wait for some to end, then send this one again.`,
     { headers: { 'retry-after': '10' } },
-  )
-}
-
-function tooManyItems(limit: number): Problem {
-  return new Problem(
-    'STORAGE_FULL',
-    `This application keeps ${limit} jobs and files of uploads, which is as many as it may. Delete jobs that are no ` +
-      'longer needed, or wait until they are removed.',
-    { reason: 'storage_full', headers: { 'retry-after': '600' } },
-  )
-}
-
-function tooManyUnfinished(limit: number): Problem {
-  return new Problem(
-    'RATE_LIMITED',
-    `An application may have ${limit} resumable uploads that it has begun and not ended. End or delete some, then ` +
-      'begin this one.',
-    { headers: { 'retry-after': '60' } },
   )
 }

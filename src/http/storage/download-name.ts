@@ -1,13 +1,9 @@
 import { extname } from 'node:path'
 import type { JobOutput, JobRecord } from '../../core/engine/job/job.js'
 
-/**
- * Characters that a file name cannot have on some system, control characters, half characters, and what turns the
- * direction of a text so that its ending looks like another.
- */
-const forbidden = /[\p{Cc}\p{Cs}\p{Bidi_Control}<>:"/\\|?*]+/gu
-/** Names of devices on Windows, with any ending. */
-const device = /^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?=\s*(\.|$))/i
+/** Characters that a file name cannot have on some system, and control characters. */
+// oxlint-disable-next-line no-control-regex
+const forbidden = /[\u0000-\u001f\u007f<>:"/\\|?*]+/g
 const mediaEnding = /\.(wav|flac|mp3|m4a|mp4|aac|ogg|opus|aiff?|wma|webm|mkv|mov|avi)$/i
 const longestSong = 120
 
@@ -15,8 +11,7 @@ const longestSong = 120
 export function songName(name: string | null): string {
   const safe = (name ?? '').replace(mediaEnding, '').replace(forbidden, ' ').replace(/\s+/g, ' ')
   const short = Array.from(safe).slice(0, longestSong).join('')
-  const trimmed = short.replace(/^[\s.]+|[\s.]+$/g, '')
-  return trimmed.replace(device, '$1_') || 'song'
+  return short.replace(/^[\s.]+|[\s.]+$/g, '') || 'song'
 }
 
 /**

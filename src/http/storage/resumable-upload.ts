@@ -38,15 +38,9 @@ export async function answerTus(call: KeyedCall, resumablePath: string, id: stri
     generateUrl: (_request, { id: made }) => `${call.baseUrl}${resumablePath}/${made}`,
     onUploadCreate: async (_request, { id: made, size = 0 }) => {
       await storage.refuseFull(app)
-      await storage.beginResumable(app)
-      try {
-        // As if it were under way, to see whether it fits.
-        const slot = await storage.begin(app, uploadKey(app, made), size)
-        slot.end(false)
-      } catch (error) {
-        storage.endResumable(app)
-        throw error
-      }
+      // As if it were under way, to see whether it fits.
+      const slot = await storage.begin(app, uploadKey(app, made), size)
+      slot.end(false)
       return {}
     },
     onUploadFinish: async (_request, { id: made }) => {
@@ -155,7 +149,6 @@ function asProblem(error: Error | { status_code: number; body: string }, maxByte
 
 function codeOf(status: number): ProblemCode {
   const codes = Object.keys(problemTypes) as ProblemCode[]
-  // 501: a part of the protocol that is not offered.
-  if (status === 403 || status === 501) return 'BAD_INPUT'
+  if (status === 403) return 'BAD_INPUT'
   return codes.find((code) => problemTypes[code].status === status) ?? (status < 500 ? 'BAD_INPUT' : 'INTERNAL_ERROR')
 }

@@ -27,12 +27,6 @@ export interface UploadPartsOptions {
 }
 
 /**
- * How much of each upload is stored, as this process last saw it: pieces stay, and another process may have added some.
- */
-const storedBytes = new Map<string, number>()
-const mostKnown = 10_000
-
-/**
  * The uploads of an application while they come in pieces, over any blob store: each piece is a blob that is named
  * after its offset, and the last one makes a file of them. What is left of an upload is swept as unused uploads are.
  */
@@ -72,7 +66,7 @@ export class UploadParts extends DataStore {
       if (!(await this.#blobs.stat(key))) throw uploadOver()
       return upload(size)
     }
-    const bytes = await this.#stored(id)
+    const { bytes } = await this.#parts(id)
     // A crash may have come between the last piece and the file.
     if (bytes === size && size > 0) await this.complete(id)
     return upload(bytes)
@@ -91,7 +85,6 @@ export class UploadParts extends DataStore {
         const part = pieceOf(source, rest, (bytes) => slot.received(bytes))
         const { bytes } = await this.#blobs.put(this.#partKey(id, at), part, { ifAbsent: true })
         at += bytes
-        this.#know(id, at)
       }
     } catch (error) {
       // Another process has stored this piece: the client asks for the offset and goes on from there.
@@ -113,33 +106,12 @@ export class UploadParts extends DataStore {
     }
     await markUsed(this.#blobs, key)
     await this.#blobs.deletePrefix(this.#partsPrefix(id))
-    storedBytes.delete(key)
-    this.#storage.endResumable(this.#app)
   }
 
   override async remove(id: string): Promise<void> {
     await this.getUpload(id)
     await this.#blobs.deletePrefix(this.#partsPrefix(id))
     await this.#blobs.delete(this.#factsKey(id))
-    this.#storage.endResumable(this.#app)
-  }
-
-  /** How much is stored. Takes as long however many pieces came before, but for the first time in this process. */
-  async #stored(id: string): Promise<number> {
-    let bytes = storedBytes.get(uploadKey(this.#app, id)) ?? (await this.#parts(id)).bytes
-    for (let next; (next = await this.#blobs.stat(this.#partKey(id, bytes)));) bytes += next.bytes
-    this.#know(id, bytes)
-    return bytes
-  }
-
-  #know(id: string, bytes: number): void {
-    const key = uploadKey(this.#app, id)
-    storedBytes.delete(key)
-    storedBytes.set(key, bytes)
-    for (const [oldest] of storedBytes) {
-      if (storedBytes.size <= mostKnown) break
-      storedBytes.delete(oldest)
-    }
   }
 
   /** The pieces in their order, each beginning where the one before it ends. */

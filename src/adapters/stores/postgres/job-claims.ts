@@ -8,10 +8,15 @@ import { type PostgresPool, query, type Row, transaction } from './database.js'
 import { columnText } from './job-row.js'
 import { aheadStatement, schedulingRules } from './scheduling-rules.js'
 import type { Send, StoredJobs } from './stored-jobs.js'
-import { claimNextStatement, lockClaims, tidyTurns } from './turns.js'
+import { claimNextStatement, lockClaims, mostAtOnce, tidyTurns } from './turns.js'
 
 /** Claims after which it is worth looking for applications without waiting jobs: each leaves one at most. */
 const claimsBetweenTidying = 50
+/** How soon that is repeated where jobs wait that a claim did not find. */
+const tidiedAgainMs = 10_000
+/** What claims look at beyond their own number: other claims may be taking it. */
+const firstLook = 4
+const longLook = 1000
 
 type Wanted = Omit<Claimable, 'id'>
 
@@ -20,7 +25,7 @@ export function jobClaims(
   pool: PostgresPool,
   schema: string,
   jobs: StoredJobs,
-): Pick<JobStore, 'claim' | 'ahead' | 'backlog' | 'rules' | 'changeRule'> {
+): Pick<JobStore, 'claim' | 'claimSeveral' | 'ahead' | 'backlog' | 'rules' | 'changeRule'> {
   const { send } = jobs
   const rules = schedulingRules(schema)
   const inTurn = new ClaimsInTurn(pool, schema, jobs)
@@ -28,8 +33,10 @@ export function jobClaims(
   const backlogSql = backlogStatements(schema)
 
   return {
-    claim: ({ id, ...request }) =>
-      id === undefined ? inTurn.claim(request, request) : claimNamed(id, request, request),
+    claim: async ({ id, ...request }) =>
+      id === undefined ? (await inTurn.claim(request, request, 1))[0] : await claimNamed(id, request, request),
+
+    claimSeveral: (request, { max }) => inTurn.claim(request, request, max),
 
     async ahead(id, { max }) {
       const [row] = await send(aheadSql, [columnText(id), max])
@@ -75,7 +82,7 @@ export function jobClaims(
   }
 }
 
-/** Claims of the next job. */
+/** Claims of the next jobs. */
 class ClaimsInTurn {
   readonly #pool: PostgresPool
   readonly #schema: string
@@ -84,6 +91,7 @@ class ClaimsInTurn {
   /** Whether the last claim found limits of running jobs. */
   #isLimited = false
   #untidyClaims = 0
+  #tidiedAt = -Infinity
 
   constructor(pool: PostgresPool, schema: string, jobs: StoredJobs) {
     this.#pool = pool
@@ -92,41 +100,65 @@ class ClaimsInTurn {
     this.#statement = claimNextStatement(schema)
   }
 
-  async claim(request: ClaimRequest, wanted: Wanted): Promise<JobRecord | undefined> {
-    let row: Row | undefined
-    let job: JobRecord | undefined
-    do {
-      row = await this.#next(request, wanted)
-      job = row && this.#jobs.readable([row])[0]
-    } while (row && !job)
-    if (row && job?.lease) {
-      this.#untidyClaims++
-      this.#jobs.held.keep({ job, version: Number(row[0]) }, job.lease.until - Math.ceil(request.leaseMs))
+  async claim(request: ClaimRequest, wanted: Wanted, max: number): Promise<JobRecord[]> {
+    const claimed: JobRecord[] = []
+    let look = firstLook
+    for (;;) {
+      const most = Math.min(max - claimed.length, mostAtOnce)
+      const { rows, isWaiting, mayBeMore } = await this.#next(request, wanted, { most, look })
+      claimed.push(...this.#kept(rows, request))
+      if (claimed.length >= max) break
+      // A job of the rows that cannot be read is not asked for again.
+      if (rows.length > 0 && (mayBeMore || claimed.length === 0)) continue
+      if (rows.length > 0 || claimed.length > 0) break
+      if (mayBeMore && look < longLook) look = longLook
+      else if (!(isWaiting && (await this.#tidyAgain()))) break
     }
-    if (this.#untidyClaims >= (row ? claimsBetweenTidying : 1)) {
-      this.#untidyClaims = 0
-      // Only speed depends on it, and the next claims repeat it.
-      await tidyTurns(this.#pool, this.#schema).catch(() => {})
-    }
-    return job && plainCopy(job)
+    if (this.#untidyClaims >= (claimed.length > 0 ? claimsBetweenTidying : 1)) await this.#tidy()
+    return plainCopy(claimed)
   }
 
-  /** The row of the job that was claimed, under the lock where there are limits. */
-  async #next(request: ClaimRequest, wanted: Wanted): Promise<Row | undefined> {
-    let answer = this.#isLimited ? undefined : await this.#ask(this.#jobs.sendPrepared, request, wanted, false)
-    if (!answer || (answer.isLimited && !answer.row))
-      answer = await underLock(this.#pool, this.#schema, (send) => this.#ask(send, request, wanted, true))
+  #kept(rows: readonly Row[], { leaseMs }: ClaimRequest): JobRecord[] {
+    return rows.flatMap((row) => {
+      const [job] = this.#jobs.readable([row])
+      if (!job?.lease) return []
+      this.#untidyClaims++
+      this.#jobs.held.keep({ job, version: Number(row[0]) }, job.lease.until - Math.ceil(leaseMs))
+      return [job]
+    })
+  }
+
+  /** Only speed depends on it, and the next claims repeat it. */
+  async #tidy(): Promise<void> {
+    this.#untidyClaims = 0
+    this.#tidiedAt = performance.now()
+    await tidyTurns(this.#pool, this.#schema).catch(() => {})
+  }
+
+  /** For jobs that wait and were not found: an older node may have entered them. False if that was done just now. */
+  async #tidyAgain(): Promise<boolean> {
+    if (performance.now() - this.#tidiedAt < tidiedAgainMs) return false
+    await this.#tidy()
+    return true
+  }
+
+  /** The rows of the jobs that were claimed, under the lock where there are limits. */
+  async #next(request: ClaimRequest, wanted: Wanted, bounds: Bounds): Promise<Answer> {
+    let answer = this.#isLimited ? undefined : await this.#ask(this.#jobs.sendPrepared, request, wanted, bounds, false)
+    if (!answer || (answer.isLimited && answer.rows.length === 0))
+      answer = await underLock(this.#pool, this.#schema, (send) => this.#ask(send, request, wanted, bounds, true))
     this.#isLimited = answer.isLimited
-    return answer.row
+    return answer
   }
 
   async #ask(
     send: Send,
     { owner, leaseMs, nonce = '', lapsedBefore }: ClaimRequest,
     { exceptApps = [], workflows, labels, belowRunning }: Wanted,
+    { most, look }: Bounds,
     isLocked: boolean,
-  ): Promise<{ row: Row | undefined; isLimited: boolean }> {
-    const [row] = await send(this.#statement, [
+  ): Promise<Answer> {
+    const rows = await send(this.#statement, [
       columnText(owner),
       Math.ceil(leaseMs),
       nonce,
@@ -137,9 +169,33 @@ class ClaimsInTurn {
       labels ?? null,
       lapsedBefore === undefined ? null : Math.floor(lapsedBefore),
       belowRunning ?? null,
+      most,
+      look,
     ])
-    return { row: row?.[0] === null ? undefined : row, isLimited: row?.[4] === 't' }
+    const [, , , id, isLimited, isWaiting, mayBeMore] = rows[0] ?? []
+    return {
+      rows: id === null ? [] : rows,
+      isLimited: isLimited === 't',
+      isWaiting: isWaiting === 't',
+      mayBeMore: mayBeMore === 't',
+    }
   }
+}
+
+interface Bounds {
+  most: number
+  /** Applications and jobs that are looked at beyond these. */
+  look: number
+}
+
+interface Answer {
+  rows: Row[]
+  /** Whether running jobs are limited. */
+  isLimited: boolean
+  /** Whether there is a list with a job for the worker. */
+  isWaiting: boolean
+  /** Whether the claim may have ended early. */
+  mayBeMore: boolean
 }
 
 /** In a transaction in which nobody else claims under limits. */

@@ -24,14 +24,14 @@ export type JobInserts = ReturnType<typeof jobInserts>
 /** Statements that add jobs. */
 export function jobInserts(schema: string, idempotencyMs: number) {
   const insert = `
-    WITH clock AS MATERIALIZED (SELECT ${nowSql} AS now), ${joinTurns(schema, '$1')},
-    input AS (
+    WITH clock AS MATERIALIZED (SELECT ${nowSql} AS now),
+    input AS MATERIALIZED (
       SELECT * FROM json_to_recordset($2::json) AS i(id text, status text, deleted boolean, workflow text,
         batch_name text,
         upload_keys text[], idempotency_key text, not_before bigint, lease_until bigint, ended_at bigint,
         removable_at bigint, result_bytes bigint,
         deliverable_at bigint, rank smallint, deadline bigint, pool text, record text)
-    )
+    ), ${joinTurns(schema, '$1', 'SELECT DISTINCT workflow, pool FROM input')}
     INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, batch_name, upload_keys, idempotency_key,
       created_at, waiting_since,
       lease_until, ended_at, removable_at, result_bytes, deliverable_at, rank, deadline, pool, record)

@@ -15,6 +15,54 @@ import {
 import { joinTurns } from './turns.js'
 import { countingUsage } from './usage.js'
 
+/** What is written over a job, and over which version of which claim. */
+export interface ClaimedEnd {
+  stored: StoredJob
+  nonce: string
+  next: JobRecord
+}
+
+/**
+ * Writes the ends of claims that this process holds, many at once: true for each that nobody else has written in
+ * between. The same fences as of a single change.
+ */
+export function jobEnds(schema: string) {
+  // Ids as an array: Postgres searches an index for each, however many it expects.
+  const text = `
+    WITH ended AS MATERIALIZED (
+      SELECT * FROM json_to_recordset($1::json) AS e(id text, version integer, held text, status text, ended_at bigint,
+        removable_at bigint, deliverable_at bigint, result_bytes bigint, record text)
+    )
+    UPDATE ${schema}.jobs AS job SET version = job.version + 1, status = e.status, waiting_since = NULL,
+      lease_until = NULL, ended_at = e.ended_at, removable_at = e.removable_at, deliverable_at = e.deliverable_at,
+      record = e.record::json, nonce = NULL, result_bytes = e.result_bytes, claims = NULL
+    FROM ended AS e
+    WHERE job.id = ANY(ARRAY(SELECT id FROM ended)) AND job.id = e.id AND job.version = e.version AND NOT job.deleted
+      AND job.nonce = e.held
+    RETURNING job.id`
+
+  return async function end(
+    run: (text: string, values: unknown[]) => Promise<Row[]>,
+    ends: readonly ClaimedEnd[],
+  ): Promise<boolean[]> {
+    // Of several ends of one claim only the first can be written.
+    const firsts = new Map([...ends].reverse().map((end) => [end.next.id, end]))
+    const rows = [...firsts.values()].map(({ stored, nonce, next }) => ({
+      id: columnText(next.id),
+      version: stored.version,
+      held: nonce,
+      status: next.status,
+      ended_at: endedAt(next),
+      removable_at: removable(next),
+      deliverable_at: deliverable(next),
+      result_bytes: removableBytes(next),
+      record: JSON.stringify(next),
+    }))
+    const written = new Set((await run(text, [JSON.stringify(rows)])).map(([id]) => id))
+    return ends.map((end) => firsts.get(end.next.id) === end && written.has(columnText(end.next.id)))
+  }
+}
+
 /**
  * The statement that changes a job. A row's version rises with every write, and so with every claim: comparing it is
  * the fence that a superseded worker cannot pass, and what makes a record computed outside the database as safe as one
@@ -30,7 +78,8 @@ export function jobUpdates(schema: string) {
   const durable = `${update} RETURNING id`
   const counting = countingUsage(schema, durable, ['$14', '$15', '$16'])
   const quick = `${update} AND ${quickCommitSql} = 'off' RETURNING id`
-  const toWaiting = (text: string) => `WITH ${joinTurns(schema, '$14')} ${text}`
+  const itsList = `SELECT workflow, pool FROM ${schema}.jobs WHERE id = $1`
+  const toWaiting = (text: string) => `WITH ${joinTurns(schema, '$14', itsList)} ${text}`
 
   /**
    * Writes `next` instead of what was read; false if somebody has written it in between.

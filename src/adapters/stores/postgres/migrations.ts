@@ -173,6 +173,18 @@ export const steps: MigrationStep[] = [
     ],
     isAdditive: true,
   },
+  {
+    // A turn for each list of an application: the next of a list is found by an index, however many wait in others.
+    // Rows of older nodes have none, and stand for all.
+    statements: (schema) => [
+      `ALTER TABLE ${schema}.turns ADD COLUMN workflow text COLLATE "C", ADD COLUMN pool text COLLATE "C"`,
+      `CREATE INDEX turns_by_list ON ${schema}.turns (workflow, pool, served, id)`,
+      `DROP INDEX ${schema}.turns_in_order`,
+      // A claim numbers the applications that it serves.
+      `ALTER SEQUENCE ${schema}.turn INCREMENT BY 1000`,
+    ],
+    isAdditive: true,
+  },
 ]
 
 /**

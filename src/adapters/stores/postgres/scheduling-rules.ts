@@ -12,7 +12,7 @@ import {
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import type { Row } from './database.js'
 import { columnText } from './job-row.js'
-import { waitingLists } from './turns.js'
+import { waitingListsOf } from './turns.js'
 
 type Run = (text: string, values: unknown[]) => Promise<Row[]>
 
@@ -74,7 +74,7 @@ export function aheadStatement(schema: string): string {
       WHERE id = $1 AND waiting_since <= floor(extract(epoch from clock_timestamp()) * 1000)::bigint
     )
     SELECT least($2, coalesce(sum(ahead.jobs), 0)) FROM own
-      CROSS JOIN LATERAL (${waitingLists(schema, 'own.app')}) AS list CROSS JOIN LATERAL (
+      CROSS JOIN LATERAL (${waitingListsOf(schema, 'own.app')}) AS list CROSS JOIN LATERAL (
       SELECT count(*) AS jobs FROM (
         SELECT FROM ${schema}.jobs AS job WHERE job.app = own.app AND job.workflow = list.workflow
           AND job.pool = list.pool

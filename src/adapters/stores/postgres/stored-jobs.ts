@@ -1,12 +1,14 @@
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import type { Usage } from '../../../core/engine/job/quota.js'
+import { isTerminal } from '../../../core/engine/job/job.js'
+import { batched } from '../shared/batched.js'
 import { plainCopy } from '../shared/plain-copy.js'
 import { UnreadableRows } from '../shared/unreadable-rows.js'
 import { type PostgresPool, preparedStatement, type Row, statement } from './database.js'
 import { type HeldJob, HeldJobs } from './held-jobs.js'
 import type { Statement } from './job-lists.js'
 import { columnText, nowSql, parseStored, type StoredJob } from './job-row.js'
-import { jobUpdates } from './job-updates.js'
+import { type ClaimedEnd, jobEnds, jobUpdates } from './job-updates.js'
 
 /** Sends a statement: to the pool, or in a transaction. */
 export type Send = (text: string, values: unknown[]) => Promise<Row[]>
@@ -27,12 +29,20 @@ export class StoredJobs {
   readonly #pool: PostgresPool
   readonly #readSql: string
   readonly #replace: ReturnType<typeof jobUpdates>
+  /** Ends that come together are one statement and one commit. */
+  readonly #end: (end: ClaimedEnd) => Promise<boolean>
   readonly #unreadable = new UnreadableRows()
 
   constructor(pool: PostgresPool, schema: string) {
     this.#pool = pool
     this.#readSql = `SELECT ${nowSql}, version, record, claims FROM ${schema}.jobs WHERE id = $1`
     this.#replace = jobUpdates(schema)
+    const end = jobEnds(schema)
+    this.#end = batched((ends) => end(this.sendPrepared, ends), {
+      maxItems: 100,
+      parallel: 2,
+      isItemsFault: () => true,
+    })
   }
 
   /** IDs of jobs that were found and could not be read. */
@@ -81,7 +91,11 @@ export class StoredJobs {
     for (let nonce = known?.nonce; (stored ??= await this.read(id, send)); stored = nonce = undefined) {
       const changed = next(stored.job, stored.now)
       if (!changed) break
-      if (await this.#replace(send, stored, changed, { isRepeatable, nonce, usage })) {
+      const isWritten =
+        nonce !== undefined && isTerminal(changed) && !usage
+          ? await this.#end({ stored, nonce, next: changed })
+          : await this.#replace(send, stored, changed, { isRepeatable, nonce, usage })
+      if (isWritten) {
         this.held.keep({ job: changed, version: stored.version + 1 }, stored.now)
         return plainCopy(changed)
       }

@@ -1,64 +1,100 @@
 import { type PostgresClient, type PostgresPool, query, transaction } from './database.js'
 import { earliestLapsed, lapsedSql } from './job-lists.js'
-import { nowSql } from './job-row.js'
+import { nowSql, quickCommitSql } from './job-row.js'
 
 /**
- * Applications take turns: each that has waiting jobs has a row in `turns`, and of those the one served longest ago is
- * next.
+ * Applications take turns: each has a row in `turns` for every list (workflow and pool) in which it has waiting jobs.
+ * All of its rows say when it was served last, so the next of each list is found by an index. A row without a list
+ * stands for all of them: an older node has added it.
  *
- * A transaction that makes a job wait (a create, a retry) holds the rows of its application with KEY SHARE until the
- * commit, or adds one. This blocks neither other creates nor claims. A row is removed only under FOR UPDATE, which
- * fails while another transaction holds it, and only after a new statement has seen no waiting job, so no waiting job
- * is ever without a row. Two simultaneous first creates may add two rows; the older one counts.
+ * A transaction that makes a job wait (a create, a retry) holds the rows of its application and list with KEY SHARE
+ * until the commit, or adds one. This blocks neither other creates nor claims. A row is removed only under FOR UPDATE,
+ * which fails while another transaction holds it, and only after a new statement has seen no waiting job, so no waiting
+ * job is ever without a row. Two simultaneous first creates may add two rows; together they count as one.
  */
 
-/** Common table expressions for a statement that makes a job of the application in the given parameter wait. */
-export function joinTurns(schema: string, app: string): string {
+/**
+ * Common table expressions for a statement that makes jobs of one application wait.
+ *
+ * @param app its parameter
+ * @param lists a query for the columns `workflow` and `pool` of these jobs
+ */
+export function joinTurns(schema: string, app: string, lists: string): string {
   return `
-    held AS MATERIALIZED (SELECT 1 FROM ${schema}.turns WHERE app = ${app} FOR KEY SHARE),
-    joined AS (INSERT INTO ${schema}.turns (app) SELECT ${app} WHERE (SELECT count(*) FROM held) = 0)`
+    entered AS MATERIALIZED (${lists}),
+    held AS MATERIALIZED (
+      SELECT workflow, pool FROM ${schema}.turns AS t
+      WHERE app = ${app} AND (workflow IS NULL OR EXISTS (SELECT FROM entered AS e WHERE e.workflow = t.workflow
+        AND e.pool = t.pool)) FOR KEY SHARE
+    ),
+    joined AS (
+      INSERT INTO ${schema}.turns (app, workflow, pool, served)
+      SELECT ${app}, workflow, pool, coalesce((SELECT max(served) FROM ${schema}.turns WHERE app = ${app}), 0)
+      FROM entered AS e
+      WHERE NOT EXISTS (SELECT FROM held WHERE held.workflow IS NULL OR (held.workflow = e.workflow
+        AND held.pool = e.pool))
+    )`
 }
 
 /**
- * The lists in which jobs wait, one for each workflow and pool, of an application or of all: a query with the columns
- * `workflow` and `pool`, which goes from list to list without reading the jobs in between.
+ * The lists in which jobs wait, one for each workflow and pool, and since when the first does: a query with the columns
+ * `workflow`, `pool` and `waiting_since`, which goes from list to list without reading the jobs in between.
  */
-export function waitingLists(schema: string, app?: string): string {
-  const next = (behind: string) => `
-    SELECT workflow, pool FROM ${schema}.jobs WHERE ${app ? `app = ${app} AND ` : ''}waiting_since IS NOT NULL ${behind}
-      ORDER BY workflow, pool LIMIT 1`
+export function waitingLists(schema: string): string {
+  return distinctLists(`${schema}.jobs WHERE waiting_since IS NOT NULL`, 'waiting_since')
+}
+
+/** Those of one application, without the time. */
+export function waitingListsOf(schema: string, app: string): string {
+  return distinctLists(`${schema}.jobs WHERE app = ${app} AND waiting_since IS NOT NULL`)
+}
+
+function listsOfTurns(schema: string): string {
+  return distinctLists(`${schema}.turns WHERE workflow IS NOT NULL`)
+}
+
+/** @param smallest a column of which the smallest value of each list is wanted, too */
+function distinctLists(source: string, smallest?: string): string {
+  const columns = ['workflow', 'pool', ...(smallest ? [smallest] : [])]
+  const of = (table: string) => columns.map((column) => `${table}.${column}`).join(', ')
+  const next = (behind: string) =>
+    `SELECT ${columns.join(', ')} FROM ${source} ${behind} ORDER BY ${columns.join(', ')} LIMIT 1`
   return `
-    WITH RECURSIVE list (workflow, pool) AS (
+    WITH RECURSIVE list AS (
       (${next('')})
       UNION ALL
-      SELECT other.workflow, other.pool FROM list CROSS JOIN LATERAL (
+      SELECT ${of('other')} FROM list CROSS JOIN LATERAL (
         ${next('AND (workflow, pool) > (list.workflow, list.pool)')}
       ) AS other
-    ) SELECT workflow, pool FROM list`
+    ) SELECT ${of('list')} FROM list`
 }
 
-/** How many jobs of each list are looked at: the first may be taken by claims at the same time. */
-const firstLook = 4
-const secondLook = 100
+/** Most jobs of one claim: the step of the sequence `turn`, which numbers the applications that it serves. */
+export const mostAtOnce = 1000
 
 /**
- * Claims the next job by the rule of `JobStore.claim`. Parameters: $1 the owner, $2 the lease in milliseconds, $3 the
+ * Claims the next jobs by the rule of `JobStore.claim`. Parameters: $1 the owner, $2 the lease in milliseconds, $3 the
  * nonce, $4 applications and $5 jobs to leave out, $6 workflows and $8 labels of the worker (null: any), $7 whether the
  * sender holds the lock (`lockClaims`), $9 when a lease must have ended to be taken over (null: now), $10 how many jobs
- * of an application do not run (`belowRunning`; null: any).
+ * of an application do not run (`belowRunning`; null: any), $11 how many jobs at most, and $12 how many applications
+ * and jobs more than that are looked at, as other claims may be taking them at the same time.
  *
- * Simultaneous claims skip each other's applications. A claim that finds no other application takes the first job in
- * turn that no other claim is taking, so that none returns empty-handed while jobs wait. Jobs that are paused, or for
- * other workers, are never read.
+ * Simultaneous claims skip each other's jobs. Jobs that are paused, or for other workers, are never read, nor are
+ * applications that have none for the worker.
  *
- * One row: `version, record, claims, id` of the job, or nulls, and whether there are limits of running jobs. Where
- * there are, only a claim with $7 takes a queued job, so that nobody else counts running jobs meanwhile.
+ * Rows of `version, record, claims, id` of the jobs, or one with nulls, each with whether there are limits of running
+ * jobs, whether any job was due for the worker, and whether more may be found by looking at more. Where there are
+ * limits, only a claim with $7 takes a queued job, so that nobody else counts running jobs meanwhile, and no more than
+ * one.
+ *
+ * The commit does not wait for the disk: a claim that a failing server loses is one whose worker is superseded by its
+ * nonce, as after a lapse.
  */
 // oxlint-disable-next-line max-lines-per-function -- one SQL statement
 export function claimNextStatement(schema: string): string {
   // Not the parameters themselves: for those Postgres would plan each time, which takes longer than the work.
   const asked = (what: 'apps' | 'ids' | 'workflows' | 'labels') => `(SELECT ${what} FROM asked)::text[]`
-  const running = (condition: string, most = 'rule.max_running') =>
+  const running = (condition: string, most: string) =>
     `(SELECT count(*) FROM (SELECT FROM ${schema}.jobs AS running WHERE ${condition} LIMIT ${most}) AS counted)`
   const ofApp = (app: string) => `running.app = ${app} AND running.status = 'STARTED' AND NOT running.deleted`
   const below = '(SELECT below FROM asked)'
@@ -67,47 +103,31 @@ export function claimNextStatement(schema: string): string {
   /** Whether the worker has all labels that the job needs; null: any job will do. */
   const isServed = (pool: string) =>
     `(${pool} = '' OR ${asked('labels')} IS NULL OR string_to_array(${pool}, ' ') <@ ${asked('labels')})`
-  /**
-   * Whether the application may have a turn. One that has nothing for the worker is skipped before its row is locked:
-   * the lock costs most.
-   */
-  const isAppOpen = (app: string) => `
-    ${app} <> ALL(${asked('apps')}) AND NOT EXISTS (SELECT FROM closed AS c WHERE c.kind = 'application'
-      AND c.id = ${app})
-    AND ${isBelow(ofApp(app))}
-    AND (
-      SELECT true FROM lists CROSS JOIN LATERAL (
-        SELECT FROM ${schema}.jobs WHERE app = ${app} AND workflow = lists.workflow AND pool = lists.pool
-          AND waiting_since IS NOT NULL
-        ORDER BY rank LIMIT 1
-      ) AS any_job LIMIT 1
-    )`
-  const first = (app: string, look: number) => `
-    SELECT locked.id FROM (
-      SELECT head.id FROM lists CROSS JOIN LATERAL (
-        SELECT id, rank, waiting_since FROM ${schema}.jobs
-        WHERE app = ${app} AND workflow = lists.workflow AND pool = lists.pool AND waiting_since <= ${nowSql}
-          AND id <> ALL(${asked('ids')})
-        ORDER BY rank, waiting_since, id LIMIT ${look}
-      ) AS head
-      ORDER BY head.rank, head.waiting_since, head.id
-    ) AS head
-    CROSS JOIN LATERAL (
-      SELECT id FROM ${schema}.jobs WHERE id = head.id AND waiting_since IS NOT NULL FOR UPDATE SKIP LOCKED
-    ) AS locked LIMIT 1`
+  /** The first applications in turn of a list. */
+  const firstApps = (condition: string) => `
+    SELECT app, served, id FROM ${schema}.turns AS t
+    WHERE ${condition} AND EXISTS (SELECT FROM proceed) AND app <> ALL(${asked('apps')})
+      AND NOT EXISTS (SELECT FROM closed AS c WHERE c.kind = 'application' AND c.id = t.app)
+      AND ${isBelow(ofApp('t.app'))}
+    ORDER BY served, id LIMIT (SELECT most + look FROM asked)`
   return `
-    WITH clock AS MATERIALIZED (SELECT ${nowSql} AS now),
+    WITH clock AS MATERIALIZED (SELECT ${nowSql} AS now, ${quickCommitSql} AS commit),
     asked AS MATERIALIZED (SELECT $4::text[] AS apps, $5::text[] AS ids, $6::text[] AS workflows,
-      $7::boolean AS is_locked, $8::text[] AS labels, $9::bigint AS lapsed_before, $10::int AS below),
+      $7::boolean AS is_locked, $8::text[] AS labels, $9::bigint AS lapsed_before, $10::int AS below, $11::int AS most,
+      $12::int AS look),
     limited AS MATERIALIZED (SELECT EXISTS (SELECT FROM ${schema}.rules WHERE max_running IS NOT NULL) AS is_so),
+    begun AS MATERIALIZED (
+      SELECT app, workflow, count(*) AS jobs FROM ${schema}.jobs WHERE lease_bucket IS NOT NULL
+        AND (SELECT is_so FROM limited) GROUP BY app, workflow
+    ),
     -- Naming the kinds makes the planner expect few rules: of a table so small it knows nothing,
     -- and would plan each claim anew.
     closed AS MATERIALIZED (
       SELECT kind, id, state = 'paused' AS is_paused FROM ${schema}.rules AS rule
-        WHERE kind IN ('application', 'workflow', 'deployment') AND (state = 'paused' OR max_running <= CASE kind
-        WHEN 'application' THEN ${running(ofApp('rule.id'))}
-        WHEN 'workflow' THEN ${running('running.workflow = rule.id AND lease_bucket IS NOT NULL')}
-        ELSE ${running('lease_bucket IS NOT NULL')} END)
+        WHERE kind IN ('application', 'workflow', 'deployment') AND (state = 'paused' OR max_running <= (
+          SELECT coalesce(sum(jobs), 0) FROM begun
+          WHERE CASE kind WHEN 'application' THEN app = rule.id WHEN 'workflow' THEN workflow = rule.id ELSE true END
+        ))
     ),
     lapsed AS MATERIALIZED (
       SELECT id FROM ${schema}.jobs AS job WHERE app <> ALL(${asked('apps')}) AND id <> ALL(${asked('ids')})
@@ -116,43 +136,63 @@ export function claimNextStatement(schema: string): string {
           WHEN 'application' THEN c.id = job.app WHEN 'workflow' THEN c.id = job.workflow ELSE true END)
         AND ${isBelow(`${ofApp('job.app')} AND running.id <> job.id`)}
         AND ${lapsedSql} AND coalesce(lease_until, 0) <= coalesce((SELECT lapsed_before FROM asked), ${nowSql})
-        ${earliestLapsed} LIMIT 1 FOR UPDATE OF job SKIP LOCKED
+        ${earliestLapsed} LIMIT (SELECT most FROM asked) FOR UPDATE OF job SKIP LOCKED
     ),
     -- Lists with a job for the worker now. Without any, no application is looked at.
     lists AS MATERIALIZED (
       SELECT workflow, pool FROM (${waitingLists(schema)}) AS list
-      WHERE (${asked('workflows')} IS NULL OR workflow = ANY(${asked('workflows')})) AND ${isServed('pool')}
+      WHERE waiting_since <= (SELECT now FROM clock) AND ${isServed('pool')}
+        AND (${asked('workflows')} IS NULL OR workflow = ANY(${asked('workflows')}))
         AND NOT EXISTS (SELECT FROM closed AS c WHERE c.kind = 'workflow' AND c.id = workflow)
-        AND (SELECT min(waiting_since) FROM ${schema}.jobs WHERE workflow = list.workflow AND pool = list.pool
-          AND waiting_since IS NOT NULL) <= ${nowSql}
     ),
     proceed AS MATERIALIZED (
       SELECT FROM limited WHERE ((SELECT is_locked FROM asked) OR NOT is_so) AND NOT EXISTS (SELECT FROM lapsed)
         AND NOT EXISTS (SELECT FROM closed WHERE kind = 'deployment')
         AND EXISTS (SELECT FROM lists)
     ),
-    next AS MATERIALIZED (
-      SELECT turn.id AS turn, turn.app, job.id FROM (
-        SELECT id, app FROM ${schema}.turns AS t
-        WHERE EXISTS (SELECT FROM proceed) AND ${isAppOpen('t.app')} AND id = (SELECT min(id) FROM ${schema}.turns
-          WHERE app = t.app)
-        ORDER BY served, id FOR NO KEY UPDATE OF t SKIP LOCKED
-      ) AS turn
-      CROSS JOIN LATERAL (${first('turn.app', firstLook)}) AS job
-      LIMIT 1
+    turn_rows AS MATERIALIZED (
+      SELECT first.* FROM lists CROSS JOIN LATERAL (
+        ${firstApps('workflow = lists.workflow AND pool = lists.pool')}
+      ) AS first
+      UNION ALL (${firstApps('workflow IS NULL')})
     ),
-    other AS MATERIALIZED (
-      SELECT job.id FROM (
-        SELECT app FROM ${schema}.turns AS t
-        WHERE EXISTS (SELECT FROM proceed) AND NOT EXISTS (SELECT FROM next) AND ${isAppOpen('t.app')}
-          ORDER BY served, id
-      ) AS turn
-      CROSS JOIN LATERAL (${first('turn.app', secondLook)}) AS job
-      LIMIT 1
+    turn AS MATERIALIZED (
+      SELECT app, max(served) AS served, min(id) AS id FROM turn_rows GROUP BY app
+      ORDER BY 2, 3 LIMIT (SELECT most + look FROM asked)
     ),
+    depth AS MATERIALIZED (
+      SELECT 1 + (SELECT most + 3 * look FROM asked) / greatest(count(*), 1) AS jobs FROM turn
+    ),
+    head AS MATERIALIZED (
+      SELECT turn.app, turn.served, turn.id AS turn, job.id,
+        row_number() OVER (PARTITION BY turn.app ORDER BY job.rank, job.waiting_since, job.id) AS nth
+      FROM turn CROSS JOIN lists CROSS JOIN LATERAL (
+        SELECT id, rank, waiting_since FROM ${schema}.jobs
+        WHERE app = turn.app AND workflow = lists.workflow AND pool = lists.pool
+          AND waiting_since <= (SELECT now FROM clock)
+          AND id <> ALL(${asked('ids')})
+        ORDER BY rank, waiting_since, id LIMIT (SELECT jobs FROM depth)
+      ) AS job
+    ),
+    taken AS MATERIALIZED (
+      SELECT head.* FROM (SELECT * FROM head ORDER BY nth, served, turn) AS head
+      CROSS JOIN LATERAL (
+        SELECT id FROM ${schema}.jobs WHERE id = head.id AND waiting_since IS NOT NULL FOR UPDATE SKIP LOCKED
+      ) AS locked
+      LIMIT (SELECT CASE WHEN is_so THEN 1 ELSE most END FROM asked, limited)
+    ),
+    -- Arrays: Postgres searches an index for each element, however many rows it expects.
+    picked AS MATERIALIZED (
+      SELECT ARRAY(SELECT id FROM lapsed) || ARRAY(SELECT id FROM taken ORDER BY nth, served, turn) AS ids,
+        ARRAY(SELECT app FROM taken GROUP BY app ORDER BY max(nth), max(served), max(turn)) AS apps
+    ),
+    number AS MATERIALIZED (SELECT nextval('${schema}.turn') AS base WHERE EXISTS (SELECT FROM taken)),
     served AS (
-      UPDATE ${schema}.turns SET served = nextval('${schema}.turn') WHERE app = (SELECT app FROM next)
-        AND id = (SELECT turn FROM next)
+      UPDATE ${schema}.turns SET served = number.base + array_position((SELECT apps FROM picked), app)
+      FROM number
+      WHERE app = ANY((SELECT apps FROM picked)::text[]) AND id = ANY(ARRAY(
+        SELECT id FROM ${schema}.turns WHERE app = ANY((SELECT apps FROM picked)::text[]) FOR NO KEY UPDATE SKIP LOCKED
+      ))
     ),
     claimed AS (
       UPDATE ${schema}.jobs SET version = version + 1, status = 'STARTED', waiting_since = NULL,
@@ -160,11 +200,15 @@ export function claimNextStatement(schema: string): string {
         claims = coalesce(claims, '[]') || jsonb_build_object('owner', $1::text, 'leaseMs', $2::bigint, 
           'nonce', $3::text, 'at', clock.now)
       FROM clock
-      WHERE id = (SELECT id FROM lapsed UNION ALL SELECT id FROM next UNION ALL SELECT id FROM other)
+      WHERE id = ANY((SELECT ids FROM picked)::text[])
       RETURNING version, record, claims, id
     )
-    SELECT claimed.version, claimed.record, claimed.claims, claimed.id, limited.is_so FROM limited
-      LEFT JOIN claimed ON true`
+    SELECT claimed.version, claimed.record, claimed.claims, claimed.id, limited.is_so, EXISTS (SELECT FROM lists),
+      (SELECT count(*) FROM turn_rows) >= asked.most + asked.look
+        OR (SELECT count(*) FROM head) >= (SELECT jobs FROM depth)
+        OR (claimed.id IS NOT NULL AND (is_so OR EXISTS (SELECT FROM lapsed)))
+    FROM limited CROSS JOIN asked LEFT JOIN claimed ON true
+    ORDER BY array_position((SELECT ids FROM picked), claimed.id)`
 }
 
 /**
@@ -181,29 +225,50 @@ export async function lockClaims(client: PostgresClient, schema: string): Promis
   await query(client, 'SELECT pg_advisory_xact_lock($1::int, hashtext($2))', [lockClass, schema])
 }
 
-/** Rows that one round of tidying looks at: those that every claim passes first. */
+/** Rows of each list that one round of tidying looks at: those that every claim passes first. */
 const tidiedAtOnce = 100
 
-/** Removes rows of applications without waiting and running jobs, as far as claims would pass them first. */
+/**
+ * Removes rows of applications without waiting and running jobs, as far as claims would pass them first, and adds those
+ * of the jobs that have waited longest, where an older node has added none.
+ */
 export async function tidyTurns(pool: PostgresPool, schema: string): Promise<void> {
   const isIdle = (turn: string) =>
-    `NOT EXISTS (SELECT FROM ${schema}.jobs WHERE app = ${turn}.app AND waiting_since IS NOT NULL)
+    `NOT EXISTS (SELECT FROM ${schema}.jobs WHERE app = ${turn}.app AND waiting_since IS NOT NULL
+      AND (${turn}.workflow IS NULL OR (workflow = ${turn}.workflow AND pool = ${turn}.pool)))
       AND NOT EXISTS (SELECT FROM ${schema}.jobs WHERE app = ${turn}.app AND status = 'STARTED' AND NOT deleted)`
+  const first = (condition: string) =>
+    `(SELECT app, id, workflow, pool FROM ${schema}.turns WHERE ${condition} ORDER BY served, id LIMIT $1)`
   await transaction(pool, async (client) => {
     const rows = await query(
       client,
       `SELECT app, id FROM ${schema}.turns WHERE (app, id) IN (
-        SELECT app, id FROM (SELECT app, id FROM ${schema}.turns ORDER BY served, id LIMIT $1) AS first
-          WHERE ${isIdle('first')}
+        SELECT app, id FROM (
+          SELECT first.* FROM (${listsOfTurns(schema)}) AS list
+          CROSS JOIN LATERAL ${first('workflow = list.workflow AND pool = list.pool')} AS first
+          UNION ALL ${first('workflow IS NULL')}
+        ) AS first WHERE ${isIdle('first')}
       ) FOR UPDATE SKIP LOCKED`,
       [tidiedAtOnce],
     )
-    if (rows.length === 0) return
+    if (rows.length > 0)
+      await query(
+        client,
+        `DELETE FROM ${schema}.turns AS t USING unnest($1::text[], $2::bigint[]) AS idle(app, id)
+        WHERE t.app = idle.app AND t.id = idle.id AND ${isIdle('t')}`,
+        [rows.map(([app]) => app), rows.map(([, id]) => id)],
+      )
     await query(
       client,
-      `DELETE FROM ${schema}.turns AS t USING unnest($1::text[], $2::bigint[]) AS idle(app, id)
-      WHERE t.app = idle.app AND t.id = idle.id AND ${isIdle('t')}`,
-      [rows.map(([app]) => app), rows.map(([, id]) => id)],
+      `INSERT INTO ${schema}.turns (app, workflow, pool)
+      SELECT DISTINCT app, list.workflow, list.pool FROM (${waitingLists(schema)}) AS list CROSS JOIN LATERAL (
+        SELECT app FROM ${schema}.jobs WHERE workflow = list.workflow AND pool = list.pool
+          AND waiting_since IS NOT NULL
+        ORDER BY waiting_since LIMIT $1
+      ) AS first
+      WHERE NOT EXISTS (SELECT FROM ${schema}.turns AS t WHERE t.app = first.app AND (t.workflow IS NULL
+        OR (t.workflow = list.workflow AND t.pool = list.pool)))`,
+      [tidiedAtOnce],
     )
   })
 }

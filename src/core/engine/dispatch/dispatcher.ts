@@ -5,10 +5,11 @@ import { shuttingDown, type StemworkError } from '../errors.js'
 import type { JobRecord } from '../job/job.js'
 import { servesPool } from '../job/pool.js'
 import type { QueueSubscription } from '../ports/job-queue.js'
+import type { ClaimRequest } from '../job/transitions.js'
 import type { Claimable } from '../ports/job-store.js'
 import type { Attempt } from './attempt/attempt.js'
 import type { AttemptPorts } from './attempt/attempt-ports.js'
-import { ClaimLine } from './claim-line.js'
+import { claimJobs } from './claim-jobs.js'
 import { Preemption } from './preemption.js'
 import { Scratch } from './attempt/scratch.js'
 import { Stages } from './attempt/stages.js'
@@ -23,9 +24,9 @@ const mostLapsed = 100
 const loadAttempt = async () => (await import('./attempt/attempt.js')).Attempt
 
 /**
- * Keeps up to `concurrency` jobs running, and some more whose inputs arrive slowly. A lane runs one job after another
- * until the store has none. Each granted claim opens the next lane, because there may be more jobs. So a notification
- * or a tick of the sweep is only needed now and then to open the first lane.
+ * Keeps up to `concurrency` jobs running, and some more whose inputs arrive slowly. One claim at a time asks the store
+ * for as many jobs as there is room for, until it has no more; the end of each job makes room. So a notification or a
+ * tick of the sweep is only needed where there were none.
  */
 export class Dispatcher {
   readonly #ports: AttemptPorts
@@ -34,7 +35,10 @@ export class Dispatcher {
   readonly #running = new Map<string, Attempt>()
   readonly #lanes = new Set<Promise<void>>()
   readonly #stages: Stages
-  readonly #claims = new ClaimLine<JobRecord>()
+  /** Claims jobs while there is room for them; one at a time. */
+  #filling: Promise<void> | undefined
+  /** Whether the last claim found as many jobs as there was room for. */
+  #mayBeMore = true
   readonly #preemption: Preemption<Attempt>
   #subscription: Promise<QueueSubscription> | undefined
   #stopping = false
@@ -89,7 +93,7 @@ export class Dispatcher {
   /** Looks for jobs, if there is room for one. */
   wake(): void {
     this.#wakes++
-    this.#openLane()
+    this.#fill()
   }
 
   /**
@@ -98,7 +102,10 @@ export class Dispatcher {
    */
   async run(id?: string, signal?: AbortSignal): Promise<JobRecord | undefined> {
     const Work = await loadAttempt()
-    const job = id === undefined ? await this.#claimNextSteadily(signal) : await this.#claim({ id })
+    const job =
+      id === undefined
+        ? await this.#claimNextSteadily(signal)
+        : await this.#claim({ id }, (request) => this.#ports.jobs.claim(request))
     if (!job) return undefined
     const handBack = () => this.interrupt(job.id, shuttingDown())
     const attempt = this.#attempt(Work, job)
@@ -135,7 +142,8 @@ export class Dispatcher {
       // A failed start has already reported this to its caller.
       const subscription = await this.#subscription?.catch(() => undefined)
       await this.#preemption.stop()
-      await Promise.all([subscription?.stop(), ...this.#lanes])
+      await Promise.all([subscription?.stop(), this.#filling])
+      await Promise.all(this.#lanes)
       this.#subscription = undefined
     } catch (error) {
       this.#interruptAll()
@@ -166,21 +174,23 @@ export class Dispatcher {
 
   /** Lanes whose jobs have a run slot or will soon need one. */
   get #busy(): number {
-    return this.#lanes.size - this.#stages.slowFetches
+    return this.#lanes.size - this.#stages.withoutSlot
+  }
+
+  /** How many more jobs may run. */
+  get #room(): number {
+    return this.#ports.options.dispatch.concurrency - this.#busy
   }
 
   #isFull(): boolean {
-    return this.#busy >= this.#ports.options.dispatch.concurrency
+    return this.#room <= 0
   }
 
-  #openLane(): void {
-    if (!this.#stopping && !this.#isFull()) this.#addLane(this.#work())
-  }
-
-  #addLane(work: Promise<void>): void {
-    const lane = work.finally(() => {
+  #addLane(attempt: Promise<unknown>): void {
+    const lane = attempt.then(() => {
       this.#lanes.delete(lane)
       this.#laneEnded()
+      this.#fill()
     })
     this.#lanes.add(lane)
   }
@@ -188,44 +198,43 @@ export class Dispatcher {
   /** Claims a job for the slot of a running one, which keeps it until the inputs of the other are here. */
   async #replace(holder: Attempt, belowRunning: number): Promise<void> {
     const Work = await loadAttempt()
-    const job = await this.#claimNext({ exceptApps: [holder.app], belowRunning })
-    if (!job) return
-    const replacing = this.#attempt(Work, job, this.#stages, () => holder.giveWay())
-    this.#addLane(replacing.then(() => this.#work()))
+    const [job] = await this.#claimNext(1, { exceptApps: [holder.app], belowRunning })
+    if (job) this.#addLane(this.#attempt(Work, job, this.#stages, () => holder.giveWay()))
   }
 
   #makeRoom(): void {
     this.#laneEnded()
-    this.wake()
+    // A lone job is not followed by a claim for each of its stages.
+    if (this.#mayBeMore) this.#fill()
   }
 
-  async #work(): Promise<void> {
-    // A slow fetch or a preemption has let other jobs in: this lane may be one too many.
-    while (!this.#stopping && this.#busy <= this.#ports.options.dispatch.concurrency) {
-      const wakes = this.#wakes
-      let Work: typeof Attempt
-      let job: JobRecord | undefined
-      try {
-        Work = await loadAttempt()
-        job = await this.#claims.next(wakes, () => this.#claimNext())
-      } catch (error) {
-        this.#ports.logger.warn(
-          { err: error },
-          'The job store could not be queried for a job; the next sweep tries again.',
-        )
-        return
+  #fill(): void {
+    this.#filling ??= this.#claimWhileRoom()
+  }
+
+  async #claimWhileRoom(): Promise<void> {
+    try {
+      const Work = await loadAttempt()
+      for (;;) {
+        const room = this.#room
+        if (room <= 0 || this.#stopping) return
+        const wakes = this.#wakes
+        const jobs = await this.#claimNext(room)
+        this.#mayBeMore = jobs.length === room
+        for (const job of jobs) this.#addLane(this.#attempt(Work, job, this.#stages))
+        // There may be more than this worker has room for.
+        if (jobs.length > 0 && this.#isFull() && this.#notified) this.#notifyOther()
+        if (!this.#mayBeMore && wakes === this.#wakes) return void this.#lookAgainForLapsed()
       }
-      if (job) {
-        this.#lookForMore()
-        await this.#attempt(Work, job, this.#stages)
-      } else if (wakes === this.#wakes) return await this.#lookAgainForLapsed()
+    } catch (error) {
+      this.#ports.logger.warn(
+        { err: error },
+        'The job store could not be queried for a job; the next sweep tries again.',
+      )
+    } finally {
+      // At once: a notification that comes after the last look must begin another.
+      this.#filling = undefined
     }
-  }
-
-  /** There may be more jobs, for this worker or for the one that gets the notification next. */
-  #lookForMore(): void {
-    if (!this.#isFull()) return this.#openLane()
-    if (this.#notified) this.#notifyOther()
   }
 
   #notifyOther(): void {
@@ -235,16 +244,18 @@ export class Dispatcher {
       .catch((error: unknown) => this.#ports.logger.warn({ err: error }, 'No other worker could be notified.'))
   }
 
-  async #claimNext({ exceptApps = [], belowRunning }: Claimable = {}): Promise<JobRecord | undefined> {
-    if (this.#stopping) return undefined
-    const workflows = this.#ports.runnable()
-    return await this.#claim({ exceptApps: [...this.#stages.slowApplications, ...exceptApps], workflows, belowRunning })
+  async #claimNext(max: number, { exceptApps = [], belowRunning }: Claimable = {}): Promise<JobRecord[]> {
+    if (this.#stopping) return []
+    const { jobs, runnable } = this.#ports
+    const except = [...this.#stages.slowApplications, ...exceptApps]
+    const claimable = { exceptApps: except, workflows: runnable(), belowRunning }
+    return await this.#claim(claimable, (request) => claimJobs(jobs, request, max))
   }
 
-  /** As a lane does, but waits for the job of a lost worker that it may not judge yet: there may be no later call. */
+  /** As for a lane, but waits for the job of a lost worker that it may not judge yet: there may be no later call. */
   async #claimNextSteadily(signal?: AbortSignal): Promise<JobRecord | undefined> {
     for (;;) {
-      const job = await this.#claimNext()
+      const [job] = await this.#claimNext(1)
       if (job || this.#stopping || signal?.aborted || !(await this.#hasUnjudged())) return job
       await wait(this.#lookAgainMs, undefined, { signal, ref: true }).catch(() => {})
     }
@@ -276,15 +287,18 @@ export class Dispatcher {
     return this.#ports.jobs.traits.scope === 'process' && this.#running.size === 0
   }
 
-  async #claim(claimable: Claimable): Promise<JobRecord | undefined> {
-    const { contact, jobs, options } = this.#ports
+  async #claim<Found>(
+    claimable: Claimable,
+    ask: (request: ClaimRequest & Claimable) => Promise<Found>,
+  ): Promise<Found> {
+    const { contact, options } = this.#ports
     const nonce = randomBytes(6).toString('hex')
     const { leaseMs, labels } = options.dispatch
     try {
       const lapsedBefore = this.#isAlone ? undefined : await contact.lapsedBefore()
-      const job = await jobs.claim({ ...claimable, labels, owner: this.#owner, leaseMs, nonce, lapsedBefore })
+      const found = await ask({ ...claimable, labels, owner: this.#owner, leaseMs, nonce, lapsedBefore })
       contact.noteAnswer()
-      return job
+      return found
     } catch (error) {
       contact.noteFailure()
       throw error

@@ -1,8 +1,8 @@
 const maxLength = 255
 
-/** A safe file name: no path separators, control characters or turns of direction, and not too long. */
+/** A safe file name: no path separators or control characters, and not too long. */
 export function downloadName(text: string): string {
-  const safe = text.replace(/[\p{Cc}\p{Cs}\p{Bidi_Control}\p{Zl}\p{Zp}/\\]/gu, '_')
+  const safe = text.replace(/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}/\\]/gu, '_')
   return Array.from(safe).slice(0, maxLength).join('')
 }
 

@@ -179,6 +179,13 @@ export interface JobStore {
    */
   claim(request: ClaimRequest & Claimable): Promise<JobRecord | undefined>
 
+  /**
+   * The next jobs, at most `max`, in the order in which `claim` would grant them one by one, and fewer only where
+   * `claim` would find nothing. Optional, for stores in which a call costs more than a claim: others are asked for one
+   * job after the other.
+   */
+  claimSeveral?(request: ClaimRequest & Omit<Claimable, 'id'>, options: { max: number }): Promise<JobRecord[]>
+
   /** Operators' rules that differ from the default. Any order. */
   rules(): Promise<SchedulingRule[]>
 

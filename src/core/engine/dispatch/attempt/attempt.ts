@@ -351,12 +351,12 @@ export class Attempt {
 
   async #settle(change: JobChange | undefined): Promise<JobRecord | undefined> {
     const { jobs } = this.#ports
-    const settled =
-      change &&
-      (await writeEnd(jobs, this.#job, change, {
+    const write = (end: JobChange) =>
+      writeEnd(jobs, this.#job, end, {
         forMs: () => this.#outageMs(),
         onRetry: (error) => this.#warn('The end of the job could not be written; trying again.', error),
-      }))
+      })
+    const settled = change && (await (this.#stages ? this.#stages.end(() => write(change)) : write(change)))
     if (!settled) {
       await this.#discardResults()
       return undefined

@@ -43,17 +43,32 @@ export class Stages {
   /** Applications that got no slot since one was given back. */
   readonly #turnedAway = new Set<string>()
   readonly #onRoom: () => void
+  #ending = 0
 
-  /** @param onRoom called when a fetch turns out to be slow, so that there may be room for another job */
+  /**
+   * @param onRoom called when a fetch turns out to be slow, or only the end of an attempt is still to be written, so
+   * that there may be room for another job
+   */
   constructor({ concurrency, slowInputs, slowInputsPerApplication }: StageLimits, onRoom: () => void) {
     this.#slots = new PQueue({ concurrency })
     this.#fetchSlots = new Shares({ total: slowInputs, perApplication: slowInputsPerApplication })
     this.#onRoom = onRoom
   }
 
-  /** Attempts that occupy no run slot. */
-  get slowFetches(): number {
-    return this.#fetchSlots.held
+  /** Attempts that need no run slot: their inputs arrive slowly, or their end is being written. */
+  get withoutSlot(): number {
+    return this.#fetchSlots.held + this.#ending
+  }
+
+  /** Writes the end of an attempt. The next job is claimed meanwhile. */
+  async end<Result>(write: () => Promise<Result>): Promise<Result> {
+    this.#ending++
+    this.#onRoom()
+    try {
+      return await write()
+    } finally {
+      this.#ending--
+    }
   }
 
   /** Applications that get no slot for a slow fetch: this process claims none of their jobs. */

@@ -1,0 +1,181 @@
+// Jobs a second of one, four and sixteen processes with four lanes each on one Postgres, for one application and for
+// fifty, beside graphile-worker's. The jobs do nothing and wait already: what is measured is claims and ends. Every
+// number is the median of the rounds; the systems take turns, so that a machine that is busy for a while slows both.
+// Exit status 1 where stemwork is slower than graphile-worker, or than with fewer processes. graphile-worker is
+// installed into a temporary folder when the benchmark runs; --no-peer leaves it out.
+// Options: --jobs=N, --rounds=N, --processes=1,4,16, --applications=1,50. Server: DATABASE_URL, else the standard
+// address; its tables should be on a disk, as in production.
+import { execFileSync, fork } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Pool } from 'pg'
+import { postgresQueue, postgresStores } from '../dist/adapters/postgres.js'
+import { sampleJob } from '../dist/contract/job-samples.js'
+
+const databaseUrl = process.env.DATABASE_URL ?? 'postgres://root@127.0.0.1:5432/test'
+const jobs = numbers('jobs', '2000')[0]
+const rounds = numbers('rounds', '3')[0]
+const processes = numbers('processes', '1,4,16')
+const applications = numbers('applications', '1,50')
+const peerVersion = '0.16.6'
+/** Of each process, before the time begins. */
+const warmUpJobs = 60
+/** As many as a lane's noise: a rate below this share of another counts as slower. */
+const tolerance = 0.9
+
+const pool = new Pool({ connectionString: databaseUrl, max: 4 })
+const folder = await mkdtemp(join(tmpdir(), 'stemwork-claims-'))
+try {
+  const peer = process.argv.includes('--no-peer') ? undefined : installedPeer()
+  const {
+    rows: [{ server_version: version }],
+  } = await pool.query('SHOW server_version')
+  console.log(
+    `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)}, Node ` +
+      `${process.version}, PostgreSQL ${version}; ${jobs} jobs, ${rounds} rounds\n`,
+  )
+  console.log(`${'jobs/s, median'.padEnd(32)} ${processes.map((count) => `${count} proc.`.padStart(9)).join(' ')}`)
+  const sides = applications.map((count) => ({ name: `stemwork, ${plural(count, 'application')}`, count }))
+  if (peer) sides.push({ name: `graphile-worker ${peerVersion}`, file: peer })
+  for (const side of sides) side.rates = processes.map(() => [])
+  for (let round = 0; round < rounds; round++)
+    for (const [index, count] of processes.entries())
+      for (const side of sides)
+        side.rates[index].push(await (side.file ? peerRate(side.file, count) : ownRate(side.count, count)))
+  for (const side of sides) {
+    side.medians = side.rates.map(median)
+    console.log(`${side.name.padEnd(32)} ${side.medians.map((rate) => rate.toFixed(0).padStart(9)).join(' ')}`)
+  }
+  const missed = []
+  const anchor = sides.find(({ file }) => file)
+  for (const { name, file, medians } of sides) {
+    if (file) continue
+    for (const [index, rate] of medians.entries()) {
+      const where = `${name}, ${plural(processes[index], 'process', 'processes')}`
+      if (anchor && rate < tolerance * anchor.medians[index]) missed.push(`${where}: slower than graphile-worker`)
+      if (index > 0 && rate < tolerance * medians[index - 1]) missed.push(`${where}: slower than with fewer`)
+    }
+  }
+  for (const line of missed) console.log(`missed: ${line}`)
+  if (missed.length > 0) process.exitCode = 1
+} finally {
+  await pool.end()
+  await rm(folder, { recursive: true, force: true })
+}
+
+async function ownRate(applicationCount, processCount) {
+  const schema = newSchema()
+  const { jobs: store, migrate } = postgresStores({ pool, schema })
+  await migrate()
+  const queue = postgresQueue({ pool, schema })
+  try {
+    // Workers are up, connected and idle before there is anything to do.
+    await store.changeRule({ kind: 'deployment' }, { state: 'paused' })
+    return await rate('stemwork', { schema, processCount }, async (count) => {
+      for (let app = 0; app < applicationCount; app++)
+        await store.createAll(
+          Array.from({ length: Math.ceil(count / applicationCount) }, () =>
+            sampleJob({ app: `app-${app}`, workflow: 'benchmark/nothing', params: {} }),
+          ),
+        )
+      await pool.query(`ANALYZE ${schema}.jobs`)
+      return async () => {
+        await store.changeRule({ kind: 'deployment' }, { state: 'open' })
+        await queue.notify()
+      }
+    })
+  } finally {
+    await queue.close()
+    await pool.query(`DROP SCHEMA ${schema} CASCADE`)
+  }
+}
+
+async function peerRate(file, processCount) {
+  const schema = newSchema()
+  const { makeWorkerUtils } = await import(file)
+  const utils = await makeWorkerUtils({ pgPool: pool, schema })
+  await utils.migrate()
+  try {
+    return await rate(file, { schema, processCount }, async (count) => {
+      const client = await pool.connect()
+      await client.query('BEGIN')
+      await client.query(
+        `SELECT count(*) FROM generate_series(1, $1) AS i, ${schema}.add_job('nothing', json_build_object('i', i))`,
+        [count],
+      )
+      return async () => {
+        await client.query('COMMIT')
+        client.release()
+      }
+    })
+  } finally {
+    await utils.release()
+    await pool.query(`DROP SCHEMA ${schema} CASCADE`)
+  }
+}
+
+/**
+ * From the moment at which all jobs can be claimed, and each process has ended some, to the end of the last: compilers
+ * and plans are warm.
+ */
+async function rate(system, { schema, processCount }, fill) {
+  const children = Array.from({ length: processCount }, () =>
+    fork(join(import.meta.dirname, 'claims', 'lanes.mjs'), [system, databaseUrl, schema, join(folder, schema)]),
+  )
+  await Promise.all(children.map((child) => once(child, 'message')))
+  const open = await fill(jobs + warmUpJobs * processCount)
+  const warmUp = warmUpJobs * processCount
+  const counts = new Map()
+  let startedAt
+  const ended = new Promise((resolve, reject) => {
+    for (const child of children) {
+      child.on('message', ({ ended: count }) => {
+        counts.set(child, count)
+        const all = [...counts.values()].reduce((sum, each) => sum + each, 0)
+        if (all >= warmUp) startedAt ??= { at: performance.now(), ended: all }
+        if (all >= warmUp + jobs) resolve((all - startedAt.ended) / ((performance.now() - startedAt.at) / 1000))
+      })
+      child.once('exit', (code) => reject(new Error(`A process ended with ${code}.`)))
+    }
+  })
+  await open()
+  const perSecond = await ended
+  await Promise.all(
+    children.map((child) => {
+      const exited = once(child, 'exit')
+      child.send('stop')
+      return exited
+    }),
+  )
+  return perSecond
+}
+
+/** Not a dependency: only this compares with it, and it brings 68 packages. */
+function installedPeer() {
+  execFileSync('npm', ['install', '--no-save', '--no-audit', '--no-fund', `graphile-worker@${peerVersion}`], {
+    cwd: folder,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  return createRequire(join(folder, 'index.js')).resolve('graphile-worker')
+}
+
+function newSchema() {
+  return `claims_${randomUUID().replaceAll('-', '')}`
+}
+
+function median(values) {
+  return values.toSorted((a, b) => a - b)[values.length >> 1]
+}
+
+function plural(count, one, many = `${one}s`) {
+  return `${count} ${count === 1 ? one : many}`
+}
+
+function numbers(name, fallback) {
+  const given = process.argv.find((argument) => argument.startsWith(`--${name}=`))
+  return (given?.split('=')[1] ?? fallback).split(',').map(Number)
+}

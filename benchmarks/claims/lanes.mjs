@@ -1,0 +1,64 @@
+// One process of benchmarks/claims.mjs: four lanes that run jobs which do nothing, and how many it has ended.
+// Arguments: what runs them (`stemwork` or the file of graphile-worker), the database, the schema, a folder.
+import { Pool } from 'pg'
+
+const lanes = 4
+/** Of one process: sixteen of them stay below the hundred connections that a server allows unless it is told more. */
+const connections = 5
+const [system, connectionString, schema, folder] = process.argv.slice(2)
+const pool = new Pool({ connectionString, max: connections })
+pool.on('error', () => {})
+
+let ended = 0
+let told = 0
+const count = () => ended++
+const stop = await (system === 'stemwork' ? startEngine() : startPeer())
+process.send({ ready: true })
+setInterval(() => {
+  if (ended > told) process.send({ ended: (told = ended) })
+}, 5)
+process.once('message', () => void end())
+
+async function end() {
+  await stop()
+  await pool.end()
+  process.exit()
+}
+
+async function startEngine() {
+  const { createEngine, inlineRunner } = await import('../../dist/index.js')
+  const { postgresQueue, postgresStores } = await import('../../dist/adapters/postgres.js')
+  const { fsBlobs } = await import('../../dist/adapters/blobs/fs/index.js')
+  const { nothing } = await import('./nothing.mjs')
+  const { jobs, applications } = postgresStores({ pool, schema })
+  const engine = createEngine({
+    jobs,
+    applications,
+    blobs: fsBlobs({ directory: folder }),
+    queue: postgresQueue({ pool, schema }),
+    workflows: [nothing],
+    runner: inlineRunner({ resolve: () => nothing }),
+    dispatch: { concurrency: lanes },
+  })
+  engine.on('job.succeeded', count)
+  await engine.start()
+  return () => engine.close()
+}
+
+async function startPeer() {
+  const { run } = await import(system)
+  const runner = await run({
+    pgPool: pool,
+    schema,
+    concurrency: lanes,
+    noHandleSignals: true,
+    logger: await quiet(),
+    taskList: { nothing: count },
+  })
+  return () => runner.stop()
+}
+
+async function quiet() {
+  const { Logger } = await import(system)
+  return new Logger(() => () => {})
+}

@@ -1,0 +1,24 @@
+import type { JobRecord } from '../job/job.js'
+import type { ClaimRequest } from '../job/transitions.js'
+import type { Claimable, JobStore } from '../ports/job-store.js'
+
+/** The next jobs, at most `max`; from a store that claims one at a time, one by one. */
+export async function claimJobs(
+  jobs: JobStore,
+  request: ClaimRequest & Omit<Claimable, 'id'>,
+  max: number,
+): Promise<JobRecord[]> {
+  if (jobs.claimSeveral) return await jobs.claimSeveral(request, { max })
+  const claimed: JobRecord[] = []
+  try {
+    while (claimed.length < max) {
+      const job = await jobs.claim(request)
+      if (!job) break
+      claimed.push(job)
+    }
+  } catch (error) {
+    // What was granted before the failure must run.
+    if (claimed.length === 0) throw error
+  }
+  return claimed
+}
