@@ -12,6 +12,7 @@ import {
   type Logger,
   loudnessWorkflow,
   processRunner,
+  program,
   type Runner,
   silentLogger,
   stems4Workflow,
@@ -51,6 +52,7 @@ const engine = createEngine({
 })
 const asEver: JobEngine = engine
 processRunner({ resolve: () => own, slots: 2 })
+program('sox', { args: ['--version'], timeoutMs: 1000 })
 createEngine({ logger: console, child: { environment: { A: 'b' }, nodeArguments: ['--max-old-space-size=500'] } })
 createEngine({ logger: pino(), workflows })
 void asEver.close()

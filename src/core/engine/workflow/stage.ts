@@ -24,7 +24,7 @@ export interface StageContext<
   /** Already fetched to local disk. */
   readonly inputs: InputFiles<Params, Input>
   /** Names of the outputs that the workflow declares for these params. */
-  readonly outputs: readonly Output[]
+  readonly outputs: readonly string[]
   /** Folder for intermediate files; removed after the run. */
   readonly directory: string
   readonly limits: WorkLimits

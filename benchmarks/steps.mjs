@@ -1,0 +1,124 @@
+// What a durable step costs: jobs of 50 steps that do nothing against jobs without a step, on memory, SQLite and
+// Postgres (DATABASE_URL, else skipped); and the memory of a process that passes a file from step to step and on to
+// another attempt, by size. Aims: at most 50 ms for a step, and no more memory for 1 GiB than for 64 MiB. Options:
+// --jobs=N, --mebibytes=N. Its kill -9 is a test: STEMWORK_KILLS=200 npx vitest run test/crash/steps.test.ts
+import { randomUUID } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { mkdtemp, open, rm } from 'node:fs/promises'
+import { cpus, loadavg, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Pool } from 'pg'
+import { z } from 'zod'
+import { fsBlobs } from '../dist/adapters/blobs/fs/index.js'
+import { memoryJobs } from '../dist/adapters/memory.js'
+import { postgresStores } from '../dist/adapters/postgres.js'
+import { sqliteStores } from '../dist/adapters/stores/sqlite/index.js'
+import { createEngine, defineWorkflow, silentLogger } from '../dist/index.js'
+
+const stepsOfJob = 50
+const mebibyte = 1024 * 1024
+const jobs = option('jobs', 10)
+const largest = option('mebibytes', 1024)
+const plain = { description: '', params: z.object({ count: z.number() }), inputs: [], outputs: {} }
+const folder = await mkdtemp(join(tmpdir(), 'stemwork-bench-steps-'))
+
+console.log(`${cpus()[0]?.model}, ${cpus().length} cores, Node ${process.version}, load ${loadavg()[0]?.toFixed(1)}`)
+try {
+  await overhead('memory', { jobs: memoryJobs() })
+  const sqlite = sqliteStores({ path: join(folder, 'jobs.db') })
+  await overhead('SQLite', sqlite)
+  sqlite.close()
+  await onPostgres()
+  for (const mebibytes of new Set([64, largest])) await memory(mebibytes)
+} finally {
+  await rm(folder, { recursive: true, force: true })
+}
+
+async function onPostgres() {
+  const pool = new Pool({ connectionString: process.env.DATABASE_URL ?? 'postgres://root@127.0.0.1:5432/test' })
+  const schema = `bench_${randomUUID().slice(0, 8)}`
+  try {
+    const stores = postgresStores({ pool, schema })
+    await stores.migrate()
+    await overhead('Postgres', stores)
+    await pool.query(`DROP SCHEMA ${schema} CASCADE`)
+  } catch (error) {
+    console.log(`Postgres: skipped, ${error.message}`)
+  } finally {
+    await pool.end()
+  }
+}
+
+/** Jobs take turns, so that other load on the machine slows both kinds. */
+async function overhead(name, { jobs: store, applications }) {
+  const workflow = defineWorkflow({
+    ...plain,
+    id: 'benchmark/steps',
+    name: 'Steps',
+    async run({ step, params }) {
+      for (let number = 0; number < params.count; number++) await step.run(`step-${number}`, async () => number)
+    },
+  })
+  const engine = createEngine({ jobs: store, applications, workflows: [workflow], logger: silentLogger })
+  const taken = { 0: [], [stepsOfJob]: [] }
+  for (let round = 0; round <= jobs; round++) {
+    for (const count of [0, stepsOfJob]) {
+      const { job } = await engine.submit({ app: 'me', workflow: workflow.id, params: { count } })
+      const startedAt = performance.now()
+      const { status, failure } = await engine.run(job.id)
+      if (status !== 'SUCCEEDED') throw new Error(failure)
+      if (round > 0) taken[count].push(performance.now() - startedAt)
+    }
+  }
+  await engine.close()
+  const perStep = (median(taken[stepsOfJob]) - median(taken[0])) / stepsOfJob
+  console.log(`${name}: ${perStep.toFixed(2)} ms for a step (median of ${jobs} jobs of ${stepsOfJob})`)
+}
+
+/** A file that a step writes, the next reads and fails, and the next attempt reads again from the blob store. */
+async function memory(mebibytes) {
+  let hasFailed = false
+  const workflow = defineWorkflow({
+    ...plain,
+    id: 'benchmark/large',
+    name: 'Large',
+    async run({ step, params }) {
+      const made = await step.run('write', async ({ file }) => {
+        const handle = await open(file('large').path, 'w')
+        const chunk = Buffer.alloc(mebibyte, 1)
+        for (let number = 0; number < params.count; number++) await handle.write(chunk)
+        await handle.close()
+        return file('large')
+      })
+      await step.run('read', async () => {
+        let bytes = 0
+        for await (const chunk of createReadStream(made.path)) bytes += chunk.length
+        if (bytes !== params.count * mebibyte) throw new Error(`${bytes} bytes came`)
+        hasFailed = !hasFailed
+        if (hasFailed) throw new Error('The next attempt reads it from the blob store.')
+      })
+    },
+  })
+  const blobs = fsBlobs({ directory: join(folder, `blobs-${mebibytes}`) })
+  const settings = { dispatch: { retryDelayMs: 1 }, logger: silentLogger, scratchDirectory: folder }
+  const engine = createEngine({ blobs, workflows: [workflow], ...settings })
+  const { job } = await engine.submit({ app: 'me', workflow: workflow.id, params: { count: mebibytes } })
+  let highest = 0
+  const timer = setInterval(() => (highest = Math.max(highest, process.memoryUsage.rss())), 20)
+  const { status, failure, token } = await engine.run(job.id)
+  clearInterval(timer)
+  await engine.close()
+  if (status !== 'SUCCEEDED' || token !== 2) throw new Error(failure)
+  console.log(
+    `${mebibytes} MiB from step to step, and to another attempt: at most ${Math.round(highest / mebibyte)} MiB`,
+  )
+}
+
+function median(values) {
+  return values.sort((a, b) => a - b)[Math.floor(values.length / 2)]
+}
+
+function option(name, fallback) {
+  const given = process.argv.find((argument) => argument.startsWith(`--${name}=`))
+  return given === undefined ? fallback : Number(given.slice(name.length + 3))
+}
