@@ -81,6 +81,7 @@ const ofFields: Record<string, unknown> = {
   deadline: null,
   queuePosition: null,
   estimate: null,
+  steps: undefined,
   waiting: null,
   priority: 0,
   inputUrl: params.inputUrl,

@@ -16,7 +16,7 @@ interface Blob {
 }
 
 /** Files in this process's memory: for tests and small results. Every byte counts against the process's memory. */
-export function memoryBlobs({ clock = Date.now }: MemoryBlobsOptions = {}): BlobStore {
+export function memoryBlobs({ clock = () => Date.now() }: MemoryBlobsOptions = {}): BlobStore {
   const blobs = new Map<string, Blob>()
   const unfinished = new Set<{ key: string; revoked: boolean }>()
 
