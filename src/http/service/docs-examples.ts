@@ -90,6 +90,8 @@ const ofFields: Record<string, unknown> = {
   sampleRate: 48_000,
   channels: 2,
   lengthSeconds: 30,
+  failures: 6,
+  lastStatus: 503,
 }
 
 /** A plausible value of a schema. `{base}` stands for the address of the service. */
@@ -116,7 +118,8 @@ function objectOf(properties: JsonObject, schemas: Record<string, JsonObject>): 
 }
 
 function plainExample({ type, format, minimum = 0 }: JsonObject): unknown {
-  switch (type) {
+  // The first of several types: the others are `null`.
+  switch (Array.isArray(type) ? type[0] : type) {
     case 'string':
       return { uuid: jobId, 'date-time': time, uri: params.inputUrl }[String(format)] ?? 'text'
     case 'integer':
