@@ -1,12 +1,20 @@
 import type { CodecDecoder } from '../core/media/decode/codec-stream.js'
-import { UndecodedError } from '../core/media/decode/undecoded.js'
+import { AacPackets } from './aac-packets.js'
+import { Mp3Packets } from './mp3-packets.js'
+import { type Packets, webCodec } from './web-codec.js'
 
-/** The decoders of the server that may be part of this package, each a script that is loaded when it is needed. */
-const decoders: Record<string, (() => Promise<{ default: unknown }>) | undefined> = {}
+/**
+ * What the browser decodes. The server's decoders are no part of the package: GPL and LGPL code that hosts would have to
+ * hand on.
+ */
+const formats: Record<string, (() => Packets) | undefined> = {
+  mp3: () => new Mp3Packets(),
+  mp4: () => new AacPackets(),
+}
 
-/** The decoder of that name in `audio-decode`. */
-export async function loadCodec(codec: string): Promise<CodecDecoder> {
-  const load = decoders[codec]
-  if (!load) throw new UndecodedError(`The file is ${codec}, which cannot be decoded on this device.`)
-  return (await load()) as unknown as CodecDecoder
+/** A decoder by the name that `audio-decode` has for its format. */
+export function loadCodec(codec: string): Promise<CodecDecoder> {
+  const packets = formats[codec]
+  if (packets) return Promise.resolve(webCodec(packets()))
+  return Promise.reject(new Error(`not supported on this device: ${codec}`))
 }

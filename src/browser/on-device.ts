@@ -51,7 +51,7 @@ export async function separateOnDevice(
 
 const manifest = manifestSchema.parse(manifestJson)
 
-const advice = 'Send its sound as WAV, FLAC or MP3.'
+const advice = 'Take its sound as WAV, FLAC, MP3 or M4A.'
 
 async function loadNetwork({ wasm, model }: DeviceRequest, signal: AbortSignal): Promise<Network> {
   // Else it is beside this script.

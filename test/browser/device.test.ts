@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Browser, Page } from 'playwright-core'
+import { fileURLToPath } from 'node:url'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { separate } from '../../src/core/workflows/separation/separate.js'
 import { chromiumPath, openBrowser } from '../console/browser.js'
@@ -13,10 +13,29 @@ vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 })
 
 /** What the page has of the package, and of what it returns here. */
 interface Device {
-  separate(file: unknown, options?: object): Promise<{ stems: Record<string, Blob>; seconds: number }>
+  separate(file: unknown, options?: object): Promise<Separated>
+}
+interface Separated {
+  stems: Record<string, Blob>
+  seconds: number
+  warnings: string[]
+  remove(): Promise<void>
 }
 interface Input {
   files: Iterable<unknown>
+}
+
+/** What happens to the separation in the page, besides its file. */
+interface Settings {
+  /** Cancels with the first progress. */
+  cancels?: boolean
+}
+
+/** How it ended: with files, in Base64, or with an error. */
+interface Ended {
+  stems?: Record<string, string>
+  warnings?: string[]
+  error?: { name: string; code?: string; reason?: string; message: string }
 }
 
 describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH names one that is elsewhere)', () => {
@@ -39,8 +58,8 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
     await rm(folder, { recursive: true })
   })
 
-  async function openPage(): Promise<Page> {
-    const page = await (await browser.newContext()).newPage()
+  async function openPage(context?: BrowserContext): Promise<Page> {
+    const page = await (context ?? (await browser.newContext())).newPage()
     page.on('console', (message) => complaints.push(message.text()))
     page.on('pageerror', (error) => complaints.push(String(error)))
     await page.goto(host.base)
@@ -48,35 +67,137 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
     return page
   }
 
-  /** Separates the file in the page, and returns the digest of each stem. */
-  async function digests(page: Page, file: string): Promise<Record<string, string>> {
+  /** Separates the file in the page. */
+  async function separateIn(page: Page, file: string, settings: Settings = {}): Promise<Ended> {
     await page.setInputFiles('input', file)
-    return await page.locator('input').evaluate(async (input) => {
+    return await page.locator('input').evaluate(async (input, { cancels }): Promise<Ended> => {
       const { device } = globalThis as unknown as { device: Device }
       const [chosen] = (input as unknown as Input).files
-      const { stems } = await device.separate(chosen, { assets: { worker: '/stemwork/dist/browser/worker.js' } })
-      const found: Record<string, string> = {}
-      for (const [stem, content] of Object.entries(stems)) {
-        const digest = await crypto.subtle.digest('SHA-256', await content.arrayBuffer())
-        found[stem] = [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+      const controller = new AbortController()
+      const assets = { worker: '/stemwork/dist/browser/worker.js' }
+      const onProgress = () => cancels && controller.abort()
+      try {
+        const separated = await device.separate(chosen, { assets, onProgress, signal: controller.signal })
+        const stems: Record<string, string> = {}
+        for (const [stem, content] of Object.entries(separated.stems)) {
+          const bytes = new Uint8Array(await content.arrayBuffer())
+          let text = ''
+          for (let at = 0; at < bytes.length; at += 8192) text += String.fromCharCode(...bytes.subarray(at, at + 8192))
+          stems[stem] = btoa(text)
+        }
+        await separated.remove()
+        return { stems, warnings: separated.warnings }
+      } catch (error) {
+        const { name, code, reason, message } = error as NonNullable<Ended['error']>
+        return { error: { name, code, reason, message } }
       }
+    }, settings)
+  }
+
+  /** The files that are left in the browser's private file system. */
+  function filesLeft(page: Page): Promise<string[]> {
+    return page.evaluate(async () => {
+      const { storage } = (globalThis as unknown as { navigator: { storage: { getDirectory(): Promise<Folder> } } })
+        .navigator
+      interface Folder extends AsyncIterable<[string, Partial<Folder>]> {
+        kind: string
+      }
+      const found: string[] = []
+      const visit = async (folder: Folder) => {
+        for await (const [name, entry] of folder) {
+          found.push(name)
+          if (entry.kind === 'directory') await visit(entry as Folder)
+        }
+      }
+      await visit(await storage.getDirectory())
       return found
     })
   }
 
-  async function serverDigests(file: string): Promise<Record<string, string>> {
+  /** The same stems by the server, with WebAssembly. */
+  async function serverStems(file: string): Promise<Record<string, Buffer>> {
     const outputs = { vocals: path('vocals.wav'), accompaniments: path('accompaniments.wav') }
     await separate(file, { outputs, runtime: 'wasm', threads: 1 })
-    const found: Record<string, string> = {}
-    for (const [stem, output] of Object.entries(outputs))
-      found[stem] = createHash('sha256')
-        .update(await readFile(output))
-        .digest('hex')
-    return found
+    return { vocals: await readFile(outputs.vocals), accompaniments: await readFile(outputs.accompaniments) }
   }
 
-  test('gives the bytes of the server', async () => {
+  test('gives the bytes of the server, for at most 7 MB that are loaded', async () => {
     const page = await openPage()
-    expect(await digests(page, path('song.wav'))).toEqual(await serverDigests(path('song.wav')))
+    const { stems } = await separateIn(page, path('song.wav'))
+    for (const [stem, expected] of Object.entries(await serverStems(path('song.wav'))))
+      expect(Buffer.from(stems?.[stem] ?? '', 'base64').equals(expected), stem).toBe(true)
+    const loaded = [...host.sent].reduce((sum, [, bytes]) => sum + bytes, 0)
+    expect(loaded).toBeGreaterThan(2e6)
+    expect(loaded).toBeLessThanOrEqual(7e6)
+    expect(complaints).toEqual([])
+    expect(await filesLeft(page)).toEqual(['stemwork'])
+  })
+
+  for (const name of ['stereo.mp3', 'no-xing.mp3', 'mono.mp3', 'stereo.m4a', 'fragmented.m4a']) {
+    test(`lets the browser decode ${name}, with the length and the sound that the server finds`, async () => {
+      const file = fileURLToPath(new URL(`../fixtures/audio/${name}`, import.meta.url))
+      const { stems, warnings, error } = await separateIn(await openPage(), file)
+      expect(error).toBeUndefined()
+      expect(warnings).toEqual([])
+      for (const [stem, expected] of Object.entries(await serverStems(file))) {
+        const found = Buffer.from(stems?.[stem] ?? '', 'base64')
+        expect(found.length).toBe(expected.length)
+        expect(mostSteps(expected, found)).toBeLessThanOrEqual(2)
+      }
+    })
+  }
+
+  test('refuses a broken file in the words of the server, and leaves nothing', async () => {
+    await writeFile(path('broken.mp3'), Buffer.alloc(50_000, 'not audio, '))
+    const page = await openPage()
+    const { error } = await separateIn(page, path('broken.mp3'))
+    expect(error).toMatchObject({ code: 'BAD_INPUT', reason: 'unsupported_format' })
+    expect(await filesLeft(page)).toEqual(['stemwork'])
+  })
+
+  test('says of a format that only the server decodes what would do instead', async () => {
+    const file = fileURLToPath(new URL('../fixtures/audio/stereo.wma', import.meta.url))
+    const { error } = await separateIn(await openPage(), file)
+    expect(error).toMatchObject({ code: 'BAD_INPUT', message: expect.stringContaining('Take its sound as WAV') })
+  })
+
+  test('stops when it is canceled, and leaves nothing', async () => {
+    const page = await openPage()
+    const { error } = await separateIn(page, path('song.wav'), { cancels: true })
+    expect(error).toMatchObject({ name: 'AbortError' })
+    expect(await filesLeft(page)).toEqual(['stemwork'])
+  })
+
+  test('removes what a closed tab left, with the next separation', async () => {
+    const context = await browser.newContext()
+    const closed = await openPage(context)
+    void separateIn(closed, path('song.wav')).catch(() => undefined)
+    const page = await openPage(context)
+    await expect.poll(() => filesLeft(page)).toHaveLength(4)
+    await closed.close()
+    const other = await separateIn(page, fileURLToPath(new URL('../fixtures/audio/stereo.mp3', import.meta.url)))
+    expect(other.error).toBeUndefined()
+    expect(await filesLeft(page)).toEqual(['stemwork'])
+  })
+
+  test('names the policy and the addresses where its worker cannot be loaded', async () => {
+    const bare = await startHost(['/stemwork/dist/browser/worker.js'])
+    try {
+      const page = await (await browser.newContext()).newPage()
+      await page.goto(bare.base)
+      await page.waitForFunction('globalThis.device')
+      const { error } = await separateIn(page, path('song.wav'))
+      expect(error).toMatchObject({ code: 'MISSING_DEPENDENCY', message: expect.stringContaining("worker-src 'self'") })
+    } finally {
+      await bare.close()
+    }
   })
 })
+
+/** The largest difference of two WAV files of 16 bits. */
+function mostSteps(expected: Buffer, found: Buffer): number {
+  let most = 0
+  for (let at = expected.length - 2; at >= 44; at -= 2)
+    most = Math.max(most, Math.abs(found.readInt16LE(at) - expected.readInt16LE(at)))
+  return most
+}

@@ -76,7 +76,7 @@ const bitRates: readonly (readonly number[])[] = [
 ]
 const mpeg1Rates = [44_100, 48_000, 32_000]
 
-interface MpegHeader {
+export interface MpegHeader {
   /** Version, layer and sample rate: what all frames of a stream share. */
   streamId: number
   /** 0 for free format. */
@@ -85,8 +85,9 @@ interface MpegHeader {
   samplesPerFrame: number
 }
 
+/** The header of an MPEG audio frame, if there is one at this position. */
 // oxlint-disable-next-line complexity -- the fields of one header, each by a table
-function mpegHeader(bytes: Uint8Array, at: number): MpegHeader | undefined {
+export function mpegHeader(bytes: Uint8Array, at: number): MpegHeader | undefined {
   if (bytes[at] !== 0xff || (bytes[at + 1]! & 0xe0) !== 0xe0) return undefined
   const version = (bytes[at + 1]! >> 3) & 3
   const layer = 4 - ((bytes[at + 1]! >> 1) & 3)
