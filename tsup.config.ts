@@ -59,6 +59,7 @@ export default defineConfig([
     entry: {
       app: 'src/console/app.tsx',
       docs: 'src/console/docs.ts',
+      'on-device': 'src/console/on-device.ts',
       operator: 'src/console/operator/app.tsx',
       'operator-style': 'src/console/operator/operator.css',
       console: 'src/console/console.css',

@@ -78,6 +78,8 @@ export function Library(props: LibraryProps) {
         </h1>
         <DropZone onFiles={(files) => isCorrected() && uploads.add(files)} />
         <JobChoices client={client} workflows={workflows} choices={choices} refusals={refusals} onChange={onChoices} />
+        {/* By a script of its own (on-device.ts), where the browser can. */}
+        <on-device />
       </section>
       <section class="jobs" aria-labelledby="jobs-title">
         <div class="line">

@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,6 +8,7 @@ import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { separate } from '../../src/core/workflows/separation/separate.js'
 import { chromiumPath, openBrowser } from '../console/browser.js'
+import { freePort } from '../servers/found-server.js'
 import { noise, sine, writeWav } from '../separation/tracks.js'
 import { type StaticHost, startHost } from './static-host.js'
 
@@ -49,7 +52,7 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'stemwork-device-'))
     const rate = 44_100
-    await writeWav(path('song.wav'), [sine(20 * rate, 440, rate, 0.4), noise(20 * rate)], rate, '16')
+    await writeWav(path('song.wav'), [sine(8 * rate, 440, rate, 0.4), noise(8 * rate)], rate, '16')
     ;[host, browser] = await Promise.all([startHost(), openBrowser()])
   })
   afterAll(async () => {
@@ -178,6 +181,22 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
     const other = await separateIn(page, fileURLToPath(new URL('../fixtures/audio/stereo.mp3', import.meta.url)))
     expect(other.error).toBeUndefined()
     expect(await filesLeft(page)).toEqual(['stemwork'])
+  })
+
+  test('serves the page of the examples', async () => {
+    const program = fileURLToPath(new URL('../../examples/browser/server.mjs', import.meta.url))
+    const server = spawn(process.execPath, [program], { env: { ...process.env, PORT: String(await freePort()) } })
+    try {
+      const [address] = (await once(server.stdout, 'data')) as [Buffer]
+      const page = await (await browser.newContext()).newPage()
+      page.on('pageerror', (error) => complaints.push(String(error)))
+      await page.goto(String(address).trim())
+      await page.setInputFiles('input', path('song.wav'))
+      await page.getByRole('link', { name: 'song - vocals.wav' }).waitFor({ timeout: 120_000 })
+      expect(complaints).toEqual([])
+    } finally {
+      server.kill()
+    }
   })
 
   test('names the policy and the addresses where its worker cannot be loaded', async () => {

@@ -1,5 +1,6 @@
 import { empty } from '../routing/answer.js'
 import { defineRoute, type Route } from '../routing/route.js'
+import { deviceFileRoute } from './device-files.js'
 import { type PageText, pageAnswer } from './page.js'
 import { pageAssetRoute } from './page-assets.js'
 import { sessionRoutes } from './session-routes.js'
@@ -9,6 +10,9 @@ const page: PageText = {
   title: 'stemwork',
   style: 'console.css',
   script: 'app.js',
+  // Separation within the page: WebAssembly, in a worker.
+  more: ['on-device.js'],
+  policy: { script: "'wasm-unsafe-eval'", worker: "'self'" },
   withoutScript: [
     'This page needs JavaScript, because it plays and mixes audio in the browser. Turn JavaScript on for this ' +
       'site, then reload the page.',
@@ -39,4 +43,5 @@ export const consoleRoutes: readonly Route[] = [
   }),
   pageAssetRoute('console', 'getConsoleAsset'),
   ...sessionRoutes,
+  deviceFileRoute,
 ]

@@ -16,11 +16,11 @@ ${body}
 }
 
 /** Links to the parts of a page. They are relative, so that it also works under a path that a proxy adds. */
-export function pageLinks(page: string, style: string, script: string): string[] {
+export function pageLinks(page: string, style: string, scripts: readonly string[]): string[] {
   return [
     `<link rel="icon" href="${page}/icon.svg">`,
     `<link rel="stylesheet" href="${page}/${style}">`,
-    `<script type="module" src="${page}/${script}"></script>`,
+    ...scripts.map((script) => `<script type="module" src="${page}/${script}"></script>`),
   ]
 }
 

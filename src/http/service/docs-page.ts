@@ -47,7 +47,7 @@ export function docsPage(document: OpenApiDocument, options: { hasConsole: boole
     .map(([name, schema]) => schemaSection(name, schema, components.schemas))
   return htmlDocument(
     `${info.title} – HTTP interface`,
-    pageLinks('docs', 'docs-style.css', 'docs.js'),
+    pageLinks('docs', 'docs-style.css', ['docs.js']),
     `<a class="skip" href="#main">Skip to the content</a>
 <header class="top">
 <p class="brand">stemwork <span class="quiet">HTTP interface</span></p>

@@ -9,6 +9,10 @@ export interface PageText {
   title: string
   style: string
   script: string
+  /** Further scripts, which the page can do without. */
+  more?: readonly string[]
+  /** More of the policy for scripts, and the one for workers. Default: the page's own script alone. */
+  policy?: { script: string; worker: string }
   /** Shown where JavaScript is off: paragraphs, as HTML. */
   withoutScript: readonly string[]
 }
@@ -16,14 +20,14 @@ export interface PageText {
 /** The page, or a redirect to it: its relative addresses need a path without a trailing slash. */
 export function pageAnswer(call: Call, page: PageText): ApiAnswer {
   if (call.request.address().pathname.endsWith('/')) return empty(308, { location: `../${page.name}` })
-  return text(html(page), 'text/html; charset=utf-8', pageHeaders(call))
+  return text(html(page), 'text/html; charset=utf-8', pageHeaders(call, page.policy))
 }
 
-function html({ name, title, style, script, withoutScript }: PageText): string {
+function html({ name, title, style, script, more = [], withoutScript }: PageText): string {
   const paragraphs = withoutScript.map((paragraph) => `<p>${paragraph}</p>`)
   return htmlDocument(
     title,
-    pageLinks(name, style, script),
+    pageLinks(name, style, [script, ...more]),
     `<div id="app"></div>
 <noscript>
 <main class="plain-page">
@@ -35,12 +39,13 @@ ${paragraphs.join('\n')}
 }
 
 /** The policy of a page that runs only its own script and talks only to the service. */
-export function pageHeaders(call: Call): Record<string, string> {
+export function pageHeaders(call: Call, more?: PageText['policy']): Record<string, string> {
   // Links begin with `publicUrl`, which may be another origin than the one that the page came from.
   const service = new URL(call.baseUrl).origin
   const policy = [
     "default-src 'none'",
-    "script-src 'self'",
+    `script-src 'self'${more ? ` ${more.script}` : ''}`,
+    ...(more ? [`worker-src ${more.worker}`] : []),
     "style-src 'self'",
     "img-src 'self'",
     // Chosen files, to read their length before they are uploaded.

@@ -1,0 +1,52 @@
+import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type Service, startService } from '../http/harness.js'
+import { chromiumPath, openBrowser } from './browser.js'
+import { barriers, ConsolePages, patienceMs } from './console-page.js'
+
+vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 2 * patienceMs })
+
+const song = fileURLToPath(new URL('../fixtures/audio/stereo.mp3', import.meta.url))
+const choice = 'Separate on this device (nothing is uploaded)'
+
+describe.skipIf(!chromiumPath)('the choice to separate on the device (needs Chromium)', () => {
+  let service: Service
+  let browser: Browser
+
+  beforeAll(async () => {
+    ;[service, browser] = await Promise.all([startService({ http: { console: true } }), openBrowser()])
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await service?.close()
+  })
+
+  test('gives files to save, and sends the service nothing', async () => {
+    const pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
+    const page = await pages.signedIn()
+    const sent: string[] = []
+    page.on('request', (request) => request.method() !== 'GET' && sent.push(request.url()))
+    const chooser = page.waitForEvent('filechooser')
+    await page.getByRole('button', { name: choice }).click()
+    await (await chooser).setFiles(song)
+    const row = page.locator('on-device li')
+    await row.getByText('Separated.').waitFor()
+    expect(await barriers(page)).toEqual([])
+
+    for (const stem of ['vocals', 'accompaniments']) {
+      const download = page.waitForEvent('download')
+      await row.getByRole('link', { name: stem }).click()
+      const saved = await download
+      expect(saved.suggestedFilename()).toBe(`stereo - ${stem}.wav`)
+      const bytes = await readFile(await saved.path())
+      expect(bytes.toString('latin1', 0, 4)).toBe('RIFF')
+      expect(bytes.length).toBeGreaterThan(100_000)
+    }
+    await row.getByRole('button', { name: 'Remove stereo.mp3' }).click()
+    expect(await row.count()).toBe(0)
+    expect(sent).toEqual([])
+    expect(pages.complaints).toEqual([])
+  })
+})
