@@ -1,0 +1,94 @@
+import { spawnSync } from 'node:child_process'
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { packInto, root, unpackInto } from './tarball.js'
+
+// The service, a separation and a client in each process, some of which have no native runtime to do it with.
+vi.setConfig({ testTimeout: 180_000 })
+
+const folder = mkdtempSync(join(tmpdir(), 'stemwork-hosts-'))
+const scratch = mkdtempSync(join(tmpdir(), 'stemwork-hosts-scratch-'))
+afterAll(() => {
+  for (const path of [folder, scratch]) rmSync(path, { recursive: true, force: true })
+})
+
+beforeAll(() => {
+  const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { dependencies: object }
+  unpackInto(folder, packInto(folder), [...Object.keys(dependencies), 'onnxruntime-node'])
+  cpSync(join(root, 'test/package/fixtures/hosts'), folder, { recursive: true })
+  cpSync(join(root, 'test/package/fixtures/hosts/package.json'), join(folder, 'package.json'))
+  chmodSync(folder, 0o755)
+  chmodSync(scratch, 0o777)
+})
+
+interface Surroundings {
+  env?: NodeJS.ProcessEnv
+  uid?: number
+}
+
+function run(program: string, args: string[], { env = process.env, uid }: Surroundings = {}): string {
+  const { stdout, stderr, error } = spawnSync(program, args, { cwd: folder, encoding: 'utf8', env, uid, gid: uid })
+  return error ? String(error) : stdout + stderr
+}
+
+const separated = (runtime: string) => `SUCCEEDED by ${runtime}: RIFF RIFF, then 404\n`
+const isRoot = process.getuid?.() === 0
+const nobody = 65_534
+
+describe('a host', () => {
+  test('can be in CommonJS, and require the package', () => {
+    expect(run(process.execPath, ['commonjs.cjs'])).toBe(separated('native'))
+  })
+
+  test('can be in a worker thread', () => {
+    expect(run(process.execPath, ['thread.mjs'])).toBe(separated('native'))
+  })
+
+  // Folders above the repository may be closed to others, as /root is.
+  const isOpen = isRoot && everyFolderOf(root).every((path) => statSync(path).mode & 0o001)
+  const obstacle = isOpen ? '' : ' (skipped: needs root, and a checkout that others may read)'
+  test.skipIf(!isOpen)(
+    `can be an unprivileged user without HOME, in a folder that it cannot write to${obstacle}`,
+    () => {
+      const env = { PATH: process.env.PATH, TMPDIR: scratch }
+      expect(run(process.execPath, ['module.mjs'], { env, uid: nobody })).toBe(separated('native'))
+    },
+  )
+
+  const canMount = isRoot && spawnSync('unshare', ['--mount', 'mount', '--bind', scratch, scratch]).status === 0
+  test.skipIf(!canMount)(
+    `can have a read-only file system, but for a folder of temporary files${canMount ? '' : ' (skipped: needs unshare)'}`,
+    () => {
+      const writable = join(scratch, 'tmp')
+      mkdirSync(writable)
+      const commands = [
+        `mount -t tmpfs tmpfs ${writable}`,
+        ...['/', folder].map((path) => `mount --bind ${path} ${path} && mount -o remount,ro,bind ${path}`),
+        // It is.
+        `! touch ${folder}/written 2>/dev/null`,
+        `cd ${folder} && exec ${process.execPath} module.mjs`,
+      ]
+      const env = { PATH: process.env.PATH, TMPDIR: writable }
+      expect(run('unshare', ['--mount', 'sh', '-c', commands.join(' && ')], { env })).toBe(separated('native'))
+    },
+  )
+})
+
+describe('a host on another runtime', () => {
+  for (const [name, args] of [
+    ['bun', ['module.mjs']],
+    ['deno', ['run', '--allow-all', 'module.mjs']],
+  ] as const) {
+    const isThere = spawnSync(name, ['--version']).status === 0
+    test.skipIf(!isThere)(`separates a song over HTTP (${name}${isThere ? '' : '; skipped: not on the PATH'})`, () => {
+      const env = { ...process.env, STEMWORK_RUNTIME: 'wasm' }
+      expect(run(name, [...args], { env })).toBe(separated('wasm'))
+    })
+  }
+})
+
+function everyFolderOf(path: string): string[] {
+  return path === dirname(path) ? [path] : [path, ...everyFolderOf(dirname(path))]
+}
