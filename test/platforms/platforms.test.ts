@@ -21,7 +21,8 @@ import {
 import { separateOverHttp } from './separation-over-http.js'
 
 const separated = 'SUCCEEDED vocals accompaniments\n'
-const tested = ['esbuild', 'webpack', 'Next.js', 'NestJS', 'pnpm', "Yarn Plug'n'Play", 'Docker']
+const separating = ['esbuild', 'Vite', 'Rollup', 'webpack', 'pnpm', "Yarn Plug'n'Play", 'Bun', 'Deno']
+const tested = [...separating.slice(0, 4), 'Next.js', 'NestJS', ...separating.slice(4), 'Docker']
 
 afterEach(stopServers)
 afterAll(removeProjects)
@@ -32,10 +33,10 @@ test('every section of the page that has commands is tested here', () => {
 
 describe('a program that separates a song, made as the page says', () => {
   beforeAll(async () => {
-    if (registryAnswers) await installTools('pnpm@10', '@yarnpkg/cli-dist@4')
+    if (registryAnswers) await installTools('pnpm@12', '@yarnpkg/cli-dist@4', 'bun@1.4', 'deno@2.9')
   })
 
-  for (const heading of ['esbuild', 'webpack', 'pnpm', "Yarn Plug'n'Play"]) {
+  for (const heading of separating) {
     installsFromRegistry(`works with ${heading}`, async () => {
       const { files, commands } = section(heading)
       // Yarn takes a folder with a lock file of its own for a project.

@@ -133,7 +133,7 @@ function start(command: string, cwd: string, environment: NodeJS.ProcessEnv) {
 
 function withTarball(command: string): string {
   return command.replace(
-    /^((?:npm|pnpm|yarn) (?:install|add)) stemwork\b/,
+    /^((?:npm|pnpm|yarn|bun) (?:install|add)) stemwork\b/,
     (_, install: string) => `${install} stemwork@file:${tarball().path}`,
   )
 }
