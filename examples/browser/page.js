@@ -8,7 +8,9 @@ const assets = { worker: new URL('stemwork/dist/browser/worker.js', document.bas
 
 if (!canSeparate()) output.textContent = 'This browser cannot separate songs.'
 
-input.addEventListener('change', async () => {
+input.addEventListener('change', () => void separateChosen())
+
+async function separateChosen() {
   const [song] = input.files
   if (!song) return
   const controller = new AbortController()
@@ -31,7 +33,7 @@ input.addEventListener('change', async () => {
     input.disabled = false
     input.value = ''
   }
-})
+}
 
 function linkTo(file) {
   const link = Object.assign(document.createElement('a'), {
