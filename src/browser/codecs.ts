@@ -4,8 +4,8 @@ import { Mp3Packets } from './mp3-packets.js'
 import { type Packets, webCodec } from './web-codec.js'
 
 /**
- * What the browser decodes. The server's decoders are no part of the package: GPL and LGPL code that hosts would have to
- * hand on.
+ * What the browser decodes. The server's decoders are no part of the package: GPL and LGPL code that hosts would have
+ * to hand on.
  */
 const formats: Record<string, (() => Packets) | undefined> = {
   mp3: () => new Mp3Packets(),

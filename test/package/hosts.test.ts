@@ -58,22 +58,20 @@ describe('a host', () => {
   )
 
   const canMount = isRoot && spawnSync('unshare', ['--mount', 'mount', '--bind', scratch, scratch]).status === 0
-  test.skipIf(!canMount)(
-    `can have a read-only file system, but for a folder of temporary files${canMount ? '' : ' (skipped: needs unshare)'}`,
-    () => {
-      const writable = join(scratch, 'tmp')
-      mkdirSync(writable)
-      const commands = [
-        `mount -t tmpfs tmpfs ${writable}`,
-        ...['/', folder].map((path) => `mount --bind ${path} ${path} && mount -o remount,ro,bind ${path}`),
-        // It is.
-        `! touch ${folder}/written 2>/dev/null`,
-        `cd ${folder} && exec ${process.execPath} module.mjs`,
-      ]
-      const env = { PATH: process.env.PATH, TMPDIR: writable }
-      expect(run('unshare', ['--mount', 'sh', '-c', commands.join(' && ')], { env })).toBe(separated('native'))
-    },
-  )
+  const unmounted = canMount ? '' : ' (skipped: needs unshare)'
+  test.skipIf(!canMount)(`can have a read-only file system, but for a folder of temporary files${unmounted}`, () => {
+    const writable = join(scratch, 'tmp')
+    mkdirSync(writable)
+    const commands = [
+      `mount -t tmpfs tmpfs ${writable}`,
+      ...['/', folder].map((path) => `mount --bind ${path} ${path} && mount -o remount,ro,bind ${path}`),
+      // It is.
+      `! touch ${folder}/written 2>/dev/null`,
+      `cd ${folder} && exec ${process.execPath} module.mjs`,
+    ]
+    const env = { PATH: process.env.PATH, TMPDIR: writable }
+    expect(run('unshare', ['--mount', 'sh', '-c', commands.join(' && ')], { env })).toBe(separated('native'))
+  })
 })
 
 describe('a host on another runtime', () => {
