@@ -365,6 +365,27 @@ describe('the end of a batch', () => {
     expect((await jobs.documents.get(batchKind, batchKey('a', 'b')))?.version).toBe(written?.version)
   })
 
+  test('has all its jobs in the counts, though the last one ends while they are counted', async () => {
+    const inner = memoryJobs()
+    let onCount = async () => {}
+    const { add, run, look, stored, jobs } = batches({
+      ...inner,
+      async count(...given) {
+        const found = await inner.count(...given)
+        await onCount()
+        return found
+      },
+    })
+    await add({ jobs: [sampleJob({ app: 'a', batchName: 'b' }), sampleJob({ app: 'a', batchName: 'b' })] })
+    await run()
+    const last = await jobs.claim({ owner: 'w', leaseMs: 1000 })
+    const end = { outputs: {}, details: {}, retentionMs: 1, messages: [] }
+    onCount = async () => void (await inner.apply(last?.id ?? '', { kind: 'succeed', token: last?.token ?? 0, ...end }))
+    await look()
+    await look()
+    expect(await stored()).toMatchObject({ endedAt: start, counts: { SUCCEEDED: 2 } })
+  })
+
   test('is undone when one of its jobs waits again', async () => {
     const { all, add, run, look, stored, jobs } = batches()
     const version = async () => (await jobs.documents.get(batchKind, batchKey('a', 'b')))?.version

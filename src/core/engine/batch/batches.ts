@@ -130,13 +130,14 @@ export class Batches {
    * A job that ended after the recorded end was added or retried by a process that then died: the batch ends again.
    */
   async look({ app, batchName, completedAt }: JobOfBatch): Promise<void> {
-    const { clock } = this.#ports
+    const { clock, jobs } = this.#ports
     await this.#change(app, batchName, async (batch) => {
       if (!batch || (batch.endedAt !== null && (completedAt ?? 0) <= batch.endedAt)) return undefined
-      const counts = await this.#count(app, batchName)
-      // Not before the counts: it is later than the end of each job.
-      const now = await clock.read()
-      if (counts.QUEUED + counts.STARTED > 0 || batch.addingUntil > now) return undefined
+      const open = await jobs.count({ app, batchName, statuses: ['QUEUED', 'STARTED'] }, { max: 1 })
+      if (open > 0) return undefined
+      // Not before: none of them changes any more, so none is missed, and all have ended by now.
+      const [counts, now] = [await this.#count(app, batchName), await clock.read()]
+      if (batch.addingUntil > now) return undefined
       const message = batch.webhook && { id: `msg_${randomUUID()}`, url: batch.webhook.url, event: 'batch.ended' }
       return ended(batch, { now, counts, message: message ?? undefined })
     })

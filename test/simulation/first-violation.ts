@@ -1,0 +1,13 @@
+import { type Remedies, runHistory } from './history.js'
+
+/** The first of so many histories, from this seed on, in which something happened that must not happen. */
+export async function firstViolation(
+  remedies: Remedies,
+  { seed: first, histories }: { seed: number; histories: number },
+): Promise<{ seed: number; violations: string[] } | undefined> {
+  for (let seed = first; seed < first + histories; seed++) {
+    const violations = await runHistory(seed, remedies)
+    if (violations.length > 0) return { seed, violations }
+  }
+  return undefined
+}

@@ -1,0 +1,162 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { batchKey, batchKind, type Batch } from '../../src/core/engine/batch/batch.js'
+import { sampleJob } from '../../src/contract/job-samples.js'
+import type { JobRecord } from '../../src/core/engine/job/job.js'
+import { isTerminal } from '../../src/core/engine/job/job.js'
+import type { JobStore } from '../../src/core/engine/ports/job-store.js'
+import type { StageContext } from '../../src/core/engine/workflow/workflow.js'
+import type { SimulatedNode, World } from './world.js'
+
+interface Run {
+  node: SimulatedNode
+  startedAt: number
+}
+
+/** What may happen to jobs and batches, written down apart from the engine, and what did happen. */
+export class Ledger {
+  readonly violations: string[] = []
+  readonly #world: World
+  readonly #jobsMs: number
+  readonly #accepted = new Set<string>()
+  readonly #canceled = new Set<string>()
+  readonly #batches = new Map<string, number>()
+  readonly #runs = new Map<string, Run[]>()
+  readonly #ended = new Map<string, string>()
+  readonly #purged = new Set<string>()
+  readonly #announced = new Map<string, Set<string>>()
+  /** When a node was not itself: dead, frozen, or alone without the store. */
+  readonly #disturbed = new Map<SimulatedNode, number[]>()
+
+  constructor(world: World, jobsMs: number) {
+    this.#world = world
+    this.#jobsMs = jobsMs
+  }
+
+  accepted({ id }: JobRecord): void {
+    this.#accepted.add(id)
+  }
+
+  canceled(id: string): void {
+    this.#canceled.add(id)
+  }
+
+  batchAccepted(name: string, jobs: number): void {
+    this.#batches.set(name, jobs)
+  }
+
+  disturbed(node: SimulatedNode): void {
+    this.#disturbed.set(node, [...(this.#disturbed.get(node) ?? []), this.#world.now])
+  }
+
+  /** A job that has ended just now, in the store. */
+  endedBefore(id: string, store: JobStore): void {
+    const end = { status: 'SUCCEEDED' as const, completedAt: this.#world.now, outputs: null }
+    void store.create(sampleJob({ id, app: 'old', ...end }))
+    this.#accepted.add(id)
+  }
+
+  /** What a stage does on a node. */
+  stage(node: SimulatedNode) {
+    return async ({ jobId, signal }: StageContext, seconds: number) => {
+      const earlier = this.#runs.get(jobId) ?? []
+      const last = earlier.at(-1)
+      // Another run is right only if something happened to the node of the one before, and to it alone.
+      if (last && !this.#wasDisturbed(last))
+        this.#violated(
+          `${jobId} runs again on ${node.name}, though nothing but an outage happened to ${last.node.name}`,
+        )
+      this.#runs.set(jobId, [...earlier, { node, startedAt: this.#world.now }])
+      await delay(seconds * 1000, undefined, { signal })
+    }
+  }
+
+  /** The store, each of whose changes is judged. */
+  watching(store: JobStore): JobStore {
+    const { apply, claim, purge, documents } = store
+    return {
+      ...store,
+      apply: async (id, change) => this.#judged(await apply(id, change)),
+      claim: async (request) => {
+        const job = this.#judged(await claim(request))
+        if (job && (await store.count({ app: 'limited', statuses: ['STARTED'] })) > 1)
+          this.#violated(`more jobs of an application run than its limit`)
+        return job
+      },
+      purge: async (target) => {
+        const gone = await purge(target)
+        for (const id of gone) {
+          this.#purged.add(id)
+          if ('endedBefore' in target && target.endedBefore > this.#world.now - this.#jobsMs)
+            this.#violated(`${id} was purged before its time`)
+        }
+        return gone
+      },
+      documents: {
+        ...documents,
+        put: async (document, options) => {
+          const written = await documents.put(document, options)
+          if (written !== undefined && document.kind === batchKind)
+            await this.#judgeBatch(document.value as Batch, store)
+          return written
+        },
+      },
+    }
+  }
+
+  /** After everything is well again: all that was promised is done. */
+  async checkEnd(store: JobStore): Promise<void> {
+    for (const id of this.#accepted) {
+      const job = await store.get(id)
+      if (!job && !this.#purged.has(id)) this.#violated(`${id} is lost`)
+      const needsFirst = job?.workflow === 'sim/rare'
+      const isServed = !needsFirst || this.#runs.size === 0 || !this.#isDead('ann')
+      if (job && !isTerminal(job) && (isServed || this.#canceled.has(id)))
+        this.#violated(`${id} has not ended: ${job.status}${job.cancelRequested ? ', canceled' : ''}`)
+    }
+    for (const job of await store.list({ limit: 100 })) {
+      if ('ofTheFuture' in job && JSON.stringify(job.ofTheFuture) !== '{"kept":true}')
+        this.#violated(`${job.id} lost a field of a newer node`)
+    }
+    for (const [name, jobs] of this.#batches) {
+      const document = await store.documents.get(batchKind, batchKey('app', name))
+      const batch = document?.value as Batch | undefined
+      if (!batch?.endedAt) this.#violated(`${name} with ${jobs} jobs has not ended`)
+      if (this.#announced.get(name)?.size !== 1) this.#violated(`${name} was not announced once`)
+    }
+  }
+
+  #isDead(name: string): boolean {
+    return [...this.#disturbed.keys()].some((node) => node.name === name && node.isDead)
+  }
+
+  #wasDisturbed({ node, startedAt }: Run): boolean {
+    const times = this.#disturbed.get(node) ?? []
+    return node.isFrozen || node.isDead || times.some((at) => at >= startedAt - 100_000)
+  }
+
+  #judged(job: JobRecord | undefined): JobRecord | undefined {
+    if (!job) return undefined
+    const ended = this.#ended.get(job.id)
+    if (ended !== undefined && ended !== job.status) this.#violated(`${job.id} was ${ended}, and is ${job.status} now`)
+    if (isTerminal(job)) this.#ended.set(job.id, job.status)
+    return job
+  }
+
+  async #judgeBatch(batch: Batch, store: JobStore): Promise<void> {
+    if (batch.endedAt === null) return
+    const ids = batch.deliveries.map(({ id }) => id)
+    this.#announced.set(batch.name, new Set([...(this.#announced.get(batch.name) ?? []), ...ids]))
+    const scope = { app: batch.app, batchName: batch.name }
+    const [open, all] = [
+      await store.count({ ...scope, statuses: ['QUEUED', 'STARTED'] }),
+      await store.count({ ...scope, statuses: ['QUEUED', 'STARTED', 'SUCCEEDED', 'FAILED'] }),
+    ]
+    const total = Object.values(batch.counts ?? {}).reduce((sum, count) => sum + count, 0)
+    if (open > 0 || all === 0 || total !== all)
+      this.#violated(`${batch.name} is announced with ${total} jobs; it has ${all}, of which ${open} are open`)
+  }
+
+  #violated(what: string): void {
+    this.violations.push(`at ${((this.#world.now - 1_700_000_000_000) / 1000).toFixed(1)} s: ${what}`)
+  }
+}

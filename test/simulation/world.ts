@@ -1,0 +1,284 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import crypto from 'node:crypto'
+import { syncBuiltinESMExports } from 'node:module'
+import timersPromises from 'node:timers/promises'
+import { StemworkError } from '../../src/core/engine/errors.js'
+
+/** A process of the simulation. All that it does, it does under its own clock. */
+export interface SimulatedNode {
+  name: string
+  /** What its date is ahead of the world's. */
+  skewMs: number
+  isDead: boolean
+  isFrozen: boolean
+  /** What should have happened to it while it stood still. */
+  postponed: (() => void)[]
+}
+
+interface Happening {
+  at: number
+  order: number
+  node: SimulatedNode | undefined
+  act: () => void
+  isOff: boolean
+}
+
+const start = 1_700_000_000_000
+
+/** Random numbers from a seed (mulberry32). */
+export function randomFrom(seed: number) {
+  let state = seed >>> 0
+  const next = () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let bits = Math.imul(state ^ (state >>> 15), state | 1)
+    bits ^= bits + Math.imul(bits ^ (bits >>> 7), bits | 61)
+    return ((bits ^ (bits >>> 14)) >>> 0) / 2 ** 32
+  }
+  return {
+    next,
+    chance: (share: number) => next() < share,
+    between: (from: number, to: number) => from + Math.floor(next() * (to - from + 1)),
+    pick: <Item>(items: readonly Item[]): Item => items[Math.floor(next() * items.length)]!,
+  }
+}
+export type Random = ReturnType<typeof randomFrom>
+
+/**
+ * A world with a clock of its own: timers, dates and random values of everything that runs inside come from it. One
+ * thing happens at a time, in an order that only the seed decides.
+ */
+export class World {
+  readonly random: Random
+  readonly #here = new AsyncLocalStorage<SimulatedNode>()
+  #now = 0
+  #order = 0
+  #ids = 0
+  readonly #happenings: Happening[] = []
+
+  constructor(seed: number) {
+    this.random = randomFrom(seed)
+  }
+
+  /** Epoch milliseconds of the world, which is the time of its stores. */
+  get now(): number {
+    return start + this.#now
+  }
+
+  get here(): SimulatedNode | undefined {
+    return this.#here.getStore()
+  }
+
+  node(name: string): SimulatedNode {
+    return { name, skewMs: 0, isDead: false, isFrozen: false, postponed: [] }
+  }
+
+  /** Begins something on a node. */
+  on<Result>(node: SimulatedNode, work: () => Result): Result {
+    return this.#here.run(node, work)
+  }
+
+  /** @param node to whom it happens; without one, to the world */
+  later(delayMs: number, act: () => void, node?: SimulatedNode): Happening {
+    const happening = { at: this.#now + Math.max(0, delayMs), order: this.#order++, node, act, isOff: false }
+    let index = this.#happenings.length
+    // A heap: the first is the next.
+    this.#happenings.push(happening)
+    while (index > 0) {
+      const parent = (index - 1) >> 1
+      if (!isBefore(happening, this.#happenings[parent]!)) break
+      this.#happenings[index] = this.#happenings[parent]!
+      index = parent
+    }
+    this.#happenings[index] = happening
+    return happening
+  }
+
+  freeze(node: SimulatedNode, forMs: number): void {
+    if (node.isFrozen) return
+    node.isFrozen = true
+    this.later(forMs, () => {
+      node.isFrozen = false
+      for (const act of node.postponed.splice(0)) this.later(0, act, node)
+    })
+  }
+
+  wait(ms: number): Promise<void> {
+    return new Promise((resolve) => this.later(ms, resolve))
+  }
+
+  /** Lets so much time pass. */
+  async pass(ms: number): Promise<void> {
+    const until = this.#now + ms
+    for (let next = this.#happenings[0]; next && next.at <= until; next = this.#happenings[0]) {
+      this.#takeFirst()
+      if (next.isOff || next.node?.isDead) continue
+      this.#now = Math.max(this.#now, next.at)
+      if (next.node?.isFrozen) next.node.postponed.push(next.act)
+      else if (next.node) this.#here.run(next.node, next.act)
+      else next.act()
+      await settled()
+    }
+    this.#now = until
+  }
+
+  /** Until a promise of real files or modules, during which no time passes, is settled. */
+  async until<Result>(work: Promise<Result>): Promise<Result> {
+    let isDone = false
+    void work.then(
+      () => (isDone = true),
+      () => (isDone = true),
+    )
+    for (let idle = 0; !isDone;) {
+      await settled()
+      // Only what waits for the world needs its time: how long real files take must not count.
+      idle = process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq')) ? 0 : idle + 1
+      if (idle > 5) await this.pass(1)
+    }
+    return await work
+  }
+
+  /** Puts the world in the place of the real one. @returns what puts that back */
+  enter(): () => void {
+    const [real, performanceNow, dateNow] = [{ ...pickTimers() }, performance.now, Date.now]
+    const { setTimeout: realWait } = timersPromises
+    const { randomBytes, randomUUID } = crypto
+    const mathRandom = Math.random
+    const timer =
+      (repeats: boolean) =>
+      (act: (...given: unknown[]) => void, ms?: number, ...given: unknown[]) => {
+        const node = this.here
+        const handle = { next: undefined as Happening | undefined, unref: () => handle, ref: () => handle }
+        const set = () => {
+          handle.next = this.later(
+            Math.max(1, ms ?? 1),
+            () => {
+              if (repeats) set()
+              act(...given)
+            },
+            node,
+          )
+        }
+        set()
+        return handle
+      }
+    const clear = (handle?: { next?: Happening }) => void (handle?.next && (handle.next.isOff = true))
+    Object.assign(globalThis, {
+      setTimeout: timer(false),
+      setInterval: timer(true),
+      clearTimeout: clear,
+      clearInterval: clear,
+    })
+    Date.now = () => this.now + (this.here?.skewMs ?? 0)
+    performance.now = () => this.#now
+    Math.random = () => this.random.next()
+    const bytes = (size: number) => Buffer.from(Array.from({ length: size }, () => this.random.between(0, 255)))
+    crypto.randomBytes = bytes
+    crypto.randomUUID = () => `00000000-0000-4000-8000-${String(++this.#ids).padStart(12, '0')}`
+    timersPromises.setTimeout = this.#delay as typeof timersPromises.setTimeout
+    syncBuiltinESMExports()
+    return () => {
+      Object.assign(globalThis, real)
+      Date.now = dateNow
+      performance.now = performanceNow
+      Math.random = mathRandom
+      Object.assign(crypto, { randomBytes, randomUUID })
+      timersPromises.setTimeout = realWait
+      syncBuiltinESMExports()
+    }
+  }
+
+  readonly #delay = <Value>(ms: number, value?: Value, { signal }: { signal?: AbortSignal } = {}) =>
+    new Promise<Value | undefined>((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason)
+      const happening = this.later(ms, () => resolve(value), this.here)
+      signal?.addEventListener('abort', () => {
+        happening.isOff = true
+        reject(signal.reason)
+      })
+    })
+
+  #takeFirst(): void {
+    const heap = this.#happenings
+    const last = heap.pop()!
+    if (heap.length === 0) return
+    let index = 0
+    for (;;) {
+      let child = 2 * index + 1
+      if (child >= heap.length) break
+      if (child + 1 < heap.length && isBefore(heap[child + 1]!, heap[child]!)) child++
+      if (isBefore(last, heap[child]!)) break
+      heap[index] = heap[child]!
+      index = child
+    }
+    heap[index] = last
+  }
+}
+
+function isBefore(a: Happening, b: Happening): boolean {
+  return a.at < b.at || (a.at === b.at && a.order < b.order)
+}
+
+function pickTimers() {
+  const { setTimeout, setInterval, clearTimeout, clearInterval } = globalThis
+  return { setTimeout, setInterval, clearTimeout, clearInterval }
+}
+
+/** When all that follows from the last happening, without time passing, has happened. */
+const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
+
+export interface Network {
+  /** Who reaches the store: not a node that is cut off, nobody during an outage. */
+  isCut(node: SimulatedNode): boolean
+  /** Whether calls hang where it is cut, instead of failing at once. */
+  hangs: boolean
+  /** Share of calls whose answer is lost, and of those whose request is lost. */
+  losses: number
+  onAnswer(node: SimulatedNode): void
+}
+
+/** Long enough for Postgres to give up a call that hangs. */
+const callTimeoutMs = 20_000
+
+/** The object's methods as a node reaches them: over a network that delays, loses and cuts. */
+export function remote<Port extends object>(port: Port, node: SimulatedNode, world: World, network: Network): Port {
+  const { random } = world
+  const call = (method: (...given: unknown[]) => Promise<unknown>, given: unknown[]) =>
+    new Promise((resolve, reject) => {
+      const fail = () => reject(new StemworkError('STORE_UNAVAILABLE', 'The store is away.', { retryable: true }))
+      const late = world.later(callTimeoutMs, fail, node)
+      const isLost = random.chance(network.losses)
+      const arrive = () => {
+        if (network.isCut(node)) {
+          if (!network.hangs) world.later(1, fail, node)
+          // What hangs is delivered when the network is back, as by TCP, or never.
+          else if (random.chance(0.5)) world.later(1000, arrive)
+          return
+        }
+        if (isLost && random.chance(0.5)) return
+        const answer = method(...given)
+        const deliver = (act: () => void) => {
+          if (isLost || network.isCut(node)) return
+          world.later(
+            random.between(0, 5),
+            () => {
+              late.isOff = true
+              network.onAnswer(node)
+              act()
+            },
+            node,
+          )
+        }
+        answer.then(
+          (value) => deliver(() => resolve(value)),
+          (error: unknown) => deliver(() => reject(error)),
+        )
+      }
+      world.later(random.between(0, 5), arrive)
+    })
+  return new Proxy(port, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name)
+      return typeof value === 'function' ? (...given: unknown[]) => call(value.bind(target), given) : value
+    },
+  })
+}
