@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -84,8 +84,14 @@ test('every JSON block is what its page says', () => {
   for (const { name, code } of blocks) expect(jsonKinds[name]?.safeParse(JSON.parse(code)).error, name).toBeUndefined()
 })
 
+test('the program in Python is the example that is run beside this', async () => {
+  const programs = snippets.filter(({ language }) => language === 'python').map(({ code }) => code.trim())
+  expect(programs).toEqual([(await readFile(join(root, 'examples/workflows/transcribe.py'), 'utf8')).trim()])
+})
+
 test('no block is of a language that nothing here runs', () => {
   // Diagrams, the configuration of nginx, and the generated help of the command line are not programs.
-  const others = snippets.filter(({ language }) => !['js', 'ts', 'sh', 'json', 'mermaid', 'nginx'].includes(language))
+  const known = ['js', 'ts', 'sh', 'json', 'python', 'mermaid', 'nginx']
+  const others = snippets.filter(({ language }) => !known.includes(language))
   expect([...new Set(others.map(({ name }) => name.split(':')[0]))]).toEqual(['docs/command-line.md'])
 })

@@ -11,6 +11,7 @@ import {
   deliverableAt,
   DocumentMap,
   eachFilter,
+  isAbandoned,
   isClaimable,
   isDue,
   isHeldBack,
@@ -62,7 +63,7 @@ expectType<JobRecord>()(jobRecordSchema.parse({}))
 const now = Date.now()
 expectType<JobRecord | undefined>()(claim(job, { owner: 'worker', leaseMs: 1000 }, now))
 expectType<JobRecord | undefined>()(transition(job, { kind: 'delete' }, now))
-expectType<boolean[]>()([isClaimable(job, now), isTerminal(job), isDue('lapsed', job, now)])
+expectType<boolean[]>()([isAbandoned(job, now), isClaimable(job, now), isTerminal(job), isDue('lapsed', job, now)])
 expectType<(number | null)[]>()([waitingSince, lapsesAt, overdueAt, removableAt, deliverableAt].map((at) => at(job)))
 expectType<number>()(Math.min(resultBytes(job), mostCounted))
 
