@@ -53,6 +53,8 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
     folder = await mkdtemp(join(tmpdir(), 'stemwork-device-'))
     const rate = 44_100
     await writeWav(path('song.wav'), [sine(8 * rate, 440, rate, 0.4), noise(8 * rate)], rate, '16')
+    // Of several segments, so that its first progress is not its end.
+    await writeWav(path('long.wav'), [sine(40 * rate, 440, rate, 0.4), noise(40 * rate)], rate, '16')
     ;[host, browser] = await Promise.all([startHost(), openBrowser()])
   })
   afterAll(async () => {
@@ -166,7 +168,7 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
 
   test('stops when it is canceled, and leaves nothing', async () => {
     const page = await openPage()
-    const { error } = await separateIn(page, path('song.wav'), { cancels: true })
+    const { error } = await separateIn(page, path('long.wav'), { cancels: true })
     expect(error).toMatchObject({ name: 'AbortError' })
     expect(await filesLeft(page)).toEqual(['stemwork'])
   })
@@ -174,7 +176,7 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
   test('removes what a closed tab left, with the next separation', async () => {
     const context = await browser.newContext()
     const closed = await openPage(context)
-    void separateIn(closed, path('song.wav')).catch(() => undefined)
+    void separateIn(closed, path('long.wav')).catch(() => undefined)
     const page = await openPage(context)
     await expect.poll(() => filesLeft(page)).toHaveLength(4)
     await closed.close()

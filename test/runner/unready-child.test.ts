@@ -33,11 +33,14 @@ beforeAll(async () => {
 }, 120_000)
 afterAll(() => rm(project, { recursive: true, force: true }))
 
+type Refusal = { code: string; message: string; retryable: boolean; cause: string }
+
 interface Seen {
   healthBefore: EngineHealth
-  start: 'ok' | { code: string; message: string; retryable: boolean; cause: string }
+  start: 'ok' | Refusal
   waiting: string
   done?: JobRecord
+  later?: 'ok' | Refusal
   health: EngineHealth
 }
 
@@ -54,7 +57,10 @@ function host(runtime: RuntimeChoice, file = 'host.mjs'): Seen {
 
 const ready = { start: 'ok', healthBefore: { ok: true, problems: [] }, health: { ok: true } }
 
-/** Refused at the start, with the remedy; a job that is run all the same ends at once and is not worth another try. */
+/**
+ * Refused at the start, with the remedy, as later jobs are; one that was there before and is run all the same ends at
+ * once and is not worth another try.
+ */
 function expectRefusal(seen: Seen, code: string, remedy: string): void {
   expect(seen.start).toMatchObject({ code, retryable: false, message: expect.stringContaining(remedy) })
   expect(seen.waiting).toBe('QUEUED')
@@ -70,6 +76,7 @@ function expectRefusal(seen: Seen, code: string, remedy: string): void {
     failure: expect.stringContaining(code),
   })
   expect(JSON.stringify(seen.done?.error)).not.toContain(project)
+  expect(seen.later).toMatchObject({ code: 'WORKFLOW_UNAVAILABLE', message: expect.stringContaining(remedy) })
 }
 
 describe('a host whose child process cannot work is told so when it starts', () => {
