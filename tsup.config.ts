@@ -59,6 +59,7 @@ export default defineConfig([
     entry: {
       app: 'src/console/app.tsx',
       docs: 'src/console/docs.ts',
+      'compressed-source': 'src/console/compressed-source.ts',
       'on-device': 'src/console/on-device.ts',
       operator: 'src/console/operator/app.tsx',
       'operator-style': 'src/console/operator/operator.css',
@@ -87,8 +88,8 @@ export default defineConfig([
       options.jsxFactory = 'h'
       options.jsxFragment = 'Fragment'
       options.inject = ['src/console/jsx.ts']
-      // Pages send files, and those by XMLHttpRequest.
-      options.external = ['*/streamed-body.js']
+      // Pages send files, and those by XMLHttpRequest. Readers of compressed files are a script of their own.
+      options.external = ['*/streamed-body.js', '*/compressed-source.js']
     },
   },
 ])

@@ -21,10 +21,10 @@ export function claiming(state) {
   }
 
   return {
-    claim: ({ id, exceptApps, workflows, labels, ...request }) =>
+    claim: ({ id, ...request }) =>
       state.journal.exclusively(async () => {
         const now = state.clock()
-        const wanted = { exceptApps, workflows, labels, rules: rules() }
+        const wanted = { ...request, rules: rules() }
         const job = id === undefined ? state.index.takeNext(now, wanted) : state.index.get(id)
         const next = job && state.index.mayBegin(job, wanted) && claim(job, request, now)
         return next ? (await state.keep([next]))[0] : undefined

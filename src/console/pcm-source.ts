@@ -1,6 +1,4 @@
 import { decodeAudio, type PcmSource, type RangeReader } from './pcm.js'
-import { openFlac } from './flac-source.js'
-import { openMp3 } from './mp3-source.js'
 import { sampleLayout, uncompressedSource } from './uncompressed-source.js'
 
 export type { PcmSource, RangeReader } from './pcm.js'
@@ -12,8 +10,8 @@ export async function openPcm(read: RangeReader, signal: AbortSignal): Promise<P
   const { bytes: first, totalBytes } = await read({ start: 0, end: headerBytes - 1 }, signal)
   const layout = sampleLayout(new DataView(first))
   if (layout) return uncompressedSource(read, layout)
-  const file = { read, head: first, totalBytes, signal }
-  const streamed = (await openFlac(file)) ?? (await openMp3(file))
+  const { openCompressed } = await import('./compressed-source.js')
+  const streamed = await openCompressed({ read, head: first, totalBytes, signal })
   if (streamed) return streamed
   return decodedSource((await read({ start: 0 }, signal)).bytes)
 }

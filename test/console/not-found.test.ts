@@ -57,9 +57,9 @@ describe('an address that the service does not have', () => {
   test('is a page under the policy of the others, without links to pages that are turned off', async () => {
     const headers = { accept: browserAccept }
     const answer = await fetch(`${service.base}/nothing/"><script>`, { headers })
-    const console = await fetch(`${service.base}/console`)
+    const reference = await fetch(`${service.base}/docs`)
     for (const name of ['content-security-policy', 'referrer-policy', 'x-content-type-options'])
-      expect([name, answer.headers.get(name)]).toEqual([name, console.headers.get(name)])
+      expect([name, answer.headers.get(name)]).toEqual([name, reference.headers.get(name)])
     expect([answer.headers.get('cache-control'), answer.headers.get('vary')]).toEqual(['no-store', 'accept'])
     expect(await answer.text()).not.toContain('<script')
     const alone = await fetch(`${bare.base}/nothing`, { headers })

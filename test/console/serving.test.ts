@@ -22,7 +22,8 @@ describe('the console', () => {
     const policy = page.headers.get('content-security-policy') ?? ''
     expect(policy.split('; ')).toEqual([
       "default-src 'none'",
-      "script-src 'self'",
+      "script-src 'self' 'wasm-unsafe-eval'",
+      "worker-src 'self'",
       "style-src 'self'",
       "img-src 'self'",
       'media-src blob:',
@@ -35,7 +36,13 @@ describe('the console', () => {
     const html = await page.text()
     expect(html).not.toMatch(/<style|style=|<script>|\son\w+=/)
     const addresses = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, address]) => address)
-    expect(addresses).toEqual(['console/icon.svg', 'console/console.css', 'console/app.js', 'docs'])
+    expect(addresses).toEqual([
+      'console/icon.svg',
+      'console/console.css',
+      'console/app.js',
+      'console/on-device.js',
+      'docs',
+    ])
     for (const address of addresses) expect((await fetch(new URL(address!, page.url))).status).toBe(200)
   })
 

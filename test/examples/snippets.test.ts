@@ -8,6 +8,7 @@ import { manifestSchema } from '../../src/core/models/manifest.js'
 import { commandsOf, describeSnippets, type SnippetProject } from './snippet-runs.js'
 import { importedPackages, pageOf, packagesOf, root, runSnippets } from './snippets.js'
 import { treatments } from './stand-ins.js'
+import { buildDeclarations } from '../setup.js'
 
 // A script starts one process after the other: minutes on a machine that has much else to do.
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 180_000 })
@@ -16,6 +17,7 @@ const snippets = runSnippets()
 let project: SnippetProject
 
 beforeAll(async () => {
+  buildDeclarations()
   const folder = await mkdtemp(join(tmpdir(), 'stemwork-snippets-'))
   // As in a project that has installed the package and what it is used with. `test/platforms` has real ones.
   await mkdir(join(folder, 'node_modules'))

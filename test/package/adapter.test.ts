@@ -6,10 +6,11 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { splitScript, walkSnippets } from '../examples/snippets.js'
 import { leftLines } from '../examples/stand-ins.js'
 import { typeProblems } from '../examples/type-problems.js'
+import { buildDeclarations } from '../setup.js'
 import { packInto, root, unpackInto } from './tarball.js'
 
 // The page on adapters, followed as a stranger would: in an empty folder with the tarball and what it depends on alone.
-vi.setConfig({ testTimeout: 240_000, hookTimeout: 120_000 })
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 300_000 })
 
 const folder = mkdtempSync(join(tmpdir(), 'stemwork-adapter-'))
 const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
@@ -19,6 +20,7 @@ const written: string[] = []
 let output = ''
 
 beforeAll(() => {
+  buildDeclarations()
   // For the compiler alone, which a project in TypeScript has.
   unpackInto(folder, packInto(folder), [...Object.keys(dependencies), '@types'])
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')

@@ -10,6 +10,7 @@ import { defineRoute, type Route } from '../routing/route.js'
 
 const assets: Record<string, string | undefined> = {
   'app.js': 'text/javascript; charset=utf-8',
+  'compressed-source.js': 'text/javascript; charset=utf-8',
   'on-device.js': 'text/javascript; charset=utf-8',
   'operator.js': 'text/javascript; charset=utf-8',
   'docs.js': 'text/javascript; charset=utf-8',

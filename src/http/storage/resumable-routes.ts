@@ -72,7 +72,6 @@ export const resumableRoutes = [
       },
     },
     rawBody: ['application/offset+octet-stream'],
-    isBodyOptional: true,
     answer: { description: 'The bytes are stored.', status: 204 },
     problems: [...problems, 'TOO_LARGE', 'RATE_LIMITED', 'STORAGE_FULL'],
     handle: (call, { params }) => answer(call, params.id),
