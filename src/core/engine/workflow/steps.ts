@@ -32,7 +32,7 @@ type Work<Value> = (context: StepContext) => Promise<Value>
 /**
  * The durable parts of a run. A step that is finished never runs again: after a crash, a shutdown or a failure the
  * function runs from its beginning, and finished steps return what they returned before. So what is between them must
- * be quick and give the same again; whatever differs, such as the time, belongs into a step.
+ * be quick and give the same again; whatever differs, such as the time, belongs in a step.
  */
 export interface Steps {
   /**
