@@ -19,7 +19,7 @@ import { tracesOption, tracingOf } from './tracing.js'
 import { allWorkflows } from './workflow-modules.js'
 
 const basePath = '/v1'
-const alias = '/api'
+const otherBasePath = '/api'
 const defaultPort = 8080
 /**
  * How long running jobs may take to finish after the first Ctrl-C; then they are requeued and go on at the next start.
@@ -41,7 +41,7 @@ const heapGrowth = 300
 export const serveCommand: Command = {
   usage: 'serve [options]',
   description:
-    `Runs the HTTP service under ${basePath} (and ${alias}). Prints one line on stdout when it is ready; ` +
+    `Runs the HTTP service under ${basePath} (and ${otherBasePath}). Prints one line on stdout when it is ready; ` +
     'logs go to stderr.',
   positionals: { min: 0, max: 0 },
   options: withEnvironment({
@@ -61,6 +61,14 @@ export const serveCommand: Command = {
       value: 'file',
       multiple: true,
       help: 'ES module with your own workflows, or JSON file with compositions of known workflows.',
+    },
+    alias: {
+      type: 'string',
+      value: 'alias=id',
+      multiple: true,
+      help:
+        'Offer a workflow under a further id, for instance music-ai/stems-vocals-accompaniment=' +
+        'service/stems-vocals-accompaniment.',
     },
     'public-url': {
       type: 'string',
@@ -122,6 +130,7 @@ interface ServiceRequest {
   urls: DeploymentUrls
   apiOnly: boolean
   publicUrl: string | undefined
+  aliases: Record<string, string>
   keys: string[]
   allowPrivate: boolean
   console: boolean
@@ -138,6 +147,7 @@ function requestOf(input: CommandInput): ServiceRequest {
     urls: deploymentUrls(input),
     apiOnly: input.values['api-only'] === true,
     publicUrl: publicUrlOf(textOf(input, 'public-url')),
+    aliases: aliasesOf((input.values.alias as string[] | undefined) ?? []),
     keys: (input.values['api-key'] as string[] | undefined) ?? [],
     allowPrivate: input.values['allow-private-inputs'] === true,
     console: input.values.console === true,
@@ -146,6 +156,15 @@ function requestOf(input: CommandInput): ServiceRequest {
     input,
     verbose: input.values.verbose === true,
   }
+}
+
+function aliasesOf(given: readonly string[]): Record<string, string> {
+  const pairs = given.map((text) => {
+    const [alias = '', id = '', ...more] = text.split('=')
+    if (alias !== '' && id !== '' && more.length === 0) return [alias, id] as const
+    throw new UsageError(`--alias must be like music-ai/some-name=service/some-name, not "${text}".`)
+  })
+  return Object.fromEntries(pairs)
 }
 
 function operatorKeyOf(key: string | undefined): string | undefined {
@@ -182,6 +201,7 @@ async function runService(
   const engine = createEngine({
     ...parts,
     workflows,
+    aliases: request.aliases,
     scratchDirectory,
     logger,
     tracing: await tracingOf(request.input),
@@ -191,7 +211,7 @@ async function runService(
   })
   logJobs(engine, logger)
   const handler = createHandler(engine, {
-    basePath: [basePath, alias],
+    basePath: [basePath, otherBasePath],
     publicUrl: request.publicUrl,
     secrets: [secret],
     console: request.console,

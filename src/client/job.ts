@@ -6,6 +6,8 @@ export interface WorkflowSummary<Id extends string = string> {
   id: Id
   name: string
   description: string
+  /** The id of the workflow, if this one is a further id of it. */
+  aliasOf?: string
 }
 
 /** A workflow with what a job's `params` must look like. */

@@ -119,7 +119,8 @@ function useWorkflows(
   useEffect(() => {
     const stop = new AbortController()
     client.workflows({ signal: stop.signal }).then(
-      (all) => {
+      (offered) => {
+        const all = offered.filter(({ aliasOf }) => aliasOf === undefined)
         setWorkflows(all)
         if (!all.some(({ id }) => id === choices.workflow) && all[0]) onChoices({ ...choices, workflow: all[0].id })
       },

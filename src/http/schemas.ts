@@ -13,6 +13,7 @@ export const workflowSummarySchema = z
 
 const offeredWorkflowSchema = workflowSummarySchema
   .extend({
+    aliasOf: z.string().optional().describe('The id of the workflow, if this one is a further id of it.'),
     unavailable: z.string().optional().describe('Why its jobs cannot run at the moment. Absent if they can.'),
   })
   .meta({ id: 'OfferedWorkflow' })

@@ -13,7 +13,7 @@ export async function workflowTools(
   client: Client,
   { signal, withSchemas }: { signal: AbortSignal; withSchemas: boolean },
 ): Promise<Tool[]> {
-  const workflows = await client.workflows({ signal })
+  const workflows = (await client.workflows({ signal })).filter(({ aliasOf }) => aliasOf === undefined)
   const taken = new Set<string>()
   return await Promise.all(
     workflows.map(async ({ id, name: title, description }): Promise<Tool> => {

@@ -149,8 +149,11 @@ describe('stemwork serve', () => {
     await service.process.finished()
   })
 
-  it('takes links from --public-url, which may lack the path', async () => {
-    const { process, baseUrl } = await start('--api-key', key, '--public-url', 'https://stems.example.org/')
+  it('takes links from --public-url, which may lack the path, and further ids of workflows from --alias', async () => {
+    const publicUrl = ['--public-url', 'https://stems.example.org/']
+    const { process, baseUrl } = await start('--api-key', key, ...publicUrl, '--alias', `other/stems=${workflow}`)
+    const { workflows } = (await ask<{ workflows: unknown[] }>(baseUrl, key, '/workflow')).body
+    expect(workflows).toContainEqual(expect.objectContaining({ id: 'other/stems', aliasOf: workflow }))
     const { body } = await ask<{ uploadUrl: string }>(baseUrl, key, '/upload')
     expect(body.uploadUrl).toMatch(/^https:\/\/stems\.example\.org\/v1\/storage\//)
     process.kill('SIGTERM')

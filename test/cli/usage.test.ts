@@ -45,6 +45,10 @@ describe('the command line', () => {
     [['serve', '--port', '--data', 'x'], '--port needs a value: --port <n>.'],
     [['serve', '--port', '99999'], '--port must be a whole number from 0 to 65535, not "99999".'],
     [
+      ['serve', '--alias', 'music-ai/stems'],
+      '--alias must be like music-ai/some-name=service/some-name, not "music-ai/stems".',
+    ],
+    [
       ['serve', '--public-url', 'stems.example.org'],
       '--public-url must be like https://stems.example.org, not "stems.example.org".',
     ],

@@ -1,6 +1,7 @@
 import { expect, expectTypeOf, test } from 'vitest'
 import { type JobFilter, type JobFilters, listQuery } from '../../src/client/job-filters.js'
 import { type ByFilter, eachFilter, matcherOf } from '../../src/core/engine/ports/job-query.js'
+import { WorkflowRegistry } from '../../src/core/engine/workflow/registry.js'
 import { bodyFilters, type FilterName, jobQueryOf, queryFilters } from '../../src/http/jobs/filter-params.js'
 import { sampleJob } from '../../src/contract/job-samples.js'
 
@@ -24,7 +25,7 @@ test('the client writes what the service reads', () => {
     const values = sent.getAll(name)
     return [name, queryFilters[name as FilterName].parse(values.length > 1 ? values : values[0])]
   })
-  expect(jobQueryOf(Object.fromEntries(read))).toEqual({
+  expect(jobQueryOf(Object.fromEntries(read), new WorkflowRegistry([]))).toEqual({
     statuses: ['QUEUED', 'FAILED'],
     workflows: ['service/a'],
     batchName: 'night',

@@ -56,6 +56,7 @@ describe('a new job', () => {
     expect(id).toMatch(/^[0-9a-f-]{36}$/)
     expect(job).toEqual({
       ...request,
+      alias: null,
       status: 'QUEUED',
       progress: 0,
       stage: null,

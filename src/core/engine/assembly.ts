@@ -36,7 +36,7 @@ export function assemble<Offered extends Workflow>(parts: EngineParts<Offered>, 
   checkParts(parts)
   const options = resolveEngineOptions(settings)
   const { logger } = options
-  const workflows = new WorkflowRegistry(parts.workflows)
+  const workflows = new WorkflowRegistry(parts.workflows, options.aliases)
   const readiness = new Readiness({ runner: parts.runner, workflows: workflows.list(), logger })
   const clock = new StoreClock(parts.jobs)
   const basic = { ...parts, clock, events: new JobEvents(logger), options, logger }

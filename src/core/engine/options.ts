@@ -247,6 +247,13 @@ export const engineOptionsSchema = z.strictObject({
       'Settings of single workflows, by id. They override the `policy` of `defineWorkflow`: `maxAttempts`, ' +
         '`retryDelayMs`, `maxRetryDelayMs`, `retryJitter`, `timeoutMs`, `retryOn`.',
     ),
+  aliases: z
+    .record(z.string(), z.string())
+    .default({})
+    .describe(
+      'Further ids of workflows: alias to id, such as `music-ai/stems-vocals-accompaniment` to ' +
+        '`service/stems-vocals-accompaniment`. Clients may use either.',
+    ),
   inputs: inputsSchema.prefault({}),
   webhooks: webhooksSchema.prefault({}),
   fetch: policySchema

@@ -70,7 +70,7 @@ export const bulkRoutes = actions.map(({ action, summary, description }) =>
       const { engine, limiter, queries } = call.service
       const app = call.caller.id
       const { all, limit = 100, after } = body
-      const filters = jobQueryOf(body)
+      const filters = jobQueryOf(body, engine.workflows)
       if (all !== true && Object.values(filters).every((filter) => filter === undefined))
         throw new Problem(
           'BAD_INPUT',

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { jobFilters, type JobQuery } from '../../core/engine/ports/job-query.js'
+import type { WorkflowRegistry } from '../../core/engine/workflow/registry.js'
 import { timestampSchema } from '../schemas.js'
 
 type Filter = (typeof jobFilters)[keyof typeof jobFilters]
@@ -23,14 +24,18 @@ export const bodyFilters = shapeOf(({ description }, item) =>
   z.array(item).max(maxItems).optional().describe(`${description}.`),
 )
 
-/** The filters of a request, as the engine takes them. */
-export function jobQueryOf(given: Readonly<Partial<Record<FilterName, unknown>>>): JobQuery {
-  return Object.fromEntries(
+/** The filters of a request, as the engine takes them: an alias stands for its workflow. */
+export function jobQueryOf(
+  given: Readonly<Partial<Record<FilterName, unknown>>>,
+  workflows: Pick<WorkflowRegistry, 'idOf'>,
+): JobQuery {
+  const query: JobQuery = Object.fromEntries(
     params.map(({ field, name, form }) => {
       const value = given[name]
       return [field, form === 'time' && typeof value === 'string' ? Date.parse(value) : value]
     }),
   )
+  return { ...query, workflows: query.workflows?.map((id) => workflows.idOf(id)) }
 }
 
 function shapeOf(listOf: (param: { description: string }, item: z.ZodType) => z.ZodType): Shape {

@@ -87,7 +87,7 @@ class Page {
     const { engine, queries } = this.#call.service
     if ((query.page ?? 0) * this.#size > deepestOffset) throw tooFarDown(this.#size)
     const app = this.#call.caller.id
-    const filters = { ...jobQueryOf(query), app }
+    const filters = { ...jobQueryOf(query, engine.workflows), app }
     const total = await engine.count(filters, { max: mostCounted })
     const after = query.after === undefined ? undefined : await cursor(this.#call, query.after)
     const offset = (query.page ?? 0) * this.#size

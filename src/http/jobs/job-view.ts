@@ -14,7 +14,7 @@ export async function jobView(job: JobRecord, call: Call): Promise<JobView> {
     id: job.id,
     name: job.name,
     status: job.status,
-    workflow: workflowSummary(job.workflow, call),
+    workflow: workflowSummary(job, call),
     workflowParams: job.params,
     result: job.status === 'SUCCEEDED' ? await resultLinks(job, call) : null,
     files: job.status === 'SUCCEEDED' ? fileFacts(job) : null,
@@ -101,8 +101,9 @@ function stepView({ name, state, startedAt, endedAt, attempts, error, files }: S
 }
 
 /** A workflow that the host no longer offers keeps its id as its name. */
-function workflowSummary(id: string, call: Call): JobView['workflow'] {
-  const workflow = call.service.engine.workflows.get(id)
+function workflowSummary(job: JobRecord, call: Call): JobView['workflow'] {
+  const workflow = call.service.engine.workflows.get(job.workflow)
+  const id = job.alias ?? job.workflow
   return { id, name: workflow?.name ?? id, description: workflow?.description ?? '' }
 }
 

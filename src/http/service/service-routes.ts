@@ -67,11 +67,17 @@ export const serviceRoutes = [
     },
     async handle(call, { query: { page = 0, size = 100 } }) {
       const { engine } = call.service
-      const all = engine.workflows.list()
+      const all = engine.workflows.offers()
       const unavailable = engine.unavailableWorkflows()
       const workflows = all
         .slice(page * size, (page + 1) * size)
-        .map(({ id, name, description }) => ({ id, name, description, unavailable: unavailable.get(id) }))
+        .map(({ id, workflow: { id: own, name, description } }) => ({
+          id,
+          name,
+          description,
+          aliasOf: id === own ? undefined : own,
+          unavailable: unavailable.get(own),
+        }))
       return json({ workflows }, { headers: { 'x-total-count': String(all.length) } })
     },
   }),
@@ -86,11 +92,13 @@ export const serviceRoutes = [
     problems: ['NOT_FOUND'],
     async handle(call, { params }) {
       const { engine } = call.service
-      const workflow = engine.workflows.get(params.id.replaceAll(/%2f/gi, '/'))
+      const id = params.id.replaceAll(/%2f/gi, '/')
+      const workflow = engine.workflows.get(id)
       if (!workflow)
         throw new Problem('NOT_FOUND', 'There is no workflow with this id. GET /workflow lists all workflows.')
       const unavailable = engine.unavailableWorkflows().get(workflow.id)
-      return json({ ...workflowView(workflow, engine.options.limits), unavailable })
+      const aliasOf = id === workflow.id ? undefined : workflow.id
+      return json({ ...workflowView(workflow, engine.options.limits), id, aliasOf, unavailable })
     },
   }),
 ]

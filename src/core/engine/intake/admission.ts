@@ -35,7 +35,7 @@ export class Admission {
    */
   async of(app: string): Promise<{
     limits: AdmissionLimits
-    fieldsOf(input: SubmitInput): Pick<JobRecord, 'webhook' | 'pool' | 'metered'>
+    fieldsOf(input: SubmitInput): Pick<JobRecord, 'workflow' | 'alias' | 'webhook' | 'pool' | 'metered'>
   }> {
     const { applications, workflows, options } = this.#parts
     const application = await applications.getApplication(app)
@@ -47,6 +47,8 @@ export class Admission {
         const workflow = workflows.require(input.workflow)
         const params = workflow.params.parse(input.params ?? {}) as Record<string, unknown>
         return {
+          workflow: workflow.id,
+          alias: input.workflow === workflow.id ? null : input.workflow,
           webhook: webhookTarget(input, application, options.webhooks.secret),
           pool: poolOf(needsOf(workflow, params)),
           metered: quota !== undefined,

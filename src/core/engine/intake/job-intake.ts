@@ -61,13 +61,14 @@ export class JobIntake {
     const idempotency = idempotencyOf(input)
     const first = idempotency && (await jobs.findByIdempotencyKey(input.app, idempotency.key))
     if (first) return { job: requireSameRequest(first, idempotency), created: false }
-    await rules.refuseDraining(input)
+    const workflow = workflows.idOf(input.workflow)
+    await rules.refuseDraining({ app: input.app, workflow })
     // Not during an open transaction of the host, whose store may have only one connection.
     if (options.tx === undefined) await this.#parts.deploymentLimits.tell()
     const asksTime = typeof input.deadline === 'number' && options.tx === undefined
     const now = asksTime ? await clock.time() : Date.now()
-    const complete = checkSubmission(input, workflows.require(input.workflow), now)
-    this.#refuseUnavailable(input.workflow)
+    const complete = checkSubmission(input, workflows.require(workflow), now)
+    this.#refuseUnavailable(workflow)
     const { limits, fieldsOf } = await this.#admission.of(input.app)
     const { webhook, ...fields } = fieldsOf(complete)
     await options.beforeCreate?.()
@@ -96,7 +97,7 @@ export class JobIntake {
     this.#refuseClosing()
     const { batches, clock, events, rules, workflows } = this.#parts
     const batch = checkBatch(given, workflows, await clock.time())
-    for (const workflow of new Set(batch.jobs.map((job) => job.workflow))) {
+    for (const workflow of new Set(batch.jobs.map((job) => workflows.idOf(job.workflow)))) {
       await rules.refuseDraining({ app: batch.app, workflow })
       this.#refuseUnavailable(workflow)
     }

@@ -13,6 +13,7 @@ import type { Workflow } from '../workflow/workflow.js'
 export interface SubmitInput {
   /** Application that owns the job. */
   app: string
+  /** Its id, or an alias of it. */
   workflow: string
   /** What the workflow's schema wants. Default: `{}`. */
   params?: Record<string, unknown>

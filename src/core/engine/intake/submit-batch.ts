@@ -79,7 +79,7 @@ export function checkBatch(given: SubmitBatchInput, workflows: WorkflowRegistry,
 /** The records of its jobs; a repeatable request gives them the same IDs each time. */
 export function jobsOfBatch(
   { app, jobs, idempotencyKey }: CheckedBatch,
-  fieldsOf: (input: SubmitInput) => { webhook: JobRecord['webhook']; pool: string; metered: boolean },
+  fieldsOf: (input: SubmitInput) => Pick<JobRecord, 'workflow' | 'alias' | 'webhook' | 'pool' | 'metered'>,
 ): JobRecord[] {
   return jobs.map((input, index) => {
     const { webhook, ...fields } = fieldsOf(input)

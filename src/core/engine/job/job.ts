@@ -77,6 +77,8 @@ const jobFields = z.object({
   app: z.string(),
   name: z.string().nullable(),
   workflow: z.string(),
+  /** The id that the client used, if it is an alias of the workflow's. */
+  alias: z.string().nullable().default(null),
   params: z.record(z.string(), z.unknown()),
   /** Blob keys of inputs that were uploaded to this service, by the name of the param that referred to them. */
   uploads: z.record(z.string(), z.string()),

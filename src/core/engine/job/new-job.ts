@@ -15,7 +15,7 @@ export type JobRequest = Pick<
   | 'webhook'
   | 'idempotency'
 > &
-  Partial<Pick<JobRecord, 'priority' | 'notBefore' | 'deadline' | 'pool' | 'metered' | 'trace'>>
+  Partial<Pick<JobRecord, 'alias' | 'priority' | 'notBefore' | 'deadline' | 'pool' | 'metered' | 'trace'>>
 
 /** A queued job with a new ID; the store sets `createdAt`. */
 export function newJob(request: JobRequest): JobRecord {
@@ -24,6 +24,7 @@ export function newJob(request: JobRequest): JobRecord {
     app: request.app,
     name: request.name,
     workflow: request.workflow,
+    alias: request.alias ?? null,
     params: request.params,
     uploads: request.uploads,
     batchName: request.batchName,

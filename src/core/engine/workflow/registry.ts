@@ -1,28 +1,38 @@
 import { StemworkError } from '../errors.js'
-import type { Workflow } from './workflow.js'
+import { type Workflow, workflowIdSchema } from './workflow.js'
 
 /** The workflows an engine offers, by id. */
 export class WorkflowRegistry<Offered extends Workflow = Workflow> {
   readonly #workflows = new Map<string, Offered>()
+  /** Further ids. */
+  readonly #aliases = new Map<string, Offered>()
 
-  constructor(workflows: readonly Offered[]) {
+  /** @param aliases further ids, each with the id of its workflow */
+  constructor(workflows: readonly Offered[], aliases: Readonly<Record<string, string>> = {}) {
     for (const workflow of workflows) {
       if (this.#workflows.has(workflow.id)) {
         throw new StemworkError('INVALID_OPTIONS', `Two workflows have the id "${workflow.id}"; ids must be unique.`)
       }
       this.#workflows.set(workflow.id, workflow)
     }
+    for (const [alias, id] of Object.entries(aliases)) this.#addAlias(alias, id)
   }
 
+  /** By its id or an alias of it. */
   get(id: string): Offered | undefined {
-    return this.#workflows.get(id)
+    return this.#workflows.get(id) ?? this.#aliases.get(id)
+  }
+
+  /** The id itself of an alias; any other is returned as it is. */
+  idOf(idOrAlias: string): string {
+    return this.#aliases.get(idOrAlias)?.id ?? idOrAlias
   }
 
   /** @throws StemworkError `UNKNOWN_WORKFLOW` naming the known ones. */
   require(id: string): Offered {
-    const workflow = this.#workflows.get(id)
+    const workflow = this.get(id)
     if (workflow) return workflow
-    const known = [...this.#workflows.keys()]
+    const known = this.offers().map((offer) => offer.id)
     throw new StemworkError(
       'UNKNOWN_WORKFLOW',
       `There is no workflow "${id}". Known workflows: ${known.join(', ') || 'none'}.`,
@@ -34,5 +44,22 @@ export class WorkflowRegistry<Offered extends Workflow = Workflow> {
 
   list(): Offered[] {
     return [...this.#workflows.values()]
+  }
+
+  /** Every id that a job may name, with its workflow: those of the workflows, then the aliases. */
+  offers(): { id: string; workflow: Offered }[] {
+    return [...this.#workflows, ...this.#aliases].map(([id, workflow]) => ({ id, workflow }))
+  }
+
+  #addAlias(alias: string, id: string): void {
+    const workflow = this.#workflows.get(id)
+    const problem = this.#workflows.has(alias)
+      ? 'there is a workflow with this id'
+      : workflow
+        ? workflowIdSchema.safeParse(alias).error?.issues[0]?.message
+        : `there is no workflow "${id}"; known workflows: ${[...this.#workflows.keys()].join(', ') || 'none'}`
+    if (problem !== undefined || !workflow)
+      throw new StemworkError('INVALID_OPTIONS', `The alias ${JSON.stringify(alias)} cannot be used: ${problem}.`)
+    this.#aliases.set(alias, workflow)
   }
 }

@@ -129,11 +129,13 @@ export interface Steps {
   readonly outputs: Record<string, { step: string; name: string }>
 }
 
+export const workflowIdSchema = z
+  .string()
+  .regex(/^[A-Za-z0-9._-]+(\/[A-Za-z0-9._-]+)*$/, 'must be path-like, for example "service/loudness"')
+  .max(200)
+
 const definitionSchema = z.object({
-  id: z
-    .string()
-    .regex(/^[A-Za-z0-9._-]+(\/[A-Za-z0-9._-]+)*$/, 'must be path-like, for example "service/loudness"')
-    .max(200),
+  id: workflowIdSchema,
   name: z.string().min(1),
   description: z.string(),
   inputs: z.array(z.string().min(1)).default(['inputUrl']),
