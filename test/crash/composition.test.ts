@@ -46,29 +46,21 @@ async function bytesOf(of: string, key: string): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-/** What the parts that were stored say that they hold. */
-async function notesOf(of: string): Promise<Record<string, unknown>[]> {
-  const lines = (await readFile(join(of, 'notes.txt'), 'utf8')).trimEnd().split('\n')
-  return lines.map((line) => JSON.parse(line) as Record<string, unknown>)
-}
-
 test('a separation in a composition goes on after kill -9 of its worker; no earlier step is run again', async () => {
   const [whole, killed] = await Promise.all([mkdtemp(join(folder, 'whole-')), mkdtemp(join(folder, 'killed-'))])
   const expected = await resultOf(start(whole, song), whole)
   expect(expected.status).toBe('SUCCEEDED')
 
-  // Once the finished step and a part of the separation are stored.
-  const first = start(killed, song, '2')
+  // Once a part of the separation is stored, after the finished step.
+  const first = start(killed, song, '1')
   expect(await once(first, 'exit')).toEqual([null, 'SIGKILL'])
   const resumed = await resultOf(start(killed), killed)
   expect(resumed.status).toBe('SUCCEEDED')
   expect(resumed.outputs.vocals?.key).toMatch(/\/2-\w+\/vocals.flac$/)
   // The second worker goes on at the part after the last one: no part of the separation is kept twice.
-  const [step, ...others] = await notesOf(killed)
-  expect(step).toMatchObject({ is: 'step', step: 'copy' })
-  const parts = others.filter(({ is }) => is === 'part')
-  expect(parts[0]).toMatchObject({ step: 'separate', part: 0 })
-  expect(parts.map(({ part }) => part)).toEqual(parts.map((_, index) => index))
+  const parts = (await readFile(join(killed, 'parts.txt'), 'utf8')).trimEnd().split('\n')
+  const [work] = /^work-separate-\w+/.exec(parts[0] ?? '') ?? []
+  expect(parts).toEqual(parts.map((_, index) => `${work}/part-${index}`))
   expect(await readFile(join(killed, 'runs.txt'), 'utf8')).toBe('copy\n')
   resumed.stems.forEach((stem, index) => expect(stem.equals(expected.stems[index] ?? Buffer.alloc(0))).toBe(true))
 })

@@ -37,10 +37,13 @@ describe('a failure is answered', () => {
     expect(answer(leaseLost())).toBeUndefined()
   })
 
-  test('by a hand-back where the process ends, which counts as an attempt once there were too many', () => {
+  test('by a hand-back where the process ends, and as any failure once there were too many', () => {
     const handBack = { kind: 'requeue', ...claim, delayMs: 0 }
     expect(answer(shuttingDown(), { shutdownRequeues: 1 })).toEqual({ ...handBack, onShutdown: true })
-    expect(answer(shuttingDown(), { shutdownRequeues: 2 })).toEqual({ ...handBack, onShutdown: false })
+    const tooMany = { shutdownRequeues: 2 }
+    expect(answer(shuttingDown(), tooMany)).toMatchObject({ kind: 'requeue', delayMs: 1000, onShutdown: false })
+    const last = answer(shuttingDown(), { ...tooMany, attempts: 3 })
+    expect(last).toMatchObject({ kind: 'fail', error: { code: 'SHUTTING_DOWN', retryable: true } })
   })
 
   test('by a hand-back, each after a longer wait, where others needed its slot more, and at last by a failure', () => {

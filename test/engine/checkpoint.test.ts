@@ -187,7 +187,8 @@ describe('a checkpoint', () => {
     })
     await checkpoint.order(directory, new AbortController().signal)
     for (const part of [0, 1]) await writeFile(join(directory, partName(part)), 'work')
-    const storing = checkpoint.store(0)
+    const { store } = checkpoint.of(directory)
+    const storing = store(0)
     const events: string[] = []
     const handedBack = checkpoint.beforeHandBack(true).then(() => events.push('handed back'))
     first.open()
@@ -195,7 +196,7 @@ describe('a checkpoint', () => {
     // Turns enough for a wait that took the first part for the last.
     for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
     events.push('last part')
-    await checkpoint.store(1)
+    await store(1)
     await handedBack
     expect(events).toEqual(['last part', 'handed back'])
     await checkpoint.end()
@@ -306,7 +307,7 @@ describe('what several claims have kept', () => {
   const key = (token: number, part: number) => partKey(claimCheckpointPrefix({ id: 'job', token, lease: null }), part)
 
   test('is joined in the order of the claims', () => {
-    expect(checkpointChain([key(2, 2), key(1, 0), key(1, 1), key(10, 3)]).parts).toEqual([
+    expect(checkpointChain([key(2, 2), key(1, 0), key(1, 1), key(10, 3)]).chains.get('')).toEqual([
       key(1, 0),
       key(1, 1),
       key(2, 2),
@@ -316,15 +317,15 @@ describe('what several claims have kept', () => {
 
   test('ends where a superseded worker has gone on, and at a gap', () => {
     // Claim 2 went on from parts 0 and 1 of claim 1, which kept part 2 later.
-    expect(checkpointChain([key(1, 0), key(1, 1), key(1, 2), key(2, 2)]).parts).toEqual([
+    expect(checkpointChain([key(1, 0), key(1, 1), key(1, 2), key(2, 2)]).chains.get('')).toEqual([
       key(1, 0),
       key(1, 1),
       key(2, 2),
     ])
-    expect(checkpointChain([key(1, 0), key(1, 2)]).parts).toEqual([key(1, 0)])
-    expect(checkpointChain([key(1, 0), key(2, 2)]).parts).toEqual([key(1, 0)])
+    expect(checkpointChain([key(1, 0), key(1, 2)]).chains.get('')).toEqual([key(1, 0)])
+    expect(checkpointChain([key(1, 0), key(2, 2)]).chains.get('')).toEqual([key(1, 0)])
     // Claim 2 began anew.
-    expect(checkpointChain([key(1, 0), key(1, 1), key(2, 0)]).parts).toEqual([key(2, 0)])
+    expect(checkpointChain([key(1, 0), key(1, 1), key(2, 0)]).chains.get('')).toEqual([key(2, 0)])
   })
 })
 

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
 import { policyOf } from '../../src/core/engine/dispatch/attempt/policy.js'
 import { runSteps } from '../../src/core/engine/dispatch/attempt/run-steps.js'
@@ -205,15 +205,23 @@ describe('a composed workflow', () => {
 
   test('tries a step again that took too long, if its policy says that this may pass', async () => {
     let tries = 0
-    const slow = marker(({ signal }) =>
-      ++tries > 1
-        ? undefined
-        : new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('stopped')))),
-    )
+    const timeoutMs = 600_000
+    const slow = marker(async () => {
+      if (++tries > 1) return
+      vi.advanceTimersByTime(timeoutMs)
+      await new Promise<never>(() => {})
+    })
     const steps = composition().steps
-    const policy = { timeoutMs: 50, retryOn: ['TIMEOUT'] }
+    const policy = { timeoutMs, retryOn: ['TIMEOUT'] }
     const given = composition({ steps: { ...steps, one: { ...steps.one!, policy } } })
-    const { done } = await run(composeWorkflow(given, { workflows: [splitter(), slow] }))
+    // The next try has its whole time, however slow the machine is.
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldAdvanceTime: true })
+    onTestFinished(() => void vi.useRealTimers())
+    const { done } = await run(
+      composeWorkflow(given, { workflows: [splitter(), slow] }),
+      {},
+      { limits: { jobTimeoutMs: 2 * timeoutMs } },
+    )
     expect([done.status, done.attempts, tries]).toEqual(['SUCCEEDED', 1, 3])
   })
 

@@ -16,6 +16,7 @@ import {
   jobOfCheckpoint,
   keptInputKey,
   partKey,
+  stepValueKey,
 } from '../../src/core/engine/job/checkpoint-keys.js'
 import { downloadName, nameInUrl } from '../../src/core/engine/job/download-name.js'
 import { resultBytes } from '../../src/core/engine/job/result-bytes.js'
@@ -73,7 +74,7 @@ describe('the keys of checkpoints', () => {
 
   test('are joined in the order of the claims, in whatever order they are listed', () => {
     const key = (token: number, part: number) => partKey(claim(token), part)
-    const chain = (...keys: string[]) => checkpointChain(keys).parts
+    const chain = (...keys: string[]) => checkpointChain(keys).chains.get('')
     expect(chain(key(10, 3), key(2, 2), key(1, 1), key(1, 0))).toEqual([key(1, 0), key(1, 1), key(2, 2), key(10, 3)])
     expect(chain(key(1, 0), key(1, 1), key(1, 2), key(2, 1))).toEqual([key(1, 0), key(2, 1)])
     expect(chain(key(2, 2), key(3, 0))).toEqual([key(3, 0)])
@@ -82,14 +83,27 @@ describe('the keys of checkpoints', () => {
     expect(chain(key(1, 0), 'checkpoints/job/x/part-1', 'checkpoints/job/2-n/part-1.tmp', 'other')).toEqual([key(1, 0)])
   })
 
+  test('of a step are of its work alone', () => {
+    const key = (token: number, part: number, work: string) => partKey(claim(token), part, work)
+    expect(key(1, 0, 'a-1')).toBe('checkpoints/job/1-n/work-a-1/part-0')
+    const keys = [key(2, 1, 'a-1'), key(1, 0, 'a-1'), key(1, 0, 'b-1'), key(2, 1, 'a-2'), partKey(claim(2), 0)]
+    expect(Object.fromEntries(checkpointChain(keys).chains)).toEqual({
+      '': [keys[4]],
+      'a-1': [keys[1], keys[0]],
+      'b-1': [keys[2]],
+      'a-2': [],
+    })
+    expect(stepValueKey(claim(1), 'a')).toBe('checkpoints/job/1-n/value-a')
+  })
+
   test('of kept inputs: the latest claim has the right one', () => {
     const input = (token: number, index: number, nonce?: string) => keptInputKey(claim(token, nonce), index)
-    const { inputs, parts } = checkpointChain([input(2, 0), input(10, 0), input(3, 0), input(1, 1), input(1, 1, 'o')])
+    const { inputs, chains } = checkpointChain([input(2, 0), input(10, 0), input(3, 0), input(1, 1), input(1, 1, 'o')])
     expect([...inputs]).toEqual([
       [0, input(10, 0)],
       [1, input(1, 1, 'o')],
     ])
-    expect(parts).toEqual([])
+    expect(chains.size).toBe(0)
   })
 })
 

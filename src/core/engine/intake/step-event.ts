@@ -1,5 +1,5 @@
 import { StemworkError } from '../errors.js'
-import { maxValueCharacters, stepNameSchema } from '../job/step.js'
+import { maxEventCharacters, stepNameSchema } from '../job/step.js'
 
 interface StepEvent {
   id: string
@@ -13,10 +13,10 @@ export function checkEvent({ id, name, value }: StepEvent): StepEvent {
   if (!stepNameSchema.safeParse(name).success)
     throw new StemworkError('INVALID_PARAMS', `No step has the name ${JSON.stringify(name)}. Name the one that waits.`)
   const json = jsonOf(value)
-  if (json === undefined || json.length > maxValueCharacters)
+  if (json === undefined || json.length > maxEventCharacters)
     throw new StemworkError(
       'INVALID_PARAMS',
-      `The event ${name} is not JSON, or longer than ${maxValueCharacters} characters. Send a reference to more.`,
+      `The event ${name} is not JSON, or longer than ${maxEventCharacters} characters. Send a reference to more.`,
     )
   return { id, name, value: JSON.parse(json) }
 }

@@ -1,14 +1,24 @@
 import { z } from 'zod'
 
 /** Names of steps are parts of file names. */
-export const stepNameSchema = z.string().regex(/^[A-Za-z][A-Za-z0-9_-]{0,99}$/)
-/** These and their values lie in the job's record, which every heartbeat writes. */
+export const stepNameSchema = z
+  .string()
+  .regex(/^[A-Za-z][A-Za-z0-9_-]{0,99}$/, 'must begin with a letter and have letters, digits, "-" and "_", at most 100')
+/** They lie in the job's record, which every heartbeat writes: of what they return, only what is short does. */
 export const maxSteps = 200
-export const maxValueCharacters = 16_384
+/** Files of all steps of a job. */
+export const maxStepFiles = 1_000
+/** What a step may return, besides files. */
+export const maxValueCharacters = 1_000_000
+/** Longer values lie beside the step's files. */
+export const maxRecordedCharacters = 1_000
+/** Of one event, and of all that a job has. */
+export const maxEventCharacters = 16_384
+const maxEventsCharacters = 65_536
 
 const fields = z.object({
   name: stepNameSchema,
-  /** Of the workflow. Steps of another version are not taken. */
+  /** Of the workflow, or of the work in a composition. What another version returned is not taken. */
   version: z.string(),
   /** `waiting`: for a time or an event. */
   state: z.enum(['done', 'failed', 'waiting']),
@@ -20,6 +30,8 @@ const fields = z.object({
   until: z.number().nullable(),
   /** What it returned, until its job has succeeded. */
   value: z.unknown(),
+  /** Where that is instead, if it is long. */
+  valueKey: z.string().optional(),
   /** Its files by name: keys in the blob store, where they stay until the job has ended. */
   files: z.record(z.string(), z.object({ key: z.string(), bytes: z.number().int().nonnegative() })),
   /** Why its last try failed, for clients. */
@@ -43,6 +55,8 @@ export function withStep(steps: Steps, step: StepRecord): StepRecord[] {
 export function withEvent(steps: Steps, name: string, value: unknown, now: number): StepRecord[] | undefined {
   const known = steps.find((step) => step.name === name)
   if (known ? known.state !== 'waiting' : steps.length >= maxSteps) return undefined
+  const events = steps.filter((step) => step.until !== null || step.version === '').map((step) => step.value)
+  if (JSON.stringify([...events, value]).length > maxEventsCharacters) return undefined
   const event: StepRecord = {
     ...(known ?? { name, version: '', startedAt: now, attempts: 1, until: null, files: {}, error: null }),
     state: 'done',

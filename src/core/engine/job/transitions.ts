@@ -172,7 +172,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         progress: 1,
         failure: null,
         history: withEnd(job.history, now, 'succeeded'),
-        steps: job.steps.map((step) => ({ ...step, value: null })),
+        steps: job.steps.map(({ valueKey: _removed, ...step }) => ({ ...step, value: null })),
         outputs: change.outputs,
         details: change.details,
       }

@@ -26,8 +26,8 @@ export interface WorkOrder {
   limits: WorkLimits
   /** What earlier attempts kept, and how much and how often this one may keep. Absent: keep nothing. */
   checkpoint?: { parts: KeptPart[]; afterMs: number; everyMs: number; maxBytes: number }
-  /** The steps that earlier runs kept. Their files come on demand. */
-  steps?: KeptStep[]
+  /** The steps that earlier runs kept. Their values and files come on demand. */
+  steps?: StepState[]
   /** Where the run is in a trace. */
   trace?: TraceContext
 }
@@ -52,20 +52,29 @@ export interface WorkResult {
   waitsFor?: string[]
 }
 
-/** What an earlier run, or this one, kept of a step. */
-export interface KeptStep {
+/** How a step stands. */
+export interface StepState {
   name: string
+  /** Of what it does: what another version returned is not taken. Empty: an event that came before its step. */
+  version: string
   state: 'done' | 'failed' | 'waiting'
   startedAt: number
   endedAt: number | null
   attempts: number
   until: number | null
-  /** JSON. */
-  value: unknown
-  /** Local files by name, on the way to the host. */
-  files: Record<string, InputFile>
   error: { code: string; message: string } | null
 }
+
+/** A step with what it has returned. */
+export interface KeptStep extends StepState {
+  /** JSON. */
+  value: unknown
+  /** Local files by name. */
+  files: Record<string, InputFile>
+}
+
+/** What a finished step has returned. */
+export type StepResult = Pick<KeptStep, 'value' | 'files'>
 
 /** Where a run keeps its steps. */
 export interface RunSteps {
@@ -76,8 +85,8 @@ export interface RunSteps {
    * @throws StemworkError when it could not be kept: the run must end
    */
   save(step: KeptStep): Promise<Record<string, InputFile>>
-  /** The files of a finished step; `undefined`: they are gone, and the step has to run again. */
-  files(name: string): Promise<Record<string, InputFile> | undefined>
+  /** What a finished step returned; `undefined`: it is gone, and the step has to run again. */
+  finished(name: string): Promise<StepResult | undefined>
 }
 
 export interface WorkProgress {

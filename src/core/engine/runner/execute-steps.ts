@@ -2,30 +2,46 @@ import { copyFile, constants, mkdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { internalError, StemworkError } from '../errors.js'
-import { jobError } from '../job/failure.js'
-import { maxSteps, maxValueCharacters, stepNameSchema } from '../job/step.js'
-import type { InputFile, KeptStep, RunSteps } from '../ports/runner.js'
-import type { RunContext, StepContext, StepFile, StepOptions, Steps } from '../workflow/steps.js'
+import { isTransient, jobError } from '../job/failure.js'
+import { maxStepFiles, maxSteps, maxValueCharacters, stepNameSchema } from '../job/step.js'
+import type { InputFile, KeptStep, RunSteps, StepResult, StepState } from '../ports/runner.js'
+import type { RunContext, StepContext, StepFile, StepOptions, Steps, Work } from '../workflow/steps.js'
 
 const defaultShare = 0.1
 const defaultRetryDelayMs = 1_000
 
 /** What the steps of a run share. */
 interface StepPorts extends Omit<StepContext, 'file' | 'progress'> {
-  kept: readonly KeptStep[]
+  /** Of the steps, unless they have their own. */
+  version: string
+  kept: readonly StepState[]
   /** Absent: nothing is kept, for runs without an engine. */
   host?: RunSteps
   /** @param name of the step that runs */
   report(name: string, progress: number): void
 }
 
+/** How a step is run. */
+export interface StepPolicy {
+  maxAttempts: number
+  isRetried(error: unknown): boolean
+  /** The wait after so many tries, in milliseconds. */
+  delayMs(tries: number): number
+  timeoutMs?: number
+  share?: number
+  /** What another version of the step returned is not taken. */
+  version?: string
+  onRetry?(error: unknown, tries: number, delayMs: number): void
+}
+
 /** One run of the function of a workflow, with the steps that earlier runs have finished. */
 export class StepRun implements Steps {
   readonly #ports: StepPorts
-  readonly #kept: ReadonlyMap<string, KeptStep>
+  readonly #kept: ReadonlyMap<string, StepState>
   readonly #used = new Set<string>()
   readonly #waits = new Set<string>()
   #running = 0
+  #files = 0
   #progress = 0
   #suspend: (waitsFor: string[]) => void = () => {}
   /** Resolves with the steps that are waited for, once nothing else runs. */
@@ -36,24 +52,33 @@ export class StepRun implements Steps {
     this.#kept = new Map(ports.kept.map((step) => [step.name, step]))
   }
 
-  async run<Value>(
-    name: string,
-    work: (context: StepContext) => Promise<Value>,
-    options: StepOptions = {},
-  ): Promise<Value> {
+  run<Value>(name: string, work: Work<Value>, options: StepOptions = {}): Promise<Value> {
+    const { maxAttempts = 1, retryDelayMs = defaultRetryDelayMs, timeoutMs, share } = options
+    const delayMs = (tries: number) => retryDelayMs * 2 ** (tries - 1)
+    // A time limit and more than one try mean that it may pass.
+    const isRetried = (error: unknown) => isTransient(error) || jobError(error).code === 'TIMEOUT'
+    return this.do(name, work, { maxAttempts, delayMs, isRetried, timeoutMs, share })
+  }
+
+  /** As `run`, by any policy. */
+  async do<Value>(name: string, work: Work<Value>, policy: StepPolicy): Promise<Value> {
     this.#use(name)
     return await this.#busy(async () => {
-      const kept = this.#kept.get(name)
-      const finished = kept?.state === 'done' ? await this.#finished(kept) : undefined
-      const step = finished ?? (await this.#tried(name, work, options, kept?.attempts ?? 0))
-      this.#progress += options.share ?? defaultShare
+      const { version = this.#ports.version, share = defaultShare } = policy
+      const kept = this.#earlier(name, version)
+      const finished = kept?.state === 'done' ? await this.#ports.host?.finished(name) : undefined
+      const { value, files } = finished ?? (await this.#tried(name, work, { ...policy, version }, kept?.attempts ?? 0))
+      this.#files += Object.keys(files).length
+      if (this.#files > maxStepFiles)
+        throw wrongSteps(`The steps of the job made more than ${maxStepFiles} files. Put several into one.`)
+      this.#progress += share
       if (!finished) this.#ports.report(name, this.#progress)
-      return step.value as Value
+      return withFiles(value, files) as Value
     })
   }
 
   async all<Values extends Record<string, unknown>>(
-    works: { [Name in keyof Values]: (context: StepContext) => Promise<Values[Name]> },
+    works: { [Name in keyof Values]: Work<Values[Name]> },
     options: StepOptions = {},
   ): Promise<Values> {
     const runs = Object.entries(works).map(async ([name, work]) => [name, await this.run(name, work, options)] as const)
@@ -74,14 +99,22 @@ export class StepRun implements Steps {
 
   /** @throws StemworkError `INTERNAL_ERROR` if earlier runs finished steps that this one did not ask for. */
   requireAllUsed(): void {
-    const unused = this.#ports.kept.filter(({ name, state }) => state === 'done' && !this.#used.has(name))
-    // An event may come early, or for nothing.
-    const names = unused.filter(({ value }) => !isEvent(value)).map(({ name }) => name)
+    // An event may come early, or for nothing; it has no version then.
+    const { kept, version } = this.#ports
+    const names = kept
+      .filter((step) => step.version === version && step.state === 'done' && !this.#used.has(step.name))
+      .map(({ name }) => name)
     if (names.length === 0) return
     throw wrongSteps(
       `Earlier attempts of the job finished the steps ${names.join(', ')}, which this one did not come to. Give the ` +
         'workflow another `version` when its steps change.',
     )
+  }
+
+  /** How the step stands after earlier attempts, unless it was another one. */
+  #earlier(name: string, version: string): StepState | undefined {
+    const kept = this.#kept.get(name)
+    return kept && ['', version].includes(kept.version) ? kept : undefined
   }
 
   #use(name: string): void {
@@ -116,49 +149,43 @@ export class StepRun implements Steps {
 
   async #wait(name: string, milliseconds: number): Promise<unknown> {
     this.#use(name)
-    const isOver = await this.#busy(async () => {
-      const kept = this.#kept.get(name)
-      if (kept?.state === 'done') return true
+    const ended = await this.#busy(async () => {
+      const { version, host } = this.#ports
+      const kept = this.#earlier(name, version)
+      if (kept?.state === 'done') return await host?.finished(name)
       const now = Date.now()
       const startedAt = kept?.startedAt ?? now
       const until = kept?.until ?? startedAt + milliseconds
-      const step = { name, startedAt, until, attempts: 1, files: {}, error: null }
+      const step = { name, version, startedAt, until, attempts: 1, files: {}, error: null }
       if (now < until) {
         await this.#save({ ...step, state: 'waiting', endedAt: null, value: null })
         this.#waits.add(name)
-        return false
+        return undefined
       }
       await this.#save({ ...step, state: 'done', endedAt: now, value: {} })
-      return true
+      return { value: {} }
     })
-    if (!isOver) return await new Promise<never>(() => {})
-    const value = this.#kept.get(name)?.value
-    return isEvent(value) ? value.event : undefined
+    if (!ended) return await new Promise<never>(() => {})
+    return isEvent(ended.value) ? ended.value.event : undefined
   }
 
   async #save(step: KeptStep): Promise<Record<string, InputFile>> {
     return (await this.#ports.host?.save(step)) ?? step.files
   }
 
-  async #finished(step: KeptStep): Promise<{ value: unknown } | undefined> {
-    if (Object.keys(step.files).length === 0) return { value: step.value }
-    const files = await this.#ports.host?.files(step.name)
-    return files && { value: withFiles(step.value, files) }
-  }
-
   async #tried(
     name: string,
-    work: (context: StepContext) => Promise<unknown>,
-    { maxAttempts = 1, retryDelayMs = defaultRetryDelayMs, timeoutMs }: StepOptions,
+    work: Work<unknown>,
+    { version, maxAttempts, isRetried, delayMs, timeoutMs, onRetry }: StepPolicy & { version: string },
     earlier: number,
-  ): Promise<{ value: unknown }> {
-    for (let attempt = 1; ; attempt++) {
+  ): Promise<StepResult> {
+    for (let tries = 1; ; tries++) {
       const startedAt = Date.now()
-      const step = { name, startedAt, attempts: earlier + attempt, until: null }
+      const step = { name, version, startedAt, attempts: earlier + tries, until: null }
       try {
         const { value, files } = await this.#once(name, work, timeoutMs)
         const saved = await this.#save({ ...step, state: 'done', endedAt: Date.now(), value, files, error: null })
-        return { value: withFiles(value, saved) }
+        return { value, files: saved }
       } catch (error) {
         const { signal } = this.#ports
         signal.throwIfAborted()
@@ -166,19 +193,17 @@ export class StepRun implements Steps {
         const { code, message } = jobError(error)
         const failed = { ...step, endedAt: Date.now(), value: null, files: {}, error: { code, message } }
         await this.#save({ ...failed, state: 'failed' })
-        if (attempt >= maxAttempts || (StemworkError.is(error) && !error.retryable)) throw error
-        await delay(retryDelayMs * 2 ** (attempt - 1), undefined, { signal })
+        if (tries >= maxAttempts || !isRetried(error)) throw error
+        const waitMs = delayMs(tries)
+        onRetry?.(error, tries, waitMs)
+        await delay(waitMs, undefined, { signal })
       }
     }
   }
 
   /** One try, in a folder of its own. */
-  async #once(
-    name: string,
-    work: (context: StepContext) => Promise<unknown>,
-    timeoutMs: number | undefined,
-  ): Promise<{ value: unknown; files: Record<string, InputFile> }> {
-    const { directory: parent, signal, report, kept: _kept, host: _host, ...shared } = this.#ports
+  async #once(name: string, work: Work<unknown>, timeoutMs: number | undefined): Promise<StepResult> {
+    const { directory: parent, signal, report, kept: _kept, host: _host, version: _version, ...shared } = this.#ports
     const directory = join(parent, `step-${name}`)
     await rm(directory, { recursive: true, force: true, maxRetries: 3 })
     await mkdir(directory, { recursive: true })
@@ -229,7 +254,7 @@ class MadeFile implements StepFile {
   readonly path: string
 
   constructor(directory: string, name: string) {
-    if (!/^[A-Za-z0-9][\w.-]{0,99}$/.test(name))
+    if (!/^[A-Za-z0-9][\w.-]{0,199}$/.test(name))
       throw wrongSteps(
         `A step made a file with the name ${JSON.stringify(name)}. Expected letters, digits, ".", "-", "_".`,
       )
@@ -258,7 +283,7 @@ interface FileMark {
 }
 
 /** The value as JSON, and the files that it contains. */
-async function asKept(name: string, made: unknown): Promise<{ value: unknown; files: Record<string, InputFile> }> {
+async function asKept(name: string, made: unknown): Promise<StepResult> {
   const files = new Map<string, MadeFile>()
   const json = JSON.stringify(made, function (this: Record<string, unknown>, key, value: unknown) {
     // `value` has gone through toJSON already.
@@ -307,9 +332,6 @@ function wrongSteps(message: string): StemworkError {
 }
 
 function tookTooLong(name: string, timeoutMs: number): StemworkError {
-  return new StemworkError(
-    'TIMEOUT',
-    `The step "${name}" took longer than its limit of ${timeoutMs / 1000} s. Send a shorter file.`,
-    { retryable: true },
-  )
+  const message = `The step "${name}" took longer than its limit of ${timeoutMs / 1000} seconds. Send a shorter file.`
+  return new StemworkError('TIMEOUT', message)
 }

@@ -84,7 +84,9 @@ async function executeSteps(
     highest = Math.max(highest, Math.min(1, progress))
     onProgress({ stage, progress: highest })
   }
-  const step = new StepRun({ jobId, directory, limits, trace, signal, detail, report, host, kept: order.steps ?? [] })
+  const version = workflow.version ?? ''
+  const kept = order.steps ?? []
+  const step = new StepRun({ jobId, version, directory, limits, trace, signal, detail, report, host, kept })
   const outputPath = (name: string) => pathOf(name, declared, directory, workflow.id)
   const ended = (async () => {
     const downloadName = (name: string, fileName: string) => void downloadNames.set(name, safeDownloadName(fileName))

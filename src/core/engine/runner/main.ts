@@ -4,7 +4,7 @@ import { execute } from './execute.js'
 import { memoryLimit } from '../workflow/memory-limit.js'
 import { watchProcess } from './host-watch.js'
 import { throttleProgress } from './progress-throttle.js'
-import type { InputFile, KeptStep, RunSteps } from '../ports/runner.js'
+import type { KeptStep, RunSteps, StepResult } from '../ports/runner.js'
 import {
   type ChildMessage,
   errorOf,
@@ -71,8 +71,8 @@ async function take(message: HostRequest & { run: number }): Promise<void> {
       },
     }
     const steps: RunSteps = {
-      save: async (step) => (await askAboutStep(run, step)) ?? {},
-      files: (name) => askAboutStep(run, name),
+      save: async (step) => (await askAboutStep(run, step))?.files ?? step.files,
+      finished: (name) => askAboutStep(run, name),
     }
     const result = await execute(workflow, message.order, {
       signal: neverAborted,
@@ -91,11 +91,11 @@ async function take(message: HostRequest & { run: number }): Promise<void> {
   }
 }
 
-function askAboutStep(run: number, step: KeptStep | string): Promise<Record<string, InputFile> | undefined> {
+function askAboutStep(run: number, step: KeptStep | string): Promise<StepResult | undefined> {
   const request = ++lastRequest
   return new Promise((resolve, reject) => {
     stepRequests.set(request, (answer) =>
-      'failure' in answer ? reject(errorOf(answer.failure)) : resolve(answer.files),
+      'failure' in answer ? reject(errorOf(answer.failure)) : resolve(answer.result),
     )
     send({ type: 'step', run, request, step })
   })

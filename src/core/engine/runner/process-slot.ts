@@ -208,7 +208,8 @@ function report(
 
 async function stepAnswer(steps: RunSteps | undefined, step: KeptStep | string): Promise<StepAnswer> {
   try {
-    return { files: await (typeof step === 'string' ? steps?.files(step) : steps?.save(step)) }
+    if (typeof step === 'string') return { result: await steps?.finished(step) }
+    return { result: { value: null, files: (await steps?.save(step)) ?? step.files } }
   } catch (error) {
     return { failure: failureOf(StemworkError.is(error) ? error : internalError(error)) }
   }

@@ -2,22 +2,23 @@ import { z } from 'zod'
 import { errorText } from '../job/error-text.js'
 import { StemworkError, type ErrorCode, type FailureReason } from '../errors.js'
 import { traceContextSchema } from '../job/trace-context.js'
-import type { KeptStep, WorkOrder, WorkProgress, WorkResult } from '../ports/runner.js'
+import type { KeptStep, StepState, WorkOrder, WorkProgress, WorkResult } from '../ports/runner.js'
 
 const inputFileSchema = z.object({ path: z.string(), bytes: z.number(), name: z.string().optional() })
 const filesSchema = z.record(z.string(), inputFileSchema)
 
-const keptStepSchema = z.object({
+const stepStateSchema = z.object({
   name: z.string(),
+  version: z.string(),
   state: z.enum(['done', 'failed', 'waiting']),
   startedAt: z.number(),
   endedAt: z.number().nullable(),
   attempts: z.number(),
   until: z.number().nullable(),
-  value: z.unknown(),
-  files: filesSchema,
   error: z.object({ code: z.string(), message: z.string() }).nullable(),
-}) satisfies z.ZodType<KeptStep>
+}) satisfies z.ZodType<StepState>
+const stepResultSchema = z.object({ value: z.unknown(), files: filesSchema })
+const keptStepSchema = stepStateSchema.extend(stepResultSchema.shape) satisfies z.ZodType<KeptStep>
 
 const workOrderSchema = z.object({
   jobId: z.string(),
@@ -36,7 +37,7 @@ const workOrderSchema = z.object({
       maxBytes: z.number(),
     })
     .optional(),
-  steps: z.array(keptStepSchema).optional(),
+  steps: z.array(stepStateSchema).optional(),
   trace: traceContextSchema.optional(),
 }) satisfies z.ZodType<WorkOrder>
 
@@ -73,7 +74,10 @@ const failureSchema = z.object({
 /** A `StemworkError` as plain JSON. */
 export type Failure = z.infer<typeof failureSchema>
 
-const stepAnswerSchema = z.union([z.object({ files: filesSchema.optional() }), z.object({ failure: failureSchema })])
+const stepAnswerSchema = z.union([
+  z.object({ result: stepResultSchema.optional() }),
+  z.object({ failure: failureSchema }),
+])
 export type StepAnswer = z.infer<typeof stepAnswerSchema>
 
 /**
@@ -103,7 +107,7 @@ export const childMessageSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('progress'), run: z.number(), progress: workProgressSchema }),
   /** A part of the checkpoint is in the order's folder; the next one follows after `stored`. */
   z.object({ type: z.literal('part'), run: z.number(), part: z.number().int().nonnegative() }),
-  /** A step to be kept, or the name of one whose files are wanted. */
+  /** A step to be kept, or the name of a finished one whose result is wanted. */
   z.object({
     type: z.literal('step'),
     run: z.number(),

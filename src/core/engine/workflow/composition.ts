@@ -1,14 +1,12 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
+import { stepNameSchema } from '../job/step.js'
 import { checkParams, shapeOf } from './check-params.js'
 import { needsOf } from './needs.js'
 import { type WorkflowPolicy, workflowPolicySchema } from './policy.js'
 import { firstIssueText } from './schema-issues.js'
 import { defineWorkflow, type OutputDeclaration, type Step, type Workflow } from './workflow.js'
 
-const stepName = z
-  .string()
-  .regex(/^[A-Za-z][A-Za-z0-9_-]*$/, 'must begin with a letter and have letters, digits, "-" and "_"')
 const reference = z.string().regex(/^[A-Za-z][\w-]*\.[\w-]+$/, 'must be "<step>.<name>"')
 
 const stepSchema = z.strictObject({
@@ -27,10 +25,10 @@ const compositionSchema = z.strictObject({
   id: z.string(),
   name: z.string(),
   description: z.string(),
-  inputs: z.array(stepName).min(1).default(['inputUrl']),
-  params: z.record(stepName, reference).default({}),
-  steps: z.record(stepName, stepSchema),
-  outputs: z.record(stepName, reference),
+  inputs: z.array(stepNameSchema).min(1).default(['inputUrl']),
+  params: z.record(stepNameSchema, reference).default({}),
+  steps: z.record(stepNameSchema, stepSchema),
+  outputs: z.record(stepNameSchema, reference),
   policy: workflowPolicySchema.optional(),
 })
 

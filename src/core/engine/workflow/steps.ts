@@ -27,7 +27,7 @@ export interface StepOptions {
   share?: number
 }
 
-type Work<Value> = (context: StepContext) => Promise<Value>
+export type Work<Value> = (context: StepContext) => Promise<Value>
 
 /**
  * The durable parts of a run. A step that is finished never runs again: after a crash, a shutdown or a failure the

@@ -14,7 +14,7 @@ import type { JobRecord } from '../../job/job.js'
 import type { EngineOptions } from '../../options.js'
 import type { BlobStore } from '../../ports/blob-store.js'
 import type { Logger } from '../../ports/logger.js'
-import type { InputFile, KeptPart, RunCheckpoint, WorkOrder } from '../../ports/runner.js'
+import type { InputFile, KeptPart, RunOptions, WorkOrder } from '../../ports/runner.js'
 import { partName } from '../../runner/stage-checkpoint.js'
 
 /** Waits between the attempts to store a part; the last one repeats. */
@@ -33,23 +33,33 @@ interface CheckpointPorts {
   onStored(): void
 }
 
+/** A file in the folder of a run. */
+interface Part {
+  directory: string
+  work: string
+  part: number
+}
+
 /**
  * What one attempt keeps for the next, and what earlier ones kept for it, in the blob store, where every worker finds
  * it. Nothing here fails the job: work that cannot be stored or read is repeated.
  */
-export class AttemptCheckpoint implements RunCheckpoint {
+export class AttemptCheckpoint {
   readonly #job: JobRecord
   readonly #ports: CheckpointPorts
   readonly #handBack = new AbortController()
   readonly #ended = new AbortController()
   readonly #prefix: string
-  #directory = ''
   /** Downloaded inputs that exist nowhere else, by the index of the workflow's input. */
   readonly #downloads = new Map<number, string>()
   #keptInputs = new Map<number, string>()
-  #parts: readonly string[] = []
+  /** Keys of parts, by the work that they are of: this attempt's continue those of earlier ones. */
+  #chains = new Map<string, string[]>()
   /** Whether the blob store may contain something of the job. */
   #hasKept: boolean
+  #isResumed = false
+  /** Whether a run keeps its work in parts. */
+  #hasParts = false
   #storing: Promise<void> = Promise.resolve()
   #stored = () => {}
 
@@ -57,17 +67,15 @@ export class AttemptCheckpoint implements RunCheckpoint {
     this.#job = job
     this.#ports = ports
     this.#prefix = claimCheckpointPrefix(job)
-    this.#hasKept = (this.isOn && job.token > 1) || job.steps.some(({ files }) => Object.keys(files).length > 0)
+    this.#hasKept =
+      (this.isOn && job.token > 1) ||
+      job.steps.some(({ files, valueKey }) => valueKey !== undefined || Object.keys(files).length > 0)
   }
 
   /** Whether this deployment keeps checkpoints. A store that lives in one process loses its files with it. */
   get isOn(): boolean {
     const { blobs, options } = this.#ports
     return options.checkpoints.enabled && blobs.traits.scope === 'shared'
-  }
-
-  get handBack(): AbortSignal {
-    return this.#handBack.signal
   }
 
   /** Looks for what earlier attempts kept. @throws what the blob store throws; the signal's reason. */
@@ -78,8 +86,9 @@ export class AttemptCheckpoint implements RunCheckpoint {
       signal.throwIfAborted()
       keys.push(key)
     }
-    const { parts, inputs } = checkpointChain(keys)
-    this.#parts = parts
+    const { chains, inputs } = checkpointChain(keys)
+    this.#chains = chains
+    this.#isResumed = this.#hasParts = chains.size > 0
     this.#keptInputs = inputs
     this.#hasKept = keys.length > 0
   }
@@ -96,23 +105,23 @@ export class AttemptCheckpoint implements RunCheckpoint {
     this.#hasKept = true
   }
 
-  /** Whether earlier attempts have kept work. */
-  get isResumed(): boolean {
-    return this.#parts.length > 0
-  }
-
   /** To be kept with the first part. */
   noteDownload(index: number, file: InputFile): void {
     this.#downloads.set(index, file.path)
   }
 
-  /** What the run receives. @param directory the run's folder @throws as `find` */
-  async order(directory: string, signal: AbortSignal): Promise<WorkOrder['checkpoint']> {
+  /**
+   * What a run receives.
+   *
+   * @param directory the run's folder
+   * @param work as in `partKey`
+   * @throws as `find`
+   */
+  async order(directory: string, signal: AbortSignal, work = ''): Promise<WorkOrder['checkpoint']> {
     if (!this.isOn) return undefined
-    this.#directory = directory
     const { afterMs, everyMs, maxBytes } = this.#ports.options.checkpoints
     const parts: KeptPart[] = []
-    for (const [part, key] of this.#parts.entries()) {
+    for (const [part, key] of this.#chains.get(work)?.entries() ?? []) {
       const kept = await this.#partFile(key, join(directory, `earlier-${partName(part)}`), signal)
       // A missing part ends the chain: the rest would not fit.
       if (!kept) break
@@ -121,18 +130,24 @@ export class AttemptCheckpoint implements RunCheckpoint {
     return { parts, afterMs, everyMs, maxBytes }
   }
 
-  async store(part: number): Promise<void> {
-    this.#storing = this.#storeUntilEnd(part)
-    await this.#storing
+  /** Whether earlier attempts have kept work within the run. */
+  get isResumed(): boolean {
+    return this.#isResumed
+  }
+
+  /** Where a run keeps its parts. @param directory and `work` as in `order` */
+  of(directory: string, work = ''): NonNullable<RunOptions['checkpoint']> {
+    const store = (part: number) => (this.#storing = this.#storeUntilEnd({ directory, work, part }))
+    return { store, handBack: this.#handBack.signal }
   }
 
   /**
-   * Lets the run keep its work; resolves when that is stored, or at once if nothing was kept so far.
+   * Lets the run keep its work; resolves when that is stored, or at once if it has kept no part so far.
    *
    * @param isShutdown the process ends soon; else a job waits that has a lease
    */
   async beforeHandBack(isShutdown: boolean): Promise<void> {
-    if (!this.#hasKept || this.#ended.signal.aborted) return
+    if (!this.#hasParts || this.#ended.signal.aborted) return
     const stored = new Promise<void>((resolve) => (this.#stored = resolve))
     this.#handBack.abort()
     const { leaseMs } = this.#ports.options.dispatch
@@ -164,7 +179,7 @@ export class AttemptCheckpoint implements RunCheckpoint {
       .catch((error: unknown) => this.#warn('A checkpoint could not be removed; the sweep will do it.', error))
   }
 
-  async #storeUntilEnd(part: number): Promise<void> {
+  async #storeUntilEnd(part: Part): Promise<void> {
     // An upload that began earlier does not complete the hand-back: later work is still missing.
     const isLast = this.#handBack.signal.aborted
     for (let tries = 0; !this.#ended.signal.aborted; tries++) {
@@ -183,19 +198,22 @@ export class AttemptCheckpoint implements RunCheckpoint {
     }
   }
 
-  async #storeOnce(part: number): Promise<void> {
+  async #storeOnce({ directory, work, part }: Part): Promise<void> {
     const { blobs } = this.#ports
     const options = { signal: this.#ended.signal }
-    this.#hasKept = true
+    this.#hasKept = this.#hasParts = true
     // First, because the parts only fit this file.
     await this.#storeDownloads(this.#ended.signal)
-    const path = join(this.#directory, partName(part))
+    const path = join(directory, partName(part))
     // lstat: a link could store a file from outside the run.
     if (!(await lstat(path)).isFile()) throw new Error(`${path} is no file`)
-    const key = partKey(this.#prefix, part)
-    if (blobs.putFile) return void (await blobs.putFile(key, path, options))
-    await blobs.put(key, createReadStream(path), options)
-    await rm(path, { force: true })
+    const key = partKey(this.#prefix, part, work)
+    if (blobs.putFile) await blobs.putFile(key, path, options)
+    else {
+      await blobs.put(key, createReadStream(path), options)
+      await rm(path, { force: true })
+    }
+    this.#chains.set(work, [...(this.#chains.get(work) ?? []).slice(0, part), key])
   }
 
   async #storeDownloads(signal: AbortSignal): Promise<void> {

@@ -41,13 +41,12 @@ export function answerToFailure(
   if (StemworkError.is(error) && error.code === 'LEASE_LOST') return undefined
   const claim = claimOf(job)
   if (StemworkError.is(error) && error.code === 'PREEMPTED') return { kind: 'preempt', ...claim }
-  if (StemworkError.is(error) && error.code === 'SHUTTING_DOWN') {
-    const onShutdown = job.shutdownRequeues < dispatch.maxShutdownRequeues
-    return { kind: 'requeue', ...claim, delayMs: 0, onShutdown }
-  }
   const failure = errorText(error)
-  // It is no fault of the job, but it must not go on for ever.
-  if (isCrowdedOut(error) && job.shutdownRequeues < dispatch.maxShutdownRequeues)
+  // Neither is a fault of the job, but must not go on for ever: a runner may be closed while its engine goes on.
+  const mayHandBack = job.shutdownRequeues < dispatch.maxShutdownRequeues
+  if (mayHandBack && StemworkError.is(error) && error.code === 'SHUTTING_DOWN')
+    return { kind: 'requeue', ...claim, delayMs: 0, onShutdown: true }
+  if (mayHandBack && isCrowdedOut(error))
     return { kind: 'requeue', ...claim, delayMs: policy.delayMs(job.shutdownRequeues + 1), onShutdown: true, failure }
   if (attempts < policy.maxAttempts && policy.isRetried(error))
     return { kind: 'requeue', ...claim, delayMs: policy.delayMs(attempts), onShutdown: false, failure }

@@ -1,16 +1,7 @@
 import type { JobRecord } from '../../job/job.js'
 import type { EngineOptions } from '../../options.js'
 import type { Logger } from '../../ports/logger.js'
-import type {
-  InputFile,
-  KeptStep,
-  RunCheckpoint,
-  Runner,
-  RunOptions,
-  RunSteps,
-  WorkOrder,
-  WorkResult,
-} from '../../ports/runner.js'
+import type { InputFile, Runner, RunOptions, RunSteps, StepState, WorkOrder, WorkResult } from '../../ports/runner.js'
 import type { Step, Workflow } from '../../workflow/workflow.js'
 import type { AttemptSpans } from './attempt-spans.js'
 import { type Policy, policyOf } from './policy.js'
@@ -20,11 +11,10 @@ interface RunContext {
   job: JobRecord
   inputs: Record<string, InputFile>
   directory: string
-  /** What earlier attempts kept. */
-  kept: WorkOrder['checkpoint']
-  checkpoint: RunCheckpoint
+  /** What earlier attempts kept of the run, or of the work of one step, and where that is kept. */
+  checkpoint: NonNullable<Parameters<typeof runSteps>[3]['checkpoint']>
   /** Of a workflow that has steps. */
-  steps?: RunSteps & { readonly kept: KeptStep[] }
+  steps?: RunSteps & { readonly kept: StepState[] }
   runner: Runner
   policy: Policy
   options: EngineOptions
@@ -34,24 +24,10 @@ interface RunContext {
   onProgress: RunOptions['onProgress']
 }
 
-/** Runs the workflow on the inputs: as one order, or as one order per step. */
-export function runWorkflow(
+/** Runs the workflow on the inputs: as one order, or as one order for each step of a composition. */
+export async function runWorkflow(
   workflow: Workflow,
-  {
-    job,
-    inputs,
-    directory,
-    kept,
-    checkpoint,
-    steps,
-    runner,
-    policy,
-    options,
-    logger,
-    spans,
-    signal,
-    onProgress,
-  }: RunContext,
+  { job, inputs, directory, checkpoint, steps, runner, policy, options, logger, spans, signal, onProgress }: RunContext,
 ): Promise<WorkResult> {
   const { composition } = workflow
   const order: WorkOrder = {
@@ -63,24 +39,24 @@ export function runWorkflow(
     inputs,
     directory,
     limits: { maxAudioSeconds: options.limits.maxAudioSeconds },
-    checkpoint: kept,
     steps: steps?.kept,
   }
-  return spans.run((trace, onStage) => {
+  const { host, ...kept } = composition ? {} : await checkpoint(directory, '')
+  return await spans.run((trace, onStage) => {
     const run: RunOptions = {
       signal,
-      checkpoint,
+      checkpoint: host,
       steps,
       onProgress: (made) => {
         onStage(made.stage)
         onProgress(made)
       },
     }
-    const traced = { ...order, trace }
+    const traced = { ...order, ...kept, trace }
     if (!composition) return runner.run(traced, run)
     // No step may take longer than the job.
     const defaults = { ...options, limits: { ...options.limits, jobTimeoutMs: policy.timeoutMs } }
     const ofStep = (step: Step) => policyOf(step.workflow.id, step.policy, defaults)
-    return runSteps(workflow, composition, traced, { runner, logger, policy: ofStep }, run)
+    return runSteps(workflow, composition, traced, { runner, logger, policy: ofStep, checkpoint }, run)
   })
 }

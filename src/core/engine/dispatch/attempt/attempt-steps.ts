@@ -1,13 +1,14 @@
 import { createReadStream, createWriteStream } from 'node:fs'
 import { lstat, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { json } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
-import { claimCheckpointPrefix, stepFileKey } from '../../job/checkpoint-keys.js'
+import { claimCheckpointPrefix, stepFileKey, stepValueKey } from '../../job/checkpoint-keys.js'
 import type { JobRecord } from '../../job/job.js'
-import type { StepRecord } from '../../job/step.js'
+import { maxRecordedCharacters, type StepRecord } from '../../job/step.js'
 import type { BlobStore } from '../../ports/blob-store.js'
 import type { JobStore } from '../../ports/job-store.js'
-import type { InputFile, KeptStep, RunSteps } from '../../ports/runner.js'
+import type { InputFile, KeptStep, RunSteps, StepResult, StepState } from '../../ports/runner.js'
 import { claimOf, writeEnd } from './attempt-end.js'
 import { leaseLost } from './heartbeat.js'
 
@@ -15,8 +16,6 @@ interface StepsPorts {
   job: JobRecord
   jobs: JobStore
   blobs: BlobStore
-  /** Of the workflow. */
-  version: string
   leaseMs: number
   /** As in `writeEnd`. */
   forMs(): number
@@ -38,24 +37,19 @@ export class AttemptSteps implements RunSteps {
 
   constructor(ports: StepsPorts) {
     this.#ports = ports
-    const { job, version } = ports
-    const own = job.steps.filter((step) => step.version === version || isEarlyEvent(step))
-    this.#records = new Map(own.map((step) => [step.name, step]))
+    this.#records = new Map(ports.job.steps.map((step) => [step.name, step]))
   }
 
   /** What earlier attempts kept, for the order. */
-  get kept(): KeptStep[] {
-    return [...this.#records.values()].map(({ files, ...step }) => ({
-      ...step,
-      files: Object.fromEntries(Object.entries(files).map(([name, { bytes }]) => [name, { path: '', bytes }])),
-    }))
+  get kept(): StepState[] {
+    return [...this.#records.values()]
   }
 
   async save(step: KeptStep): Promise<Record<string, InputFile>> {
-    const { jobs, job, version, leaseMs, forMs, onKept, onRetry } = this.#ports
+    const { jobs, job, leaseMs, forMs, onKept, onRetry } = this.#ports
     const stored = await this.#store(step)
     const files = Object.fromEntries(Object.entries(stored).map(([name, { key, bytes }]) => [name, { key, bytes }]))
-    const record: StepRecord = { ...step, value: step.value ?? null, version, files }
+    const record: StepRecord = { ...step, ...(await this.#recorded(step)), files }
     // Repeated, it changes nothing more.
     const written = await writeEnd(
       jobs,
@@ -69,14 +63,32 @@ export class AttemptSteps implements RunSteps {
     return Object.fromEntries(Object.entries(stored).map(([name, { path, bytes }]) => [name, { path, bytes }]))
   }
 
-  async files(name: string): Promise<Record<string, InputFile> | undefined> {
+  async finished(name: string): Promise<StepResult | undefined> {
+    const record = this.#records.get(name)
     const files: Record<string, InputFile> = {}
-    for (const [file, { key }] of Object.entries(this.#records.get(name)?.files ?? {})) {
+    for (const [file, { key }] of Object.entries(record?.files ?? {})) {
       const found = await this.#ports.throughOutage(() => this.#fetch(key, `kept-${name}`, file))
       if (!found) return undefined
       files[file] = found
     }
-    return files
+    if (record?.valueKey === undefined) return record && { value: record.value, files }
+    const { valueKey } = record
+    const { blobs, signal, throughOutage } = this.#ports
+    return await throughOutage(async () => {
+      const blob = await blobs.get(valueKey, { signal })
+      return blob && { value: await json(blob.body), files }
+    })
+  }
+
+  /** The value, or where it is from now on. */
+  async #recorded({ name, value = null }: KeptStep): Promise<Pick<StepRecord, 'value' | 'valueKey'>> {
+    const text = JSON.stringify(value)
+    if (text.length <= maxRecordedCharacters) return { value }
+    const { blobs, job, signal, onFiles, throughOutage } = this.#ports
+    const valueKey = stepValueKey(claimCheckpointPrefix(job), name)
+    onFiles()
+    await throughOutage(() => blobs.put(valueKey, text, { signal }))
+    return { value: null, valueKey }
   }
 
   async #store({ name, files }: KeptStep): Promise<Record<string, InputFile & { key: string }>> {
@@ -105,9 +117,4 @@ export class AttemptSteps implements RunSteps {
     await pipeline(blob.body, file, { signal })
     return { path, bytes: file.bytesWritten }
   }
-}
-
-/** An event that came before its step knows no version. */
-function isEarlyEvent({ version }: StepRecord): boolean {
-  return version === ''
 }

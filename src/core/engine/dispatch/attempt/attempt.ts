@@ -252,16 +252,15 @@ export class Attempt {
 
   async #runStages(workflow: Workflow, inputs: Record<string, InputFile>, directory: string): Promise<WorkResult> {
     const share = 1 - fetchShare - publishShare
-    const kept =
-      directory === '' ? undefined : await this.#readCheckpoint((signal) => this.#checkpoint.order(directory, signal))
+    // A composition is worth no files of its own where nothing else is kept.
+    const hasSteps = workflow.run !== undefined || (workflow.composition !== undefined && this.#checkpoint.isOn)
     return await runWorkflow(workflow, {
       ...this.#ports,
       job: this.#job,
       inputs,
       directory,
-      kept,
-      checkpoint: this.#checkpoint,
-      steps: workflow.run && this.#steps(workflow.version ?? '', directory),
+      checkpoint: (folder, work) => this.#checkpointOf(folder, work),
+      steps: hasSteps ? this.#steps(directory) : undefined,
       policy: this.#policy,
       spans: this.#spans,
       signal: this.#controller.signal,
@@ -275,11 +274,17 @@ export class Attempt {
     return this.#isStopping ? leaseMs : storageOutageMs
   }
 
-  #steps(version: string, directory: string): AttemptSteps {
+  async #checkpointOf(directory: string, work: string) {
+    // Without a folder the workflow reads and writes no file.
+    if (directory === '') return {}
+    const checkpoint = await this.#readCheckpoint((signal) => this.#checkpoint.order(directory, signal, work))
+    return { checkpoint, host: this.#checkpoint.of(directory, work) }
+  }
+
+  #steps(directory: string): AttemptSteps {
     return new AttemptSteps({
       ...this.#ports,
       job: this.#job,
-      version,
       directory,
       leaseMs: this.#ports.options.dispatch.leaseMs,
       forMs: () => this.#outageMs(),

@@ -1,20 +1,30 @@
-import { mkdir, rm } from 'node:fs/promises'
-import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
+import { createHash } from 'node:crypto'
+import { basename } from 'node:path'
 import { internalError, StemworkError } from '../../errors.js'
 import { jobError } from '../../job/failure.js'
 import type { Logger } from '../../ports/logger.js'
 import type { InputFile, OutputFile, Runner, RunOptions, WorkOrder, WorkResult } from '../../ports/runner.js'
+import { StepRun } from '../../runner/execute-steps.js'
 import { runInline } from '../../runner/inline-runner.js'
 import { stageProgress } from '../../runner/stage-progress.js'
+import type { StepContext, StepFile } from '../../workflow/steps.js'
 import type { Step, Steps, Workflow } from '../../workflow/workflow.js'
 import type { Policy } from './policy.js'
-import { StepsCheckpoint } from './steps-checkpoint.js'
+
+interface StepPorts {
+  runner: Runner
+  logger: Logger
+  policy(step: Step): Policy
+  /** What earlier attempts kept within a step, and where it is kept. @param work the step, and what it does */
+  checkpoint?(
+    directory: string,
+    work: string,
+  ): Promise<Pick<WorkOrder, 'checkpoint'> & { host?: RunOptions['checkpoint'] }>
+}
 
 /**
- * Runs the steps of a composed workflow one after another, each as its own order. A step that fails or whose process
- * dies is retried on its own, by its policy, with the files of the other steps. Steps that earlier attempts finished do
- * not run again.
+ * Runs the workflows of a composition one after another, each as a durable step with an order of its own. A step that
+ * fails or whose process dies is retried on its own, by its policy, with the files of the other steps.
  *
  * @throws as the runner does for the step that failed; the signal's reason
  */
@@ -22,45 +32,89 @@ export async function runSteps(
   workflow: Workflow,
   { steps, outputs }: Steps,
   order: WorkOrder,
-  { runner, logger, policy }: { runner: Runner; logger: Logger; policy: (step: Step) => Policy },
-  { signal, onProgress, checkpoint: host }: RunOptions,
+  ports: StepPorts,
+  { signal, onProgress, steps: host }: RunOptions,
 ): Promise<WorkResult> {
-  const checkpoint = await StepsCheckpoint.open(order, host)
+  const { jobId, directory, limits, trace, steps: kept = [] } = order
   const params = workflow.params.parse(order.params) as Record<string, unknown>
   const progress = stageProgress(workflow.stages, onProgress)
+  const nothing = () => {}
+  const shared = { jobId, directory, limits, trace, signal, detail: nothing, report: nothing }
+  const run = new StepRun({ ...shared, version: '', kept, host })
   const results = new Map<string, WorkResult>()
   const failed = new Map<string, Error>()
 
   for (const [index, step] of steps.entries()) {
     signal.throwIfAborted()
-    progress.report(index, 0)
+    const report = (fraction: number) => progress.report(index, fraction)
+    report(0)
     const missing = Object.values(step.inputs).find(({ step: from }) => from !== undefined && failed.has(from))?.step
     if (missing !== undefined) {
       failed.set(step.name, needsFailed(missing, failed.get(missing)))
     } else {
       try {
-        const stepOrder = await prepared(step, order, params, results)
-        const report = (fraction: number) => progress.report(index, fraction)
-        const finished = await checkpoint.finished(step, stepOrder)
-        const result =
-          finished ??
-          (await tried(step, stepOrder, { runner, logger, checkpoint, policy: policy(step) }, signal, report))
-        results.set(step.name, result)
-        if (!finished) await checkpoint.keep(step, stepOrder, result)
+        results.set(step.name, await runStep(run, step, orderOf(step, order, params, results), ports, report))
       } catch (error) {
         signal.throwIfAborted()
         if (!step.mayFail) throw error
-        logger.warn({ jobId: order.jobId, step: step.name, err: error }, 'A step failed; the job goes on without it.')
+        const message = 'A step failed; the job goes on without it.'
+        ports.logger.warn({ jobId, step: step.name, err: error }, message)
         failed.set(step.name, error instanceof Error ? error : internalError(error))
       }
     }
-    progress.report(index, 1)
+    report(1)
   }
 
   const files = finalFiles(outputs, results, workflow.outputs(params))
   const [firstFailure] = failed.values()
   if (firstFailure !== undefined && Object.keys(files).length === 0) throw firstFailure
   return { outputs: files, details: detailsOf(results, failed) }
+}
+
+/** What is kept of a step: the result of its workflow, with its files as a step has them. */
+interface StepValue {
+  details: WorkResult['details']
+  outputs: Record<string, Omit<OutputFile, 'path'> & { file: StepFile }>
+}
+
+async function runStep(
+  run: StepRun,
+  step: Step,
+  order: WorkOrder,
+  { runner, logger, policy: policyOf, checkpoint }: StepPorts,
+  report: (fraction: number) => void,
+): Promise<WorkResult> {
+  const { jobId } = order
+  const policy = policyOf(step)
+  const version = versionOf(order)
+  const work = async ({ directory, signal, file }: StepContext): Promise<StepValue> => {
+    const { host, checkpoint: kept } = (await checkpoint?.(directory, `${step.name}-${version}`)) ?? {}
+    const options: RunOptions = { signal, checkpoint: host, onProgress: ({ progress }) => report(progress) }
+    const own = { ...order, directory, checkpoint: kept }
+    // A workflow without a module may not be registered with the engine, so only the step knows it.
+    const { details, outputs } = await (order.module === null
+      ? runInline(async () => step.workflow, own, options, logger)
+      : runner.run(own, options))
+    const files = Object.entries(outputs).map(([name, { path, ...facts }]) => [
+      name,
+      { ...facts, file: file(basename(path)) },
+    ])
+    return { details, outputs: Object.fromEntries(files) }
+  }
+  const onRetry = (error: unknown, attempt: number, delayMs: number) => {
+    const message = `Attempt ${attempt} of ${policy.maxAttempts} at a step failed; retrying.`
+    logger.warn({ jobId, step: step.name, delayMs, err: error }, message)
+  }
+  const { details, outputs } = await run.do(step.name, work, { ...policy, version, onRetry })
+  const files = Object.entries(outputs).map(([name, { file, ...facts }]) => [name, { ...facts, path: file.path }])
+  return { details, outputs: Object.fromEntries(files) }
+}
+
+/** Another one for other work or inputs: those of the job and the outputs of earlier steps. */
+function versionOf({ workflow, settings, params, inputs }: WorkOrder): string {
+  const sizes = Object.entries(inputs).map(([name, { bytes }]) => [name, bytes])
+  const text = JSON.stringify([workflow, settings, params, sizes])
+  return createHash('sha256').update(text).digest('hex').slice(0, 32)
 }
 
 /** The outputs of the workflow, as far as the steps that make them succeeded. */
@@ -77,84 +131,26 @@ function finalFiles(
   return files
 }
 
-/** The order of a step, with a folder of its own. */
-async function prepared(
+function orderOf(
   step: Step,
-  order: WorkOrder,
+  { jobId, inputs: given, directory, limits, trace }: WorkOrder,
   params: Record<string, unknown>,
   results: ReadonlyMap<string, WorkResult>,
-): Promise<WorkOrder> {
+): WorkOrder {
   const inputs: Record<string, InputFile> = {}
   for (const [input, { step: from, name }] of Object.entries(step.inputs)) {
     const made = from === undefined ? undefined : results.get(from)?.outputs[name]
-    const file = from === undefined ? order.inputs[name] : made && { ...made, name: made.downloadName ?? made.fileName }
+    const file = from === undefined ? given[name] : made && { ...made, name: made.downloadName ?? made.fileName }
     if (file) inputs[input] = { path: file.path, bytes: file.bytes, name: file.name }
   }
-  const { workflow } = step
-  return {
-    jobId: order.jobId,
-    workflow: workflow.id,
-    module: workflow.module?.url ?? null,
-    settings: workflow.module?.settings ?? null,
+  const { id: workflow, module } = step.workflow
+  const work = {
+    workflow,
+    module: module?.url ?? null,
+    settings: module?.settings ?? null,
     params: step.params(params),
-    inputs,
-    directory: join(order.directory, `step-${step.name}`),
-    limits: order.limits,
-    trace: order.trace,
   }
-}
-
-async function tried(
-  step: Step,
-  plain: WorkOrder,
-  {
-    runner,
-    logger,
-    checkpoint,
-    policy,
-  }: { runner: Runner; logger: Logger; checkpoint: StepsCheckpoint; policy: Policy },
-  signal: AbortSignal,
-  report: (fraction: number) => void,
-): Promise<WorkResult> {
-  const { order, checkpoint: kept } = checkpoint.of(step, plain)
-  for (let attempt = 1; ; attempt++) {
-    // Leftovers of an earlier attempt must not look like results of this one.
-    await rm(order.directory, { recursive: true, force: true })
-    await mkdir(order.directory, { recursive: true })
-    try {
-      return await withTimeLimit(step, policy, signal, (limited) => {
-        const onProgress = ({ progress }: { progress: number }) => report(progress)
-        const options = { signal: limited, checkpoint: kept, onProgress }
-        // A workflow without a module may not be registered with the engine, so only the step knows it.
-        return order.module === null
-          ? runInline(async () => step.workflow, order, options, logger)
-          : runner.run(order, options)
-      })
-    } catch (error) {
-      signal.throwIfAborted()
-      if (attempt >= policy.maxAttempts || !policy.isRetried(error)) throw error
-      const delayMs = policy.delayMs(attempt)
-      const message = `Attempt ${attempt} of ${policy.maxAttempts} at a step failed; retrying.`
-      logger.warn({ jobId: order.jobId, step: step.name, delayMs, err: error }, message)
-      await delay(delayMs, undefined, { signal }).catch(() => signal.throwIfAborted())
-    }
-  }
-}
-
-async function withTimeLimit<Result>(
-  { name }: Step,
-  { timeoutMs }: Policy,
-  signal: AbortSignal,
-  work: (signal: AbortSignal) => Promise<Result>,
-): Promise<Result> {
-  const limit = new AbortController()
-  const message = `The step "${name}" took longer than its limit of ${timeoutMs / 1000} seconds. Send a shorter file.`
-  const timer = setTimeout(() => limit.abort(new StemworkError('TIMEOUT', message)), timeoutMs)
-  try {
-    return await work(AbortSignal.any([signal, limit.signal]))
-  } finally {
-    clearTimeout(timer)
-  }
+  return { jobId, ...work, inputs, directory, limits, trace }
 }
 
 function needsFailed(step: string, cause: unknown): StemworkError {
