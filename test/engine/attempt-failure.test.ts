@@ -43,7 +43,7 @@ describe('a failure is answered', () => {
     const tooMany = { shutdownRequeues: 2 }
     expect(answer(shuttingDown(), tooMany)).toMatchObject({ kind: 'requeue', delayMs: 1000, onShutdown: false })
     const last = answer(shuttingDown(), { ...tooMany, attempts: 3 })
-    expect(last).toMatchObject({ kind: 'fail', error: { code: 'SHUTTING_DOWN', retryable: true } })
+    expect(last).toMatchObject({ kind: 'fail', error: { code: 'INTERNAL_ERROR', retryable: true } })
   })
 
   test('by a hand-back, each after a longer wait, where others needed its slot more, and at last by a failure', () => {
