@@ -16,6 +16,8 @@ export interface Workflow extends WorkflowSummary {
   params: Record<string, unknown>
   /** Larger or longer inputs are refused. */
   limits: { maxFileBytes: number; maxAudioSeconds: number }
+  /** What its jobs wait for and `sendEvent` may send. */
+  events?: string[]
 }
 
 /** Why a job ended FAILED. */
@@ -60,6 +62,20 @@ export interface Peaks {
 }
 
 /** A job as the service shows it. Times are ISO 8601 texts in UTC. */
+export interface JobStep {
+  name: string
+  state: 'done' | 'failed' | 'waiting'
+  /** When its last try began. */
+  startedAt: string
+  endedAt: string | null
+  /** How often it was tried. */
+  attempts: number
+  /** Why its last try failed. */
+  error: { code: string; message: string } | null
+  /** Its files with their sizes in bytes. */
+  files: Record<string, number>
+}
+
 export interface Job<Offered extends AnyOffer = Offer> {
   id: string
   name: string | null
@@ -79,6 +95,8 @@ export interface Job<Offered extends AnyOffer = Offer> {
    */
   details: Record<string, unknown> | null
   error: JobError | null
+  /** What the steps of the workflow have come to; absent if it has none. */
+  steps?: JobStep[]
   createdAt: string
   startedAt: string | null
   completedAt: string | null

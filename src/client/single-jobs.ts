@@ -67,6 +67,16 @@ export interface SingleJobs<Offered extends AnyOffer = Offer> {
     id: string | JobId<Id>,
     options?: RequestOptions,
   ): Promise<Job<OfferBy<Offered, Id>>>
+  /**
+   * Sends a job the event that a step of it waits for, with any JSON; only those that its workflow takes from clients.
+   * The first one counts: another is refused with `CONFLICT`.
+   */
+  sendEvent<Id extends Offered['id']>(
+    id: string | JobId<Id>,
+    name: string,
+    value?: unknown,
+    options?: RequestOptions,
+  ): Promise<Job<OfferBy<Offered, Id>>>
   /** In any state, with all its files. */
   deleteJob(id: string, options?: RequestOptions): Promise<void>
   workflows(options?: RequestOptions): Promise<WorkflowSummary[]>
@@ -132,6 +142,14 @@ export function singleJobs(connection: Connection, hasOwnFetch: boolean): Single
     // Not repeatable: a repeat would find the job QUEUED and be refused.
     retryJob: async (id, { signal } = {}) =>
       (await connection.json<Job>(`${path(id)}/retry`, { method: 'POST', signal })).value,
+    sendEvent: async (id, name, value, { signal } = {}) =>
+      (
+        await connection.json<Job>(`${path(id)}/event/${encodeURIComponent(name)}`, {
+          method: 'POST',
+          json: { value },
+          signal,
+        })
+      ).value,
     async deleteJob(id, { signal } = {}) {
       await connection.json(path(id), { method: 'DELETE', signal })
     },

@@ -40,6 +40,7 @@ export function Details({ job }: { job: Job }) {
       {timings.length > 0 && (
         <Facts title="Timings" facts={timings.map(([part, ms]): Fact => [timingWords(part), durationWords(ms)])} />
       )}
+      {job.steps && <Facts title="Steps" facts={job.steps.map((step): Fact => [step.name, stepWords(step)])} />}
       <Facts
         title="Parameters"
         facts={Object.entries(job.workflowParams).map(([name, value]): Fact => [
@@ -119,6 +120,18 @@ function factsOf(job: Job): Fact[] {
     ]),
     ['Better results', typeof details?.hint === 'string' ? details.hint : undefined],
   ]
+}
+
+function stepWords({ state, startedAt, endedAt, attempts, error, files }: NonNullable<Job['steps']>[number]): string {
+  const words = { done: 'Done', failed: 'Failed', waiting: 'Waits' }[state]
+  return [
+    endedAt ? `${words} after ${between(startedAt, endedAt)}` : words,
+    attempts > 1 && `${attempts} tries`,
+    error?.message,
+    ...Object.entries(files).map(([name, bytes]) => `${name} (${sizeWords(bytes)})`),
+  ]
+    .filter(Boolean)
+    .join(' · ')
 }
 
 type Fact = [name: string, value: string | null | undefined]

@@ -20,6 +20,7 @@ export type HttpEngine = Pick<
   | 'limits'
   | 'setLimits'
   | 'retry'
+  | 'sendEvent'
   | 'submitBatch'
   | 'batch'
   | 'bulk'

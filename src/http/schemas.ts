@@ -31,6 +31,10 @@ export const workflowViewSchema = offeredWorkflowSchema
         maxAudioSeconds: z.number().describe('Longest audio of an input.'),
       })
       .describe('A larger or longer input ends the job with `BAD_INPUT`.'),
+    events: z
+      .array(z.string())
+      .optional()
+      .describe('What its jobs wait for and clients may send: `POST /job/{id}/event/{name}`.'),
   })
   .meta({ id: 'Workflow' })
 

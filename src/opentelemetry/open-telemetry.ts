@@ -36,14 +36,14 @@ const kinds: Record<SpanOrder['kind'], SpanKind> = {
  */
 export function openTelemetry(options: OpenTelemetryOptions = {}): Tracing {
   return {
-    begin({ name, kind, parent, attributes }) {
+    begin({ name, kind, parent, startedAt, attributes }) {
       const active = context.active()
       const requestSpan = kind === 'server' ? trace.getSpan(active) : undefined
       // An instrumentation of the host's server has begun the span of this request.
       if (requestSpan) return spanOf(requestSpan, active, false)
       const above = parent === undefined ? active : parent === null ? ROOT_CONTEXT : remoteContext(parent)
       const tracer = (options.tracerProvider ?? trace.getTracerProvider()).getTracer('stemwork')
-      const span = tracer.startSpan(name, { kind: kinds[kind], attributes }, above)
+      const span = tracer.startSpan(name, { kind: kinds[kind], startTime: startedAt, attributes }, above)
       return spanOf(span, trace.setSpan(above, span), true)
     },
   }

@@ -1,3 +1,4 @@
+import { writeFile } from 'node:fs/promises'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
@@ -17,19 +18,20 @@ const failing = defineWorkflow({
   params: z.object({}),
   inputs: [],
   outputs: {},
-  stages: [
-    {
-      name: 'read',
-      async run() {
-        const cause = new Error('no disk at /mnt/tapes')
-        throw new StemworkError('INTERNAL_ERROR', 'The disk is away.', {
-          reason: 'worker_lost',
-          retryable: true,
-          cause,
-        })
-      },
-    },
-  ],
+  async run({ step }) {
+    await step.run('label', async ({ file }) => {
+      await writeFile(file('label.txt').path, 'Reel')
+      return file('label.txt')
+    })
+    await step.run('read', async () => {
+      const cause = new Error('no disk at /mnt/tapes')
+      throw new StemworkError('INTERNAL_ERROR', 'The disk is away.', {
+        reason: 'worker_lost',
+        retryable: true,
+        cause,
+      })
+    })
+  },
 })
 
 describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
@@ -184,7 +186,7 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
     await service.engine.setLimits(id, { maxQueuedJobs: null, jobs: null, audioMinutes: null })
   })
 
-  test('leads from a reason to a job, its attempts and their cause', async () => {
+  test('leads from a reason to a job, its attempts, their cause and its steps', async () => {
     const page = await signedIn()
     const failures = page.getByRole('region', { name: 'Failures by reason' })
     await failures.getByRole('link', { name: 'The service failed' }).click()
@@ -196,6 +198,11 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
       expect.stringMatching(/^Failed.*Attempt 2 on studio-1:4711.*no disk at \/mnt\/tapes$/),
     ])
     await page.getByText('caused by Error: no disk at /mnt/tapes').last().waitFor()
+    const steps = page.getByRole('region', { name: 'Steps' }).getByRole('listitem')
+    expect(await steps.allTextContents()).toEqual([
+      expect.stringMatching(/^label · Done.*label\.txt/),
+      expect.stringMatching(/^read · Failed, after 2 tries.*INTERNAL_ERROR: The disk is away\.$/),
+    ])
   })
 
   test('finds a job by its name and cancels it', async () => {

@@ -8,6 +8,7 @@ import type { JobRecord } from '../../src/core/engine/job/job.js'
 import type { EngineSettings } from '../../src/core/engine/options.js'
 import { type Logger, silentLogger } from '../../src/core/engine/ports/logger.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
+import type { RunContext } from '../../src/core/engine/workflow/steps.js'
 import { defineWorkflow, type StageContext, type Workflow } from '../../src/core/engine/workflow/workflow.js'
 
 /** A clock that stands still until a test moves it. */
@@ -37,6 +38,23 @@ export function textWorkflow(
         },
       },
     ],
+  })
+}
+
+/** A workflow of this function, without inputs. */
+export function stepsWorkflow(
+  run: (context: RunContext) => Promise<void>,
+  changes: { events?: string[] } = {},
+): Workflow {
+  return defineWorkflow({
+    id: 'test/steps',
+    name: 'Steps',
+    description: '',
+    params: z.object({}),
+    inputs: [],
+    outputs: {},
+    run,
+    ...changes,
   })
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { StemworkError } from '../../src/core/engine/errors.js'
 import type { SpanOrder, Tracing } from '../../src/core/engine/ports/tracing.js'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
-import { testEngine, textWorkflow } from './harness.js'
+import { stepsWorkflow, testEngine, textWorkflow } from './harness.js'
 
 /** Numbers the spans and remembers how they began and ended. */
 function recordingTracing() {
@@ -58,6 +58,29 @@ describe('an attempt', () => {
       'run not audio',
       'process test/text not audio',
     ])
+  })
+
+  test('has a span for each try of a step, from when that began, and none for what it did not run', async () => {
+    const { tracing, begun, ended } = recordingTracing()
+    let tries = 0
+    const workflow = stepsWorkflow(async ({ step }) => {
+      await step.run('first', async () => 1)
+      await step.run('second', async () => {
+        if (++tries === 1) throw new StemworkError('INTERNAL_ERROR', 'not yet', { retryable: true })
+      })
+    })
+    const { engine, submit } = testEngine(workflow, { tracing })
+    const done = await engine.run((await submit()).id)
+    const steps = begun.filter(({ name }) => name.startsWith('step '))
+    expect(steps.map(({ name, attributes }) => [name, attributes?.['stemwork.step.attempt']])).toEqual([
+      ['step first', 1],
+      ['step second', 1],
+      ['step second', 2],
+    ])
+    expect(steps[0]?.startedAt).toBe(done?.steps[0]?.startedAt)
+    expect(begun.filter((order) => idOf(order) === idOf(steps[0]))).toHaveLength(2)
+    expect(ended).toContain('step second not yet')
+    expect(begun.filter(({ name }) => name.startsWith('stage '))).toEqual([])
   })
 
   test('that is made again is a second one below the same submit', async () => {

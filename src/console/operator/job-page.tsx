@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useState } from 'preact/hooks'
-import type { AttemptFacts, JobFacts, Overview } from '../../http/operator/answers.js'
+import type { AttemptFacts, JobFacts, Overview, StepFacts } from '../../http/operator/answers.js'
 import { jobsAddress } from './address.js'
 import { Confirm } from './confirm.js'
 import { statusWords } from './jobs-page.js'
@@ -65,6 +65,7 @@ export function JobPage({ id, overview, onError }: JobPageProps) {
         </div>
       )}
       <Attempts job={job} now={overview.at} />
+      {job.steps.length > 0 && <Steps steps={job.steps} now={overview.at} />}
       {job.failure !== null && (
         <section class="card" aria-labelledby="cause">
           <h2 id="cause">Why the last attempt failed</h2>
@@ -198,6 +199,42 @@ function Attempts({ job, now }: { job: JobFacts; now: number }) {
           Of {job.attempts} attempts, the last {job.history.length} are remembered.
         </p>
       )}
+    </section>
+  )
+}
+
+const stepStates: Record<StepFacts['state'], string> = { done: 'Done', failed: 'Failed', waiting: 'Waits' }
+
+function Steps({ steps, now }: { steps: readonly StepFacts[]; now: number }) {
+  return (
+    <section class="card" aria-labelledby="steps">
+      <h2 id="steps">Steps</h2>
+      <ol class="past">
+        {steps.map(({ name, state, startedAt, endedAt, attempts, until, error, files }) => (
+          <li key={name}>
+            <div class="line">
+              <span>
+                <strong>{name}</strong> · {stepStates[state]}
+                {attempts > 1 && `, after ${attempts} tries`}
+              </span>
+              <span class="quiet figure">
+                {timeOf(startedAt)} · {duration(Math.max(0, (endedAt ?? now) - startedAt))}
+              </span>
+            </div>
+            {state === 'waiting' && until !== null && <p class="quiet small">At most until {timeOf(until)}</p>}
+            {error && (
+              <p class="reason">
+                {error.code}: {error.message}
+              </p>
+            )}
+            {files.length > 0 && (
+              <p class="quiet small">
+                {files.map(({ name: file, bytes }) => `${file} (${(bytes / 1e6).toFixed(1)} MB)`).join(', ')}
+              </p>
+            )}
+          </li>
+        ))}
+      </ol>
     </section>
   )
 }

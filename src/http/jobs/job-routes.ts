@@ -24,6 +24,10 @@ const peaksQuerySchema = z.strictObject({
     .describe('Most entries to return; neighbours are merged. Default: all, at most 8,192.'),
 })
 
+const eventSchema = z.strictObject({
+  value: z.unknown().optional().describe('What the step gets: any JSON of at most 16,384 characters.'),
+})
+
 /** A job's ID is a UUID: other lengths need no look-up, and no store gets a text of arbitrary size. */
 const mayBeId = (id: string) => id.length === 36
 
@@ -143,6 +147,34 @@ export const jobRoutes = [
       const job = mayBeId(params.id) ? await engine.retry(params.id, { app }) : undefined
       if (!job) throw noSuchJob()
       return json(await jobView(job, call))
+    },
+  }),
+  defineRoute({
+    method: 'POST',
+    path: '/job/:id/event/:name',
+    operation: 'sendEvent',
+    summary: 'Send a job the event that it waits for',
+    description:
+      'For workflows that wait, for example for an approval; `events` of the workflow names what may be sent. The ' +
+      'first one counts, also if it comes before the job waits for it.',
+    access: 'key',
+    bucket: 'other',
+    body: eventSchema,
+    answer: { description: 'The job as it is now.', schema: jobViewSchema },
+    problems: ['NOT_FOUND', 'CONFLICT', 'BAD_INPUT'],
+    async handle(call, { params: { id, name }, body }) {
+      const job = await requireJob(call, id)
+      const { engine } = call.service
+      const events = engine.workflows.get(job.workflow)?.events ?? []
+      if (!events.includes(name))
+        throw new Problem(
+          'NOT_FOUND',
+          `The workflow of the job takes no event ${JSON.stringify(name)} from clients, but ` +
+            `${events.join(', ') || 'none'}.`,
+        )
+      const changed = await engine.sendEvent(job.id, name, body.value, { app: call.caller.id })
+      if (!changed) throw new Problem('CONFLICT', 'The job has ended, or it has had this event already.')
+      return json(await jobView(changed, call))
     },
   }),
   defineRoute({

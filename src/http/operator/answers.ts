@@ -123,6 +123,7 @@ export interface JobFacts extends JobRow {
   /** Labels that its worker must have. */
   needs: string[]
   history: AttemptFacts[]
+  steps: StepFacts[]
   /** Why the last attempt failed, with stack and causes. */
   failure: string | null
   webhooks: {
@@ -135,6 +136,18 @@ export interface JobFacts extends JobRow {
   }[]
   outputs: { name: string; fileName: string; bytes: number }[]
   traceId: string | null
+}
+
+export interface StepFacts {
+  name: string
+  state: 'done' | 'failed' | 'waiting'
+  startedAt: number
+  endedAt: number | null
+  attempts: number
+  /** When a wait is over. */
+  until: number | null
+  error: { code: string; message: string } | null
+  files: { name: string; bytes: number }[]
 }
 
 export interface AttemptFacts {

@@ -96,6 +96,10 @@ export async function jobFacts(engine: HttpEngine, job: JobRecord): Promise<JobF
     waiting: (await engine.waiting(job)) ?? null,
     needs: labelsOf(job.pool),
     history: job.history,
+    steps: job.steps.map(({ name, state, startedAt, endedAt, attempts, until, error, files }) => {
+      const sizes = Object.entries(files).map(([file, { bytes }]) => ({ name: file, bytes }))
+      return { name, state, startedAt, endedAt, attempts, until, error, files: sizes }
+    }),
     failure: job.failure,
     webhooks: job.deliveries.map(({ event, url, outcome, attempts, lastStatus, nextAttemptAt }) => {
       return { event, url, outcome, attempts, status: lastStatus, nextAt: nextAttemptAt }

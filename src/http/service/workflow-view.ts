@@ -5,10 +5,17 @@ import type { workflowViewSchema } from '../schemas.js'
 
 /** A workflow as clients see it. */
 export function workflowView(
-  { id, name, description, params }: Workflow,
+  { id, name, description, params, events }: Workflow,
   { maxFileBytes, maxAudioSeconds }: EngineOptions['limits'],
 ): z.infer<typeof workflowViewSchema> {
-  return { id, name, description, params: paramsSchema(params), limits: { maxFileBytes, maxAudioSeconds } }
+  return {
+    id,
+    name,
+    description,
+    params: paramsSchema(params),
+    limits: { maxFileBytes, maxAudioSeconds },
+    ...(events ? { events: [...events] } : {}),
+  }
 }
 
 function paramsSchema(schema: z.ZodType): Record<string, unknown> {

@@ -9,6 +9,8 @@ export interface SpanOrder {
   kind: 'internal' | 'server' | 'client' | 'producer' | 'consumer'
   /** The parent: null starts a new trace. Default: the span whose `within` is active, if any. */
   parent?: TraceContext | null
+  /** When it began, if not now: epoch milliseconds. */
+  startedAt?: number
   /** Named by OpenTelemetry's semantic conventions, or else with the prefix `stemwork.`. */
   attributes?: SpanAttributes
 }

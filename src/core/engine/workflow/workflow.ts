@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
 import { labelSchema } from '../job/pool.js'
+import { stepNameSchema } from '../job/step.js'
 import { type WorkflowPolicy, workflowPolicySchema } from './policy.js'
 import { firstIssueText } from './schema-issues.js'
 import type { NeededProgram, Stage } from './stage.js'
@@ -48,6 +49,11 @@ export interface WorkflowDefinition<
   ): Promise<{ readonly [Name in Output]?: StepFile | undefined } | void>
   /** Of `run`: the steps of one version are never taken for those of another. Default: `1`. */
   version?: string
+  /**
+   * Of `run`: steps that wait (`step.waitFor`) and that clients may end over HTTP, `POST /job/{id}/event/{name}`. The
+   * host may send every event (`engine.sendEvent`). Default: none.
+   */
+  events?: readonly string[]
   /**
    * Labels that a worker must have to take its jobs (`dispatch.labels`), such as `gpu`; or a function of the given
    * params. Default: none.
@@ -97,6 +103,7 @@ export interface Workflow<
   readonly stages: readonly Stage[]
   readonly run?: (context: RunContext) => Promise<Readonly<Record<string, StepFile | undefined>> | void>
   readonly version?: string
+  readonly events?: readonly string[]
   readonly module: { url: string; settings: unknown } | null
   readonly policy?: WorkflowPolicy
   readonly programs?: readonly NeededProgram[]
@@ -145,6 +152,7 @@ const definitionSchema = z.object({
     .optional(),
   run: z.function().optional(),
   version: z.string().min(1).max(100).optional(),
+  events: z.array(stepNameSchema).optional(),
   needs: z.union([z.array(labelSchema), z.function()]).optional(),
   policy: workflowPolicySchema.optional(),
 })
@@ -200,6 +208,7 @@ export function defineWorkflow<
     inputs: checked.data.inputs,
     stages: stages as readonly Stage[],
     ...(run ? { run: run.bind(definition) as Workflow['run'], version: definition.version ?? '1' } : {}),
+    ...(definition.events ? { events: definition.events } : {}),
     module: definition.module
       ? { url: String(definition.module.url), settings: definition.module.settings ?? null }
       : null,

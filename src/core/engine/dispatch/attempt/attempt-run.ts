@@ -48,7 +48,8 @@ export async function runWorkflow(
       checkpoint: host,
       steps,
       onProgress: (made) => {
-        onStage(made.stage)
+        // Steps may be side by side, and have spans of their own.
+        if (!workflow.run) onStage(made.stage)
         onProgress(made)
       },
     }

@@ -1,7 +1,8 @@
-import { StemworkError } from '../../errors.js'
+import { type ErrorCode, StemworkError } from '../../errors.js'
 import type { JobRecord } from '../../job/job.js'
 import { jobAttributes } from '../../job/span-attributes.js'
 import type { TraceContext } from '../../job/trace-context.js'
+import type { StepState } from '../../ports/runner.js'
 import { type Span, traced, type Tracing } from '../../ports/tracing.js'
 
 /** An attempt in the trace of its job: a span for all of it, one for each step, and in the run one for each stage. */
@@ -9,6 +10,8 @@ export class AttemptSpans {
   readonly #tracing: Tracing
   readonly #span: Span
   #cause: unknown
+  /** Of the run. */
+  #run: TraceContext | undefined
 
   constructor(tracing: Tracing, job: JobRecord) {
     this.#tracing = tracing
@@ -50,6 +53,15 @@ export class AttemptSpans {
     return traced(this.#tracing, { name, kind: 'internal', parent: this.#span.context ?? null }, work)
   }
 
+  /** A try of a step of the workflow, or a wait, that has ended. */
+  ended({ name, state, startedAt, attempts, error }: StepState): void {
+    if (state === 'waiting') return
+    const attributes = { 'stemwork.step': name, 'stemwork.step.attempt': attempts }
+    const order = { name: `step ${name}`, kind: 'internal', parent: this.#run ?? null, startedAt, attributes } as const
+    const cause = error ? new StemworkError(error.code as ErrorCode, error.message) : undefined
+    this.#tracing.begin(order).end(cause)
+  }
+
   /**
    * The run, with a span for each stage. A span begins with the stage's first message, because stages run in another
    * process.
@@ -58,6 +70,7 @@ export class AttemptSpans {
     work: (trace: TraceContext | undefined, onStage: (stage: string) => void) => Promise<Result>,
   ): Promise<Result> {
     return this.step('run', async ({ context }) => {
+      this.#run = context
       let name: string | undefined
       let span: Span | undefined
       const onStage = (stage: string) => {

@@ -260,7 +260,7 @@ export class Attempt {
       inputs,
       directory,
       checkpoint: (folder, work) => this.#checkpointOf(folder, work),
-      steps: hasSteps ? this.#steps(directory) : undefined,
+      steps: hasSteps ? this.#steps(workflow, directory) : undefined,
       policy: this.#policy,
       spans: this.#spans,
       signal: this.#controller.signal,
@@ -281,7 +281,7 @@ export class Attempt {
     return { checkpoint, host: this.#checkpoint.of(directory, work) }
   }
 
-  #steps(directory: string): AttemptSteps {
+  #steps(workflow: Workflow, directory: string): AttemptSteps {
     return new AttemptSteps({
       ...this.#ports,
       job: this.#job,
@@ -290,7 +290,11 @@ export class Attempt {
       forMs: () => this.#outageMs(),
       signal: this.#controller.signal,
       onFiles: () => this.#checkpoint.noteStepFiles(),
-      onKept: () => this.#onKept(),
+      onKept: (step) => {
+        if (step.state === 'done') this.#onKept()
+        // Those of a composition have the spans of stages.
+        if (workflow.run) this.#spans.ended(step)
+      },
       onRetry: (error) => this.#warn('A step could not be kept; trying again.', error),
       throughOutage: (work) => this.#throughOutage(work),
     })
