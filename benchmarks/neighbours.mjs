@@ -1,11 +1,17 @@
 // Whether hostile applications can slow the others down, however many they are: 50 applications, of which 1, 5, 10 and
 // 25 storm on every route and lane at once (event streams, slow origins, dead receivers, peaks, ZIPs, bulk deletes,
 // uploads begun, large records, long lists, wrong keys), while 25 others submit small jobs, poll, list, upload and
-// download. The service, the others and the hostile ones have a process each, and the hostile one the lowest priority,
-// so that it takes no processor time from the others but by what it makes the service do. For each number the service
-// begins anew: first the others are alone, then the storm comes. Fails if an aim is missed: the p95 of the others at
-// most 2 times idle, memory at most 1.5 times, no job of theirs late by more than the turns of the others.
-// Options: --store=postgres://... (default: SQLite), --hostile=1,5,10,25, --seconds=N (idle, and of the storm)
+// download. The service, the others and the hostile ones have a process each. For each number the service begins anew;
+// then phases in which the others are alone and phases of storm take turns. Fails if an aim is missed: the p95 of the
+// others at most 2 times idle, memory at most 1.5 times, no job of theirs late by more than the turns of the others.
+//
+// The hostile applications have machines of their own in the world. Here their requests are made on the processors that
+// the service needs, so they have the lowest priority, and how long the service's event loop waited for a processor is
+// told. Where other programs take these, too, `--real-time` (Linux, as root) puts the service and the others before all
+// of them. The disk is the service's: a probe tells how long a synced write of another process takes meanwhile; with
+// TMPDIR on a RAM disk it is left out.
+// Options: --store=postgres://... (default: SQLite), --hostile=1,5,10,25, --seconds=N (of each phase), --rounds=N,
+// --real-time, --profile=FOLDER (of the service's processor time)
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -15,7 +21,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 const applications = 50
 const others = 25
-const seconds = Number(option('seconds', '30'))
+const seconds = Number(option('seconds', '15'))
+const rounds = Number(option('rounds', '2'))
+const isRealTime = process.argv.includes('--real-time')
+const profile = option('profile', '')
+/** What a phase leaves behind is over after that. */
+const settleMs = 4000
 const numbers = option('hostile', '1,5,10,25').split(',').map(Number)
 const storeUrl = option('store', '')
 const aims = { ratio: 2, memory: 1.5 }
@@ -35,7 +46,7 @@ async function measure(count) {
   const database = await openDatabase()
   const children = []
   const start = async (name, ...args) => {
-    const child = fork(new URL(`./neighbours/${name}.mjs`, import.meta.url), args.map(String))
+    const child = fork(new URL(`./neighbours/${name}.mjs`, import.meta.url), args.map(String), launch(name))
     children.push(child)
     const [first] = await Promise.race([once(child, 'message'), once(child, 'exit').then(() => [])])
     if (first === undefined) throw new Error(`The process ${name} ended before it was ready.`)
@@ -44,17 +55,23 @@ async function measure(count) {
   try {
     const { child: service, first } = await start('service', folder, database.url, applications)
     const { base, keys } = first
-    const { child: wellBehaved } = await start('others', base, ...keys.slice(applications - others))
+    const { child: wellBehaved } = await start('others', base, folder, ...keys.slice(applications - others))
     const { child: hostile } = await start('hostile', base, ...keys.slice(0, count))
-    // Compilers are warm afterwards.
-    await phase(wellBehaved, service, 5)
-    const idle = await phase(wellBehaved, service, seconds)
     let counts = {}
     hostile.on('message', (message) => (counts = message))
-    hostile.send(count)
-    await delay(2000)
-    const storm = await phase(wellBehaved, service, seconds)
-    return report(count, { idle, storm, counts })
+    // Compilers are warm afterwards.
+    await phase(wellBehaved, service, 5)
+    const [idle, storm] = [[], []]
+    for (let round = 0; round < rounds; round++) {
+      idle.push(await phase(wellBehaved, service, seconds))
+      hostile.send('storm')
+      await delay(settleMs)
+      storm.push(await phase(wellBehaved, service, seconds))
+      hostile.send('rest')
+      await delay(settleMs)
+    }
+    if (profile) await told(service, 'exit')
+    return report(count, { idle: together(idle), storm: together(storm), counts })
   } finally {
     for (const child of children) child.kill('SIGKILL')
     await Promise.all(children.map((child) => child.exitCode ?? child.signalCode ?? once(child, 'exit')))
@@ -63,20 +80,39 @@ async function measure(count) {
   }
 }
 
-async function phase(wellBehaved, service, forSeconds) {
-  const before = await usageOf(service)
-  wellBehaved.send({ kind: 'start' })
-  await delay(forSeconds * 1000)
-  const usage = await usageOf(service)
-  wellBehaved.send({ kind: 'stop' })
-  const [samples] = await once(wellBehaved, 'message')
-  return { samples, usage: { ...usage, cpuShare: (usage.cpuMs - before.cpuMs) / forSeconds / 10 } }
+/** How a process is started. */
+function launch(name) {
+  const profiling = name === 'service' && profile ? ['--cpu-prof', `--cpu-prof-dir=${profile}`] : []
+  if (!isRealTime || name === 'hostile') return { execArgv: profiling }
+  const env = { ...process.env, STEMWORK_BENCHMARK_REAL_TIME: 'true' }
+  return { execPath: 'chrt', execArgv: ['--rr', '2', process.execPath, ...profiling], env }
 }
 
-async function usageOf(service) {
-  service.send('usage')
-  const [usage] = await once(service, 'message')
+async function phase(wellBehaved, service, forSeconds) {
+  const before = await told(service, 'usage')
+  wellBehaved.send({ kind: 'start' })
+  await delay(forSeconds * 1000)
+  const usage = await told(service, 'usage')
+  wellBehaved.send({ kind: 'stop' })
+  const [samples] = await once(wellBehaved, 'message')
+  const share = (name) => (usage[name] - before[name]) / forSeconds / 10
+  return { samples, usage: { ...usage, cpuShare: share('cpuMs'), waitShare: share('waitedMs') } }
+}
+
+async function told(service, what) {
+  service.send(what)
+  const [usage] = await once(service, what === 'exit' ? 'exit' : 'message')
   return usage
+}
+
+/** Phases of one kind as one. */
+function together(phases) {
+  const samples = {}
+  for (const phase of phases)
+    for (const [name, values] of Object.entries(phase.samples)) (samples[name] ??= []).push(...values)
+  const most = (name) => Math.max(...phases.map(({ usage }) => usage[name]))
+  const names = ['peakBytes', 'cpuShare', 'waitShare', 'loopMs']
+  return { samples, usage: Object.fromEntries(names.map((name) => [name, most(name)])) }
 }
 
 function report(count, { idle, storm, counts }) {
@@ -100,8 +136,11 @@ function report(count, { idle, storm, counts }) {
   )
   const failures = [...idle.samples.failures, ...storm.samples.failures]
   print('  requests of the others that failed', String(failures.length), failures.length === 0, failures[0] ?? '')
-  const load = ({ usage }) => `${usage.cpuShare.toFixed(0)} %, p99 ${usage.loopMs.toFixed(0)} ms`
-  console.log(`  processor time of the service, delay of its event loop: ${load(idle)} -> ${load(storm)}`)
+  const load = ({ samples, usage }) =>
+    `processor ${usage.cpuShare.toFixed(0)} %, waited for one ${usage.waitShare.toFixed(0)} %, event loop late p99 ` +
+    `${usage.loopMs.toFixed(0)} ms, synced write of another process p95 ${percentile(samples.disk).toFixed(0)} ms`
+  console.log(`  service, idle: ${load(idle)}`)
+  console.log(`  service, storm: ${load(storm)}`)
   const said = Object.entries(counts).sort(([a], [b]) => (a < b ? -1 : 1))
   console.log(`  what the hostile ones were answered: ${said.map(([what, times]) => `${what} x ${times}`).join(', ')}`)
   return rows.every(([, , , isFine]) => isFine) && growth <= aims.memory && failures.length === 0
@@ -134,8 +173,8 @@ async function printMachine() {
   const { version } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8'))
   console.log(
     `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start; ` +
-      `stemwork ${version}, Node ${process.version}, ${storeUrl ? 'Postgres' : 'SQLite'}; ${seconds} s idle, ` +
-      `${seconds} s of storm`,
+      `stemwork ${version}, Node ${process.version}, ${storeUrl ? 'Postgres' : 'SQLite'}, files in ${tmpdir()}` +
+      `${isRealTime ? ', real-time' : ''}; ${rounds} times ${seconds} s idle and ${seconds} s of storm`,
   )
 }
 

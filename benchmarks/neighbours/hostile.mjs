@@ -1,6 +1,7 @@
 // The hostile applications, in one process: each does everything that can cost the service something, all at once and
 // as often as it is let.
 import { createServer as createHttpServer, get } from 'node:http'
+import { setMaxListeners } from 'node:events'
 import { createServer } from 'node:net'
 import { setPriority } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -26,11 +27,20 @@ const silent = await listening(createServer((socket) => socket.on('error', () =>
 const dead = await listening(createServer())
 await new Promise((resolve) => dead.server.close(resolve))
 
-const prepared = await Promise.all(keys.map((key) => prepare(client(base, key, { sockets: 32 }), key)))
-process.on('message', (count) => {
-  for (const one of prepared.slice(0, count)) storm(one)
-  setInterval(() => process.send(counts), 1000)
+/** Resolves while the storm is on. */
+let storming = gate()
+let calm = pause()
+for (const one of await Promise.all(keys.map((key) => prepare(client(base, key, { sockets: 32 }), key)))) storm(one)
+process.on('message', (what) => {
+  if (what === 'storm') {
+    calm = pause()
+    storming.open()
+  } else {
+    storming = gate()
+    calm.abort()
+  }
 })
+setInterval(() => process.send(counts), 1000)
 process.on('disconnect', () => process.exit())
 process.send('ready')
 
@@ -71,16 +81,21 @@ function storm({ ask, key, id, songUrl }) {
 
 /** A stream of all jobs that is read to its end, and opened again. */
 function follow(key) {
-  const open = () =>
-    get(`${base}/job/events`, { headers: { authorization: key }, agent: false }, (response) => {
+  const open = async () => {
+    await storming.opened
+    const options = { headers: { authorization: key }, agent: false, signal: calm.signal }
+    const request = get(`${base}/job/events`, options, (response) => {
       count(`stream: ${response.statusCode}`)
-      response.resume().on('close', () => setTimeout(open, 500))
-    }).on('error', () => setTimeout(open, 500))
-  open()
+      response.on('error', () => {}).resume()
+    })
+    request.on('error', () => {}).on('close', () => setTimeout(() => void open(), 500))
+  }
+  void open()
 }
 
 async function forEver(what, pauseMs, work) {
   for (;;) {
+    await storming.opened
     const status = await work().then(
       (answer) => answer.status,
       (error) => /answered (\d+)/.exec(String(error))?.[1] ?? 'broken',
@@ -124,4 +139,16 @@ function wav(seconds) {
 async function listening(server) {
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
   return { server, url: `http://127.0.0.1:${server.address().port}` }
+}
+
+function pause() {
+  const controller = new AbortController()
+  setMaxListeners(0, controller.signal)
+  return controller
+}
+
+function gate() {
+  let open = () => {}
+  const opened = new Promise((resolve) => (open = resolve))
+  return { opened, open }
 }

@@ -1,9 +1,11 @@
 // The applications that behave, in one process: each submits small jobs, polls them to their end, reads the result,
 // lists its jobs and uploads a file, and all of that is timed.
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { atRate, client, json } from '../fairness/api.mjs'
 
-const [base, ...keys] = process.argv.slice(2)
+const [base, folder, ...keys] = process.argv.slice(2)
 /** Of each application. */
 const jobsEverySeconds = 4
 const song = Buffer.alloc(20_000, 'song')
@@ -14,19 +16,22 @@ for (const ask of asks) inputs.push(await upload(ask))
 let samples
 let stop = new AbortController()
 let ended = Promise.resolve()
+const probe = await open(join(folder, 'probe'), 'w')
 
 process.on('message', ({ kind }) => (kind === 'start' ? start() : void stopAndTell()))
 process.on('disconnect', () => process.exit())
 process.send('ready')
 
 function start() {
-  samples = { submit: [], status: [], list: [], upload: [], result: [], jobStart: [], failures: [] }
+  samples = { submit: [], status: [], list: [], upload: [], result: [], jobStart: [], disk: [], failures: [] }
   stop = new AbortController()
   let next = 0
-  ended = atRate(keys.length / jobsEverySeconds, stop.signal, () => {
+  const probing = atRate(2, stop.signal, () => timed('disk', syncedWrite))
+  const using = atRate(keys.length / jobsEverySeconds, stop.signal, () => {
     const app = next++ % keys.length
     return useService(asks[app], inputs[app]).catch((error) => void samples.failures.push(String(error)))
   })
+  ended = Promise.all([probing, using])
 }
 
 async function stopAndTell() {
@@ -51,6 +56,12 @@ async function useService(ask, inputUrl) {
   samples.jobStart.push(Math.max(0, Date.parse(job.startedAt) - sentAt))
   const { status: code } = await timed('result', () => ask(job.result.copy))
   if (code !== 200) throw new Error(`A result answered ${code}.`)
+}
+
+/** What the disk takes, whoever uses it. */
+async function syncedWrite() {
+  await probe.write(song)
+  await probe.sync()
 }
 
 async function upload(ask) {

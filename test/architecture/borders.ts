@@ -51,8 +51,13 @@ const borders: Border[] = [
   { room: /^core\//, may: [/^core\//], why: 'core never imports adapters, http, client, console or cli' },
   {
     room: /^adapters\//,
-    may: [/^adapters\//, /^core\/engine\/(ports|job)\//, /^core\/engine\/errors\.ts$/],
-    why: 'adapters know only the ports, the job and the errors',
+    may: [
+      /^adapters\//,
+      /^core\/engine\/(ports|job)\//,
+      /^core\/engine\/errors\.ts$/,
+      /^core\/engine\/limits\/shares\.ts$/,
+    ],
+    why: 'adapters know only the ports, the job, the errors and how applications share',
   },
   {
     room: /^adapter\//,

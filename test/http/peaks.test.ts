@@ -54,6 +54,13 @@ async function problem(path: string, init?: Parameters<Service['api']>[1]): Prom
   return [response.status, code, reason]
 }
 
+/** Processes of this one that measure peaks, the latest last. */
+async function measurers(): Promise<string[]> {
+  const children = (await readFile(`/proc/self/task/${process.pid}/children`, 'utf8')).trim().split(' ')
+  const commands = await Promise.all(children.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))
+  return children.filter((_, n) => commands[n]?.includes('audio-peaks-child'))
+}
+
 describe('peaks of a result', () => {
   test('are JSON in the format of audiowaveform, for this caller to keep', async () => {
     const response = await service.api(`/job/${id}/peaks/vocals`)
@@ -128,6 +135,22 @@ describe('peaks of a result', () => {
   test('of a file that is no audio are refused with the reason', async () => {
     const damaged = await separated(Buffer.from('RIFF and then nothing that could be played'))
     expect(await problem(`/job/${damaged}/peaks/vocals`)).toEqual([400, 'BAD_INPUT', 'decode_failed'])
+  })
+
+  test.runIf(process.platform === 'linux')('are measured by a kept process that is given no secrets', async () => {
+    const measured = async () => {
+      const own = await separated(song)
+      expect((await service.api(`/job/${own}/peaks/vocals`)).status).toBe(200)
+      return (await measurers()).at(-1)
+    }
+    process.env['STEMWORK_LINK_SECRET'] = 'not for decoders'
+    try {
+      const pid = await measured()
+      expect(await measured()).toBe(pid)
+      expect(await readFile(`/proc/${pid}/environ`, 'utf8')).not.toContain('not for decoders')
+    } finally {
+      delete process.env['STEMWORK_LINK_SECRET']
+    }
   })
 
   test('are measured once, and go with the job', async () => {

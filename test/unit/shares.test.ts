@@ -112,6 +112,34 @@ describe('those who wait', () => {
     expect(order).toEqual(['a', 'b', 'c', 'a', 'b', 'a', 'a'])
   })
 
+  test('are served first if they seldom ask, and have to wait for no line of those that always do', async () => {
+    const { shares, order, ask, runAll, settled } = waitingLine({ total: 1 })
+    // Each asks again when it has had its turn, as one that writes a file in many steps does.
+    const busy = Array.from({ length: 20 }, (_, n) => `busy ${n}`)
+    for (const app of busy) shares.tryTake(app)?.release()
+    const held = shares.tryTake('busy 0')
+    for (const app of busy) void ask(app)
+    for (let n = 0; n < 2; n++) void ask('seldom')
+    held!.release()
+    await settled()
+    await runAll()
+    expect(order.slice(0, 2)).toEqual(['seldom', 'busy 1'])
+    expect(order.indexOf('seldom', 1)).toBeLessThan(busy.length + 1)
+  })
+
+  test('take turns again when what they got is long ago', async () => {
+    const { shares, order, ask, runAll, settled } = waitingLine({ total: 1 })
+    for (let n = 0; n < 1000; n++) shares.tryTake('once busy')?.release()
+    for (let n = 0; n < 6000; n++) shares.tryTake(`one of many ${n}`)?.release()
+    const held = shares.tryTake('another')
+    void ask('once busy')
+    for (let n = 0; n < 3; n++) void ask('new')
+    held!.release()
+    await settled()
+    await runAll()
+    expect(order[0]).toBe('once busy')
+  })
+
   test('are served first if they hold the least', async () => {
     const { shares, order, ask, settled } = waitingLine({ total: 3, reserve: 0 })
     const [first, second] = [shares.tryTake('a'), shares.tryTake('a')]

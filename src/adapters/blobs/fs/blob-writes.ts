@@ -6,7 +6,7 @@ import type { BlobStat, BlobStore, PutOptions } from '../../../core/engine/ports
 import { abortable } from '../shared/abortable-source.js'
 import { blobChunks } from '../shared/blob-chunks.js'
 import type { BlobFolder } from './blob-folder.js'
-import { changeDisk } from './disk-changes.js'
+import { changesOf, type DiskTurn } from './disk-turns.js'
 import { alreadyExists, append, publish, sync } from './durable-file.js'
 import { makeFolder, removeEmptyFolders, temporaryName } from './folders.js'
 import { linkFile, publishWithTrailer } from './moved-file.js'
@@ -21,27 +21,28 @@ export function blobWrites(
   const put: BlobStore['put'] = async (key, source, options = {}) => {
     const { ifAbsent = false, signal } = options
     const path = folder.pathOf(key)
+    const change = changesOf(key)
     const facts = newFacts(options)
     const trailer = encodeTrailer(facts)
     signal?.throwIfAborted()
     if (ifAbsent && (await folder.look(key))) throw alreadyExists(key)
     const temporary = temporaryOf(path)
-    const file = await inFolder(dirname(path), () => changeDisk(() => open(temporary, 'wx', 0o600)))
-    return await whileWriting(temporary, async () => {
+    const file = await inFolder(dirname(path), change, () => change(() => open(temporary, 'wx', 0o600)))
+    return await whileWriting(temporary, change, async () => {
       let bytes = 0
       let modifiedAt: number
       try {
         for await (const chunk of abortable(blobChunks(source), signal)) {
-          await append(file, chunk)
+          await append(file, chunk, change)
           bytes += chunk.byteLength
         }
-        await append(file, trailer)
-        modifiedAt = await sync(file)
+        await append(file, trailer, change)
+        modifiedAt = await sync(file, change)
       } finally {
         await file.close()
       }
       signal?.throwIfAborted()
-      await publish(temporary, path, key, ifAbsent)
+      await publish(temporary, path, { key, ifAbsent, change })
       return { key, bytes, ...facts, modifiedAt }
     })
   }
@@ -52,18 +53,22 @@ export function blobWrites(
     async putFile(key, source, options = {}) {
       const { signal } = options
       const path = folder.pathOf(key)
+      const change = changesOf(key)
       const facts = newFacts(options)
       const trailer = encodeTrailer(facts)
       signal?.throwIfAborted()
       const temporary = temporaryOf(path)
       // Of a symbolic link, the link itself would be moved.
       const isFile = (await lstat(source)).isFile()
-      const isLinked = isFile && (await inFolder(dirname(path), () => linkFile(source, temporary)))
+      const isLinked = isFile && (await inFolder(dirname(path), change, () => linkFile(source, temporary, change)))
       const stored = isLinked
-        ? await whileWriting(temporary, async () => {
-            const written = await publishWithTrailer(temporary, trailer, path, async () => {
-              signal?.throwIfAborted()
-              await publish(temporary, path, key, false)
+        ? await whileWriting(temporary, change, async () => {
+            const written = await publishWithTrailer(temporary, trailer, path, {
+              change,
+              publish: async () => {
+                signal?.throwIfAborted()
+                await publish(temporary, path, { key, ifAbsent: false, change })
+              },
             })
             return { key, ...facts, ...written }
           })
@@ -74,13 +79,13 @@ export function blobWrites(
   }
 
   /** If it fails, nothing is left of the temporary file. */
-  async function whileWriting(temporary: string, write: () => Promise<BlobStat>): Promise<BlobStat> {
+  async function whileWriting(temporary: string, change: DiskTurn, write: () => Promise<BlobStat>): Promise<BlobStat> {
     writing.add(temporary)
     try {
       return await write()
     } catch (error) {
       await rm(temporary, { force: true }).catch(() => {})
-      await removeEmptyFolders(dirname(temporary), folder.root)
+      await removeEmptyFolders(dirname(temporary), folder.root, change)
       throw error
     } finally {
       writing.delete(temporary)
@@ -96,10 +101,10 @@ function temporaryOf(path: string): string {
   return join(dirname(path), temporaryName())
 }
 
-async function inFolder<Result>(folder: string, begin: () => Promise<Result>): Promise<Result> {
+async function inFolder<Result>(folder: string, change: DiskTurn, begin: () => Promise<Result>): Promise<Result> {
   for (let attempt = 1; ; attempt++) {
     try {
-      await makeFolder(folder)
+      await makeFolder(folder, change)
       return await begin()
     } catch (error) {
       // A simultaneous delete may remove the new folder while it is still empty.

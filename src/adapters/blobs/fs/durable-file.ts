@@ -2,15 +2,15 @@ import type { Stats } from 'node:fs'
 import { type FileHandle, link, rename, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { StemworkError } from '../../../core/engine/errors.js'
-import { changeDisk } from './disk-changes.js'
+import type { DiskTurn } from './disk-turns.js'
 import { syncFolder } from './folders.js'
 import { codeOf, isAbsent, storageError } from './storage-error.js'
 
-export async function append(file: FileHandle, chunk: Uint8Array, position?: number): Promise<void> {
+export async function append(file: FileHandle, chunk: Uint8Array, change: DiskTurn, position?: number): Promise<void> {
   try {
     for (let written = 0; written < chunk.byteLength;) {
       const at = position === undefined ? null : position + written
-      const { bytesWritten } = await changeDisk(() => file.write(chunk, written, chunk.byteLength - written, at))
+      const { bytesWritten } = await change(() => file.write(chunk, written, chunk.byteLength - written, at))
       written += bytesWritten
     }
   } catch (error) {
@@ -19,9 +19,9 @@ export async function append(file: FileHandle, chunk: Uint8Array, position?: num
 }
 
 /** Makes the bytes durable. Returns when the file was last modified. */
-export async function sync(file: FileHandle): Promise<number> {
+export async function sync(file: FileHandle, change: DiskTurn): Promise<number> {
   try {
-    await changeDisk(() => file.sync())
+    await change(() => file.sync())
     return modifiedAtOf(await file.stat())
   } catch (error) {
     throw storageError('write a blob', error)
@@ -29,16 +29,20 @@ export async function sync(file: FileHandle): Promise<number> {
 }
 
 /** The one step in which the blob appears. */
-export async function publish(temporary: string, path: string, key: string, ifAbsent: boolean): Promise<void> {
+export async function publish(
+  temporary: string,
+  path: string,
+  { key, ifAbsent, change }: { key: string; ifAbsent: boolean; change: DiskTurn },
+): Promise<void> {
   try {
     if (ifAbsent) {
       // A link fails where the name is taken, a rename would replace: of two writers only one can win.
-      await changeDisk(() => link(temporary, path))
-      await changeDisk(() => unlink(temporary))
+      await change(() => link(temporary, path))
+      await change(() => unlink(temporary))
     } else {
-      await changeDisk(() => rename(temporary, path))
+      await change(() => rename(temporary, path))
     }
-    await syncFolder(dirname(path))
+    await syncFolder(dirname(path), change)
   } catch (error) {
     if (ifAbsent && codeOf(error) === 'EEXIST') throw alreadyExists(key)
     if (isAbsent(error)) {

@@ -1,6 +1,7 @@
 import type { FileHandle } from 'node:fs/promises'
 import { StemworkError } from '../../../core/engine/errors.js'
 import type { ByteRange } from '../../../core/engine/ports/blob-store.js'
+import type { DiskTurn } from './disk-turns.js'
 import { storageError } from './storage-error.js'
 
 const chunkBytes = 256 * 1024
@@ -12,14 +13,16 @@ const chunkBytes = 256 * 1024
 export class FileBody implements AsyncIterableIterator<Uint8Array> {
   readonly #file: FileHandle
   readonly #end: number
+  readonly #turn: DiskTurn
   readonly #signal: AbortSignal | undefined
   #position: number
   #closed = false
 
-  constructor(file: FileHandle, range: ByteRange, signal: AbortSignal | undefined) {
+  constructor(file: FileHandle, range: ByteRange, { turn, signal }: { turn: DiskTurn; signal?: AbortSignal }) {
     this.#file = file
     this.#position = range.start
     this.#end = range.end
+    this.#turn = turn
     this.#signal = signal
   }
 
@@ -51,11 +54,11 @@ export class FileBody implements AsyncIterableIterator<Uint8Array> {
 
   async #read(): Promise<Uint8Array> {
     const length = Math.min(chunkBytes, this.#end - this.#position + 1)
-    const { buffer, bytesRead } = await this.#file
-      .read(Buffer.allocUnsafe(length), 0, length, this.#position)
-      .catch((error: unknown) => {
-        throw storageError('read a blob', error)
-      })
+    const { buffer, bytesRead } = await this.#turn(() =>
+      this.#file.read(Buffer.allocUnsafe(length), 0, length, this.#position),
+    ).catch((error: unknown) => {
+      throw storageError('read a blob', error)
+    })
     if (bytesRead === 0)
       throw new StemworkError(
         'STORE_UNAVAILABLE',

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, open, readdir, rmdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { changeDisk } from './disk-changes.js'
+import type { DiskTurn } from './disk-turns.js'
 import { codeOf, isAbsent, storageError } from './storage-error.js'
 
 /** Begins the names of temporary files; no key can contain it. */
@@ -16,20 +16,20 @@ export function isTemporary(name: string): boolean {
 }
 
 /** Makes the folder and those above it, for their owner alone; each new one survives a power cut. */
-export async function makeFolder(folder: string): Promise<void> {
-  const first = await changeDisk(() => mkdir(folder, { recursive: true, mode: 0o700 }))
+export async function makeFolder(folder: string, change: DiskTurn): Promise<void> {
+  const first = await change(() => mkdir(folder, { recursive: true, mode: 0o700 }))
   if (first === undefined) return
-  for (let made = folder; made.length >= first.length; made = dirname(made)) await syncFolder(dirname(made))
+  for (let made = folder; made.length >= first.length; made = dirname(made)) await syncFolder(dirname(made), change)
 }
 
 /** Makes the names in a folder durable. */
-export async function syncFolder(folder: string): Promise<void> {
+export async function syncFolder(folder: string, change: DiskTurn): Promise<void> {
   // Windows opens no folders, and its file systems journal their names.
   if (process.platform === 'win32') return
   try {
     const handle = await open(folder, 'r')
     try {
-      await changeDisk(() => handle.sync())
+      await change(() => handle.sync())
     } finally {
       await handle.close()
     }
@@ -40,10 +40,10 @@ export async function syncFolder(folder: string): Promise<void> {
 }
 
 /** Removes the folder and those above it, up to `root` and without it, as long as they are empty. */
-export async function removeEmptyFolders(folder: string, root: string): Promise<void> {
+export async function removeEmptyFolders(folder: string, root: string, change: DiskTurn): Promise<void> {
   for (let path = folder; path.startsWith(root) && path.length > root.length; path = dirname(path)) {
     try {
-      await changeDisk(() => rmdir(path))
+      await change(() => rmdir(path))
     } catch (error) {
       if (!isAbsent(error)) return
     }
@@ -51,9 +51,10 @@ export async function removeEmptyFolders(folder: string, root: string): Promise<
 }
 
 /** Removes every folder below and including `folder` that holds no file. */
-export async function removeEmptyTree(folder: string): Promise<void> {
-  for (const entry of await entriesOf(folder)) if (entry.isDirectory()) await removeEmptyTree(join(folder, entry.name))
-  await changeDisk(() => rmdir(folder)).catch((error: unknown) => {
+export async function removeEmptyTree(folder: string, change: DiskTurn): Promise<void> {
+  for (const entry of await entriesOf(folder))
+    if (entry.isDirectory()) await removeEmptyTree(join(folder, entry.name), change)
+  await change(() => rmdir(folder)).catch((error: unknown) => {
     if (!isAbsent(error) && !['ENOTEMPTY', 'EEXIST'].includes(codeOf(error)))
       throw storageError('remove a folder', error)
   })

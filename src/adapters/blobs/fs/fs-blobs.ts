@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import type { BlobStore } from '../../../core/engine/ports/blob-store.js'
 import { BlobFolder } from './blob-folder.js'
 import { blobWrites } from './blob-writes.js'
-import { changeDisk } from './disk-changes.js'
+import { changesOf, readsOf } from './disk-turns.js'
 import { modifiedAtOf } from './durable-file.js'
 import { FileBody } from './file-body.js'
 import { isTemporary, removeEmptyFolders, removeEmptyTree, syncFolder, walk } from './folders.js'
@@ -43,7 +43,8 @@ function blobReads(folder: BlobFolder): Pick<BlobStore, 'get' | 'localFile' | 's
       if (!opened) return undefined
       const { file, blob } = opened
       const { start, end } = range ?? { start: 0, end: Infinity }
-      return { stat: blob, body: new FileBody(file, { start, end: Math.min(end, blob.bytes - 1) }, signal) }
+      const bytes = { start, end: Math.min(end, blob.bytes - 1) }
+      return { stat: blob, body: new FileBody(file, bytes, { turn: readsOf(key), signal }) }
     },
 
     async localFile(key) {
@@ -71,44 +72,47 @@ function blobRemovals(
   return {
     async delete(key) {
       const path = folder.pathOf(key)
+      const change = changesOf(key)
       try {
-        await changeDisk(() => unlink(path))
-        await syncFolder(dirname(path))
+        await change(() => unlink(path))
+        await syncFolder(dirname(path), change)
       } catch (error) {
         if (isAbsent(error) || (await isFolder(path))) return
         throw storageError('delete a blob', error)
       }
-      await removeEmptyFolders(dirname(path), root)
+      await removeEmptyFolders(dirname(path), root, change)
     },
 
     async deletePrefix(prefix) {
       const removedFolder = folder.folderOf(prefix)
+      const change = changesOf(prefix)
       let removed = 0
       for await (const { path, name } of walk(removedFolder, prefix)) {
         try {
-          await changeDisk(() => unlink(path))
+          await change(() => unlink(path))
           if (!isTemporary(name)) removed++
         } catch (error) {
           if (!isAbsent(error)) throw storageError('delete blobs', error)
         }
       }
-      await removeEmptyTree(removedFolder)
-      await removeEmptyFolders(dirname(removedFolder), root)
+      await removeEmptyTree(removedFolder, change)
+      await removeEmptyFolders(dirname(removedFolder), root, change)
       return removed
     },
 
     async cleanUp(before) {
       let removed = 0
-      for await (const { path, name } of walk(root, '')) {
+      for await (const { path, key, name } of walk(root, '')) {
         if (!isTemporary(name) || writing.has(path)) continue
+        const change = changesOf(key)
         try {
           if (modifiedAtOf(await stat(path)) > before) continue
-          await changeDisk(() => unlink(path))
+          await change(() => unlink(path))
           removed++
         } catch (error) {
           if (!isAbsent(error)) throw storageError('clean up', error)
         }
-        await removeEmptyFolders(dirname(path), root)
+        await removeEmptyFolders(dirname(path), root, change)
       }
       return removed
     },

@@ -1,5 +1,5 @@
 import { link, open, rm, stat } from 'node:fs/promises'
-import { changeDisk } from './disk-changes.js'
+import type { DiskTurn } from './disk-turns.js'
 import { append, modifiedAtOf, sync } from './durable-file.js'
 import { codeOf } from './storage-error.js'
 
@@ -7,9 +7,9 @@ import { codeOf } from './storage-error.js'
 const cannotLink = ['EXDEV', 'EPERM', 'EACCES', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']
 
 /** Gives a file a second name. Returns false if it cannot have one there and must be copied. */
-export async function linkFile(path: string, second: string): Promise<boolean> {
+export async function linkFile(path: string, second: string, change: DiskTurn): Promise<boolean> {
   try {
-    await changeDisk(() => link(path, second))
+    await change(() => link(path, second))
     return true
   } catch (error) {
     if (cannotLink.includes(codeOf(error))) return false
@@ -27,7 +27,7 @@ export async function publishWithTrailer(
   path: string,
   trailer: Buffer,
   published: string,
-  publish: () => Promise<void>,
+  { change, publish }: { change: DiskTurn; publish: () => Promise<void> },
 ): Promise<{ bytes: number; modifiedAt: number }> {
   const file = await open(path, 'r+')
   try {
@@ -35,8 +35,8 @@ export async function publishWithTrailer(
     try {
       // As for files that the store writes itself: for the owner only.
       await file.chmod(0o600)
-      await append(file, trailer, size)
-      await sync(file)
+      await append(file, trailer, change, size)
+      await sync(file, change)
       await publish()
       return { bytes: size, modifiedAt: modifiedAtOf(await file.stat()) }
     } catch (error) {

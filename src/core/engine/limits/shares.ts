@@ -30,23 +30,34 @@ interface Account {
   /** The latest is at the end. */
   held: Holding[]
   waiting: Waiter[]
+  /** Units that it got lately; halved again and again. */
+  recent: number
   /** When it last got a unit, counted in units; 0: not while it was here. */
   served: number
 }
 
+/** After so many units, what applications got before counts half, */
+const halvedAfter = 512
+/** and beyond so many of one application no more are counted: those who always ask take turns. */
+const mostRecent = 64
+
 /**
  * Divides something scarce among applications, however many of them ask for more than they need. The application that
- * holds the fewest units is next, and of several the one served longest ago. Some units are left for applications that
- * hold none; where these are gone, too, the application that holds the most loses its latest one to a newcomer.
+ * holds the fewest units is next; of several the one that got the fewest lately, so that one that seldom asks waits for
+ * a unit to become free and not for those that always ask; of these the one served longest ago. Some units are left for
+ * applications that hold none; where these are gone, too, the application that holds the most loses its latest one to a
+ * newcomer.
  */
 export class Shares {
   readonly #total: number
   readonly #perApplication: number
   readonly #reserve: number
   readonly #waitingPerApplication: number
-  /** Of applications that hold or wait for something. */
+  /** Of applications that hold something, wait for it or had it lately. */
   readonly #accounts = new Map<string, Account>()
   #held = 0
+  #waiting = 0
+  #granted = 0
   #count = 0
 
   constructor({ total, perApplication = total, reserve = Math.floor(total / 8), waitingPerApplication }: ShareBounds) {
@@ -114,11 +125,13 @@ export class Shares {
       }
       const onAbort = () => {
         waiting.splice(waiting.indexOf(waiter), 1)
+        this.#waiting--
         this.#forgetIdle(app)
         reject(signal?.reason)
       }
       signal?.addEventListener('abort', onAbort, { once: true })
       waiting.push(waiter)
+      this.#waiting++
     })
   }
 
@@ -139,6 +152,7 @@ export class Shares {
   #grant(app: string, onLost?: () => void): Share {
     const account = this.#account(app)
     account.served = ++this.#count
+    account.recent = Math.min(mostRecent, account.recent + 1)
     const holding: Holding = {
       onLost,
       release: () => {
@@ -147,6 +161,7 @@ export class Shares {
     }
     account.held.push(holding)
     this.#held++
+    if (++this.#granted % halvedAfter === 0) this.#halve()
     return holding
   }
 
@@ -162,9 +177,19 @@ export class Shares {
   }
 
   #serveWaiting(): void {
-    for (let next = this.#next(); next; next = this.#next()) {
-      const waiter = next.account.waiting.shift()
-      waiter?.grant(this.#grant(next.app))
+    while (this.#waiting > 0) {
+      const next = this.#next()
+      const waiter = next?.account.waiting.shift()
+      if (!next || !waiter) return
+      this.#waiting--
+      waiter.grant(this.#grant(next.app))
+    }
+  }
+
+  #halve(): void {
+    for (const [app, account] of this.#accounts) {
+      account.recent = Math.floor(account.recent / 2)
+      this.#forgetIdle(app)
     }
   }
 
@@ -178,19 +203,20 @@ export class Shares {
   }
 
   #account(app: string): Account {
-    const account = this.#accounts.get(app) ?? { held: [], waiting: [], served: 0 }
+    const account = this.#accounts.get(app) ?? { held: [], waiting: [], recent: 0, served: 0 }
     this.#accounts.set(app, account)
     return account
   }
 
   #forgetIdle(app: string): void {
     const account = this.#accounts.get(app)
-    if (account?.held.length === 0 && account.waiting.length === 0) this.#accounts.delete(app)
+    if (account?.held.length === 0 && account.waiting.length === 0 && account.recent === 0) this.#accounts.delete(app)
   }
 }
 
 function isBefore(one: Account, other: Account): boolean {
   if (one.held.length !== other.held.length) return one.held.length < other.held.length
+  if (one.recent !== other.recent) return one.recent < other.recent
   if (one.served !== other.served) return one.served < other.served
   return (one.waiting[0]?.number ?? 0) < (other.waiting[0]?.number ?? 0)
 }
