@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { type Command, type CommandInput, type CommandOption, UsageError } from './command.js'
 import { environmentValues } from './environment.js'
-import { nearest } from './nearest.js'
+import { nearest } from '../core/engine/workflow/nearest.js'
 
 // Built here, on Node's parser: commander takes `--port --data x` for a port "--data", and a switch whose variable is 0
 // for one that is on.

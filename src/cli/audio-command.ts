@@ -3,7 +3,7 @@ import { getPriority, tmpdir } from 'node:os'
 import { basename, dirname, extname, join, resolve } from 'node:path'
 import type { WorkResult } from '../core/engine/ports/runner.js'
 import { processRunner } from '../core/engine/runner/process-runner.js'
-import { checkParams } from '../core/engine/workflow/check-params.js'
+import { checkInput } from '../core/engine/workflow/check-input.js'
 import { firstIssueText } from '../core/engine/workflow/schema-issues.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
 import { type CommandInput, type CommandOption, type Terminal, textOf, UsageError } from './command.js'
@@ -46,7 +46,7 @@ async function runOnFile(
   progress: ProgressLine,
 ) {
   const given = { inputUrl: 'http://localhost/', ...withoutUndefined(params) }
-  const checked = checkParams(workflow.params, given)
+  const checked = checkInput(workflow.params, given)
   if (!checked.success) throw new UsageError(`${namedByOption(firstIssueText(checked, 'options'), options)}.`)
   for (const target of Object.values(keep)) await refuseInput(path, target)
   const file = await requireFile(path)

@@ -1,6 +1,7 @@
 import type { BulkAction, JobEngine } from '../core/engine/engine.js'
 import { type JobRecord, jobStatusSchema } from '../core/engine/job/job.js'
 import { DeploymentLimits } from '../core/engine/limits/limits.js'
+import { checkInput } from '../core/engine/workflow/check-input.js'
 import type { JobQuery } from '../core/engine/ports/job-store.js'
 import { createEngine } from '../create-engine.js'
 import type { JobRow } from '../http/operator/answers.js'
@@ -169,7 +170,7 @@ const actions: Record<string, Action> = {
   async list(engine, input, { stdout }) {
     const applications = await engine.applications.listApplications()
     const app = applicationId(applications, input)
-    const checked = jobSearchSchema.safeParse({
+    const checked = checkInput(jobSearchSchema, {
       status: textOf(input, 'status')?.toUpperCase(),
       workflow: textOf(input, 'workflow'),
       app,
@@ -177,7 +178,7 @@ const actions: Record<string, Action> = {
       after: textOf(input, 'after'),
     })
     if (!checked.success)
-      throw new UsageError(`--${String(checked.error.issues[0]?.path[0])}: ${checked.error.issues[0]?.message}.`)
+      throw new UsageError(`--${String(checked.issues[0]?.path[0])}: ${checked.issues[0]?.message}.`)
     const page = await searchJobs(engine, checked.data)
     if (input.values.json === true) stdout.write(`${JSON.stringify(page)}\n`)
     else {

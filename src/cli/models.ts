@@ -17,7 +17,7 @@ import {
 } from '../core/models/index.js'
 import { type Command, type CommandInput, exitStatus, firstPositional, type Terminal, UsageError } from './command.js'
 import { onInterruption } from './interruption.js'
-import { nearest } from './nearest.js'
+import { nearest } from '../core/engine/workflow/nearest.js'
 import { ProgressLine } from './progress-line.js'
 
 type Action = (name: string, input: CommandInput, terminal: Terminal) => Promise<number>

@@ -4,7 +4,7 @@ import { parseArguments } from './arguments.js'
 import { exitStatus, type Terminal, UsageError } from './command.js'
 import { commands } from './commands.js'
 import { actionHelp, commandHelp, programHelp } from './help.js'
-import { nearest } from './nearest.js'
+import { nearest } from '../core/engine/workflow/nearest.js'
 import { styled } from './style.js'
 import { systemErrorText } from './system-error.js'
 

@@ -98,8 +98,15 @@ export interface Job<Offered extends AnyOffer = Offer> {
   /** What the steps of the workflow have come to; absent if it has none. */
   steps?: JobStep[]
   createdAt: string
+  /** When its first attempt started. */
   startedAt: string | null
   completedAt: string | null
+  /** Which attempt runs or was the last; 0 before the first. */
+  attempt?: number
+  /** After how many attempts with temporary failures the job ends FAILED. */
+  attempts?: number
+  /** If its last attempt failed and another one follows: when that is due. */
+  retryAt?: string | null
   app: string
   batchName: string | null
   metadata: Record<string, string>
@@ -110,7 +117,7 @@ export interface Job<Offered extends AnyOffer = Offer> {
   expiresAt: string | null
   /** From -2 to 2; higher is begun first. */
   priority?: number
-  /** The job does not start before this time. */
+  /** As it was submitted: the job does not start before this time. */
   notBefore?: string | null
   deadline?: string | null
   /**
@@ -124,7 +131,7 @@ export interface Job<Offered extends AnyOffer = Offer> {
    */
   estimate?: { startsAt: string | null; endsAt: string } | null
   /** Why a job that waits is not begun, besides the jobs before it. Only from `getJob` and in events. */
-  waiting?: { reason: 'scheduled' | 'paused' | 'no_worker' | 'preempted'; message: string } | null
+  waiting?: { reason: 'scheduled' | 'retrying' | 'paused' | 'no_worker' | 'preempted'; message: string } | null
 }
 
 /** What a status request returns about a job. */

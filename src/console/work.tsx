@@ -47,9 +47,11 @@ function Waiting({ client, job }: { client: Client; job: Job }) {
 }
 
 /** Why it is not begun, if that is not the jobs before it. */
-function reasonWords(waiting: Job['waiting'], { notBefore }: Job): string | undefined {
+function reasonWords(waiting: Job['waiting'], { notBefore, retryAt, attempt = 0, attempts }: Job): string | undefined {
   // In the time of the person, which the service does not know.
   if (waiting?.reason === 'scheduled' && notBefore) return `It starts after ${whenWords(notBefore)}.`
+  if (waiting?.reason === 'retrying' && retryAt)
+    return `Attempt ${attempt} of ${attempts} failed. The next one is at ${whenWords(retryAt)}.`
   return waiting?.message
 }
 

@@ -131,7 +131,7 @@ export const limitCases = {
     await advance(10)
     const queued = await store.apply(job.id, { kind: 'retry' })
     assert.ok(
-      queued && queued.notBefore >= (failed?.completedAt ?? Infinity),
+      queued && (queued.dueAt ?? 0) >= (failed?.completedAt ?? Infinity),
       'A retried job waits from the time of the retry on.',
     )
     assert.deepEqual(

@@ -235,8 +235,8 @@ export const schedulingCases = {
     await create('a2')
     const queued = await store.apply(long.id, preempt(long))
     assert.deepEqual(
-      [queued?.status, queued?.attempts, queued?.lease, queued?.notBefore, queued?.history.at(-1)?.outcome],
-      ['QUEUED', 0, null, long.notBefore, 'preempted'],
+      [queued?.status, queued?.attempts, queued?.lease, queued?.dueAt, queued?.history.at(-1)?.outcome],
+      ['QUEUED', 0, null, long.dueAt, 'preempted'],
       'A job that gave way is queued as before its claim, which its history tells.',
     )
     assert.equal(await store.apply(long.id, preempt(long)), undefined, 'A claim gives way once.')

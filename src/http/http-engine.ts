@@ -25,6 +25,7 @@ export type HttpEngine = Pick<
   | 'batch'
   | 'bulk'
   | 'waiting'
+  | 'maxAttempts'
   | 'pools'
   | 'workers'
   | 'delete'

@@ -83,8 +83,15 @@ export const jobViewSchema = z
       .optional()
       .describe('What the steps of the workflow have come to. Absent if it has none.'),
     createdAt: timestampSchema.describe('When the job was created.'),
-    startedAt: timestampSchema.nullable().describe('When its latest attempt started.'),
+    startedAt: timestampSchema.nullable().describe('When its first attempt started.'),
     completedAt: timestampSchema.nullable().describe('When it ended.'),
+    attempt: z
+      .int()
+      .describe('Which attempt runs or was the last, 0 before the first; counted anew once work of it is kept.'),
+    attempts: z.int().describe('After how many attempts with temporary failures the job ends FAILED.'),
+    retryAt: timestampSchema
+      .nullable()
+      .describe('If its last attempt failed and another one follows: when that is due.'),
     app: z.string().describe('Id of the application that owns the job.'),
     batchName: z.string().nullable().describe('Jobs with the same batch name belong together.'),
     metadata: z.record(z.string(), z.string()).describe('The metadata that was submitted.'),
@@ -94,7 +101,7 @@ export const jobViewSchema = z
       .nullable()
       .describe('When the result files are removed; for a FAILED job, until when its uploads are kept for a retry.'),
     priority: z.int().describe("Among the application's own jobs: from -2 (last) to 2 (first)."),
-    notBefore: timestampSchema.nullable().describe('The job does not start before this time.'),
+    notBefore: timestampSchema.nullable().describe('The time that was submitted, before which the job does not start.'),
     deadline: timestampSchema
       .nullable()
       .describe('If it has not ended by then, it ends FAILED with the reason `deadline`.'),
@@ -116,11 +123,11 @@ export const jobViewSchema = z
           'Only in the response of `GET /job/{id}` and in events.',
       ),
     waiting: z
-      .object({ reason: z.enum(['scheduled', 'paused', 'no_worker', 'preempted']), message: z.string() })
+      .object({ reason: z.enum(['scheduled', 'retrying', 'paused', 'no_worker', 'preempted']), message: z.string() })
       .nullable()
       .describe(
-        'Why a waiting job does not start, besides the jobs before it: its time has not come, an operator has ' +
-          'paused such jobs, no worker takes them, or it gave way to a job of another application and goes on later. ' +
+        'Why a waiting job does not start, besides the jobs before it: its time has not come, its last attempt ' +
+          'failed and the next one is due later (`retryAt`), an operator has paused such jobs, no worker takes them, or it gave way to a job of another application and goes on later. ' +
           'Only in the response of `GET /job/{id}`.',
       ),
   })
@@ -221,7 +228,7 @@ function shorterThan<Schema extends z.ZodType>(characters: number, schema: Schem
 }
 
 export const newJobSchema = z
-  .object({
+  .strictObject({
     name: nameSchema.nullish().describe('A name to show, for example that of the song. Downloads are named after it.'),
     workflow: z.string().min(1).max(200).describe('ID of the workflow to run; `GET /workflow` lists them.'),
     params: z

@@ -191,7 +191,7 @@ describe('the protocol over HTTP', () => {
 describe('on standard input and output', () => {
   it('a wrong key is told with the first list of tools', async () => {
     const client = await connected(overStdio('0123456789abcdef-wrong'))
-    await expect(client.listTools()).rejects.toThrow(/valid API key .*UNAUTHORIZED/)
+    await expect(client.listTools()).rejects.toThrow(/API key is not valid.*UNAUTHORIZED/)
   })
 })
 

@@ -80,7 +80,7 @@ interface Expected {
   /** The worker that may change the job now, by the last token granted. */
   holder: Worker | null
   leaseUntil: number
-  notBefore: number
+  dueAt: number
   token: number
   claims: number
   lapses: number
@@ -106,7 +106,7 @@ export async function followsTheRules(subject: Subject, sequence: Step[]): Promi
       status: 'QUEUED',
       holder: null,
       leaseUntil: 0,
-      notBefore: 0,
+      dueAt: 0,
       token: 0,
       claims: 0,
       lapses: 0,
@@ -167,7 +167,7 @@ export async function followsTheRules(subject: Subject, sequence: Step[]): Promi
 
   function isClaimable(expected: Expected): boolean {
     if (expected.deleted || expected.final) return false
-    return expected.status === 'QUEUED' ? expected.notBefore <= now : expected.leaseUntil <= now
+    return expected.status === 'QUEUED' ? expected.dueAt <= now : expected.leaseUntil <= now
   }
 
   function grant(expected: Expected | undefined, owner: Worker, record: JobRecord | undefined): void {
@@ -213,7 +213,7 @@ export async function followsTheRules(subject: Subject, sequence: Step[]): Promi
       Object.assign(expected, {
         status: 'QUEUED',
         holder: null,
-        notBefore: now + step.delayMs,
+        dueAt: now + step.delayMs,
         shutdownRequeues: expected.shutdownRequeues + (step.onShutdown ? 1 : 0),
         progress: 0,
       })

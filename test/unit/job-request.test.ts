@@ -78,6 +78,7 @@ describe('a new job', () => {
       history: [],
       retries: 0,
       notBefore: 0,
+      dueAt: null,
       deadline: null,
       pool: '',
       metered: false,

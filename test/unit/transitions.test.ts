@@ -69,6 +69,7 @@ describe('the times that stores index', () => {
     const state = fc.record({
       status: fc.constantFrom('QUEUED' as const, 'STARTED' as const, 'SUCCEEDED' as const, 'FAILED' as const),
       notBefore: fc.nat(100),
+      dueAt: fc.option(fc.nat(100)),
       lease: fc.option(
         fc.record({ owner: fc.constant('w'), token: fc.constant(1), nonce: fc.constant('n'), until: fc.nat(100) }),
       ),
@@ -111,6 +112,7 @@ describe('the times that stores index', () => {
   test('only a job that waits can be overdue, and only one that runs can lapse', () => {
     const job = sampleJob({ deadline: 7, createdAt: 3, notBefore: 2 })
     expect([overdueAt(job), waitingSince(job), waitingSince({ ...job, notBefore: 4 })]).toEqual([7, 3, 4])
+    expect(waitingSince({ ...job, notBefore: 4, dueAt: 9 })).toBe(9)
     expect(overdueAt({ ...job, status: 'STARTED' })).toBeNull()
     expect([overdueAt({ ...job, deleted: true }), waitingSince({ ...job, deleted: true })]).toEqual([null, null])
     const lease = { owner: 'w', token: 1, nonce: '', until: 9 }
@@ -196,6 +198,8 @@ describe('each change writes exactly its fields:', () => {
   test('a job is claimable when it waits and is due, or its lease is over', () => {
     const claimable = (fields: Partial<JobRecord>) => isClaimable(sampleJob(fields), 100)
     expect([99, 100, 101].map((notBefore) => claimable({ notBefore }))).toEqual([true, true, false])
+    expect([99, 100, 101].map((dueAt) => claimable({ dueAt }))).toEqual([true, true, false])
+    expect(claimable({ dueAt: 50, notBefore: 101 })).toBe(false)
     const until = (at: number) => claimable({ status: 'STARTED', lease: { ...lease, until: at } })
     expect([99, 100, 101].map(until)).toEqual([true, true, false])
     expect(claimable({ status: 'STARTED', lease: null, notBefore: 200 })).toBe(true)
@@ -242,7 +246,7 @@ describe('each change writes exactly its fields:', () => {
   })
 
   test('a hand-back and another attempt', () => {
-    const queued = { ...running, status: 'QUEUED', lease: null, progress: 0, stage: null, notBefore: 107 }
+    const queued = { ...running, status: 'QUEUED', lease: null, progress: 0, stage: null, dueAt: 107 }
     expect(after(running, { kind: 'requeue', ...held, delayMs: 7, onShutdown: false, failure: 'why' })).toEqual({
       ...queued,
       failure: 'why',
@@ -304,7 +308,7 @@ describe('each change writes exactly its fields:', () => {
       lapses: 0,
       shutdownRequeues: 0,
       retries: 1,
-      notBefore: 100,
+      dueAt: 100,
     }
     expect(after(failed, { kind: 'retry' })).toEqual(queued)
     expect(after({ ...failed, cancelRequested: true }, { kind: 'retry', quota: {} })).toEqual({
@@ -314,6 +318,7 @@ describe('each change writes exactly its fields:', () => {
     expect(after({ ...failed, metered: true, notBefore: 130 }, { kind: 'retry' })).toMatchObject({
       metered: true,
       notBefore: 130,
+      dueAt: 100,
     })
     expect(after({ ...failed, deadline: 101 }, { kind: 'retry' })).toMatchObject({ status: 'QUEUED' })
     for (const other of [{ deadline: 100 }, { deleted: true }, { status: 'SUCCEEDED' as const }])

@@ -4,6 +4,7 @@ import type { SubmitBatchInput } from './intake/submit-batch.js'
 import { bulk, type BulkAction, type BulkOptions, type BulkReport } from './intake/bulk.js'
 import type { EngineParts } from './engine-parts.js'
 import type { EngineHealth } from './lifecycle/engine-health.js'
+import { policyOf } from './dispatch/attempt/policy.js'
 import { runToEnd } from './dispatch/run-to-end.js'
 import { type GrowingResult, growingResult } from './dispatch/growing-result.js'
 import type { SweepReport } from './dispatch/sweep/sweep.js'
@@ -165,6 +166,11 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     return waitingOf(job, this.#parts)
   }
 
+  /** After how many attempts without progress the job is given up: the policy of its workflow. */
+  maxAttempts({ workflow }: Pick<JobRecord, 'workflow'>): number {
+    return policyOf(workflow, this.workflows.get(workflow)?.policy, this.options).maxAttempts
+  }
+
   /**
    * Whether the name is used for the first time, of all processes that share the store; it is kept for `keepMs`. For
    * codes that are good for one use.
@@ -315,7 +321,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
 
   /**
    * Makes one attempt, for short-lived hosts such as serverless functions: the job may return to QUEUED, for a retry
-   * that is due at `notBefore`. `undefined`: nothing to claim.
+   * that is due at `dueAt`. `undefined`: nothing to claim.
    */
   runOnce(id?: string): Promise<JobRecord | undefined> {
     return this.#parts.dispatcher.run(id)

@@ -5,7 +5,7 @@ import { newJobSchema, timestampSchema } from '../schemas.js'
 const mostJobs = 500
 
 export const newBatchSchema = z
-  .object({
+  .strictObject({
     name: z.string().min(1).max(255).nullish().describe('The `batchName` of its jobs. Default: a new one.'),
     webhook: z
       .object({ url: z.url({ protocol: /^https?$/ }).max(8192) })

@@ -1,3 +1,4 @@
+import { retryAt } from '../../core/engine/job/due-times.js'
 import { isTerminal, type JobOutput, type JobRecord } from '../../core/engine/job/job.js'
 import type { StepRecord } from '../../core/engine/job/step.js'
 import type { Call } from '../routing/call.js'
@@ -22,17 +23,20 @@ export async function jobView(job: JobRecord, call: Call): Promise<JobView> {
     error: job.error,
     ...(job.steps.length > 0 ? { steps: job.steps.map(stepView) } : {}),
     createdAt: timestamp(job.createdAt),
-    startedAt: job.startedAt === null ? null : timestamp(job.startedAt),
-    completedAt: job.completedAt === null ? null : timestamp(job.completedAt),
+    startedAt: timeOrNull(job.startedAt),
+    completedAt: timeOrNull(job.completedAt),
+    attempt: job.attempts,
+    attempts: call.service.engine.maxAttempts(job),
+    retryAt: timeOrNull(retryAt(job)),
     app: job.app,
     batchName: job.batchName,
     metadata: job.metadata,
     progress: job.progress,
     stage: job.stage,
-    expiresAt: job.expiresAt === null ? null : timestamp(job.expiresAt),
+    expiresAt: timeOrNull(job.expiresAt),
     priority: job.priority,
     notBefore: job.notBefore === 0 ? null : timestamp(job.notBefore),
-    deadline: job.deadline === null ? null : timestamp(job.deadline),
+    deadline: timeOrNull(job.deadline),
     queuePosition: null,
     estimate: null,
     waiting: null,
@@ -93,7 +97,7 @@ function stepView({ name, state, startedAt, endedAt, attempts, error, files }: S
     name,
     state,
     startedAt: timestamp(startedAt),
-    endedAt: endedAt === null ? null : timestamp(endedAt),
+    endedAt: timeOrNull(endedAt),
     attempts,
     error,
     files: Object.fromEntries(Object.entries(files).map(([file, { bytes }]) => [file, bytes])),
@@ -105,6 +109,10 @@ function workflowSummary(job: JobRecord, call: Call): JobView['workflow'] {
   const workflow = call.service.engine.workflows.get(job.workflow)
   const id = job.alias ?? job.workflow
   return { id, name: workflow?.name ?? id, description: workflow?.description ?? '' }
+}
+
+function timeOrNull(milliseconds: number | null): string | null {
+  return milliseconds === null ? null : timestamp(milliseconds)
 }
 
 function timestamp(milliseconds: number): string {

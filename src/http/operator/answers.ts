@@ -119,7 +119,7 @@ export interface JobFacts extends JobRow {
   /** Position in the queue of its application. */
   queuePosition: number | null
   /** Why it does not start, besides the jobs before it. */
-  waiting: { reason: 'scheduled' | 'paused' | 'no_worker' | 'preempted'; message: string } | null
+  waiting: { reason: 'scheduled' | 'retrying' | 'paused' | 'no_worker' | 'preempted'; message: string } | null
   /** Labels that its worker must have. */
   needs: string[]
   history: AttemptFacts[]

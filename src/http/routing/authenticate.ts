@@ -1,5 +1,5 @@
 import type { ApiKey } from '../../core/engine/ports/application-store.js'
-import type { ApiRequest } from './api-request.js'
+import type { ApiRequest, RequestHeaders } from './api-request.js'
 import { fingerprint, isOwnForm, type KeyFingerprint, sameHash } from '../auth/api-key.js'
 import { sessionOf } from './page-session.js'
 import { clientAddress, type KeyForm } from './wrong-keys.js'
@@ -10,23 +10,39 @@ import { Problem } from './problem.js'
 /**
  * The sender of the request, by the host's own check or by the key in `Authorization`, raw or after `Bearer`.
  *
- * @throws Problem `UNAUTHORIZED`, with one message for every cause; `RATE_LIMITED` after too many wrong keys from one
- * address.
+ * @throws Problem `UNAUTHORIZED`, with one message for every key that is not valid; `RATE_LIMITED` after too many wrong
+ * keys from one address.
  */
 export async function authenticate(request: ApiRequest, service: Service): Promise<Sender> {
-  return required(await identify(request, service, true))
+  const sender = await identify(request, service, true)
+  if (sender) return sender
+  throw unauthorized(service.options.authenticate ? notRecognised : keyProblem(request.headers))
 }
 
 /** The same by a key that came otherwise. */
 export async function authenticateKey(key: string, request: ApiRequest, service: Service): Promise<Sender> {
-  return required(await identifyBy(key, request, service, true))
+  const sender = await identifyBy(key, request, service, true)
+  if (sender) return sender
+  throw unauthorized(service.options.authenticate ? notRecognised : wrongKey)
 }
 
-function required(sender: Sender | undefined): Sender {
-  if (sender) return sender
-  throw new Problem('UNAUTHORIZED', 'Send a valid API key as the raw value of the Authorization header.', {
-    headers: { 'www-authenticate': 'Bearer realm="stemwork"' },
-  })
+const notRecognised = 'The service does not recognise who sends this. Send the credentials that its operator named.'
+const wrongKey =
+  'The API key is not valid: it is mistyped, has been ended, or is one of another service. Check it, or ask the ' +
+  'operator for a new one.'
+/** Where other services expect a key. */
+const otherHeaders = ['x-api-key', 'api-key', 'apikey', 'x-api-token', 'x-auth-token', 'x-access-token']
+
+function keyProblem(headers: RequestHeaders): string {
+  if ((headers.get('authorization') ?? '').trim() !== '') return wrongKey
+  const other = otherHeaders.find((name) => headers.get(name) !== null)
+  return other === undefined
+    ? 'The request has no API key. Send one as the raw value of the Authorization header.'
+    : `The API key came in the header ${other}, which is not read. Send it as the raw value of the Authorization header.`
+}
+
+function unauthorized(message: string): Problem {
+  return new Problem('UNAUTHORIZED', message, { headers: { 'www-authenticate': 'Bearer realm="stemwork"' } })
 }
 
 /** Whether the sender of a long request may continue: false once its key has ended. */

@@ -11,7 +11,7 @@ interface ProblemType {
 /** Every code that an HTTP error can carry, with its status and title. */
 export const problemTypes = {
   BAD_INPUT: { status: 400, title: 'The request is not valid' },
-  UNAUTHORIZED: { status: 401, title: 'The API key is not valid' },
+  UNAUTHORIZED: { status: 401, title: 'The request has no valid API key' },
   FORBIDDEN: { status: 403, title: 'The link is not valid' },
   NOT_FOUND: { status: 404, title: 'Not found' },
   METHOD_NOT_ALLOWED: { status: 405, title: 'The method is not allowed here' },

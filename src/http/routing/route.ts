@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { checkInput } from '../../core/engine/workflow/check-input.js'
 import { fieldIssues, issuesText } from '../../core/engine/job/field-issues.js'
 import type { ApiAnswer } from './answer.js'
 import type { Call, KeyedCall } from './call.js'
@@ -101,10 +102,10 @@ export function defineRoute<
 }
 
 function check<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
-  const result = schema.safeParse(value)
+  const result = checkInput(schema, value)
   if (result.success) return result.data
-  const issues = fieldIssues(result.error.issues)
-  const text = issuesText(issues, result.error.issues.length)
+  const issues = fieldIssues(result.issues)
+  const text = issuesText(issues, result.issues.length)
   throw new Problem('BAD_INPUT', `The request is not valid. ${text}.`, { issues })
 }
 

@@ -31,6 +31,7 @@ const indexedFields = [
   'lease',
   'cancelRequested',
   'notBefore',
+  'dueAt',
   'deadline',
   'priority',
   'deleted',

@@ -7,7 +7,7 @@ import type { TraceContext } from '../job/trace-context.js'
 import { prioritySchema } from '../job/scheduling.js'
 import type { JobRequest } from '../job/new-job.js'
 import { addressOf, isLocalFile, type LocalFile } from './local-file.js'
-import { checkParams } from '../workflow/check-params.js'
+import { checkInput } from '../workflow/check-input.js'
 import type { Workflow } from '../workflow/workflow.js'
 
 export interface SubmitInput {
@@ -127,9 +127,9 @@ const submitInputSchema = z.strictObject({
 
 /** @throws StemworkError `INVALID_PARAMS` with `details.issues` for a malformed submission, whatever its workflow. */
 export function checkSubmitInput(input: unknown): SubmitInput {
-  const checked = submitInputSchema.safeParse(input)
+  const checked = checkInput(submitInputSchema, input)
   if (checked.success) return input as SubmitInput
-  const found = checked.error.issues
+  const found = checked.issues
   const issues = fieldIssues(found)
   throw new StemworkError('INVALID_PARAMS', `engine.submit: ${issuesText(issues, found.length)}.`, {
     details: { issues },
@@ -144,7 +144,7 @@ export function checkSubmitInput(input: unknown): SubmitInput {
  */
 export function checkSubmission(given: SubmitInput, workflow: Workflow, now: number): SubmitInput {
   const input = withAddresses(given, workflow)
-  const checked = checkParams(workflow.params, input.params)
+  const checked = checkInput(workflow.params, input.params)
   if (!checked.success) {
     const issues = fieldIssues(checked.issues, ['params'])
     throw new StemworkError(
@@ -155,7 +155,11 @@ export function checkSubmission(given: SubmitInput, workflow: Workflow, now: num
     )
   }
   refuseImpossibleTimes(input, now)
-  refuseUnknownOutputs(input.copyResultsTo ?? {}, workflow, Object.keys(workflow.outputs(checked.data)))
+  refuseUnknownOutputs(
+    input.copyResultsTo ?? {},
+    workflow,
+    Object.keys(workflow.outputs(checked.data as Record<string, unknown>)),
+  )
   return input
 }
 

@@ -5,6 +5,7 @@ import { requestDigest } from '../job/idempotency.js'
 import type { JobRecord } from '../job/job.js'
 import { newJob } from '../job/new-job.js'
 import { checkSubmission, checkSubmitInput, jobRequest, type SubmitInput } from './submission.js'
+import { checkInput } from '../workflow/check-input.js'
 import type { WorkflowRegistry } from '../workflow/registry.js'
 import { hash, repeatedId } from '../batch/batch.js'
 import type { NewBatch } from '../batch/batches.js'
@@ -50,9 +51,9 @@ export interface CheckedBatch {
  * @throws StemworkError `INVALID_PARAMS` with `details.issues` of all jobs, whose paths begin with `jobs.<index>`.
  */
 export function checkBatch(given: SubmitBatchInput, workflows: WorkflowRegistry, now: number): CheckedBatch {
-  const form = batchInputSchema.safeParse(given)
+  const form = checkInput(batchInputSchema, given)
   if (!form.success) {
-    throw invalid(form.error.issues.map(({ path, message }) => ({ path: path.join('.'), message })))
+    throw invalid(form.issues.map(({ path, message }) => ({ path: path.join('.'), message })))
   }
   const { app, idempotencyKey, webhook = null } = given
   const name =

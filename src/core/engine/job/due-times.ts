@@ -5,9 +5,21 @@ import { isTerminal, type JobRecord } from './job.js'
  * time is not later than the store's now; deleted jobs are due for nothing but their removal.
  */
 
+/** When a queued job may be claimed. */
+export function claimableFrom({ notBefore, dueAt }: Pick<JobRecord, 'notBefore' | 'dueAt'>): number {
+  return Math.max(notBefore, dueAt ?? 0)
+}
+
 /** The time since (or from) which the job waits for a worker; null for jobs that are not queued. */
-export function waitingSince(job: Pick<JobRecord, 'deleted' | 'status' | 'createdAt' | 'notBefore'>): number | null {
-  return job.deleted || job.status !== 'QUEUED' ? null : Math.max(job.createdAt, job.notBefore)
+export function waitingSince(
+  job: Pick<JobRecord, 'deleted' | 'status' | 'createdAt' | 'notBefore' | 'dueAt'>,
+): number | null {
+  return job.deleted || job.status !== 'QUEUED' ? null : Math.max(job.createdAt, claimableFrom(job))
+}
+
+/** When a job that failed for a while is tried again; null if that is not what it waits for. */
+export function retryAt(job: Pick<JobRecord, 'status' | 'dueAt' | 'history'>): number | null {
+  return job.status === 'QUEUED' && job.history.at(-1)?.outcome === 'requeued' ? job.dueAt : null
 }
 
 /** When another worker may take over a started job; null for others. */

@@ -132,8 +132,10 @@ const jobFields = z.object({
   history: z.array(pastAttemptSchema).default([]),
   /** How often it was retried after it had FAILED. */
   retries: z.number().int().nonnegative().default(0),
-  /** A queued job is not claimed before this time (a delayed start, retry back-off). */
+  /** A job is not claimed before this time, which its client sent; 0: none. */
   notBefore: z.number(),
+  /** When its next attempt is due, after one that failed or that waits for something; null before the first such. */
+  dueAt: z.number().nullable().default(null),
   /** When the job must have ended; null: no limit. */
   deadline: z.number().nullable().default(null),
   /** Labels that its worker must have (`poolOf`). */

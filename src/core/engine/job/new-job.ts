@@ -52,6 +52,7 @@ export function newJob(request: JobRequest): JobRecord {
     history: [],
     retries: 0,
     notBefore: request.notBefore ?? 0,
+    dueAt: null,
     deadline: request.deadline ?? null,
     pool: request.pool ?? '',
     metered: request.metered ?? false,

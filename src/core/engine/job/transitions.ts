@@ -1,4 +1,5 @@
 import { announced, withTryBegun, withTryDeferred, withTryEnded } from './deliveries.js'
+import { claimableFrom } from './due-times.js'
 import { withAttempt, withEnd } from './history.js'
 import type { Quota, Usage } from './quota.js'
 import { isWorthKeeping } from './retry.js'
@@ -119,7 +120,7 @@ export interface ClaimRequest {
  */
 export function isClaimable(job: JobRecord, now: number, lapsedBefore = now): boolean {
   if (job.deleted || isTerminal(job)) return false
-  return job.status === 'QUEUED' ? job.notBefore <= now : isLapsed(job, Math.min(now, lapsedBefore))
+  return job.status === 'QUEUED' ? claimableFrom(job) <= now : isLapsed(job, Math.min(now, lapsedBefore))
 }
 
 /** Whether nobody runs the started job any more. */
@@ -193,7 +194,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         lease: null,
         progress: 0,
         stage: null,
-        notBefore: now + change.delayMs,
+        dueAt: now + change.delayMs,
         failure: change.failure ?? job.failure,
         attempts: change.onShutdown ? job.attempts - 1 : job.attempts,
         shutdownRequeues: change.onShutdown ? job.shutdownRequeues + 1 : job.shutdownRequeues,
@@ -229,7 +230,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         status: 'QUEUED',
         lease: null,
         stage: null,
-        notBefore: job.cancelRequested ? now : wakeTime(job.steps, change.waitsFor, now),
+        dueAt: job.cancelRequested ? now : wakeTime(job.steps, change.waitsFor, now),
         attempts: 0,
         history: withEnd(job.history, now, 'suspended'),
       }
@@ -237,7 +238,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
       const steps = job.deleted || isTerminal(job) ? undefined : withEvent(job.steps, change.name, change.value, now)
       if (!steps) return undefined
       const isAwaited = job.status === 'QUEUED' && job.steps.some(({ name }) => name === change.name)
-      return { ...job, steps, notBefore: isAwaited ? now : job.notBefore }
+      return { ...job, steps, dueAt: isAwaited ? now : job.dueAt }
     }
     case 'cancel':
       if (job.deleted || isTerminal(job)) return undefined
@@ -261,7 +262,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         steps: job.error && isWorthKeeping(job.error) ? job.steps : [],
         metered: job.metered || change.quota !== undefined,
         // It has had its turn, so its wait starts now.
-        notBefore: Math.max(job.notBefore, now),
+        dueAt: now,
         cancelRequested: false,
       }
     case 'delete':

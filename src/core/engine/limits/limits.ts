@@ -8,6 +8,7 @@ import type { Application, ApplicationStore } from '../ports/application-store.j
 import type { DocumentStore } from '../ports/document-store.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
+import { checkInput } from '../workflow/check-input.js'
 import { issueTexts } from '../workflow/schema-issues.js'
 
 /** An application's limits and usage. */
@@ -47,9 +48,9 @@ export async function setLimits(
   change: LimitChange,
   { revision, applications, jobs: { documents } }: SetLimitsParts,
 ): Promise<void> {
-  const checked = limitChangeSchema.safeParse(change)
+  const checked = checkInput(limitChangeSchema, change)
   if (!checked.success) {
-    const problems = issueTexts(checked.error, 'limits')
+    const problems = issueTexts(checked, 'limits')
     throw new StemworkError('INVALID_PARAMS', `Invalid limits. ${problems.join('; ')}.`)
   }
   await oneAtATime(app, documents, async () => {

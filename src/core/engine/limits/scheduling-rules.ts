@@ -9,6 +9,7 @@ import {
 } from '../job/scheduling.js'
 import type { JobStore } from '../ports/job-store.js'
 import { remembered } from './remembered.js'
+import { checkInput } from '../workflow/check-input.js'
 import { issueTexts } from '../workflow/schema-issues.js'
 
 /** Submits are frequent and changes rare: every process knows a change after this time. */
@@ -44,9 +45,9 @@ export class RememberedRules {
 
   /** @throws StemworkError `INVALID_PARAMS`. */
   async change(target: RuleTarget, change: RuleChange): Promise<void> {
-    for (const checked of [ruleTargetSchema.safeParse(target), ruleChangeSchema.safeParse(change)]) {
+    for (const checked of [checkInput(ruleTargetSchema, target), checkInput(ruleChangeSchema, change)]) {
       if (checked.success) continue
-      const problems = issueTexts(checked.error, 'rule')
+      const problems = issueTexts(checked, 'rule')
       throw new StemworkError('INVALID_PARAMS', `Invalid scheduling rule. ${problems.join('; ')}.`)
     }
     await this.#jobs.changeRule(target, change)

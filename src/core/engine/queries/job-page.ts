@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
+import { checkInput } from '../workflow/check-input.js'
 import { jobFilters } from '../ports/job-query.js'
 
 const filterSchemas = Object.fromEntries(
@@ -15,9 +16,9 @@ const pageSchema = z.strictObject({
 
 /** @throws StemworkError `INVALID_PARAMS` that names the known fields. */
 export function checkPage(page: unknown): void {
-  const checked = pageSchema.safeParse(page)
+  const checked = checkInput(pageSchema, page)
   if (checked.success) return
-  const [issue] = checked.error.issues
+  const [issue] = checked.issues
   throw new StemworkError(
     'INVALID_PARAMS',
     `engine.list: ${issue?.path.join('.') || 'page'}: ${issue?.message}. It takes ` +

@@ -1,3 +1,4 @@
+import { claimableFrom, retryAt } from '../job/due-times.js'
 import { preempted } from '../errors.js'
 import { labelsOf } from '../job/pool.js'
 import type { JobRecord } from '../job/job.js'
@@ -8,10 +9,11 @@ import type { WorkerRegistry } from '../workers/worker-registry.js'
 /** Why a queued job does not start, besides the jobs before it. */
 export interface Waiting {
   /**
-   * `scheduled`: its time has not come; `paused`: an operator holds it back; `no_worker`: no live worker takes such
+   * `scheduled`: its time has not come; `retrying`: its last attempt failed for a while, and the next one is due later
+   * (`dueAt`); `paused`: an operator holds it back; `no_worker`: no live worker takes such
    * jobs; `preempted`: it gave way to a job of another application.
    */
-  reason: 'scheduled' | 'paused' | 'no_worker' | 'preempted'
+  reason: 'scheduled' | 'retrying' | 'paused' | 'no_worker' | 'preempted'
   message: string
 }
 
@@ -21,8 +23,13 @@ export async function waitingOf(
   { rules, workers }: { rules: RememberedRules; workers: WorkerRegistry },
 ): Promise<Waiting | undefined> {
   if (job.status !== 'QUEUED') return undefined
-  if (job.notBefore > Date.now())
-    return { reason: 'scheduled', message: `It does not start before ${new Date(job.notBefore).toISOString()}.` }
+  const from = claimableFrom(job)
+  if (from > Date.now()) {
+    const time = new Date(from).toISOString()
+    return from === retryAt(job)
+      ? { reason: 'retrying', message: `Its last attempt failed, and it is tried again at ${time}.` }
+      : { reason: 'scheduled', message: `It does not ${job.token === 0 ? 'start' : 'go on'} before ${time}.` }
+  }
   if (await rules.isPaused(job))
     return { reason: 'paused', message: 'The operator has paused such jobs; they wait until the pause ends.' }
   const able = (await workers.recent()).some((worker) => serves(worker, job))

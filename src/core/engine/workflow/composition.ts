@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
 import { stepNameSchema } from '../job/step.js'
-import { checkParams, shapeOf } from './check-params.js'
+import { checkInput, shapeOf } from './check-input.js'
 import { needsOf } from './needs.js'
 import { type WorkflowPolicy, workflowPolicySchema } from './policy.js'
 import { firstIssueText } from './schema-issues.js'
@@ -236,8 +236,8 @@ function paramIssues(composed: Composed, exposed: Checked['params'], given: Reco
   const issues: Issue[] = []
   const made = new Map<string, readonly string[]>()
   for (const step of composed.steps) {
-    const result = checkParams(step.workflow.params, step.params(given))
-    if (result.success) made.set(step.name, Object.keys(step.workflow.outputs(result.data)))
+    const result = checkInput(step.workflow.params, step.params(given))
+    if (result.success) made.set(step.name, Object.keys(step.workflow.outputs(result.data as Record<string, unknown>)))
     else issues.push(...result.issues.flatMap((issue) => stepIssue(step, issue, exposed, given)))
   }
   return [...issues, ...missingOutputs(composed, made)]

@@ -423,7 +423,7 @@ export class Attempt {
 }
 
 /** When a worker should look for the job. What waits for longer is found by a sweep. */
-function delayOf(change: JobChange, { notBefore }: JobRecord): number {
+function delayOf(change: JobChange, { dueAt }: JobRecord): number {
   if (change.kind === 'requeue') return change.delayMs + timerSlackMs
-  return change.kind === 'suspend' ? Math.min(Math.max(0, notBefore - Date.now()) + timerSlackMs, longestTimerMs) : 0
+  return change.kind === 'suspend' ? Math.min(Math.max(0, (dueAt ?? 0) - Date.now()) + timerSlackMs, longestTimerMs) : 0
 }

@@ -1,12 +1,17 @@
 /** The candidate that a mistyped word most likely means; `undefined` when none is near. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   const ranked = candidates
-    .map((candidate) => ({ candidate, distance: candidate.startsWith(word) ? 0 : editDistance(word, candidate) }))
+    .map((candidate) => ({ candidate, distance: beginsAlike(word, candidate) ? 0 : editDistance(word, candidate) }))
     .sort((a, b) => a.distance - b.distance)
   const [best] = ranked
   return best && best.distance < word.length && best.distance <= Math.max(2, Math.floor(best.candidate.length / 3))
     ? best.candidate
     : undefined
+}
+
+/** `webhookUrl` is meant as `webhook`; a single letter is no hint. */
+function beginsAlike(word: string, candidate: string): boolean {
+  return candidate.startsWith(word) || (candidate.length > 2 && word.startsWith(candidate))
 }
 
 /** Letters to add, remove or change to make one word the other (Levenshtein). */

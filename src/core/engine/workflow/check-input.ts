@@ -1,0 +1,48 @@
+import { z } from 'zod'
+import { issueWords } from './issue-words.js'
+import { nearest } from './nearest.js'
+
+/** Thousands of unknown names need not all be listed. */
+const mostNamed = 3
+
+export interface InputIssue {
+  path: readonly PropertyKey[]
+  message: string
+}
+
+/**
+ * Checks what a client sent, in words of ours: what is missing is named as such; a name that is not known, with the one
+ * that was meant or those that are.
+ */
+export function checkInput<Schema extends z.ZodType>(
+  schema: Schema,
+  given: unknown,
+): { success: true; data: z.output<Schema> } | { success: false; issues: InputIssue[] } {
+  const checked = schema.safeParse(given, { error: issueWords })
+  if (checked.success) return { success: true, data: checked.data }
+  const issues = checked.error.issues.flatMap((issue): InputIssue[] =>
+    issue.code === 'unrecognized_keys' ? unknownNames(issue, schema) : [issue],
+  )
+  return { success: false, issues }
+}
+
+function unknownNames(issue: z.core.$ZodIssueUnrecognizedKeys, schema: z.ZodType): InputIssue[] {
+  const shape = issue.path.length === 0 ? shapeOf(schema) : undefined
+  const known = shape && Object.keys(shape)
+  const remedy = (key: string) => {
+    const meant = known && nearest(key, known)
+    if (meant !== undefined) return `the nearest name is ${meant}`
+    return known ? `expected only ${known.join(', ')}` : 'leave it out'
+  }
+  const named = issue.keys.slice(0, mostNamed)
+  const rest = issue.keys.length - named.length
+  return [
+    ...named.map((key) => ({ path: [...issue.path, key], message: `is not known: ${remedy(key)}` })),
+    ...(rest > 0 ? [{ path: issue.path, message: `has ${rest} more names that are not known` }] : []),
+  ]
+}
+
+/** The members of an object schema, if available. */
+export function shapeOf(schema: z.ZodType): Record<string, z.ZodType> | undefined {
+  return schema instanceof z.ZodObject ? schema.shape : undefined
+}

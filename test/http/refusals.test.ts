@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Service, startService } from './harness.js'
+
+/** What a client is told about a request that is refused: what happened, what was expected, and what to do. */
+
+let service: Service
+beforeAll(async () => {
+  service = await startService({ http: { manageKeys: true, operator: { key: 'an-operator-key-1234' } } })
+})
+afterAll(() => service.close())
+
+interface Refusal {
+  code: string
+  title: string
+  message: string
+  errors?: { path: string; message: string }[]
+}
+
+async function refusal(answer: Promise<Response>, status = 400): Promise<Refusal> {
+  const got = await answer
+  expect(got.status).toBe(status)
+  return (await got.json()) as Refusal
+}
+
+const post = (path: string, body: unknown) => service.api(path, { method: 'POST', body: JSON.stringify(body) })
+const job = { workflow: 'service/held', params: {} }
+
+describe('a field of a new job that is not known', () => {
+  test.each([
+    ['webhookUrl', 'webhook'],
+    ['web_hook', 'webhook'],
+    ['meta', 'metadata'],
+    ['batchname', 'batchName'],
+    ['param', 'params'],
+    ['copyResults', 'copyResultsTo'],
+  ])('%s is refused with the one that was meant', async (given, meant) => {
+    expect(await refusal(post('/job', { ...job, [given]: 'x' }))).toMatchObject({
+      code: 'BAD_INPUT',
+      message: `The request is not valid. ${given}: is not known: the nearest name is ${meant}.`,
+      errors: [{ path: given, message: `is not known: the nearest name is ${meant}` }],
+    })
+  })
+
+  test('is refused with those that are, where none is near; also in a batch', async () => {
+    const { errors } = await refusal(post('/job', { ...job, colour: 'red' }))
+    expect(errors).toEqual([
+      { path: 'colour', message: expect.stringMatching(/^is not known: expected only name, workflow, params, /) },
+    ])
+    const batch = await refusal(post('/batch', { jobs: [{ ...job, webhookUrl: 'x' }], note: 1 }))
+    expect(batch.errors?.map(({ path }) => path)).toEqual(['jobs.0.webhookUrl', 'note'])
+  })
+
+  test('is nothing that the specification has: its whole request is accepted', async () => {
+    const { status } = await post('/job', { name: 'A song', ...job })
+    expect(status).toBe(200)
+  })
+})
+
+describe('a key', () => {
+  const ask = (headers: Record<string, string>) => refusal(fetch(`${service.base}/job`, { headers }), 401)
+
+  test('that is missing, wrong, or in another header has its own sentence', async () => {
+    expect((await ask({})).message).toBe(
+      'The request has no API key. Send one as the raw value of the Authorization header.',
+    )
+    expect((await ask({ authorization: '' })).message).toMatch(/^The request has no API key\./)
+    expect((await ask({ 'X-API-Key': service.app.key })).message).toBe(
+      'The API key came in the header x-api-key, which is not read. Send it as the raw value of the Authorization ' +
+        'header.',
+    )
+    for (const wrong of ['wrong', `${service.app.key}x`, 'Bearer wrong', `${service.app.key.slice(0, -1)}`])
+      expect((await ask({ authorization: wrong, 'x-api-key': 'another' })).message).toMatch(
+        /^The API key is not valid: it is mistyped, has been ended, or is one of another service\./,
+      )
+  })
+})
+
+/** Of the words that the validator has for what is wrong. */
+const validatorsWords =
+  /Invalid (input|option|string|number|URL|UUID|ISO|key|element|value)|Too (small|big)|received|Unrecognized|expected \w+ to/
+
+describe("the validator's own words", () => {
+  const wrong = [null, 1, [], {}, { [''.padEnd(50, 'x')]: 1 }, { params: 1, workflow: 1, name: 1, webhook: 1 }]
+  const wrongJobs = [
+    { workflow: '', params: [] },
+    { ...job, name: '' },
+    { ...job, name: 'x'.repeat(256) },
+    { ...job, metadata: { ['k'.repeat(41)]: 'x', a: 1 } },
+    { ...job, copyResultsTo: { a: 'ftp://x' } },
+    { ...job, webhook: { url: 'x', events: 'all' } },
+    { ...job, priority: 3 },
+    { ...job, notBefore: 'soon', deadline: 5 },
+    { workflow: 'service/held', params: { note: 5 } },
+    { workflow: 'service/stems-vocals-accompaniment', params: { inputUrl: 'x' } },
+    { workflow: 'service/stems-vocals-accompaniment', params: {} },
+  ]
+
+  test('reach no client that sends a wrong body', async () => {
+    for (const path of [
+      '/job',
+      '/batch',
+      '/job/cancel',
+      '/job/delete',
+      '/application/key',
+      '/application/webhook-secret',
+    ])
+      for (const body of [...wrong, ...wrongJobs, { jobs: wrongJobs }, { limit: 0, status: ['DONE'], after: 'x' }]) {
+        const answer = await post(path, body)
+        if (answer.ok) continue
+        expect(await answer.text(), `${path} ${JSON.stringify(body)}`).not.toMatch(validatorsWords)
+      }
+  })
+
+  test('reach no client that sends a wrong query', async () => {
+    for (const query of ['page=x', 'size=0', 'size=101', 'status=DONE', 'createdAfter=x', 'after=x', 'batchName='])
+      expect(await (await service.api(`/job?${query}`)).text(), query).not.toMatch(validatorsWords)
+    const { message } = await refusal(service.api('/job?size=101&status=DONE'))
+    expect(message).toContain('size: must be at most 100')
+    expect(message).toContain('status.0: must be one of QUEUED, STARTED, SUCCEEDED, FAILED')
+  })
+})

@@ -1,0 +1,73 @@
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { checkInput } from '../../src/core/engine/workflow/check-input.js'
+import { nearest } from '../../src/core/engine/workflow/nearest.js'
+
+describe('what is wrong with a value', () => {
+  test.each<[z.ZodType, unknown, string]>([
+    [z.string(), undefined, 'is missing: expected a text'],
+    [z.record(z.string(), z.unknown()), undefined, 'is missing: expected an object'],
+    [z.enum(['a', 'b']), undefined, 'is missing: expected one of a, b'],
+    [z.union([z.string(), z.number()]), undefined, 'is missing'],
+    [z.string(), 1, 'must be a text, not a whole number'],
+    [z.number(), 'x', 'must be a number, not a text'],
+    [z.int(), 1.5, 'must be a whole number, not the number 1.5'],
+    [z.boolean(), null, 'must be true or false, not null'],
+    [z.object({}), [], 'must be an object, not a list'],
+    [z.array(z.string()), { a: 1 }, 'must be a list, not an object'],
+    [z.null(), true, 'must be null, not true'],
+    [z.date(), 'x', 'must be date, not a text'],
+    [z.string().min(1), '', 'must have at least 1 character'],
+    [z.string().max(2), 'abc', 'must have at most 2 characters'],
+    [z.array(z.string()).min(2), [], 'must have at least 2 entries'],
+    [z.array(z.string()).max(1), ['a', 'b'], 'must have at most 1 entry'],
+    [z.number().min(3), 2, 'must be at least 3'],
+    [z.number().max(3), 4, 'must be at most 3'],
+    [z.number().positive(), 0, 'must be more than 0'],
+    [z.number().lt(3), 3, 'must be less than 3'],
+    [z.number().multipleOf(5), 3, 'must be a multiple of 5'],
+    [z.enum(['a', 'b']), 'c', 'must be one of a, b'],
+    [z.literal(true), false, 'must be true'],
+    [z.literal('yes'), 'no', 'must be "yes"'],
+    [z.url(), 'x', 'must be a complete URL, such as https://example.org/song.mp3'],
+    [z.iso.datetime(), 'x', 'must be a time in ISO 8601, such as 2025-01-31T12:00:00Z'],
+    [z.uuid(), 'x', 'must be a UUID'],
+    [z.email(), 'x', 'must be an e-mail address'],
+    [z.string().regex(/^a$/), 'b', 'must have the form that is described'],
+    [z.record(z.string().max(1), z.string()), { ab: '' }, 'has a name that is not allowed'],
+    [z.map(z.string(), z.string()), new Map([[{}, '']]), 'has a name that is not allowed'],
+    [z.union([z.string(), z.number()]), true, 'has none of the forms that are allowed'],
+    [z.string().refine(() => false), 'x', 'is not valid'],
+    [z.string().refine(() => false, 'must rhyme'), 'x', 'must rhyme'],
+    [z.string().min(3, 'is too short for a song'), 'x', 'is too short for a song'],
+  ])('is said in words of ours: case %#', (schema, value, words) => {
+    const checked = checkInput(schema, value)
+    expect(checked.success ? [] : checked.issues.map(({ message }) => message)).toEqual([words])
+  })
+
+  test('is, of a name that is not known, the one that was meant, or those that are', () => {
+    const schema = z.strictObject({ webhook: z.string().optional(), batchName: z.string().optional() })
+    const messages = (given: object) => {
+      const checked = checkInput(schema, given)
+      return checked.success ? [] : checked.issues.map(({ path, message }) => `${path.join('.')} ${message}`)
+    }
+    expect(messages({ webhookUrl: 1 })).toEqual(['webhookUrl is not known: the nearest name is webhook'])
+    expect(messages({ batch_name: 1 })).toEqual(['batch_name is not known: the nearest name is batchName'])
+    expect(messages({ colour: 1 })).toEqual(['colour is not known: expected only webhook, batchName'])
+    expect(messages({ q: 1, w: 1, e: 1, r: 1 })).toHaveLength(4)
+    const nested = checkInput(z.object({ inner: z.strictObject({}) }), { inner: { a: 1 } })
+    expect(nested).toMatchObject({ issues: [{ path: ['inner', 'a'], message: 'is not known: leave it out' }] })
+  })
+
+  test('is the nearest name by letters, or one that begins alike', () => {
+    const names = ['webhook', 'metadata', 'name']
+    expect(['webhookUrl', 'meta', 'nmae', 'w', 'x', 'entirely'].map((word) => nearest(word, names))).toEqual([
+      'webhook',
+      'metadata',
+      'name',
+      'webhook',
+      undefined,
+      undefined,
+    ])
+  })
+})
