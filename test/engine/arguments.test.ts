@@ -51,11 +51,11 @@ describe('an engine refuses', () => {
   const valid = { app: 'me', workflow: 'test/text' }
 
   test.each<[string, unknown, string]>([
-    ['nothing', undefined, 'expected object'],
+    ['nothing', undefined, 'expected an object'],
     ['a job without an application', { workflow: 'test/text', params: {} }, 'app: '],
     ['a job without a workflow', { app: 'me' }, 'workflow: '],
     ['params that are no object', { ...valid, params: 'x' }, 'params: '],
-    ['a field that it does not know', { ...valid, param: {} }, '"param"'],
+    ['a field that it does not know', { ...valid, param: {} }, 'param: is not known: the nearest name is params'],
     ['metadata that is not text', { ...valid, metadata: { n: 1 } }, 'metadata.n'],
   ])('%s', async (_what, input, words) => {
     await expect(engine.submit(input as never)).rejects.toMatchObject({

@@ -129,13 +129,13 @@ describe('authentication', () => {
     expect((await service.api('/application', { key: `Bearer ${service.app.key}` })).status).toBe(200)
   })
 
-  test('no key, a wrong one, a mistyped one and a malformed one get the same 401', async () => {
+  test('a wrong key, a mistyped one and a malformed one get the same 401, and none at all another one', async () => {
     const { key } = service.app
     const body = key.slice(0, 21) + 'A'.repeat(43)
     const forged = body + crc32(body).toString(16).padStart(8, '0')
     const mistyped = key.slice(0, -1) + (key.endsWith('0') ? '1' : '0')
     const bodies: unknown[] = []
-    for (const authorization of [undefined, forged, mistyped, 'nonsense', '', 'Bearer', `${key}x`]) {
+    for (const authorization of [forged, mistyped, 'nonsense', `${key}x`, undefined, '', 'Bearer']) {
       const answer = await fetch(`${service.base}/application`, {
         headers: authorization === undefined ? {} : { authorization },
       })
@@ -144,13 +144,18 @@ describe('authentication', () => {
       expect(requestId).toBe(answer.headers.get('x-request-id'))
       bodies.push(body)
     }
-    expect(new Set(bodies.map((body) => JSON.stringify(body))).size).toBe(1)
-    expect(bodies[0]).toMatchObject({
-      code: 'UNAUTHORIZED',
-      status: 401,
-      message: expect.stringMatching(/.+/),
-      title: expect.stringMatching(/.+/),
-    })
+    for (const [same, message] of [
+      [bodies.slice(0, 4), /^The API key is not valid/],
+      [bodies.slice(4), /^The request has no API key/],
+    ] as const) {
+      expect(new Set(same.map((body) => JSON.stringify(body))).size).toBe(1)
+      expect(same[0]).toMatchObject({
+        code: 'UNAUTHORIZED',
+        status: 401,
+        message: expect.stringMatching(message),
+        title: expect.stringMatching(/.+/),
+      })
+    }
   })
 
   test("another application's jobs do not exist for it", async () => {

@@ -34,7 +34,7 @@ const wrongKey =
 const otherHeaders = ['x-api-key', 'api-key', 'apikey', 'x-api-token', 'x-auth-token', 'x-access-token']
 
 function keyProblem(headers: RequestHeaders): string {
-  if ((headers.get('authorization') ?? '').trim() !== '') return wrongKey
+  if (!/^(bearer)?\s*$/i.test(headers.get('authorization') ?? '')) return wrongKey
   const other = otherHeaders.find((name) => headers.get(name) !== null)
   return other === undefined
     ? 'The request has no API key. Send one as the raw value of the Authorization header.'

@@ -19,16 +19,8 @@ export function issueWords(issue: z.core.$ZodRawIssue): string {
       return `must ${formatWords[issue.format] ?? 'have the form that is described'}`
     case 'not_multiple_of':
       return `must be a multiple of ${issue.divisor}`
-    case 'unrecognized_keys':
-      return `has names that are not known: ${issue.keys.slice(0, 3).join(', ')}`
-    case 'invalid_key':
-      return 'has a name that is not allowed'
-    case 'invalid_element':
-      return 'has an entry that is not allowed'
-    case 'invalid_union':
-      return 'has none of the forms that are allowed'
     default:
-      return 'is not valid'
+      return otherWords[issue.code] ?? 'is not valid'
   }
 }
 
@@ -42,6 +34,13 @@ const typeWords: Record<string, string> = {
   array: 'a list',
   tuple: 'a list',
   null: 'null',
+}
+
+const otherWords: Record<string, string> = {
+  unrecognized_keys: 'has names that are not known',
+  invalid_key: 'has a name that is not allowed',
+  invalid_element: 'has an entry that is not allowed',
+  invalid_union: 'has none of the forms that are allowed',
 }
 
 const formatWords: Record<string, string> = {
