@@ -38,7 +38,8 @@ function keyProblem(headers: RequestHeaders): string {
   const other = otherHeaders.find((name) => headers.get(name) !== null)
   return other === undefined
     ? 'The request has no API key. Send one as the raw value of the Authorization header.'
-    : `The API key came in the header ${other}, which is not read. Send it as the raw value of the Authorization header.`
+    : `The API key came in the header ${other}, which is not read. Send it as the raw value of the Authorization ` +
+        'header.'
 }
 
 function unauthorized(message: string): Problem {
