@@ -3,8 +3,9 @@
 // number is the median of the rounds; the systems take turns, so that a machine that is busy for a while slows both.
 // Exit status 1 where stemwork is slower than graphile-worker, or than with fewer processes. graphile-worker is
 // installed into a temporary folder when the benchmark runs; --no-peer leaves it out.
-// Options: --jobs=N, --rounds=N, --processes=1,4,16, --applications=1,50. Server: DATABASE_URL, else the standard
-// address; its tables should be on a disk, as in production.
+// Options: --jobs=N, --rounds=N, --warm-up=N (jobs of each process before the time begins), --processes=1,4,16,
+// --applications=1,50. Server: DATABASE_URL, else the standard address; its tables should be on a disk, as in
+// production.
 import { execFileSync, fork } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -22,8 +23,8 @@ const rounds = numbers('rounds', '3')[0]
 const processes = numbers('processes', '1,4,16')
 const applications = numbers('applications', '1,50')
 const peerVersion = '0.16.6'
-/** Of each process, before the time begins. */
-const warmUpJobs = 60
+/** Of each process, before the time begins: V8 compiles what runs often only after some thousand calls. */
+const warmUpJobs = numbers('warm-up', '2000')[0]
 /** As many as a lane's noise: a rate below this share of another counts as slower. */
 const tolerance = 0.9
 

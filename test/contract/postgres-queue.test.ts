@@ -108,6 +108,24 @@ describeWith('postgresQueue', { postgres, bouncer }, ({ postgres: server, bounce
     await queue.close()
   })
 
+  test('a notification that names a subscriber calls that one; who has no address is called by each', async () => {
+    const schema = newSchema()
+    const queue = postgresQueue({ pool, schema })
+    const calls = { a: 0, b: 0, c: 0 }
+    await queue.subscribe(async () => void calls.a++, { address: 'a' })
+    await queue.subscribe(async () => void calls.b++, { address: 'b' })
+    await queue.subscribe(async () => void calls.c++)
+    // Once for the beginning.
+    await until(() => calls.a === 1 && calls.b === 1 && calls.c === 1)
+    await queue.notify({ workers: ['b'] })
+    await until(() => calls.b === 2 && calls.c === 2)
+    assert.equal(calls.a, 1)
+    // Together they mean both, and with one that names nobody, all.
+    await Promise.all([queue.notify({ workers: ['x'] }), queue.notify({ workers: ['a'] }), queue.notify()])
+    await until(() => calls.a >= 2 && calls.b >= 3)
+    await queue.close()
+  })
+
   test('a connection that the server ends is replaced; the listener is called once for what was missed', async () => {
     const { queue, schema, calls } = await listening()
     await until(async () => (await listeners(schema)).length === 1)

@@ -5,6 +5,8 @@ import { Dispatcher } from './dispatch/dispatcher.js'
 import { FileSweep } from './dispatch/sweep/file-sweep.js'
 import { Maintenance } from './dispatch/maintenance.js'
 import { Sweep } from './dispatch/sweep/sweep.js'
+import { SweepTurn } from './dispatch/sweep/sweep-turn.js'
+import { Waking } from './dispatch/waking.js'
 import { checkParts, type EngineParts } from './engine-parts.js'
 import { Throughputs } from './queries/estimate.js'
 import { JobEvents } from './events.js'
@@ -50,7 +52,6 @@ export function assemble<Offered extends Workflow>(parts: EngineParts<Offered>, 
     onSetupError: () => readiness.forget(),
   }
   const owner = options.owner ?? `${hostname()}:${process.pid}`
-  const dispatcher = new Dispatcher(shared, owner)
   const { concurrency: slots, labels, leaseMs } = options.dispatch
   const workers = new WorkerRegistry({
     jobs: parts.jobs,
@@ -59,9 +60,13 @@ export function assemble<Offered extends Workflow>(parts: EngineParts<Offered>, 
     beatMs: leaseMs,
     logger,
   })
+  const waking = new Waking({ ...basic, workers })
+  const dispatcher: Dispatcher = new Dispatcher({ ...shared, waking, address: workers.address }, owner)
   const tended = {
     ...shared,
+    waking,
     dispatcher,
+    sweepTurn: new SweepTurn({ ...basic, workers, intervalMs: options.dispatch.sweepIntervalMs }),
     sweep: new Sweep(shared),
     fileSweep: new FileSweep(shared),
     blobCheck: new BlobCheck({ blobs: parts.blobs }),

@@ -270,7 +270,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     await this.#parts.rules.change(target, change)
     this.#parts.logger.info({ target, change }, 'A scheduling rule was changed.')
     // Held jobs may be runnable now.
-    await this.#parts.intake.notify()
+    await this.#parts.waking.wake()
   }
 
   /** Ends a queued job as FAILED with `CANCELED` and asks a running one to stop. Ended jobs do not change. */

@@ -130,7 +130,8 @@ export const dispatchSchema = z.strictObject({
     .min(10)
     .default(15 * seconds)
     .describe(
-      'How often the worker looks for waiting jobs, expired files and unfinished deletions without a notification.',
+      'How often the worker looks for waiting jobs without a notification, and one of all workers for expired files ' +
+        'and unfinished deletions. With many workers each looks less often: every 0.12 s for each of them.',
     ),
 })
 

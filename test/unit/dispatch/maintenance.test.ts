@@ -12,9 +12,13 @@ const sweptFiles = { uploads: 5, orphans: 6 }
 function maintained(clock: { wrongBy: () => Promise<number | undefined> } = { wrongBy: async () => undefined }) {
   const calls: unknown[] = []
   const note = (...call: unknown[]) => void calls.push(call.length === 1 ? call[0] : call)
+  const fleet = { workers: 0 }
   const work = { sweep: async () => {}, files: async () => {}, outbox: async () => 3 }
   const { logger, lines } = recordingLogger()
+  const turn = { isOurs: true, workers: 1 }
   const maintenance = new Maintenance({
+    sweepTurn: { take: async () => turn },
+    workers: { setFleet: (workers: number) => void (fleet.workers = workers) },
     sweep: { run: async () => (note('sweep'), await work.sweep(), swept) },
     fileSweep: {
       run: async (options: object) => (note('files', options), await work.files(), sweptFiles),
@@ -28,7 +32,7 @@ function maintained(clock: { wrongBy: () => Promise<number | undefined> } = { wr
     logger,
   } as unknown as ConstructorParameters<typeof Maintenance>[0])
   const taken = () => calls.splice(0)
-  return { maintenance, taken, work, lines }
+  return { maintenance, taken, work, lines, turn, fleet }
 }
 
 const round = ['wake', 'send', 'tend', 'sweep']
@@ -54,6 +58,35 @@ test('begins at once, and sweeps each interval, all files each twentieth', async
   expect(taken()).toEqual(['stop'])
   await vi.advanceTimersByTimeAsync(40_000)
   expect(taken()).toEqual([])
+})
+
+test('looks for jobs while another node has the turn to sweep, and sends webhooks while it finds some', async () => {
+  const { maintenance, taken, work, turn } = maintained()
+  turn.isOurs = false
+  maintenance.start()
+  await vi.advanceTimersByTimeAsync(0)
+  expect(taken()).toEqual(begun)
+  await vi.advanceTimersByTimeAsync(1000)
+  expect(taken()).toEqual(['wake', 'send', 'tend'])
+  work.outbox = async () => -4
+  await vi.advanceTimersByTimeAsync(2000)
+  expect(taken()).toEqual(['wake', 'send', 'tend', 'wake'])
+  maintenance.stop()
+})
+
+test('of a thousand workers looks every two minutes', async () => {
+  const { maintenance, taken, turn, fleet } = maintained()
+  turn.workers = 1000
+  maintenance.start()
+  // The first look tells it.
+  await vi.advanceTimersByTimeAsync(2000)
+  expect(fleet.workers).toBe(1000)
+  taken()
+  await vi.advanceTimersByTimeAsync(119_000)
+  expect(taken().filter((call) => call === 'wake')).toEqual([])
+  await vi.advanceTimersByTimeAsync(1000)
+  expect(taken().filter((call) => call === 'wake')).toEqual(['wake'])
+  maintenance.stop()
 })
 
 test('does not begin a sweep while one is going on, and waits for it at the end', async () => {

@@ -22,13 +22,13 @@ const longestRetryMs = 5000
 export class ListeningConnection {
   readonly #options: ListeningOptions
   /** Called for every notification, and whenever listening begins, as some may have been missed before. */
-  readonly #onNotification: () => void
+  readonly #onNotification: (payload: string) => void
   readonly #closing = new AbortController()
   readonly #ended: Promise<void>
   #isHearing = false
   #failures = 0
 
-  constructor(options: ListeningOptions, onNotification: () => void) {
+  constructor(options: ListeningOptions, onNotification: (payload: string) => void) {
     this.#options = options
     this.#onNotification = onNotification
     this.#ended = this.#run()
@@ -69,8 +69,8 @@ export class ListeningConnection {
     if (!client) return
     const lost = new AbortController()
     const onError = (error: Error) => lost.abort(error)
-    const onNotification = (notification: { channel: string }) => {
-      if (notification.channel === channel) this.#onNotification()
+    const onNotification = (notification: { channel: string; payload?: string }) => {
+      if (notification.channel === channel) this.#onNotification(notification.payload ?? '')
     }
     const ask = (text: string) => query(client, text, [], { timeoutMs: answerTimeoutMs })
     const pause = AbortSignal.any([this.#closing.signal, lost.signal])
@@ -81,7 +81,7 @@ export class ListeningConnection {
       await ask(`LISTEN "${channel}"`)
       this.#isHearing = true
       this.#failures = 0
-      this.#onNotification()
+      this.#onNotification('')
       await this.#warnIfDeaf(client, ask, pause)
       while (!this.#closing.signal.aborted) {
         await sleep(checkIntervalMs, undefined, { ref: false, signal: pause }).catch(() => {})

@@ -8,6 +8,9 @@ import { within } from '../shared/time-limit.js'
 import { ListeningConnection } from './listening-connection.js'
 import { Subscription } from './subscription.js'
 
+/** A payload has at most 8,000 bytes. */
+const mostAddresses = 100
+
 export interface PostgresQueueOptions {
   /**
    * The host's `pg` Pool, of at least two connections: a subscribed queue keeps one of them. It stays the host's:
@@ -18,16 +21,16 @@ export interface PostgresQueueOptions {
   schema?: string
   /** How long Postgres may take to answer before a call fails, or the connection counts as lost. Default: 5000. */
   answerTimeoutMs?: number
-  /** How often the listening connection is asked whether it still answers. Default: 20000. */
+  /** How often the listening connection is asked whether it still answers. Default: 60000. */
   checkIntervalMs?: number
   logger?: Logger
 }
 
 /**
- * Wakes the workers of many processes by LISTEN and NOTIFY of the Postgres that has the jobs. Every idle worker
- * receives every notification and asks the store; nothing is kept. One that was missed while the connection was lost is
- * made up for by a call after each reconnect. Delayed notifications are timers of this process. Nothing is connected
- * before the first use.
+ * Wakes the workers of many processes by LISTEN and NOTIFY of the Postgres that has the jobs. A notification reaches
+ * every worker; those that it means ask the store, and nothing is kept. One that was missed while the connection was
+ * lost is made up for by a call after each reconnect. Delayed notifications are timers of this process. Nothing is
+ * connected before the first use.
  *
  * @example
  * const { jobs, applications, migrate } = postgresStores({ pool })
@@ -40,7 +43,7 @@ export function postgresQueue(options: PostgresQueueOptions): JobQueue {
     pool,
     schema = 'stemwork',
     answerTimeoutMs = 5000,
-    checkIntervalMs = 20_000,
+    checkIntervalMs = 60_000,
     logger = defaultLogger,
   } = options
   requireSchemaName(schema)
@@ -55,17 +58,23 @@ export function postgresQueue(options: PostgresQueueOptions): JobQueue {
   const delayed = new Set<NodeJS.Timeout>()
   let listening: ListeningConnection | undefined
   let closing: Promise<void> | undefined
-  const notifyNow = coalesced(() => ask('SELECT pg_notify($1, $2)', [schema, '']))
+  /** Whom the next notification means; `undefined`: all. */
+  let meant: Set<string> | undefined = new Set()
+  const send = coalesced(async () => {
+    const addresses = [...(meant ?? [])]
+    meant = new Set()
+    await ask('SELECT pg_notify($1, $2)', [schema, addresses.length > mostAddresses ? '' : addresses.join(' ')])
+  })
 
   return {
-    traits: { scope: 'shared' },
+    traits: { scope: 'shared', wakes: 'all' },
 
-    async notify({ delayMs = 0 } = {}) {
+    async notify({ delayMs = 0, workers } = {}) {
       refuseClosed()
-      if (delayMs <= 0) return await notifyNow()
+      if (delayMs <= 0) return await notifyNow(workers)
       const timer = setTimeout(() => {
         delayed.delete(timer)
-        notifyNow().catch((error: unknown) =>
+        notifyNow(workers).catch((error: unknown) =>
           logger.warn(
             { queue: schema, err: error },
             'A delayed notification could not be sent; the next sweep does its work.',
@@ -76,14 +85,11 @@ export function postgresQueue(options: PostgresQueueOptions): JobQueue {
       delayed.add(timer)
     },
 
-    async subscribe(listener) {
+    async subscribe(listener, { address } = {}) {
       refuseClosed()
-      const subscription = new Subscription(listener)
+      const subscription = new Subscription(listener, address)
       subscriptions.add(subscription)
-      listening ??= new ListeningConnection(
-        { pool, channel: schema, answerTimeoutMs, checkIntervalMs, logger },
-        wakeAll,
-      )
+      listening ??= new ListeningConnection({ pool, channel: schema, answerTimeoutMs, checkIntervalMs, logger }, wake)
       // Earlier notifications are not kept: there may have been some.
       if (listening.isHearing) subscription.wake()
       return { stop: () => stop(subscription) }
@@ -113,8 +119,14 @@ export function postgresQueue(options: PostgresQueueOptions): JobQueue {
     )
   }
 
-  function wakeAll(): void {
-    for (const subscription of subscriptions) subscription.wake()
+  function notifyNow(workers: readonly string[] | undefined): Promise<void> {
+    meant = workers && meant && new Set([...meant, ...workers])
+    return send()
+  }
+
+  function wake(payload: string): void {
+    const addresses = new Set(payload === '' ? [] : payload.split(' '))
+    for (const subscription of subscriptions) if (subscription.isMeant(addresses)) subscription.wake()
   }
 
   async function stop(subscription: Subscription): Promise<void> {

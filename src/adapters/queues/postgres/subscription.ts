@@ -1,12 +1,19 @@
 /** Calls a listener, never twice at once: however often it is woken during a call, one more follows. */
 export class Subscription {
   readonly #listener: () => Promise<void>
+  readonly #address: string | undefined
   #isPending = false
   #isStopped = false
   #running: Promise<void> | undefined
 
-  constructor(listener: () => Promise<void>) {
+  constructor(listener: () => Promise<void>, address?: string) {
     this.#listener = listener
+    this.#address = address
+  }
+
+  /** @param addresses empty: of all */
+  isMeant(addresses: ReadonlySet<string>): boolean {
+    return addresses.size === 0 || this.#address === undefined || addresses.has(this.#address)
   }
 
   wake(): void {

@@ -16,13 +16,18 @@ export interface PostgresClient {
   query(query: PostgresQuery): Promise<{ rows: unknown[] }>
 }
 
+export interface PostgresNotification {
+  channel: string
+  payload?: string
+}
+
 /** What is used of a connection taken from the pool. */
 export interface PostgresConnection extends PostgresClient {
   release(destroy?: boolean): void
   on(event: 'error', listener: (error: Error) => void): unknown
-  on(event: 'notification', listener: (notification: { channel: string }) => void): unknown
+  on(event: 'notification', listener: (notification: PostgresNotification) => void): unknown
   removeListener(event: 'error', listener: (error: Error) => void): unknown
-  removeListener(event: 'notification', listener: (notification: { channel: string }) => void): unknown
+  removeListener(event: 'notification', listener: (notification: PostgresNotification) => void): unknown
 }
 
 /** What stores and queue use of a `pg` Pool. */

@@ -2,7 +2,7 @@ import type { JobRecord } from '../../../core/engine/job/job.js'
 import { servesPool } from '../../../core/engine/job/pool.js'
 import { claim, type ClaimRequest } from '../../../core/engine/job/transitions.js'
 import type { Claimable, JobStore } from '../../../core/engine/ports/job-store.js'
-import { plainCopy } from '../shared/plain-copy.js'
+import { copyOfPlain } from '../shared/plain-copy.js'
 import { backlogStatements, readBacklog } from './backlog.js'
 import { type PostgresPool, query, type Row, transaction } from './database.js'
 import { columnText } from './job-row.js'
@@ -115,7 +115,7 @@ class ClaimsInTurn {
       else if (!(isWaiting && (await this.#tidyAgain()))) break
     }
     if (this.#untidyClaims >= (claimed.length > 0 ? claimsBetweenTidying : 1)) await this.#tidy()
-    return plainCopy(claimed)
+    return copyOfPlain(claimed)
   }
 
   #kept(rows: readonly Row[], { leaseMs }: ClaimRequest): JobRecord[] {

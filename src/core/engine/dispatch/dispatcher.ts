@@ -161,7 +161,8 @@ export class Dispatcher {
 
   async #subscribe(): Promise<QueueSubscription> {
     await this.#scratch.removeLeftovers()
-    return await this.#ports.queue.subscribe(() => this.#onNotification())
+    const { queue, address } = this.#ports
+    return await queue.subscribe(() => this.#onNotification(), { address })
   }
 
   /** Returns when there is room for a job. Until then, notifications go to other workers. */
@@ -239,6 +240,8 @@ export class Dispatcher {
 
   #notifyOther(): void {
     this.#notified = false
+    // Who sent it sees that a job still waits.
+    if (this.#ports.queue.traits.wakes === 'all') return
     this.#ports.queue
       .notify()
       .catch((error: unknown) => this.#ports.logger.warn({ err: error }, 'No other worker could be notified.'))

@@ -6,12 +6,16 @@ import type { Outbox } from '../webhooks/outbox.js'
 import type { Dispatcher } from './dispatcher.js'
 import type { FileSweep } from './sweep/file-sweep.js'
 import type { Sweep, SweepReport } from './sweep/sweep.js'
+import type { SweepTurn } from './sweep/sweep-turn.js'
+import { roundMsPerWorker, type WorkerRegistry } from '../workers/worker-registry.js'
 
 /** Sweeps per sweep of all files, which is not urgent. */
 const fileSweepRounds = 20
 
 interface MaintainedParts {
   sweep: Sweep
+  sweepTurn: SweepTurn
+  workers: Pick<WorkerRegistry, 'setFleet'>
   fileSweep: FileSweep
   dispatcher: Dispatcher
   outbox: Outbox
@@ -28,9 +32,15 @@ interface MaintainedParts {
 export class Maintenance {
   readonly #parts: MaintainedParts
   readonly #fileSweepMs: number
-  #timers: NodeJS.Timeout[] = []
+  #timer: NodeJS.Timeout | undefined
+  #filesTimer: NodeJS.Timeout | undefined
+  #isStarted = false
+  #fleet = 1
   #clockProblem: string | undefined
+  #looking: Promise<void> | undefined
   #sweeping: Promise<unknown> | undefined
+  /** Whether this node had messages to send when it last looked. */
+  #hasSent = false
   #sweepingFiles: Promise<unknown> | undefined
 
   constructor(parts: MaintainedParts) {
@@ -39,27 +49,30 @@ export class Maintenance {
   }
 
   get isStarted(): boolean {
-    return this.#timers.length > 0
+    return this.#isStarted
   }
 
   start(): void {
-    this.#timers = [
-      setInterval(() => this.#sweep(), this.#parts.options.dispatch.sweepIntervalMs).unref(),
-      setInterval(() => this.#sweepFiles(), this.#fileSweepMs).unref(),
-    ]
-    this.#sweep()
+    this.#isStarted = true
+    // Whoever starts sweeps: what a crashed process left does not wait for a turn.
+    this.#parts.dispatcher.wake()
+    this.#beginSweep()
     this.#sweepFiles()
+    this.#lookLater()
+    this.#filesTimer = setInterval(() => this.#sweepFiles(), this.#fileSweepMs).unref()
   }
 
   /** Starts nothing more. */
   stop(): void {
-    for (const timer of this.#timers) clearInterval(timer)
+    this.#isStarted = false
+    clearTimeout(this.#timer)
+    clearInterval(this.#filesTimer)
     this.#parts.fileSweep.stop()
   }
 
   /** Resolves when the current work has ended. */
   async finished(): Promise<void> {
-    await Promise.all([this.#sweeping, this.#sweepingFiles])
+    await Promise.all([this.#looking, this.#sweeping, this.#sweepingFiles])
   }
 
   /** See `JobEngine.sweep`. */
@@ -79,13 +92,41 @@ export class Maintenance {
   }
 
   sendWebhooksSoon(): void {
-    this.sendWebhooks().catch((error: unknown) =>
-      this.#parts.logger.warn({ err: error }, 'Webhook messages could not be read; they stay due.'),
+    this.sendWebhooks().then(
+      (sent) => void (this.#hasSent = sent > 0),
+      (error: unknown) => this.#parts.logger.warn({ err: error }, 'Webhook messages could not be read; they stay due.'),
     )
   }
 
-  #sweep(): void {
-    this.#parts.dispatcher.wake()
+  /** The more workers there are, the less often each looks. */
+  #lookLater(): void {
+    const everyMs = Math.max(this.#parts.options.dispatch.sweepIntervalMs, this.#fleet * roundMsPerWorker)
+    this.#timer = setTimeout(() => {
+      this.#look()
+      this.#lookLater()
+    }, everyMs).unref()
+  }
+
+  #look(): void {
+    const { dispatcher, logger } = this.#parts
+    dispatcher.wake()
+    this.#looking ??= this.#sweepInTurn()
+      .catch((error: unknown) => logger.warn({ err: error }, 'It is not known whose turn it is to sweep.'))
+      .finally(() => (this.#looking = undefined))
+  }
+
+  async #sweepInTurn(): Promise<void> {
+    const { sweepTurn, workers } = this.#parts
+    if (await this.#isClockWrong()) return this.sendWebhooksSoon()
+    const turn = await sweepTurn.take()
+    this.#fleet = turn.workers
+    workers.setFleet(turn.workers)
+    if (turn.isOurs && this.#isStarted) this.#beginSweep()
+    // Messages that wait are sent by all nodes that have sent some: one alone could take long.
+    else if (this.#hasSent) this.sendWebhooksSoon()
+  }
+
+  #beginSweep(): void {
     this.#sweeping ??= this.#unlessClockIsWrong(() => this.#parts.sweep.run()).finally(
       () => (this.#sweeping = undefined),
     )

@@ -3,6 +3,7 @@ import { isOfBatch } from '../batch/batch.js'
 import type { Batches } from '../batch/batches.js'
 import { checkBatch, jobsOfBatch, type SubmitBatchInput } from './submit-batch.js'
 import { shuttingDown } from '../errors.js'
+import type { Waking } from '../dispatch/waking.js'
 import type { JobEvents } from '../events.js'
 import type { JobRecord } from '../job/job.js'
 import { newJob } from '../job/new-job.js'
@@ -10,7 +11,6 @@ import { jobInScope, type JobScope } from '../queries/job-scope.js'
 import type { DeploymentLimits } from '../limits/limits.js'
 import { withLocalFiles } from './local-file.js'
 import type { BlobStore } from '../ports/blob-store.js'
-import type { JobQueue } from '../ports/job-queue.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
 import type { StoreClock } from '../store-clock.js'
@@ -30,7 +30,7 @@ import { inSubmitSpan } from './submit-span.js'
 
 interface IntakeParts extends AdmissionParts {
   jobs: JobStore
-  queue: JobQueue
+  waking: Waking
   blobs: BlobStore
   events: JobEvents
   logger: Logger
@@ -56,7 +56,7 @@ export class JobIntake {
   /** See `JobEngine.submit`. */
   async submit(given: unknown, options: SubmitOptions): Promise<{ job: JobRecord; created: boolean }> {
     this.#refuseClosing()
-    const { jobs, clock, blobs, events, rules, workflows, options: settings } = this.#parts
+    const { jobs, clock, blobs, events, rules, waking, workflows, options: settings } = this.#parts
     const input = checkSubmitInput(given)
     const idempotency = idempotencyOf(input)
     const first = idempotency && (await jobs.findByIdempotencyKey(input.app, idempotency.key))
@@ -85,7 +85,7 @@ export class JobIntake {
     events.announce('job.created', { job })
     // A job inside an open transaction cannot be claimed yet; the sweep finds it after the commit.
     const delayMs = options.tx === undefined ? 0 : 500
-    await this.notify(delayMs)
+    await waking.wake([job], { delayMs })
     return { job, created }
   }
 
@@ -108,7 +108,7 @@ export class JobIntake {
     const created = await batches.add({ ...batch, jobs }, { ...limits, trace: options.trace })
     if (created) {
       for (const job of created) events.announce('job.created', { job })
-      await this.notify()
+      await this.#parts.waking.wake(created)
     }
     return { name: batch.name, ids: jobs.map(({ id }) => id), created: created !== undefined }
   }
@@ -128,7 +128,7 @@ export class JobIntake {
         .reopen(job)
         .catch((error: unknown) => logger.warn({ jobId: id, err: error }, 'The batch of a job was not opened again.'))
     events.announce('job.requeued', { job })
-    await this.notify()
+    await this.#parts.waking.wake([job])
     return job
   }
 
@@ -141,18 +141,8 @@ export class JobIntake {
     const { id, name, value } = checkEvent(event)
     if (!(await jobInScope(jobs, id, scope))) return undefined
     const job = await jobs.apply(id, { kind: 'event', name, value })
-    if (job?.status === 'QUEUED') await this.notify()
+    if (job?.status === 'QUEUED') await this.#parts.waking.wake([job])
     return job
-  }
-
-  /** Tells the workers that there may be work. */
-  async notify(delayMs = 0): Promise<void> {
-    const { queue, logger } = this.#parts
-    await queue
-      .notify({ delayMs })
-      .catch((error: unknown) =>
-        logger.warn({ err: error }, 'No worker could be notified; the next sweep finds the work.'),
-      )
   }
 
   /** Not where other processes run jobs, too: they may have what is missing here. */

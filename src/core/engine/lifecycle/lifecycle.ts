@@ -4,11 +4,13 @@ import { type EngineHealth, engineHealth, type ExaminedParts } from './engine-he
 import { shuttingDown, StemworkError } from '../errors.js'
 import type { JobEvents } from '../events.js'
 import { remindToStart } from './not-started.js'
+import type { Waking } from '../dispatch/waking.js'
 import type { Outbox } from '../webhooks/outbox.js'
 
 interface LifecycleParts extends ExaminedParts {
   maintenance: Maintenance
   outbox: Outbox
+  waking: Waking
   events: JobEvents
 }
 
@@ -70,11 +72,12 @@ export class Lifecycle {
   }
 
   #close(timeoutMs: number): Promise<void> {
-    const { dispatcher, maintenance, outbox, workers, queue, runner, options, logger } = this.#parts
+    const { dispatcher, maintenance, outbox, waking, workers, queue, runner, options, logger } = this.#parts
     // The dispatcher ends running attempts; this ends the waits between attempts.
     this.#closingSignal.abort(shuttingDown())
     this.#forgetReminder()
     maintenance.stop()
+    waking.close()
     // An interrupted attempt sends no more heartbeats: after one lease, another worker may own its job.
     const dispatchMs = timeoutMs + options.dispatch.leaseMs
     return closeParts(

@@ -6,12 +6,19 @@ import type { Logger } from '../ports/logger.js'
 import { remembered } from '../limits/remembered.js'
 import { meanSeconds, type PoolStatus, serves, type Worker, workerKind, workerSchema } from './worker.js'
 
+/**
+ * What every worker does now and then, even when there is nothing to do, is done once in this time for each worker: a
+ * thousand idle ones ask the store for the same few statements a second as a hundred.
+ */
+export const roundMsPerWorker = 120
 /** Missed beats before a worker counts as dead. */
 const beatsToLive = 3
 const mostWorkers = 20_000
 const perPage = 1000
 /** Health checks, metrics and waiting clients ask often. */
 const rememberedMs = 2_000
+/** Whom to wake is asked with each job, and a wrong answer costs a tenth of a second. */
+const knownMs = 15_000
 /** Number of jobs in the moving average. */
 const rememberedJobs = 50
 
@@ -28,28 +35,45 @@ export interface RegistryParts {
 export class WorkerRegistry {
   readonly #parts: RegistryParts
   readonly #key: string
+  /** By which the queue's notifications may name this worker. */
+  readonly address = randomBytes(6).toString('hex')
   readonly #durations = new Map<string, { jobs: number; seconds: number }>()
   readonly #startedAt = Date.now()
   #timer: NodeJS.Timeout | undefined
+  #beatMs: number
   #beating: Promise<void> = Promise.resolve()
   readonly #recent = remembered(() => this.workers(), rememberedMs)
+  readonly #known = remembered(() => this.workers(), knownMs)
   readonly #pools = remembered(() => this.#readPools(), rememberedMs)
 
   constructor(parts: RegistryParts) {
     this.#parts = parts
+    this.#beatMs = parts.beatMs
     // Two engines may have the same name.
-    this.#key = `${parts.self().owner.slice(0, 300)}#${randomBytes(4).toString('hex')}`
+    this.#key = `${parts.self().owner.slice(0, 300)}#${this.address}`
   }
 
   async start(): Promise<void> {
     await this.#beat()
-    this.#timer = setInterval(() => void (this.#beating = this.#beat()), this.#parts.beatMs).unref()
+    this.#beatLater()
+  }
+
+  /** Sets how many workers there are: the more, the less often each reports. */
+  setFleet(workers: number): void {
+    this.#beatMs = Math.max(this.#parts.beatMs, workers * roundMsPerWorker)
+  }
+
+  #beatLater(): void {
+    this.#timer = setTimeout(() => {
+      this.#beating = this.#beat()
+      this.#beatLater()
+    }, this.#beatMs).unref()
   }
 
   /** Removes this worker from the list. */
   async stop(): Promise<void> {
     if (this.#timer === undefined) return
-    clearInterval(this.#timer)
+    clearTimeout(this.#timer)
     await this.#beating
     await this.#parts.jobs.documents.delete(workerKind, this.#key).catch(() => {})
   }
@@ -91,6 +115,11 @@ export class WorkerRegistry {
     return this.#recent()
   }
 
+  /** The workers as they were known lately. */
+  known(): Promise<Worker[]> {
+    return this.#known()
+  }
+
   async #readPools(): Promise<PoolStatus[]> {
     const [backlog, workers] = await Promise.all([this.#parts.jobs.backlog(), this.workers()])
     return backlog.map(({ workflow, pool, queued, oldestMs, running }) => {
@@ -110,16 +139,17 @@ export class WorkerRegistry {
   }
 
   async #beat(): Promise<void> {
-    const { jobs, self, running, beatMs, logger } = this.#parts
+    const { jobs, self, running, logger } = this.#parts
     const value: Worker = {
       ...self(),
+      address: this.address,
       running: running(),
       startedAt: this.#startedAt,
       seenAt: Date.now(),
       durations: Object.fromEntries(this.#durations),
     }
     try {
-      await jobs.documents.put({ kind: workerKind, key: this.#key, value, ttlMs: beatsToLive * beatMs })
+      await jobs.documents.put({ kind: workerKind, key: this.#key, value, ttlMs: beatsToLive * this.#beatMs })
     } catch (error) {
       logger.warn({ err: error }, 'This worker could not report to the job store that it is alive; it will try again.')
     }

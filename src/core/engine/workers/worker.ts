@@ -9,6 +9,8 @@ export const workerSchema = z.looseObject({
   owner: z.string(),
   workflows: z.array(z.string()),
   labels: z.array(z.string()),
+  /** By which notifications of the queue may name it. */
+  address: z.string().optional(),
   /** Jobs that it runs at a time. */
   slots: z.number(),
   running: z.number(),

@@ -24,6 +24,8 @@ const longestHandBackMs = 5_000
 const longestGivingWayMs = 10_000
 /** Anything not stored by then is given up. */
 const longestKeepMs = 60_000
+/** One for all: its stack would cost as much as the rest of a short job's end. */
+const runEnded = new Error('The run has ended.')
 
 interface CheckpointPorts {
   blobs: BlobStore
@@ -157,7 +159,7 @@ export class AttemptCheckpoint {
 
   /** The run has ended: nothing more is stored. */
   async end(): Promise<void> {
-    this.#ended.abort()
+    this.#ended.abort(runEnded)
     await this.#storing
   }
 

@@ -7,6 +7,7 @@ import type { JobStore } from '../../ports/job-store.js'
 import type { Logger } from '../../ports/logger.js'
 import type { Runner } from '../../ports/runner.js'
 import type { StoreContact } from '../store-contact.js'
+import type { Waking } from '../waking.js'
 import type { WorkflowRegistry } from '../../workflow/registry.js'
 
 /** The parts that an attempt uses. */
@@ -15,6 +16,9 @@ export interface AttemptPorts {
   contact: StoreContact
   blobs: BlobStore
   queue: JobQueue
+  waking: Waking
+  /** By which notifications may name this worker. */
+  address: string
   runner: Runner
   workflows: WorkflowRegistry
   events: JobEvents

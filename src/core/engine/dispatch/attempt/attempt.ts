@@ -370,7 +370,7 @@ export class Attempt {
       await this.#discardResults()
       return undefined
     }
-    const { events, onEnd, queue } = this.#ports
+    const { events, onEnd, waking } = this.#ports
     switch (settled.status) {
       case 'SUCCEEDED':
         await this.#checkpoint.discard()
@@ -385,9 +385,7 @@ export class Attempt {
       case 'QUEUED':
         events.announce('job.requeued', { job: settled })
         if (change.kind === 'preempt') events.announce('job.preempted', { job: settled })
-        await queue
-          .notify({ delayMs: delayOf(change, settled) })
-          .catch((error: unknown) => this.#warn('No worker could be notified; the next sweep takes the job.', error))
+        await waking.wake([settled], { delayMs: delayOf(change, settled) })
         return settled
       case 'STARTED':
         return settled

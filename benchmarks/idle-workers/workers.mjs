@@ -1,0 +1,53 @@
+// Idle workers of benchmarks/idle-workers.mjs, and how many statements they have sent.
+// Arguments: database, schema, folder of files, how many workers, milliseconds from the start of one to the next.
+import pg from 'pg'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createEngine, inlineRunner } from '../../dist/index.js'
+import { fsBlobs } from '../../dist/adapters/blobs/fs/index.js'
+import { postgresQueue, postgresStores } from '../../dist/adapters/postgres.js'
+import { nothing } from '../claims/nothing.mjs'
+
+const [connectionString, schema, folder, count, everyMs] = process.argv.slice(2)
+const sent = { statements: 0, claims: 0 }
+const { query } = pg.Client.prototype
+pg.Client.prototype.query = function (config, ...rest) {
+  sent.statements++
+  if (config?.text?.includes('claimed AS (')) sent.claims++
+  return query.call(this, config, ...rest)
+}
+
+const options = { connectionString, max: 8 }
+/** Statements of all workers here; each listens on a connection of its own. */
+const shared = new pg.Pool(options)
+const pools = [shared]
+const engines = []
+for (let index = 0; index < Number(count); index++) {
+  const own = new pg.Pool({ ...options, max: 2, idleTimeoutMillis: 1000 })
+  pools.push(own)
+  const { jobs, applications } = postgresStores({ pool: shared, schema })
+  const engine = createEngine({
+    jobs,
+    applications,
+    blobs: fsBlobs({ directory: folder }),
+    queue: postgresQueue({ pool: own, schema }),
+    workflows: [nothing],
+    runner: inlineRunner({ resolve: () => nothing }),
+    owner: `worker-${process.pid}-${index}`,
+    dispatch: { concurrency: 1 },
+  })
+  const begun = performance.now()
+  await engine.start()
+  engines.push(engine)
+  await sleep(Math.max(0, Number(everyMs) - (performance.now() - begun)))
+}
+process.send('ready')
+process.on('message', (what) => {
+  if (what === 'count') process.send(sent)
+  else void stop()
+})
+
+async function stop() {
+  await Promise.all(engines.map((engine) => engine.close()))
+  await Promise.all(pools.map((pool) => pool.end()))
+  process.exit()
+}

@@ -1,0 +1,53 @@
+import { z } from 'zod'
+import type { JobStore } from '../../ports/job-store.js'
+import type { StoreClock } from '../../store-clock.js'
+import type { WorkerRegistry } from '../../workers/worker-registry.js'
+
+const kind = 'sweep'
+const key = 'turn'
+/** A node's timer may be early. */
+const earliest = 0.9
+/** Without a sweep for so long, the document is gone. */
+const rememberedRounds = 10
+
+const turnSchema = z.object({
+  /** Of the last sweep, by the store's clock. */
+  at: z.number(),
+  /** Live workers then. */
+  workers: z.number(),
+})
+
+interface TurnParts {
+  jobs: Pick<JobStore, 'traits' | 'documents'>
+  clock: Pick<StoreClock, 'time'>
+  workers: Pick<WorkerRegistry, 'known'>
+  intervalMs: number
+}
+
+/**
+ * Whose turn it is to sweep: what there is to do is the same for all nodes, so in each interval one of them does it.
+ * Which one, is decided by a document; who fails has the next for a successor.
+ */
+export class SweepTurn {
+  readonly #parts: TurnParts
+
+  constructor(parts: TurnParts) {
+    this.#parts = parts
+  }
+
+  /** @returns whether it is this node's turn, and how many workers live. @throws the store's error. */
+  async take(): Promise<{ isOurs: boolean; workers: number }> {
+    const { jobs, clock, workers, intervalMs } = this.#parts
+    if (jobs.traits.scope === 'process') return { isOurs: true, workers: 1 }
+    const now = await clock.time()
+    const found = await jobs.documents.get(kind, key)
+    const last = turnSchema.safeParse(found?.value).data
+    if (last && now - last.at < earliest * intervalMs) return { isOurs: false, workers: last.workers }
+    const value = { at: now, workers: (await workers.known()).length }
+    const version = await jobs.documents.put(
+      { kind, key, value, ttlMs: rememberedRounds * intervalMs },
+      { version: found?.version ?? 0 },
+    )
+    return { isOurs: version !== undefined, workers: value.workers }
+  }
+}

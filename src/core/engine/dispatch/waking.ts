@@ -1,0 +1,112 @@
+import type { JobRecord } from '../job/job.js'
+import type { JobQueue } from '../ports/job-queue.js'
+import type { JobStore } from '../ports/job-store.js'
+import type { Logger } from '../ports/logger.js'
+import { serves, type Worker } from '../workers/worker.js'
+import type { WorkerRegistry } from '../workers/worker-registry.js'
+
+/** Workers that are asked first about a job. The second is for a first that has died or has just become busy. */
+const fewPerJob = 2
+/** How long these have. A claim takes a hundredth of it. */
+const firstChoiceMs = 100
+/** Jobs that are looked at then; of more, some surely wait. */
+const mostLookedAt = 20
+
+export interface WakingParts {
+  jobs: Pick<JobStore, 'get'>
+  queue: JobQueue
+  workers: Pick<WorkerRegistry, 'known'>
+  logger: Logger
+}
+
+export type WaitingJob = Pick<JobRecord, 'id' | 'workflow' | 'pool'>
+
+/**
+ * Tells workers that jobs wait. Where a notification would reach all of them, a few are told first, and the others only
+ * if a job still waits then: a lone job costs a few claims, however many workers are idle.
+ */
+export class Waking {
+  readonly #parts: WakingParts
+  readonly #timers = new Set<NodeJS.Timeout>()
+  /** Jobs whose few workers have been told. */
+  readonly #told = new Set<string>()
+  #isClosed = false
+
+  constructor(parts: WakingParts) {
+    this.#parts = parts
+  }
+
+  /** @param waiting absent: it is not known which jobs may wait */
+  async wake(waiting?: readonly WaitingJob[], { delayMs = 0 } = {}): Promise<void> {
+    const few = waiting && (await this.#few(waiting))
+    await this.#notify({ delayMs, workers: few })
+    if (few && waiting) this.#after(delayMs, () => this.#lookSoon(waiting))
+  }
+
+  close(): void {
+    this.#isClosed = true
+    for (const timer of this.#timers) clearTimeout(timer)
+    this.#timers.clear()
+  }
+
+  /** Addresses of the workers to tell first; `undefined`: all, because they are not many more. */
+  async #few(waiting: readonly WaitingJob[]): Promise<string[] | undefined> {
+    const { queue, workers } = this.#parts
+    if (queue.traits.wakes !== 'all') return undefined
+    const known = await workers.known().catch((): Worker[] => [])
+    const chosen = new Set<string>()
+    for (const job of waiting) {
+      const able = known.filter((worker) => serves(worker, job) && worker.running < worker.slots)
+      for (const { address } of firstOf(able, fewPerJob)) if (address !== undefined) chosen.add(address)
+    }
+    // Who cannot be told apart, or is not known yet, is told with all.
+    return chosen.size >= fewPerJob && known.length > 2 * chosen.size ? [...chosen] : undefined
+  }
+
+  #lookSoon(waiting: readonly WaitingJob[]): void {
+    if (this.#told.size === 0) this.#after(firstChoiceMs, () => void this.#look())
+    for (const { id } of waiting) this.#told.add(id)
+  }
+
+  async #look(): Promise<void> {
+    const told = [...this.#told]
+    this.#told.clear()
+    if (told.length > mostLookedAt || (await this.#oneWaits(told))) await this.#notify({})
+  }
+
+  async #oneWaits(ids: readonly string[]): Promise<boolean> {
+    for (const id of ids) {
+      const job = await this.#parts.jobs.get(id).catch(() => undefined)
+      if (job?.status === 'QUEUED') return true
+    }
+    return false
+  }
+
+  async #notify(to: { delayMs?: number; workers?: string[] }): Promise<void> {
+    if (this.#isClosed) return
+    await this.#parts.queue
+      .notify(to)
+      .catch((error: unknown) =>
+        this.#parts.logger.warn({ err: error }, 'No worker could be notified; the next sweep finds the work.'),
+      )
+  }
+
+  #after(delayMs: number, then: () => void): void {
+    if (this.#isClosed) return
+    if (delayMs <= 0) return then()
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer)
+      then()
+    }, delayMs).unref()
+    this.#timers.add(timer)
+  }
+}
+
+/** Some at random, so that simultaneous jobs choose different ones. */
+function firstOf(workers: readonly Worker[], count: number): Worker[] {
+  const left = [...workers]
+  const chosen: Worker[] = []
+  while (chosen.length < count && left.length > 0)
+    chosen.push(...left.splice(Math.floor(Math.random() * left.length), 1))
+  return chosen
+}

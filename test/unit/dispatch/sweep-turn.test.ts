@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest'
+import { memoryJobs } from '../../../src/adapters/memory.js'
+import { SweepTurn } from '../../../src/core/engine/dispatch/sweep/sweep-turn.js'
+import { worker } from './worker-samples.js'
+
+/** Nodes of one deployment, whose store has a clock of its own. */
+function nodes(count: number, workers = 0) {
+  let now = 1_700_000_000_000
+  const { documents } = memoryJobs()
+  const turns = Array.from(
+    { length: count },
+    () =>
+      new SweepTurn({
+        jobs: { traits: { scope: 'shared' }, documents },
+        clock: { time: async () => now },
+        workers: { known: async () => Array.from({ length: workers }, (_, index) => worker(index)) },
+        intervalMs: 15_000,
+      }),
+  )
+  const sweeping = async () => (await Promise.all(turns.map((turn) => turn.take()))).filter(({ isOurs }) => isOurs)
+  return { sweeping, turns, after: (ms: number) => void (now += ms) }
+}
+
+test('of many nodes that look at once, one sweeps in each interval', async () => {
+  const { sweeping, after } = nodes(20)
+  for (let round = 0; round < 5; round++) {
+    expect(await sweeping()).toHaveLength(1)
+    expect(await sweeping()).toHaveLength(0)
+    after(15_000)
+  }
+})
+
+test('a node that took the turn and died has another one as its successor an interval later', async () => {
+  const { turns, after } = nodes(2)
+  expect(await turns[0]?.take()).toMatchObject({ isOurs: true })
+  after(13_000)
+  expect(await turns[1]?.take()).toMatchObject({ isOurs: false })
+  after(2000)
+  expect(await turns[1]?.take()).toMatchObject({ isOurs: true })
+})
+
+test('whoever asks learns how many workers there are', async () => {
+  const { turns } = nodes(2, 1000)
+  expect(await turns[0]?.take()).toEqual({ isOurs: true, workers: 1000 })
+  expect(await turns[1]?.take()).toEqual({ isOurs: false, workers: 1000 })
+})

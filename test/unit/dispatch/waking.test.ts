@@ -1,0 +1,111 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { Waking, type WaitingJob } from '../../../src/core/engine/dispatch/waking.js'
+import type { JobRecord } from '../../../src/core/engine/job/job.js'
+import type { Worker } from '../../../src/core/engine/workers/worker.js'
+import { defaultLogger } from '../../../src/core/engine/ports/logger.js'
+import { worker } from './worker-samples.js'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+const job = (id: string): WaitingJob => ({ id, workflow: 'test/stems', pool: 'gpu' })
+
+const fleet = (count: number, about?: (index: number) => Partial<Worker>) =>
+  Array.from({ length: count }, (_, index) => worker(index, about?.(index)))
+
+/** @param wakes what a notification of the queue does */
+function wakingOf(workers: Worker[], wakes: 'one' | 'all' = 'all') {
+  /** Whom each notification named; undefined: nobody, so all. */
+  const told: (readonly string[] | undefined)[] = []
+  const waits = new Set<string>()
+  let looks = 0
+  const waking = new Waking({
+    jobs: {
+      get: async (id) => {
+        looks++
+        return { status: waits.has(id) ? 'QUEUED' : 'STARTED' } as JobRecord
+      },
+    },
+    queue: {
+      traits: { scope: 'shared', wakes },
+      notify: async ({ workers: meant } = {}) => void told.push(meant),
+      subscribe: async () => ({ stop: async () => {} }),
+      check: async () => {},
+      close: async () => {},
+    },
+    workers: { known: async () => workers },
+    logger: defaultLogger,
+  })
+  return { waking, told, waits, looks: () => looks }
+}
+
+test('a lone job wakes two of a thousand idle workers, and nobody else once it has begun', async () => {
+  const { waking, told, looks } = wakingOf(fleet(1000))
+  await waking.wake([job('a')])
+  expect(told).toHaveLength(1)
+  expect(new Set(told[0]).size).toBe(2)
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(told).toHaveLength(1)
+  expect(looks()).toBe(1)
+})
+
+test('a job that still waits a tenth of a second later wakes all', async () => {
+  const { waking, told, waits } = wakingOf(fleet(1000))
+  waits.add('b')
+  await waking.wake([job('a')])
+  await waking.wake([job('b')])
+  await vi.advanceTimersByTimeAsync(99)
+  expect(told).toHaveLength(2)
+  await vi.advanceTimersByTimeAsync(1)
+  expect(told).toEqual([expect.anything(), expect.anything(), undefined])
+})
+
+test('only workers that run such jobs and have room are told first', async () => {
+  const workers = fleet(1000, (index) => {
+    if (index < 300) return { workflows: ['test/other'] }
+    if (index < 600) return { labels: [] }
+    return index < 990 ? { running: 1 } : {}
+  })
+  const { waking, told } = wakingOf(workers)
+  for (let times = 0; times < 20; times++) await waking.wake([job(`${times}`)])
+  const able = workers.slice(990).map(({ address }) => address)
+  expect(told.flat().every((address) => able.includes(address))).toBe(true)
+})
+
+test('as many jobs as there are workers wake all at once, as does a job that nobody is known to run', async () => {
+  const { waking, told } = wakingOf(fleet(10))
+  await waking.wake(Array.from({ length: 10 }, (_, index) => job(`${index}`)))
+  await waking.wake([{ ...job('b'), pool: 'tpu' }])
+  await waking.wake()
+  expect(told).toEqual([undefined, undefined, undefined])
+})
+
+test('many jobs in a tenth of a second cost one more notification and no look at each', async () => {
+  const { waking, told, looks } = wakingOf(fleet(1000))
+  for (let times = 0; times < 21; times++) await waking.wake([job(`${times}`)])
+  await vi.advanceTimersByTimeAsync(1000)
+  expect(looks()).toBe(0)
+  expect(told.filter((meant) => meant === undefined)).toHaveLength(1)
+})
+
+test('a delayed job is looked at after its delay, and not once the engine is closed', async () => {
+  const { waking, told, waits } = wakingOf(fleet(1000))
+  waits.add('a')
+  await waking.wake([job('a')], { delayMs: 5000 })
+  await vi.advanceTimersByTimeAsync(5099)
+  expect(told).toHaveLength(1)
+  await vi.advanceTimersByTimeAsync(1)
+  expect(told).toHaveLength(2)
+  await waking.wake([job('a')], { delayMs: 5000 })
+  waking.close()
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(told).toHaveLength(3)
+})
+
+test('a queue whose notification wakes one worker is told once, without names', async () => {
+  const { waking, told, looks } = wakingOf(fleet(1000), 'one')
+  await waking.wake([job('a')])
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(told).toEqual([undefined])
+  expect(looks()).toBe(0)
+})
