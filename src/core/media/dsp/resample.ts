@@ -26,7 +26,7 @@ export function resample(stream: AudioStream, targetRate: number): AudioStream {
     ...stream,
     sampleRate: targetRate,
     sampleCount: stream.sampleCount === undefined ? undefined : outputSamples(stream.sampleCount, ratio),
-    blocks: resampleBlocks(stream, targetRate, ratio),
+    blocks: resampleBlocks(stream, targetRate),
   }
 }
 
@@ -36,22 +36,14 @@ interface Ratio {
   down: number
 }
 
-async function* resampleBlocks(stream: AudioStream, targetRate: number, ratio: Ratio): AsyncGenerator<AudioBlock> {
-  const resampler = new Resampler(stream.sampleRate, targetRate, stream.channelCount, ratio)
-  for await (const { channels } of stream.blocks) {
-    for (let from = 0; from < channels[0]!.length;) {
-      const taken = Math.min(channels[0]!.length - from, resampler.room)
-      resampler.append(channels.map((plane) => plane.subarray(from, from + taken)))
-      from += taken
-      const block = resampler.drain()
-      if (block) yield block
-    }
-  }
-  const rest = resampler.end()
-  if (rest) yield rest
+async function* resampleBlocks(stream: AudioStream, targetRate: number): AsyncGenerator<AudioBlock> {
+  const resampler = new Resampler(stream.sampleRate, targetRate, stream.channelCount)
+  for await (const { channels } of stream.blocks) yield* resampler.push(channels)
+  yield* resampler.end()
 }
 
-class Resampler {
+/** The same for blocks that are pushed as they come. Output lags by half a filter: 88 samples of the lower rate. */
+export class Resampler {
   readonly #ratio: Ratio
   readonly #phases: number
   readonly #taps: number
@@ -64,7 +56,8 @@ class Resampler {
   #filled: number
   #samplesOut = 0
 
-  constructor(inputRate: number, outputRate: number, channelCount: number, ratio: Ratio) {
+  constructor(inputRate: number, outputRate: number, channelCount: number) {
+    const ratio = reduce(outputRate, inputRate)
     const isExact = ratio.up <= mostExactPhases
     this.#ratio = ratio
     this.#phases = isExact ? ratio.up : Math.ceil(interpolatedPhases * Math.min(1, outputRate / inputRate))
@@ -78,34 +71,40 @@ class Resampler {
     this.#windowStart = -this.#filled
   }
 
-  get room(): number {
-    return this.#capacity - this.#filled
+  /** All output that the input so far determines. */
+  *push(planes: readonly Float32Array[]): Generator<AudioBlock, void, void> {
+    const sampleCount = planes[0]!.length
+    for (let from = 0; from < sampleCount;) {
+      const taken = Math.min(sampleCount - from, this.#capacity - this.#filled)
+      this.#append(planes.map((plane) => plane.subarray(from, from + taken)))
+      from += taken
+      yield* this.#drain()
+    }
   }
 
-  /** Adds at most `room` samples per channel. */
-  append(planes: readonly Float32Array[]): void {
+  /** The remaining output, whose filter reaches into the silence after the end. */
+  *end(): Generator<AudioBlock, void, void> {
+    for (const window of this.#windows)
+      this.#kernel.memory.fill(0, window + this.#filled, window + this.#filled + this.#taps / 2)
+    this.#filled += this.#taps / 2
+    yield* this.#drain()
+  }
+
+  #append(planes: readonly Float32Array[]): void {
     planes.forEach((plane, channel) => this.#kernel.memory.set(plane, this.#windows[channel]! + this.#filled))
     this.#filled += planes[0]!.length
   }
 
-  /** Returns all output that the input so far determines, and makes room for more input. */
-  drain(): AudioBlock | undefined {
+  /** The output so far; makes room for more input. */
+  *#drain(): Generator<AudioBlock, void, void> {
     const lastPosition = this.#windowStart + this.#filled - 1 - this.#taps / 2
     const total = outputSamples(lastPosition + 1, this.#ratio)
     const count = total - this.#samplesOut
-    if (count <= 0) return undefined
+    if (count <= 0) return
     const channels = this.#windows.map((window) => this.#convolve(window, count))
     this.#samplesOut = total
     this.#forget()
-    return { channels }
-  }
-
-  /** The remaining output, whose filter reaches into the silence after the end. */
-  end(): AudioBlock | undefined {
-    for (const window of this.#windows)
-      this.#kernel.memory.fill(0, window + this.#filled, window + this.#filled + this.#taps / 2)
-    this.#filled += this.#taps / 2
-    return this.drain()
+    yield { channels }
   }
 
   #convolve(window: number, count: number): Float32Array {

@@ -1,5 +1,6 @@
 import type { FloatPool } from './float-pool.js'
 import type { AudioBlock } from './audio-stream.js'
+import { SampleWindow } from './sample-window.js'
 
 /**
  * How a track is cut: segment `k` spans the samples `k * step - before` to `k * step - before + length`, clipped to the
@@ -39,7 +40,7 @@ export async function* segments(
   pool: FloatPool,
   { firstIndex = 0, firstSample = 0 }: SegmentsStart = {},
 ): AsyncGenerator<Segment, void, void> {
-  const window = new Window(channelCount, geometry.length + pieceSamples, segmentStart(firstIndex, geometry))
+  const window = new SampleWindow(channelCount, geometry.length + pieceSamples, segmentStart(firstIndex, geometry))
   let index = firstIndex
   let position = firstSample
   for await (const block of blocks) {
@@ -80,7 +81,7 @@ function segmentEnd(index: number, { step, before, length }: SegmentGeometry): n
 }
 
 function cut(
-  window: Window,
+  window: SampleWindow,
   index: number,
   geometry: SegmentGeometry,
   trackSamples: number | undefined,
@@ -94,27 +95,4 @@ function cut(
     return copy
   })
   return { index, start, planes, trackSamples }
-}
-
-/** The part of the track between `start` and `end`: a sliding window. */
-class Window {
-  start: number
-  end: number
-  readonly planes: Float32Array[]
-
-  constructor(channelCount: number, capacity: number, start: number) {
-    this.start = this.end = start
-    this.planes = Array.from({ length: channelCount }, () => new Float32Array(capacity))
-  }
-
-  append(channels: Float32Array[]): void {
-    this.planes.forEach((plane, channel) => plane.set(channels[channel]!, this.end - this.start))
-    this.end += channels[0]!.length
-  }
-
-  dropBefore(position: number): void {
-    const dropped = Math.min(position, this.end) - this.start
-    for (const plane of this.planes) plane.copyWithin(0, dropped, this.end - this.start)
-    this.start += dropped
-  }
 }

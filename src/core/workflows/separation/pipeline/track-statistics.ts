@@ -2,7 +2,7 @@ import type { AudioStream } from '../../../media/dsp/audio-stream.js'
 import type { TrackStatistics } from '../architectures/architecture.js'
 
 /** Mean and unbiased standard deviation of the mono mix (the mean over channels) of a whole stream. */
-export async function trackStatistics({ blocks }: AudioStream): Promise<TrackStatistics> {
+export async function trackStatistics({ blocks }: Pick<AudioStream, 'blocks'>): Promise<TrackStatistics> {
   let count = 0
   let sum = 0
   let squares = 0

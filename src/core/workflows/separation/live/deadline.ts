@@ -1,0 +1,53 @@
+/** What `Deadline` tells the time by. */
+export interface Clock {
+  /** Milliseconds from any moment on. */
+  now(): number
+  /** Resolves after so many milliseconds, or never once the signal has fired. */
+  wait(milliseconds: number, signal: AbortSignal): Promise<void>
+}
+
+const systemClock: Clock = {
+  now: () => performance.now(),
+  wait: (milliseconds, signal) =>
+    new Promise((resolve) => {
+      const timer = setTimeout(resolve, milliseconds)
+      signal.addEventListener('abort', () => clearTimeout(timer))
+    }),
+}
+
+/**
+ * Tells what comes too late for somebody who listens to a stream while it is made. Every wait puts the stream back, and
+ * every stretch of audio that follows makes up for its own length; so a source that can wait, such as a file, and one
+ * that cannot are measured alike.
+ */
+export class Deadline {
+  readonly #slackMs: number
+  readonly #clock: Clock
+  #lagMs = 0
+
+  /** @param slackMs by which the stream may be put back */
+  constructor(slackMs: number, clock = systemClock) {
+    this.#slackMs = slackMs
+    this.#clock = clock
+  }
+
+  /** So much of the stream has come. */
+  advance(audioMs: number): void {
+    this.#lagMs = Math.max(0, this.#lagMs - audioMs)
+  }
+
+  /** Waits for the work; false if it is not done in time. Rejects as the work does. */
+  async isMet(work: Promise<unknown>): Promise<boolean> {
+    const startedAt = this.#clock.now()
+    const timer = new AbortController()
+    try {
+      return await Promise.race([
+        work.then(() => true),
+        this.#clock.wait(Math.max(0, this.#slackMs - this.#lagMs), timer.signal).then(() => false),
+      ])
+    } finally {
+      timer.abort()
+      this.#lagMs += this.#clock.now() - startedAt
+    }
+  }
+}

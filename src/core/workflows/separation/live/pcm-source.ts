@@ -1,0 +1,71 @@
+import { badInput, StemworkError } from '../../../engine/errors.js'
+import { orAborted } from './or-aborted.js'
+
+/** Blocks of samples, one plane for each channel, in WAVE order; -1 to 1, and beyond without harm. */
+export type LiveSource = AsyncIterable<Float32Array[]> | ReadableStream<Float32Array[]>
+
+const rates = { min: 8000, max: 192_000 } as const
+/** Pieces are short beside a hop, so that what is late is noticed soon after it is. */
+const pieceSeconds = 0.02
+
+/**
+ * The blocks of a source in pieces of at most 20 ms.
+ *
+ * @throws StemworkError `INVALID_OPTIONS` for a sample rate out of bounds, `BAD_INPUT` for a block with other channels
+ * than the first, or channels of different lengths; the signal's reason
+ */
+export async function* pcmPieces(
+  source: LiveSource,
+  sampleRate: number,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Float32Array[], void, void> {
+  if (!(Number.isInteger(sampleRate) && sampleRate >= rates.min && sampleRate <= rates.max))
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      `sampleRate must be a whole number from ${rates.min} to ${rates.max}, not ${sampleRate}.`,
+    )
+  const pieceSamples = Math.ceil(pieceSeconds * sampleRate)
+  const blocks = iteratorOf(source)
+  let channelCount: number | undefined
+  try {
+    for (;;) {
+      const next = await orAborted(blocks.next(), signal)
+      if (next.done) return
+      const planes = next.value
+      checkBlock(planes, (channelCount ??= planes.length))
+      for (let from = 0; from < planes[0]!.length; from += pieceSamples)
+        yield planes.map((plane) => plane.subarray(from, from + pieceSamples))
+    }
+  } finally {
+    // Not awaited: a source that waits for sound would hold back whoever has stopped listening.
+    blocks.return?.().catch(() => undefined)
+  }
+}
+
+function checkBlock(planes: readonly Float32Array[], channelCount: number): void {
+  const lengths = new Set(planes.map(({ length }) => length))
+  if (planes.length > 0 && planes.length === channelCount && lengths.size === 1) return
+  throw badInput(
+    'unsupported_format',
+    `A block has ${planes.length} channels of ${[...lengths].join(' and ')} samples; expected ` +
+      `${Math.max(1, channelCount)} of one length, as in the first block.`,
+  )
+}
+
+type Blocks = Pick<AsyncIterator<Float32Array[], unknown, undefined>, 'next' | 'return'>
+
+function iteratorOf(source: LiveSource): Blocks {
+  if (Symbol.asyncIterator in source) return source[Symbol.asyncIterator]()
+  // Safari's streams are not iterable.
+  const reader = (source satisfies ReadableStream<Float32Array[]> as ReadableStream<Float32Array[]>).getReader()
+  return {
+    next: async () => {
+      const { done, value } = await reader.read()
+      return done ? { done, value: undefined } : { done, value }
+    },
+    return: async () => {
+      await reader.cancel()
+      return { done: true, value: undefined }
+    },
+  }
+}

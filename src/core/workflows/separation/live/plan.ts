@@ -1,0 +1,80 @@
+import { StemworkError } from '../../../engine/errors.js'
+
+/** How a stream is cut for the network. Counts are samples at the network's rate. */
+export interface LivePlan {
+  /** From one run of the network to the next: what each run finishes. */
+  hop: number
+  /** What a run knows of the time after the samples that it finishes. */
+  lookAhead: number
+  /** Cross-fade from one run to the next, and between estimates and input that is passed on. */
+  fade: number
+  /** All that a run looks at, to the end of the look-ahead. */
+  context: number
+  /** What a run may take. */
+  slackMs: number
+}
+
+/** The plan in the words of the stream. */
+export interface LiveTiming {
+  /** Samples by which the vocals lag behind, without the time that a run takes. */
+  delaySamples: number
+  fadeSamples: number
+  slackMs: number
+}
+
+export interface LivePlanOptions {
+  /** From a sample's arrival to that of its stems. */
+  latencyMs: number
+  /** Of the network. */
+  sampleRate: number
+  /** Of the stream. */
+  inputRate: number
+  /** Runs of the network for one hop: one for each pair of channels. */
+  runs: number
+  /** Samples that the network takes at most. */
+  longest: number
+  /** Seconds of audio that one core separates in a second. */
+  speed: number
+}
+
+export const latencyBounds = { min: 250, max: 4000 } as const
+
+/** Share of one core that the runs may take. */
+const mostBusy = 0.6
+/** Of the time that is left after filters and cross-fade. The rest is look-ahead. */
+const hopShare = 0.3
+const fadeMs = 20
+/** Taps of the filter that changes rates, in samples of the lower rate: half of them on either way. */
+const filterSamples = 176
+
+/**
+ * Divides the latency: `latency = fade + filters + look-ahead + hop + slack`. Runs that take all of their slack use
+ * 60 % of one core, and look back as far as that allows.
+ *
+ * @throws StemworkError `INVALID_OPTIONS` for a latency out of bounds
+ */
+export function livePlan(options: LivePlanOptions): LivePlan {
+  const { latencyMs, sampleRate, inputRate, runs, longest, speed } = options
+  const { min, max } = latencyBounds
+  if (!(latencyMs >= min && latencyMs <= max))
+    throw new StemworkError('INVALID_OPTIONS', `latencyMs must be ${min} to ${max}, not ${latencyMs}.`)
+  const filterMs = inputRate === sampleRate ? 0 : (1000 * filterSamples) / Math.min(inputRate, sampleRate)
+  const restMs = latencyMs - fadeMs - filterMs
+  const samples = (milliseconds: number) => Math.round((milliseconds * sampleRate) / 1000)
+  const hopMs = hopShare * restMs
+  const slackMs = mostBusy * hopMs
+  const lookAhead = samples(restMs - hopMs - slackMs)
+  const hop = samples(hopMs)
+  const fade = samples(fadeMs)
+  const affordable = samples((slackMs * speed) / runs)
+  return { hop, lookAhead, fade, slackMs, context: Math.min(longest, Math.max(affordable, hop + lookAhead)) }
+}
+
+export function liveTiming(
+  { hop, lookAhead, fade, slackMs }: LivePlan,
+  { sampleRate, inputRate }: Pick<LivePlanOptions, 'sampleRate' | 'inputRate'>,
+): LiveTiming {
+  const samples = (count: number) => Math.ceil((count * inputRate) / sampleRate)
+  const filter = inputRate === sampleRate ? 0 : Math.ceil((filterSamples * inputRate) / Math.min(inputRate, sampleRate))
+  return { delaySamples: samples(hop + lookAhead + fade) + filter, fadeSamples: samples(fade), slackMs }
+}

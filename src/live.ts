@@ -1,0 +1,42 @@
+import { openLiveThread } from './core/workflows/separation/live/open-live-thread.js'
+import type { LiveStems } from './core/workflows/separation/live/live-mix.js'
+import type { LiveSource } from './core/workflows/separation/live/pcm-source.js'
+import { type LiveOptions, separateLive } from './core/workflows/separation/live/separate-live.js'
+import { embeddedModelName, resolveModel } from './core/models/registry.js'
+import type { RuntimeChoice } from './core/models/session/runtime.js'
+
+export type { LiveStems } from './core/workflows/separation/live/live-mix.js'
+export type { LiveSource } from './core/workflows/separation/live/pcm-source.js'
+
+export interface StreamOptions extends LiveOptions {
+  /** Name of a model, or path of a manifest or its folder; much faster than real time. Default: `embedded`. */
+  model?: string
+  /** From a sample's arrival to that of its stems, 250 to 4,000 ms; more is better. Default: 1,000. */
+  latencyMs?: number
+  /** What runs the network. Default: that of `STEMWORK_RUNTIME`, or `auto`. */
+  runtime?: RuntimeChoice
+}
+
+/**
+ * The vocals and accompaniments of a stream, block by block while it comes, at its rate and with its channels. Their
+ * sum is the stream. The source is read when stems are asked for; memory does not grow, and the sizes of blocks make no
+ * difference to the samples. Works in a thread of its own, which ends with the stream.
+ *
+ * @example
+ *   for await (const { stems } of separateStream(microphone, { sampleRate: 48_000, latencyMs: 500 }))
+ *     play(stems.accompaniments)
+ *
+ * @throws StemworkError `INVALID_OPTIONS` for an invalid option, `BAD_INPUT` for a block unlike the first,
+ * `MODEL_UNAVAILABLE` for a model that must be pulled first, `MISSING_DEPENDENCY` if no runtime can run it; the
+ * signal's reason
+ */
+export async function* separateStream(
+  source: LiveSource,
+  options: StreamOptions,
+): AsyncGenerator<LiveStems, void, void> {
+  const { model: choice = embeddedModelName, latencyMs = 1000, sampleRate, runtime } = options
+  const { manifest, paths } = await resolveModel(choice)
+  const open = (channelCount: number) =>
+    openLiveThread({ model: { manifest, paths }, stream: { sampleRate, channelCount, latencyMs }, runtime })
+  yield* separateLive(source, open, options)
+}
