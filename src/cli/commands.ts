@@ -18,6 +18,10 @@ export const commands: Record<string, CommandEntry> = {
     summary: 'Find tempo, beats, key and loudness of a song.',
     load: async () => (await import('./analyze.js')).analyzeCommand,
   },
+  notes: {
+    summary: 'Write the notes of a song or a stem as a MIDI file.',
+    load: async () => (await import('./notes.js')).notesCommand,
+  },
   evaluate: {
     summary: 'Measure how well models separate songs whose stems are known.',
     load: async () => (await import('./evaluate.js')).evaluateCommand,

@@ -1,5 +1,6 @@
 import { analyzeWorkflow } from '../core/workflows/analysis/analyze-workflow.js'
 import { loudnessWorkflow } from '../core/workflows/loudness/loudness-workflow.js'
+import { notesWorkflow } from '../core/workflows/notes/notes-workflow.js'
 import { transcodeWorkflow } from '../core/workflows/transcode/transcode-workflow.js'
 import { executionProviders } from '../core/models/session/execution-provider.js'
 import { runtimeChoices } from '../core/models/session/runtime.js'
@@ -107,6 +108,7 @@ export async function packageWorkflows(input: CommandInput, isRunHere: boolean):
     loudnessWorkflow({ decoders, formats }),
     transcodeWorkflow({ decoders, formats }),
     analyzeWorkflow({ decoders, beats }),
+    notesWorkflow({ decoders }),
   ]
 }
 

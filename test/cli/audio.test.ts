@@ -112,6 +112,16 @@ test('stemwork analyze prints what it finds, and writes peaks', async () => {
   })
 })
 
+test('stemwork notes writes a MIDI file beside the song, and says which option is wrong', async () => {
+  await copyFile(fixture('stereo.mp3'), join(folder, 'tune.mp3'))
+  const { status, stdout, stderr } = await stemwork(['notes', 'tune.mp3', '--tempo', '100'], folder)
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+  expect(stdout).toMatch(/^tune\.mid: \d+ notes in \d+\.\d s, 100\.0 bpm\n$/)
+  expect((await readFile(join(folder, 'tune.mid'))).toString('latin1', 0, 4)).toBe('MThd')
+  const refused = await stemwork(['notes', 'tune.mp3', '--onset', '2'], folder)
+  expect(refused).toMatchObject({ status: 2, stdout: '', stderr: expect.stringMatching(/--onset.*0\.95/) })
+})
+
 test('stemwork analyze tells of a tenth of a second how long it is, and what cannot be told', async () => {
   await writeWav(join(folder, 'click.wav'), [new Float32Array(2205)], 22_050)
   const { status, stdout } = await command(['analyze', 'click.wav'], folder)
@@ -144,6 +154,7 @@ test('stemwork serve offers them, and compositions of a JSON file', async () => 
     'service/loudness',
     'service/transcode',
     'service/analyze',
+    'service/notes',
     'service/quiet-flac',
   ])
 })

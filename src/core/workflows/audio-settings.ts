@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { StemworkError } from '../engine/errors.js'
 import { firstIssueText } from '../engine/workflow/schema-issues.js'
-import type { StageContext } from '../engine/workflow/workflow.js'
 import { fileExtensions } from '../media/decode/file-extensions.js'
 import { outputFormats } from '../media/encode/output-format.js'
 
@@ -52,7 +51,7 @@ export function checkedSettings(workflow: string, settings: unknown): AudioSetti
 
 /** A workflow's stage in the host's process: only the child process loads the code that does the work. */
 export function onlyInChild(workflow: string) {
-  return async (_context: StageContext<never>): Promise<void> => {
+  return async (): Promise<void> => {
     throw new StemworkError(
       'INTERNAL_ERROR',
       `The workflow ${workflow} only runs in a child process, because it would block the host. Use the process runner.`,

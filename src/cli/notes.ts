@@ -1,0 +1,69 @@
+import { readFile } from 'node:fs/promises'
+import { notesWorkflow } from '../core/workflows/notes/notes-workflow.js'
+import { audioCommandOptions, decimalOf, pathBeside, runAudioCommand } from './audio-command.js'
+import { type Command, firstPositional } from './command.js'
+
+interface Report {
+  seconds: number
+  tempo: number
+  tracks: { name: string; notes: unknown[] }[]
+}
+
+export const notesCommand: Command = {
+  usage: 'notes <file> [output.mid] [options]',
+  description: 'Writes the notes of a song, or of a stem, as a MIDI file.',
+  positionals: { min: 1, max: 2 },
+  options: {
+    onset: { type: 'string', value: '0..1', help: 'How clearly a note must begin; lower finds more. Default: 0.5.' },
+    frame: { type: 'string', value: '0..1', help: 'How clearly it must sound to go on. Default: 0.3.' },
+    shortest: { type: 'string', value: 'ms', help: 'Leave out shorter notes. Default: 127.7.' },
+    'min-frequency': { type: 'string', value: 'Hz', help: 'Leave out lower notes.' },
+    'max-frequency': { type: 'string', value: 'Hz', help: 'Leave out notes of this frequency and above.' },
+    'clear-only': { type: 'boolean', help: 'Leave out sounds without a clear beginning.' },
+    'no-bends': { type: 'boolean', help: 'Write no pitch bends.' },
+    tempo: { type: 'string', value: 'bpm', help: 'Tempo of the MIDI file. Default: that of the audio.' },
+    ...audioCommandOptions,
+  },
+  notes: 'Stems give better notes than a mix: separate the song first. --json prints all notes with their bends.',
+  async run(input, terminal) {
+    const path = firstPositional(input)
+    const output = input.positionals[1] ?? pathBeside(path, '', 'mid')
+    return runAudioCommand(
+      {
+        path,
+        workflow: notesWorkflow({ decoders: input.values.ffmpeg === true ? { ffmpeg: true } : undefined }),
+        params: {
+          onsetThreshold: decimalOf(input, 'onset'),
+          frameThreshold: decimalOf(input, 'frame'),
+          minimumNoteLength: decimalOf(input, 'shortest'),
+          minimumFrequency: decimalOf(input, 'min-frequency'),
+          maximumFrequency: decimalOf(input, 'max-frequency'),
+          melodiaTrick: input.values['clear-only'] === true ? false : undefined,
+          pitchBends: input.values['no-bends'] === true ? false : undefined,
+          tempo: decimalOf(input, 'tempo'),
+        },
+        options: {
+          onsetThreshold: 'onset',
+          frameThreshold: 'frame',
+          minimumNoteLength: 'shortest',
+          minimumFrequency: 'min-frequency',
+          maximumFrequency: 'max-frequency',
+        },
+        label: 'Listening',
+        keep: { midi: output },
+        async report({ outputs, details }) {
+          const { warnings = [] } = details
+          const report = JSON.parse(await readFile(outputs.notes?.path ?? '', 'utf8')) as Report
+          const count = report.tracks.reduce((sum, { notes }) => sum + notes.length, 0)
+          const facts = `${output}: ${count} notes in ${report.seconds.toFixed(1)} s, ${report.tempo.toFixed(1)} bpm`
+          return {
+            json: { input: path, output, ...report, warnings },
+            text: [facts, ...(warnings as string[])].map((line) => `${line}\n`).join(''),
+          }
+        },
+      },
+      input,
+      terminal,
+    )
+  },
+}

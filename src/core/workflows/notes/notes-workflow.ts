@@ -1,0 +1,110 @@
+import { z } from 'zod'
+import { packageFile } from '../../engine/package-files.js'
+import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
+import { stemNames } from '../../models/stems.js'
+import { type AudioSettings, checkedSettings, inputUrlParam, onlyInChild } from '../audio-settings.js'
+import { type NoteOptions, usualNoteOptions } from './note-events.js'
+
+const id = 'service/notes'
+
+export type NotesSettings = Pick<AudioSettings, 'decoders'>
+
+/** Addresses of single stems, each of which becomes a track. */
+export const stemInputs = stemNames.map((stem) => [stem, `${stem}Url` as const] as const)
+
+export type NotesInput = 'inputUrl' | (typeof stemInputs)[number][1]
+
+/** Parameters of a job. */
+export type NotesParams = Partial<Record<NotesInput, string>> &
+  NoteOptions & {
+    pitchBends: boolean
+    tempo?: number
+  }
+
+/**
+ * `service/notes`: the notes of a song, or of its stems, as a MIDI file and as JSON, by the network basic-pitch, which
+ * is in the package.
+ *
+ * @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong
+ */
+export function notesWorkflow(settings: NotesSettings = {}): Workflow {
+  return defineNotes(settings, () => onlyInChild(id))
+}
+
+/** Defines the workflow with its work. */
+export function defineNotes(
+  settings: unknown,
+  work: (settings: NotesSettings) => Stage<NotesParams, NotesInput>['run'],
+): Workflow {
+  const checked = checkedSettings(id, settings)
+  const input = inputUrlParam(checked.decoders)
+  const stems = Object.fromEntries(
+    stemInputs.map(([stem, name]) => [name, input.optional().describe(`Address of the stem "${stem}".`)]),
+  )
+  const params: z.ZodType<NotesParams> = z
+    .strictObject({
+      inputUrl: input.optional(),
+      ...stems,
+      ...optionParams,
+      pitchBends: z
+        .boolean()
+        .default(true)
+        .describe('Whether the MIDI file has bends of notes that sound alone. The JSON has those of all notes.')
+        .meta({ title: 'Pitch bends' }),
+      tempo: z
+        .number()
+        .min(20)
+        .max(400)
+        .optional()
+        .describe('Beats per minute of the MIDI file. Default: what is found in the audio, or 120.')
+        .meta({ title: 'Tempo', 'x-unit': 'bpm' }),
+    })
+    .refine((given) => ['inputUrl', ...stemInputs.map(([, name]) => name)].some((name) => name in given), {
+      path: ['inputUrl'],
+      error: `is missing: expected the address of a song, or of stems (${stemInputs.map(([, name]) => name).join(', ')})`,
+    })
+  return defineWorkflow({
+    id,
+    name: 'Notes',
+    description: 'Writes the notes of a song or of its stems as MIDI and JSON.',
+    params,
+    inputs: ['inputUrl', ...stemInputs.map(([, name]) => name)],
+    outputs: {
+      midi: { fileName: 'notes.mid', contentType: 'audio/midi' },
+      notes: { fileName: 'notes.json', contentType: 'application/json' },
+    },
+    stages: [{ name: 'transcribe', run: work(checked) }],
+    module: { url: packageFile('dist/core/workflows/notes/notes-module.js'), settings: checked },
+  })
+}
+
+const threshold = z.number().min(0.05).max(0.95)
+const frequency = z.number().min(20).max(10_000).optional()
+const optionParams = {
+  onsetThreshold: threshold
+    .default(usualNoteOptions.onsetThreshold)
+    .describe('0.05 to 0.95: how clearly a note must begin. Lower values find more notes.')
+    .meta({ title: 'Clear beginnings' }),
+  frameThreshold: threshold
+    .default(usualNoteOptions.frameThreshold)
+    .describe('0.05 to 0.95: how clearly a note must sound to go on. Lower values make notes longer.')
+    .meta({ title: 'Clear tones' }),
+  minimumNoteLength: z
+    .number()
+    .min(0)
+    .max(10_000)
+    .default(usualNoteOptions.minimumNoteLength)
+    .describe('In milliseconds; shorter notes are left out.')
+    .meta({ title: 'Shortest note', 'x-unit': 'ms' }),
+  minimumFrequency: frequency
+    .describe('Lower notes are left out. Default: none are.')
+    .meta({ title: 'Lowest frequency', 'x-unit': 'Hz' }),
+  maximumFrequency: frequency
+    .describe('Notes of this frequency and above are left out. Default: none are.')
+    .meta({ title: 'Highest frequency', 'x-unit': 'Hz' }),
+  melodiaTrick: z
+    .boolean()
+    .default(usualNoteOptions.melodiaTrick)
+    .describe('Whether sounds that last, but have no clear beginning, are notes as well.')
+    .meta({ title: 'Soft beginnings' }),
+}

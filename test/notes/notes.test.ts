@@ -1,0 +1,211 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { packageFile } from '../../src/core/engine/package-files.js'
+import { processRunner } from '../../src/core/engine/runner/process-runner.js'
+import { openAudio } from '../../src/core/media/decode/open-audio.js'
+import type { Network } from '../../src/core/models/session/network.js'
+import { openSession } from '../../src/core/models/session/session.js'
+import { noteActivations } from '../../src/core/workflows/notes/note-activations.js'
+import { type Note, notesOf, usualNoteOptions } from '../../src/core/workflows/notes/note-events.js'
+import { notesWorkflow } from '../../src/core/workflows/notes/notes-workflow.js'
+import { hasProgram } from '../media/programs.js'
+import { blocksOf, streamOf, writeWav } from '../separation/tracks.js'
+import { readMidi } from './midi-reader.js'
+
+const rate = 44_100
+const clip = fileURLToPath(new URL('../../../shared/models/basic-pitch/vocadito_10.wav', import.meta.url))
+const hasClip = existsSync(clip)
+const reference: {
+  events: [start: number, end: number, pitch: number, amplitude: number, bends: number[]][]
+  frames: Record<string, { note: number[]; onset: number[] }>
+} = JSON.parse(await readFile(new URL('../fixtures/notes/vocadito_10.json', import.meta.url), 'utf8'))
+/** One of its frames. */
+const frameSeconds = 256 / 22_050
+
+const networks: Record<string, Network> = {}
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stemwork-notes-'))
+  const path = fileURLToPath(packageFile('models/basic-pitch/nmp.onnx'))
+  for (const runtime of ['native', 'wasm'] as const)
+    networks[runtime] = await openSession(path, { threads: 1, runtime })
+})
+afterAll(async () => {
+  for (const network of Object.values(networks)) await network.close()
+  await rm(folder, { recursive: true })
+})
+
+/** Plucked tones with three harmonics: seconds from, seconds to, MIDI number. */
+function plucked(notes: [from: number, to: number, pitch: number][], seconds: number): Float32Array {
+  const plane = new Float32Array(seconds * rate)
+  for (const [from, to, pitch] of notes) {
+    for (let i = Math.round(from * rate); i < Math.round(to * rate); i++) {
+      const t = i / rate - from
+      const fade = Math.min(1, t / 0.005, (to - from - t) / 0.02)
+      for (let harmonic = 1; harmonic <= 3; harmonic++)
+        plane[i]! +=
+          ((fade * Math.exp(-1.5 * t) * 0.3) / harmonic ** 2) *
+          Math.sin(2 * Math.PI * harmonic * 440 * 2 ** ((pitch - 69) / 12) * t)
+    }
+  }
+  return plane
+}
+
+const scale = [60, 62, 64, 65, 67, 69, 71, 72].map((pitch, i): [number, number, number] => [
+  0.5 + 0.5 * i,
+  0.95 + 0.5 * i,
+  pitch,
+])
+
+describe.each(['native', 'wasm'] as const)('the network on the runtime "%s"', (runtime) => {
+  it.skipIf(!hasClip)(
+    'finds the notes that the original finds (skipped without ../shared/models/basic-pitch)',
+    async () => {
+      const notes = notesOf(await noteActivations(await openAudio(clip), networks[runtime]!), usualNoteOptions)
+      expect(notes.map(({ pitch, bends }) => [pitch, bends.map((bend) => Math.round(3 * bend) || 0)])).toEqual(
+        reference.events.map(([, , pitch, , bends]) => [pitch, bends]),
+      )
+      for (const [index, [start, end, , amplitude]] of reference.events.entries()) {
+        const note = notes[index]!
+        expect(Math.abs(note.start - start)).toBeLessThan(frameSeconds)
+        expect(Math.abs(note.end - end)).toBeLessThan(frameSeconds)
+        expect(Math.abs(note.amplitude - amplitude)).toBeLessThan(1e-3)
+      }
+    },
+  )
+
+  it.skipIf(!hasClip || !hasProgram('ffmpeg'))(
+    "hears what the original hears, within 1e-4, of what the original's resampler makes (skipped without ffmpeg or the clip)",
+    async () => {
+      const path = join(folder, 'clip.wav')
+      // Quality "HQ" of soxr.
+      const filter = 'aresample=22050:resampler=soxr:precision=20:osf=flt'
+      execFileSync('ffmpeg', ['-v', 'error', '-y', '-i', clip, '-af', filter, '-c:a', 'pcm_f32le', path])
+      const { notes, onsets } = await noteActivations(await openAudio(path), networks[runtime]!)
+      for (const [index, { note, onset }] of Object.entries(reference.frames)) {
+        const from = Number(index) * note.length
+        const differences = note.map((value, i) =>
+          Math.max(Math.abs(value - notes[from + i]!), Math.abs(onset[i]! - onsets[from + i]!)),
+        )
+        expect(Math.max(...differences), `frame ${index}`).toBeLessThan(1e-4)
+      }
+    },
+  )
+
+  it('finds a scale', async () => {
+    const notes = notesOf(await noteActivations(streamOf([plucked(scale, 5)]), networks[runtime]!), usualNoteOptions)
+    expect(notes.map(({ pitch }) => pitch)).toEqual(scale.map(([, , pitch]) => pitch))
+    for (const [index, [from]] of scale.entries()) expect(Math.abs(notes[index]!.start - from)).toBeLessThan(0.03)
+  })
+})
+
+it('does not depend on the sizes of blocks', async () => {
+  const plane = plucked(scale, 5)
+  const activations = async (sizes: number[]) =>
+    noteActivations({ ...streamOf([plane]), blocks: blocksOf([plane], sizes) }, networks.native!)
+  expect(await activations([100_000])).toEqual(await activations([333, 7777]))
+})
+
+describe('options', () => {
+  it('leave out pitches, short notes and soft beginnings', async () => {
+    const heard = await noteActivations(streamOf([plucked(scale, 5)]), networks.native!)
+    const pitches = (options: object) => notesOf(heard, { ...usualNoteOptions, ...options }).map(({ pitch }) => pitch)
+    expect(pitches({ minimumFrequency: 330 })).toEqual([64, 65, 67, 69, 71, 72])
+    expect(pitches({ maximumFrequency: 392 })).toEqual([60, 62, 64, 65])
+    expect(pitches({ minimumNoteLength: 600 })).toEqual([])
+    expect(pitches({ onsetThreshold: 0.95, melodiaTrick: false }).length).toBeLessThan(8)
+    expect(pitches({ onsetThreshold: 0.95, melodiaTrick: true })).toEqual(expect.arrayContaining([60, 72]))
+  })
+})
+
+describe('the workflow', () => {
+  const workflow = notesWorkflow()
+
+  async function run(params: Record<string, unknown>, files: Record<string, string>) {
+    const runner = processRunner({ resolve: () => workflow })
+    const progress: number[] = []
+    try {
+      const inputs = Object.fromEntries(
+        await Promise.all(
+          Object.entries(files).map(async ([name, path]) => [
+            name,
+            { path, bytes: (await stat(path)).size, name: basename(path) },
+          ]),
+        ),
+      )
+      const { outputs, details } = await runner.run(
+        {
+          jobId: 'job-1',
+          workflow: workflow.id,
+          module: workflow.module?.url ?? null,
+          settings: workflow.module?.settings,
+          params: {
+            ...Object.fromEntries(Object.keys(files).map((name) => [name, 'https://example.org/a.wav'])),
+            ...params,
+          },
+          inputs,
+          directory: await mkdtemp(join(folder, 'run-')),
+          limits: { maxAudioSeconds: 600 },
+        },
+        { signal: new AbortController().signal, onProgress: (each) => progress.push(each.progress) },
+      )
+      const report = JSON.parse(await readFile(outputs.notes!.path, 'utf8')) as {
+        tempo: number
+        tracks: { name: string; notes: Note[] }[]
+      }
+      return { report, details, progress, midi: readMidi(await readFile(outputs.midi!.path)) }
+    } finally {
+      await runner.close()
+    }
+  }
+
+  it('writes a track for each stem, at the tempo that the audio has', async () => {
+    const [vocals, bass] = [join(folder, 'vocals.wav'), join(folder, 'bass.wav')]
+    await writeWav(vocals, [plucked(scale, 12)], rate)
+    const steps = Array.from({ length: 23 }, (_, i): [number, number, number] => [
+      0.5 * i,
+      0.4 + 0.5 * i,
+      40 + 5 * (i % 2),
+    ])
+    await writeWav(bass, [plucked(steps, 12)], rate)
+    const { report, details, progress, midi } = await run({}, { vocalsUrl: vocals, bassUrl: bass })
+    expect(report.tracks.map(({ name }) => name)).toEqual(['vocals', 'bass'])
+    expect(report.tracks[0]!.notes.map(({ pitch }) => pitch)).toEqual(scale.map(([, , pitch]) => pitch))
+    expect(new Set(report.tracks[1]!.notes.map(({ pitch }) => pitch))).toEqual(new Set([40, 45]))
+    expect(Math.abs(report.tempo - 120)).toBeLessThan(1)
+    expect(details).toMatchObject({ seconds: 12, tempo: report.tempo, notes: { vocals: 8 } })
+    expect(progress.every((value, i) => i === 0 || value >= progress[i - 1]!)).toBe(true)
+
+    expect(midi.tempo).toBeCloseTo(report.tempo, 1)
+    expect(midi.tracks.map(({ name }) => name)).toEqual(['vocals', 'bass'])
+    for (const [index, { notes }] of report.tracks.entries()) {
+      expect(midi.tracks[index]!.notes.map(({ pitch }) => pitch)).toEqual(notes.map(({ pitch }) => pitch))
+      for (const [i, { start, end }] of notes.entries()) {
+        expect(Math.abs(midi.tracks[index]!.notes[i]!.start - start)).toBeLessThan(0.002)
+        expect(Math.abs(midi.tracks[index]!.notes[i]!.end - end)).toBeLessThan(0.002)
+      }
+    }
+  })
+
+  it('takes a tempo, and leaves out bends', async () => {
+    const song = join(folder, 'song.wav')
+    await writeWav(song, [plucked(scale, 5)], rate)
+    const { report, midi } = await run({ tempo: 90, pitchBends: false }, { inputUrl: song })
+    expect([report.tempo, Math.round(midi.tempo)]).toEqual([90, 90])
+    expect(midi.tracks[0]!.bends).toEqual([])
+    expect(report.tracks[0]!.notes[0]!.bends.length).toBeGreaterThan(10)
+  })
+
+  it('refuses silence of no length, and params without an address', async () => {
+    const empty = join(folder, 'empty.wav')
+    await writeWav(empty, [new Float32Array(0)], rate)
+    await expect(run({}, { inputUrl: empty })).rejects.toMatchObject({ code: 'BAD_INPUT' })
+    const { success, error } = workflow.params.safeParse({})
+    expect([success, error?.issues[0]?.message]).toEqual([false, expect.stringContaining('vocalsUrl')])
+  })
+})
