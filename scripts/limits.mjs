@@ -3,8 +3,8 @@
  * raises it. Times are of the processor, with room for slower ones.
  */
 export const limits = {
-  tarballBytes: 6.7e6,
-  unpackedBytes: 20.5e6,
+  tarballBytes: 7.0e6,
+  unpackedBytes: 21e6,
   installedBytes: 60e6,
   installedPackages: 56,
   importedModules: 256,

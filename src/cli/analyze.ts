@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import type { MusicAnalysis } from '../core/workflows/analysis/analyze-audio.js'
+import type { MusicAnalysis } from '../core/media/analysis/analyze-audio.js'
 import { analyzeWorkflow } from '../core/workflows/analysis/analyze-workflow.js'
 import { audioCommandOptions, runAudioCommand } from './audio-command.js'
 import { type Command, firstPositional, textOf } from './command.js'

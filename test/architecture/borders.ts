@@ -45,7 +45,7 @@ const borders: Border[] = [
   },
   {
     room: /^core\/workflows\/analysis\/beat-network\//,
-    may: [/^core\/workflows\/analysis\//, /^core\/models\//, /^core\/engine\//],
+    may: [/^core\/(workflows|media)\/analysis\//, /^core\/models\//, /^core\/engine\//],
     why: 'it gives a network to the analysis, and reads and writes no audio itself',
   },
   { room: /^core\//, may: [/^core\//], why: 'core never imports adapters, http, client, console or cli' },

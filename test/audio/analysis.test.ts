@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { analyzeAudio } from '../../src/core/workflows/analysis/analyze-audio.js'
+import { analyzeAudio } from '../../src/core/media/analysis/analyze-audio.js'
 import { beatScore, rendered } from './rendered-piece.js'
 
 const pieces = [

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import type { Chroma } from '../../src/core/workflows/analysis/chroma.js'
-import { estimateKey } from '../../src/core/workflows/analysis/key.js'
-import { analysisRate, spectralFeatures } from '../../src/core/workflows/analysis/spectral-features.js'
+import type { Chroma } from '../../src/core/media/analysis/chroma.js'
+import { estimateKey } from '../../src/core/media/analysis/key.js'
+import { analysisRate, spectralFeatures } from '../../src/core/media/analysis/spectral-features.js'
 
 const roots: Record<string, number> = { C: 0, D: 2, E: 4, F: 5, G: 7, A: 9, B: 11 }
 

@@ -80,7 +80,7 @@ describe.each(['native', 'wasm'] as const)('the network on the runtime "%s"', (r
   )
 
   it.skipIf(!hasClip || !hasProgram('ffmpeg'))(
-    "hears what the original hears, within 1e-4, of what the original's resampler makes (skipped without ffmpeg or the clip)",
+    "hears within 1e-4 what the original hears through the original's resampler (skipped without ffmpeg or the clip)",
     async () => {
       const path = join(folder, 'clip.wav')
       // Quality "HQ" of soxr.

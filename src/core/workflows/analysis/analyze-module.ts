@@ -6,11 +6,11 @@ import type { AudioBlock, AudioStream } from '../../media/dsp/audio-stream.js'
 import { speakersOf } from '../../media/dsp/stereo.js'
 import { collectLevels } from '../../media/pictures/levels.js'
 import { peaksJson } from '../../media/pictures/peaks-json.js'
-import type { BeatTracker } from './beats/beat-tracker.js'
+import type { BeatTracker } from '../../media/analysis/beats/beat-tracker.js'
 import { LoudnessMeter } from '../../media/loudness/loudness-meter.js'
 import { loudnessFigures } from '../../media/loudness/measure-loudness.js'
 import { withProgress } from '../progress.js'
-import { analyzeAudio } from './analyze-audio.js'
+import { analyzeAudio } from '../../media/analysis/analyze-audio.js'
 import { type AnalyzeParams, type AnalyzeSettings, defineAnalyze } from './analyze-workflow.js'
 
 /** The workflow as the child process loads it. */

@@ -41,6 +41,7 @@ export function defineNotes(
   const stems = Object.fromEntries(
     stemInputs.map(([stem, name]) => [name, input.optional().describe(`Address of the stem "${stem}".`)]),
   )
+  const inputs: NotesInput[] = ['inputUrl', ...stemInputs.map(([, name]) => name)]
   const params: z.ZodType<NotesParams> = z
     .strictObject({
       inputUrl: input.optional(),
@@ -59,16 +60,16 @@ export function defineNotes(
         .describe('Beats per minute of the MIDI file. Default: what is found in the audio, or 120.')
         .meta({ title: 'Tempo', 'x-unit': 'bpm' }),
     })
-    .refine((given) => ['inputUrl', ...stemInputs.map(([, name]) => name)].some((name) => name in given), {
+    .refine((given) => inputs.some((name) => name in given), {
       path: ['inputUrl'],
-      error: `is missing: expected the address of a song, or of stems (${stemInputs.map(([, name]) => name).join(', ')})`,
+      error: `is missing: expected the address of a song here, or of stems in ${inputs.slice(1).join(', ')}`,
     })
   return defineWorkflow({
     id,
     name: 'Notes',
     description: 'Writes the notes of a song or of its stems as MIDI and JSON.',
     params,
-    inputs: ['inputUrl', ...stemInputs.map(([, name]) => name)],
+    inputs,
     outputs: {
       midi: { fileName: 'notes.mid', contentType: 'audio/midi' },
       notes: { fileName: 'notes.json', contentType: 'application/json' },

@@ -1,6 +1,6 @@
 import { runAnalysis } from '../analyze-module.js'
 import { defineAnalyze } from '../analyze-workflow.js'
-import { BeatTracker } from '../beats/beat-tracker.js'
+import { BeatTracker } from '../../../media/analysis/beats/beat-tracker.js'
 import { StemworkError } from '../../../engine/errors.js'
 import type { Workflow } from '../../../engine/workflow/workflow.js'
 import { beatArchitecture } from '../../../models/manifest.js'

@@ -1,6 +1,6 @@
 import { StemworkError } from '../../../engine/errors.js'
-import type { BeatNetwork } from '../beats/beat-logits.js'
-import { melBands } from '../beats/log-mel.js'
+import type { BeatNetwork } from '../../../media/analysis/beats/beat-logits.js'
+import { melBands } from '../../../media/analysis/beats/log-mel.js'
 import type { Network, TensorInfo } from '../../../models/session/network.js'
 
 /**

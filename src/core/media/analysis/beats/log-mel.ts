@@ -1,4 +1,4 @@
-import { RealFft } from '../../../media/dsp/fft.js'
+import { RealFft } from '../../dsp/fft.js'
 
 /** The spectrogram that Beat This! was trained on is of mono audio at this rate. */
 export const beatSampleRate = 22_050

@@ -1,5 +1,5 @@
-import type { AudioStream } from '../../media/dsp/audio-stream.js'
-import { RealFft } from '../../media/dsp/fft.js'
+import type { AudioStream } from '../dsp/audio-stream.js'
+import { RealFft } from '../dsp/fft.js'
 import { type Chroma, ChromaGatherer } from './chroma.js'
 
 /** The features are of mono audio at this rate. */
