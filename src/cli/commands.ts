@@ -6,6 +6,10 @@ export const commands: Record<string, CommandEntry> = {
     summary: 'Separate a file or URL into vocals and accompaniment on this machine.',
     load: async () => (await import('./separate.js')).separateCommand,
   },
+  live: {
+    summary: 'Separate a stream from standard input to standard output while it plays.',
+    load: async () => (await import('./live.js')).liveCommand,
+  },
   loudness: {
     summary: 'Measure loudness and true peak, or write a file at another loudness.',
     load: async () => (await import('./loudness.js')).loudnessCommand,

@@ -43,6 +43,13 @@ export const treatments: Record<string, Treatment> = {
     prints: /1 separated[\s\S]*accompaniments\.wav\nvocals\.wav/,
   },
   'docs/getting-started.md: One song, no service': { after: 'ls stems', prints: /accompaniments\.wav\nvocals\.wav/ },
+  'docs/live.md: On the command line': {
+    replace: () => [
+      ['ffmpeg -i song.mp3 -f wav - |', 'npx stemwork transcode song.mp3 song.wav >&2 && cat song.wav |'],
+      ['ffplay -nodisp -autoexit -i -', 'wc -c'],
+    ],
+    prints: /\d{6}/,
+  },
   'docs/getting-started.md: The same from a program': {
     replace: ({ base }) => [['http://127.0.0.1:8080/v1', base]],
     after: "const { readdir } = await import('node:fs/promises')\nconsole.log((await readdir('.')).join(' '))",

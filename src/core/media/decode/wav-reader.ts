@@ -22,7 +22,7 @@ const formatMuLaw = 7
  */
 export async function openWav(file: FileBytes, start: number): Promise<AudioStream | undefined> {
   const header = await readWavHeader(file, start)
-  const encoding = pcmEncoding(header)
+  const encoding = wavEncoding(header)
   if (!encoding) return undefined
   const { channelCount, sampleRate, speakers, dataStart, dataBytes } = header
   const stream = openPcm(file, {
@@ -40,8 +40,13 @@ export async function openWav(file: FileBytes, start: number): Promise<AudioStre
     : damagedFile('The WAV file ends before its audio begins; it was probably cut off in transit.')
 }
 
+/**
+ * How its samples are stored; undefined for compressed data.
+ *
+ * @throws UndecodedError for a width that is not supported
+ */
 // oxlint-disable-next-line complexity -- a table of encodings
-function pcmEncoding({ formatTag, blockAlign, channelCount, layout }: WavHeader): PcmEncoding | undefined {
+export function wavEncoding({ formatTag, blockAlign, channelCount, layout }: WavHeader): PcmEncoding | undefined {
   const littleEndian = layout !== 'big-endian'
   // The container's width, not the header's bit count: 12 or 20 bits are stored left-justified in 16 or 24.
   const bytes = blockAlign / channelCount

@@ -1,0 +1,160 @@
+import { once } from 'node:events'
+import { PcmEncoder, type PcmFormat } from '../core/media/encode/pcm-encoder.js'
+import { wavContainer } from '../core/media/encode/wav-container.js'
+import { latencyBounds } from '../core/workflows/separation/live/plan.js'
+import { type LiveStems, separateStream } from '../live.js'
+import { type Command, type CommandInput, exitStatus, numberOf, type Terminal, textOf, UsageError } from './command.js'
+import { onInterruption } from './interruption.js'
+import { separationCommandOptions, separationSettings } from './model-options.js'
+import { type PcmPipe, rawPipe, wavPipe } from './pcm-pipe.js'
+
+const stems = ['vocals', 'accompaniments'] as const
+const rawFormats: Record<string, PcmFormat> = { s16: '16', s24: '24', f32: '32f' }
+
+export const liveCommand: Command = {
+  usage: 'live [options]',
+  description:
+    'Separates a stream while it plays: WAV or raw samples from standard input, one stem to standard output, in the ' +
+    'same form.',
+  positionals: { min: 0, max: 0 },
+  options: {
+    stem: { type: 'string', value: stems.join('|'), help: 'What to write. Default: accompaniments.' },
+    latency: {
+      type: 'string',
+      value: 'ms',
+      help: `From a sample to its stem, ${latencyBounds.min} to ${latencyBounds.max}; more is better. Default: 1000.`,
+    },
+    raw: {
+      type: 'string',
+      value: Object.keys(rawFormats).join('|'),
+      help: 'Samples without a header, little-endian and interleaved, both ways.',
+    },
+    rate: { type: 'string', value: 'Hz', help: 'Of raw samples. Default: 44100.' },
+    channels: { type: 'string', value: 'n', help: 'Of raw samples. Default: 2.' },
+    wait: {
+      type: 'boolean',
+      help: 'Wait for a machine that is too slow, instead of passing the input on unchanged.',
+    },
+    model: separationCommandOptions.model,
+    runtime: separationCommandOptions.runtime,
+  },
+  notes:
+    'For example: ffmpeg -i <file or address> -f wav - | stemwork live | ffplay -nodisp -autoexit -i -\n' +
+    'Where the machine is too slow, the input passes unchanged; standard error says so, and how much it was.',
+  async run(input, terminal) {
+    const { model, runtime } = separationSettings(input)
+    const stem = stems.find((name) => name === (textOf(input, 'stem') ?? 'accompaniments'))
+    if (!stem) throw new UsageError(`--stem must be ${stems.join(' or ')}, not "${textOf(input, 'stem')}".`)
+    const latencyMs = numberOf(input, 'latency', latencyBounds)
+    const raw = rawOf(input)
+    if (process.stdin.isTTY || ('isTTY' in terminal.stdout && terminal.stdout.isTTY === true))
+      throw new UsageError('Audio comes by standard input and goes to standard output: connect both with pipes.')
+    const pipe = raw ? rawPipe(process.stdin, raw) : await wavPipe(process.stdin)
+    const interruption = onInterruption((status) => process.exit(status))
+    const { signal } = interruption
+    try {
+      const blocks = separateStream(pipe.blocks, {
+        sampleRate: pipe.sampleRate,
+        latencyMs,
+        model,
+        runtime,
+        signal,
+        whenLate: input.values.wait === true ? 'wait' : 'pass',
+      })
+      await writeStem(blocks, { ...pipe, stem, isRaw: raw !== undefined }, terminal)
+      return exitStatus.done
+    } catch (error) {
+      const status = interruption.status()
+      if (status === undefined) throw error
+      return status
+    } finally {
+      interruption.release()
+      process.stdin.destroy()
+    }
+  },
+}
+
+function rawOf(input: CommandInput): Omit<PcmPipe, 'blocks'> | undefined {
+  const raw = textOf(input, 'raw')
+  const sampleRate = numberOf(input, 'rate', { min: 8000, max: 192_000 })
+  const channelCount = numberOf(input, 'channels', { min: 1, max: 64 })
+  if (raw === undefined) {
+    if (sampleRate ?? channelCount)
+      throw new UsageError('--rate and --channels are of raw samples. Add --raw, or leave them out.')
+    return undefined
+  }
+  const format = Object.hasOwn(rawFormats, raw) ? rawFormats[raw] : undefined
+  if (!format) throw new UsageError(`--raw must be one of ${Object.keys(rawFormats).join(', ')}, not "${raw}".`)
+  const bytes = { '16': 2, '24': 3, '32f': 4 }[format]
+  const encoding = { kind: format === '32f' ? 'float' : 'signed', bytes, littleEndian: true } as const
+  return { sampleRate: sampleRate ?? 44_100, channelCount: channelCount ?? 2, encoding }
+}
+
+interface Output extends Omit<PcmPipe, 'blocks'> {
+  stem: (typeof stems)[number]
+  isRaw: boolean
+}
+
+/** Writes as fast as the reader takes it, and stops when the reader does. */
+async function writeStem(blocks: AsyncIterable<LiveStems>, output: Output, terminal: Terminal): Promise<void> {
+  const { stdout } = terminal
+  const { stem, sampleRate, channelCount: channels, encoding, isRaw } = output
+  const format = formatOf(encoding)
+  const encoder = new PcmEncoder(format)
+  const late = new LateBlocks(terminal, sampleRate)
+  let isClosed = false
+  stdout.once('error', () => (isClosed = true)).once('close', () => (isClosed = true))
+  const write = async (bytes: Uint8Array) => {
+    // A copy: the encoder uses its memory again.
+    if (stdout.write(bytes.slice()) || isClosed) return
+    await Promise.race(['drain', 'close', 'error'].map((event) => once(stdout, event))).catch(() => undefined)
+  }
+  if (!isRaw) await write(wavContainer({ sampleRate, channels, format }).header())
+  for await (const block of blocks) {
+    if (isClosed) break
+    late.count(block)
+    await write(encoder.encode(block.stems[stem]))
+  }
+  late.report()
+}
+
+/** The width of the input; 8 bits become 16, and more than 24 become floats. */
+function formatOf({ kind, bytes }: PcmPipe['encoding']): PcmFormat {
+  if (kind === 'float' || bytes > 3) return '32f'
+  return bytes === 3 ? '24' : '16'
+}
+
+/** Says that the machine is too slow: once when it is, and at the end how often. */
+class LateBlocks {
+  readonly #terminal: Terminal
+  readonly #sampleRate: number
+  #blocks = 0
+  #samples = 0
+  #all = 0
+
+  constructor(terminal: Terminal, sampleRate: number) {
+    this.#terminal = terminal
+    this.#sampleRate = sampleRate
+  }
+
+  count({ isLate, stems: { vocals } }: LiveStems): void {
+    const samples = vocals[0]?.length ?? 0
+    this.#all += samples
+    if (!isLate) return
+    if (this.#blocks === 0)
+      this.#terminal.stderr.write(
+        'stemwork: This machine is too slow at the moment: the input passes unchanged. A longer --latency may help.\n',
+      )
+    this.#blocks++
+    this.#samples += samples
+  }
+
+  report(): void {
+    if (this.#blocks === 0) return
+    const seconds = (samples: number) => (samples / this.#sampleRate).toFixed(1)
+    this.#terminal.stderr.write(
+      `stemwork: ${this.#blocks} blocks were late: ${seconds(this.#samples)} of ${seconds(this.#all)} s passed ` +
+        'unchanged.\n',
+    )
+  }
+}

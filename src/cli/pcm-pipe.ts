@@ -1,0 +1,96 @@
+import { badInput } from '../core/engine/errors.js'
+import { concat } from '../core/media/bytes.js'
+import type { ReadableBytes } from '../core/media/decode/file-bytes.js'
+import { decodePcm, type PcmEncoding } from '../core/media/decode/pcm.js'
+import { readWavHeader } from '../core/media/decode/wav-header.js'
+import { wavEncoding } from '../core/media/decode/wav-reader.js'
+
+/** Samples that come through a pipe. */
+export interface PcmPipe {
+  sampleRate: number
+  channelCount: number
+  encoding: PcmEncoding
+  /** One plane for each channel. */
+  blocks: AsyncGenerator<Float32Array[], void, void>
+}
+
+/** Samples as they are, of which nothing in the stream tells how they are stored. */
+export type RawPcm = Omit<PcmPipe, 'blocks'>
+
+export function rawPipe(input: AsyncIterable<Uint8Array>, raw: RawPcm): PcmPipe {
+  return { ...raw, blocks: samplesOf(input, raw, Infinity) }
+}
+
+/**
+ * A WAV file that is still being written.
+ *
+ * @throws StemworkError `BAD_INPUT` for anything else
+ */
+export async function wavPipe(input: AsyncIterable<Uint8Array>): Promise<PcmPipe> {
+  const head = new PipeHead(input)
+  if (!/^(RIFF|RIFX|RF64|BW64)$/.test(String.fromCharCode(...(await head.read(0, 4))))) throw badInput(...notWav)
+  const header = await readWavHeader(head, 0)
+  const encoding = wavEncoding(header)
+  if (!encoding) throw badInput(...notWav)
+  const { sampleRate, channelCount, dataStart, dataBytes = Infinity } = header
+  const raw = { sampleRate, channelCount, encoding }
+  return { ...raw, blocks: samplesOf(head.rest(dataStart), raw, dataBytes) }
+}
+
+const notWav = [
+  'unsupported_format',
+  'Standard input is not an uncompressed WAV file. Pipe one, for example from ffmpeg -i <file> -f wav -, or name the ' +
+    'format of raw samples with --raw, --rate and --channels.',
+] as const
+
+async function* samplesOf(
+  input: AsyncIterable<Uint8Array>,
+  { encoding, channelCount }: RawPcm,
+  dataBytes: number,
+): AsyncGenerator<Float32Array[], void, void> {
+  const frameBytes = encoding.bytes * channelCount
+  let left = dataBytes
+  let rest: Uint8Array = new Uint8Array(0)
+  for await (const chunk of input) {
+    const bytes = concat([rest, chunk.subarray(0, left)])
+    left -= Math.min(left, chunk.length)
+    const whole = bytes.length - (bytes.length % frameBytes)
+    if (whole > 0) yield decodePcm(bytes.subarray(0, whole), encoding, channelCount)
+    rest = bytes.subarray(whole)
+    if (left === 0) return
+  }
+}
+
+/** A header's chunks are small; a pipe that hides its samples behind more is not worth the memory. */
+const longestHead = 16 * 2 ** 20
+
+/** What has come through a pipe, kept while the header is read. */
+class PipeHead implements ReadableBytes {
+  readonly size = Infinity
+  readonly #input: AsyncIterator<Uint8Array>
+  #bytes: Uint8Array = new Uint8Array(0)
+
+  constructor(input: AsyncIterable<Uint8Array>) {
+    this.#input = input[Symbol.asyncIterator]()
+  }
+
+  async read(position: number, length: number): Promise<Uint8Array> {
+    while (this.#bytes.length < position + length && this.#bytes.length < longestHead) {
+      const next = await this.#input.next()
+      if (next.done) break
+      this.#bytes = concat([this.#bytes, next.value])
+    }
+    return this.#bytes.slice(position, position + length)
+  }
+
+  /** All from `position` on, of which at least what precedes it was read. */
+  async *rest(position: number): AsyncGenerator<Uint8Array, void, void> {
+    try {
+      yield this.#bytes.subarray(position)
+      this.#bytes = new Uint8Array(0)
+      for (let next = await this.#input.next(); !next.done; next = await this.#input.next()) yield next.value
+    } finally {
+      await this.#input.return?.()
+    }
+  }
+}
