@@ -7,6 +7,7 @@ import { cancel, sampleJob, sampleOutputs, succeed } from '../../src/contract/jo
 import { postgresStores } from '../../src/adapters/postgres.js'
 import { steps } from '../../src/adapters/stores/postgres/migrations.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
+import { claimNextStatement } from '../../src/adapters/stores/postgres/turns.js'
 import { describeWith } from '../servers/found-server.js'
 import { findPostgres, startPostgres } from '../servers/postgres.js'
 
@@ -116,16 +117,18 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     }
   })
 
-  test('a claim is planned for all its values, not anew for each', async () => {
+  test('a claim is planned for all its values, not anew for each, also where there is no function', async () => {
     const one = new Pool({ connectionString: server.url, max: 1 })
     try {
       const { jobs } = postgresStores({ pool: one, schema })
       for (let n = 0; n < 10; n++) {
         await jobs.create(sampleJob())
-        assert.ok(await jobs.claim({ owner: 'w', leaseMs: 60_000, workflows: ['service/sample'] }))
+        const values = ['w', 60_000, `n${n}`, [], [], ['service/sample'], false, null, null, null, 1, 4]
+        const claimed = await one.query({ name: 'claim', text: claimNextStatement(`"${schema}"`), values })
+        assert.equal(claimed.rows.length, 1)
       }
       const { rows } = await one.query<{ custom_plans: string }>(
-        `SELECT custom_plans FROM pg_prepared_statements WHERE statement LIKE '%turns%proceed%'`,
+        `SELECT custom_plans FROM pg_prepared_statements WHERE name = 'claim'`,
       )
       // Five, to compare with.
       assert.deepEqual(

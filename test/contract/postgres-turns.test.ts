@@ -41,6 +41,46 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
         '= j.app AND t.workflow = j.workflow AND t.pool = j.pool)',
     )
 
+  test('claims and ends are functions, which Postgres plans once; without them they are statements', async () => {
+    const counting = new Pool({ connectionString: server.url, options: '-c track_functions=all' })
+    const { jobs } = postgresStores({ pool: counting, schema })
+    const run = async () => {
+      const job = await jobs.claim(worker)
+      assert.ok(job)
+      const ends = { outputs: {}, details: {}, retentionMs: 1000, messages: [] }
+      const nonce = job.lease?.nonce
+      assert.ok(await jobs.apply(job.id, { kind: 'succeed', token: job.token, nonce, ...ends }))
+    }
+    const functions = async () => {
+      const { rows } = await pool.query<{ oid: string; calls: string }>(
+        `SELECT oid::regprocedure::text AS oid, pg_stat_get_function_calls(oid) AS calls FROM pg_proc
+        WHERE pronamespace = $1::regnamespace ORDER BY proname`,
+        [schema],
+      )
+      return rows
+    }
+    for (let n = 0; n < 4; n++) await jobs.create(sampleJob({ app: 'a' }))
+    await run()
+    await run()
+    // What a connection has counted is there once it ends.
+    await counting.end()
+    for (let tries = 0; (await functions()).some(({ calls }) => Number(calls) < 2) && tries < 100; tries++)
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    assert.deepEqual(
+      (await functions()).map(({ oid, calls }) => [oid.replace(/.*\.([a-z_]+)_[0-9a-f]{16}\(.*/, '$1'), Number(calls)]),
+      [
+        ['claim_next', 2],
+        ['end_claims', 2],
+      ],
+    )
+    for (const { oid } of await functions()) await pool.query(`DROP FUNCTION ${oid}`)
+    const without = jobsOf()
+    assert.ok(await without.claim(worker))
+    await postgresStores({ pool, schema }).migrate()
+    assert.equal((await functions()).length, 2)
+    assert.ok(await without.claim(worker))
+  })
+
   test('no waiting job is ever without a turn while applications become idle, are removed and come back', async () => {
     const jobs = jobsOf()
     const apps = ['a', 'b', 'c']

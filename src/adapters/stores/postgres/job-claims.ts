@@ -6,9 +6,10 @@ import { copyOfPlain } from '../shared/plain-copy.js'
 import { backlogStatements, readBacklog } from './backlog.js'
 import { type PostgresPool, query, type Row, transaction } from './database.js'
 import { columnText } from './job-row.js'
+import { plannedCall } from './planned-statements.js'
 import { aheadStatement, schedulingRules } from './scheduling-rules.js'
 import type { Send, StoredJobs } from './stored-jobs.js'
-import { claimNextStatement, lockClaims, mostAtOnce, tidyTurns } from './turns.js'
+import { claimNext, lockClaims, mostAtOnce, tidyTurns } from './turns.js'
 
 /** Claims after which it is worth looking for applications without waiting jobs: each leaves one at most. */
 const claimsBetweenTidying = 50
@@ -87,7 +88,7 @@ class ClaimsInTurn {
   readonly #pool: PostgresPool
   readonly #schema: string
   readonly #jobs: StoredJobs
-  readonly #statement: string
+  readonly #claimNext: ReturnType<typeof plannedCall>
   /** Whether the last claim found limits of running jobs. */
   #isLimited = false
   #untidyClaims = 0
@@ -97,7 +98,7 @@ class ClaimsInTurn {
     this.#pool = pool
     this.#schema = schema
     this.#jobs = jobs
-    this.#statement = claimNextStatement(schema)
+    this.#claimNext = plannedCall(schema, claimNext(schema))
   }
 
   async claim(request: ClaimRequest, wanted: Wanted, max: number): Promise<JobRecord[]> {
@@ -158,7 +159,7 @@ class ClaimsInTurn {
     { most, look }: Bounds,
     isLocked: boolean,
   ): Promise<Answer> {
-    const rows = await send(this.#statement, [
+    const rows = await this.#claimNext(send, [
       columnText(owner),
       Math.ceil(leaseMs),
       nonce,

@@ -12,6 +12,7 @@ import {
   type StoredJob,
   waiting,
 } from './job-row.js'
+import { type PlannedStatement, plannedCall } from './planned-statements.js'
 import { joinTurns } from './turns.js'
 import { countingUsage } from './usage.js'
 
@@ -27,20 +28,7 @@ export interface ClaimedEnd {
  * between. The same fences as of a single change.
  */
 export function jobEnds(schema: string) {
-  // Ids as an array: Postgres searches an index for each, however many it expects.
-  const text = `
-    WITH ended AS MATERIALIZED (
-      SELECT * FROM json_to_recordset($1::json) AS e(id text, version integer, held text, status text, ended_at bigint,
-        removable_at bigint, deliverable_at bigint, result_bytes bigint, record text)
-    )
-    UPDATE ${schema}.jobs AS job SET version = job.version + 1, status = e.status, waiting_since = NULL,
-      lease_until = NULL, ended_at = e.ended_at, removable_at = e.removable_at, deliverable_at = e.deliverable_at,
-      record = e.record::json, nonce = NULL, result_bytes = e.result_bytes, claims = NULL
-    FROM ended AS e
-    WHERE job.id = ANY(ARRAY(SELECT id FROM ended)) AND job.id = e.id AND job.version = e.version AND NOT job.deleted
-      AND job.nonce = e.held
-    RETURNING job.id`
-
+  const write = plannedCall(schema, claimedEnds(schema))
   return async function end(
     run: (text: string, values: unknown[]) => Promise<Row[]>,
     ends: readonly ClaimedEnd[],
@@ -58,9 +46,27 @@ export function jobEnds(schema: string) {
       result_bytes: removableBytes(next),
       record: JSON.stringify(next),
     }))
-    const written = new Set((await run(text, [JSON.stringify(rows)])).map(([id]) => id))
+    const written = new Set((await write(run, [JSON.stringify(rows)])).map(([id]) => id))
     return ends.map((end) => firsts.get(end.next.id) === end && written.has(columnText(end.next.id)))
   }
+}
+
+/** Rows of the ids of the jobs that were ended. Parameter: the ends, as JSON. */
+export function claimedEnds(schema: string): PlannedStatement {
+  // Ids as an array: Postgres searches an index for each, however many it expects.
+  const text = `
+    WITH ended AS MATERIALIZED (
+      SELECT * FROM json_to_recordset($1::json) AS e(id text, version integer, held text, status text, ended_at bigint,
+        removable_at bigint, deliverable_at bigint, result_bytes bigint, record text)
+    )
+    UPDATE ${schema}.jobs AS job SET version = job.version + 1, status = e.status, waiting_since = NULL,
+      lease_until = NULL, ended_at = e.ended_at, removable_at = e.removable_at, deliverable_at = e.deliverable_at,
+      record = e.record::json, nonce = NULL, result_bytes = e.result_bytes, claims = NULL
+    FROM ended AS e
+    WHERE job.id = ANY(ARRAY(SELECT id FROM ended)) AND job.id = e.id AND job.version = e.version AND NOT job.deleted
+      AND job.nonce = e.held
+    RETURNING job.id::text`
+  return { name: 'end_claims', text, parameters: ['json'], columns: ['text'] }
 }
 
 /**

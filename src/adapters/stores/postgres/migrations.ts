@@ -1,5 +1,8 @@
 import { StemworkError } from '../../../core/engine/errors.js'
 import { leaseBucketMs } from './job-row.js'
+import { claimedEnds } from './job-updates.js'
+import { createFunctions } from './planned-statements.js'
+import { claimNext } from './turns.js'
 import { type PostgresClient, query, type PostgresPool, transaction } from './database.js'
 
 /** A step from one form of the tables to the next. */
@@ -228,6 +231,7 @@ export async function migrate(pool: PostgresPool, schema: string): Promise<void>
         step.isAdditive === true,
       ])
     }
+    await createFunctions(client, schema, [claimNext(schema), claimedEnds(schema)])
   })
 }
 

@@ -1,6 +1,7 @@
 import { type PostgresClient, type PostgresPool, query, transaction } from './database.js'
 import { earliestLapsed, lapsedSql } from './job-lists.js'
 import { nowSql, quickCommitSql } from './job-row.js'
+import type { PlannedStatement } from './planned-statements.js'
 
 /**
  * Applications take turns: each has a row in `turns` for every list (workflow and pool) in which it has waiting jobs.
@@ -92,7 +93,7 @@ export const mostAtOnce = 1000
  */
 // oxlint-disable-next-line max-lines-per-function -- one SQL statement
 export function claimNextStatement(schema: string): string {
-  // Not the parameters themselves: for those Postgres would plan each time, which takes longer than the work.
+  // Not the parameters themselves: without the function (`PlannedStatement`), Postgres would plan for those each time.
   const asked = (what: 'apps' | 'ids' | 'workflows' | 'labels') => `(SELECT ${what} FROM asked)::text[]`
   const running = (condition: string, most: string) =>
     `(SELECT count(*) FROM (SELECT FROM ${schema}.jobs AS running WHERE ${condition} LIMIT ${most}) AS counted)`
@@ -211,6 +212,29 @@ export function claimNextStatement(schema: string): string {
         OR (claimed.id IS NOT NULL AND (is_so OR EXISTS (SELECT FROM lapsed)))
     FROM limited CROSS JOIN asked LEFT JOIN claimed ON true
     ORDER BY array_position((SELECT ids FROM picked), claimed.id)`
+}
+
+/** What `claimNextStatement` takes and returns. */
+export function claimNext(schema: string): PlannedStatement {
+  return {
+    name: 'claim_next',
+    text: claimNextStatement(schema),
+    parameters: [
+      'text',
+      'bigint',
+      'text',
+      'text[]',
+      'text[]',
+      'text[]',
+      'boolean',
+      'text[]',
+      'bigint',
+      'integer',
+      'integer',
+      'integer',
+    ],
+    columns: ['integer', 'json', 'jsonb', 'text', 'boolean', 'boolean', 'boolean'],
+  }
 }
 
 /**
