@@ -7,12 +7,23 @@ import type { EngineSettings } from './core/engine/options.js'
 import { assertInstalled } from './core/engine/package-files.js'
 import { processRunner } from './core/engine/runner/process-runner.js'
 import { audioPeaks as makeAudioPeaks } from './core/media/pictures/audio-peaks.js'
+import { analyzeWorkflow } from './core/workflows/analysis/analyze-workflow.js'
+import { loudnessWorkflow } from './core/workflows/loudness/loudness-workflow.js'
+import { transcodeWorkflow } from './core/workflows/transcode/transcode-workflow.js'
 import { stemsWorkflow, type StemsWorkflow } from './core/workflows/separation/stems-workflow.js'
 import { WorkflowRegistry } from './core/engine/workflow/registry.js'
 import type { Workflow } from './core/engine/workflow/workflow.js'
 
+/** What an engine offers unless it is given others: separation, loudness, transcoding and analysis. */
+export type IncludedWorkflow =
+  | StemsWorkflow
+  | Workflow<'service/loudness'>
+  | Workflow<'service/transcode'>
+  | Workflow<'service/analyze'>
+
 /**
- * Any part may be given; the rest is made here: memory stores, the local queue, a child process, the stems workflow.
+ * Any part may be given; the rest is made here: memory stores, the local queue, a child process, and the workflows of
+ * the package.
  */
 export type CreateEngineOptions<Offered extends Workflow = Workflow> = EngineSettings & Partial<EngineParts<Offered>>
 
@@ -34,7 +45,7 @@ const tokens = {
  * @throws StemworkError `INVALID_OPTIONS`; `MISSING_DEPENDENCY` when a bundler has taken the code without the package's
  * other files.
  */
-export function createEngine<Offered extends Workflow = StemsWorkflow>(
+export function createEngine<Offered extends Workflow = IncludedWorkflow>(
   options: CreateEngineOptions<Offered> = {},
 ): JobEngine<Offered> {
   assertInstalled()
@@ -51,7 +62,12 @@ export function createEngine<Offered extends Workflow = StemsWorkflow>(
   provide(tokens.queue, queue, localQueue)
   provide(tokens.blobs, blobs, memoryBlobs)
   provide(tokens.applications, applications, memoryApplications)
-  provide(tokens.workflows, workflows, () => [stemsWorkflow()])
+  provide(tokens.workflows, workflows, () => [
+    stemsWorkflow(),
+    loudnessWorkflow(),
+    transcodeWorkflow(),
+    analyzeWorkflow(),
+  ])
   provide(tokens.runner, runner, () => {
     let registry: WorkflowRegistry | undefined
     const { concurrency: slots, niceness } = settings.dispatch ?? {}
@@ -69,7 +85,7 @@ export function createEngine<Offered extends Workflow = StemsWorkflow>(
       queue: scope.resolve(tokens.queue),
       blobs: scope.resolve(tokens.blobs),
       applications: scope.resolve(tokens.applications),
-      // Without any, `Offered` is the stems workflow, which is made then.
+      // Without any, `Offered` is what is made then.
       workflows: scope.resolve(tokens.workflows) as readonly Offered[],
       runner: scope.resolve(tokens.runner),
       audioPeaks: audioPeaks ?? makeAudioPeaks({ directory: settings.scratchDirectory }),

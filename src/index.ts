@@ -1,4 +1,4 @@
-export { type CreateEngineOptions, createEngine } from './create-engine.js'
+export { type CreateEngineOptions, createEngine, type IncludedWorkflow } from './create-engine.js'
 export {
   type ApplicationLimits,
   type BatchStatus,

@@ -104,9 +104,9 @@ async function openStores(url: string): Promise<Stores> {
     const [{ Keyv }, { default: KeyvRedis }] = await optional(['keyv', '@keyv/redis'], () =>
       Promise.all([import('keyv'), import('@keyv/redis')]),
     )
-    const { keyvApplications, keyvJobs } = await import('../adapters/stores/keyv/index.js')
+    const { keyvStores } = await import('../adapters/stores/keyv/index.js')
     const keyv = new Keyv({ store: new KeyvRedis(url), namespace: 'stemwork' })
-    return { jobs: keyvJobs({ keyv }), applications: keyvApplications({ keyv }), close: () => keyv.disconnect() }
+    return { ...keyvStores({ keyv }), close: () => keyv.disconnect() }
   }
   throw unknownUrl('--store', url, 'memory:, sqlite:<path>, postgres://..., redis://...')
 }

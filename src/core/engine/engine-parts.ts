@@ -52,7 +52,7 @@ const partTypes: Record<Exclude<keyof EngineParts, 'workflows' | 'audioPeaks'>, 
       'ahead',
       'beginFilePass',
     ],
-    from: 'what memoryJobs() or keyvJobs() returns, or `jobs` of sqliteStores() or postgresStores()',
+    from: 'what memoryJobs() returns, or `jobs` of sqliteStores(), postgresStores() or keyvStores()',
     hasScope: true,
   },
   queue: {
@@ -71,8 +71,7 @@ const partTypes: Record<Exclude<keyof EngineParts, 'workflows' | 'audioPeaks'>, 
     what: 'an application store',
     methods: ['putApplication', 'getApplication', 'listApplications', 'putKey', 'getKey', 'listKeys'],
     from:
-      'what memoryApplications() or keyvApplications() returns, or `applications` of sqliteStores() or ' +
-      'postgresStores()',
+      'what memoryApplications() returns, or `applications` of sqliteStores(), postgresStores() or ' + 'keyvStores()',
     hasScope: false,
   },
   runner: {

@@ -111,7 +111,7 @@ export type StemsDefinition = z.infer<typeof definitionSchema>
 /** Params of a job as its client gives them. */
 export interface StemsRequest {
   inputUrl: string
-  /** Adds peaks for players and an overview picture of each stem to the outputs. Default: false. */
+  /** Adds peaks for players and an overview picture (PNG) of each stem to the outputs. Default: false. */
   pictures?: boolean
   format?: OutputFormat
   /** Whether results carry the input's tags and its name. */
@@ -250,7 +250,7 @@ function paramsSchema(
     pictures: z
       .boolean()
       .default(false)
-      .describe('Whether to add peaks for players (JSON) and a picture (SVG) of each stem.'),
+      .describe('Whether to add peaks for players (JSON) and a picture (PNG) of each stem.'),
     format: formatParam(formats ?? outputFormats, usualFormat, 'Format of the stems.'),
     keepTags: keepTagsParam(keepTags),
   }

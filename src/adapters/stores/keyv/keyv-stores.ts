@@ -1,0 +1,21 @@
+import type { ApplicationStore } from '../../../core/engine/ports/application-store.js'
+import type { JobStore } from '../../../core/engine/ports/job-store.js'
+import { keyvApplications } from './keyv-applications.js'
+import { keyvJobs, type KeyvJobsOptions } from './keyv-jobs.js'
+
+export interface KeyvStores {
+  jobs: JobStore
+  applications: ApplicationStore
+}
+
+/**
+ * Jobs and applications in one Keyv, over any backend: `keyvJobs` has what to know. Closing it stays with the host.
+ *
+ * @example
+ * const keyv = new Keyv({ store: new KeyvRedis('redis://127.0.0.1:6379'), namespace: 'stemwork' })
+ * const engine = createEngine({ ...keyvStores({ keyv }) })
+ */
+export function keyvStores(options: KeyvJobsOptions): KeyvStores {
+  const { keyv, timeoutMs } = options
+  return { jobs: keyvJobs(options), applications: keyvApplications({ keyv, timeoutMs }) }
+}
