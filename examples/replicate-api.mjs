@@ -7,6 +7,13 @@ import { serve } from 'stemwork/node'
 
 const statuses = { QUEUED: 'starting', STARTED: 'processing', SUCCEEDED: 'succeeded', FAILED: 'failed' }
 
+class Refusal extends Error {
+  constructor(response) {
+    super(response.statusText)
+    this.response = response
+  }
+}
+
 /** A job as a prediction. */
 function prediction(job, origin) {
   const get = `${origin}/v1/predictions/${job.id}`
@@ -39,7 +46,7 @@ export function replicateApi(engine, service, webhookSecret) {
     const json = await answer.json()
     if (answer.ok) return json
     // Programs show `detail`.
-    throw Response.json({ ...json, detail: json.message }, { status: answer.status })
+    throw new Refusal(Response.json({ ...json, detail: json.message }, { status: answer.status }))
   }
 
   const asked = async (request, path, options) =>
@@ -93,7 +100,7 @@ export function replicateApi(engine, service, webhookSecret) {
       try {
         return await handle(request, part)
       } catch (error) {
-        if (error instanceof Response) return error
+        if (error instanceof Refusal) return error.response
         throw error
       }
     }

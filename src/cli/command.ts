@@ -32,8 +32,8 @@ export interface CommandAction {
 export interface CommandEntry {
   /** One line in the list of commands. */
   summary: string
-  /** Loaded only when called: a command brings its adapters along. */
-  load(): Promise<Command>
+  /** Loaded only when called: a command brings its adapters along. @param argv what follows its name */
+  load(argv?: readonly string[]): Promise<Command>
 }
 
 /** One subcommand. */

@@ -10,6 +10,10 @@ export const commands: Record<string, CommandEntry> = {
     summary: 'Separate a stream from standard input to standard output while it plays.',
     load: async () => (await import('./live.js')).liveCommand,
   },
+  as: {
+    summary: 'Run a command of demucs or audio-separator.',
+    load: async (argv) => (await import('./as/as.js')).asCommand(argv),
+  },
   loudness: {
     summary: 'Measure loudness and true peak, or write a file at another loudness.',
     load: async () => (await import('./loudness.js')).loudnessCommand,

@@ -48,7 +48,7 @@ async function dispatch(name: string | undefined, argv: string[], terminal: Term
   if (name === '--version' || name === '-v') return show(`${version()}\n`)
   const entry = Object.hasOwn(commands, name) ? commands[name] : undefined
   if (!entry) throw unknownCommand(name)
-  const command = await entry.load()
+  const command = await entry.load(argv)
   const input = parseArguments(argv, command)
   if (input.values.help !== true) return command.run(input, terminal)
   const width = helpWidth(terminal)

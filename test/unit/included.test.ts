@@ -12,7 +12,7 @@ import { workflowTools } from '../../src/mcp/workflow-tools.js'
 
 const included = ['service/stems-vocals-accompaniment', 'service/loudness', 'service/transcode', 'service/analyze']
 
-test('an engine without options offers separation, loudness, transcoding and analysis, to HTTP and to agents', async () => {
+test('an engine without options offers all that is included, to HTTP and to agents', async () => {
   const engine = createEngine()
   expect(engine.workflows.list().map(({ id }) => id)).toEqual(included)
   const handler = createHandler(engine, { basePath: '/v1', anonymous: { id: 'a', name: 'A' } })
@@ -34,7 +34,7 @@ test('pictures of stems are PNG: in the description of the param, the outputs an
   const { vocalsWaveform } = stems!.outputs({ inputUrl: 'http://localhost/', pictures: true, format: '16' })
   expect(vocalsWaveform).toEqual({ fileName: 'vocals.waveform.png', contentType: 'image/png' })
   const { properties } = z.toJSONSchema(stems!.params, { io: 'input' })
-  expect((properties?.pictures as { description: string }).description).toContain('a picture (PNG) of each stem')
+  expect(properties?.pictures).toHaveProperty('description', expect.stringContaining('a picture (PNG) of each stem'))
 })
 
 test('keyvStores keeps jobs and applications in one Keyv, with its settings for both', async () => {
