@@ -10,7 +10,8 @@ import { workflowTools } from '../../src/mcp/workflow-tools.js'
 
 /** What the README says is included. */
 
-const included = ['service/stems-vocals-accompaniment', 'service/loudness', 'service/transcode', 'service/analyze']
+const names = ['stems-vocals-accompaniment', 'loudness', 'transcode', 'analyze', 'notes']
+const included = names.map((name) => `service/${name}`)
 
 test('an engine without options offers all that is included, to HTTP and to agents', async () => {
   const engine = createEngine()
@@ -20,12 +21,7 @@ test('an engine without options offers all that is included, to HTTP and to agen
   const client = createClient({ baseUrl: 'http://localhost/v1', fetch: inProcess })
   expect((await client.workflows()).map(({ id }) => id)).toEqual(included)
   const tools = await workflowTools(client, { signal: AbortSignal.timeout(10_000), withSchemas: true })
-  expect(tools.map(({ name }) => name)).toEqual([
-    'run_stems-vocals-accompaniment',
-    'run_loudness',
-    'run_transcode',
-    'run_analyze',
-  ])
+  expect(tools.map(({ name }) => name)).toEqual(names.map((name) => `run_${name}`))
   await engine.close()
 })
 
