@@ -47,6 +47,7 @@ export const longest = [
   'test/console/pages.test.ts',
   'test/console/lost-connection.test.ts',
   'test/cli/serve.test.ts',
+  'test/cli/dev.test.ts',
   'test/separation/embedded-model.test.ts',
   'test/separation/reference.test.ts',
   'test/contract/postgres.test.ts',

@@ -38,6 +38,10 @@ export const commands: Record<string, CommandEntry> = {
     summary: 'Run the HTTP service.',
     load: async () => (await import('./serve.js')).serveCommand,
   },
+  dev: {
+    summary: 'Run the HTTP service with the workflows of a folder, anew with each change.',
+    load: async () => (await import('./dev.js')).devCommand,
+  },
   mcp: {
     summary: 'Serve tools for agents (Model Context Protocol) on standard input and output.',
     load: async () => (await import('./mcp.js')).mcpCommand,

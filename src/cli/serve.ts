@@ -21,10 +21,7 @@ import { allWorkflows } from './workflow-modules.js'
 const basePath = '/v1'
 const otherBasePath = '/api'
 const defaultPort = 8080
-/**
- * How long running jobs may take to finish after the first Ctrl-C; then they are requeued and go on at the next start.
- */
-const graceMs = 10_000
+const defaultGraceSeconds = 10
 /**
  * Shorter than an engine's default: only one process works on these jobs, and after a crash it should not wait for
  * itself for long.
@@ -60,7 +57,7 @@ export const serveCommand: Command = {
       type: 'string',
       value: 'file',
       multiple: true,
-      help: 'ES module with your own workflows, or JSON file with compositions of known workflows.',
+      help: 'ES module with your own workflows, JSON file with compositions of known workflows, or folder of such.',
     },
     alias: {
       type: 'string',
@@ -101,11 +98,17 @@ export const serveCommand: Command = {
     'allow-private-inputs': { type: 'boolean', help: 'Allow input URLs that lead to this machine or its network.' },
     ...serviceModelOptions,
     traces: tracesOption,
+    grace: {
+      type: 'string',
+      value: 'seconds',
+      help:
+        'How long running jobs may take to finish after the first Ctrl-C; with --data, the rest continue after the ' +
+        `next start. Default: ${defaultGraceSeconds}.`,
+    },
     verbose: { type: 'boolean', help: 'Log more.' },
   }),
   notes:
-    'Ctrl-C stops it: running jobs get 10 seconds; with --data, the rest continue after the next start. A second ' +
-    'Ctrl-C stops at once.\n' +
+    'Ctrl-C stops it; a second one stops it at once.\n' +
     'STEMWORK_WEBHOOK_SECRET ("whsec_" and base64) signs the webhooks of the application "default"; other ' +
     'applications have their own secrets (keys webhook-secret).',
   async run(input, terminal) {
@@ -137,6 +140,7 @@ interface ServiceRequest {
   operatorKey: string | undefined
   mcp: boolean
   input: CommandInput
+  graceMs: number
   verbose: boolean
 }
 
@@ -154,6 +158,7 @@ function requestOf(input: CommandInput): ServiceRequest {
     mcp: input.values.mcp === true,
     operatorKey: operatorKeyOf(textOf(input, 'operator-key')),
     input,
+    graceMs: 1000 * (numberOf(input, 'grace', { min: 0, max: 3600 }) ?? defaultGraceSeconds),
     verbose: input.values.verbose === true,
   }
 }
@@ -231,7 +236,7 @@ async function runService(
     await interruption.stopped
     stderr.write('Stopping. Press Ctrl-C again to stop at once.\n')
     // What is not durable would be lost anyway, so nobody waits for it.
-    const timeoutMs = durable ? graceMs : 0
+    const timeoutMs = durable ? request.graceMs : 0
     await Promise.all([server.close({ timeoutMs }), engine.close({ timeoutMs })])
   } finally {
     await engine.close({ timeoutMs: 0 })

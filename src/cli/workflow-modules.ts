@@ -1,6 +1,6 @@
 import { execFile as execFileCallback } from 'node:child_process'
-import { access, readFile } from 'node:fs/promises'
-import { resolve } from 'node:path'
+import { access, readdir, readFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { StemworkError } from '../core/engine/errors.js'
@@ -9,6 +9,7 @@ import type { Workflow } from '../core/engine/workflow/workflow.js'
 import type { CommandInput } from './command.js'
 import { packageWorkflows } from './model-options.js'
 import { systemErrorText } from './system-error.js'
+import { fileWorkflows } from './workflow-file.js'
 
 const execFile = promisify(execFileCallback)
 
@@ -25,21 +26,21 @@ export async function allWorkflows(input: CommandInput, isRunHere: boolean): Pro
 /**
  * Workflows of the operator's own: each file is an ES module whose default export is a workflow or a list of them, as
  * `defineWorkflow` makes them; or JSON with a composition, or a list of them, of the workflows that are known by then.
+ * Of a folder, all such files in it, those of JSON last.
  *
  * @param known what the steps of a composition may name
  * @throws StemworkError `INVALID_OPTIONS` naming the file.
  */
 async function loadWorkflows(paths: readonly string[], known: readonly Workflow[]): Promise<Workflow[]> {
   const loaded: Workflow[] = []
-  for (const path of paths) {
+  for (const path of (await Promise.all(paths.map(filesAt))).flat()) {
     if (path.endsWith('.json')) {
       const compositions = [await readJson(path)].flat() as Composition[]
       for (const one of compositions) loaded.push(composeWorkflow(one, { workflows: [...known, ...loaded] }))
       continue
     }
-    const exported: unknown = await importDefault(path)
-    const workflows = Array.isArray(exported) ? exported : [exported]
-    if (!workflows.every(isWorkflow)) {
+    const workflows = fileWorkflows(await importDefault(path), pathToFileURL(resolve(path)).href)
+    if (!workflows) {
       throw new StemworkError(
         'INVALID_OPTIONS',
         `The default export of ${path} must be a workflow made by defineWorkflow, or a list of them.`,
@@ -48,6 +49,16 @@ async function loadWorkflows(paths: readonly string[], known: readonly Workflow[
     loaded.push(...workflows)
   }
   return loaded
+}
+
+/** The file, or the files of workflows in the folder. Tests and what begins with a dot are none. */
+async function filesAt(path: string): Promise<string[]> {
+  const names = await readdir(path).catch(() => undefined)
+  const isTypeScript = 'typescript' in process.features && process.features.typescript !== false
+  const kinds = isTypeScript ? /^[^.].*\.(m?[jt]s|json)$/ : /^[^.].*\.(m?js|json)$/
+  const files = names?.filter((name) => kinds.test(name) && !/\.(test|d)\.\w+$/.test(name)).sort()
+  const isLast = (name: string) => Number(name.endsWith('.json'))
+  return files ? files.sort((a, b) => isLast(a) - isLast(b)).map((name) => join(path, name)) : [path]
 }
 
 async function readJson(path: string): Promise<unknown> {
@@ -96,15 +107,4 @@ async function syntaxErrorLocation(path: string): Promise<string | undefined> {
 function locationIn(text: string): string | undefined {
   const [, url, line] = /^(?: +at (?:.*\()?)?(file:\/\/\S+?):(\d+)(?::\d+\)?)?$/m.exec(text) ?? []
   return url && `${fileURLToPath(url)}:${line}`
-}
-
-function isWorkflow(value: unknown): value is Workflow {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    'id' in value &&
-    'stages' in value &&
-    'outputs' in value &&
-    typeof value.outputs === 'function'
-  )
 }

@@ -304,7 +304,7 @@ async function asKept(name: string, made: unknown): Promise<StepResult> {
     if (!facts?.isFile()) throw wrongSteps(`The step "${name}" returned its file ${file}, but has not written it.`)
     kept[file] = { path, bytes: facts.size }
   }
-  return { value: json === undefined ? undefined : JSON.parse(json), files: kept }
+  return { value: json === undefined ? null : JSON.parse(json), files: kept }
 }
 
 /** The value with its files at their places. */

@@ -24,8 +24,8 @@ interface StepsPorts {
   signal: AbortSignal
   /** Called before the first file is stored. */
   onFiles(): void
-  /** Called when a step has been kept. The work up to one that is done is never repeated. */
-  onKept(step: StepState): void
+  /** Called with the job when a step has been kept. The work up to one that is done is never repeated. */
+  onKept(step: StepState, job: JobRecord): void
   onRetry(error: unknown): void
   throughOutage<Result>(work: () => Promise<Result>): Promise<Result>
 }
@@ -59,7 +59,7 @@ export class AttemptSteps implements RunSteps {
     )
     if (!written) throw leaseLost()
     this.#records.set(step.name, record)
-    onKept(step)
+    onKept(step, written)
     return Object.fromEntries(Object.entries(stored).map(([name, { path, bytes }]) => [name, { path, bytes }]))
   }
 

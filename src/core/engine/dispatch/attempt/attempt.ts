@@ -290,7 +290,8 @@ export class Attempt {
       forMs: () => this.#outageMs(),
       signal: this.#controller.signal,
       onFiles: () => this.#checkpoint.noteStepFiles(),
-      onKept: (step) => {
+      onKept: (step, job) => {
+        this.#ports.events.announce('job.progressed', { job })
         if (step.state === 'done') this.#onKept()
         // Those of a composition have the spans of stages.
         if (workflow.run) this.#spans.ended(step)

@@ -1,0 +1,131 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { type FSWatcher, watch } from 'node:fs'
+import { mkdtemp, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { StemworkError } from '../core/engine/errors.js'
+import { type Command, type CommandInput, exitStatus, numberOf, type Terminal, textOf } from './command.js'
+import { type Interruption, onInterruption } from './interruption.js'
+import { systemErrorText } from './system-error.js'
+
+const defaultFolder = 'workflows'
+/** So that the service does not outlive this process, however that ends. */
+const endsWithParent = 'process.on("disconnect",()=>process.kill(process.pid,"SIGTERM"));process.channel.unref()'
+/** Editors write a file in several goes. */
+const settleMs = 100
+
+export const devCommand: Command = {
+  usage: 'dev [folder] [options]',
+  description:
+    'Runs a service with the workflows of a folder, for the one who writes them: it starts anew with each change, ' +
+    'prints each step with its time, and opens the console. Jobs that run at a change go on with the new code; ' +
+    'their finished steps are not run again.',
+  positionals: { min: 0, max: 1 },
+  options: {
+    port: { type: 'string', value: 'n', help: 'Port to listen on, 0 for a free one. Default: 8080.' },
+    data: {
+      type: 'string',
+      value: 'dir',
+      help: 'Folder in which jobs, files and keys survive. Default: a temporary one.',
+    },
+    'no-open': { type: 'boolean', help: 'Do not open the console in a browser.' },
+  },
+  notes:
+    `Folder: ./${defaultFolder}, whose files (.mjs, .js, .json; .ts where Node runs it) each export a workflow. What ` +
+    'they import may lie in folders below; tests (.test.mjs) are left out.',
+  async run(input, terminal) {
+    const interruption = onInterruption((status) => process.exit(status))
+    const folder = input.positionals[0] ?? defaultFolder
+    const given = textOf(input, 'data')
+    const data = given ?? (await mkdtemp(join(tmpdir(), 'stemwork-dev-')))
+    try {
+      await requireFolder(folder)
+      await develop(folder, data, input, interruption, terminal)
+      return exitStatus.done
+    } finally {
+      interruption.release()
+      if (given === undefined) await rm(data, { recursive: true, force: true, maxRetries: 3 })
+    }
+  },
+}
+
+async function requireFolder(folder: string): Promise<void> {
+  const found = await stat(folder).catch((error) => error as NodeJS.ErrnoException)
+  if (!(found instanceof Error) && found.isDirectory()) return
+  const why = found instanceof Error ? systemErrorText(found) : 'it is a file.'
+  throw new StemworkError(
+    'INVALID_OPTIONS',
+    `The folder ${folder} cannot be used: ${why} Make it, and put a file with a workflow into it; \`npm create ` +
+      'stemwork -- --template workflow` makes a project that has one.',
+  )
+}
+
+/** One service after another, until it is interrupted. A module that was loaded cannot be loaded anew in its process. */
+async function develop(
+  folder: string,
+  data: string,
+  input: CommandInput,
+  { signal }: Interruption,
+  { stderr, stdout }: Terminal,
+): Promise<void> {
+  let port = numberOf(input, 'port', { min: 0, max: 65_535 }) ?? 8080
+  const key = randomBytes(24).toString('base64url')
+  let mayOpen = input.values['no-open'] !== true && process.stdout.isTTY
+  while (!signal.aborted) {
+    const change = nextChange(folder, signal)
+    const service = startService([folder, '--data', data, '--port', String(port)], key)
+    service.stdout?.once('data', (line: Buffer) => {
+      const address = /http\S+/.exec(String(line))?.[0] ?? ''
+      port = Number(new URL(address).port)
+      stdout.write(`Ready at ${address} with the API key ${key}; waiting for changes in ${folder}.\n`)
+      if (mayOpen) openInBrowser(`${address}/console`)
+      mayOpen = false
+    })
+    const gone = once(service, 'exit')
+    // One that could not start has said why, and waits for the next change.
+    await change
+    service.kill('SIGTERM')
+    await gone
+    if (!signal.aborted) stderr.write('Something changed: starting anew.\n')
+  }
+}
+
+function startService(args: readonly string[], key: string): ChildProcess {
+  const main = fileURLToPath(new URL('main.js', import.meta.url))
+  const service = [main, 'serve', '--console', '--grace', '0', '--workflows', ...args]
+  return spawn(process.execPath, ['--import', `data:text/javascript,${endsWithParent}`, ...service], {
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    env: { ...process.env, STEMWORK_API_KEYS: key },
+    // Ctrl-C is for this process, which stops the service.
+    detached: process.platform !== 'win32',
+  })
+}
+
+/** Resolves when something in the folder has changed, and nothing more does; or when the signal fires. */
+async function nextChange(folder: string, signal: AbortSignal): Promise<void> {
+  let watcher: FSWatcher | undefined
+  try {
+    await new Promise<void>((resolve, reject) => {
+      watcher = watch(folder, { recursive: true }, () => resolve())
+      watcher.on('error', reject)
+      signal.addEventListener('abort', () => resolve(), { once: true })
+    })
+  } finally {
+    watcher?.close()
+  }
+  await delay(settleMs, undefined, { signal }).catch(() => {})
+}
+
+function openInBrowser(url: string): void {
+  const [program, ...args] = { darwin: ['open'], win32: ['cmd', '/c', 'start', ''] }[process.platform as string] ?? [
+    'xdg-open',
+  ]
+  if (program)
+    spawn(program, [...args, url], { stdio: 'ignore', detached: true })
+      .on('error', () => {})
+      .unref()
+}

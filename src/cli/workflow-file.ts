@@ -1,0 +1,49 @@
+import type { Workflow } from '../core/engine/workflow/workflow.js'
+
+/** Where a child process finds a workflow of a file, or the one of a step of a composition in it. */
+interface Place {
+  url: string
+  id: string
+  step?: string
+}
+
+/** The workflows that a file exports, each with a module: so they run in child processes, where they may do anything. */
+export function fileWorkflows(exported: unknown, url: string): Workflow[] | undefined {
+  const workflows = listed(exported)
+  return workflows?.map((workflow) => inChild(workflow, { url, id: workflow.id }))
+}
+
+function inChild(workflow: Workflow, place: Place): Workflow {
+  const { composition, module } = workflow
+  if (composition) {
+    const steps = composition.steps.map((step) => ({
+      ...step,
+      workflow: inChild(step.workflow, { ...place, step: step.name }),
+    }))
+    return { ...workflow, composition: { ...composition, steps } }
+  }
+  return module ? workflow : { ...workflow, module: { url: import.meta.url, settings: place } }
+}
+
+/** What a child process imports: the workflow at this place, as its file makes it. */
+export default async function workflowAt({ url, id, step }: Place): Promise<Workflow | undefined> {
+  const { default: exported } = (await import(url)) as { default?: unknown }
+  const found = listed(exported)?.find((workflow) => workflow.id === id)
+  return step === undefined ? found : found?.composition?.steps.find(({ name }) => name === step)?.workflow
+}
+
+function listed(exported: unknown): Workflow[] | undefined {
+  const workflows: unknown[] = [exported].flat()
+  return workflows.every(isWorkflow) ? workflows : undefined
+}
+
+function isWorkflow(value: unknown): value is Workflow {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'id' in value &&
+    'stages' in value &&
+    'outputs' in value &&
+    typeof value.outputs === 'function'
+  )
+}

@@ -1,0 +1,65 @@
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { createClient } from '../../src/client/client.js'
+import { Stemwork, stemwork } from './stemwork.js'
+
+/** Three services start, one after the other, each with its model. */
+vi.setConfig({ testTimeout: 240_000 })
+
+const [library, zod] = ['../../dist/index.js', '../../node_modules/zod/index.js'].map((path) =>
+  new URL(path, import.meta.url).toString(),
+)
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stemwork-dev-test-'))
+  await mkdir(join(folder, 'workflows'))
+})
+afterAll(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }))
+
+/** @param last what the second step does */
+const workflow = (last: string) => `import { appendFile } from 'node:fs/promises'
+import { defineWorkflow } from '${library}'
+import { z } from '${zod}'
+export default defineWorkflow({
+  id: 'service/greet', name: 'Greet', description: '', params: z.object({}), inputs: [], outputs: {},
+  async run({ step, detail }) {
+    await step.run('first', () => appendFile(${JSON.stringify(join(folder, 'notes.txt'))}, 'first '))
+    detail('said', await step.run('last', async () => ${last}))
+  },
+})
+`
+const write = (text: string) => writeFile(join(folder, 'workflows', 'greet.mjs'), text)
+
+test('serves a folder anew with each change: jobs go on with the new code, errors have file and line', async () => {
+  await write(workflow('{ for (;;); }'))
+  const dev = new Stemwork(['dev', '--port', '0'], folder)
+  try {
+    const [, baseUrl = '', apiKey] = await dev.printed('stdout', /Ready at (\S+) with the API key (\S+);/)
+    const client = createClient({ baseUrl, apiKey })
+    const { id } = await client.createJob({ workflow: 'service/greet', params: {} })
+    await dev.printed('stderr', /step done .*"step":"first","seconds":/)
+    // Its endless loop is in a process of its own: the service answers.
+    expect((await client.getJob(id)).status).toBe('STARTED')
+
+    await write(`${workflow('1')}}`)
+    await dev.printed('stderr', /greet\.mjs could not be loaded: SyntaxError: .*greet\.mjs:11\)/)
+    const ready = dev.stdout.length
+    await write(workflow("'hello'"))
+    await dev.printed('stdout', new RegExp(`^[^]{${ready}}Ready at ${baseUrl} with the API key ${apiKey}`))
+    expect((await client.waitForJob(id)).details).toEqual({ said: 'hello' })
+    expect(await readFile(join(folder, 'notes.txt'), 'utf8')).toBe('first ')
+  } finally {
+    dev.kill('SIGTERM')
+  }
+  expect((await dev.finished()).status).toBe(0)
+})
+
+test('says what to do where there is no folder of workflows', async () => {
+  const { status, stderr } = await stemwork(['dev', './none'], folder)
+  expect([status, stderr]).toEqual([
+    1,
+    expect.stringMatching(/The folder \.\/none cannot be used: .*npm create stemwork/),
+  ])
+})
