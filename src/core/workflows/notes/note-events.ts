@@ -6,34 +6,12 @@ import {
   pitchCount,
   secondsOfFrame,
 } from './note-activations.js'
+import type { NoteOptions } from './note-options.js'
 
 /** Frames below the threshold after which a note has ended: 0.13 s. */
 const pauseFrames = 11
 /** Frames over which a rise of a note counts as its beginning. */
 const riseFrames = 2
-
-/** How surely a note must be heard. The names and defaults are those of basic-pitch. */
-export interface NoteOptions {
-  /** 0..1: how surely a note must begin. */
-  onsetThreshold: number
-  /** 0..1: how surely a pitch must sound to go on. */
-  frameThreshold: number
-  /** In milliseconds. */
-  minimumNoteLength: number
-  /** In hertz; lower pitches are left out. Default: none. */
-  minimumFrequency?: number
-  /** In hertz; pitches from there on are left out. Default: none. */
-  maximumFrequency?: number
-  /** Whether sounds that last, but have no clear beginning, are notes as well. */
-  melodiaTrick: boolean
-}
-
-export const usualNoteOptions = {
-  onsetThreshold: 0.5,
-  frameThreshold: 0.3,
-  minimumNoteLength: 127.7,
-  melodiaTrick: true,
-} satisfies NoteOptions
 
 export interface Note {
   /** In seconds. */

@@ -3,7 +3,7 @@ import { packageFile } from '../../engine/package-files.js'
 import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
 import { stemNames } from '../../models/stems.js'
 import { type AudioSettings, checkedSettings, inputUrlParam, onlyInChild } from '../audio-settings.js'
-import { type NoteOptions, usualNoteOptions } from './note-events.js'
+import { type NoteOptions, usualNoteOptions } from './note-options.js'
 
 const id = 'service/notes'
 
