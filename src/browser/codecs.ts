@@ -1,6 +1,7 @@
 import type { CodecDecoder } from '../core/media/decode/codec-stream.js'
 import { AacPackets } from './aac-packets.js'
 import { Mp3Packets } from './mp3-packets.js'
+import { OpusPackets, VorbisPackets } from './ogg-packets.js'
 import { type Packets, webCodec } from './web-codec.js'
 
 /**
@@ -10,6 +11,8 @@ import { type Packets, webCodec } from './web-codec.js'
 const formats: Record<string, (() => Packets) | undefined> = {
   mp3: () => new Mp3Packets(),
   mp4: () => new AacPackets(),
+  opus: () => new OpusPackets(),
+  oga: () => new VorbisPackets(),
 }
 
 /** A decoder by the name that `audio-decode` has for its format. */

@@ -51,7 +51,7 @@ export async function separateOnDevice(
 
 const manifest = manifestSchema.parse(manifestJson)
 
-const advice = 'Take its sound as WAV, FLAC, MP3 or M4A.'
+const advice = 'Take its sound as WAV, FLAC, MP3, M4A or Ogg.'
 
 async function loadNetwork({ wasm, model }: DeviceRequest, signal: AbortSignal): Promise<Network> {
   // Else it is beside this script.

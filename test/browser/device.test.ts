@@ -14,6 +14,11 @@ import { type StaticHost, startHost } from './static-host.js'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 })
 
+const decodedByBrowser = [
+  ...['stereo.mp3', 'no-xing.mp3', 'mono.mp3', 'stereo.m4a', 'fragmented.m4a'],
+  ...['stereo.opus', 'vorbis.ogg'],
+]
+
 /** What the page has of the package, and of what it returns here. */
 interface Device {
   separate(file: unknown, options?: object): Promise<Separated>
@@ -138,7 +143,7 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
     expect(await filesLeft(page)).toEqual(['stemwork'])
   })
 
-  for (const name of ['stereo.mp3', 'no-xing.mp3', 'mono.mp3', 'stereo.m4a', 'fragmented.m4a']) {
+  for (const name of decodedByBrowser) {
     test(`lets the browser decode ${name}, with the length and the sound that the server finds`, async () => {
       const file = fileURLToPath(new URL(`../fixtures/audio/${name}`, import.meta.url))
       const { stems, warnings, error } = await separateIn(await openPage(), file)

@@ -86,6 +86,17 @@ function granuleOf(view: DataView): number | undefined {
   return granule < 0 ? undefined : granule
 }
 
+/** The pages of bytes that hold whole pages and nothing else. */
+export function* pagesIn(bytes: Uint8Array): Generator<OggPage, void, undefined> {
+  for (let at = 0; ;) {
+    const length = pageBytes(bytes, at)
+    const page = length === undefined ? undefined : readPage(bytes.subarray(at, at + length))
+    if (!page || length === undefined) return
+    yield page
+    at += length
+  }
+}
+
 /** The packets or parts of packets on a page; the last one goes on if `goesOn`. */
 export function packetsOf({ bytes }: OggPage): { packets: Uint8Array[]; goesOn: boolean } {
   const segments = bytes[26]!
