@@ -5,7 +5,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from bands import BANDS, BINS, SEGMENTS, WIDTHS
+from bands import BANDS, SEGMENTS, WIDTHS
 
 # Compression of band powers; small enough that quiet bands count, and its inverse.
 POWER = 0.15
@@ -45,41 +45,56 @@ class Block(nn.Sequential):
                 yield from ((tensor, outputs, None) for tensor in (norm.weight, norm.bias, norm.running_mean, norm.running_var))
 
 
-def blurred(x, stride=1, apart=1):
-    """Each frame (with a `stride` of 2, each second one) as the mean of three, `apart` frames from each other, weighted 1 : 2 : 1."""
-    channels = int(x.shape[1])
-    weights = torch.tensor([0.25, 0.5, 0.25], dtype=x.dtype, device=x.device).reshape(1, 1, 3, 1).repeat(channels, 1, 1, 1)
-    x = torch.cat([*[x[:, :, :1]] * apart, x, *[x[:, :, -1:]] * apart], 2)
-    return F.conv2d(x, weights, stride=(stride, 1), dilation=(apart, 1), groups=channels)
+def convolved(x, taps, stride=1):
+    """Each channel over its frames, which are repeated at both ends."""
+    channels, reach = int(x.shape[1]), len(taps) // 2
+    weights = torch.tensor(taps, dtype=x.dtype, device=x.device).reshape(1, 1, -1, 1).repeat(channels, 1, 1, 1)
+    x = torch.cat([*[x[:, :, :1]] * reach, x, *[x[:, :, -1:]] * reach], 2)
+    return F.conv2d(x, weights, stride=(stride, 1), groups=channels)
+
+
+def blurred(x, stride=1, share=0.25):
+    """Each frame (with a `stride` of 2, each second one) as the mean of three, of which the outer ones have this `share`."""
+    return convolved(x, [share, 1 - 2 * share, share], stride)
+
+
+# Half of the frames, without what changes too fast for them, and the frames between: the Lagrange half-band filters.
+LOW_PASS = [tap / 512 for tap in (3, 0, -25, 0, 150, 256, 150, 0, -25, 0, 3)]
+BETWEEN = [tap / 16 for tap in (-1, 9, 9, -1)]
+# The blur where a low-pass comes before it, which takes a little more than aliasing gave while learning.
+LOW_PASSED_SHARE = 0.24
 
 
 class Halved(nn.Module):
-    """Every second frame, blurred, so that little depends on which ones are dropped. `apart`: none is dropped, and the blur looks that far."""
+    """Every second frame, blurred, so that little depends on which ones are dropped. `closer`: for frames twice as close as while learning."""
 
     def __init__(self):
         super().__init__()
-        self.apart = None
+        self.closer = False
 
     def forward(self, x):
-        return blurred(x, apart=self.apart) if self.apart else blurred(x, 2)
+        return blurred(convolved(x, LOW_PASS, 2), share=LOW_PASSED_SHARE) if self.closer else blurred(x, 2)
 
 
 class Doubled(nn.ConvTranspose2d):
     """Twice as many frames and bands; the frames between are means.
 
-    `apart`: as many frames, for a `Halved` that drops none. Each is the mean of what it would be as an even and as an odd one.
+    `closer`: for frames twice as close, which are blurred in place of the means, and those between are interpolated.
     """
 
     def __init__(self, inputs, outputs):
         super().__init__(inputs, outputs, (1, 2), (1, 2))
-        self.apart = None
+        self.closer = False
 
     def forward(self, x):
         x = super().forward(x)
-        if self.apart:
-            return blurred(x, apart=self.apart)
-        following = torch.cat([x[:, :, 1:], x[:, :, -1:]], 2)
-        return torch.stack([x, (x + following) / 2], 3).flatten(2, 3)
+        if self.closer:
+            x = blurred(x, share=LOW_PASSED_SHARE)
+            # An even number of taps: the frame before the first one belongs to none.
+            between = convolved(x, BETWEEN)[:, :, 1:]
+        else:
+            between = (x + torch.cat([x[:, :, 1:], x[:, :, -1:]], 2)) / 2
+        return torch.stack([x, between], 3).flatten(2, 3)
 
 
 def set_apart(module, frames):
@@ -159,19 +174,12 @@ class BandUNet(nn.Module):
             yield up.bias, twins(up.out_channels), None
         yield self.head.weight, None, twins(self.head.in_channels)
 
-    def keep_frames(self, apart):
-        for level, (first, *residuals) in enumerate(self.down):
-            set_apart(first, apart)
-            if level:
-                halved, *residuals = residuals
-                halved.apart, apart = apart, 2 * apart
-            for residual in residuals:
-                set_apart(residual, apart)
-        set_apart(self.middle, apart)
-        for doubled, merge in zip(self.up, self.merge):
-            apart //= 2
-            doubled.apart = apart
-            set_apart(merge, apart)
+    def bring_closer(self):
+        for module in (self.down, self.middle, self.merge):
+            set_apart(module, 2)
+        for module in self.modules():
+            if isinstance(module, (Halved, Doubled)):
+                module.closer = True
 
     def forward(self, features):
         x = features * self.scale + self.bias
@@ -241,13 +249,13 @@ class Masks(nn.Module):
         last = self.unet.head if self.gate is None else self.gate.outer
         last.bias.sub_(logits)
 
-    def keeping_frames(self, apart):
-        """A copy whose frames may come so many times as close, and of which none is dropped: it finds the same wherever a segment begins."""
-        kept = copy.deepcopy(self)
-        kept.unet.keep_frames(apart)
-        if kept.gate is not None:
-            set_apart(kept.gate, apart)
-        return kept
+    def with_closer_frames(self):
+        """A copy for frames twice as close, half of which are dropped at each depth; it finds nearly the same wherever a segment begins."""
+        closer = copy.deepcopy(self)
+        closer.unet.bring_closer()
+        if closer.gate is not None:
+            set_apart(closer.gate, 2)
+        return closer
 
     def symmetries(self):
         """Tensors, each with the orders of its first two dimensions that change nothing in it."""
@@ -302,34 +310,36 @@ def folded(net):
 class Separator(nn.Module):
     """The graph that is shipped: complex spectrum `[1, 4, frames, 2049]` of the mixture (L.re, L.im, R.re, R.im) -> that of the vocals.
 
-    Frames are half as far apart as those that the network learnt from, and none is dropped, so the result hardly depends on where a song begins.
+    Frames are half as far apart as those that the network learnt from, so twice as many are kept at every depth, and the result hardly depends on
+    where a song begins.
     """
 
     def __init__(self, masks):
         super().__init__()
-        self.masks = masks.keeping_frames(2)
+        self.masks = masks.with_closer_frames()
 
     def forward(self, spectrum):
-        x = spectrum[..., :BINS]
-        mid_re, mid_im, side_re, side_im = (x[:, 0] + x[:, 2]) / 2, (x[:, 1] + x[:, 3]) / 2, (x[:, 0] - x[:, 2]) / 2, (x[:, 1] - x[:, 3]) / 2
-        powers = mid_re ** 2 + mid_im ** 2, side_re ** 2 + side_im ** 2, mid_re * side_re + mid_im * side_im
-        mid, side = spread(self.masks(features(*[pooled(power) for power in powers]))).unbind(1)
-        mid_re, mid_im, side_re, side_im = mid_re * mid, mid_im * mid, side_re * side, side_im * side
-        vocals = torch.stack([mid_re + side_re, mid_im + side_im, mid_re - side_re, mid_im - side_im], 1)
-        return torch.cat([vocals, spectrum[..., BINS:] * 0], -1)
+        left, right = spectrum.split(2, 1)
+        # Twice what they stand for, so their powers are a quarter and the masks a half of what is computed.
+        mid, side = left + right, left - right
+        mid_power, side_power, product = (pooled(a * b).sum(1) / 4 for a, b in ((mid, mid), (side, side), (mid, side)))
+        masks = spread(self.masks(features(mid_power, side_power, product)) / 2)
+        mid, side = mid * masks[:, :1], side * masks[:, 1:]
+        return torch.cat([mid + side, mid - side], 1)
 
 
 def pooled(power):
-    """`[..., 2048]` -> `[..., 256]` means of the bands."""
-    return torch.cat([power[..., a:b] if w == 1 else power[..., a:b].reshape(power.shape[0], -1, (b - a) // w, w).mean(-1) for a, b, w in SEGMENTS], -1)
+    """`[batch, channels, frames, 2049]` -> `[batch, channels, frames, 256]`, the means of the bands."""
+    return torch.cat([power[..., a:b] if w == 1 else F.avg_pool2d(power[..., a:b], (1, w), count_include_pad=False) for a, b, w in SEGMENTS], -1)
 
 
 def spread(masks):
-    """`[..., 256]` -> `[..., 2048]`: the value of a band for each of its bins."""
+    """`[..., 256]` -> `[..., 2049]`: the value of a band for each of its bins; nothing for the last one."""
     out, band = [], 0
     for first, end, width in SEGMENTS:
         count = (end - first) // width
         part = masks[..., band:band + count]
-        out.append(part if width == 1 else torch.stack([part] * width, -1).flatten(-2))
+        # By sums, which runtimes are fast at.
+        out.append(part if width == 1 else torch.matmul(part, torch.eye(count).repeat_interleave(width, 1)))
         band += count
-    return torch.cat(out, -1)
+    return torch.cat([*out, masks[..., :1] * 0], -1)
