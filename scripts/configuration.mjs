@@ -89,6 +89,7 @@ const bounds = [
   ['Time to connect to an address from a client', undefined, '10,000 ms'],
   ['Redirects of an input', undefined, '3'],
   ['Attempts at a job', 'engine', 'dispatch.maxAttempts'],
+  ['Jobs in a turn of an application, and slots reserved for it', 'engine', 'limits.applications'],
 ]
 
 const defaultsOf = {
@@ -140,6 +141,7 @@ function valueAt(options, path) {
 function amount(value, unit = '') {
   if (value === undefined) throw new Error('A limit names an option that does not exist.')
   if (Array.isArray(value)) return `${value.length + 1}`
+  if (typeof value === 'object' && Object.keys(value).length === 0) return '1, and none'
   if (typeof value === 'object') return `${value.requests} in ${value.perSeconds} s`
   return `${value.toLocaleString('en')} ${unit}`.trimEnd()
 }

@@ -8,7 +8,7 @@ import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import workflows from './workflows.mjs'
+import { workflows } from './workflows.mjs'
 
 const [folder, storeUrl, applications] = process.argv.slice(2)
 const { jobs, applications: store } = await openStores()

@@ -99,6 +99,21 @@ export const claimCases = {
     assert.equal(await next(), undefined, 'No job is left to claim.')
   },
 
+  async 'jobs of named applications alone are claimed, in their turn, and others keep theirs'({ store, advance }) {
+    const create = creator(store, advance)
+    for (const name of ['a1', 'b1', 'b2', 'c1', 'c2']) await create(name)
+    const next = async (...names: string[]) =>
+      (await store.claim({ ...worker, onlyApps: names.length > 0 ? names : undefined }))?.name
+    assert.equal(await next('c'), 'c1', 'A job of the named application is claimed before others whose turn it is.')
+    assert.equal(await next('d'), undefined, 'Nothing is claimed for an application without jobs.')
+    assert.equal(await next('b', 'c'), 'b1', 'Several that are named take turns.')
+    assert.equal(await next(), 'a1', 'An application that was not named keeps its turn.')
+    await advance(leaseMs + 100)
+    assert.equal(await next('b'), 'b1', 'A job whose lease ran out is passed over if its application is not named.')
+    assert.equal(await next('b'), 'b2', 'A waiting job of the named application is claimed after its lapsed one.')
+    assert.equal(await next('b'), undefined, 'Jobs of others are left.')
+  },
+
   async 'an application with hundreds of jobs does not keep the single job of another waiting'({ store, advance }) {
     const create = creator(store, advance)
     await Promise.all(Array.from({ length: 300 }, () => store.create(named('busy'))))

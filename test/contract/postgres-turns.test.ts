@@ -188,7 +188,7 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     await pool.query(`ANALYZE ${schema}.jobs, ${schema}.turns`)
     const { rows } = await pool.query<{ 'QUERY PLAN': string }>(
       `EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) ${claimNextStatement(`"${schema}"`)}`,
-      ['worker', 1000, '', [], [], ['w'], false, labels, null, null, 1, 4],
+      ['worker', 1000, '', [], [], ['w'], false, labels, null, null, 1, 4, null],
     )
     const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
     const counts = plan.matchAll(/Rows Removed by \w+: (\d+)|actual rows=(\d+) loops=(\d+)/g)
@@ -261,7 +261,7 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     const statements = {
       claim: {
         text: claimNextStatement(quoted),
-        values: ['worker', 1000, '', ['app-3'], [], ['w'], false, [], null, null, 1, 4],
+        values: ['worker', 1000, '', ['app-3'], [], ['w'], false, [], null, null, 1, 4, null],
       },
       lapsed: dueStatement(quoted, 'lapsed', 100, []),
       expired: dueStatement(quoted, 'expired', 100, []),

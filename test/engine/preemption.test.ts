@@ -53,7 +53,12 @@ const settings = {
 }
 
 /** An engine with one slot, and its jobs by name. */
-function oneSlot(onUnit: (unit: number, context: StageContext) => Promise<unknown>, parts = {}, dispatch = {}) {
+function oneSlot(
+  onUnit: (unit: number, context: StageContext) => Promise<unknown>,
+  parts = {},
+  dispatch = {},
+  limits = {},
+) {
   const { workflow, done } = countWorkflow(onUnit)
   const quick = textWorkflow(() => {}, 'test/quick')
   const jobs = memoryJobs()
@@ -61,7 +66,7 @@ function oneSlot(onUnit: (unit: number, context: StageContext) => Promise<unknow
   const runner = inlineRunner({ resolve: (id) => (id === quick.id ? quick : workflow) })
   const { engine, until } = testEngine(
     workflow,
-    { ...settings, dispatch: { ...settings.dispatch, ...dispatch } },
+    { ...settings, limits, dispatch: { ...settings.dispatch, ...dispatch } },
     { jobs, blobs, runner, workflows: [workflow, quick], ...parts },
   )
   const submit = async (app: string, name: string, units = 1) =>
@@ -157,6 +162,27 @@ describe('a job that has kept its work', () => {
       expect((await jobs.get(long.id))?.history).toHaveLength(1)
       await engine.close()
     }
+  })
+
+  test('gives way at once to an application that has the slot reserved, and not to another', async () => {
+    let isOver = false
+    const { engine, jobs, done, until, submit, submitQuick } = oneSlot(
+      async () => isOver || (await pause(2)),
+      {},
+      { preemptAfterMs: 3_600_000 },
+      { applications: { urgent: { reserved: 1 } } },
+    )
+    await engine.start()
+    const long = await submit('long', 'l', manyUnits)
+    await expect.poll(() => done.length).toBeGreaterThan(3)
+    const other = await submitQuick('other')
+    const urgent = await submitQuick('urgent')
+    await until(urgent.id, 'SUCCEEDED')
+    expect(await jobs.get(long.id)).toMatchObject({ completedAt: null })
+    isOver = true
+    for (const { id } of [long, other]) await until(id, 'SUCCEEDED')
+    expect((await jobs.get(long.id))?.history[0]?.outcome).toBe('preempted')
+    await engine.close()
   })
 
   test('takes turns with the long jobs of others, which all come to their end', async () => {

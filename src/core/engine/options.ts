@@ -34,6 +34,21 @@ export const limitsSchema = z.strictObject({
     .positive()
     .default(2 * hours)
     .describe('Longest duration of one attempt, after which the job ends with TIMEOUT.'),
+  applications: z
+    .record(
+      z.string().min(1),
+      z.strictObject({
+        weight: z.number().int().min(1).max(100).optional(),
+        reserved: z.number().int().nonnegative().max(1000).optional(),
+      }),
+    )
+    .default({})
+    .describe(
+      'Larger shares of the workers, by application id; give all workers the same. `weight` (1 to 100): how many ' +
+        'jobs begin in each turn of the application. `reserved`: while fewer of its jobs run, its next job goes ' +
+        'before those of all others, and jobs that have kept their work give way to it at once, unless ' +
+        '`dispatch.preemptAfterMs` is null.',
+    ),
 })
 
 export const retentionSchema = z.strictObject({

@@ -26,9 +26,9 @@ export class SendQueue {
     const paced: AsyncIterableIterator<Uint8Array> = {
       [Symbol.asyncIterator]: () => paced,
       next: async () => {
-        const chunk = await chunks.next()
-        if (!chunk.done) await this.next(app)
-        return chunk
+        // Not after reading: what waits for its turn would fill the memory.
+        await this.next(app)
+        return await chunks.next()
       },
       return: async () => (await chunks.return?.()) ?? { done: true, value: undefined },
     }

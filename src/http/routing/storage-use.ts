@@ -1,4 +1,5 @@
 import { uploadsPrefix } from '../../core/engine/job/blob-keys.js'
+import { Shares } from '../../core/engine/limits/shares.js'
 import type { HttpEngine } from '../http-engine.js'
 import { Problem } from './problem.js'
 
@@ -33,11 +34,13 @@ interface Account {
 }
 
 /**
- * Checking many files is slow, and all applications share the threads for it, so it may take at most a twentieth of the
- * time.
+ * Checking many files is slow, so an application's check may take at most a twentieth of the time, and applications
+ * take turns.
  */
 const lookShare = 20
 const minFreshMs = 1000
+/** Files that are looked at until it is another application's turn. */
+const filesInTurn = 20
 /** Below half of the limit, no exact figure is needed. The next check runs, but nobody waits for it. */
 const roughShare = 0.5
 const roughForMs = 10_000
@@ -52,6 +55,7 @@ export class StorageUse {
   readonly #engine: Pick<HttpEngine, 'blobs' | 'resultBytes'>
   readonly #limits: StorageLimits
   readonly #accounts = new Map<string, Account>()
+  readonly #looks = new Shares({ total: 1 })
 
   constructor(engine: Pick<HttpEngine, 'blobs' | 'resultBytes'>, limits: StorageLimits) {
     this.#engine = engine
@@ -161,10 +165,18 @@ export class StorageUse {
   }
 
   async #uploadBytes(app: string): Promise<number> {
-    let bytes = 0
-    for await (const entry of this.#engine.blobs.list(`${uploadsPrefix}${app}/`)) {
-      // The marks of used and refused tickets, in a few bytes, are ours.
-      if (!/\.[a-z]+$/.test(entry.key)) bytes += entry.bytes
+    let [bytes, files] = [0, 0]
+    let turn = await this.#looks.take(app)
+    try {
+      for await (const entry of this.#engine.blobs.list(`${uploadsPrefix}${app}/`)) {
+        // The marks of used and refused tickets, in a few bytes, are ours.
+        if (!/\.[a-z]+$/.test(entry.key)) bytes += entry.bytes
+        if (++files % filesInTurn > 0) continue
+        turn?.release()
+        turn = await this.#looks.take(app)
+      }
+    } finally {
+      turn?.release()
     }
     return bytes
   }

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { ApplicationShares } from '../../../src/core/engine/dispatch/application-shares.js'
 import { Preemption, type SlotHolder } from '../../../src/core/engine/dispatch/preemption.js'
 import { silentLogger } from '../../../src/core/engine/ports/logger.js'
 import { recordingLogger } from '../../engine/harness.js'
@@ -7,12 +8,23 @@ describe('preemption', () => {
   beforeEach(() => void vi.useFakeTimers())
   afterEach(() => void vi.useRealTimers())
 
-  const holder = (app: string, heldMs: number, mayGiveWay = true): SlotHolder => ({ app, heldMs, mayGiveWay })
+  const holder = (app: string, heldMs: number, mayGiveWay = true, mayGiveWayAtOnce = mayGiveWay): SlotHolder => ({
+    app,
+    heldMs,
+    mayGiveWay,
+    mayGiveWayAtOnce,
+  })
+  const equalShares = new ApplicationShares({})
 
-  function looking(holders: SlotHolder[], running: Record<string, number>, logger = silentLogger) {
-    const replace = vi.fn(async (_holder: SlotHolder, _belowRunning: number) => {})
+  function looking(
+    holders: SlotHolder[],
+    running: Record<string, number>,
+    logger = silentLogger,
+    shares = equalShares,
+  ) {
+    const replace = vi.fn(async (_holder: SlotHolder, _claimable: object) => false)
     const count = vi.fn(async ({ app = '' }: { app?: string }) => running[app] ?? 0)
-    const parts = { jobs: { count }, logger, preemptAfterMs: 10_000, holders: () => holders, replace }
+    const parts = { jobs: { count }, logger, preemptAfterMs: 10_000, shares, holders: () => holders, replace }
     const preemption = new Preemption(parts)
     preemption.start()
     return { preemption, replace, count }
@@ -34,7 +46,7 @@ describe('preemption', () => {
     const others = [holder('few', 90_000), holder('many', 20_000), holder('many', 99_000, false)]
     const { replace } = looking([...others, longest], { few: 2, many: 5 })
     await vi.advanceTimersByTimeAsync(2_000)
-    expect(replace.mock.calls).toEqual([[longest, 4]])
+    expect(replace.mock.calls).toEqual([[longest, { belowRunning: 4 }]])
   })
 
   test('takes the only slot of an application for one that has none', async () => {
@@ -42,14 +54,32 @@ describe('preemption', () => {
       const only = holder('a', 10_000)
       const { replace } = looking([only], { a: running })
       await vi.advanceTimersByTimeAsync(2_000)
-      expect(replace.mock.calls).toEqual([[only, 1]])
+      expect(replace.mock.calls).toEqual([[only, { belowRunning: 1 }]])
     }
+  })
+
+  test('takes a slot at once for an application that has it reserved, and none that is reserved', async () => {
+    const shares = new ApplicationShares({ urgent: { reserved: 2 }, steady: { reserved: 1 } })
+    const long = holder('long', 20)
+    const brief = holder('brief', 10, false, true)
+    const holders = [holder('steady', 9_000, true), brief, long]
+    const { replace } = looking(holders, { steady: 1, brief: 3, long: 2 }, silentLogger, shares)
+    replace.mockResolvedValueOnce(true)
+    await vi.advanceTimersByTimeAsync(2_000)
+    expect(replace.mock.calls).toEqual([[brief, { onlyApps: ['urgent'], belowRunning: 2 }]])
+    // Nobody waits for what is reserved any more.
+    await vi.advanceTimersByTimeAsync(2_000)
+    expect(replace.mock.calls.slice(1)).toEqual([
+      [brief, { onlyApps: ['urgent'], belowRunning: 2 }],
+      [brief, { onlyApps: ['steady'], belowRunning: 1 }],
+      [long, { belowRunning: 1 }],
+    ])
   })
 
   test('looks once at a time, and stops when the last look has ended', async () => {
     const { preemption, replace } = looking([holder('a', 10_000)], { a: 1 })
     let answer = () => {}
-    replace.mockImplementation(() => new Promise((resolve) => (answer = resolve)))
+    replace.mockImplementation(() => new Promise((resolve) => (answer = () => resolve(true))))
     await vi.advanceTimersByTimeAsync(20_000)
     expect(replace).toHaveBeenCalledTimes(1)
     let isStopped = false
@@ -72,10 +102,10 @@ describe('preemption', () => {
   })
 
   test('does not look where it is turned off', async () => {
-    const replace = vi.fn(async () => {})
+    const replace = vi.fn(async () => false)
     const jobs = { count: async () => 1 }
     const holders = () => [holder('a', 10_000)]
-    new Preemption({ jobs, logger: silentLogger, preemptAfterMs: null, holders, replace }).start()
+    new Preemption({ jobs, logger: silentLogger, preemptAfterMs: null, shares: equalShares, holders, replace }).start()
     await vi.advanceTimersByTimeAsync(60_000)
     expect(replace).not.toHaveBeenCalled()
   })

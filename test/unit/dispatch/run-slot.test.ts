@@ -39,10 +39,17 @@ describe('a run slot', () => {
 
   test('is given away once, and not after its work has ended', async () => {
     const { slot, advance, end } = held()
-    slot.noteKept()
     expect(slot.giveWay()).toBe(false)
+    slot.noteKept()
+    // Before its time only for an application that has the slot reserved.
+    expect([slot.mayGiveWay, slot.mayGiveWayAtOnce]).toEqual([false, true])
     advance(10_000)
-    expect([slot.giveWay(), slot.giveWay(), slot.mayGiveWay]).toEqual([true, false, false])
+    expect([slot.giveWay(), slot.giveWay(), slot.mayGiveWay, slot.mayGiveWayAtOnce]).toEqual([
+      true,
+      false,
+      false,
+      false,
+    ])
     const other = held()
     other.slot.noteKept()
     other.advance(10_000)

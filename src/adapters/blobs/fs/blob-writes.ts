@@ -104,7 +104,8 @@ function temporaryOf(path: string): string {
 async function inFolder<Result>(folder: string, change: DiskTurn, begin: () => Promise<Result>): Promise<Result> {
   for (let attempt = 1; ; attempt++) {
     try {
-      await makeFolder(folder, change)
+      // It is nearly always there at first.
+      if (attempt > 1) await makeFolder(folder, change)
       return await begin()
     } catch (error) {
       // A simultaneous delete may remove the new folder while it is still empty.

@@ -4,7 +4,7 @@ import type { ByteRange } from '../../../core/engine/ports/blob-store.js'
 import type { DiskTurn } from './disk-turns.js'
 import { storageError } from './storage-error.js'
 
-const chunkBytes = 256 * 1024
+const chunkBytes = 128 * 1024
 
 /**
  * The bytes of `range` of an open file, which is closed at the end, at an error and when the iteration is ended. Not a

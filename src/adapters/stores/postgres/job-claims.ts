@@ -57,11 +57,14 @@ export function jobClaims(
   async function claimNamed(
     id: string,
     request: ClaimRequest,
-    { exceptApps, workflows, labels, belowRunning }: Wanted,
+    { exceptApps, onlyApps, workflows, labels, belowRunning }: Wanted,
   ): Promise<JobRecord | undefined> {
     if (belowRunning !== undefined && !(await isBelow(id, belowRunning))) return undefined
     const isWanted = ({ app, workflow, pool: needed }: JobRecord) =>
-      !exceptApps?.includes(app) && workflows?.includes(workflow) !== false && servesPool(labels, needed)
+      !exceptApps?.includes(app) &&
+      onlyApps?.includes(app) !== false &&
+      workflows?.includes(workflow) !== false &&
+      servesPool(labels, needed)
     const grant = (through = jobs.sendPrepared) =>
       jobs.change(id, (job, now) => (isWanted(job) ? claim(job, request, now) : undefined), { send: through })
     const known = await rules.read(send)
@@ -155,7 +158,7 @@ class ClaimsInTurn {
   async #ask(
     send: Send,
     { owner, leaseMs, nonce = '', lapsedBefore }: ClaimRequest,
-    { exceptApps = [], workflows, labels, belowRunning }: Wanted,
+    { exceptApps = [], onlyApps, workflows, labels, belowRunning }: Wanted,
     { most, look }: Bounds,
     isLocked: boolean,
   ): Promise<Answer> {
@@ -172,6 +175,7 @@ class ClaimsInTurn {
       belowRunning ?? null,
       most,
       look,
+      onlyApps?.map((app) => columnText(app)) ?? null,
     ])
     const [, , , id, isLimited, isWaiting, mayBeMore] = rows[0] ?? []
     return {

@@ -77,8 +77,9 @@ export const mostAtOnce = 1000
  * Claims the next jobs by the rule of `JobStore.claim`. Parameters: $1 the owner, $2 the lease in milliseconds, $3 the
  * nonce, $4 applications and $5 jobs to leave out, $6 workflows and $8 labels of the worker (null: any), $7 whether the
  * sender holds the lock (`lockClaims`), $9 when a lease must have ended to be taken over (null: now), $10 how many jobs
- * of an application do not run (`belowRunning`; null: any), $11 how many jobs at most, and $12 how many applications
- * and jobs more than that are looked at, as other claims may be taking them at the same time.
+ * of an application do not run (`belowRunning`; null: any), $11 how many jobs at most, $12 how many applications
+ * and jobs more than that are looked at, as other claims may be taking them at the same time, and $13 applications
+ * whose jobs alone are wanted (null: any).
  *
  * Simultaneous claims skip each other's jobs. Jobs that are paused, or for other workers, are never read, nor are
  * applications that have none for the worker.
@@ -94,7 +95,7 @@ export const mostAtOnce = 1000
 // oxlint-disable-next-line max-lines-per-function -- one SQL statement
 export function claimNextStatement(schema: string): string {
   // Not the parameters themselves: without the function (`PlannedStatement`), Postgres would plan for those each time.
-  const asked = (what: 'apps' | 'ids' | 'workflows' | 'labels') => `(SELECT ${what} FROM asked)::text[]`
+  const asked = (what: 'apps' | 'only_apps' | 'ids' | 'workflows' | 'labels') => `(SELECT ${what} FROM asked)::text[]`
   const running = (condition: string, most: string) =>
     `(SELECT count(*) FROM (SELECT FROM ${schema}.jobs AS running WHERE ${condition} LIMIT ${most}) AS counted)`
   const ofApp = (app: string) => `running.app = ${app} AND running.status = 'STARTED' AND NOT running.deleted`
@@ -104,10 +105,11 @@ export function claimNextStatement(schema: string): string {
   /** Whether the worker has all labels that the job needs; null: any job will do. */
   const isServed = (pool: string) =>
     `(${pool} = '' OR ${asked('labels')} IS NULL OR string_to_array(${pool}, ' ') <@ ${asked('labels')})`
+  const isAmongApps = `(${asked('only_apps')} IS NULL OR app = ANY(${asked('only_apps')}))`
   /** The first applications in turn of a list. */
   const firstApps = (condition: string) => `
     SELECT app, served, id FROM ${schema}.turns AS t
-    WHERE ${condition} AND EXISTS (SELECT FROM proceed) AND app <> ALL(${asked('apps')})
+    WHERE ${condition} AND EXISTS (SELECT FROM proceed) AND app <> ALL(${asked('apps')}) AND ${isAmongApps}
       AND NOT EXISTS (SELECT FROM closed AS c WHERE c.kind = 'application' AND c.id = t.app)
       AND ${isBelow(ofApp('t.app'))}
     ORDER BY served, id LIMIT (SELECT most + look FROM asked)`
@@ -115,7 +117,7 @@ export function claimNextStatement(schema: string): string {
     WITH clock AS MATERIALIZED (SELECT ${nowSql} AS now, ${quickCommitSql} AS commit),
     asked AS MATERIALIZED (SELECT $4::text[] AS apps, $5::text[] AS ids, $6::text[] AS workflows,
       $7::boolean AS is_locked, $8::text[] AS labels, $9::bigint AS lapsed_before, $10::int AS below, $11::int AS most,
-      $12::int AS look),
+      $12::int AS look, $13::text[] AS only_apps),
     limited AS MATERIALIZED (SELECT EXISTS (SELECT FROM ${schema}.rules WHERE max_running IS NOT NULL) AS is_so),
     begun AS MATERIALIZED (
       SELECT app, workflow, count(*) AS jobs FROM ${schema}.jobs WHERE lease_bucket IS NOT NULL
@@ -133,7 +135,8 @@ export function claimNextStatement(schema: string): string {
     -- One, not as many as are asked for: of a limit that it does not know the planner expects so much that it would
     -- compile the statement each time, for a tenth of a second.
     lapsed AS MATERIALIZED (
-      SELECT id FROM ${schema}.jobs AS job WHERE app <> ALL(${asked('apps')}) AND id <> ALL(${asked('ids')})
+      SELECT id FROM ${schema}.jobs AS job WHERE app <> ALL(${asked('apps')}) AND ${isAmongApps}
+        AND id <> ALL(${asked('ids')})
         AND (${asked('workflows')} IS NULL OR workflow = ANY(${asked('workflows')})) AND ${isServed('pool')}
         AND NOT EXISTS (SELECT FROM closed AS c WHERE is_paused AND CASE kind
           WHEN 'application' THEN c.id = job.app WHEN 'workflow' THEN c.id = job.workflow ELSE true END)
@@ -232,6 +235,7 @@ export function claimNext(schema: string): PlannedStatement {
       'integer',
       'integer',
       'integer',
+      'text[]',
     ],
     columns: ['integer', 'json', 'jsonb', 'text', 'boolean', 'boolean', 'boolean'],
   }

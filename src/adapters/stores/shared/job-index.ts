@@ -151,9 +151,10 @@ export class JobIndex<Job extends IndexedJob> {
   /** Whether a job is among those wanted, and no rule holds it back. */
   mayBegin(
     job: Pick<Job, 'app' | 'workflow' | 'pool' | 'status'>,
-    { exceptApps, workflows, labels, belowRunning, rules, begun }: Wanted,
+    { exceptApps, onlyApps, workflows, labels, belowRunning, rules, begun }: Wanted,
   ): boolean {
-    if (exceptApps?.includes(job.app) || workflows?.includes(job.workflow) === false) return false
+    if (exceptApps?.includes(job.app) || onlyApps?.includes(job.app) === false) return false
+    if (workflows?.includes(job.workflow) === false) return false
     if (!servesPool(labels, job.pool)) return false
     const running = (target: RuleTarget) => this.#runningOf(target) + begunOf(target, begun)
     if (belowRunning !== undefined) {

@@ -17,7 +17,8 @@ const firstInTurn = `
   SELECT jobs.id, jobs.record, turns.app, turns.rowid AS came, served FROM turns CROSS JOIN jobs ON jobs.id = (
     SELECT id FROM jobs WHERE jobs.app = turns.app AND waiting_since <= ? AND id NOT IN (SELECT value FROM json_each(?))
       AND ${isOfWorkflow} AND ${isOfPool} ORDER BY rank, waiting_since, id LIMIT 1
-  ) WHERE turns.app NOT IN (SELECT value FROM json_each(?)) ORDER BY served, turns.rowid LIMIT 1`
+  ) WHERE turns.app NOT IN (SELECT value FROM json_each(?)) AND (? OR turns.app IN (SELECT value FROM json_each(?)))
+  ORDER BY served, turns.rowid LIMIT 1`
 const forgetIdle = `
   DELETE FROM turns WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.app = turns.app AND waiting_since IS NOT NULL)
     AND NOT EXISTS (SELECT 1 FROM jobs WHERE status = 'STARTED' AND jobs.app = turns.app AND deleted = 0) AND`
@@ -84,6 +85,8 @@ export function jobClaims({
       wanted.labels ? 0 : 1,
       JSON.stringify(wanted.labels ?? []),
       JSON.stringify(apps),
+      wanted.onlyApps ? 0 : 1,
+      JSON.stringify(wanted.onlyApps ?? []),
     )
     if (!row) {
       database.write(`${forgetIdle} 1`)

@@ -59,8 +59,9 @@ export class SchedulingRules {
   }
 
   /** Whether a job is among those wanted, and no rule holds it back. */
-  mayBegin(job: JobRecord, { exceptApps, workflows, labels, belowRunning, rules }: Wanted): boolean {
-    if (exceptApps?.includes(job.app) || workflows?.includes(job.workflow) === false) return false
+  mayBegin(job: JobRecord, { exceptApps, onlyApps, workflows, labels, belowRunning, rules }: Wanted): boolean {
+    if (exceptApps?.includes(job.app) || onlyApps?.includes(job.app) === false) return false
+    if (workflows?.includes(job.workflow) === false) return false
     if (!servesPool(labels, job.pool)) return false
     if (belowRunning !== undefined) {
       const others = this.#running({ kind: 'application', id: job.app }) - (job.status === 'STARTED' ? 1 : 0)

@@ -9,6 +9,7 @@ import type { ClaimRequest } from '../job/transitions.js'
 import type { Claimable } from '../ports/job-store.js'
 import type { Attempt } from './attempt/attempt.js'
 import type { AttemptPorts } from './attempt/attempt-ports.js'
+import { ApplicationShares } from './application-shares.js'
 import { claimJobs } from './claim-jobs.js'
 import { Preemption } from './preemption.js'
 import { Scratch } from './attempt/scratch.js'
@@ -39,6 +40,7 @@ export class Dispatcher {
   #filling: Promise<void> | undefined
   /** Whether the last claim found as many jobs as there was room for. */
   #mayBeMore = true
+  readonly #shares: ApplicationShares
   readonly #preemption: Preemption<Attempt>
   #subscription: Promise<QueueSubscription> | undefined
   #stopping = false
@@ -54,7 +56,8 @@ export class Dispatcher {
   constructor(ports: AttemptPorts, owner: string) {
     this.#ports = ports
     this.#owner = owner
-    const { dispatch, inputs } = ports.options
+    const { dispatch, inputs, limits } = ports.options
+    this.#shares = new ApplicationShares(limits.applications)
     this.#stages = new Stages(
       {
         concurrency: dispatch.concurrency,
@@ -68,8 +71,9 @@ export class Dispatcher {
       jobs: ports.jobs,
       logger: ports.logger,
       preemptAfterMs: dispatch.preemptAfterMs,
+      shares: this.#shares,
       holders: () => (this.#busy === dispatch.concurrency ? [...this.#running.values()] : []),
-      replace: (holder, belowRunning) => this.#replace(holder, belowRunning),
+      replace: (holder, claimable) => this.#replace(holder, claimable),
     })
   }
 
@@ -197,10 +201,11 @@ export class Dispatcher {
   }
 
   /** Claims a job for the slot of a running one, which keeps it until the inputs of the other are here. */
-  async #replace(holder: Attempt, belowRunning: number): Promise<void> {
+  async #replace(holder: Attempt, claimable: Pick<Claimable, 'belowRunning' | 'onlyApps'>): Promise<boolean> {
     const Work = await loadAttempt()
-    const [job] = await this.#claimNext(1, { exceptApps: [holder.app], belowRunning })
+    const [job] = await this.#claimAmong(1, { ...claimable, exceptApps: [holder.app] })
     if (job) this.#addLane(this.#attempt(Work, job, this.#stages, () => holder.giveWay()))
+    return job !== undefined
   }
 
   #makeRoom(): void {
@@ -247,11 +252,15 @@ export class Dispatcher {
       .catch((error: unknown) => this.#ports.logger.warn({ err: error }, 'No other worker could be notified.'))
   }
 
-  async #claimNext(max: number, { exceptApps = [], belowRunning }: Claimable = {}): Promise<JobRecord[]> {
+  #claimNext(max: number): Promise<JobRecord[]> {
+    return this.#shares.claim(max, (claimable, most) => this.#claimAmong(most, claimable))
+  }
+
+  async #claimAmong(max: number, { exceptApps = [], onlyApps, belowRunning }: Claimable): Promise<JobRecord[]> {
     if (this.#stopping) return []
     const { jobs, runnable } = this.#ports
     const except = [...this.#stages.slowApplications, ...exceptApps]
-    const claimable = { exceptApps: except, workflows: runnable(), belowRunning }
+    const claimable = { exceptApps: except, onlyApps, workflows: runnable(), belowRunning }
     return await this.#claim(claimable, (request) => claimJobs(jobs, request, max))
   }
 

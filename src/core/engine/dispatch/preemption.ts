@@ -1,5 +1,6 @@
-import type { JobStore } from '../ports/job-store.js'
+import type { Claimable, JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
+import type { ApplicationShares } from './application-shares.js'
 
 /** Often enough that a job of 10 s starts within 15 s, and seldom against the heartbeats of the running jobs. */
 const lookEveryMs = 2000
@@ -12,23 +13,26 @@ export interface SlotHolder {
   /** How long it has the slot. */
   readonly heldMs: number
   readonly mayGiveWay: boolean
+  /** The same for an application that has the slot reserved. */
+  readonly mayGiveWayAtOnce: boolean
 }
 
 interface PreemptionParts<Holder extends SlotHolder> {
   jobs: Pick<JobStore, 'count'>
   logger: Logger
   preemptAfterMs: number | null
+  shares: Pick<ApplicationShares, 'reserved' | 'reservedFor'>
   /** The attempts of this process; none while a slot is free, or is being given to another job. */
   holders(): readonly Holder[]
-  /** Claims a job of an application of which fewer jobs run than this, and begins it when the holder gives way. */
-  replace(holder: Holder, belowRunning: number): Promise<void>
+  /** Claims a job of another application, and begins it when the holder gives way. False if there is none. */
+  replace(holder: Holder, claimable: Pick<Claimable, 'belowRunning' | 'onlyApps'>): Promise<boolean>
 }
 
 /**
  * Gives run slots to applications that wait, where jobs that have kept their work would hold them for long. Whose turn
  * it is, the store decides: this only claims although all slots are taken. The application of which the most jobs run
  * gives way, and only to one of which none run, or at least two fewer: two applications of which as many jobs run never
- * take each other's slots.
+ * take each other's slots. One that has slots reserved gets them at once, and loses none of them.
  */
 export class Preemption<Holder extends SlotHolder> {
   readonly #parts: PreemptionParts<Holder>
@@ -55,8 +59,12 @@ export class Preemption<Holder extends SlotHolder> {
 
   async #look(): Promise<void> {
     try {
-      const found = await this.#largest(this.#parts.holders().filter(({ mayGiveWay }) => mayGiveWay))
-      if (found) await this.#parts.replace(found.holder, Math.max(1, found.running - 1))
+      for (const { app, jobs } of this.#parts.shares.reserved) {
+        const found = await this.#largest((holder) => holder.app !== app && holder.mayGiveWayAtOnce)
+        if (found && (await this.#parts.replace(found.holder, { onlyApps: [app], belowRunning: jobs }))) return
+      }
+      const found = await this.#largest(({ mayGiveWay }) => mayGiveWay)
+      if (found) await this.#parts.replace(found.holder, { belowRunning: Math.max(1, found.running - 1) })
     } catch (error) {
       this.#parts.logger.warn(
         { err: error },
@@ -66,10 +74,12 @@ export class Preemption<Holder extends SlotHolder> {
   }
 
   /** Of the application with the most running jobs, the attempt that has its slot longest. */
-  async #largest(holders: readonly Holder[]): Promise<{ holder: Holder; running: number } | undefined> {
+  async #largest(mayLose: (holder: Holder) => boolean): Promise<{ holder: Holder; running: number } | undefined> {
+    const holders = this.#parts.holders().filter((holder) => mayLose(holder))
     let largest: { holder: Holder; running: number } | undefined
     for (const app of new Set(holders.map((holder) => holder.app))) {
       const running = await this.#parts.jobs.count({ app, statuses: ['STARTED'] }, { max: mostCounted })
+      if (running <= this.#parts.shares.reservedFor(app)) continue
       const [holder] = holders.filter((one) => one.app === app).sort((a, b) => b.heldMs - a.heldMs)
       if (holder && (!largest || running > largest.running)) largest = { holder, running }
     }

@@ -54,6 +54,8 @@ export interface Claimable {
   /** This job alone. */
   id?: string
   exceptApps?: readonly string[]
+  /** Jobs of these applications alone. */
+  onlyApps?: readonly string[]
   /** Workflows that the worker can run. */
   workflows?: readonly string[]
   /** Labels of the worker: jobs that need another label are left. */
@@ -170,9 +172,9 @@ export interface JobStore {
    * 3. Within an application, the job with the highest priority, and of these the one that has waited longest
    *    (`waitingSince`).
    *
-   * Skips jobs that a rule holds back (`isHeldBack`), those of applications in `exceptApps`, those of workflows not in
-   * `workflows`, those that need labels not in `labels` and those above `belowRunning`, where given. Limits hold
-   * exactly for any number of simultaneous claims. A named job is granted by the same rules.
+   * Skips jobs that a rule holds back (`isHeldBack`), those of applications in `exceptApps` or not in `onlyApps`, those
+   * of workflows not in `workflows`, those that need labels not in `labels` and those above `belowRunning`, where
+   * given. Limits hold exactly for any number of simultaneous claims. A named job is granted by the same rules.
    *
    * Simultaneous calls get different jobs. `undefined`: nothing to claim; never while a claimable job is left that no
    * other call gets.

@@ -107,6 +107,11 @@ export class Attempt {
     return this.#slot.mayGiveWay
   }
 
+  /** The same for an application that has the slot reserved. */
+  get mayGiveWayAtOnce(): boolean {
+    return this.#slot.mayGiveWayAtOnce
+  }
+
   /** Keeps its work and ends, to go on later; unless that is not worth it any more. */
   giveWay(): void {
     if (!this.#slot.giveWay()) return

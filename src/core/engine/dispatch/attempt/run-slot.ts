@@ -32,8 +32,13 @@ export class RunSlot {
 
   /** Only of an attempt that has kept work of its own: so each attempt comes further. */
   get mayGiveWay(): boolean {
+    return this.mayGiveWayAtOnce && this.heldMs >= this.#preemptAfterMs
+  }
+
+  /** The same, however short it is held: for an application that has the slot reserved. */
+  get mayGiveWayAtOnce(): boolean {
     if (this.#startMs === undefined || !this.isHeld || this.#isGivenAway) return false
-    return this.heldMs >= Math.max(this.#preemptAfterMs, runsPerStart * this.#startMs)
+    return this.heldMs >= runsPerStart * this.#startMs
   }
 
   /** Does the work that needs the slot. */
@@ -57,7 +62,7 @@ export class RunSlot {
 
   /** False if it may not be given away. */
   giveWay(): boolean {
-    if (!this.mayGiveWay) return false
+    if (!this.mayGiveWayAtOnce) return false
     this.#isGivenAway = true
     return true
   }
