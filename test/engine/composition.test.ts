@@ -120,6 +120,37 @@ describe('a composed workflow', () => {
     expect(done.details).toEqual({ steps: { split: { words: 2 }, one: {}, two: {} } })
   })
 
+  test('gives a step an optional input only if the step names it, or names none', async () => {
+    const seen: Record<string, string[]> = {}
+    const lister = (id: string) =>
+      defineWorkflow({
+        id,
+        name: 'List',
+        description: 'Lists its inputs.',
+        params: z.strictObject({ inputUrl: z.url().optional(), voiceUrl: z.url().optional() }),
+        inputs: ['inputUrl', 'voiceUrl'],
+        outputs: { list: { fileName: 'list.txt', contentType: 'text/plain' } },
+        stages: [
+          {
+            name: 'list',
+            async run({ inputs, outputPath }) {
+              seen[id] = Object.entries(inputs).flatMap(([name, file]) => (file ? [name] : []))
+              await writeFile(outputPath('list'), '-')
+            },
+          },
+        ],
+      })
+    const steps = {
+      split: { workflow: splitter() },
+      named: { workflow: lister('test/named'), inputs: { voiceUrl: 'split.first' } },
+      unnamed: { workflow: lister('test/unnamed') },
+    }
+    const outputs = { named: 'named.list', unnamed: 'unnamed.list' }
+    const { done } = await run(composeWorkflow(composition({ steps, outputs, params: {} })))
+    expect(done.status).toBe('SUCCEEDED')
+    expect(seen).toEqual({ 'test/named': ['voiceUrl'], 'test/unnamed': ['inputUrl'] })
+  })
+
   test('tries only the step again that failed', async () => {
     const runs = { split: 0, mark: 0 }
     const workflows = [

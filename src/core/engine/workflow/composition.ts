@@ -161,9 +161,12 @@ function stepOf(stepId: string, checked: Checked, workflows: readonly Workflow[]
   if (workflow.composition) throw problem(`steps.${stepId} is composed itself; name its steps here instead`)
   for (const input of Object.keys(given.inputs))
     if (!workflow.inputs.includes(input)) throw problem(`steps.${stepId}.inputs.${input} is no input of ${workflow.id}`)
-  const sources = workflow.inputs.map(
-    (input) => [input, sourceOf(stepId, input, given.inputs[input] ?? input, checked, problem)] as const,
-  )
+  const namesNone = Object.keys(given.inputs).length === 0
+  const isTaken = (input: string) =>
+    input in given.inputs || !isOptional(workflow, input) || (namesNone && checked.inputs.includes(input))
+  const sources = workflow.inputs
+    .filter(isTaken)
+    .map((input) => [input, sourceOf(stepId, input, given.inputs[input] ?? input, checked, problem)] as const)
   const exposed = Object.entries(checked.params).flatMap(([param, text]) => {
     const { step: of, name: its } = referred(text)
     return of === stepId ? [[param, its] as const] : []
@@ -184,6 +187,10 @@ function stepOf(stepId: string, checked: Checked, workflows: readonly Workflow[]
       ),
     }),
   }
+}
+
+function isOptional(workflow: Workflow, input: string): boolean {
+  return shapeOf(workflow.params)?.[input]?.safeParse(undefined).success ?? false
 }
 
 /** Where an input of a step comes from: an output of another step, or an input of the composition. */
