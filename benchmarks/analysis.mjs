@@ -3,7 +3,8 @@
 // was ever fitted to them; those from 1000 to 1039 were looked at while the key's method was chosen. The key was fitted
 // to --seeds=1-40 and to --seeds=1-50 --varied, which are pieces of another kind, to 80 folk tunes with chords and to
 // 90 loops; every second one was distorted, filtered or reverberated. node benchmarks/analysis.mjs [--seeds=2000-2099]
-// [--varied] [--soundfont=file.sf2] [--songs=folder] [--verbose]
+// [--varied] [--soundfont=file.sf2] [--songs=folder] [--librosa=python] [--verbose]. With a Python that has librosa, its
+// beat_track is measured on the same pieces.
 import { spawnSync } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { cpus, tmpdir } from 'node:os'
@@ -28,6 +29,7 @@ const isVerbose = process.argv.includes('--verbose')
 const [firstSeed, lastSeed] = option('seeds', '2000-2099').split('-').map(Number)
 const soundfont = option('soundfont', '/usr/share/sounds/sf2/FluidR3_GM.sf2')
 const songs = option('songs', undefined)
+const librosa = option('librosa', undefined)
 const toleranceSeconds = 0.07
 
 const folder = await mkdtemp(join(tmpdir(), 'stemwork-benchmark-'))
@@ -36,7 +38,7 @@ try {
   const rows = []
   for (let seed = firstSeed; seed <= lastSeed; seed++) {
     const truth = piece(seed, { varied: process.argv.includes('--varied') })
-    const path = join(folder, 'piece.wav')
+    const path = join(folder, librosa === undefined ? 'piece.wav' : `piece-${seed}.wav`)
     await writeFile(join(folder, 'piece.mid'), truth.midi)
     const args = ['-ni', '-q', '-g', '0.6', '-r', '44100', '-F', path, soundfont, join(folder, 'piece.mid')]
     const { status, error, stderr } = spawnSync('fluidsynth', args, { encoding: 'utf8' })
@@ -45,6 +47,7 @@ try {
     if (isVerbose) console.log(seed, truth.drums, JSON.stringify(truth.programs), line(truth, rows.at(-1)))
   }
   if (rows.length > 0) summarise(rows)
+  if (librosa !== undefined) console.log(librosaLine(rows))
   if (songs !== undefined) {
     const all = []
     for (const [name, truth] of Object.entries(album)) {
@@ -62,6 +65,7 @@ function scored(truth, found) {
   const ratio = (found.tempo?.bpm ?? 0) / truth.bpm
   return {
     found,
+    truth,
     bpm: truth.bpm,
     tempo: Math.abs(ratio - 1) < 0.02,
     octave: [0.5, 2, 1 / 3, 3, 1].some((each) => Math.abs(ratio / each - 1) < 0.02),
@@ -71,6 +75,27 @@ function scored(truth, found) {
     key: found.key?.name === truth.key,
     related: [truth.key, ...relatives(truth.key)].includes(found.key?.name),
   }
+}
+
+/** What librosa finds in the pieces, in one process. */
+function librosaLine(rows) {
+  const program = [
+    'import librosa, json, sys',
+    'def found(path):',
+    '    samples, rate = librosa.load(path)',
+    "    tempo, beats = librosa.beat.beat_track(y=samples, sr=rate, units='time')",
+    "    return {'tempo': {'bpm': float(tempo[0])}, 'beats': [float(beat) for beat in beats]}",
+    'print(json.dumps([found(path) for path in sys.argv[1:]]))',
+  ]
+  const paths = rows.map((_, index) => join(folder, `piece-${firstSeed + index}.wav`))
+  const { status, stdout, stderr } = spawnSync(librosa, ['-c', program.join('\n'), ...paths], { encoding: 'utf8' })
+  if (status !== 0) throw new Error(`${librosa} cannot run librosa: ${stderr}`)
+  const scores = JSON.parse(stdout).map((found, index) => scored(rows[index].truth, found))
+  const beatScores = scores.reduce((sum, { beats }) => sum + beats, 0) / scores.length
+  return (
+    `librosa: tempo ${share(scores.map(({ tempo }) => tempo))}, or half or double ` +
+    `${share(scores.map(({ octave }) => octave))}; beat F ${beatScores.toFixed(3)}`
+  )
 }
 
 function summarise(rows) {

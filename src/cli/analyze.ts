@@ -44,10 +44,12 @@ export const analyzeCommand: Command = {
 
 function summary({ seconds, tempo, beats, downbeats, key, loudness, silence, warnings = [] }: Report): string {
   const sure = (confidence: number) => `(confidence ${confidence.toFixed(2)})`
+  const other = tempo?.candidates?.[1]
+  const orElse = other && other.strength > 0 ? `, or ${other.bpm.toFixed(1)} (${other.strength.toFixed(2)})` : ''
   const rows: [string, string][] = [
     // A second or less would be rounded to one.
     ['Length', seconds < 10 ? `${seconds.toFixed(2)} s` : duration(seconds)],
-    ['Tempo', tempo ? `${tempo.bpm.toFixed(1)} bpm ${sure(tempo.confidence)}, ${beats.length} beats` : '-'],
+    ['Tempo', tempo ? `${tempo.bpm.toFixed(1)} bpm ${sure(tempo.confidence)}${orElse}, ${beats.length} beats` : '-'],
     ['Bars', downbeats ? `${downbeats.beatsPerBar} beats each ${sure(downbeats.confidence)}` : '-'],
     ['Key', key ? `${key.name} ${sure(key.confidence)}` : '-'],
     ['Loudness', loudness.integratedLufs === null ? '-' : `${loudness.integratedLufs.toFixed(1)} LUFS`],

@@ -35,6 +35,24 @@ describe('analysis of rendered pieces', () => {
     ).toBeGreaterThanOrEqual(0.8)
   })
 
+  it('counts as people do, whether or not hats are on the half beats', async () => {
+    const wrong: string[] = []
+    let count = 0
+    for (const beatsPerBar of [3, 4] as const)
+      for (const bpm of [60, 72, 90, 105, 120, 140, 174, 200])
+        for (const hats of [true, false]) {
+          const bars = Math.max(8, Math.round((15 * bpm) / 60 / beatsPerBar))
+          const { tempo } = await analyzeAudio(rendered({ bpm, key: 'A minor', beatsPerBar, bars, hats }).stream)
+          count++
+          if (!(Math.abs((tempo?.bpm ?? 0) / bpm - 1) < 0.02))
+            wrong.push(`${bpm} bpm, ${beatsPerBar} beats a bar, hats: ${hats}: ${tempo?.bpm}`)
+          const [chosen, other] = tempo?.candidates ?? []
+          expect(chosen?.strength).toBe(tempo?.confidence)
+          expect(other!.bpm / chosen!.bpm).toSatisfy((ratio: number) => [0.5, 2].includes(Math.round(2 * ratio) / 2))
+        }
+    expect(wrong.length / count, wrong.join('\n')).toBeLessThanOrEqual(0.05)
+  })
+
   it('names the tuning, and the silence around the music', async () => {
     const { stream, seconds } = rendered({ bpm: 120, key: 'C major', beatsPerBar: 4, bars: 4, cents: -30 })
     const { key, silence } = await analyzeAudio(stream)

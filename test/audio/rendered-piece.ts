@@ -7,6 +7,8 @@ export interface Piece {
   beatsPerBar: 3 | 4
   bars: number
   drums?: boolean
+  /** On every half beat. Default: true, if there are drums. */
+  hats?: boolean
   /** How far all of it is tuned above 440 Hz. */
   cents?: number
 }
@@ -18,7 +20,7 @@ const rate = 22_050
  * A piece of drums, bass, chords and a melody of the scale, and where its beats are. A second of silence is on both
  * sides.
  */
-export function rendered({ bpm, key, beatsPerBar, bars, drums = true, cents = 0 }: Piece) {
+export function rendered({ bpm, key, beatsPerBar, bars, drums = true, hats = true, cents = 0 }: Piece) {
   const [tonic = 'C', mode] = key.split(' ')
   const root = names.indexOf(tonic)
   const isMinor = mode === 'minor'
@@ -67,6 +69,7 @@ export function rendered({ bpm, key, beatsPerBar, bars, drums = true, cents = 0 
       if (isKick)
         add(at, 0.15, (t) => 0.6 * Math.exp(-25 * t) * Math.sin(2 * Math.PI * (50 + 60 * Math.exp(-40 * t)) * t))
       else add(at, 0.12, (t) => 0.3 * Math.exp(-30 * t) * (2 * random() - 1))
+      if (!hats) continue
       for (const half of [0, 0.5]) add(at + half * beat, 0.04, (t) => 0.08 * Math.exp(-90 * t) * (2 * random() - 1))
     }
   }

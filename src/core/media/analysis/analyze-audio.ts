@@ -12,7 +12,8 @@ import {
   type SpectralFeatures,
   spectralFeatures,
 } from './spectral-features.js'
-import { estimateTempo, flattened } from './tempo.js'
+import { countedBeats } from './octave.js'
+import { estimateTempo, flattened, type Tempo } from './tempo.js'
 
 export interface MusicAnalysis extends Rhythm {
   seconds: number
@@ -54,14 +55,14 @@ async function* tracked(blocks: AudioStream['blocks'], tracker: BeatTracker): Au
   }
 }
 
-function rhythmOfOnsets({ onsets, lowOnsets, chroma }: SpectralFeatures): Rhythm {
-  const flat = flattened(onsets)
+function rhythmOfOnsets({ onsets, lowOnsets, accents, chroma }: SpectralFeatures): Rhythm {
+  const [flat, low] = [flattened(onsets), flattened(lowOnsets)]
   const tempo = estimateTempo(flat)
-  const beats = tempo ? trackBeats(flat, tempo.bpm) : []
-  const bars = estimateBars(beats, flattened(lowOnsets), chroma.all)
+  const beats = tempo ? beatsAt(tempo.bpm, flat, flattened(accents), low) : []
+  const bars = estimateBars(beats, low, chroma.all)
   const times = beats.map((beat) => round(frameSeconds(beat)))
   return {
-    tempo: tempo && beats.length > 1 ? { bpm: bpmOf(times), confidence: round(tempo.confidence) } : null,
+    tempo: tempo && beats.length > 1 ? withCandidates(bpmOf(times), tempo) : null,
     beats: times,
     downbeats: bars
       ? {
@@ -71,6 +72,19 @@ function rhythmOfOnsets({ onsets, lowOnsets, chroma }: SpectralFeatures): Rhythm
         }
       : null,
   }
+}
+
+function beatsAt(bpm: number, onsets: Float32Array, accents: Float32Array, lowOnsets: Float32Array): number[] {
+  const counted = countedBeats(trackBeats(onsets, bpm), bpm, accents, lowOnsets)
+  return counted === 'between' ? trackBeats(onsets, 2 * bpm) : counted
+}
+
+function withCandidates(bpm: number, { strengthAt }: Tempo): Rhythm['tempo'] {
+  const strength = (of: number) => round(strengthAt(of))
+  const [half, double] = [bpm / 2, bpm * 2]
+  const other = strengthAt(double) > strengthAt(half) ? double : half
+  const candidates = [bpm, other].map((each) => ({ bpm: Math.round(each * 100) / 100, strength: strength(each) }))
+  return { bpm, confidence: strength(bpm), candidates }
 }
 
 function silences(levels: Float32Array): MusicAnalysis['silence'] {

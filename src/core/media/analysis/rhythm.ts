@@ -2,7 +2,15 @@ import type { BeatTimes } from './beats/beat-times.js'
 
 export interface Rhythm {
   /** Null where nothing repeats. */
-  tempo: { bpm: number; confidence: number } | null
+  tempo: {
+    bpm: number
+    confidence: number
+    /**
+     * The tempo, and its half or its double, which some would count instead; strength (0..1) is how regular the onsets
+     * are there. A model that finds the beats gives none.
+     */
+    candidates?: { bpm: number; strength: number }[]
+  } | null
   /** Times in seconds. */
   beats: number[]
   /** The beats that begin bars; null if there are less than two bars. */

@@ -21,6 +21,8 @@ export interface SpectralFeatures {
   /** Increase of the spectrum from frame to frame: in all bands, and in those below 160 Hz. */
   onsets: Float32Array
   lowOnsets: Float32Array
+  /** The same of all bands, but loud ones count for more than quiet ones. */
+  accents: Float32Array
   /** Root mean square of each frame. */
   levels: Float32Array
   chroma: Chroma
@@ -34,7 +36,7 @@ export async function spectralFeatures(stream: AudioStream, signal?: AbortSignal
   const fft = await RealFft.create(onsetWindow)
   const toneFft = await RealFft.create(chromaWindow)
   const flux = new BandFlux()
-  const [onsets, lowOnsets, levels]: number[][] = [[], [], []]
+  const [onsets, lowOnsets, accents, levels]: number[][] = [[], [], [], []]
   const gatherer = new ChromaGatherer(analysisRate / chromaWindow)
   const history = new Float32Array(chromaWindow)
   const [window, toneWindow] = [hann(onsetWindow), hann(chromaWindow)]
@@ -50,6 +52,7 @@ export async function spectralFeatures(stream: AudioStream, signal?: AbortSignal
     const growth = flux.next(fft.spectrum())
     onsets!.push(growth.all)
     lowOnsets!.push(growth.low)
+    accents!.push(growth.accent)
     if (onsets!.length % framesPerChroma > 0) return
     const toneTime = toneFft.time()
     for (let i = 0; i < chromaWindow; i++) toneTime[i] = history[i]! * toneWindow[i]!
@@ -81,6 +84,7 @@ export async function spectralFeatures(stream: AudioStream, signal?: AbortSignal
   return {
     onsets: Float32Array.from(onsets!),
     lowOnsets: Float32Array.from(lowOnsets!),
+    accents: Float32Array.from(accents!),
     levels: Float32Array.from(levels!),
     ...gatherer.finish(),
     sampleCount,
@@ -100,6 +104,7 @@ class BandFlux {
   readonly #edges: number[] = []
   readonly #lowBands: number
   #before: Float32Array | undefined
+  #amplitudes: Float32Array | undefined
 
   constructor() {
     for (let hertz = lowestBandHertz; hertz < highestBandHertz; hertz *= 2 ** (1 / bandsPerOctave)) {
@@ -109,22 +114,26 @@ class BandFlux {
     this.#lowBands = this.#edges.filter((bin) => (bin * analysisRate) / onsetWindow < lowBandHertz).length
   }
 
-  next(spectrum: Float32Array): { all: number; low: number } {
+  next(spectrum: Float32Array): { all: number; low: number; accent: number } {
     const bands = new Float32Array(this.#edges.length - 1)
+    const amplitudes = new Float32Array(bands.length)
     for (let band = 0; band < bands.length; band++) {
       let power = 0
       for (let bin = this.#edges[band]!; bin < this.#edges[band + 1]!; bin++)
         power += spectrum[2 * bin]! ** 2 + spectrum[2 * bin + 1]! ** 2
-      bands[band] = Math.log1p(100 * Math.sqrt(power / onsetWindow))
+      amplitudes[band] = Math.sqrt(power / onsetWindow)
+      bands[band] = Math.log1p(100 * amplitudes[band]!)
     }
-    let [all, low] = [0, 0]
+    let [all, low, accent] = [0, 0, 0]
     for (let band = 0; band < bands.length; band++) {
       const growth = Math.max(0, bands[band]! - (this.#before?.[band] ?? bands[band]!))
       all += growth
       if (band < this.#lowBands) low += growth
+      accent += Math.max(0, amplitudes[band]! - (this.#amplitudes?.[band] ?? amplitudes[band]!))
     }
     this.#before = bands
-    return { all, low }
+    this.#amplitudes = amplitudes
+    return { all, low, accent }
   }
 }
 

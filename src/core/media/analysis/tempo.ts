@@ -1,7 +1,7 @@
 import { framesPerSecond } from './spectral-features.js'
 
-const slowestBpm = 40
-const fastestBpm = 240
+export const slowestBpm = 40
+export const fastestBpm = 240
 /** People tap near this tempo; it decides between half and double tempos. */
 const usualBpm = 130
 const spreadOctaves = 0.9
@@ -11,6 +11,8 @@ export interface Tempo {
   bpm: number
   /** 0..1: how regular the onsets are at that tempo. */
   confidence: number
+  /** 0..1: the same of another tempo. */
+  strengthAt(bpm: number): number
 }
 
 /**
@@ -36,8 +38,12 @@ export function estimateTempo(onsets: Float32Array): Tempo | undefined {
     if (score > (best?.score ?? 0)) best = { lag, score }
   }
   if (!best || !(correlation[0]! > 0)) return undefined
-  const confidence = Math.min(1, Math.max(0, at(best.lag) / correlation[0]!))
-  return { bpm: (60 * framesPerSecond) / best.lag, confidence }
+  const strengthAt = (bpm: number) => {
+    const lag = (60 * framesPerSecond) / bpm
+    return lag + 1 < correlation.length ? Math.min(1, Math.max(0, at(lag) / correlation[0]!)) : 0
+  }
+  const bpm = (60 * framesPerSecond) / best.lag
+  return { bpm, confidence: strengthAt(bpm), strengthAt }
 }
 
 /** The onsets without their slow mean, in units of their standard deviation, and none below zero. */
