@@ -3,8 +3,8 @@
 // was ever fitted to them; those from 1000 to 1039 were looked at while the key's method was chosen. The key was fitted
 // to --seeds=1-40 and to --seeds=1-50 --varied, which are pieces of another kind, to 80 folk tunes with chords and to
 // 90 loops; every second one was distorted, filtered or reverberated. node benchmarks/analysis.mjs [--seeds=2000-2099]
-// [--varied] [--soundfont=file.sf2] [--songs=folder] [--librosa=python] [--verbose]. With a Python that has librosa, its
-// beat_track is measured on the same pieces.
+// [--varied] [--soundfont=file.sf2] [--songs=folder] [--librosa=python] [--verbose]. With a Python that has librosa,
+// its beat_track is measured on the same pieces.
 import { spawnSync } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { cpus, tmpdir } from 'node:os'
