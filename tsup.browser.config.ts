@@ -2,9 +2,14 @@ import { resolve } from 'node:path'
 import { readFileSync } from 'node:fs'
 import { defineConfig } from 'tsup'
 
-/** `stemwork/browser`: a script for the page and one for its worker. After `scripts/build-kernels.mjs`. */
+/** `stemwork/browser`: a script for the page, those of its workers and that of the audio thread. After `scripts/build-kernels.mjs`. */
 export default defineConfig({
-  entry: { index: 'src/browser/index.ts', worker: 'src/browser/worker.ts' },
+  entry: {
+    index: 'src/browser/index.ts',
+    worker: 'src/browser/worker.ts',
+    'live-worker': 'src/browser/live-worker.ts',
+    'live-processor': 'src/browser/live-processor.ts',
+  },
   outDir: 'dist/browser',
   tsconfig: 'tsconfig.browser.json',
   platform: 'browser',

@@ -1,5 +1,6 @@
-// A page that separates songs by itself: only files are served here, and nothing is uploaded. `stemwork/browser` loads
-// its worker, its WebAssembly and the model from the package, which this server offers at /stemwork/.
+// A page that separates songs by itself, and one (/live) that separates what plays: only files are served here, and
+// nothing is uploaded. `stemwork/browser` loads its workers, its WebAssembly and the model from the package, which this
+// server offers at /stemwork/.
 import { createReadStream } from 'node:fs'
 import { createServer } from 'node:http'
 import { extname } from 'node:path'
@@ -18,7 +19,8 @@ const policy =
 
 function fileAt(path) {
   if (path === '/') return new URL('page.html', import.meta.url)
-  if (path === '/page.js') return new URL('page.js', import.meta.url)
+  if (path === '/live') return new URL('live.html', import.meta.url)
+  if (path === '/page.js' || path === '/live.js') return new URL(path.slice(1), import.meta.url)
   const [, inPackage] = /^\/stemwork\/((?:dist\/browser|models\/embedded)\/[\w-]+\.(?:js|wasm|onnx))$/.exec(path) ?? []
   return inPackage && new URL(inPackage, packageFolder)
 }

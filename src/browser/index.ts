@@ -3,24 +3,15 @@ import type { PcmFormat } from '../core/media/encode/pcm-encoder.js'
 import type { SeparatedTrack } from '../core/workflows/separation/separate-track.js'
 import type { SeparationProgress } from '../core/workflows/separation/separate-track.js'
 import { type DeviceRequest, type DeviceStem, deviceStems, type FromWorker, type ToWorker } from './messages.js'
+import { addressesOf, type DeviceAssets, notLoaded, openWorker } from './assets.js'
 import { createResultsFolder, type ResultsFolder } from './results-folder.js'
 
 export { StemworkError } from '../core/engine/errors.js'
 export type { SeparationProgress } from '../core/workflows/separation/separate-track.js'
+export type { DeviceAssets } from './assets.js'
+export { createLiveNode, type LiveNode, type LiveNodeOptions } from './live-node.js'
+export { type LiveStems, type LiveSource, separateStream, type LiveStreamOptions } from './live-stream.js'
 export type { DeviceStem } from './messages.js'
-
-/** Addresses of the files that are loaded, where they are not where the package has them. */
-export interface DeviceAssets {
-  /**
-   * Of `stemwork/dist/browser/worker.js`, from the page's own origin. To be named where the page has the policy
-   * `require-trusted-types-for 'script'`.
-   */
-  worker?: string | URL
-  /** Of `stemwork/dist/browser/ort-wasm-simd-threaded.wasm`. */
-  wasm?: string | URL
-  /** Of `stemwork/models/embedded/model.onnx`. */
-  model?: string | URL
-}
 
 export interface DeviceSeparationOptions {
   /** Cancels the separation, within a second or two, and removes what was written. */
@@ -80,10 +71,9 @@ export async function separate(file: Blob, options: DeviceSeparationOptions = {}
       handles,
       format,
       maxSeconds,
-      wasm: assets.wasm && absolute(assets.wasm),
-      model: assets.model && absolute(assets.model),
+      ...addressesOf(assets),
     }
-    const separated = await inWorker(openWorker(assets.worker), request, options)
+    const separated = await inWorker(openSeparationWorker(assets.worker), request, options)
     const stems = {} as Record<DeviceStem, File>
     for (const stem of deviceStems) stems[stem] = await handles[stem].getFile()
     return { ...separated, stems, remove: () => target.remove(names) }
@@ -114,36 +104,9 @@ function fileName(file: Blob, stem: DeviceStem): string {
 /** File systems allow 255 bytes. */
 const mostNameCharacters = 60
 
-function absolute(address: string | URL): string {
-  return new URL(address, document.baseURI).href
-}
-
-function openWorker(address: string | URL | undefined): Worker {
-  try {
-    // Bundlers look for these words as they stand.
-    if (address === undefined) return new Worker(new URL('./worker.js', import.meta.url), { type: 'module' })
-    return new Worker(trusted(absolute(address)), { type: 'module' })
-  } catch (error) {
-    throw notLoaded(error)
-  }
-}
-
-interface TrustedTypes {
-  createPolicy(
-    name: string,
-    rules: { createScriptURL(address: string): string },
-  ): {
-    createScriptURL(address: string): string
-  }
-}
-
-let policy: ReturnType<TrustedTypes['createPolicy']> | undefined
-
-/** For pages whose policy wants scripts' addresses to be vouched for (`require-trusted-types-for`). */
-function trusted(address: string): string {
-  const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes }
-  policy ??= trustedTypes?.createPolicy('stemwork', { createScriptURL: (vouched) => vouched })
-  return policy?.createScriptURL(address) ?? address
+function openSeparationWorker(address: DeviceAssets['worker']): Worker {
+  // Bundlers look for these words as they stand.
+  return openWorker(address, () => new Worker(new URL('./worker.js', import.meta.url), { type: 'module' }))
 }
 
 async function inWorker(
@@ -181,14 +144,4 @@ async function inWorker(
 
 function errorOf({ code, reason, message, cause }: FromWorker & { kind: 'failed' }): StemworkError {
   return new StemworkError(code as StemworkError['code'], message, { reason: reason as StemworkError['reason'], cause })
-}
-
-function notLoaded(cause: unknown): StemworkError {
-  return new StemworkError(
-    'MISSING_DEPENDENCY',
-    "The worker that separates could not be loaded. Serve the files of the package from the page's own origin, or " +
-      'name their addresses in assets, and allow them in the Content-Security-Policy: ' +
-      "worker-src 'self'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'.",
-    { cause },
-  )
 }

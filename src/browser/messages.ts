@@ -1,4 +1,5 @@
 import type { PcmFormat } from '../core/media/encode/pcm-encoder.js'
+import type { NetworkAddresses } from './load-network.js'
 import type { SeparatedTrack } from '../core/workflows/separation/separate-track.js'
 import type { SeparationProgress } from '../core/workflows/separation/separate-track.js'
 
@@ -8,15 +9,12 @@ export const deviceStems = ['vocals', 'accompaniments'] as const
 export type DeviceStem = (typeof deviceStems)[number]
 
 /** What the worker is asked to do. */
-export interface DeviceRequest {
+export interface DeviceRequest extends NetworkAddresses {
   file: Blob
   /** Files to write. */
   handles: Record<DeviceStem, FileSystemFileHandle>
   format: PcmFormat
   maxSeconds: number | undefined
-  /** Addresses, where they are not beside the worker's script. */
-  wasm: string | undefined
-  model: string | undefined
 }
 
 export type ToWorker = { kind: 'separate'; request: DeviceRequest } | { kind: 'cancel' }

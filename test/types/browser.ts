@@ -1,4 +1,12 @@
-import { canSeparate, type DeviceSeparation, separate, StemworkError } from 'stemwork/browser'
+import {
+  canSeparate,
+  createLiveNode,
+  type DeviceSeparation,
+  type LiveStems,
+  separate,
+  separateStream,
+  StemworkError,
+} from 'stemwork/browser'
 import { expectType } from './expect-type.js'
 
 export async function use(file: Blob, signal: AbortSignal): Promise<void> {
@@ -23,4 +31,17 @@ export async function use(file: Blob, signal: AbortSignal): Promise<void> {
   // @ts-expect-error: a path is nothing that a page can read
   await separate('song.wav')
   expectType<boolean>()(StemworkError.is(new Error()))
+}
+
+export async function live(context: AudioContext, source: ReadableStream<Float32Array[]>): Promise<void> {
+  const { node, latencySeconds, ended, close } = await createLiveNode(context, {
+    onLate: (seconds) => expectType<number>()(seconds),
+  })
+  expectType<AudioWorkletNode>()(node)
+  expectType<number>()(latencySeconds)
+  close()
+  await ended
+  for await (const block of separateStream(source, { sampleRate: 48_000 })) expectType<LiveStems>()(block)
+  // @ts-expect-error: a page has the bundled model
+  separateStream(source, { sampleRate: 48_000, model: 'htdemucs' })
 }

@@ -1,0 +1,65 @@
+import { StemworkError } from '../core/engine/errors.js'
+import type { NetworkAddresses } from './load-network.js'
+
+/** Addresses of the files that are loaded, where they are not where the package has them. */
+export interface DeviceAssets {
+  /**
+   * Of `stemwork/dist/browser/worker.js`, from the page's own origin. To be named where the page has the policy
+   * `require-trusted-types-for 'script'`.
+   */
+  worker?: string | URL
+  /** The same of `stemwork/dist/browser/live-worker.js`, for streams. */
+  liveWorker?: string | URL
+  /** Of `stemwork/dist/browser/live-processor.js`, for `createLiveNode`. */
+  liveProcessor?: string | URL
+  /** Of `stemwork/dist/browser/ort-wasm-simd-threaded.wasm`. */
+  wasm?: string | URL
+  /** Of `stemwork/models/embedded/model.onnx`. */
+  model?: string | URL
+}
+
+/** What a worker needs to know of them. */
+export function addressesOf({ wasm, model }: DeviceAssets): NetworkAddresses {
+  return { wasm: wasm && absolute(wasm), model: model && absolute(model) }
+}
+
+/** @param openOwn opens the script where the package has it */
+export function openWorker(address: string | URL | undefined, openOwn: () => Worker): Worker {
+  try {
+    return address === undefined ? openOwn() : new Worker(trusted(absolute(address)), { type: 'module' })
+  } catch (error) {
+    throw notLoaded(error)
+  }
+}
+
+export function absolute(address: string | URL): string {
+  return new URL(address, document.baseURI).href
+}
+
+interface TrustedTypes {
+  createPolicy(
+    name: string,
+    rules: { createScriptURL(address: string): string },
+  ): {
+    createScriptURL(address: string): string
+  }
+}
+
+let policy: ReturnType<TrustedTypes['createPolicy']> | undefined
+
+/** For pages whose policy wants scripts' addresses to be vouched for (`require-trusted-types-for`). */
+function trusted(address: string): string {
+  const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes }
+  policy ??= trustedTypes?.createPolicy('stemwork', { createScriptURL: (vouched) => vouched })
+  return policy?.createScriptURL(address) ?? address
+}
+
+export function notLoaded(cause: unknown): StemworkError {
+  return new StemworkError(
+    'MISSING_DEPENDENCY',
+    "The worker that separates could not be loaded. Serve the files of the package from the page's own origin, or " +
+      'name their addresses in assets, and allow them in the Content-Security-Policy: ' +
+      "worker-src 'self'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'.",
+    { cause },
+  )
+}

@@ -1,0 +1,105 @@
+import { absolute, type DeviceAssets, notLoaded } from './assets.js'
+import { type LiveStreamOptions, separateStream } from './live-stream.js'
+
+export interface LiveNodeOptions extends Pick<LiveStreamOptions, 'latencyMs' | 'signal' | 'assets'> {
+  /** More of the stream has passed unchanged, because its stems were late: all of it so far, in seconds. */
+  onLate?(seconds: number): void
+}
+
+/** Separates what is connected to it. */
+export interface LiveNode {
+  /** Output 0 has the vocals, output 1 the accompaniments; their sum is the input, `latencySeconds` later. */
+  readonly node: AudioWorkletNode
+  readonly latencySeconds: number
+  /** Resolves when the node is closed; rejects when the network cannot be loaded or fails. The input passes until then. */
+  readonly ended: Promise<void>
+  close(): void
+}
+
+export interface ProcessorOptions {
+  delaySamples: number
+}
+
+export type ToProcessor = { kind: 'vocals'; start: number; vocals: Float32Array[] } | { kind: 'close' }
+
+export type FromProcessor =
+  | { kind: 'heard'; planes: Float32Array[] }
+  /** Samples so far for which the vocals were not there. */
+  | { kind: 'late'; samples: number }
+
+/** From the audio thread to the page and back: a block, and some time for the page. */
+const pageSeconds = 0.06
+
+/**
+ * A node of Web Audio that separates a microphone, a tab or a player with the bundled model while they sound. It is
+ * heard from the start; where the stems are late, its input passes unchanged in the accompaniments.
+ *
+ * @example
+ *   const { node } = await createLiveNode(context, { latencyMs: 1000 })
+ *   context.createMediaStreamSource(microphone).connect(node)
+ *   node.connect(context.destination, 1) // the accompaniments
+ *
+ * @throws StemworkError `MISSING_DEPENDENCY` when the script of the audio thread cannot be loaded
+ */
+export async function createLiveNode(context: BaseAudioContext, options: LiveNodeOptions = {}): Promise<LiveNode> {
+  const { latencyMs = 1000, signal, assets = {}, onLate } = options
+  await addProcessor(context, assets)
+  const { sampleRate } = context
+  const delaySamples = Math.ceil((latencyMs / 1000 + pageSeconds) * sampleRate)
+  const node = new AudioWorkletNode(context, 'stemwork-live', {
+    numberOfInputs: 1,
+    numberOfOutputs: 2,
+    outputChannelCount: [2, 2],
+    channelCount: 2,
+    channelCountMode: 'explicit',
+    processorOptions: { delaySamples } satisfies ProcessorOptions,
+  })
+  const post = (message: ToProcessor) => node.port.postMessage(message)
+  const closing = new AbortController()
+  const heard = new ReadableStream<Float32Array[]>({
+    start(blocks) {
+      node.port.onmessage = ({ data }: MessageEvent<FromProcessor>) => {
+        if (data.kind === 'late') onLate?.(data.samples / sampleRate)
+        else if (!closing.signal.aborted) blocks.enqueue(data.planes)
+      }
+    },
+  })
+  const ended = (async () => {
+    const stop = signal ? AbortSignal.any([signal, closing.signal]) : closing.signal
+    try {
+      for await (const { start, stems, isLate } of separateStream(heard, {
+        sampleRate,
+        latencyMs,
+        assets,
+        signal: stop,
+      }))
+        if (!isLate) post({ kind: 'vocals', start, vocals: stems.vocals })
+    } catch (error) {
+      if (!closing.signal.aborted) throw error
+    } finally {
+      closing.abort()
+    }
+  })()
+  // Who does not look at it hears the input.
+  ended.catch(() => undefined)
+  return {
+    node,
+    latencySeconds: delaySamples / sampleRate,
+    ended,
+    close() {
+      closing.abort()
+      post({ kind: 'close' })
+      node.disconnect()
+    },
+  }
+}
+
+async function addProcessor({ audioWorklet }: BaseAudioContext, { liveProcessor }: DeviceAssets): Promise<void> {
+  try {
+    // Bundlers look for these words as they stand.
+    if (liveProcessor === undefined) await audioWorklet.addModule(new URL('./live-processor.js', import.meta.url))
+    else await audioWorklet.addModule(absolute(liveProcessor))
+  } catch (error) {
+    throw notLoaded(error)
+  }
+}

@@ -1,0 +1,30 @@
+import { embeddedArchitecture } from '../core/workflows/separation/architectures/embedded.js'
+import { coreSpeed } from '../core/workflows/separation/live/core-speed.js'
+import { LiveAnswers } from '../core/workflows/separation/live/live-answers.js'
+import { LiveEstimator } from '../core/workflows/separation/live/live-estimator.js'
+import type { LiveRequest, LiveStream } from '../core/workflows/separation/live/live-worker.js'
+import { loadNetwork, manifest, type NetworkAddresses } from './load-network.js'
+
+/** The first message. */
+export interface OpenRequest extends LiveStream, NetworkAddresses {
+  kind: 'open'
+}
+
+// The worker's entry point: one stream, whose runs block this thread and no other.
+
+interface WorkerScope {
+  postMessage(message: unknown, transfer: Transferable[]): void
+  close(): void
+}
+const scope = globalThis as unknown as WorkerScope
+const answers = new LiveAnswers((answer, transfer) => scope.postMessage(answer, transfer))
+
+globalThis.addEventListener('message', ({ data }: MessageEvent<LiveRequest | OpenRequest>) => {
+  if (data.kind === 'close') return scope.close()
+  if (data.kind !== 'open') return void answers.answer(data)
+  void answers.open(async () => {
+    const network = await loadNetwork(data)
+    const architecture = await embeddedArchitecture(manifest, [network])
+    return new LiveEstimator({ ...data, architecture, networks: [network], speed: coreSpeed.wasm })
+  })
+})

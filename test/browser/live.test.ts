@@ -1,0 +1,183 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type Browser, chromium, type Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { separateStream } from '../../src/live.js'
+import { chromiumPath } from '../console/browser.js'
+import { freePort } from '../servers/found-server.js'
+import { joined, maxDifference, noise, sine, writeWav } from '../separation/tracks.js'
+import { type StaticHost, startHost } from './static-host.js'
+
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 })
+
+const rate = 44_100
+const assets = {
+  liveWorker: '/stemwork/dist/browser/live-worker.js',
+  liveProcessor: '/stemwork/dist/browser/live-processor.js',
+}
+
+/** What the pages have of the package. */
+interface Device {
+  separateStream(source: unknown, options: object): AsyncIterable<{ stems: Record<string, Float32Array[]> }>
+  createLiveNode(context: unknown, options: object): Promise<LiveNode>
+}
+interface LiveNode {
+  node: AudioNodes
+  latencySeconds: number
+  ended: Promise<void>
+  close(): void
+}
+interface AudioNodes {
+  connect(node: unknown, output?: number, input?: number): AudioNodes
+  start(): void
+}
+interface AudioPage {
+  device: Device
+  OfflineAudioContext: new (
+    channels: number,
+    length: number,
+    rate: number,
+  ) => {
+    destination: unknown
+    startRendering(): Promise<{ getChannelData(channel: number): Float32Array }>
+  }
+  AudioBuffer: new (options: object) => { copyToChannel(samples: Float32Array, channel: number): void }
+  AudioBufferSourceNode: new (context: unknown, options: object) => AudioNodes
+  ChannelMergerNode: new (context: unknown, options: object) => AudioNodes
+  ChannelSplitterNode: new (context: unknown, options: object) => AudioNodes
+}
+
+describe.skipIf(!chromiumPath)('streams in a page (needs Chromium; CHROMIUM_PATH names one that is elsewhere)', () => {
+  let host: StaticHost
+  let browser: Browser
+  let folder: string
+  const complaints: string[] = []
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'stemwork-live-'))
+    await writeWav(join(folder, 'song.wav'), [sine(60 * rate, 440, rate, 0.4), noise(60 * rate)], rate, '16')
+    host = await startHost()
+    browser = await chromium.launch({
+      executablePath: chromiumPath,
+      args: [
+        '--no-sandbox',
+        '--disable-gpu',
+        '--autoplay-policy=no-user-gesture-required',
+        // A beep in place of a microphone, and a tab that is chosen.
+        '--use-fake-device-for-media-stream',
+        '--use-fake-ui-for-media-stream',
+        '--auto-accept-this-tab-capture',
+      ],
+    })
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await host?.close()
+    await rm(folder, { recursive: true })
+  })
+
+  async function openPage(address: string): Promise<Page> {
+    const page = await (await browser.newContext()).newPage()
+    page.on('pageerror', (error) => complaints.push(String(error)))
+    await page.goto(address)
+    return page
+  }
+
+  test('give the stems of the server', async () => {
+    const planes = [sine(3 * rate, 440, rate, 0.4), noise(3 * rate)]
+    const page = await openPage(host.base)
+    await page.waitForFunction('globalThis.device')
+    const found = await page.evaluate(
+      async ({ planes: given, options }) => {
+        const { device } = globalThis as unknown as AudioPage
+        const blocks = (async function* () {
+          for (let at = 0; at < given[0]!.length; at += 1024)
+            yield given.map((plane) => Float32Array.from(plane.slice(at, at + 1024)))
+        })()
+        const vocals: number[] = []
+        for await (const { stems } of device.separateStream(blocks, options)) vocals.push(...stems.vocals![0]!)
+        return vocals
+      },
+      {
+        planes: planes.map((plane) => Array.from(plane)),
+        options: { sampleRate: rate, latencyMs: 700, whenLate: 'wait', assets },
+      },
+    )
+    const blocks = (async function* () {
+      yield planes
+    })()
+    const expected: Float32Array[] = []
+    const options = { sampleRate: rate, latencyMs: 700, whenLate: 'wait', runtime: 'wasm' } as const
+    for await (const { stems } of separateStream(blocks, options)) expected.push(stems.vocals[0]!)
+    expect(maxDifference(Float32Array.from(found), joined(expected))).toBeLessThan(1e-6)
+    expect(complaints).toEqual([])
+  })
+
+  test('of a node add up to its input, a fixed time later, also where they are late', async () => {
+    const plane = noise(3 * rate)
+    const page = await openPage(host.base)
+    await page.waitForFunction('globalThis.device')
+    // Rendered as fast as it goes, so that next to everything is late.
+    const { sum, latencySeconds } = await page.evaluate(
+      async ({ samples, sampleRate, given }) => {
+        const web = globalThis as unknown as AudioPage
+        const context = new web.OfflineAudioContext(1, samples.length, sampleRate)
+        const live = await web.device.createLiveNode(context, { latencyMs: 500, assets: given })
+        const buffer = new web.AudioBuffer({ numberOfChannels: 1, length: samples.length, sampleRate })
+        buffer.copyToChannel(Float32Array.from(samples), 0)
+        const source = new web.AudioBufferSourceNode(context, { buffer })
+        source.connect(live.node)
+        for (const output of [0, 1]) {
+          const left = new web.ChannelSplitterNode(context, {})
+          live.node.connect(left, output)
+          left.connect(context.destination, 0)
+        }
+        source.start()
+        const rendered = await context.startRendering()
+        live.close()
+        await live.ended
+        return { sum: Array.from(rendered.getChannelData(0)), latencySeconds: live.latencySeconds }
+      },
+      { samples: Array.from(plane), sampleRate: rate, given: assets },
+    )
+    const delay = Math.round(latencySeconds * rate)
+    expect(latencySeconds).toBeCloseTo(0.56, 3)
+    expect(sum.slice(0, delay).every((value) => value === 0)).toBe(true)
+    expect(maxDifference(Float32Array.from(sum.slice(delay)), plane.subarray(0, plane.length - delay))).toBeLessThan(
+      1e-6,
+    )
+  })
+
+  describe('on the page of the examples', () => {
+    let server: ReturnType<typeof spawn>
+    let address: string
+    beforeAll(async () => {
+      const program = fileURLToPath(new URL('../../examples/browser/server.mjs', import.meta.url))
+      const child = spawn(process.execPath, [program], { env: { ...process.env, PORT: String(await freePort()) } })
+      server = child
+      address = `${String((await once(child.stdout, 'data'))[0]).trim()}/live`
+    })
+    afterAll(() => void server?.kill())
+
+    const plays = (page: Page) =>
+      page.locator('output', { hasText: /Separated, 1\.1 s later|too slow at times/ }).waitFor()
+
+    test('play a file, a microphone and a tab', async () => {
+      const page = await openPage(address)
+      await page.setInputFiles('input[type=file]', join(folder, 'song.wav'))
+      await plays(page)
+      for (const name of ['Microphone', 'Sound of a tab']) {
+        await page.getByRole('button', { name: 'Stop' }).click()
+        await page.getByRole('button', { name: 'Stop' }).waitFor({ state: 'hidden' })
+        await page.getByRole('button', { name }).click()
+        await page.getByRole('button', { name: 'Stop' }).waitFor()
+        await plays(page)
+      }
+      expect(complaints).toEqual([])
+    })
+  })
+})
