@@ -4,8 +4,8 @@ import { Problem } from './problem.js'
 
 /** Requests of one application that may wait for an earlier one of this kind. */
 const mostWaiting = 50
-/** Slices of work that are done at the same time; each rests for most of it. */
-const slicesAtOnce = 2
+/** Slices of work that are done at the same time; each rests for most of it. One is for those that seldom ask. */
+const slicesAtOnce = 3
 
 /**
  * Divides what large requests ask of the store and the event loop: one request of an application at a time, in slices
@@ -18,7 +18,7 @@ export class QueryTurns {
     reserve: 0,
     waitingPerApplication: mostWaiting,
   })
-  readonly #slices = new Shares({ total: slicesAtOnce, reserve: 0 })
+  readonly #slices = new Shares({ total: slicesAtOnce, reserve: 1 })
 
   /** @throws Problem `RATE_LIMITED` if too many requests of the application wait already; the signal's reason */
   async request<Result>(app: string, work: () => Promise<Result>, signal?: AbortSignal): Promise<Result> {

@@ -3,7 +3,10 @@ export interface ShareBounds {
   total: number
   /** Most units of one application. Default: all. */
   perApplication?: number
-  /** Units left for applications that hold none. Default: an eighth of them. */
+  /**
+   * Units left for applications that hold none; with `take`, of these for the ones that got few lately. Default: an
+   * eighth of them.
+   */
   reserve?: number
   /** How many more one application may wait for with `take`. Default: any number. */
   waitingPerApplication?: number
@@ -110,7 +113,7 @@ export class Shares {
   async take(app: string, signal?: AbortSignal): Promise<Share | undefined> {
     signal?.throwIfAborted()
     const { waiting } = this.#account(app)
-    if (waiting.length === 0 && this.hasRoom(app)) return this.#grant(app)
+    if (waiting.length === 0 && this.#isNext(app)) return this.#grant(app)
     if (waiting.length >= this.#waitingPerApplication) {
       this.#forgetIdle(app)
       return undefined
@@ -133,6 +136,13 @@ export class Shares {
       waiting.push(waiter)
       this.#waiting++
     })
+  }
+
+  /** Whether one that waits may have a unit: the reserve is for those that seldom ask. */
+  #isNext(app: string): boolean {
+    if (!this.hasRoom(app)) return false
+    const isBusy = (this.#accounts.get(app)?.recent ?? 0) >= mostRecent / 2
+    return !isBusy || this.#total - this.#held > this.#reserve
   }
 
   /** Whether a unit has become free for an application that holds none. */
@@ -196,7 +206,7 @@ export class Shares {
   #next(): { app: string; account: Account } | undefined {
     let next: { app: string; account: Account } | undefined
     for (const [app, account] of this.#accounts) {
-      if (account.waiting.length === 0 || !this.hasRoom(app)) continue
+      if (account.waiting.length === 0 || !this.#isNext(app)) continue
       if (!next || isBefore(account, next.account)) next = { app, account }
     }
     return next

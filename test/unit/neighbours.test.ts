@@ -1,0 +1,145 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { describe, expect, test, vi } from 'vitest'
+import { changesOf, readsOf } from '../../src/adapters/blobs/fs/disk-turns.js'
+import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
+import { sampleJob } from '../../src/contract/job-samples.js'
+import { Stages } from '../../src/core/engine/dispatch/attempt/stages.js'
+import type { AudioPeaks } from '../../src/core/engine/ports/audio-peaks.js'
+import { ResultPeaks } from '../../src/core/engine/queries/result-peaks.js'
+import { Lanes } from '../../src/core/engine/webhooks/lanes.js'
+import { DownloadSlots } from '../../src/http/routing/download-slots.js'
+import { QueryTurns } from '../../src/http/routing/query-turns.js'
+import { SendQueue } from '../../src/http/routing/send-queue.js'
+
+// Fifty applications that ask for as much as they can of everything, all at once, and one that asks now and then. What
+// is counted is how many units others get before it; no clock decides.
+const hostile = Array.from({ length: 50 }, (_, n) => `hostile-${n}`)
+const settled = () => new Promise((resolve) => setImmediate(resolve))
+
+/** Work that lasts until it is resolved. */
+function held() {
+  let resolve = () => {}
+  const promise = new Promise<void>((done) => (resolve = done))
+  return { promise, resolve: () => resolve() }
+}
+
+/** Something scarce: each call waits for its turn, does a bit of work and ends. */
+interface Lane {
+  name: string
+  /** Units at a time. */
+  atOnce: number
+  use(app: string): Promise<unknown>
+}
+
+function lanes(): Lane[] {
+  const [queries, sending] = [new QueryTurns(), new SendQueue()]
+  const { peaks, peaksOf } = measuring()
+  return [
+    { name: 'changes of files', atOnce: 2, use: (app) => changesOf(`uploads/${app}/x`)(settled) },
+    { name: 'reads of files', atOnce: 1, use: (app) => readsOf(`uploads/${app}/x`)(settled) },
+    { name: 'slices of lists and bulk changes', atOnce: 3, use: (app) => queries.slice(app, settled) },
+    { name: 'chunks and frames that are sent', atOnce: 2, use: (app) => sending.next(app) },
+    { name: 'peaks', atOnce: 2, use: (app) => peaks.of(peaksOf(app), 'x').catch(() => delay(1)) },
+  ]
+}
+
+/** Peaks of a new file each time, which take a pass of the event loop. */
+function measuring() {
+  const blobs = memoryBlobs()
+  const measure: AudioPeaks = async () => {
+    await settled()
+    return '{}'
+  }
+  let files = 0
+  const peaksOf = (app: string) => {
+    const key = `results/${app}/${files++}`
+    void blobs.put(key, 'sound')
+    const output = { key, fileName: 'x.wav', contentType: 'audio/wav', bytes: 5, copied: false }
+    return sampleJob({ app, status: 'SUCCEEDED', outputs: { x: output } })
+  }
+  return { peaks: new ResultPeaks(blobs, measure), peaksOf }
+}
+
+test('fifty applications that storm on every lane let another pass after what is under way', async () => {
+  let isOver = false
+  const all = lanes()
+  const served = new Map(all.map(({ name }) => [name, 0]))
+  /** Asks again and again, with several requests at a time. */
+  const storm = ({ name, use }: Lane, app: string) =>
+    Array.from({ length: 4 }, async () => {
+      while (!isOver) {
+        await use(app)
+        served.set(name, (served.get(name) ?? 0) + 1)
+      }
+    })
+  const storms = all.flatMap((lane) => hostile.flatMap((app) => storm(lane, app)))
+  const passed = new Map<string, number[]>(all.map(({ name }) => [name, []]))
+  await Promise.all(
+    all.map(async ({ name, use }) => {
+      // Until it is known who asks the most.
+      await vi.waitFor(() => expect(served.get(name)).toBeGreaterThan(10 * hostile.length), { timeout: 20_000 })
+      for (let n = 0; n < 5; n++) {
+        const before = served.get(name) ?? 0
+        await use('other')
+        passed.get(name)?.push((served.get(name) ?? 0) - before)
+      }
+    }),
+  )
+  isOver = true
+  await Promise.all(storms)
+  for (const { name, atOnce } of all) {
+    const worst = Math.max(...(passed.get(name) ?? [Infinity]))
+    // What was under way, and what ends beside it; in turn it would be one of each of the fifty.
+    expect(worst, `${name}: units of others before one of it`).toBeLessThanOrEqual(4 * atOnce)
+  }
+})
+
+describe('where fifty applications hold all that there is for long', () => {
+  test('another gets a slot for a slow input, and keeps it', async () => {
+    const stages = new Stages({ concurrency: 1, slowInputs: 64, slowInputsPerApplication: 4 }, () => {})
+    const crowded = vi.fn()
+    const stop = held()
+    const fetches = hostile.flatMap((app) =>
+      Array.from({ length: 4 }, () => stages.fetch({ app, work: () => stop.promise, onCrowded: crowded })),
+    )
+    await vi.waitFor(() => expect(crowded).toHaveBeenCalled())
+    const onCrowded = vi.fn()
+    const own = stages.fetch({ app: 'other', work: () => stop.promise, onCrowded })
+    await vi.waitFor(() => expect(stages.slowApplications).not.toContain('other'))
+    stop.resolve()
+    await Promise.all([own, ...fetches])
+    expect(onCrowded).not.toHaveBeenCalled()
+  })
+
+  test('another has a webhook lane soon, and a download at once', async () => {
+    const lanes = new Lanes({ concurrency: 50, slowReceivers: 200, concurrencyPerApplication: 5 })
+    const stop = held()
+    const requests = hostile.flatMap((app) => Array.from({ length: 5 }, () => lanes.run(app, () => stop.promise)))
+    const downloads = new DownloadSlots({ total: 250, perApplication: 50 })
+    let lost = 0
+    for (const app of hostile.flatMap((one) => Array<string>(5).fill(one))) {
+      try {
+        downloads.take(app).lost.addEventListener('abort', () => lost++)
+      } catch {
+        // Refused: it has as many as there are for it.
+      }
+    }
+    // What is not answered soon leaves its lane.
+    await vi.waitFor(() => expect(lanes.hasRoom('other')).toBe(true))
+    expect(await lanes.run('other', async () => 'sent')).toBe('sent')
+    expect(downloads.take('other').lost.aborted).toBe(false)
+    stop.resolve()
+    await Promise.all(requests)
+    // Of one that had several, if any.
+    expect(lost).toBeLessThanOrEqual(1)
+  })
+
+  test('a job of another is the next to be claimed', async () => {
+    const jobs = memoryJobs()
+    for (const app of hostile) for (let n = 0; n < 20; n++) await jobs.create(sampleJob({ app }))
+    const claim = () => jobs.claim({ owner: 'worker', leaseMs: 60_000 })
+    for (let n = 0; n < 4 * hostile.length; n++) await claim()
+    const own = await jobs.create(sampleJob({ app: 'other' }))
+    expect((await claim())?.id).toBe(own.job.id)
+  })
+})
