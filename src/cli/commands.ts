@@ -54,6 +54,10 @@ export const commands: Record<string, CommandEntry> = {
     summary: 'List, show, cancel, retry and delete jobs.',
     load: async () => (await import('./jobs.js')).jobsCommand,
   },
+  workers: {
+    summary: 'Show the workers of a deployment; take one out of service.',
+    load: async () => (await import('./workers.js')).workersCommand,
+  },
   schedule: {
     summary: 'Pause, resume, drain or limit jobs.',
     load: async () => (await import('./schedule.js')).scheduleCommand,

@@ -210,7 +210,7 @@ async function runService(
     scratchDirectory,
     logger,
     tracing: await tracingOf(request.input),
-    dispatch: isShared ? {} : dispatch,
+    dispatch: { ...(isShared ? {} : dispatch), graceMs: request.graceMs },
     fetch: { allowPrivate: request.allowPrivate },
     webhooks: { secret: process.env.STEMWORK_WEBHOOK_SECRET },
   })

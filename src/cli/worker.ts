@@ -14,10 +14,6 @@ import { stderrLogger } from './stderr-logger.js'
 import { tracesOption, tracingOf } from './tracing.js'
 import { allWorkflows } from './workflow-modules.js'
 
-/**
- * How long running jobs may take to finish after the first signal; then they are requeued and go on at another worker.
- */
-const graceMs = 10_000
 const operatorPaths = ['/healthz', '/readyz', '/metrics']
 
 export const workerCommand: Command = {
@@ -38,7 +34,9 @@ export const workerCommand: Command = {
       type: 'string',
       value: 'name',
       multiple: true,
-      help: 'What this worker has, for example gpu. It takes only jobs whose required labels it has.',
+      help:
+        'What this worker has, for example gpu, or how much, for example gpuMemory=24. It takes only jobs whose ' +
+        'needs it meets.',
     },
     once: {
       type: 'boolean',
@@ -49,6 +47,13 @@ export const workerCommand: Command = {
       type: 'string',
       value: 'seconds',
       help: 'Seconds after the last heartbeat of a worker until another worker takes over its jobs. Default: 30.',
+    },
+    grace: {
+      type: 'string',
+      value: 'seconds',
+      help:
+        'Seconds that running jobs may take to finish when the worker is stopped or drained; others then take over ' +
+        'the rest. Default: 10.',
     },
     ...serviceModelOptions,
     workflows: {
@@ -68,8 +73,8 @@ export const workerCommand: Command = {
     verbose: { type: 'boolean', help: 'Log more.' },
   }),
   notes:
-    'SIGTERM or Ctrl-C stops it: running jobs get 10 seconds; other workers then take over the rest, without ' +
-    'counting an attempt.\n' +
+    'SIGTERM or Ctrl-C stops it: running jobs get the time of --grace; other workers then take over the rest, ' +
+    'without counting an attempt.\n' +
     'STEMWORK_WEBHOOK_SECRET signs the webhooks of applications without their own secret.',
   async run(input, { stdout, stderr }) {
     const urls = sharedUrls(input)
@@ -92,6 +97,7 @@ export const workerCommand: Command = {
         tracing: await tracingOf(input),
         dispatch: {
           concurrency,
+          graceMs: (numberOf(input, 'grace', { min: 0, max: 86_400 }) ?? 10) * 1000,
           labels: (input.values.label as string[] | undefined) ?? [],
           leaseMs: leaseSeconds * 1000,
           sweepIntervalMs: Math.min(15_000, leaseSeconds * 500),
@@ -115,7 +121,7 @@ export const workerCommand: Command = {
         return exitStatus.done
       } finally {
         try {
-          await engine.close({ timeoutMs: graceMs })
+          await engine.close()
         } finally {
           await health?.close({ timeoutMs: 0 })
         }

@@ -28,6 +28,7 @@ export type HttpEngine = Pick<
   | 'maxAttempts'
   | 'pools'
   | 'workers'
+  | 'setWorkerState'
   | 'delete'
   | 'workflows'
   | 'unavailableWorkflows'

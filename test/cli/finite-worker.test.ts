@@ -57,6 +57,34 @@ describeWith('stemwork worker with an end', { postgres }, ({ postgres: server })
     expect(await engine.count({ statuses: ['SUCCEEDED'] })).toBe(3)
   })
 
+  test('a command drains one of two workers: the other goes on with its job, and it takes no more', async () => {
+    const store = `${server.url}${server.url.includes('?') ? '&' : '?'}schema=${schema}`
+    const workers = (...args: string[]) => new Stemwork(['workers', ...args, '--store', store]).finished()
+    const names = async () => (await engine.workers()).map(({ owner }) => owner)
+    const holder = async () => (await engine.get(id))?.lease?.owner
+    const first = worker('--lease', '2', '--grace', '0')
+    await expect.poll(async () => (await names()).length, { timeout: 30_000 }).toBe(1)
+    const id = await submit({ waits: true })
+    await expect.poll(holder, { timeout: 30_000 }).toBe((await names())[0])
+    const drained = (await names())[0] ?? ''
+    const second = worker('--lease', '2', '--grace', '0')
+    await expect.poll(async () => (await names()).length, { timeout: 30_000 }).toBe(2)
+    expect((await workers('drain', drained)).stdout).toMatch(new RegExp(`${drained} +draining`))
+    await expect.poll(holder, { timeout: 30_000 }).toBe((await names()).find((name) => name !== drained))
+    expect(await engine.get(id)).toMatchObject({ lapses: 0, shutdownRequeues: 1 })
+    expect((await workers('drain', 'nobody')).status).not.toBe(0)
+    // Nobody is left but the drained one.
+    await engine.delete(id)
+    second.kill('SIGTERM')
+    await second.finished()
+    const waiting = await submit({})
+    expect(await engine.waiting((await engine.get(waiting))!)).toMatchObject({ reason: 'no_worker' })
+    await workers('uncordon', drained)
+    await expect.poll(async () => (await engine.get(waiting))?.status, { timeout: 30_000 }).toBe('SUCCEEDED')
+    first.kill('SIGTERM')
+    await first.finished()
+  })
+
   test.each(['--once', '--drain'])(
     '%s hands its job back when it is told to end, without costing an attempt',
     async (end) => {

@@ -78,6 +78,8 @@ test('throughput is what workers tell of a workflow, else what attempts of the l
     owner: 'w',
     workflows: ['long', 'short'],
     labels: [],
+    state: 'open',
+    warm: [],
     slots: 1,
     running: 1,
     startedAt: now,

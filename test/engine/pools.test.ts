@@ -3,6 +3,7 @@ import { memoryJobs } from '../../src/adapters/memory.js'
 import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
 import { composeWorkflow } from '../../src/core/engine/workflow/composition.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
+import type { JobRecord } from '../../src/core/engine/job/job.js'
 import type { Workflow } from '../../src/core/engine/workflow/workflow.js'
 import { gate, steppingClock, testEngine, textWorkflow } from './harness.js'
 
@@ -41,6 +42,33 @@ describe('pools', () => {
     await gpu.engine.close()
     expect((await cpu.engine.workers()).map(({ owner }) => owner)).not.toContain('gpu-1')
     await cpu.engine.close()
+  })
+
+  test('jobs that run share what there is so much of: one begins when its share is free', async () => {
+    const ended = gate()
+    const heavy: Workflow = {
+      ...textWorkflow(),
+      needs: ({ gigabytes }) => [`gpuMemory=${String(gigabytes)}`],
+      stages: [{ name: 'work', run: () => ended.opened }],
+      outputs: () => ({}),
+    }
+    const dispatch = { ...never, labels: ['gpuMemory=24'], concurrency: 4 }
+    const { engine, submit, until } = testEngine(heavy, { dispatch })
+    const jobs = []
+    for (const gigabytes of [10, 10, 5, 10, 30]) jobs.push(await submit({ gigabytes }))
+    await engine.start()
+    const [first, second, , fourth, tooLarge] = jobs as [JobRecord, JobRecord, JobRecord, JobRecord, JobRecord]
+    await until(first.id, 'STARTED')
+    await until(second.id, 'STARTED')
+    const running = async () =>
+      (await engine.list({ statuses: ['STARTED'], limit: 10 })).map(({ params }) => params.gigabytes)
+    // 24 = 10 + 10 + 4: the one of 5 waits, and so do those behind it.
+    expect(await running()).toEqual([10, 10])
+    expect(await engine.waiting(tooLarge)).toMatchObject({ reason: 'no_worker' })
+    ended.open()
+    await until(fourth.id, 'SUCCEEDED')
+    expect(await engine.get(tooLarge.id)).toMatchObject({ status: 'QUEUED' })
+    await engine.close()
   })
 
   test('a composition needs what its steps need', async () => {

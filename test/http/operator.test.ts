@@ -104,6 +104,7 @@ describe("the operator's interface", () => {
       ['GET', `application/${other.id}/limits`],
       ['POST', `application/${other.id}/limits`, { jobs: 0 }],
       ['POST', 'rule', { target: { kind: 'deployment' }, change: { state: 'paused' } }],
+      ['POST', 'worker', { name: 'any', state: 'cordoned' }],
     ] as const) {
       const answer = await fetch(`${service.base}/operator/api/${path}`, {
         method,
@@ -304,5 +305,20 @@ describe("the operator's interface", () => {
       headers: { authorization: operatorKey },
     })
     expect(gone.status).toBe(404)
+  })
+
+  test('cordons a worker, which the overview shows, and says if there is none of the name', async () => {
+    const [worker] = (await ask<Overview>('overview')).workers
+    const name = worker?.name ?? ''
+    const states = async (state: string) =>
+      (await ask<Overview>('worker', { name, state })).workers.map(({ offers }) => offers?.state)
+    expect(await states('cordoned')).toEqual(['cordoned'])
+    expect(await states('open')).toEqual(['open'])
+    const answer = await fetch(`${service.base}/operator/api/worker`, {
+      method: 'POST',
+      headers: { authorization: operatorKey, 'content-type': 'application/json' },
+      body: JSON.stringify({ name: 'nobody', state: 'cordoned' }),
+    })
+    expect(answer.status).toBe(404)
   })
 })

@@ -43,7 +43,7 @@ function App() {
 
 function Pages({ onOut }: { onOut(problem?: string): void }) {
   const address = useAddress()
-  const { overview, problem, fail, change } = useOverview(onOut)
+  const { overview, problem, fail, change, setWorker } = useOverview(onOut)
   const current = (name: string) => (address.name.startsWith(name) ? 'page' : undefined)
   return (
     <>
@@ -71,7 +71,9 @@ function Pages({ onOut }: { onOut(problem?: string): void }) {
       </header>
       <main class="stack operator">
         {problem !== undefined && <ErrorNotice problem={{ text: problem }} />}
-        {overview && address.name === 'overview' && <OverviewPage overview={overview} onChange={change} />}
+        {overview && address.name === 'overview' && (
+          <OverviewPage overview={overview} onChange={change} onWorker={setWorker} />
+        )}
         {overview && address.name === 'jobs' && (
           <JobsPage overview={overview} filters={address.filters} onError={fail} />
         )}
@@ -109,14 +111,16 @@ function useOverview(onOut: (problem?: string) => void) {
     const timer = setInterval(() => document.visibilityState === 'visible' && void refresh(), refreshMs)
     return () => clearInterval(timer)
   }, [refresh])
-  const change = async (...given: Parameters<typeof service.change>) => {
-    try {
-      setOverview(await service.change(...given))
-    } catch (error) {
-      fail(error)
+  const changing =
+    <Given extends unknown[]>(send: (...given: Given) => Promise<Overview>) =>
+    async (...given: Given) => {
+      try {
+        setOverview(await send(...given))
+      } catch (error) {
+        fail(error)
+      }
     }
-  }
-  return { overview, problem, fail, change }
+  return { overview, problem, fail, change: changing(service.change), setWorker: changing(service.setWorker) }
 }
 
 const root = document.getElementById('app')

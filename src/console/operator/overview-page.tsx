@@ -1,12 +1,21 @@
 import { useState } from 'preact/hooks'
-import type { Overview, QueueFacts } from '../../http/operator/answers.js'
+import type { Overview, QueueFacts, WorkerState } from '../../http/operator/answers.js'
 import { jobAddress, jobsAddress } from './address.js'
+import { Confirm } from './confirm.js'
 import { type OnChange, Levers, ruleOf, StateChip } from './levers.js'
 import { LimitsForm } from './limits-form.js'
 import { RateChart } from './rate-chart.js'
 import { duration, timeOf } from './times.js'
 
-export function OverviewPage({ overview, onChange }: { overview: Overview; onChange: OnChange }) {
+interface PageProps {
+  overview: Overview
+  onChange: OnChange
+  onWorker: OnWorker
+}
+
+type OnWorker = (name: string, state: WorkerState) => Promise<void>
+
+export function OverviewPage({ overview, onChange, onWorker }: PageProps) {
   const { queues, rates, rules, problems, warnings } = overview
   const sum = (pick: (queue: QueueFacts) => number) => queues.reduce((total, queue) => total + pick(queue), 0)
   const isMore = queues.some((queue) => queue.isMore)
@@ -56,7 +65,7 @@ export function OverviewPage({ overview, onChange }: { overview: Overview; onCha
       <RateChart overview={overview} />
       <Queues overview={overview} onChange={onChange} />
       <div class="two">
-        <Workers overview={overview} />
+        <Workers overview={overview} onWorker={onWorker} />
         <Failures overview={overview} />
       </div>
       <Applications overview={overview} onChange={onChange} />
@@ -144,7 +153,7 @@ function Queue({ queue, overview, onChange }: { queue: QueueFacts; overview: Ove
   )
 }
 
-function Workers({ overview }: { overview: Overview }) {
+function Workers({ overview, onWorker }: Omit<PageProps, 'onChange'>) {
   return (
     <section class="card" aria-labelledby="workers">
       <h2 id="workers">Workers</h2>
@@ -154,6 +163,7 @@ function Workers({ overview }: { overview: Overview }) {
           <li key={`${name} ${offers?.startedAt}`}>
             <div class="line">
               <strong class="name">{name}</strong>
+              {offers && <WorkerLevers name={name} state={offers.state} onWorker={onWorker} />}
               <span class="quiet small">seen {duration(Math.max(0, overview.at - seenAt))} ago</span>
             </div>
             <p class="quiet small">
@@ -181,6 +191,38 @@ function Workers({ overview }: { overview: Overview }) {
         ))}
       </ul>
     </section>
+  )
+}
+
+const workerWords = { cordoned: 'Cordoned', draining: 'Draining' }
+
+function WorkerLevers({ name, state, onWorker }: { name: string; state: WorkerState; onWorker: OnWorker }) {
+  if (state !== 'open')
+    return (
+      <div class="levers" role="group" aria-label={`Control ${name}`}>
+        <span class="chip">{workerWords[state]}</span>
+        <button type="button" class="main" onClick={() => void onWorker(name, 'open')}>
+          Uncordon
+        </button>
+      </div>
+    )
+  return (
+    <div class="levers" role="group" aria-label={`Control ${name}`}>
+      <Confirm
+        label="Cordon"
+        title={`Cordon ${name}?`}
+        text="It takes no more jobs and finishes those that it runs. It notices with its next heartbeat."
+        action="Cordon"
+        onConfirm={() => onWorker(name, 'cordoned')}
+      />
+      <Confirm
+        label="Drain"
+        title={`Drain ${name}?`}
+        text="It takes no more jobs. Those that still run after its grace are handed over to other workers."
+        action="Drain"
+        onConfirm={() => onWorker(name, 'draining')}
+      />
+    </div>
   )
 }
 

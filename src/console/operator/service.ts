@@ -6,6 +6,7 @@ import type {
   LimitFigures,
   Overview,
   RuleState,
+  WorkerState,
 } from '../../http/operator/answers.js'
 
 /** The page lies at `<base>/operator`. */
@@ -61,6 +62,7 @@ export const service = {
   actOnFound: (action: BulkAction, filters: JobFilters) => ask<BulkFacts>(`jobs/${action}`, filters),
   limits: (app: string) => ask<LimitFacts>(limitsPath(app)),
   setLimits: (app: string, change: LimitChange) => ask<LimitFacts>(limitsPath(app), change),
+  setWorker: (name: string, state: WorkerState) => ask<Overview>('worker', { name, state }),
   change: (target: Target, change: Change) => ask<Overview>('rule', { target, change }),
 }
 

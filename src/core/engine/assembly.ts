@@ -57,6 +57,7 @@ export function assemble<Offered extends Workflow>(parts: EngineParts<Offered>, 
     jobs: parts.jobs,
     self: () => ({ owner, workflows: readiness.runnable(), labels, slots }),
     running: () => dispatcher.running,
+    onState: (state) => dispatcher.setState(state),
     beatMs: leaseMs,
     logger,
   })

@@ -27,7 +27,8 @@ import { type Waiting, waitingOf } from './queries/waiting.js'
 import type { FailingReceiver } from './job/receiver.js'
 import type { WorkflowRegistry } from './workflow/registry.js'
 import type { Workflow } from './workflow/workflow.js'
-import type { PoolStatus, Worker } from './workers/worker.js'
+import type { PoolStatus, Worker, WorkerState } from './workers/worker.js'
+import { StemworkError } from './errors.js'
 
 export type { BatchStatus } from './batch/batch.js'
 export type { SubmitBatchInput } from './intake/submit-batch.js'
@@ -41,7 +42,7 @@ export type { LimitChange, Limits } from './job/quota.js'
 export type { ApplicationLimits } from './limits/limits.js'
 export type { FailingReceiver } from './job/receiver.js'
 export type { Waiting } from './queries/waiting.js'
-export type { PoolStatus, Worker } from './workers/worker.js'
+export type { PoolStatus, Worker, WorkerState } from './workers/worker.js'
 export type { GrowingResult } from './dispatch/growing-result.js'
 
 /**
@@ -151,6 +152,19 @@ export class JobEngine<Offered extends Workflow = Workflow> {
    */
   workers(): Promise<Worker[]> {
     return this.#parts.workers.workers()
+  }
+
+  /**
+   * Takes a worker out of service, for maintenance, or back in: by its name (`owner`), which `workers()` has. It
+   * follows with its next heartbeat, within `dispatch.leaseMs`.
+   *
+   * @throws StemworkError `NOT_FOUND` if no worker of this name lives.
+   */
+  async setWorkerState(owner: string, state: WorkerState): Promise<void> {
+    const found = await this.#parts.workers.setState(owner, state)
+    if (found === 0)
+      throw new StemworkError('NOT_FOUND', `No worker named ${owner} is running. \`workers()\` lists those that are.`)
+    this.#parts.logger.info({ owner, state }, 'The state of a worker was changed.')
   }
 
   /** Waiting and running jobs by workflow and required labels, and the workers that can take them; slightly delayed. */
@@ -390,14 +404,15 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * Takes no new job, waits up to `timeoutMs` for running ones, hands the rest back to the queue without counting the
-   * attempt, and ends the child processes. Closes every part, even if another one fails. Waits at most `timeoutMs` plus
-   * one lease for running jobs, and 10 s for each other part. Calling it again returns the same promise.
+   * Takes no new job, waits up to `timeoutMs` (default: `dispatch.graceMs`) for running ones, hands the rest back to
+   * the queue without counting the attempt, and ends the child processes. Closes every part, even if another one fails.
+   * Waits at most `timeoutMs` plus one lease for running jobs, and 10 s for each other part. Calling it again returns
+   * the same promise.
    *
    * @throws StemworkError `CLOSE_FAILED` with the parts that failed in `details.parts`.
    */
   close(options: { timeoutMs?: number } = {}): Promise<void> {
-    return this.#parts.lifecycle.close(options.timeoutMs ?? 10_000)
+    return this.#parts.lifecycle.close(options.timeoutMs ?? this.options.dispatch.graceMs)
   }
 
   /**

@@ -82,7 +82,14 @@ export const dispatchSchema = z.strictObject({
     .array(labelSchema)
     .default([])
     .describe(
-      'What this worker has, such as `gpu`. It takes only jobs whose needs (`needs` of their workflow) it meets.',
+      'What this worker has, such as `gpu`, or how much, such as `gpuMemory=24`, which its running jobs share. It ' +
+        'takes only jobs whose needs (`needs` of their workflow) it meets.',
+    ),
+  graceMs: milliseconds
+    .default(10 * seconds)
+    .describe(
+      'How long running jobs may take to finish when the process is closed or the worker drained. Then they are ' +
+        'handed over to other workers, with the work that they have kept. Workflows that keep none need longer.',
     ),
   niceness: nicenessSchema.describe(
     'Niceness of the child processes that do the work: with 10, other programs have priority; with 0, all are equal.',

@@ -31,6 +31,8 @@ export interface LimitFigures {
   bytes?: number
 }
 
+export type WorkerState = 'open' | 'cordoned' | 'draining'
+
 export type RuleState = 'open' | 'paused' | 'draining'
 
 /** Jobs of one workflow that need the same of their workers. */
@@ -57,7 +59,13 @@ export interface QueueFacts {
 export interface WorkerFacts {
   name: string
   /** Null for a worker known only from its jobs: it ended, runs single jobs, or is an older version. */
-  offers: { slots: number; labels: string[]; workflows: string[]; startedAt: number } | null
+  offers: {
+    state: WorkerState
+    slots: number
+    labels: string[]
+    workflows: string[]
+    startedAt: number
+  } | null
   /** When it was last seen. */
   seenAt: number
   jobs: { id: string; workflow: string; stage: string | null; progress: number; startedAt: number }[]

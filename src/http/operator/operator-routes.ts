@@ -180,6 +180,22 @@ export const operatorPageRoutes: readonly Route[] = [
     },
   }),
   defineRoute({
+    method: 'POST',
+    path: '/operator/api/worker',
+    operation: 'setWorkerState',
+    summary: 'Lets a worker take jobs, or not',
+    access: 'open',
+    answer,
+    body: z.strictObject({ name: z.string().min(1), state: z.enum(['open', 'cordoned', 'draining']) }),
+    problems: ['NOT_FOUND'],
+    async handle(call, { body }) {
+      requireOperator(call)
+      await call.service.engine.setWorkerState(body.name, body.state)
+      overviewOf(call).forget()
+      return json(await overviewOf(call).read(), noStore)
+    },
+  }),
+  defineRoute({
     method: 'GET',
     path: '/operator/api/application/:id/limits',
     operation: 'getAnyLimits',

@@ -100,8 +100,8 @@ function medianMs(jobs: readonly JobRecord[], workflow: string): number | null {
 
 /** Live workers, including idle ones, and those known only from their jobs. */
 function workersOf(alive: readonly Worker[], running: readonly JobRecord[], leaseMs: number): WorkerFacts[] {
-  const workers = alive.map(({ owner, slots, labels, workflows, startedAt, seenAt }): WorkerFacts => {
-    return { name: owner, offers: { slots, labels, workflows, startedAt }, seenAt, jobs: [] }
+  const workers = alive.map(({ owner, state, slots, labels, workflows, startedAt, seenAt }): WorkerFacts => {
+    return { name: owner, offers: { state, slots, labels, workflows, startedAt }, seenAt, jobs: [] }
   })
   // Two may have the same name; the first is then shown with the jobs of both.
   const byName = new Map(workers.toReversed().map((worker) => [worker.name, worker]))

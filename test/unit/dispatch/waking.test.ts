@@ -72,6 +72,23 @@ test('only workers that run such jobs and have room are told first', async () =>
   expect(told.flat().every((address) => able.includes(address))).toBe(true)
 })
 
+test('of the workers that can, those that have run the workflow lately are told first', async () => {
+  const workers = fleet(1000, (index) => (index === 7 || index === 8 ? { warm: ['test/stems'] } : {}))
+  const { waking, told } = wakingOf(workers)
+  await waking.wake([job('a')])
+  expect(new Set(told[0])).toEqual(new Set(['a7', 'a8']))
+  await waking.wake([{ ...job('b'), workflow: 'test/other' }])
+  expect(told[1]).toBeUndefined()
+})
+
+test('a worker that is cordoned or drained is not told', async () => {
+  const workers = fleet(1000, (index) => (index < 990 ? { state: index % 2 ? 'cordoned' : 'draining' } : {}))
+  const { waking, told } = wakingOf(workers)
+  for (let times = 0; times < 20; times++) await waking.wake([job(`${times}`)])
+  const able = workers.slice(990).map(({ address }) => address)
+  expect(told.flat().every((address) => able.includes(address))).toBe(true)
+})
+
 test('as many jobs as there are workers wake all at once, as does a job that nobody is known to run', async () => {
   const { waking, told } = wakingOf(fleet(10))
   await waking.wake(Array.from({ length: 10 }, (_, index) => job(`${index}`)))

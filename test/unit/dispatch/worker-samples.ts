@@ -6,6 +6,8 @@ export const worker = (index: number, about: Partial<Worker> = {}): Worker => ({
   address: `a${index}`,
   workflows: ['test/stems'],
   labels: ['gpu'],
+  state: 'open',
+  warm: [],
   slots: 1,
   running: 0,
   startedAt: 0,

@@ -3,10 +3,11 @@ import { tmpdir } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import { shuttingDown, type StemworkError } from '../errors.js'
 import type { JobRecord } from '../job/job.js'
-import { servesPool } from '../job/pool.js'
+import { hasAmounts, offered, servesPool } from '../job/pool.js'
 import type { QueueSubscription } from '../ports/job-queue.js'
 import type { ClaimRequest } from '../job/transitions.js'
 import type { Claimable } from '../ports/job-store.js'
+import type { WorkerState } from '../workers/worker.js'
 import type { Attempt } from './attempt/attempt.js'
 import type { AttemptPorts } from './attempt/attempt-ports.js'
 import { ApplicationShares } from './application-shares.js'
@@ -51,6 +52,9 @@ export class Dispatcher {
   /** Whether a notification was received and not yet passed on. */
   #notified = false
   #laneEnded: () => void = () => {}
+  #state: WorkerState = 'open'
+  /** When draining: until the time is over for jobs that run. */
+  #draining: NodeJS.Timeout | undefined
   #lookingAgain: NodeJS.Timeout | undefined
 
   constructor(ports: AttemptPorts, owner: string) {
@@ -92,6 +96,21 @@ export class Dispatcher {
       throw error
     }
     this.#preemption.start()
+  }
+
+  /** Follows what was ordered for this worker. */
+  setState(state: WorkerState): void {
+    this.#state = state
+    clearTimeout(this.#draining)
+    if (state === 'draining') {
+      const handOver = () => {
+        for (const attempt of this.#running.values()) attempt.interrupt(shuttingDown())
+      }
+      this.#draining = setTimeout(handOver, this.#ports.options.dispatch.graceMs).unref()
+    }
+    if (state !== 'open') return
+    this.#laneEnded()
+    this.wake()
   }
 
   /** Looks for jobs, if there is room for one. */
@@ -140,6 +159,7 @@ export class Dispatcher {
   async stop(timeoutMs: number): Promise<void> {
     this.#stopping = true
     clearTimeout(this.#lookingAgain)
+    clearTimeout(this.#draining)
     this.#laneEnded()
     const timer = setTimeout(() => this.#interruptAll(), timeoutMs)
     try {
@@ -188,7 +208,7 @@ export class Dispatcher {
   }
 
   #isFull(): boolean {
-    return this.#room <= 0
+    return this.#room <= 0 || this.#state !== 'open'
   }
 
   #addLane(attempt: Promise<unknown>): void {
@@ -202,6 +222,7 @@ export class Dispatcher {
 
   /** Claims a job for the slot of a running one, which keeps it until the inputs of the other are here. */
   async #replace(holder: Attempt, claimable: Pick<Claimable, 'belowRunning' | 'onlyApps'>): Promise<boolean> {
+    if (this.#state !== 'open') return false
     const Work = await loadAttempt()
     const [job] = await this.#claimAmong(1, { ...claimable, exceptApps: [holder.app] })
     if (job) this.#addLane(this.#attempt(Work, job, this.#stages, () => holder.giveWay()))
@@ -223,10 +244,12 @@ export class Dispatcher {
       const Work = await loadAttempt()
       for (;;) {
         const room = this.#room
-        if (room <= 0 || this.#stopping) return
+        if (this.#isFull() || this.#stopping) return
         const wakes = this.#wakes
-        const jobs = await this.#claimNext(room)
-        this.#mayBeMore = jobs.length === room
+        // Of what running jobs share, one may take what another needs.
+        const most = hasAmounts(this.#ports.options.dispatch.labels) ? 1 : room
+        const jobs = await this.#claimNext(most)
+        this.#mayBeMore = jobs.length === most
         for (const job of jobs) this.#addLane(this.#attempt(Work, job, this.#stages))
         // There may be more than this worker has room for.
         if (jobs.length > 0 && this.#isFull() && this.#notified) this.#notifyOther()
@@ -281,15 +304,23 @@ export class Dispatcher {
     }, this.#lookAgainMs).unref()
   }
 
+  /** What it has, as far as running jobs leave it. */
+  get #offered(): string[] {
+    return offered(
+      this.#ports.options.dispatch.labels,
+      [...this.#running.values()].map(({ pool }) => pool),
+    )
+  }
+
   get #lookAgainMs(): number {
     return this.#ports.options.dispatch.leaseMs / 3
   }
 
   /** Whether there are jobs of lost workers for this one, which it may not take yet. */
   async #hasUnjudged(): Promise<boolean> {
-    const { contact, jobs, options, runnable } = this.#ports
+    const { contact, jobs, runnable } = this.#ports
     if (this.#stopping || contact.isSteady || this.#isAlone) return false
-    const [workflows, labels] = [runnable(), options.dispatch.labels]
+    const [workflows, labels] = [runnable(), this.#offered]
     const lapsed = await jobs.due('lapsed', mostLapsed)
     return lapsed.some(({ workflow, pool }) => workflows.includes(workflow) && servesPool(labels, pool))
   }
@@ -305,7 +336,8 @@ export class Dispatcher {
   ): Promise<Found> {
     const { contact, options } = this.#ports
     const nonce = randomBytes(6).toString('hex')
-    const { leaseMs, labels } = options.dispatch
+    const { leaseMs } = options.dispatch
+    const labels = this.#offered
     try {
       const lapsedBefore = this.#isAlone ? undefined : await contact.lapsedBefore()
       const found = await ask({ ...claimable, labels, owner: this.#owner, leaseMs, nonce, lapsedBefore })

@@ -23,7 +23,8 @@ export type WaitingJob = Pick<JobRecord, 'id' | 'workflow' | 'pool'>
 
 /**
  * Tells workers that jobs wait. Where a notification would reach all of them, a few are told first, and the others only
- * if a job still waits then: a lone job costs a few claims, however many workers are idle.
+ * if a job still waits then: a lone job costs a few claims, however many workers are idle. Those that have run its
+ * workflow lately come first: their models are loaded.
  */
 export class Waking {
   readonly #parts: WakingParts
@@ -57,10 +58,12 @@ export class Waking {
     const chosen = new Set<string>()
     for (const job of waiting) {
       const able = known.filter((worker) => serves(worker, job) && worker.running < worker.slots)
-      for (const { address } of firstOf(able, fewPerJob)) if (address !== undefined) chosen.add(address)
+      const warm = able.filter((worker) => worker.warm.includes(job.workflow))
+      for (const { address } of firstOf(warm.length > 0 ? warm : able, fewPerJob))
+        if (address !== undefined) chosen.add(address)
     }
     // Who cannot be told apart, or is not known yet, is told with all.
-    return chosen.size >= fewPerJob && known.length > 2 * chosen.size ? [...chosen] : undefined
+    return chosen.size > 0 && known.length > 2 * chosen.size ? [...chosen] : undefined
   }
 
   #lookSoon(waiting: readonly WaitingJob[]): void {

@@ -1,9 +1,19 @@
 import { z } from 'zod'
 
-/** What a worker has, or a job needs: `gpu`, `model:htdemucs`. */
+/** More units than a claim can name one by one. */
+const mostUnits = 256
+
+/**
+ * What a worker has, or a job needs: `gpu`, `model:htdemucs`; or how much of something that running jobs share,
+ * in whole units: `gpuMemory=24` of a worker, `gpuMemory=6` of a job.
+ */
 export const labelSchema = z
   .string()
-  .regex(/^[A-Za-z0-9._:-]{1,60}$/, 'must have 1 to 60 letters, digits, ".", "_", ":" and "-"')
+  .regex(
+    /^[A-Za-z0-9._:-]{1,60}(=[1-9][0-9]{0,2})?$/,
+    'must have 1 to 60 letters, digits, ".", "_", ":" and "-", and may end with "=" and a number of units',
+  )
+  .refine((label) => (amountOf(label)?.units ?? 0) <= mostUnits, `may have at most ${mostUnits} units: use larger ones`)
 
 /** The labels that a job needs, as one text: sorted and separated by spaces. Empty: any worker. */
 export function poolOf(needs: readonly string[]): string {
@@ -16,5 +26,41 @@ export function labelsOf(pool: string): string[] {
 
 /** Whether a worker with these labels may take a job of the pool. Without labels, any may. */
 export function servesPool(labels: readonly string[] | undefined, pool: string): boolean {
-  return labels === undefined || labelsOf(pool).every((label) => labels.includes(label))
+  return labels === undefined || labelsOf(pool).every((label) => labels.includes(label) || hasUnits(labels, label))
+}
+
+/** Whether running jobs share something of which there is so much. */
+export function hasAmounts(labels: readonly string[]): boolean {
+  return labels.some((label) => amountOf(label) !== undefined)
+}
+
+/**
+ * What a worker offers while it runs jobs of these pools. Of an amount that is every number of units up to those that
+ * are free, so that a store only compares labels.
+ */
+export function offered(labels: readonly string[], running: readonly string[]): string[] {
+  return labels.flatMap((label) => {
+    const amount = amountOf(label)
+    if (!amount) return [label]
+    const free = running.reduce((left, pool) => left - unitsIn(labelsOf(pool), amount.name), amount.units)
+    return Array.from({ length: Math.max(0, free) }, (_, unit) => `${amount.name}=${unit + 1}`)
+  })
+}
+
+function hasUnits(labels: readonly string[], label: string): boolean {
+  const needed = amountOf(label)
+  return needed !== undefined && unitsIn(labels, needed.name) >= needed.units
+}
+
+/** The steps of a composition run one after another, so what a job needs is the most that one of them does. */
+function unitsIn(labels: readonly string[], name: string): number {
+  return labels.reduce((most, label) => {
+    const amount = amountOf(label)
+    return amount?.name === name ? Math.max(most, amount.units) : most
+  }, 0)
+}
+
+function amountOf(label: string): { name: string; units: number } | undefined {
+  const at = label.indexOf('=')
+  return at < 0 ? undefined : { name: label.slice(0, at), units: Number(label.slice(at + 1)) }
 }

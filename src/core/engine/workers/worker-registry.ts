@@ -4,7 +4,15 @@ import { labelsOf } from '../job/pool.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
 import { remembered } from '../limits/remembered.js'
-import { meanSeconds, type PoolStatus, serves, type Worker, workerKind, workerSchema } from './worker.js'
+import {
+  meanSeconds,
+  type PoolStatus,
+  serves,
+  type Worker,
+  workerKind,
+  workerSchema,
+  type WorkerState,
+} from './worker.js'
 
 /**
  * What every worker does now and then, even when there is nothing to do, is done once in this time for each worker: a
@@ -19,6 +27,11 @@ const perPage = 1000
 const rememberedMs = 2_000
 /** Whom to wake is asked with each job, and a wrong answer costs a tenth of a second. */
 const knownMs = 15_000
+/** As long as a child process keeps its models by default (`child.idleMs`). */
+const warmMs = 600_000
+/** An order to a worker that has died meanwhile is kept for so long. */
+const orderMs = 600_000
+const orderTries = 5
 /** Number of jobs in the moving average. */
 const rememberedJobs = 50
 
@@ -27,6 +40,8 @@ export interface RegistryParts {
   /** What this process reports about itself as a worker. */
   self(): Pick<Worker, 'owner' | 'workflows' | 'labels' | 'slots'>
   running(): number
+  /** Somebody has ordered this worker to take jobs, or not to. */
+  onState(state: WorkerState): void
   beatMs: number
   logger: Logger
 }
@@ -39,6 +54,11 @@ export class WorkerRegistry {
   readonly address = randomBytes(6).toString('hex')
   readonly #durations = new Map<string, { jobs: number; seconds: number }>()
   readonly #startedAt = Date.now()
+  /** When a job of each workflow last succeeded here. */
+  readonly #lastRuns = new Map<string, number>()
+  #state: WorkerState = 'open'
+  /** Of this worker's document, once written. */
+  #version: number | undefined
   #timer: NodeJS.Timeout | undefined
   #beatMs: number
   #beating: Promise<void> = Promise.resolve()
@@ -81,6 +101,7 @@ export class WorkerRegistry {
   /** Records the duration of a job that succeeded here. */
   noteSuccess({ workflow, startedAt, completedAt }: JobRecord): void {
     if (startedAt === null || completedAt === null) return
+    this.#lastRuns.set(workflow, performance.now())
     const known = this.#durations.get(workflow) ?? { jobs: 0, seconds: 0 }
     const kept = known.jobs < rememberedJobs ? 1 : (rememberedJobs - 1) / rememberedJobs
     const seconds = Math.max(0, completedAt - startedAt) / 1000
@@ -92,16 +113,12 @@ export class WorkerRegistry {
 
   async workers(): Promise<Worker[]> {
     const found: Worker[] = []
-    let after: string | undefined
-    do {
-      const page = await this.#parts.jobs.documents.list(workerKind, { limit: perPage, after })
+    for await (const { value } of this.#documents()) {
       // Ignores workers that a newer version wrote in another form.
-      for (const { value } of page) {
-        const worker = workerSchema.safeParse(value)
-        if (worker.success) found.push(worker.data)
-      }
-      after = page.length === perPage ? page.at(-1)?.key : undefined
-    } while (after !== undefined && found.length < mostWorkers)
+      const worker = workerSchema.safeParse(value)
+      if (worker.success) found.push(worker.data)
+      if (found.length === mostWorkers) break
+    }
     return found
   }
 
@@ -138,20 +155,72 @@ export class WorkerRegistry {
     })
   }
 
+  /**
+   * Lets all workers of this name take jobs, or not.
+   *
+   * @returns how many there are @throws the store's error
+   */
+  async setState(owner: string, state: WorkerState): Promise<number> {
+    const { documents } = this.#parts.jobs
+    let found = 0
+    for await (const { key } of this.#documents()) {
+      for (let tries = 0; tries < orderTries; tries++) {
+        // A beat may come in between.
+        const known = await documents.get(workerKind, key)
+        const worker = workerSchema.safeParse(known?.value).data
+        if (!known || worker?.owner !== owner) break
+        const value: Worker = { ...worker, state }
+        const options = { version: known.version }
+        if ((await documents.put({ kind: workerKind, key, value, ttlMs: orderMs }, options)) === undefined) continue
+        found++
+        break
+      }
+    }
+    return found
+  }
+
+  async *#documents() {
+    const { documents } = this.#parts.jobs
+    let after: string | undefined
+    do {
+      const page = await documents.list(workerKind, { limit: perPage, after })
+      yield* page
+      after = page.length === perPage ? page.at(-1)?.key : undefined
+    } while (after !== undefined)
+  }
+
   async #beat(): Promise<void> {
     const { jobs, self, running, logger } = this.#parts
-    const value: Worker = {
-      ...self(),
-      address: this.address,
-      running: running(),
-      startedAt: this.#startedAt,
-      seenAt: Date.now(),
-      durations: Object.fromEntries(this.#durations),
+    const now = performance.now()
+    const write = (): Promise<number | undefined> => {
+      const value: Worker = {
+        ...self(),
+        state: this.#state,
+        warm: [...this.#lastRuns].filter(([, at]) => now - at < warmMs).map(([workflow]) => workflow),
+        address: this.address,
+        running: running(),
+        startedAt: this.#startedAt,
+        seenAt: Date.now(),
+        durations: Object.fromEntries(this.#durations),
+      }
+      const document = { kind: workerKind, key: this.#key, value, ttlMs: beatsToLive * this.#beatMs }
+      return jobs.documents.put(document, { version: this.#version })
     }
     try {
-      await jobs.documents.put({ kind: workerKind, key: this.#key, value, ttlMs: beatsToLive * this.#beatMs })
+      this.#version = (await write()) ?? (await this.#obey().then(write))
     } catch (error) {
       logger.warn({ err: error }, 'This worker could not report to the job store that it is alive; it will try again.')
     }
+  }
+
+  /** Somebody else has written this worker's document, or it has expired. */
+  async #obey(): Promise<void> {
+    const found = await this.#parts.jobs.documents.get(workerKind, this.#key)
+    this.#version = found?.version ?? 0
+    const state = workerSchema.safeParse(found?.value).data?.state
+    if (state === undefined || state === this.#state) return
+    this.#state = state
+    this.#parts.logger.info({ state }, 'This worker was ordered to take jobs, or not to.')
+    this.#parts.onState(state)
   }
 }

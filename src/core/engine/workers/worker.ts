@@ -3,12 +3,22 @@ import { servesPool } from '../job/pool.js'
 
 export const workerKind = 'worker'
 
+/**
+ * `open`: takes jobs. `cordoned`: takes none and finishes those that it runs. `draining`: as that, and what still runs
+ * after `dispatch.graceMs` is handed over to other workers.
+ */
+export const workerStateSchema = z.enum(['open', 'cordoned', 'draining'])
+export type WorkerState = z.infer<typeof workerStateSchema>
+
 /** A process that runs jobs, as it reports itself. */
 export const workerSchema = z.looseObject({
   /** As in the leases that it holds. */
   owner: z.string(),
   workflows: z.array(z.string()),
   labels: z.array(z.string()),
+  state: workerStateSchema.default('open'),
+  /** Workflows that it has run lately: their models are loaded. */
+  warm: z.array(z.string()).default([]),
   /** By which notifications of the queue may name it. */
   address: z.string().optional(),
   /** Jobs that it runs at a time. */
@@ -24,10 +34,10 @@ export type Worker = z.infer<typeof workerSchema>
 
 /** Whether the worker takes such jobs. */
 export function serves(
-  worker: Pick<Worker, 'workflows' | 'labels'>,
+  worker: Pick<Worker, 'workflows' | 'labels' | 'state'>,
   { workflow, pool }: { workflow: string; pool: string },
 ): boolean {
-  return worker.workflows.includes(workflow) && servesPool(worker.labels, pool)
+  return worker.state === 'open' && worker.workflows.includes(workflow) && servesPool(worker.labels, pool)
 }
 
 /** Waiting and running jobs of one workflow and pool, and who can take them. */

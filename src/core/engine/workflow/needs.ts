@@ -17,7 +17,7 @@ export function needsOf(
       throw new StemworkError(
         'INVALID_OPTIONS',
         `Workflow ${id}: ${JSON.stringify(label)} is not a valid label. Expected 1 to 60 letters, digits, ".", ` +
-          '"_", ":" and "-".',
+          '"_", ":" and "-", then "=" and a number of units if it is an amount.',
       )
   return labels
 }

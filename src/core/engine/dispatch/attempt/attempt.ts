@@ -98,6 +98,10 @@ export class Attempt {
     return this.#job.app
   }
 
+  get pool(): string {
+    return this.#job.pool
+  }
+
   get heldMs(): number {
     return this.#slot.heldMs
   }

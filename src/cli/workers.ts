@@ -1,0 +1,56 @@
+import { createEngine } from '../create-engine.js'
+import type { Worker, WorkerState } from '../core/engine/engine.js'
+import { type Command, exitStatus, firstPositional, UsageError } from './command.js'
+import { storeOptions, withStore } from './service-storage.js'
+import { stderrLogger } from './stderr-logger.js'
+
+const states: Record<string, WorkerState> = { cordon: 'cordoned', drain: 'draining', uncordon: 'open' }
+const store = ['data', 'store']
+
+export const workersCommand: Command = {
+  usage: 'workers <show | cordon | drain | uncordon> [<name>] (--data <dir> | --store <url>)',
+  description:
+    'Shows the workers of a deployment, and takes single ones out of service. A worker notices within 30 seconds.',
+  positionals: { min: 1, max: 2 },
+  options: { ...storeOptions, json: { type: 'boolean', help: 'Print JSON.' } },
+  actions: {
+    show: { description: 'Shows the live workers and what they do.', options: [...store, 'json'] },
+    cordon: { description: 'The worker takes no more jobs and finishes those that it runs.', options: store },
+    drain: {
+      description:
+        'As cordon, but jobs that still run after the time of its --grace are handed over to other workers, which ' +
+        'go on with the work that was kept.',
+      options: store,
+    },
+    uncordon: { description: 'The worker takes jobs again.', options: store },
+  },
+  async run(input, { stdout, stderr }) {
+    const action = firstPositional(input)
+    const state = states[action]
+    const name = input.positionals[1]
+    if (!state && action !== 'show')
+      throw new UsageError(
+        `workers ${action} is not a command. Expected one of: show, ${Object.keys(states).join(', ')}.`,
+      )
+    if (state && name === undefined)
+      throw new UsageError(`Say which worker: stemwork workers ${action} <name>. workers show has the names.`)
+    const missing = 'Workers are known by their store. Add --data <dir> or --store <url>.'
+    const logger = stderrLogger(stderr)
+    return withStore(input, missing, logger, async ({ parts }) => {
+      const engine = createEngine({ ...parts, workflows: [], logger })
+      try {
+        if (state && name !== undefined) await engine.setWorkerState(name, state)
+        const workers = await engine.workers()
+        stdout.write(input.values.json === true ? `${JSON.stringify(workers)}\n` : workers.map(line).join(''))
+        return exitStatus.done
+      } finally {
+        await engine.close({ timeoutMs: 0 })
+      }
+    })
+  },
+}
+
+function line({ owner, state, running, slots, labels }: Worker): string {
+  const has = labels.length > 0 ? `, ${labels.join(', ')}` : ''
+  return `${owner.padEnd(40)} ${state.padEnd(9)} ${running} of ${slots} slots${has}\n`
+}
