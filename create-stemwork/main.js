@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// npm create stemwork [folder] -- [--template express|hono|engine]
+// npm create stemwork [folder] -- [--template express|hono|engine|workflow]
 import { createInterface } from 'node:readline/promises'
 import { parseArgs } from 'node:util'
 import { makeProject, ProjectError, templates } from './project.js'

@@ -1,4 +1,4 @@
-import { cp, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 
 /** What a user can mend; its message says how. */
@@ -27,6 +27,15 @@ export const templates = {
     devDependencies: {},
     start: 'npm start song.mp3',
   },
+  workflow: {
+    about: 'a workflow of your own, with a test, served anew with each change',
+    parts: ['shared', 'workflow'],
+    without: ['tsconfig.json'],
+    dependencies: { zod: '~4.6.7' },
+    devDependencies: {},
+    scripts: { start: 'stemwork dev ./workflows', test: 'node --test' },
+    start: 'npm start',
+  },
 }
 
 /**
@@ -50,6 +59,7 @@ export async function makeProject(folder, name) {
   for (const part of template.parts) {
     await cp(new URL(`templates/${part}`, import.meta.url), place, { recursive: true })
   }
+  for (const file of template.without ?? []) await rm(join(place, file))
   // npm leaves files of these names out of packages, or reads them itself.
   for (const hidden of ['gitignore', 'npmrc']) await rename(join(place, `_${hidden}`), join(place, `.${hidden}`))
   await writeFile(
@@ -60,7 +70,8 @@ export async function makeProject(folder, name) {
   return { folder, files: files.filter((file) => file.isFile()).map((file) => file.name), start: template.start }
 }
 
-async function manifest(folder, { dependencies, devDependencies }) {
+/** In TypeScript, unless the template has its own scripts. */
+async function manifest(folder, { dependencies, devDependencies, scripts }) {
   // The two packages are released together.
   const { version } = JSON.parse(await readFile(new URL('package.json', import.meta.url), 'utf8'))
   const name = folder.toLowerCase().replace(/^[^a-z0-9]+|[^a-z0-9._-]+/g, '') || 'my-stems'
@@ -71,9 +82,12 @@ async function manifest(folder, { dependencies, devDependencies }) {
     private: true,
     type: 'module',
     engines: { node: '^20.19.0 || >=22.12.0' },
-    scripts: { build: 'tsc', start: 'npm run --silent build && node dist/main.js' },
+    scripts: scripts ?? { build: 'tsc', start: 'npm run --silent build && node dist/main.js' },
     dependencies: sorted({ ...dependencies, 'onnxruntime-node': '~1.30.0', stemwork: `~${version}` }),
-    devDependencies: sorted({ ...devDependencies, '@types/node': '^20.19.43', typescript: '~5.9' }),
+    devDependencies: sorted({
+      ...devDependencies,
+      ...(scripts ? {} : { '@types/node': '^20.19.43', typescript: '~5.9' }),
+    }),
     allowScripts: { 'onnxruntime-node': false },
   }
 }

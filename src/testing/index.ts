@@ -1,2 +1,3 @@
+export { runWorkflow, type RunWorkflowOptions, type WorkflowRun } from './run-workflow.js'
 export { createTestEngine, type TestEngineOptions } from './test-engine.js'
 export { waitForJob, type WaitForJobOptions } from './wait-for-job.js'

@@ -55,7 +55,7 @@ describe('npm create stemwork', () => {
   })
 
   test('has the templates that are documented', () => {
-    expect(names).toEqual(['express', 'hono', 'engine'])
+    expect(names).toEqual(['express', 'hono', 'engine', 'workflow'])
     const page = readFileSync(join(root, 'docs/getting-started.md'), 'utf8')
     for (const name of names) expect(page).toContain(`\`${name}\``)
   })
@@ -71,9 +71,9 @@ describe('npm create stemwork', () => {
     const { config } = ts.readConfigFile(settings, (path) => ts.sys.readFile(path)) as { config: unknown }
     const { options, errors } = ts.parseJsonConfigFileContent(config, ts.sys, join(folder, 'express'))
     expect(errors).toEqual([])
-    const sources = names.flatMap((name) =>
-      readdirSync(join(folder, name, 'src')).map((file) => join(folder, name, 'src', file)),
-    )
+    const sources = names
+      .filter((name) => existsSync(join(folder, name, 'src')))
+      .flatMap((name) => readdirSync(join(folder, name, 'src')).map((file) => join(folder, name, 'src', file)))
     const program = ts.createProgram(sources, { ...options, rootDir: folder, noEmit: true })
     const problems = ts
       .getPreEmitDiagnostics(program)
@@ -81,8 +81,16 @@ describe('npm create stemwork', () => {
     expect(problems).toEqual([])
   })
 
+  test('makes a workflow that passes its tests', () => {
+    const { status, stdout } = spawnSync(process.execPath, ['--test'], {
+      cwd: join(folder, 'workflow'),
+      encoding: 'utf8',
+    })
+    expect([status, stdout]).toEqual([0, expect.stringMatching(/pass 3\b/)])
+  })
+
   test('asks for this version, and for those packages that this repository is tested with', () => {
-    const known = { ...own.devDependencies, stemwork: `~${own.version}` }
+    const known = { ...own.dependencies, ...own.devDependencies, stemwork: `~${own.version}` }
     for (const name of names) {
       const { dependencies, devDependencies, engines } = read(join(folder, name, 'package.json'))
       expect(known).toMatchObject({ ...dependencies, ...devDependencies })
@@ -99,6 +107,7 @@ describe('npm create stemwork', () => {
       'my-express',
       'my-hono',
       'engine',
+      'workflow',
     ])
   })
 
@@ -129,10 +138,13 @@ describe('npm create stemwork', () => {
 
     expect(create('new', '--template', 'koa')).toMatchObject({
       status: 1,
-      stderr: 'There is no template "koa". Choose one of express, hono, engine.\n',
+      stderr: 'There is no template "koa". Choose one of express, hono, engine, workflow.\n',
     })
     // Where nobody can answer, it asks nothing.
-    expect(create('new')).toMatchObject({ status: 1, stderr: 'Name a template: --template express|hono|engine.\n' })
+    expect(create('new')).toMatchObject({
+      status: 1,
+      stderr: 'Name a template: --template express|hono|engine|workflow.\n',
+    })
     expect(create('new', '--typescript').stderr).toMatch(/--typescript[\s\S]*Usage: npm create stemwork/)
     expect(existsSync(join(folder, 'new'))).toBe(false)
   })

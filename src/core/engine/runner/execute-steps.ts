@@ -17,9 +17,18 @@ interface StepPorts extends Omit<StepContext, 'file' | 'progress'> {
   kept: readonly StepState[]
   /** Absent: nothing is kept, for runs without an engine. */
   host?: RunSteps
+  clock?: StepClock
   /** @param name of the step that runs */
   report(name: string, progress: number): void
 }
+
+/** The time of steps that wait. */
+export interface StepClock {
+  now(): number
+  wait(ms: number, signal: AbortSignal): Promise<unknown>
+}
+
+const realClock: StepClock = { now: Date.now, wait: (ms, signal) => delay(ms, undefined, { signal }) }
 
 /** How a step is run. */
 export interface StepPolicy {
@@ -37,6 +46,7 @@ export interface StepPolicy {
 /** One run of the function of a workflow, with the steps that earlier runs have finished. */
 export class StepRun implements Steps {
   readonly #ports: StepPorts
+  readonly #clock: StepClock
   readonly #kept: ReadonlyMap<string, StepState>
   readonly #used = new Set<string>()
   readonly #waits = new Set<string>()
@@ -49,6 +59,7 @@ export class StepRun implements Steps {
 
   constructor(ports: StepPorts) {
     this.#ports = ports
+    this.#clock = ports.clock ?? realClock
     this.#kept = new Map(ports.kept.map((step) => [step.name, step]))
   }
 
@@ -153,7 +164,7 @@ export class StepRun implements Steps {
       const { version, host } = this.#ports
       const kept = this.#earlier(name, version)
       if (kept?.state === 'done') return await host?.finished(name)
-      const now = Date.now()
+      const now = this.#clock.now()
       const startedAt = kept?.startedAt ?? now
       const until = kept?.until ?? startedAt + milliseconds
       const step = { name, version, startedAt, until, attempts: 1, files: {}, error: null }
@@ -180,30 +191,46 @@ export class StepRun implements Steps {
     earlier: number,
   ): Promise<StepResult> {
     for (let tries = 1; ; tries++) {
-      const startedAt = Date.now()
+      const startedAt = this.#clock.now()
       const step = { name, version, startedAt, attempts: earlier + tries, until: null }
       try {
         const { value, files } = await this.#once(name, work, timeoutMs)
-        const saved = await this.#save({ ...step, state: 'done', endedAt: Date.now(), value, files, error: null })
+        const saved = await this.#save({
+          ...step,
+          state: 'done',
+          endedAt: this.#clock.now(),
+          value,
+          files,
+          error: null,
+        })
         return { value, files: saved }
       } catch (error) {
         const { signal } = this.#ports
         signal.throwIfAborted()
         if (StemworkError.is(error) && error.code === 'LEASE_LOST') throw error
         const { code, message } = jobError(error)
-        const failed = { ...step, endedAt: Date.now(), value: null, files: {}, error: { code, message } }
+        const failed = { ...step, endedAt: this.#clock.now(), value: null, files: {}, error: { code, message } }
         await this.#save({ ...failed, state: 'failed' })
         if (tries >= maxAttempts || !isRetried(error)) throw error
         const waitMs = delayMs(tries)
         onRetry?.(error, tries, waitMs)
-        await delay(waitMs, undefined, { signal })
+        await this.#clock.wait(waitMs, signal)
       }
     }
   }
 
   /** One try, in a folder of its own. */
   async #once(name: string, work: Work<unknown>, timeoutMs: number | undefined): Promise<StepResult> {
-    const { directory: parent, signal, report, kept: _kept, host: _host, version: _version, ...shared } = this.#ports
+    const {
+      directory: parent,
+      signal,
+      report,
+      kept: _kept,
+      host: _host,
+      version: _version,
+      clock: _clock,
+      ...shared
+    } = this.#ports
     const directory = join(parent, `step-${name}`)
     await rm(directory, { recursive: true, force: true, maxRetries: 3 })
     await mkdir(directory, { recursive: true })

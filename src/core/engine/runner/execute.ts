@@ -4,7 +4,7 @@ import { internalError, StemworkError } from '../errors.js'
 import { downloadName as safeDownloadName } from '../job/download-name.js'
 import type { OutputFile, RunOptions, WorkOrder, WorkResult } from '../ports/runner.js'
 import type { OutputDeclaration, Workflow } from '../workflow/workflow.js'
-import { publishFiles, StepRun } from './execute-steps.js'
+import { publishFiles, type StepClock, StepRun } from './execute-steps.js'
 import { outputFile } from './output-file.js'
 import { noCheckpoint, StageCheckpoint } from './stage-checkpoint.js'
 import { stageProgress } from './stage-progress.js'
@@ -17,7 +17,11 @@ import { stageProgress } from './stage-progress.js'
  * @throws StemworkError as the stages report it; `INTERNAL_ERROR` for any other error and for a declared output that is
  * missing
  */
-export async function execute(workflow: Workflow, order: WorkOrder, run: RunOptions): Promise<WorkResult> {
+export async function execute(
+  workflow: Workflow,
+  order: WorkOrder,
+  run: RunOptions & { clock?: StepClock },
+): Promise<WorkResult> {
   return await (workflow.run ? executeSteps(workflow.run, workflow, order, run) : executeStages(workflow, order, run))
 }
 
@@ -71,7 +75,7 @@ async function executeSteps(
   run: NonNullable<Workflow['run']>,
   workflow: Workflow,
   order: WorkOrder,
-  { signal, onProgress, steps: host }: RunOptions,
+  { signal, onProgress, steps: host, clock }: RunOptions & { clock?: StepClock },
 ): Promise<WorkResult> {
   const params = paramsOf(workflow, order)
   const declared = workflow.outputs(params)
@@ -86,7 +90,7 @@ async function executeSteps(
   }
   const version = workflow.version ?? ''
   const kept = order.steps ?? []
-  const step = new StepRun({ jobId, version, directory, limits, trace, signal, detail, report, host, kept })
+  const step = new StepRun({ jobId, version, directory, limits, trace, signal, detail, report, host, clock, kept })
   const outputPath = (name: string) => pathOf(name, declared, directory, workflow.id)
   const ended = (async () => {
     const downloadName = (name: string, fileName: string) => void downloadNames.set(name, safeDownloadName(fileName))

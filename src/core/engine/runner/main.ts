@@ -1,3 +1,4 @@
+import { getHeapStatistics } from 'node:v8'
 import { internalError, StemworkError } from '../errors.js'
 import { requirePrograms } from '../program/find-program.js'
 import { execute } from './execute.js'
@@ -81,7 +82,7 @@ async function take(message: HostRequest & { run: number }): Promise<void> {
       steps,
     })
     progress.flush()
-    send({ type: 'done', run, result })
+    send({ type: 'done', run, result, isLast: isFull() })
   } catch (error) {
     progress.flush()
     fail(run, error, false)
@@ -89,6 +90,12 @@ async function take(message: HostRequest & { run: number }): Promise<void> {
     currentRun = undefined
     memoryLimit[0] = 0
   }
+}
+
+/** What runs have left would soon end this process, and with it the job of another workflow. */
+function isFull(): boolean {
+  const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics()
+  return used > limit / 2
 }
 
 function askAboutStep(run: number, step: KeptStep | string): Promise<StepResult | undefined> {

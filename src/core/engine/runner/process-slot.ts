@@ -109,8 +109,10 @@ export class ProcessSlot {
           clearTimeout(startTimer)
         }
         if (!message || message.type === 'ready' || message.run !== run) return
-        if (message.type === 'done') resolve(message.result)
-        else if (message.type === 'part') void store(message.part)
+        if (message.type === 'done') {
+          if (message.isLast) this.#retire(child)
+          resolve(message.result)
+        } else if (message.type === 'part') void store(message.part)
         else if (message.type === 'step') void answer(message.request, message.step)
         else if (message.type === 'failed') {
           const error = errorOf(message.failure)
@@ -184,6 +186,11 @@ export class ProcessSlot {
     }
     logger.debug({ pid: child.pid }, 'runner process started')
     return child
+  }
+
+  #retire(child: ChildProcess): void {
+    this.#lose(child)
+    void kill(child)
   }
 
   #lose(child: ChildProcess): void {

@@ -114,7 +114,8 @@ export const childMessageSchema = z.discriminatedUnion('type', [
     request: z.number(),
     step: z.union([keptStepSchema, z.string()]),
   }),
-  z.object({ type: z.literal('done'), run: z.number(), result: workResultSchema }),
+  /** `isLast`: the child must not get another order, because runs have left too much in its memory. */
+  z.object({ type: z.literal('done'), run: z.number(), result: workResultSchema, isLast: z.boolean().optional() }),
   /** `fatal`: the child ends itself and must not get another order. */
   z.object({ type: z.literal('failed'), run: z.number(), failure: failureSchema, fatal: z.boolean() }),
 ])

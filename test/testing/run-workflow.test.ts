@@ -1,0 +1,74 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { StemworkError } from '../../src/core/engine/errors.js'
+import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
+import { runWorkflow } from '../../src/testing/index.js'
+
+const day = 24 * 3600 * 1000
+const ran: string[] = []
+const shout = defineWorkflow({
+  id: 'test/shout',
+  name: 'Shout',
+  description: '',
+  params: z.object({ inputUrl: z.url(), mark: z.string().default('!') }),
+  outputs: { text: { fileName: 'text.txt', contentType: 'text/plain' } },
+  async run({ step, inputs, params, detail }) {
+    const text = await step.run('read', async () => {
+      ran.push('read')
+      return (await readFile(inputs.inputUrl.path, 'utf8')).toUpperCase()
+    })
+    await step.sleep('pause', day)
+    detail('approval', await step.waitFor('approval', { timeoutMs: 7 * day }))
+    const { loud } = await step.all(
+      {
+        loud: async ({ file }) => {
+          ran.push('loud')
+          await writeFile(file('loud.txt').path, text + params.mark)
+          return file('loud.txt')
+        },
+      },
+      { maxAttempts: 2, retryDelayMs: 5_000 },
+    )
+    return { text: loud }
+  },
+})
+
+test('a workflow runs in a unit test: waits take no time, events come, and files are given and returned', async () => {
+  ran.length = 0
+  const inputs = { inputUrl: Buffer.from('hello') }
+  const approved = await runWorkflow(shout, { inputs, params: { mark: '?' }, events: { approval: { by: 'Ann' } } })
+  expect(approved).toMatchObject({ status: 'SUCCEEDED', attempts: 1, details: { approval: { by: 'Ann' } } })
+  expect(approved.outputs.text?.toString()).toBe('HELLO?')
+  expect(approved.waitedMs).toBe(day)
+  expect((await runWorkflow(shout, { inputs })).waitedMs).toBe(8 * day)
+  expect(ran).toEqual(['read', 'loud', 'read', 'loud'])
+  await expect(runWorkflow(shout)).rejects.toMatchObject({ code: 'INVALID_PARAMS' })
+})
+
+test('the failures that the test names come in its steps, and the job goes on as on an engine', async () => {
+  ran.length = 0
+  const inputs = { inputUrl: Buffer.from('hello') }
+  const run = await runWorkflow(shout, { inputs, failures: { read: ['kill'], loud: [new Error('disk full'), 'kill'] } })
+  expect(run).toMatchObject({ status: 'SUCCEEDED', waitedMs: 8 * day + 5_000 })
+  // The first try of each was not made: what it would do did not happen.
+  expect(ran).toEqual(['read', 'loud'])
+  expect(run.steps.map(({ name, state, attempts }) => [name, state, attempts])).toEqual([
+    ['read', 'done', 1],
+    ['pause', 'done', 1],
+    ['approval', 'done', 1],
+    ['loud', 'done', 2],
+  ])
+
+  const failures = { read: Array.from({ length: 3 }, () => new Error('no disk')) }
+  const failed = await runWorkflow(shout, { inputs, failures })
+  expect(failed).toMatchObject({ status: 'FAILED', attempts: 3, error: { code: 'INTERNAL_ERROR' } })
+  expect(failed.error?.cause).toMatchObject({ message: 'no disk' })
+  const refused = { read: [new StemworkError('BAD_INPUT', 'That is no text.')] }
+  const bad = await runWorkflow(shout, { inputs, failures: refused })
+  expect(bad).toMatchObject({
+    status: 'FAILED',
+    attempts: 1,
+    error: { code: 'BAD_INPUT', message: 'That is no text.' },
+  })
+})
