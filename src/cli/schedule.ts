@@ -1,5 +1,12 @@
 import type { ApplicationStore } from '../core/engine/ports/application-store.js'
-import { idOf, type RuleChange, type RuleTarget, type SchedulingRule } from '../core/engine/job/scheduling.js'
+import { RememberedRules } from '../core/engine/limits/scheduling-rules.js'
+import {
+  everyApplication,
+  idOf,
+  type RuleChange,
+  type RuleTarget,
+  type SchedulingRule,
+} from '../core/engine/job/scheduling.js'
 import {
   type Command,
   type CommandInput,
@@ -30,7 +37,11 @@ export const scheduleCommand: Command = {
   positionals: { min: 1, max: 1 },
   options: {
     ...storeOptions,
-    app: { type: 'string', value: 'name', help: 'Name of an application.' },
+    app: {
+      type: 'string',
+      value: 'name',
+      help: 'Name of an application. With limit, * is every application that has no limit of its own.',
+    },
     workflow: { type: 'string', value: 'id', help: 'Id of a workflow.' },
     max: { type: 'string', value: 'n', help: 'With limit: number of jobs that may run at a time. Default: no limit.' },
     json: { type: 'boolean', help: 'Print JSON.' },
@@ -51,7 +62,7 @@ export const scheduleCommand: Command = {
       )
     const missing = 'Rules are kept in a store. Add --data <dir> or --store <url>.'
     return withStore(input, missing, stderrLogger(stderr), async ({ parts: { jobs, applications } }) => {
-      if (change) await jobs.changeRule(await targetOf(input, applications), change)
+      if (change) await new RememberedRules(jobs).change(await targetOf(input, applications), change)
       const rules = await jobs.rules()
       const names = new Map((await applications.listApplications()).map(({ id, name }) => [id, name]))
       stdout.write(input.values.json === true ? `${JSON.stringify(rules)}\n` : lines(rules, names))
@@ -65,6 +76,7 @@ async function targetOf(input: CommandInput, applications: ApplicationStore): Pr
   if (app !== undefined && workflow !== undefined) throw new UsageError('Use --app or --workflow, not both.')
   if (workflow !== undefined) return { kind: 'workflow', id: workflow }
   if (app === undefined) return { kind: 'deployment' }
+  if (app === everyApplication) return { kind: 'application', id: app }
   const known = (await applications.listApplications()).find(({ name }) => name === app)
   if (!known) throw new UsageError(`There is no application ${app}. Create one with: stemwork keys create`)
   return { kind: 'application', id: known.id }

@@ -224,6 +224,23 @@ export const schedulingCases = {
     assert.equal((await claimMany()).length, 1, 'A requeued job makes room for one.')
   },
 
+  async 'a limit of every application holds for each of them, but for those that have their own'({ store }) {
+    for (let n = 0; n < 12; n++) await store.create(sampleJob({ app: `app-${n % 3}` }))
+    await store.changeRule(application('*'), { maxRunning: 2 })
+    await store.changeRule(application('app-0'), { maxRunning: 3 })
+    const claimed: JobRecord[] = []
+    for (let job; (job = await store.claim(worker));) claimed.push(job)
+    const running = (app: string) => claimed.filter((job) => job.app === app).length
+    assert.deepEqual(['app-0', 'app-1', 'app-2'].map(running), [3, 2, 2])
+    const [queued] = await store.list({ app: 'app-1', statuses: ['QUEUED'], limit: 1 })
+    assert.equal(await store.claim({ ...worker, id: queued?.id }), undefined, 'Nor is a named job granted beyond it.')
+    const ended = claimed.find(({ app }) => app === 'app-2')
+    if (ended) await store.apply(ended.id, succeed(ended))
+    assert.equal((await store.claim(worker))?.app, 'app-2', 'A job that ends makes room for one of its application.')
+    await store.changeRule(application('*'), { maxRunning: null })
+    assert.equal((await store.claimSeveral?.(worker, { max: 9 }))?.length ?? 3, 3, 'Without it, any number runs.')
+  },
+
   async 'a job that gave way to another application keeps its place among the jobs of its own, and counts no attempt'({
     store,
     advance,

@@ -23,6 +23,10 @@ test('rules are set, shown and ended', async () => {
       { target: { kind: 'workflow', id: 'service/stems' }, state: 'open', maxRunning: 3 },
     ]),
   )
+  await schedule('limit', '--app', '*', '--max', '2')
+  expect((await schedule('show')).stdout).toMatch(/^application \* +open, at most 2 at a time$/m)
+  expect((await schedule('pause', '--app', '*')).status).not.toBe(0)
+  await schedule('limit', '--app', '*')
   await schedule('resume')
   expect((await schedule('limit', '--workflow', 'service/stems')).stdout).toBe(
     'Nothing is paused, drained or limited.\n',

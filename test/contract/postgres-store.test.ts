@@ -123,7 +123,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       const { jobs } = postgresStores({ pool: one, schema })
       for (let n = 0; n < 10; n++) {
         await jobs.create(sampleJob())
-        const values = ['w', 60_000, `n${n}`, [], [], ['service/sample'], false, null, null, null, 1, 4]
+        const values = ['w', 60_000, `n${n}`, [], [], ['service/sample'], false, null, null, null, 1, 4, null]
         const claimed = await one.query({ name: 'claim', text: claimNextStatement(`"${schema}"`), values })
         assert.equal(claimed.rows.length, 1)
       }

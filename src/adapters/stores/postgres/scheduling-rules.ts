@@ -46,7 +46,8 @@ export function schedulingRules(schema: string) {
 
     /** Whether the rules keep this job from being begun. Exact for a caller that holds the lock of claims. */
     async holdBack(run: Run, rules: readonly SchedulingRule[], job: JobRecord): Promise<boolean> {
-      const running = new Map<RuleTarget, number>()
+      const running = new Map<string, number>()
+      const keyOf = (target: RuleTarget) => `${target.kind} ${idOf(target)}`
       for (const { target, maxRunning } of rulesFor(rules, job)) {
         if (maxRunning === null) continue
         const condition =
@@ -59,9 +60,9 @@ export function schedulingRules(schema: string) {
           `SELECT count(*) FROM (SELECT FROM ${schema}.jobs WHERE ${condition} LIMIT $1) AS running`,
           [maxRunning, columnText(idOf(target))],
         )
-        running.set(target, Number(row?.[0]))
+        running.set(keyOf(target), Number(row?.[0]))
       }
-      return isHeldBack(rules, job, (target) => running.get(target) ?? 0)
+      return isHeldBack(rules, job, (target) => running.get(keyOf(target)) ?? 0)
     },
   }
 }

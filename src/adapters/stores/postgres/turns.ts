@@ -1,3 +1,4 @@
+import { everyApplication } from '../../../core/engine/job/scheduling.js'
 import { type PostgresClient, type PostgresPool, query, transaction } from './database.js'
 import { earliestLapsed, lapsedSql } from './job-lists.js'
 import { nowSql, quickCommitSql } from './job-row.js'
@@ -131,6 +132,11 @@ export function claimNextStatement(schema: string): string {
           SELECT coalesce(sum(jobs), 0) FROM begun
           WHERE CASE kind WHEN 'application' THEN app = rule.id WHEN 'workflow' THEN workflow = rule.id ELSE true END
         ))
+      UNION ALL
+      SELECT 'application', app, false FROM begun GROUP BY app HAVING sum(jobs) >= (
+        SELECT max_running FROM ${schema}.rules WHERE kind = 'application' AND id = '${everyApplication}'
+      ) AND NOT EXISTS (SELECT FROM ${schema}.rules AS own
+        WHERE own.kind = 'application' AND own.id = begun.app AND own.max_running IS NOT NULL)
     ),
     -- One, not as many as are asked for: of a limit that it does not know the planner expects so much that it would
     -- compile the statement each time, for a tenth of a second.

@@ -4,6 +4,7 @@ import { servesPool } from '../../../core/engine/job/pool.js'
 import {
   idOf,
   isHeldBack,
+  limitOfAll,
   type RuleChange,
   type RuleTarget,
   ruleStateSchema,
@@ -88,7 +89,7 @@ export class SchedulingRules {
     const closedWorkflows = idsOf('workflow')
     return {
       isAnyClosed: belowRunning === 0 || held.some(({ kind }) => kind === 'deployment'),
-      apps: [...exceptApps, ...idsOf('application'), ...this.#appsFrom(belowRunning)],
+      apps: [...exceptApps, ...idsOf('application'), ...this.#appsFrom(belowRunning), ...this.#appsAtLimit(rules)],
       workflows: workflows
         ? { names: workflows.filter((name) => !closedWorkflows.includes(name)), areWanted: true }
         : { names: closedWorkflows, areWanted: false },
@@ -100,6 +101,13 @@ export class SchedulingRules {
     if (running === undefined) return []
     const text = "SELECT app FROM jobs WHERE status = 'STARTED' AND deleted = 0 GROUP BY app HAVING count(*) >= ?"
     return this.#database.all<{ app: string }>(text, running).map(({ app }) => app)
+  }
+
+  /** Applications without a limit of their own, of which as many jobs run as of each may. */
+  #appsAtLimit(rules: readonly SchedulingRule[]): string[] {
+    const limited = rules.filter(({ target, maxRunning }) => target.kind === 'application' && maxRunning !== null)
+    const own = limited.map(({ target }) => idOf(target))
+    return this.#appsFrom(limitOfAll(rules) ?? undefined).filter((app) => !own.includes(app))
   }
 
   #running(target: RuleTarget): number {

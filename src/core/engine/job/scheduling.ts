@@ -6,6 +6,12 @@ import { z } from 'zod'
  */
 export const prioritySchema = z.number().int().min(-2).max(2)
 
+/**
+ * The application whose limit every application has that has none of its own. It only has a limit: pausing all is what
+ * the deployment is for.
+ */
+export const everyApplication = '*'
+
 export const ruleTargetSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('deployment') }),
   z.strictObject({ kind: z.literal('application'), id: z.string().min(1) }),
@@ -62,9 +68,9 @@ export function changedRules(
   return next.state === 'open' && next.maxRunning === null ? others : [...others, next]
 }
 
-/** The rules for a job: those of its application, its workflow and the deployment. */
+/** The rules for a job: those of its application, its workflow and the deployment, with the limit that all have. */
 export function rulesFor(rules: readonly SchedulingRule[], job: { app: string; workflow: string }): SchedulingRule[] {
-  return rules.filter(({ target }) => {
+  const own = rules.filter(({ target }) => {
     switch (target.kind) {
       case 'deployment':
         return true
@@ -76,6 +82,16 @@ export function rulesFor(rules: readonly SchedulingRule[], job: { app: string; w
         return target satisfies never
     }
   })
+  const limit = limitOfAll(rules)
+  if (limit === null || own.some(({ target, maxRunning }) => target.kind === 'application' && maxRunning !== null))
+    return own
+  return [...own, { target: { kind: 'application', id: job.app }, state: 'open', maxRunning: limit }]
+}
+
+/** How many jobs may run of each application that has no limit of its own; null: any number. */
+export function limitOfAll(rules: readonly SchedulingRule[]): number | null {
+  const isOfAll = ({ target }: SchedulingRule) => target.kind === 'application' && target.id === everyApplication
+  return rules.find(isOfAll)?.maxRunning ?? null
 }
 
 /** Whether the rules keep a job from starting. A job with an expired lease counts as already running. */

@@ -1,5 +1,7 @@
 import { StemworkError } from '../errors.js'
 import {
+  everyApplication,
+  idOf,
   type RuleChange,
   ruleChangeSchema,
   rulesFor,
@@ -50,6 +52,12 @@ export class RememberedRules {
       const problems = issueTexts(checked, 'rule')
       throw new StemworkError('INVALID_PARAMS', `Invalid scheduling rule. ${problems.join('; ')}.`)
     }
+    if (idOf(target) === everyApplication && target.kind === 'application' && change.state !== undefined)
+      throw new StemworkError(
+        'INVALID_PARAMS',
+        'All applications together are the deployment: pause, drain or open that. Only `maxRunning` can be given for ' +
+          'each of them.',
+      )
     await this.#jobs.changeRule(target, change)
     this.#read = this.#fromNowOn()
   }
