@@ -7,6 +7,7 @@ import { StemworkError } from '../core/engine/errors.js'
 import { newJob } from '../core/engine/job/new-job.js'
 import type { BlobStore } from '../core/engine/ports/blob-store.js'
 import type { JobStore } from '../core/engine/ports/job-store.js'
+import { findProgram } from '../core/engine/program/find-program.js'
 import { causesOf, serverRemedy } from './server-failure.js'
 import { nodeVersionRemedy } from './node-version.js'
 import { systemErrorText } from './system-error.js'
@@ -68,11 +69,15 @@ export function nodeVersion(version = process.versions.node): Outcome {
 
 export async function ffmpeg(): Promise<Outcome> {
   try {
-    const { stdout } = await promisify(execFile)('ffmpeg', ['-version'], { timeout: 10_000 })
+    const { stdout } = await promisify(execFile)(await findProgram({ name: 'ffmpeg' }), ['-version'], {
+      timeout: 10_000,
+    })
     return { status: 'ok', found: stdout.split('\n', 1)[0] ?? 'found' }
   } catch (error) {
     const what =
-      (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'not found' : `does not run: ${failureText(error)}`
+      StemworkError.is(error) && error.code === 'MISSING_DEPENDENCY'
+        ? 'not found'
+        : `does not run: ${failureText(error)}`
     return { status: 'note', found: `${what}; only workflows of your own that call it need it` }
   }
 }

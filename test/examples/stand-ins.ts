@@ -130,11 +130,11 @@ export const treatments: Record<string, Treatment> = {
   },
   'docs/embedding.md: One transaction with your own data': { needsServers: true, prints: /^undefined$/m },
   'docs/embedding.md: Testing your workflows': { prints: /pass 1[\s\S]*fail 0/ },
-  'docs/workflows.md: Define a workflow': {
+  'docs/stages.md: Define a workflow': {
     after: "console.log(engine.workflows.get('service/concatenate')?.inputs)",
     prints: /firstUrl/,
   },
-  'docs/workflows.md: Heavy work': {
+  'docs/stages.md: Heavy work': {
     after: [
       "if (process.argv[1] === (await import('node:url')).fileURLToPath(import.meta.url)) {",
       "  const { createEngine } = await import('stemwork')",

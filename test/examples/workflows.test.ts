@@ -76,6 +76,23 @@ describe.skipIf(!hasProgram('ffmpeg'))('the workflows of ffmpeg (skipped where i
     await engine.close()
   })
 
+  test('thumbnails.mjs makes three sizes of a photo, none larger than it, and refuses what is no picture', async () => {
+    const photo = join(folder, 'photo.png')
+    await runProgram('ffmpeg', ['-f', 'lavfi', '-i', 'testsrc=size=800x600', '-frames:v', '1', photo])
+    const { engine, ended } = await started(await example('thumbnails.mjs'), photo)
+    const { done, path } = await ended()
+    expect(done).toMatchObject({ status: 'SUCCEEDED', error: null })
+    const widths = ['small', 'medium', 'large'].map(async (size) =>
+      (await probed(await path(size), '-show_entries', 'stream=width')).trim(),
+    )
+    expect(await Promise.all(widths)).toEqual(['width=160', 'width=480', 'width=800'])
+    await engine.close()
+    await writeFile(photo, 'no picture')
+    const broken = await started(await example('thumbnails.mjs'), photo)
+    expect((await broken.ended()).done).toMatchObject({ status: 'FAILED', attempts: 1, error: { code: 'BAD_INPUT' } })
+    await broken.engine.close()
+  })
+
   test('podcast.mjs leaves out a long silence and marks the chapters', async () => {
     const talk = join(folder, 'talk.wav')
     const sound = 'sine=duration=2,apad=pad_dur=5,aeval=val(0)|val(0)'

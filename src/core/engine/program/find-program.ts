@@ -5,11 +5,15 @@ import { StemworkError } from '../errors.js'
 import type { NeededProgram } from '../workflow/workflow.js'
 
 /**
- * The absolute path of a program.
+ * The absolute path of a program: where the host says (`STEMWORK_PROGRAM_FFMPEG` for `ffmpeg`), else where the workflow
+ * does, else on the PATH.
  *
  * @throws StemworkError `MISSING_DEPENDENCY` if it is not there or must not be run
  */
-export async function findProgram({ name, path }: NeededProgram, folders = process.env.PATH ?? ''): Promise<string> {
+export async function findProgram({ name, path: own }: NeededProgram, env = process.env): Promise<string> {
+  const variable = `STEMWORK_PROGRAM_${name.toUpperCase().replace(/\W/g, '_')}`
+  const path = env[variable] || own
+  const folders = env.PATH ?? ''
   const candidates =
     path === undefined
       ? folders.split(delimiter).flatMap((folder) => withSuffixes(folder && join(folder, name)))
@@ -18,8 +22,9 @@ export async function findProgram({ name, path }: NeededProgram, folders = proce
   throw new StemworkError(
     'MISSING_DEPENDENCY',
     path === undefined
-      ? `The program "${name}" is not on the PATH. Install it, or give program() its \`path\`.`
-      : `The program "${name}" is not where the \`path\` of program() says. Expected the absolute path of a program.`,
+      ? `The program "${name}" is not on the PATH. Install it, or set ${variable} to its path.`
+      : `The program "${name}" is not where ${env[variable] ? variable : 'the `path` of program()'} says. Expected ` +
+          'the absolute path of a program.',
     { details: { program: name } },
   )
 }
