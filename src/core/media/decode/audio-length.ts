@@ -11,9 +11,11 @@ export function statesTooLong(seconds: number | undefined, maxSeconds: number): 
 
 /** A stated length is believed if it is at least this share of the length estimated from a part of the file. */
 const believedShare = 0.7
-/** Bytes and seconds of audio after which a part allows an estimate of the whole. */
+/** A part allows an estimate of the whole after so much audio in so many bytes ... */
 const tellingBytes = 512 * 1024
 const tellingSeconds = 10
+/** ... or after so much audio, however few bytes it takes: hours of silence fit into half a megabyte. */
+const tellingSecondsAlone = 60
 
 /**
  * Whether a file is really too long if its header says so: headers may be wrong. It is decoded until there is too much
@@ -32,7 +34,7 @@ export async function isTooLong(
     seconds += channels[0]!.length / sampleRate
     if (seconds > maxSeconds) return true
     const bytes = file.readBytes()
-    const isTelling = bytes >= tellingBytes && seconds >= tellingSeconds
+    const isTelling = seconds >= (bytes >= tellingBytes ? tellingSeconds : tellingSecondsAlone)
     if (isTelling && (seconds / bytes) * file.size >= believedShare * stated) return true
   }
   return false

@@ -64,10 +64,10 @@ export async function openCodec(encoded: Encoded): Promise<AudioStream> {
 }
 
 /**
- * Decoders keep what they do not understand yet and copy it for each piece. So after this many bytes without audio the
- * pieces become larger, and in the end the file is given up.
+ * Decoders keep what they do not understand yet and copy it for each piece. So after this many pieces without audio
+ * they become larger, and in the end the file is given up. Pieces, not bytes: the index of a long file is one.
  */
-const patienceBytes = 1024 * 1024
+const patiencePieces = 64
 const impatientPieceBytes = 128 * 1024
 const mostSilentBytes = 64 * 1024 * 1024
 
@@ -96,11 +96,12 @@ async function* decodeAll(
   })
   let hasAudio = false
   let silenced = 0
-  /** Bytes since the last audio. */
+  /** Since the last audio. */
   let silentBytes = 0
+  let silentPieces = 0
   try {
     for (;;) {
-      const piece = await nextPiece(pieces, silentBytes > patienceBytes ? impatientPieceBytes : 1)
+      const piece = await nextPiece(pieces, silentPieces > patiencePieces ? impatientPieceBytes : 1)
       let decoded: Decoded
       try {
         decoded = await quietly(() => decoder(piece.done ? undefined : piece.value))
@@ -111,12 +112,13 @@ async function* decodeAll(
       }
       if (isAudio(decoded)) {
         hasAudio = true
-        silentBytes = 0
+        silentBytes = silentPieces = 0
         silenced += silenceDamage(decoded.channelData)
         yield { sampleRate: decoded.sampleRate, channels: planesOf(decoded.channelData, collapsesMono.has(codec)) }
       }
       if (piece.done) break
       silentBytes += piece.value.length
+      silentPieces++
       if (silentBytes > mostSilentBytes) {
         const what = `The ${format} decoder found no audio in ${mostSilentBytes / 2 ** 20} MiB of the file`
         if (!hasAudio) throw undecoded(format, new Error(what))
