@@ -187,6 +187,19 @@ describe('service/loudness', () => {
 })
 
 describe('service/transcode', () => {
+  it('says that a cover was too large to be kept', async () => {
+    const bytes = new Uint8Array(5 * 2 ** 20)
+    bytes.set([0xff, 0xd8, 0xff])
+    const path = join(folder, 'covered.flac')
+    const tags = { title: 'Covered', cover: { contentType: 'image/jpeg' as const, bytes } }
+    const encoder = await openEncoder(path, { sampleRate: rate, channels: 2, format: 'flac', tags })
+    await encoder.write(planes)
+    await encoder.close()
+    const { path: made, details } = await transcoded({ format: 'flac' }, path)
+    expect(details.warnings).toEqual(['The cover of 5.0 MiB was left out: at most 4.0 MiB are kept.'])
+    expect(await readTags(made)).toEqual({ title: 'Covered' })
+  })
+
   it('keeps every sample, the tags and the name where nothing else is asked for', async () => {
     for (const [format, ending] of [
       ['24', 'wav'],

@@ -146,6 +146,7 @@ describe('tags of strangers', () => {
     large.set(cover)
     expect(await read(id3Tag({ title: 'x', cover: { contentType: 'image/png', bytes: large } }))).toEqual({
       title: 'x',
+      largeCoverBytes: large.length,
     })
     const page = Buffer.from('<html><script>')
     expect(await read(id3Tag({ title: 'x', cover: { contentType: 'image/png', bytes: page } }))).toEqual({ title: 'x' })

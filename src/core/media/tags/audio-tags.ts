@@ -9,6 +9,8 @@ export interface AudioTags {
   date?: string
   genre?: string
   cover?: Cover
+  /** Size of a picture that was left out, because it is larger than `maxCoverBytes`. */
+  largeCoverBytes?: number
 }
 
 export interface Cover {
@@ -16,7 +18,7 @@ export interface Cover {
   bytes: Uint8Array
 }
 
-export type TextTag = Exclude<keyof AudioTags, 'cover'>
+export type TextTag = Exclude<keyof AudioTags, 'cover' | 'largeCoverBytes'>
 
 /** Larger covers are left out. */
 export const maxCoverBytes = 4 * 1024 * 1024
@@ -40,8 +42,10 @@ export function cleanText(text: string): string {
 /** Adds a picture, unless there is one already, or it is too large or neither JPEG nor PNG. */
 export function addCover(tags: AudioTags, bytes: Uint8Array): void {
   const contentType = pictureType(bytes)
+  if (contentType === undefined) return
+  if (bytes.length > maxCoverBytes) tags.largeCoverBytes ??= bytes.length
   // A copy: the rest of what was read need not be kept.
-  if (contentType && bytes.length <= maxCoverBytes) tags.cover ??= { contentType, bytes: Uint8Array.from(bytes) }
+  else tags.cover ??= { contentType, bytes: Uint8Array.from(bytes) }
 }
 
 /** The tags, with what only the others have. */

@@ -1,4 +1,4 @@
-import { type AudioTags, cleanText } from './audio-tags.js'
+import { type AudioTags, cleanText, maxCoverBytes } from './audio-tags.js'
 import { readTags } from './read-tags.js'
 
 export interface SongTags {
@@ -8,18 +8,26 @@ export interface SongTags {
   whole: AudioTags
   /** What to write into a stem's file; nothing if the song's file has no tags. */
   ofStem(stem: string): AudioTags
+  /** What was left out, in sentences. */
+  warnings: readonly string[]
 }
 
 /** @param input a local file, and what it is called where it comes from */
 export async function songTags({ path, name }: { path: string; name?: string }): Promise<SongTags> {
-  const tags = await readTags(path)
+  const { largeCoverBytes, ...tags } = await readTags(path)
   const title = tags.title ?? (name === undefined ? undefined : cleanText(name.replace(/\.[^.]{1,5}$/, '')))
   return {
     song: title === undefined ? undefined : songName(title),
     whole: tags,
     ofStem: (stem) =>
       Object.keys(tags).length === 0 ? {} : { ...tags, title: title ? `${stem} (stems of ${title})` : stem },
+    warnings: tags.cover === undefined && largeCoverBytes !== undefined ? [coverText(largeCoverBytes)] : [],
   }
+}
+
+function coverText(bytes: number): string {
+  const mebibytes = (value: number) => `${(value / 2 ** 20).toFixed(1)} MiB`
+  return `The cover of ${mebibytes(bytes)} was left out: at most ${mebibytes(maxCoverBytes)} are kept.`
 }
 
 const maxSongNameBytes = 150

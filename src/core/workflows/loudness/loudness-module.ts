@@ -91,5 +91,5 @@ async function writeNormalized(
   const limitText =
     `Peaks prevent ${target} LUFS: the audio has ${(loudness.integrated + gainDb).toFixed(1)} LUFS at a ` +
     `true peak of ${ceiling} dBTP.`
-  return { gainDb, clippedSamples, warnings: isLimitedByPeak ? [limitText] : [] }
+  return { gainDb, clippedSamples, warnings: [...(isLimitedByPeak ? [limitText] : []), ...(tags?.warnings ?? [])] }
 }

@@ -44,7 +44,7 @@ async function separateStems(context: StageContext<StemsParams>, definition: Ste
   })
   if (tags?.song !== undefined)
     for (const stem of stems) context.downloadName(stem, `${tags.song} - ${stem}.${formatTable[format].extension}`)
-  report(context, detailsOf(separation))
+  report(context, detailsOf({ ...separation, warnings: [...separation.warnings, ...(tags?.warnings ?? [])] }))
 }
 
 function report(context: StageContext<StemsParams>, details: Record<string, unknown>): void {

@@ -44,5 +44,6 @@ async function run(context: StageContext<TranscodeParams>, settings: AudioSettin
   context.detail('sampleRate', stream.sampleRate)
   context.detail('channels', stream.channelCount)
   context.detail('clippedSamples', clippedSamples)
-  if (opened.warnings && opened.warnings.length > 0) context.detail('warnings', opened.warnings)
+  const warnings = [...(opened.warnings ?? []), ...(tags?.warnings ?? [])]
+  if (warnings.length > 0) context.detail('warnings', warnings)
 }
