@@ -2,6 +2,7 @@ import { concat } from '../bytes.js'
 import { badInput, StemworkError } from '../../engine/errors.js'
 import type { AudioBlock, AudioStream } from '../dsp/audio-stream.js'
 import { requireSimd } from '../dsp/kernels/kernel.js'
+import { IntegerSteps } from './integer-steps.js'
 import { quietly } from './quiet-console.js'
 import { silenceDamage } from './silence-damage.js'
 import { undecoded } from './undecoded.js'
@@ -94,6 +95,7 @@ async function* decodeAll(
   const decoder = await createDecoder(codec, load).catch((error: unknown) => {
     throw StemworkError.is(error) ? error : undecoded(format, error)
   })
+  const steps = new IntegerSteps(codec)
   let hasAudio = false
   let silenced = 0
   /** Since the last audio. */
@@ -102,6 +104,7 @@ async function* decodeAll(
   try {
     for (;;) {
       const piece = await nextPiece(pieces, silentPieces > patiencePieces ? impatientPieceBytes : 1)
+      if (!piece.done && !hasAudio) steps.look(piece.value)
       let decoded: Decoded
       try {
         decoded = await quietly(() => decoder(piece.done ? undefined : piece.value))
@@ -113,6 +116,7 @@ async function* decodeAll(
       if (isAudio(decoded)) {
         hasAudio = true
         silentBytes = silentPieces = 0
+        steps.correct(decoded.channelData)
         silenced += silenceDamage(decoded.channelData)
         yield { sampleRate: decoded.sampleRate, channels: planesOf(decoded.channelData, collapsesMono.has(codec)) }
       }

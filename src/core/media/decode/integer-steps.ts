@@ -1,0 +1,73 @@
+import { latin1, viewOf } from '../bytes.js'
+
+/**
+ * Some decoders of lossless integers divide by the largest value, 32,767 for 16 bits, instead of by 32,768 as
+ * everything else does: the one of FLAC in MP4 and Matroska all samples, those of WavPack and TTA the positive ones.
+ * This makes their samples exact again.
+ */
+export class IntegerSteps {
+  readonly #codec: string
+  #found: { bits: number; negative: boolean } | undefined
+
+  constructor(codec: string) {
+    this.#codec = codec
+  }
+
+  /** Looks for the width of the samples in bytes that the decoder gets. */
+  look(bytes: Uint8Array): void {
+    if (this.#found) return
+    const bits = widths[this.#codec]?.(bytes)
+    if (bits !== undefined && bits <= mostBits) this.#found = { bits, negative: !dividesByTwo.has(this.#codec) }
+  }
+
+  correct(planes: readonly Float32Array[]): void {
+    if (!this.#found) return
+    const { bits, negative } = this.#found
+    const size = 2 ** (bits - 1)
+    for (const plane of planes)
+      for (let i = 0; i < plane.length; i++) {
+        const value = plane[i]!
+        if (value > 0 || negative) plane[i] = Math.round(value * (size - 1)) / size
+      }
+  }
+}
+
+/** A float holds no more. */
+const mostBits = 24
+/** These divide negative samples by 32,768. */
+const dividesByTwo = new Set(['wv', 'tta'])
+
+const widths: Record<string, (bytes: Uint8Array) => number | undefined> = {
+  wv: wavpackBits,
+  tta: ttaBits,
+  mp4: (bytes) => flacBits(bytes, 'dfLa'),
+  mkv: (bytes) => flacBits(bytes, 'fLaC'),
+  webm: (bytes) => flacBits(bytes, 'fLaC'),
+}
+
+/** Bytes in which a header is looked for. */
+const searched = 64 * 1024
+
+function find(bytes: Uint8Array, mark: string, length: number): DataView | undefined {
+  const at = latin1(bytes.subarray(0, searched)).indexOf(mark)
+  return at >= 0 && at + length <= bytes.length ? viewOf(bytes.subarray(at, at + length)) : undefined
+}
+
+/** Flags of the first block's header; `undefined` for floats. */
+function wavpackBits(bytes: Uint8Array): number | undefined {
+  const flags = find(bytes, 'wvpk', 32)?.getUint32(24, true)
+  if (flags === undefined || flags & 0x80) return undefined
+  return 8 * ((flags & 3) + 1) - ((flags >> 13) & 0x1f)
+}
+
+function ttaBits(bytes: Uint8Array): number | undefined {
+  return find(bytes, 'TTA1', 10)?.getUint16(8, true)
+}
+
+/** STREAMINFO follows the mark and a header of four bytes. */
+function flacBits(bytes: Uint8Array, mark: string): number | undefined {
+  const view = find(bytes, mark, 42)
+  if (!view) return undefined
+  const start = mark === 'dfLa' ? 12 : 8
+  return ((view.getUint16(start + 12) >> 4) & 0x1f) + 1
+}
