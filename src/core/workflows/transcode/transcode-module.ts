@@ -44,6 +44,10 @@ async function run(context: StageContext<TranscodeParams>, settings: AudioSettin
   context.detail('sampleRate', stream.sampleRate)
   context.detail('channels', stream.channelCount)
   context.detail('clippedSamples', clippedSamples)
-  const warnings = [...(opened.warnings ?? []), ...(tags?.warnings ?? [])]
+  warn(context, opened.warnings, tags?.warnings)
+}
+
+function warn(context: StageContext<TranscodeParams>, ...lists: (readonly string[] | undefined)[]): void {
+  const warnings = lists.flatMap((list) => list ?? [])
   if (warnings.length > 0) context.detail('warnings', warnings)
 }
