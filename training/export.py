@@ -63,7 +63,10 @@ def main():
     # Newer versions have another exporter by default, which needs another package and writes another opset.
     traced = dict(dynamo=False) if 'dynamo' in inspect.signature(torch.onnx.export).parameters else {}
     torch.onnx.export(separator, spectrum, path, opset_version=16, input_names=['mix_spec'], output_names=['vocals_spec'], dynamic_axes=frames, **traced)
-    onnx.save(with_half_weights(onnx.load(path)), path)
+    graph = onnx.load(path)
+    # The exporter does not find that there is one, and as many frames and bins as in the input.
+    graph.graph.output[0].type.CopyFrom(graph.graph.input[0].type)
+    onnx.save(with_half_weights(graph), path)
     compare(path, net, spectrum)
     with open(os.path.join(EMBEDDED, 'model.json')) as file:
         manifest = {key: value for key, value in json.load(file).items() if key not in FIGURES}

@@ -1,6 +1,7 @@
 import { StemworkError } from '../../engine/errors.js'
 import type { ExecutionProvider, ProviderFallback } from './execution-provider.js'
-import type { Tensor } from './network.js'
+import type { Tensor, TensorInfo } from './network.js'
+import { readWithOpenSizes } from './open-sizes.js'
 import { installCommand } from './runtime.js'
 import { type RuntimeSession, type RuntimeSettings, tensorInfo } from './runtime-session.js'
 
@@ -23,42 +24,66 @@ export async function openNative(
   path: string,
   { threads, provider: wanted }: RuntimeSettings,
 ): Promise<RuntimeSession> {
-  const create = (provider: ExecutionProvider) =>
-    InferenceSession.create(path, {
-      executionProviders: [provider],
-      executionMode: 'sequential',
-      intraOpNumThreads: threads,
-      interOpNumThreads: 1,
-      // A single block for all activations is no faster and costs HTDemucs 5.1 GB instead of 3.6 GB. Without the arena
-      // it would take 2.6 GB, but 25 % more time. What is live at once is 0.6 GB: the planner holds buffers for later
-      // layers of the same shape. Its switch `enable_mem_reuse` (0.8 GB) is in the runtime's Python interface, but not
-      // in its C interface.
-      enableMemPattern: false,
-      // Spinning threads take CPU time from decoding, spectra and other processes. With spinning, HTDemucs used 15 %
-      // more CPU time on two busy processors and was no faster on idle ones.
-      extra: { session: { intra_op: { allow_spinning: '0' } } },
-      logSeverityLevel: 3,
-    })
+  const create = async (provider: ExecutionProvider): Promise<Opened> => ({
+    session: await InferenceSession.create(path, { ...settings(threads), executionProviders: [provider] }),
+  })
   let fallback: ProviderFallback | undefined
   // With a list of providers, the runtime throws when the first one's libraries are missing; it does not try the next.
-  const session = await create(wanted).catch((error: unknown) => {
-    if (wanted === 'cpu') throw error
-    fallback = { wanted, reason: error instanceof Error ? error.message : String(error) }
-    return create('cpu')
-  })
+  const { session, shapes } =
+    wanted === 'cpu'
+      ? await openForCpu(InferenceSession, path, threads)
+      : await create(wanted).catch((error: unknown) => {
+          fallback = { wanted, reason: error instanceof Error ? error.message : String(error) }
+          return openForCpu(InferenceSession, path, threads)
+        })
   const lend = (tensors: Record<string, Tensor>) =>
     Object.fromEntries(
       Object.entries(tensors).map(([name, { data, dims }]) => [name, new OrtTensor('float32', data, dims)]),
     )
 
   return {
-    inputs: session.inputMetadata.map(tensorInfo),
+    inputs: session.inputMetadata.map(tensorInfo).map((input) => ({
+      ...input,
+      shape: shapes?.get(input.name) ?? input.shape,
+    })),
     outputs: session.outputMetadata.map(tensorInfo),
     fallback,
     // Outputs that are passed as tensors are written into the caller's memory.
     run: async (feeds, fetches) => void (await session.run(lend(feeds), lend(fetches))),
     release: () => session.release(),
   }
+}
+
+type Sessions = Awaited<ReturnType<typeof importNative>>['InferenceSession']
+
+interface Opened {
+  session: Awaited<ReturnType<Sessions['create']>>
+  /** Of inputs whose sizes the session was not told. */
+  shapes?: ReadonlyMap<string, TensorInfo['shape']>
+}
+
+/** In a function of its own, so that nothing holds the file's bytes longer. */
+async function openForCpu(sessions: Sessions, path: string, threads: number): Promise<Opened> {
+  const options = { ...settings(threads), executionProviders: ['cpu'] }
+  const network = await readWithOpenSizes(path)
+  if (!network) return { session: await sessions.create(path, options) }
+  return { session: await sessions.create(network.onnx, options), shapes: network.shapes }
+}
+
+function settings(threads: number) {
+  return {
+    executionMode: 'sequential',
+    intraOpNumThreads: threads,
+    interOpNumThreads: 1,
+    // A single block for all activations is no faster and costs HTDemucs 5.1 GB instead of 3.6 GB. Without the arena
+    // it would take 2.6 GB, but 25 % more time. The planner holds buffers for later layers of one shape: its switch
+    // `enable_mem_reuse` (0.8 GB) is in the runtime's Python interface, but not in its C interface. See `openSizes`.
+    enableMemPattern: false,
+    // Spinning threads take CPU time from decoding, spectra and other processes. With spinning, HTDemucs used 15 %
+    // more CPU time on two busy processors and was no faster on idle ones.
+    extra: { session: { intra_op: { allow_spinning: '0' } } },
+    logSeverityLevel: 3,
+  } as const
 }
 
 const notInstalled = `onnxruntime-node is not installed. Install it: ${installCommand}`

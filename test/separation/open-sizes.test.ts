@@ -1,0 +1,70 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { importNative } from '../../src/core/models/session/native.js'
+import { openSizes, readWithOpenSizes } from '../../src/core/models/session/open-sizes.js'
+import { openSession } from '../../src/core/models/session/session.js'
+import { onnxModel } from './onnx-graph.js'
+
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stemwork-open-sizes-'))
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+/** Two inputs, of which the second is longer than one byte can tell. */
+const two = () =>
+  onnxModel({
+    inputs: [
+      { name: 'wave', shape: [1, 300] },
+      { name: 'spectrum', shape: ['batch', 2, 300] },
+    ],
+    outputs: [{ name: 'sum', shape: ['batch', 2, 300] }],
+    nodes: [{ operator: 'Add', inputs: ['wave', 'spectrum'], outputs: ['sum'] }],
+  })
+const one = () =>
+  onnxModel({
+    inputs: [{ name: 'wave', shape: [1, 300] }],
+    outputs: [{ name: 'same', shape: [1, 300] }],
+    nodes: [{ operator: 'Identity', inputs: ['wave'], outputs: ['same'] }],
+  })
+
+async function fileWith(onnx: Uint8Array): Promise<string> {
+  const path = join(folder, 'model.onnx')
+  await writeFile(path, onnx)
+  return path
+}
+
+describe('a network of several inputs', () => {
+  test('keeps the length of its file, and the sizes of all inputs but the first are any', async () => {
+    const onnx = two()
+    expect([...openSizes(onnx)]).toEqual([['spectrum', ['any', 2, 300]]])
+    expect(onnx).toHaveLength(two().length)
+    const { InferenceSession } = await importNative()
+    const session = await InferenceSession.create(onnx)
+    const shapes = session.inputMetadata.map((input) => (input.isTensor ? input.shape : []))
+    expect(shapes[0]).toEqual([1, 300])
+    expect(shapes[1]?.filter((size) => typeof size === 'number')).toEqual([])
+    await session.release()
+  })
+
+  test('tells the sizes of its file, and gives the results of that', async () => {
+    const network = await openSession(await fileWith(two()), { runtime: 'native' })
+    const wave = Float32Array.from({ length: 300 }, (_, index) => index)
+    const spectrum = Float32Array.from({ length: 600 }, (_, index) => 1000 * index)
+    const feeds = { wave: { dims: [1, 300], data: wave }, spectrum: { dims: [1, 2, 300], data: spectrum } }
+    const { fetches } = await network.run(feeds, { sum: { dims: [1, 2, 300], data: new Float32Array(600) } })
+    expect(fetches.sum?.data[299]).toBe(299_299)
+    expect(fetches.sum?.data[599]).toBe(599_299)
+    await network.close()
+  })
+})
+
+test('one with a single input is left to the runtime', async () => {
+  expect(await readWithOpenSizes(await fileWith(one()))).toBeUndefined()
+})
+
+test('a file that is none is left to the runtime, too, which says so', async () => {
+  expect(await readWithOpenSizes(await fileWith(new Uint8Array(50).fill(255)))).toBeUndefined()
+})
