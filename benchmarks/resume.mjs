@@ -109,6 +109,8 @@ async function work(folder, song, format) {
     const workflow = 'service/stems-vocals-accompaniment'
     await engine.submit({ app: 'bench', workflow, inputs: { inputUrl: localFile(song) } })
   }
+  // The last worker was killed between the end of the job and telling it.
+  if (known?.status === 'SUCCEEDED') console.log(`started\nended ${await hashOf(engine, known)}`)
   await engine.start()
   // The queue's timers do not hold the process.
   process.stdin.resume()
