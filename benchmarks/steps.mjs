@@ -1,17 +1,24 @@
 // What a durable step costs: jobs of 50 steps that do nothing against jobs without a step, on memory, SQLite and
 // Postgres (DATABASE_URL, else skipped); and the memory of a process that passes a file from step to step and on to
-// another attempt, by size. Aims: at most 50 ms for a step, and no more memory for 1 GiB than for 64 MiB. Options:
-// --jobs=N, --mebibytes=N. Its kill -9 is a test: STEMWORK_KILLS=200 npx vitest run test/crash/steps.test.ts
+// another attempt, by size, through files on disk and S3. Aims: at most 50 ms for a step, and no more memory for 1 GiB
+// than for 64 MiB. Options: --jobs=N, --mebibytes=N. Its kill -9 is a test: STEMWORK_KILLS=200 npx vitest run
+// test/crash/steps.test.ts
+import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
-import { mkdtemp, open, rm } from 'node:fs/promises'
+import { mkdtemp, open, rm, writeFile } from 'node:fs/promises'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { S3Client } from '@aws-sdk/client-s3'
+import { build } from 'esbuild'
 import { Pool } from 'pg'
 import { z } from 'zod'
 import { fsBlobs } from '../dist/adapters/blobs/fs/index.js'
 import { memoryJobs } from '../dist/adapters/memory.js'
 import { postgresStores } from '../dist/adapters/postgres.js'
+import { s3Blobs } from '../dist/adapters/blobs/s3/index.js'
 import { sqliteStores } from '../dist/adapters/stores/sqlite/index.js'
 import { createEngine, defineWorkflow, silentLogger } from '../dist/index.js'
 
@@ -29,7 +36,9 @@ try {
   await overhead('SQLite', sqlite)
   sqlite.close()
   await onPostgres()
-  for (const mebibytes of new Set([64, largest])) await memory(mebibytes)
+  for (const mebibytes of new Set([64, largest]))
+    await memory('disk', mebibytes, fsBlobs({ directory: join(folder, `blobs-${mebibytes}`) }))
+  await onS3()
 } finally {
   await rm(folder, { recursive: true, force: true })
 }
@@ -76,7 +85,7 @@ async function overhead(name, { jobs: store, applications }) {
 }
 
 /** A file that a step writes, the next reads and fails, and the next attempt reads again from the blob store. */
-async function memory(mebibytes) {
+async function memory(place, mebibytes, blobs) {
   let hasFailed = false
   const workflow = defineWorkflow({
     ...plain,
@@ -99,7 +108,6 @@ async function memory(mebibytes) {
       })
     },
   })
-  const blobs = fsBlobs({ directory: join(folder, `blobs-${mebibytes}`) })
   const settings = { dispatch: { retryDelayMs: 1 }, logger: silentLogger, scratchDirectory: folder }
   const engine = createEngine({ blobs, workflows: [workflow], ...settings })
   const { job } = await engine.submit({ app: 'me', workflow: workflow.id, params: { count: mebibytes } })
@@ -110,8 +118,37 @@ async function memory(mebibytes) {
   await engine.close()
   if (status !== 'SUCCEEDED' || token !== 2) throw new Error(failure)
   console.log(
-    `${mebibytes} MiB from step to step, and to another attempt: at most ${Math.round(highest / mebibyte)} MiB`,
+    `${place}: ${mebibytes} MiB from step to step, and to another attempt: at most ` +
+      `${Math.round(highest / mebibyte)} MiB`,
   )
+}
+
+/** The server of the tests, whose objects lie on the disk, in a process of its own. */
+async function onS3() {
+  const [source, server] = [join(folder, 'serve.ts'), join(folder, 'serve.mjs')]
+  const module = fileURLToPath(new URL('../test/servers/s3-server.ts', import.meta.url))
+  await writeFile(
+    source,
+    `import { startS3Server } from ${JSON.stringify(module)}
+    startS3Server(['bench']).then(({ url, credentials }) => console.log(JSON.stringify({ url, credentials })))`,
+  )
+  await build({
+    entryPoints: [source],
+    outfile: server,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    logLevel: 'error',
+  })
+  const child = spawn(process.execPath, [server], { stdio: ['ignore', 'pipe', 'inherit'] })
+  try {
+    const [line] = await once(child.stdout, 'data')
+    const { url: endpoint, credentials } = JSON.parse(line)
+    const client = new S3Client({ region: 'us-east-1', endpoint, forcePathStyle: true, credentials })
+    for (const mebibytes of new Set([64, largest])) await memory('S3', mebibytes, s3Blobs({ client, bucket: 'bench' }))
+  } finally {
+    child.kill()
+  }
 }
 
 function median(values) {
