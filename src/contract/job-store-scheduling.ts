@@ -231,7 +231,11 @@ export const schedulingCases = {
     const claimed: JobRecord[] = []
     for (let job; (job = await store.claim(worker));) claimed.push(job)
     const running = (app: string) => claimed.filter((job) => job.app === app).length
-    assert.deepEqual(['app-0', 'app-1', 'app-2'].map(running), [3, 2, 2])
+    assert.deepEqual(
+      ['app-0', 'app-1', 'app-2'].map(running),
+      [3, 2, 2],
+      'An application has as many jobs granted as its own limit says, else as that of every application.',
+    )
     const [queued] = await store.list({ app: 'app-1', statuses: ['QUEUED'], limit: 1 })
     assert.equal(await store.claim({ ...worker, id: queued?.id }), undefined, 'Nor is a named job granted beyond it.')
     const ended = claimed.find(({ app }) => app === 'app-2')

@@ -1,5 +1,6 @@
 import {
   analyzeWorkflow,
+  notesWorkflow,
   composeWorkflow,
   createEngine,
   defineWorkflow,
@@ -109,7 +110,7 @@ const composed = composeWorkflow({
   steps: { measure: { workflow: loudnessWorkflow(), inputs: { inputUrl: 'inputUrl' }, policy: { maxAttempts: 2 } } },
   outputs: { report: 'measure.report' },
 })
-createEngine({ workflows: [composed, analyzeWorkflow(), transcodeWorkflow({ format: 'flac' })] })
+createEngine({ workflows: [composed, analyzeWorkflow(), notesWorkflow(), transcodeWorkflow({ format: 'flac' })] })
 // @ts-expect-error: an output names a step's output
 composeWorkflow({ id: 'a', name: 'A', description: '', steps: {}, outputs: { report: 1 } })
 // @ts-expect-error: not a format

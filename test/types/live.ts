@@ -14,10 +14,9 @@ export async function use(source: AsyncIterable<Float32Array[]>, web: ReadableSt
   // @ts-expect-error: one of two
   separateStream(source, { sampleRate: 48_000, whenLate: 'never' })
   // @ts-expect-error: planes, not interleaved samples
-  separateStream(
-    (async function* () {
-      yield new Float32Array(2)
-    })(),
-    { sampleRate: 48_000 },
-  )
+  separateStream(interleaved(), { sampleRate: 48_000 })
+}
+
+async function* interleaved(): AsyncGenerator<Float32Array> {
+  yield new Float32Array(2)
 }

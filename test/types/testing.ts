@@ -1,5 +1,5 @@
 import { type JobEngine, type JobRecord, type Workflow } from 'stemwork'
-import { createTestEngine, waitForJob } from 'stemwork/testing'
+import { createTestEngine, runWorkflow, waitForJob, type WorkflowRun } from 'stemwork/testing'
 import { expectType } from './expect-type.js'
 
 declare const workflow: Workflow
@@ -8,6 +8,9 @@ expectType<JobEngine>()(engine)
 
 export async function use(): Promise<void> {
   expectType<JobRecord>()(await waitForJob(engine, 'id', { timeoutMs: 100, signal: AbortSignal.timeout(50) }))
+  expectType<WorkflowRun>()(await runWorkflow(workflow, { failures: { cut: ['kill', new Error('disk full')] } }))
+  // @ts-expect-error: what happens is an error or a kill
+  await runWorkflow(workflow, { failures: { cut: ['crash'] } })
   // @ts-expect-error: a job is named by its id
   await waitForJob(engine, { id: 'id' })
 }

@@ -18,7 +18,7 @@ export interface PostgresClient {
 
 export interface PostgresNotification {
   channel: string
-  payload?: string
+  payload?: string | undefined
 }
 
 /** What is used of a connection taken from the pool. */
