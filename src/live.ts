@@ -2,6 +2,8 @@ import { openLiveThread } from './core/workflows/separation/live/open-live-threa
 import type { LiveStems } from './core/workflows/separation/live/live-mix.js'
 import type { LiveSource } from './core/workflows/separation/live/pcm-source.js'
 import { type LiveOptions, separateLive } from './core/workflows/separation/live/separate-live.js'
+import { rawBlocks, rawEncodings } from './core/media/decode/raw-pcm.js'
+import { PcmEncoder } from './core/media/encode/pcm-encoder.js'
 import { embeddedModelName, resolveModel } from './core/models/registry.js'
 import type { RuntimeChoice } from './core/models/session/runtime.js'
 
@@ -40,3 +42,44 @@ export async function* separateStream(
     openLiveThread({ model: { manifest, paths }, stream: { sampleRate, channelCount, latencyMs }, runtime })
   yield* separateLive(source, open, options)
 }
+
+/** Samples of a stream as a service gets them: raw, little-endian and interleaved. */
+export interface LiveServiceFormat {
+  sampleRate: number
+  channels: number
+  format: 's16' | 's24' | 'f32'
+  stem: 'vocals' | 'accompaniments'
+  latencyMs: number
+}
+
+export interface LivePiece {
+  /** Of the stem, in the form of the samples. */
+  bytes: Uint8Array
+  seconds: number
+  isLate: boolean
+}
+
+/**
+ * What the HTTP service separates streams with.
+ *
+ * @example createHandler(engine, { live: { separate: liveService(), streams: 2 } })
+ */
+export function liveService(
+  options: Pick<StreamOptions, 'model' | 'runtime'> = {},
+): (
+  samples: AsyncIterable<Uint8Array>,
+  format: LiveServiceFormat,
+  signal: AbortSignal,
+) => AsyncGenerator<LivePiece, void, void> {
+  return async function* (samples, { sampleRate, channels, format, stem, latencyMs }, signal) {
+    const blocks = rawBlocks(samples, { encoding: rawEncodings[format], channelCount: channels })
+    const encoder = new PcmEncoder(pcmFormats[format])
+    for await (const { stems, isLate } of separateStream(blocks, { ...options, sampleRate, latencyMs, signal })) {
+      // A copy: the encoder uses its memory again.
+      const bytes = encoder.encode(stems[stem]).slice()
+      yield { bytes, seconds: bytes.length / (channels * rawEncodings[format].bytes) / sampleRate, isLate }
+    }
+  }
+}
+
+const pcmFormats = { s16: '16', s24: '24', f32: '32f' } as const

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { type RawFormat, rawEncodings, type RawPcm } from '../core/media/decode/raw-pcm.js'
 import { PcmEncoder, type PcmFormat } from '../core/media/encode/pcm-encoder.js'
 import { wavContainer } from '../core/media/encode/wav-container.js'
 import { latencyBounds } from '../core/workflows/separation/live/plan.js'
@@ -9,7 +10,7 @@ import { separationCommandOptions, separationSettings } from './model-options.js
 import { type PcmPipe, rawPipe, wavPipe } from './pcm-pipe.js'
 
 const stems = ['vocals', 'accompaniments'] as const
-const rawFormats: Record<string, PcmFormat> = { s16: '16', s24: '24', f32: '32f' }
+const rawFormats = Object.keys(rawEncodings)
 
 export const liveCommand: Command = {
   usage: 'live [options]',
@@ -26,7 +27,7 @@ export const liveCommand: Command = {
     },
     raw: {
       type: 'string',
-      value: Object.keys(rawFormats).join('|'),
+      value: rawFormats.join('|'),
       help: 'Samples without a header, little-endian and interleaved, both ways.',
     },
     rate: { type: 'string', value: 'Hz', help: 'Of raw samples. Default: 44100.' },
@@ -74,7 +75,7 @@ export const liveCommand: Command = {
   },
 }
 
-function rawOf(input: CommandInput): Omit<PcmPipe, 'blocks'> | undefined {
+function rawOf(input: CommandInput): RawPcm | undefined {
   const raw = textOf(input, 'raw')
   const sampleRate = numberOf(input, 'rate', { min: 8000, max: 192_000 })
   const channelCount = numberOf(input, 'channels', { min: 1, max: 64 })
@@ -83,14 +84,13 @@ function rawOf(input: CommandInput): Omit<PcmPipe, 'blocks'> | undefined {
       throw new UsageError('--rate and --channels are of raw samples. Add --raw, or leave them out.')
     return undefined
   }
-  const format = Object.hasOwn(rawFormats, raw) ? rawFormats[raw] : undefined
-  if (!format) throw new UsageError(`--raw must be one of ${Object.keys(rawFormats).join(', ')}, not "${raw}".`)
-  const bytes = { '16': 2, '24': 3, '32f': 4 }[format]
-  const encoding = { kind: format === '32f' ? 'float' : 'signed', bytes, littleEndian: true } as const
+  if (!Object.hasOwn(rawEncodings, raw))
+    throw new UsageError(`--raw must be one of ${rawFormats.join(', ')}, not "${raw}".`)
+  const encoding = rawEncodings[raw as RawFormat]
   return { sampleRate: sampleRate ?? 44_100, channelCount: channelCount ?? 2, encoding }
 }
 
-interface Output extends Omit<PcmPipe, 'blocks'> {
+interface Output extends RawPcm {
   stem: (typeof stems)[number]
   isRaw: boolean
 }

@@ -1,24 +1,18 @@
 import { badInput } from '../core/engine/errors.js'
 import { concat } from '../core/media/bytes.js'
 import type { ReadableBytes } from '../core/media/decode/file-bytes.js'
-import { decodePcm, type PcmEncoding } from '../core/media/decode/pcm.js'
+import { rawBlocks, type RawPcm } from '../core/media/decode/raw-pcm.js'
 import { readWavHeader } from '../core/media/decode/wav-header.js'
 import { wavEncoding } from '../core/media/decode/wav-reader.js'
 
 /** Samples that come through a pipe. */
-export interface PcmPipe {
-  sampleRate: number
-  channelCount: number
-  encoding: PcmEncoding
+export interface PcmPipe extends RawPcm {
   /** One plane for each channel. */
   blocks: AsyncGenerator<Float32Array[], void, void>
 }
 
-/** Samples as they are, of which nothing in the stream tells how they are stored. */
-export type RawPcm = Omit<PcmPipe, 'blocks'>
-
 export function rawPipe(input: AsyncIterable<Uint8Array>, raw: RawPcm): PcmPipe {
-  return { ...raw, blocks: samplesOf(input, raw, Infinity) }
+  return { ...raw, blocks: rawBlocks(input, raw) }
 }
 
 /**
@@ -34,7 +28,7 @@ export async function wavPipe(input: AsyncIterable<Uint8Array>): Promise<PcmPipe
   if (!encoding) throw badInput(...notWav)
   const { sampleRate, channelCount, dataStart, dataBytes = Infinity } = header
   const raw = { sampleRate, channelCount, encoding }
-  return { ...raw, blocks: samplesOf(head.rest(dataStart), raw, dataBytes) }
+  return { ...raw, blocks: rawBlocks(head.rest(dataStart), raw, dataBytes) }
 }
 
 const notWav = [
@@ -42,24 +36,6 @@ const notWav = [
   'Standard input is not an uncompressed WAV file. Pipe one, for example from ffmpeg -i <file> -f wav -, or name the ' +
     'format of raw samples with --raw, --rate and --channels.',
 ] as const
-
-async function* samplesOf(
-  input: AsyncIterable<Uint8Array>,
-  { encoding, channelCount }: RawPcm,
-  dataBytes: number,
-): AsyncGenerator<Float32Array[], void, void> {
-  const frameBytes = encoding.bytes * channelCount
-  let left = dataBytes
-  let rest: Uint8Array = new Uint8Array(0)
-  for await (const chunk of input) {
-    const bytes = concat([rest, chunk.subarray(0, left)])
-    left -= Math.min(left, chunk.length)
-    const whole = bytes.length - (bytes.length % frameBytes)
-    if (whole > 0) yield decodePcm(bytes.subarray(0, whole), encoding, channelCount)
-    rest = bytes.subarray(whole)
-    if (left === 0) return
-  }
-}
 
 /** A header's chunks are small; a pipe that hides its samples behind more is not worth the memory. */
 const longestHead = 16 * 2 ** 20

@@ -11,7 +11,7 @@ import { withEnvironment } from './environment.js'
 import { mcpPath, withMcp } from './mcp-mount.js'
 import { type Interruption, onInterruption } from './interruption.js'
 import { logJobs } from './job-log.js'
-import { serviceModelOptions } from './model-options.js'
+import { separationSettings, serviceModelOptions } from './model-options.js'
 import { settleKeys, settleWebhookSecret } from './service-keys.js'
 import { deploymentUrls, openStorage, requiredSecret, type ServiceStorage, storageOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
@@ -89,6 +89,13 @@ export const serveCommand: Command = {
         'of 16 or more characters. Prefer STEMWORK_OPERATOR_KEY, which does not appear in process lists.',
     },
     console: { type: 'boolean', help: `Serve ${basePath}/console, a page for uploading songs and listening to stems.` },
+    live: {
+      type: 'string',
+      value: 'n',
+      help:
+        `Serve ${basePath}/live, a WebSocket that separates what plays, for up to n streams at a time, each of which ` +
+        'takes up to 60 % of a core (needs ws).',
+    },
     mcp: {
       type: 'boolean',
       help:
@@ -139,6 +146,7 @@ interface ServiceRequest {
   console: boolean
   operatorKey: string | undefined
   mcp: boolean
+  liveStreams: number | undefined
   input: CommandInput
   graceMs: number
   verbose: boolean
@@ -156,6 +164,7 @@ function requestOf(input: CommandInput): ServiceRequest {
     allowPrivate: input.values['allow-private-inputs'] === true,
     console: input.values.console === true,
     mcp: input.values.mcp === true,
+    liveStreams: numberOf(input, 'live', { min: 1, max: 1000 }),
     operatorKey: operatorKeyOf(textOf(input, 'operator-key')),
     input,
     graceMs: 1000 * (numberOf(input, 'grace', { min: 0, max: 3600 }) ?? defaultGraceSeconds),
@@ -183,6 +192,15 @@ function publicUrlOf(text: string | undefined): string | undefined {
   if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash)
     throw new UsageError(`--public-url must be like https://stems.example.org, not "${text}".`)
   return url.pathname === '/' ? url.origin + basePath : url.origin + url.pathname.replace(/\/+$/, '')
+}
+
+async function liveOf(request: ServiceRequest) {
+  const { liveStreams: streams, input } = request
+  if (streams === undefined) return undefined
+  if (request.mcp) throw new UsageError('--live and --mcp cannot be combined. Run two services, or leave one out.')
+  const { model, runtime } = separationSettings(input)
+  const { liveService } = await import('../live.js')
+  return { separate: liveService({ model, runtime }), streams }
 }
 
 async function runService(
@@ -223,6 +241,7 @@ async function runService(
     operator: request.operatorKey === undefined ? undefined : { key: request.operatorKey },
     manageKeys: true,
     resumableUploads: hasTus(),
+    live: await liveOf(request),
   })
   try {
     const server = await serve(request.mcp ? await withMcp(handler, basePath) : handler, {

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { StemworkError } from '../core/engine/errors.js'
+import { Shares } from '../core/engine/limits/shares.js'
 import { assertInstalled } from '../core/engine/package-files.js'
 import { type ApiAnswer, empty } from './routing/answer.js'
 import type { ApiRequest } from './routing/api-request.js'
@@ -25,6 +26,7 @@ import { type Destination, Router } from './routing/router.js'
 import { allRoutes } from './routes.js'
 import { notFoundPage } from './service/not-found-page.js'
 import { WrongKeys } from './routing/wrong-keys.js'
+import { requireWebSockets } from './live/live-routes.js'
 import { requireTus } from './storage/resumable-routes.js'
 import { DownloadSlots } from './routing/download-slots.js'
 import { inServerSpan } from './routing/server-span.js'
@@ -74,7 +76,7 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
     service.metrics?.observe(operation, answer.status, tookMs / 1000)
     logger.debug({ requestId, operation, status: answer.status, tookMs }, 'Request answered.')
     return answer
-  })
+  }, options.live !== undefined)
 }
 
 /** One request and what is known of it. */
@@ -92,6 +94,7 @@ interface AskedRequest {
 /** @throws StemworkError for parts that the options need and that are missing */
 function checkParts({ blobs, options: { logger } }: HttpEngine, options: HandlerOptions): void {
   if (options.resumableUploads) requireTus()
+  if (options.live) requireWebSockets()
   if (options.directStorage && !(blobs.signPut && blobs.signGet)) {
     throw new StemworkError(
       'INVALID_OPTIONS',
@@ -126,6 +129,7 @@ function createService(engine: HttpEngine, options: HandlerOptions): Service {
       total: options.limits.allDownloads,
       perApplication: options.limits.downloads,
     }),
+    streams: options.live && new Shares({ total: options.live.streams }),
     storage: new StorageUse(engine, options.limits),
     metrics: options.metrics ? new Metrics(engine) : undefined,
   }

@@ -18,6 +18,7 @@ export type HttpEngine = Pick<
   | 'schedule'
   | 'schedulingRules'
   | 'limits'
+  | 'chargeAudio'
   | 'setLimits'
   | 'retry'
   | 'sendEvent'

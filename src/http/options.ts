@@ -18,6 +18,30 @@ export interface Sender extends Caller {
 /** Identifies the sender of a request; `undefined` means 401. */
 export type Authenticate = (request: Request) => Promise<Caller | undefined> | Caller | undefined
 
+/** A piece of a stem, in the form in which the samples came. */
+export interface LivePiece {
+  bytes: Uint8Array
+  seconds: number
+  /** The samples passed unchanged. */
+  isLate: boolean
+}
+
+/** How the samples of a stream are stored, and what becomes of them. */
+export interface LiveFormat {
+  sampleRate: number
+  channels: number
+  format: 's16' | 's24' | 'f32'
+  stem: 'vocals' | 'accompaniments'
+  latencyMs: number
+}
+
+/** Separates a stream of samples while it comes. */
+export type SeparateLive = (
+  samples: AsyncIterable<Uint8Array>,
+  format: LiveFormat,
+  signal: AbortSignal,
+) => AsyncIterable<LivePiece>
+
 export const callerSchema = z.object({ id: z.string().regex(/^(?!\.+$)[A-Za-z0-9._-]{1,128}$/), name: z.string() })
 
 const pathSchema = z
@@ -218,6 +242,26 @@ export const handlerOptionsSchema = z.strictObject({
     .default(false)
     .describe(
       'Serve /application/key, where the holder of a key lists, creates and revokes the keys of its own application.',
+    ),
+  live: z
+    .strictObject({
+      separate: z
+        .custom<SeparateLive>((value) => typeof value === 'function')
+        .describe('What separates: `liveService()` of `stemwork/live`.'),
+      streams: z
+        .number()
+        .int()
+        .positive()
+        .default(2)
+        .describe(
+          'At a time, of all applications, for each process; each takes up to 60 % of a core. When all are taken, ' +
+            'the application with the most loses one to another that has none.',
+        ),
+    })
+    .optional()
+    .describe(
+      'Serve /live, a WebSocket that separates a stream while it plays, by `serve` and other mounts of `node:http` ' +
+        'servers. Needs the package `ws`. Default: there is no such address.',
     ),
   resumableUploads: z
     .boolean()

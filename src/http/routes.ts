@@ -6,6 +6,7 @@ import { jobRoutes } from './jobs/job-routes.js'
 import { operatorPageRoutes } from './operator/operator-routes.js'
 import { docsRoutes } from './service/docs-routes.js'
 import { operatorRoutes, serviceRoutes } from './service/service-routes.js'
+import { liveRoutes } from './live/live-routes.js'
 import { receiverRoutes } from './service/receiver-routes.js'
 import { keyRoutes } from './service/key-routes.js'
 import { indexRoute } from './service/index-route.js'
@@ -19,6 +20,7 @@ export function allRoutes(options: {
   console?: boolean
   operator?: unknown
   manageKeys?: boolean
+  live?: unknown
   resumableUploads?: boolean
 }): readonly Route[] {
   const routes = [
@@ -31,6 +33,7 @@ export function allRoutes(options: {
     ...serviceRoutes,
     ...receiverRoutes,
     ...(options.manageKeys ? keyRoutes : []),
+    ...(options.live ? liveRoutes : []),
     indexRoute,
     ...operatorRoutes,
   ]

@@ -1,3 +1,4 @@
+import { liveService } from '../../src/live.js'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { notesWorkflow } from '../../src/core/workflows/notes/notes-workflow.js'
 import { analyzeWorkflow } from '../../src/core/workflows/analysis/analyze-workflow.js'
@@ -16,7 +17,7 @@ let service: Service
 let document: OpenApiDocument
 let operations: [path: string, method: string, operation: Operation][]
 beforeAll(async () => {
-  service = await startService({ http: { manageKeys: true } })
+  service = await startService({ http: { manageKeys: true, live: { separate: liveService() } } })
   document = (await (await fetch(`${service.base}/openapi.json`)).json()) as OpenApiDocument
   operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]): [string, string, Operation] => [path, method, operation]),
@@ -31,7 +32,7 @@ test('the document is OpenAPI 3.1 and names the address that it was asked at', (
 
 test('every route of the table is in it, under a unique name', () => {
   const written = operations.map(([path, method]) => `${method.toUpperCase()} ${path}`).sort()
-  const known = allRoutes({ docs: true, manageKeys: true })
+  const known = allRoutes({ docs: true, manageKeys: true, live: true })
     .filter(({ operation }) => operation !== 'getDocsAsset')
     .map((route) => `${route.method} ${route.path.replace(/(?:\*\*)?:(\w+)/g, '{$1}')}`)
     .sort()
@@ -117,7 +118,7 @@ test('every JSON body that is sent or returned has an example, with the address 
 })
 
 test('the example of every JSON body that is sent passes the check of its route', () => {
-  const routes = allRoutes({ docs: true, manageKeys: true }).filter(({ body }) => body !== undefined)
+  const routes = allRoutes({ docs: true, manageKeys: true, live: true }).filter(({ body }) => body !== undefined)
   expect(routes.length).toBeGreaterThan(5)
   for (const route of routes) {
     const { requestBody } = operations.find(([, , { operationId }]) => operationId === route.operation)?.[2] ?? {}
@@ -127,7 +128,9 @@ test('the example of every JSON body that is sent passes the check of its route'
 })
 
 test('the example of every JSON body that is returned fits the schema of its route', () => {
-  const routes = allRoutes({ docs: true, manageKeys: true }).filter(({ answer }) => answer.schema !== undefined)
+  const routes = allRoutes({ docs: true, manageKeys: true, live: true }).filter(
+    ({ answer }) => answer.schema !== undefined,
+  )
   expect(routes.length).toBeGreaterThan(20)
   for (const { operation: id, answer } of routes) {
     const { responses } = operations.find(([, , { operationId }]) => operationId === id)?.[2] ?? {}

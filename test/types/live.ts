@@ -1,4 +1,6 @@
-import { type LiveStems, separateStream } from 'stemwork/live'
+import { createEngine } from 'stemwork'
+import { createHandler } from 'stemwork/http'
+import { liveService, type LiveStems, separateStream } from 'stemwork/live'
 import { expectType } from './expect-type.js'
 
 export async function use(source: AsyncIterable<Float32Array[]>, web: ReadableStream<Float32Array[]>): Promise<void> {
@@ -20,3 +22,7 @@ export async function use(source: AsyncIterable<Float32Array[]>, web: ReadableSt
 async function* interleaved(): AsyncGenerator<Float32Array> {
   yield new Float32Array(2)
 }
+
+export const handler = createHandler(createEngine(), { live: { separate: liveService({ model: 'embedded' }) } })
+// @ts-expect-error: what separates is not optional
+createHandler(createEngine(), { live: { streams: 2 } })

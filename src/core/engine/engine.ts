@@ -20,7 +20,8 @@ import type { JobPage, JobQuery } from './ports/job-store.js'
 import { checkPage } from './queries/job-page.js'
 import { type FoundJobs, searchJobs } from './queries/job-search.js'
 import { jobInScope, type JobScope } from './queries/job-scope.js'
-import { type ApplicationLimits, limitsOf, setLimits } from './limits/limits.js'
+import { usageOf } from './limits/audio-charges.js'
+import { type ApplicationLimits, chargeAudio, limitsOf, setLimits } from './limits/limits.js'
 import { positionOf } from './queries/queue-position.js'
 import type { IdOf, SubmitInputOf, SubmitOptions } from './intake/submission.js'
 import { type Waiting, waitingOf } from './queries/waiting.js'
@@ -125,7 +126,16 @@ export class JobEngine<Offered extends Workflow = Workflow> {
 
   /** What the application used of its quota today. */
   usage(app: string): Promise<Usage> {
-    return this.#parts.jobs.usage(app)
+    return usageOf(app, this.#parts.jobs)
+  }
+
+  /**
+   * Counts seconds of audio that no job had, such as those of a live stream, against the application's quota of today.
+   *
+   * @throws StemworkError `QUOTA_EXCEEDED` once the quota is used up; the seconds count all the same
+   */
+  chargeAudio(app: string, seconds: number): Promise<void> {
+    return chargeAudio(app, seconds, { ...this.#parts, applications: this.applications })
   }
 
   /** An application's limits: its own, those in effect, and what it used today. */

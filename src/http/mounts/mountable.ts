@@ -20,11 +20,21 @@ export type Answer = (request: ApiRequest, context: MountContext) => Promise<Api
 
 const plainAnswer = Symbol.for('stemwork.plain-answer')
 
-/** A handler that mounts can call without creating web requests, for servers that have none. */
-export function mountable(answer: Answer): Handler {
+const webSockets = Symbol.for('stemwork.web-sockets')
+
+/**
+ * A handler that mounts can call without creating web requests, for servers that have none.
+ *
+ * @param takesUpgrades whether some answers are WebSockets
+ */
+export function mountable(answer: Answer, takesUpgrades = false): Handler {
   const requests = new WebRequestReader()
   const handler: Handler = async (request, context = {}) => toResponse(await answer(requests.read(request), context))
-  return Object.assign(handler, { [plainAnswer]: answer })
+  return Object.assign(handler, { [plainAnswer]: answer, [webSockets]: takesUpgrades })
+}
+
+export function hasWebSockets(handler: Handler & { [webSockets]?: boolean }): boolean {
+  return handler[webSockets] === true
 }
 
 /** `undefined` for the host's own handler, for example a wrapper around ours: it only takes web requests. */

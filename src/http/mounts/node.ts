@@ -4,6 +4,7 @@ import { limitPerAddress } from './connections-per-address.js'
 import { answerBrokenRequests, lacksHost, missingHost, refuse } from './broken-request.js'
 import { type Handler, mountPathOf } from './mountable.js'
 import { responder } from './node-bridge.js'
+import { acceptUpgrades } from './web-socket.js'
 
 /**
  * The handler as a `node:http` request listener. `path` is the start of the paths that the host sends to it.
@@ -88,6 +89,7 @@ export async function serve(handler: Handler, options: ServeOptions = {}): Promi
   server.on('drop', () => server.closeIdleConnections())
   answerBrokenRequests(server)
   const respond = listener(handler)
+  const upgraded = acceptUpgrades(server, handler)
   server.on('request', (request, response) =>
     lacksHost(request) ? refuse(response, missingHost()) : void respond(request, response),
   )
@@ -109,6 +111,7 @@ export async function serve(handler: Handler, options: ServeOptions = {}): Promi
           resolve()
         })
         server.closeIdleConnections()
+        for (const socket of upgraded) socket.destroy()
       }),
   }
 }

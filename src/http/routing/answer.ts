@@ -1,4 +1,5 @@
 import { FastResponse } from 'srvx/node'
+import type { WebSocketConnection } from './web-socket-connection.js'
 
 /** What a route returns. A plain object, so that common headers can be added cheaply. */
 export interface ApiAnswer {
@@ -6,6 +7,8 @@ export interface ApiAnswer {
   /** Names in lower case. */
   headers: Record<string, string>
   body: string | ReadableStream<Uint8Array> | null
+  /** What becomes of the connection instead, where the request asked to upgrade it to a WebSocket. */
+  upgrade?(connection: WebSocketConnection): void
 }
 
 /**

@@ -16,6 +16,8 @@ export interface ApiRequest {
   readonly bodyUsed: boolean
   /** Address of the client or of the nearest proxy; `undefined` if the host's server does not provide it. */
   readonly remoteAddress: string | undefined
+  /** Whether it can become a WebSocket, and asks to. */
+  readonly isUpgrade?: boolean
   /** Fires when the client goes away. */
   readonly signal: AbortSignal
   /** The same as a web request, for the host's code. */

@@ -1,3 +1,4 @@
+import type { Shares } from '../../core/engine/limits/shares.js'
 import type { TraceContext } from '../../core/engine/job/trace-context.js'
 import type { ApiRequest } from './api-request.js'
 import type { HttpEngine } from '../http-engine.js'
@@ -30,6 +31,8 @@ export interface Service {
   readonly queries: QueryTurns
   readonly sendQueue: SendQueue
   readonly downloads: DownloadSlots
+  /** Live streams; absent if the service has none. */
+  readonly streams: Shares | undefined
   readonly storage: StorageUse
   /** Absent if they are turned off. */
   readonly metrics: Metrics | undefined

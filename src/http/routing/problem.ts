@@ -30,6 +30,7 @@ export const problemTypes = {
   STORAGE_FULL: { status: 429, title: 'The storage of the application is full' },
   QUOTA_EXCEEDED: { status: 429, title: 'The quota of the application is used up' },
   QUEUE_FULL: { status: 429, title: 'Too many jobs are waiting' },
+  UPGRADE_REQUIRED: { status: 426, title: 'The address is a WebSocket' },
   HEADERS_TOO_LARGE: { status: 431, title: 'The request headers are too large' },
   INTERNAL_ERROR: { status: 500, title: 'The service failed' },
   WORKFLOW_UNAVAILABLE: { status: 503, title: 'The workflow cannot run at the moment' },

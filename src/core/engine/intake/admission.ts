@@ -1,9 +1,11 @@
 import type { JobRecord } from '../job/job.js'
 import { poolOf } from '../job/pool.js'
 import type { Quota } from '../job/quota.js'
+import { chargedSeconds } from '../limits/audio-charges.js'
 import { effectiveLimits } from '../limits/limits.js'
 import type { EngineOptions } from '../options.js'
 import type { ApplicationStore } from '../ports/application-store.js'
+import type { JobStore } from '../ports/job-store.js'
 import type { SubmitInput } from './submission.js'
 import { webhookTarget } from '../webhooks/webhook-target.js'
 import type { WorkflowRegistry } from '../workflow/registry.js'
@@ -11,6 +13,7 @@ import { needsOf } from '../workflow/needs.js'
 
 export interface AdmissionParts {
   applications: ApplicationStore
+  jobs: JobStore
   workflows: WorkflowRegistry
   options: EngineOptions
 }
@@ -37,12 +40,17 @@ export class Admission {
     limits: AdmissionLimits
     fieldsOf(input: SubmitInput): Pick<JobRecord, 'workflow' | 'alias' | 'webhook' | 'pool' | 'metered'>
   }> {
-    const { applications, workflows, options } = this.#parts
+    const { applications, jobs, workflows, options } = this.#parts
     const application = await applications.getApplication(app)
     const { maxQueuedJobs = Infinity, ...figures } = effectiveLimits(application, options)
     const quota = Object.values(figures).every((limit) => limit === undefined) ? undefined : figures
+    const { audioMinutes } = figures
+    // The store counts what jobs used, and nothing else.
+    const left = audioMinutes && {
+      audioMinutes: Math.max(0, audioMinutes - (await chargedSeconds(app, jobs.documents)) / 60),
+    }
     return {
-      limits: { maxQueued: maxQueuedJobs, quota },
+      limits: { maxQueued: maxQueuedJobs, quota: quota && { ...quota, ...left } },
       fieldsOf: (input) => {
         const workflow = workflows.require(input.workflow)
         const params = workflow.params.parse(input.params ?? {}) as Record<string, unknown>

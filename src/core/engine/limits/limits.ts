@@ -2,12 +2,21 @@ import { createHash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { StemworkError } from '../errors.js'
-import { type LimitChange, limitChangeSchema, type Limits, limitsSchema, type Usage } from '../job/quota.js'
+import {
+  type LimitChange,
+  limitChangeSchema,
+  type Limits,
+  limitsSchema,
+  noUsage,
+  quotaExceeded,
+  type Usage,
+} from '../job/quota.js'
 import type { EngineOptions, EngineSettings } from '../options.js'
 import type { Application, ApplicationStore } from '../ports/application-store.js'
 import type { DocumentStore } from '../ports/document-store.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
+import { addCharge, usageOf } from './audio-charges.js'
 import { checkInput } from '../workflow/check-input.js'
 import { issueTexts } from '../workflow/schema-issues.js'
 
@@ -39,7 +48,21 @@ export async function limitsOf(
   const application = await applications.getApplication(app)
   const effective = effectiveLimits(application, options)
   const own = ownLimits(application)
-  return { own, effective, used: await jobs.usage(app), revision: revisionOf(own) }
+  return { own, effective, used: await usageOf(app, jobs), revision: revisionOf(own) }
+}
+
+/** See `JobEngine.chargeAudio`. */
+export async function chargeAudio(
+  app: string,
+  seconds: number,
+  { jobs, applications, options }: { jobs: JobStore; applications: ApplicationStore; options: EngineOptions },
+): Promise<void> {
+  const { audioMinutes } = effectiveLimits(await applications.getApplication(app), options)
+  if (audioMinutes === undefined) return
+  if (seconds > 0) await addCharge(app, seconds, jobs.documents)
+  const { audioSeconds } = await usageOf(app, jobs)
+  const error = quotaExceeded({ audioMinutes }, { ...noUsage, audioSeconds }, 0, Date.now())
+  if (error) throw error
 }
 
 /** See `JobEngine.setLimits`. */

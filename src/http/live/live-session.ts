@@ -1,0 +1,111 @@
+import { StemworkError } from '../../core/engine/errors.js'
+import { isStillAllowed } from '../routing/authenticate.js'
+import type { KeyedCall } from '../routing/call.js'
+import type { WebSocketConnection } from '../routing/web-socket-connection.js'
+import type { LiveFormat } from '../options.js'
+import { ReceivedSamples } from './received-samples.js'
+
+/** Closing codes of RFC 6455. */
+const closing = { done: 1000, badData: 1007, policy: 1008, failed: 1011, tryLater: 1013 } as const
+
+/** Charged to the application at a time. */
+const chargedSeconds = 10
+
+/** One stream of one client. */
+export class LiveSession {
+  readonly #socket: WebSocketConnection
+  readonly #call: KeyedCall
+  readonly #format: LiveFormat
+  readonly #stopped = new AbortController()
+  #seconds = 0
+  #uncharged = 0
+  #late = { blocks: 0, seconds: 0 }
+
+  constructor(socket: WebSocketConnection, call: KeyedCall, format: LiveFormat) {
+    this.#socket = socket
+    this.#call = call
+    this.#format = format
+  }
+
+  /** Until the stream ends. Never rejects. */
+  async run(): Promise<void> {
+    const { streams } = this.#call.service
+    const share = streams?.tryTake(this.#call.caller.id, () =>
+      this.#close(closing.tryLater, 'Other applications needed this stream. Try again later.'),
+    )
+    if (!share) return this.#close(closing.tryLater, 'All live streams are taken. Try again later.')
+    const heartbeat = this.#heartbeat()
+    this.#socket.on('close', () => this.#stopped.abort()).on('error', () => this.#stopped.abort())
+    try {
+      await this.#separate()
+    } catch (error) {
+      this.#fail(error)
+    } finally {
+      clearInterval(heartbeat)
+      share.release()
+      await this.#charge().catch(() => undefined)
+    }
+  }
+
+  async #separate(): Promise<void> {
+    const { options } = this.#call.service
+    if (!options.live) throw new Error('a stream was opened without the option live')
+    const samples = new ReceivedSamples(this.#socket)
+    for await (const { bytes, seconds, isLate } of options.live.separate(samples, this.#format, this.#stopped.signal)) {
+      await this.#sent(bytes)
+      this.#seconds += seconds
+      this.#uncharged += seconds
+      if (isLate) this.#late = { blocks: this.#late.blocks + 1, seconds: this.#late.seconds + seconds }
+      if (this.#uncharged >= chargedSeconds) await this.#charge()
+    }
+    const { blocks: lateBlocks, seconds: lateSeconds } = this.#late
+    const rounded = (seconds: number) => Math.round(1000 * seconds) / 1000
+    await this.#sent(
+      JSON.stringify({ type: 'end', seconds: rounded(this.#seconds), lateBlocks, lateSeconds: rounded(lateSeconds) }),
+    )
+    this.#close(closing.done, '')
+  }
+
+  /** Waits until the message has left this process, which is as fast as the client reads. */
+  #sent(message: Uint8Array | string): Promise<void> {
+    return new Promise((resolve, reject) => this.#socket.send(message, (error) => (error ? reject(error) : resolve())))
+  }
+
+  async #charge(): Promise<void> {
+    const seconds = this.#uncharged
+    this.#uncharged = 0
+    await this.#call.service.engine.chargeAudio(this.#call.caller.id, seconds)
+  }
+
+  /** Ends the stream of a client that is gone, or whose key is. */
+  #heartbeat(): NodeJS.Timeout {
+    const { service, request, caller } = this.#call
+    let isAlive = true
+    this.#socket.on('pong', () => (isAlive = true))
+    return setInterval(() => {
+      if (!isAlive) return this.#socket.terminate()
+      isAlive = false
+      this.#socket.ping()
+      void isStillAllowed(request, service, caller).then((isAllowed) => {
+        if (!isAllowed) this.#close(closing.policy, 'The API key has ended.')
+      })
+    }, service.options.limits.heartbeatMs)
+  }
+
+  #fail(error: unknown): void {
+    if (this.#stopped.signal.aborted) return
+    if (StemworkError.is(error) && error.code === 'QUOTA_EXCEEDED') return this.#close(closing.policy, error.message)
+    if (StemworkError.is(error) && error.code === 'BAD_INPUT') return this.#close(closing.badData, error.message)
+    this.#call.service.engine.options.logger.error(
+      { requestId: this.#call.requestId, err: error },
+      'A live stream failed inside the service.',
+    )
+    this.#close(closing.failed, 'The service failed. Try again; if it fails again, tell the operator.')
+  }
+
+  /** The protocol has room for 123 bytes. */
+  #close(code: number, reason: string): void {
+    this.#stopped.abort()
+    this.#socket.close(code, reason.slice(0, 120))
+  }
+}

@@ -1,0 +1,49 @@
+import { badInput } from '../../core/engine/errors.js'
+import type { WebSocketConnection } from '../routing/web-socket-connection.js'
+
+/** Of samples that came and are not yet read; then the client has to wait. */
+const mostBytes = 256 * 1024
+
+/** The binary messages of a client, up to its text message `end`. Read once. */
+export class ReceivedSamples implements AsyncIterable<Uint8Array> {
+  readonly #socket: WebSocketConnection
+  readonly #queue: Uint8Array[] = []
+  #bytes = 0
+  #isEnded = false
+  #error: Error | undefined
+  #wake: (() => void) | undefined
+
+  constructor(socket: WebSocketConnection) {
+    this.#socket = socket
+    socket.on('message', (data, isBinary) => {
+      if (isBinary) this.#add(data)
+      else if (String(data) === 'end') this.#isEnded = true
+      else
+        this.#error = badInput('unsupported_format', 'Send samples as binary messages, and "end" as text at the end.')
+      this.#wake?.()
+    })
+    socket.on('close', () => {
+      this.#isEnded = true
+      this.#wake?.()
+    })
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, void> {
+    for (;;) {
+      if (this.#error) throw this.#error
+      const next = this.#queue.shift()
+      if (next) {
+        this.#bytes -= next.length
+        if (this.#bytes <= mostBytes) this.#socket.resume()
+        yield next
+      } else if (this.#isEnded) return
+      else await new Promise<void>((resolve) => (this.#wake = resolve))
+    }
+  }
+
+  #add(data: Uint8Array): void {
+    this.#queue.push(data)
+    this.#bytes += data.length
+    if (this.#bytes > mostBytes) this.#socket.pause()
+  }
+}

@@ -1,0 +1,159 @@
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { liveService } from '../../src/live.js'
+import { createHandler } from '../../src/http/index.js'
+import { writeModel } from '../separation/models.js'
+import { maskNetwork } from '../separation/onnx-graph.js'
+import { noise } from '../separation/tracks.js'
+import { type Service, startService } from './harness.js'
+
+/** What is used of the package `ws`, which brings no types. */
+interface Client extends NodeJS.EventEmitter {
+  send(message: Uint8Array | string): void
+  terminate(): void
+}
+const library = 'ws'
+const { WebSocket } = (await import(library)) as {
+  WebSocket: new (address: string, options: { headers: Record<string, string> }) => Client
+}
+
+const rate = 8000
+/** Of 16-bit mono. */
+const secondBytes = 2 * rate
+
+let folder: string
+/** Its vocals are the mixture. */
+let identity: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stemwork-'))
+  identity = await writeModel(join(folder, 'identity'), maskNetwork(2049))
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+let service: Service
+beforeEach(async () => {
+  const separate = liveService({ model: identity })
+  service = await startService({ http: { live: { separate, streams: 2 } } })
+})
+afterEach(() => service.close())
+
+const query = `sampleRate=${rate}&channels=1&stem=vocals&latencyMs=300`
+
+function connect(key = service.app.key, asked = query): Client {
+  const address = service.base.replace('http:', 'ws:')
+  return new WebSocket(`${address}/live?${asked}`, { headers: { authorization: key } })
+}
+
+/** Everything until the end of the connection. */
+async function received(client: Client) {
+  const binary: Uint8Array[] = []
+  const texts: string[] = []
+  client.on('message', (data: Buffer, isBinary: boolean) => (isBinary ? binary.push(data) : texts.push(String(data))))
+  const [code, reason] = (await once(client, 'close')) as [number, Buffer]
+  return { bytes: Buffer.concat(binary), texts, code, reason: String(reason) }
+}
+
+/** The status and the error of a request that does not become a WebSocket. */
+async function refusal(client: Client) {
+  client.on('error', () => undefined)
+  const [, answer] = (await once(client, 'unexpected-response')) as [
+    unknown,
+    NodeJS.ReadableStream & { statusCode: number },
+  ]
+  let text = ''
+  for await (const piece of answer) text += String(piece)
+  return { status: answer.statusCode, code: (JSON.parse(text) as { code: string }).code }
+}
+
+describe('a live stream', () => {
+  test('comes back as its stem, of the same length, and says how it went', async () => {
+    const client = connect()
+    await once(client, 'open')
+    const all = received(client)
+    const samples = Int16Array.from(noise(3 * rate), (value) => 20_000 * value)
+    const bytes = new Uint8Array(samples.buffer)
+    // Cut within a sample, too.
+    for (let at = 0; at < bytes.length; at += 1001) client.send(bytes.subarray(at, at + 1001))
+    client.send('end')
+    const { bytes: found, texts, code } = await all
+    expect(found.length).toBe(bytes.length)
+    expect(code).toBe(1000)
+    expect(texts.map((text) => JSON.parse(text) as object)).toEqual([
+      { type: 'end', seconds: 3, lateBlocks: expect.any(Number), lateSeconds: expect.any(Number) },
+    ])
+  })
+
+  test('needs a key, valid parameters and a WebSocket', async () => {
+    expect(await refusal(connect('stw_wrong'))).toEqual({ status: 401, code: 'UNAUTHORIZED' })
+    expect(await refusal(connect(service.app.key, 'sampleRate=1'))).toEqual({ status: 400, code: 'BAD_INPUT' })
+    const plain = await service.api(`/live?${query}`)
+    expect([plain.status, plain.headers.get('upgrade')]).toEqual([426, 'websocket'])
+    expect(await refusal(connect(service.app.key, `${query}&drums=1`))).toMatchObject({ status: 400 })
+  })
+
+  test('counts against the quota of its application, which ends it, and refuses the next one and jobs', async () => {
+    await service.engine.setLimits(service.app.id, { audioMinutes: 0.1 })
+    const client = connect()
+    await once(client, 'open')
+    const all = received(client)
+    for (let second = 0; second < 14; second++) client.send(new Uint8Array(secondBytes))
+    expect(await all).toMatchObject({ code: 1008, reason: expect.stringMatching(/0\.1 minutes of audio/) })
+    const { used } = await service.engine.limits(service.app.id)
+    expect(used.audioSeconds).toBeGreaterThanOrEqual(6)
+    expect(await refusal(connect())).toEqual({ status: 429, code: 'QUOTA_EXCEEDED' })
+    const inputUrl = await service.uploaded(new Uint8Array(10))
+    const body = JSON.stringify({ name: 'song', workflow: 'service/held', params: { inputUrl } })
+    expect(await (await service.api('/job', { method: 'POST', body })).json()).toMatchObject({ code: 'QUOTA_EXCEEDED' })
+  })
+
+  test('gives way to another application where one has all of them', async () => {
+    const [first, second] = [connect(), connect()]
+    await Promise.all([once(first, 'open'), once(second, 'open')])
+    const third = connect()
+    await once(third, 'open')
+    expect(await received(third)).toMatchObject({ code: 1013, reason: 'All live streams are taken. Try again later.' })
+    const lost = Promise.race([received(first), received(second)])
+    const other = connect((await service.addApplication('Other')).key)
+    await once(other, 'open')
+    expect(await lost).toMatchObject({ code: 1013, reason: expect.stringMatching(/Other applications needed/) })
+    other.terminate()
+    first.terminate()
+    second.terminate()
+  })
+
+  test('makes room when its client is gone', async () => {
+    for (let turn = 0; turn < 4; turn++) {
+      const client = connect()
+      await once(client, 'open')
+      const all = received(client)
+      client.send(new Uint8Array(secondBytes))
+      client.send('end')
+      expect((await all).code).toBe(1000)
+      const gone = connect()
+      await once(gone, 'open')
+      gone.terminate()
+      await once(gone, 'close')
+    }
+  })
+
+  test('is refused with what it did not understand', async () => {
+    const client = connect()
+    await once(client, 'open')
+    const all = received(client)
+    client.send('{"hello":1}')
+    expect(await all).toMatchObject({ code: 1007, reason: expect.stringMatching(/binary messages/) })
+  })
+})
+
+test('there is none where the host has not turned it on', async () => {
+  const other = await startService()
+  try {
+    expect((await other.api(`/live?${query}`)).status).toBe(404)
+    expect(() => createHandler(other.engine, { live: { separate: 'x' as never } })).toThrow(/live\.separate/)
+  } finally {
+    await other.close()
+  }
+})
