@@ -24,11 +24,13 @@ interface Job {
   details: { runtime?: string; runtimeHint?: string }
 }
 
+type Ask = Omit<RequestInit, 'headers'> & { headers?: Record<string, string> }
+
 /** Upload, job, its end, both downloads and the deletion; the job and the files. */
 async function separateAt(baseUrl: string): Promise<{ job: Job; files: Buffer[] }> {
   const headers = { authorization: key, 'content-type': 'application/json' }
-  const ask = async <Answer>(path: string, init: RequestInit = {}): Promise<Answer> => {
-    const response = await fetch(baseUrl + path, { ...init, headers: { ...headers, ...init.headers } })
+  const ask = async <Answer>(path: string, { headers: more, ...init }: Ask = {}): Promise<Answer> => {
+    const response = await fetch(baseUrl + path, { ...init, headers: { ...headers, ...more } })
     const text = await response.text()
     expect(response.status, text).toBeLessThan(300)
     return JSON.parse(text || 'null') as Answer
