@@ -15,6 +15,8 @@ export {
   type Limits,
   type PoolStatus,
   type SubmitBatchInput,
+  type UsageEntriesQuery,
+  type UsageTotalsQuery,
   type Waiting,
   type Worker,
 } from './core/engine/engine.js'
@@ -61,6 +63,8 @@ export {
 export type { RunContext, StepContext, StepFile, StepOptions, Steps } from './core/engine/workflow/steps.js'
 export type { StepRecord } from './core/engine/job/step.js'
 export type { RetryOn, WorkflowPolicy } from './core/engine/workflow/policy.js'
+export type { LedgerEntry, LedgerGroup, LedgerQuery, LedgerTotal } from './core/engine/job/ledger.js'
+export { stripeMeterEvent, type StripeMeterEvent, type StripeMeterOptions } from './core/engine/job/stripe-meter.js'
 export type { Quota, Usage } from './core/engine/job/quota.js'
 export type { Checkpoint } from './core/engine/workflow/checkpoint.js'
 export type { ApiKey, Application, ApplicationStore } from './core/engine/ports/application-store.js'

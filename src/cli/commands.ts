@@ -66,6 +66,10 @@ export const commands: Record<string, CommandEntry> = {
     summary: 'Show and set the daily quota of an application and how many of its jobs may wait.',
     load: async () => (await import('./limits.js')).limitsCommand,
   },
+  usage: {
+    summary: 'Show what the jobs of a service have used.',
+    load: async () => (await import('./usage.js')).usageCommand,
+  },
   doctor: {
     summary: 'Check that a service has what it needs, and say what to do.',
     load: async () => (await import('./doctor.js')).doctorCommand,

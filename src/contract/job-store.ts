@@ -9,6 +9,7 @@ import { claimCases } from './job-store-claims.js'
 import { interleavingCases } from './job-store-interleavings.js'
 import { leaseCases } from './job-store-leases.js'
 import { limitCases } from './job-store-limits.js'
+import { ledgerCases } from './job-store-ledger.js'
 import { listCases } from './job-store-lists.js'
 import { recordCases } from './job-store-records.js'
 import { schedulingCases } from './job-store-scheduling.js'
@@ -36,6 +37,7 @@ const groups = {
   'quotas of the day, and many jobs at once': quotaCases,
   'pools and the backlog': poolCases,
   documents: documentCases,
+  'the ledger of use': ledgerCases,
   changing: changeCases,
   claiming: claimCases,
   'claiming several jobs at once': severalClaimsCases,

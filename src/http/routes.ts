@@ -7,6 +7,7 @@ import { operatorPageRoutes } from './operator/operator-routes.js'
 import { docsRoutes } from './service/docs-routes.js'
 import { operatorRoutes, serviceRoutes } from './service/service-routes.js'
 import { liveRoutes } from './live/live-routes.js'
+import { usageRoutes } from './service/usage-routes.js'
 import { receiverRoutes } from './service/receiver-routes.js'
 import { keyRoutes } from './service/key-routes.js'
 import { indexRoute } from './service/index-route.js'
@@ -31,6 +32,7 @@ export function allRoutes(options: {
     ...bulkRoutes,
     ...batchRoutes,
     ...serviceRoutes,
+    ...usageRoutes,
     ...receiverRoutes,
     ...(options.manageKeys ? keyRoutes : []),
     ...(options.live ? liveRoutes : []),

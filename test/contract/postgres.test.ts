@@ -25,7 +25,8 @@ describeWith('postgresJobs', { postgres }, ({ postgres: server }) => {
     {
       async open({ idempotencyMs }) {
         const { pool, advance } = clock
-        await pool.query(`TRUNCATE ${schema}.jobs, ${schema}.turns, ${schema}.documents, ${schema}.usage`)
+        await pool.query(`TRUNCATE ${schema}.jobs, ${schema}.turns, ${schema}.documents, ${schema}.usage,
+          ${schema}.ledger, ${schema}.ledger_days, ${schema}.ledger_summed`)
         const { jobs } = postgresStores({ pool, schema, idempotencyMs })
         return {
           store: jobs,

@@ -188,6 +188,7 @@ async function inspect(
       hits,
       records,
       ledger: await readLedger(pool),
+      uses: (await stores.jobs.ledger?.entries({ fromDay: 0, toDay: 1e6, limit: 1e6 })) ?? [],
       files,
       pidsOfOtherBuild: new Set(
         nodes.filter(({ isOtherBuild }) => isOtherBuild).flatMap(({ process }) => [...process.pids]),

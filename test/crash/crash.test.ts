@@ -40,6 +40,7 @@ test.skipIf(missing.length > 0)(
       wrongResults: 0,
       fieldsLost: 0,
       stuck: 0,
+      usesWrong: 0,
       unexpectedExits: [],
       faults,
     })

@@ -1,6 +1,7 @@
 import type { JobRecord } from '../../src/core/engine/job/job.js'
 import type { SubmittedJob } from './client.js'
 import type { Hit } from './faults.js'
+import type { LedgerEntry as UseEntry } from '../../src/core/engine/job/ledger.js'
 import type { LedgerEntry } from './ledger.js'
 import { nextField } from './other-build.js'
 
@@ -11,6 +12,8 @@ export interface Evidence {
   hits: readonly Hit[]
   records: readonly JobRecord[]
   ledger: readonly LedgerEntry[]
+  /** What the store's own ledger says that jobs used. */
+  uses: readonly UseEntry[]
   /** Keys of all result files that there are after a sweep. */
   files: readonly string[]
   pidsOfOtherBuild: ReadonlySet<number>
@@ -36,11 +39,13 @@ export interface Verdict {
   /** Records that lost a field which their maker's version knew and another did not. */
   fieldsLost: number
   stuck: number
+  /** Ended jobs whose entry in the ledger of use is missing, doubled or another than that of the record. */
+  usesWrong: number
   /** In words. */
   problems: string[]
 }
 
-export function judge({ submitted, texts, hits, records, ledger, files, pidsOfOtherBuild }: Evidence): Verdict {
+export function judge({ submitted, texts, hits, records, ledger, uses, files, pidsOfOtherBuild }: Evidence): Verdict {
   const problems: string[] = []
   const known = new Map(records.map((job) => [job.id, job]))
   const entries = new Map<string, LedgerEntry[]>()
@@ -75,6 +80,12 @@ export function judge({ submitted, texts, hits, records, ledger, files, pidsOfOt
       const isOfOther = entriesOf(id, 'made with next field').length > 0
       return entriesOf(id, 'claimed').some(({ pid }) => pidsOfOtherBuild.has(pid) !== isOfOther)
     }).length,
+    usesWrong: count(records, (job) => {
+      const found = uses.filter(({ jobId }) => jobId === job.id).map((entry) => JSON.stringify(entry))
+      const wanted = job.settlement ? [JSON.stringify(job.settlement)] : []
+      const isRight = found.length === wanted.length && found[0] === wanted[0]
+      return isRight ? undefined : `${job.id} has ${found.length} entries in the ledger of use`
+    }),
     acceptedTwice:
       count(submitted, ({ number, ids }) =>
         ids.size === 1 ? undefined : `submit ${number} made ${[...ids].join(', ')}`,

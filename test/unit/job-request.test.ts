@@ -75,6 +75,7 @@ describe('a new job', () => {
       lapses: 0,
       shutdownRequeues: 0,
       steps: [],
+      settlement: null,
       history: [],
       retries: 0,
       notBefore: 0,

@@ -151,6 +151,7 @@ describe('each change writes exactly its fields:', () => {
     completedAt: 100,
     expiresAt: 160,
     deliveries: [{ ...delivery, outcome: 'pending' }],
+    settlement: expect.objectContaining({ endedAt: 100, jobId: expect.any(String) }) as unknown,
   }
   /** Its worker was lost. */
   const lapsed = { lease: { ...lease, until: 90 } }
@@ -230,6 +231,44 @@ describe('each change writes exactly its fields:', () => {
       outputs,
       details,
     })
+  })
+
+  test('an end has the entry of the ledger: what was used, and how it ended', () => {
+    const used = { audioSeconds: 3, bytes: 4, processorSeconds: 0.5 }
+    const success: JobChange = {
+      kind: 'succeed',
+      ...held,
+      outputs: {},
+      details: { model: { name: 'm' } },
+      used,
+      retentionMs: 60,
+      messages,
+    }
+    const entry = {
+      id: `${running.id}/0`,
+      jobId: running.id,
+      app: running.app,
+      workflow: running.workflow,
+      endedAt: 100,
+    }
+    expect(after(running, success)?.settlement).toEqual({
+      ...entry,
+      ...used,
+      model: 'm',
+      priority: running.priority,
+      result: 'SUCCEEDED',
+      error: null,
+    })
+    const change: JobChange = { kind: 'fail', ...held, error: sampleError, retentionMs: 60, messages }
+    const failed = after({ ...running, retries: 2 }, change)
+    expect(failed?.settlement).toMatchObject({
+      id: `${running.id}/2`,
+      bytes: 0,
+      model: null,
+      result: 'FAILED',
+      error: 'INTERNAL_ERROR',
+    })
+    expect(after(failed as JobRecord, { kind: 'retry' })?.settlement).toBeNull()
   })
 
   test('a failure', () => {

@@ -11,6 +11,7 @@ import type { SweepReport } from './dispatch/sweep/sweep.js'
 import type { JobEstimate } from './queries/estimate.js'
 import type { EngineEventName, EngineEvents } from './events.js'
 import type { JobRecord } from './job/job.js'
+import type { LedgerEntry, LedgerTotal } from './job/ledger.js'
 import type { LimitChange, Usage } from './job/quota.js'
 import type { RuleChange, RuleTarget, SchedulingRule } from './job/scheduling.js'
 import type { EngineOptions, EngineSettings } from './options.js'
@@ -24,6 +25,7 @@ import { usageOf } from './limits/audio-charges.js'
 import { type ApplicationLimits, chargeAudio, limitsOf, setLimits } from './limits/limits.js'
 import { positionOf } from './queries/queue-position.js'
 import type { IdOf, SubmitInputOf, SubmitOptions } from './intake/submission.js'
+import { usageEntries, type UsageEntriesQuery, usageTotals, type UsageTotalsQuery } from './queries/ledger-query.js'
 import { type Waiting, waitingOf } from './queries/waiting.js'
 import type { FailingReceiver } from './job/receiver.js'
 import type { WorkflowRegistry } from './workflow/registry.js'
@@ -42,6 +44,7 @@ export type { JobScope } from './queries/job-scope.js'
 export type { LimitChange, Limits } from './job/quota.js'
 export type { ApplicationLimits } from './limits/limits.js'
 export type { FailingReceiver } from './job/receiver.js'
+export type { UsageEntriesQuery, UsageTotalsQuery } from './queries/ledger-query.js'
 export type { Waiting } from './queries/waiting.js'
 export type { PoolStatus, Worker, WorkerState } from './workers/worker.js'
 export type { GrowingResult } from './dispatch/growing-result.js'
@@ -136,6 +139,27 @@ export class JobEngine<Offered extends Workflow = Workflow> {
    */
   chargeAudio(app: string, seconds: number): Promise<void> {
     return chargeAudio(app, seconds, { ...this.#parts, applications: this.applications })
+  }
+
+  /**
+   * Sums of what the jobs used that ended in these UTC days, by `day`, `app` and `workflow` as `groupBy` says; kept
+   * beyond the jobs for `retention.usageMs`.
+   *
+   * @example await engine.usageTotals({ from: Date.parse('2026-11-01'), to: Date.now(), groupBy: ['app'] })
+   * @throws StemworkError `INVALID_PARAMS`; `NOT_FOUND` for a store without a ledger.
+   */
+  usageTotals(query: UsageTotalsQuery): Promise<LedgerTotal[]> {
+    return usageTotals(this.#parts.jobs, query)
+  }
+
+  /**
+   * The ends of jobs in these UTC days, one entry each, in the order of their times; continue with
+   * `after: entries.at(-1)`.
+   *
+   * @throws StemworkError as `usageTotals`.
+   */
+  usageEntries(query: UsageEntriesQuery): Promise<LedgerEntry[]> {
+    return usageEntries(this.#parts.jobs, query)
   }
 
   /** An application's limits: its own, those in effect, and what it used today. */

@@ -1,5 +1,6 @@
 import { EventEmitter } from 'eventemitter3'
 import type { JobRecord } from './job/job.js'
+import type { LedgerEntry } from './job/ledger.js'
 import type { Logger } from './ports/logger.js'
 import type { FailingReceiver } from './job/receiver.js'
 
@@ -19,6 +20,8 @@ export interface EngineEvents {
   /** It gave way to a job of another application; its work is kept, and it goes on in its turn. */
   'job.preempted': JobListener
   'job.deleted': JobListener
+  /** A job has ended, and its entry of the ledger is stored. `entry.id` is the same wherever the entry is seen. */
+  'usage.recorded': Listener<{ entry: LedgerEntry }>
   /** A webhook receiver of an application failed for too long: it gets no messages until it is enabled. */
   'receiver.disabled': Listener<{ receiver: FailingReceiver }>
 }

@@ -67,6 +67,9 @@ export const retentionSchema = z.strictObject({
         'its upload and, with checkpoints, also a downloaded input.',
     ),
   jobsMs: milliseconds.default(30 * days).describe('How long the record of an ended job is kept.'),
+  usageMs: milliseconds
+    .default(400 * days)
+    .describe('How long the ledger keeps what the ended jobs of a day (UTC) used, beyond the jobs themselves.'),
 })
 
 export const dispatchSchema = z.strictObject({

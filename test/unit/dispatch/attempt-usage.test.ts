@@ -3,11 +3,17 @@ import { usageOf } from '../../../src/core/engine/dispatch/attempt/attempt-usage
 import type { InputFile } from '../../../src/core/engine/ports/runner.js'
 
 const inputs = { song: { bytes: 10 }, video: { bytes: 5 } } as unknown as Record<string, InputFile>
-const secondsOf = (details: Record<string, unknown>) => usageOf({ metered: true }, inputs, details).usage?.audioSeconds
+const secondsOf = (details: Record<string, unknown>) =>
+  usageOf({ metered: true }, inputs, { details }).usage?.audioSeconds
 
-test('a job without a quota uses nothing; one that failed uses the bytes of its inputs', () => {
-  expect(usageOf({ metered: false }, inputs, { seconds: 3 })).toEqual({})
-  expect(usageOf({ metered: true }, inputs)).toEqual({ usage: { bytes: 15, audioSeconds: 0 } })
+test('a job without a quota uses none; one that failed uses the bytes of its inputs', () => {
+  expect(usageOf({ metered: false }, inputs, { details: { seconds: 3 }, processorSeconds: 2 })).toEqual({
+    used: { bytes: 15, audioSeconds: 3, processorSeconds: 2 },
+  })
+  expect(usageOf({ metered: true }, inputs)).toEqual({
+    used: { bytes: 15, audioSeconds: 0, processorSeconds: 0 },
+    usage: { bytes: 15, audioSeconds: 0 },
+  })
 })
 
 test('the length of the audio is the detail `seconds`, else the longest of the steps', () => {

@@ -1,10 +1,10 @@
 import type { Keyv } from 'keyv'
 import { deliverableAt } from '../../../core/engine/job/due-times.js'
-import type { JobRecord } from '../../../core/engine/job/job.js'
+import { isTerminal, type JobRecord } from '../../../core/engine/job/job.js'
 import { mostCounted } from '../../../core/engine/job/most-counted.js'
 import { transition } from '../../../core/engine/job/transitions.js'
 import { matcherOf } from '../../../core/engine/ports/job-query.js'
-import type { JobPage, JobStore } from '../../../core/engine/ports/job-store.js'
+import type { JobPage, JobStore, Ledger } from '../../../core/engine/ports/job-store.js'
 import { isDue } from '../shared/is-due.js'
 import type { IndexedJob } from '../shared/job-index.js'
 import { refuseTransaction } from '../shared/no-transactions.js'
@@ -16,6 +16,7 @@ import { JobClaims } from './job-claims.js'
 import { JobRecords } from './job-records.js'
 import { keyvDocuments, type KeyvDocuments } from './keyv-documents.js'
 import { KnownJobs } from './known-jobs.js'
+import { KeyvLedger } from './keyv-ledger.js'
 import { LimitedCreates } from './limited-creates.js'
 import { SchedulingRules } from './scheduling-rules.js'
 import { UsageEntries } from './usage-entries.js'
@@ -52,15 +53,17 @@ export function keyvJobs({
 }: KeyvJobsOptions): JobStore {
   const backend = Backend.of(keyv)
   const operate = operations(backend, clock, timeoutMs)
+  const ledger = new KeyvLedger(backend)
   const { after, ...documents } = keyvDocuments(backend, clock)
   return {
     traits: { scope: 'process' },
     time: async () => clock(),
     documents,
-    ...jobEntries(operate, { backend, after, clock, idempotencyMs }),
+    ledger: jobLedger(operate, ledger),
+    ...jobEntries(operate, { backend, ledger, after, clock, idempotencyMs }),
     ...jobClaims(operate, backend, clock),
     ...jobLists(operate),
-    ...jobSweep(operate, backend, clock),
+    ...jobSweep(operate, { backend, ledger, clock }),
   }
 }
 
@@ -88,10 +91,17 @@ function jobEntries(
   operate: Operate,
   {
     backend,
+    ledger,
     after,
     clock,
     idempotencyMs,
-  }: { backend: Backend; after: KeyvDocuments['after']; clock: () => number; idempotencyMs: number },
+  }: {
+    backend: Backend
+    ledger: KeyvLedger
+    after: KeyvDocuments['after']
+    clock: () => number
+    idempotencyMs: number
+  },
 ): Pick<JobStore, 'create' | 'createAll' | 'findByIdempotencyKey' | 'usage' | 'apply'> {
   const usage = new UsageEntries(backend, clock)
   const creates = new LimitedCreates({ usage, clock, idempotencyMs })
@@ -116,10 +126,16 @@ function jobEntries(
     async apply(id, change) {
       const given = plainCopy(change)
       return await operate(async (known, deadline) => {
-        if (given.kind === 'retry') return await creates.retry(known, deadline, id, given)
+        if (given.kind === 'retry') {
+          // The next end replaces what the record says of this one.
+          const failed = known.index.get(id)
+          if (failed) await ledger.ensure(known, [failed])
+          return await creates.retry(known, deadline, id, given)
+        }
         const changed = await known.update(id, deadline, (job) => transition(job, given, clock()))
         // A crash here counts too little: there are no transactions.
         if (changed && 'usage' in given && given.usage) await usage.add(changed.app, given.usage)
+        if (changed && isTerminal(changed)) await ledger.ensure(known, [changed])
         return changed
       })
     },
@@ -186,10 +202,23 @@ async function listJobs(known: KnownJobs, { limit, offset = 0, after, ...query }
   return found
 }
 
+function jobLedger(operate: Operate, ledger: KeyvLedger): Ledger {
+  const whole = <Result>(work: (entries: Ledger) => Promise<Result>) =>
+    operate(async (known) => work(await ledger.complete(known)))
+  return {
+    entries: (page) => whole((entries) => entries.entries(page)),
+    totals: (query, groupBy) => whole((entries) => entries.totals(query, groupBy)),
+    tidy: (options) =>
+      operate(async (known) => {
+        await ledger.complete(known)
+        return await ledger.forget(options)
+      }),
+  }
+}
+
 function jobSweep(
   operate: Operate,
-  backend: Backend,
-  clock: () => number,
+  { backend, ledger, clock }: { backend: Backend; ledger: KeyvLedger; clock: () => number },
 ): Pick<JobStore, 'due' | 'deliverable' | 'purge' | 'unreadable' | 'beginFilePass'> {
   return {
     due: (reason, limit) =>
@@ -216,6 +245,7 @@ function jobSweep(
               const job = known.index.get(id)
               // An ended job stays ended; it can only have been deleted meanwhile.
               if (!job || job.deleted !== 'id' in target) return []
+              await ledger.ensure(known, [job])
               await known.leaveTombstone(job)
               return [id]
             }),

@@ -9,6 +9,7 @@ import { JobIndex } from '../shared/job-index.js'
 import { refuseTransaction } from '../shared/no-transactions.js'
 import { copyOfPlain, plainCopy } from '../shared/plain-copy.js'
 import { Admission } from './admission.js'
+import { entryOf, LedgerEntries } from '../shared/ledger-entries.js'
 import { DocumentKinds, memoryDocuments } from './memory-documents.js'
 
 export interface MemoryJobsOptions {
@@ -31,12 +32,14 @@ export function memoryJobs({
   const index = new JobIndex<JobRecord>()
   const admission = new Admission(index, clock)
   const kinds = new DocumentKinds()
+  const ledger = new LedgerEntries()
   return {
     traits: { scope: 'process' },
     time: async () => clock(),
     documents: memoryDocuments(kinds, clock),
+    ledger,
     ...jobCreates(index, admission, { kinds, clock, idempotencyMs }),
-    ...jobChanges(index, admission, clock),
+    ...jobChanges(index, { admission, ledger, clock }),
     ...jobClaims(index, clock),
     ...jobLists(index),
     ...jobSweep(index, clock),
@@ -87,7 +90,10 @@ function jobCreates(
   }
 }
 
-function jobChanges(index: Jobs, admission: Admission, clock: () => number): Pick<JobStore, 'apply'> {
+function jobChanges(
+  index: Jobs,
+  { admission, ledger, clock }: { admission: Admission; ledger: LedgerEntries; clock: () => number },
+): Pick<JobStore, 'apply'> {
   return {
     async apply(id, change) {
       const job = index.get(id)
@@ -95,6 +101,7 @@ function jobChanges(index: Jobs, admission: Admission, clock: () => number): Pic
       if (!next) return undefined
       if (change.kind === 'retry') admission.admit(next.app, change)
       if ('usage' in change && change.usage) admission.count(next.app, change.usage)
+      ledger.add(entryOf(job, next))
       return kept(index, next)
     },
   }

@@ -1,3 +1,4 @@
+import { ledgerStatements } from './postgres-ledger.js'
 import { StemworkError } from '../../../core/engine/errors.js'
 import { leaseBucketMs } from './job-row.js'
 import { claimedEnds } from './job-updates.js'
@@ -188,6 +189,7 @@ export const steps: MigrationStep[] = [
     ],
     isAdditive: true,
   },
+  { statements: ledgerStatements, isAdditive: true },
 ]
 
 /**

@@ -11,6 +11,7 @@ import { countStatement, deliverableStatement, dueStatement, listStatement, resu
 import { columnText, nowSql } from './job-row.js'
 import { limitedCreates } from './limited-creates.js'
 import { postgresDocuments } from './postgres-documents.js'
+import { postgresLedger } from './postgres-ledger.js'
 import { StoredJobs } from './stored-jobs.js'
 import { usageTable } from './usage.js'
 
@@ -24,6 +25,7 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
       return Number(row?.[0])
     },
     documents: postgresDocuments(pool, schema),
+    ledger: postgresLedger(schema, jobs.send),
     ...jobEntries(pool, schema, { jobs, idempotencyMs }),
     ...jobClaims(pool, schema, jobs),
     ...jobLists(schema, jobs),

@@ -32,6 +32,7 @@ const indexedFields = [
   'cancelRequested',
   'notBefore',
   'dueAt',
+  'settlement',
   'deadline',
   'priority',
   'deleted',
@@ -87,6 +88,11 @@ export class JobIndex<Job extends IndexedJob> {
   readonly #ended = new DueQueue<IndexEntry<Job>>()
   readonly #running = new RunningLanes()
   readonly #deleted = new Set<IndexEntry<Job>>()
+
+  /** All jobs, deleted ones too, in any order. */
+  jobs(): Job[] {
+    return Array.from(this.#entries.values(), ({ job }) => job)
+  }
 
   /** Also a job that is marked deleted. */
   get(id: string): Job | undefined {

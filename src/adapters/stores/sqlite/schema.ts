@@ -1,3 +1,5 @@
+import { ledgerSchema } from './ledger-schema.js'
+
 /**
  * The steps from an empty file to the current schema; the file's `user_version` says how many are done. Append only.
  *
@@ -117,4 +119,5 @@ export const migrations: readonly string[] = [
   DROP INDEX jobs_deliverable;
   CREATE INDEX jobs_deliverable ON jobs (app, deliverable_at, id) WHERE deliverable_at IS NOT NULL;
   `,
+  ledgerSchema,
 ]

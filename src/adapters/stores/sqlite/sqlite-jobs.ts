@@ -7,6 +7,7 @@ import { countSql, deliverableSql, dueSql, listSql, resultBytesSql } from './job
 import { type FoundRow, JobRows, parse } from './job-rows.js'
 import type { SqliteDatabase } from './sqlite-database.js'
 import { sqliteDocuments } from './sqlite-documents.js'
+import { sqliteLedger } from './sqlite-ledger.js'
 import { UsageTable } from './usage.js'
 
 /** Records are read, changed and written without a break in between, in a process that has the file to itself. */
@@ -19,6 +20,7 @@ export function sqliteJobs(
     traits: { scope: 'process' },
     time: async () => clock(),
     documents: sqliteDocuments(database, clock),
+    ledger: sqliteLedger(database),
     ...jobCreates(tables, idempotencyMs),
     ...jobClaims(tables),
     ...jobLists(tables),

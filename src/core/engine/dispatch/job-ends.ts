@@ -80,7 +80,8 @@ export class JobEnds {
 
   /** Handles a job that has ended. Not an event listener: the host can remove those, and they may be slow or fail. */
   report(job: JobRecord): void {
-    const { maintenance, workers } = this.#parts
+    const { maintenance, workers, events } = this.#parts
+    if (job.settlement) events.announce('usage.recorded', { entry: job.settlement })
     if (job.status === 'SUCCEEDED') workers.noteSuccess(job)
     this.lookAtBatch(job)
     if (maintenance.isStarted && job.webhook) maintenance.sendWebhooksSoon()

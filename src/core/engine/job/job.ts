@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { pastAttemptSchema } from './history.js'
+import { ledgerEntrySchema } from './ledger.js'
 import { prioritySchema } from './scheduling.js'
 import { stepRecordSchema } from './step.js'
 import { traceContextSchema } from './trace-context.js'
@@ -147,6 +148,8 @@ const jobFields = z.object({
   cancelRequested: z.boolean(),
   /** Set first by a delete; the record is invisible from then on and is purged after its blobs are gone. */
   deleted: z.boolean(),
+  /** The entry that the ledger of use has for its end; null until then. */
+  settlement: ledgerEntrySchema.nullable().default(null),
   idempotency: z.object({ key: z.string(), digest: z.string() }).nullable(),
   deliveries: z.array(deliverySchema),
   /** Where the job was submitted in its caller's trace, which its attempts and webhook messages continue. */

@@ -59,6 +59,7 @@ export function newJob(request: JobRequest): JobRecord {
     priority: request.priority ?? 0,
     cancelRequested: false,
     deleted: false,
+    settlement: null,
     idempotency: request.idempotency,
     deliveries: [],
     trace: request.trace ?? null,

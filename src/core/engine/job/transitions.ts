@@ -1,6 +1,7 @@
 import { announced, withTryBegun, withTryDeferred, withTryEnded } from './deliveries.js'
 import { claimableFrom } from './due-times.js'
 import { withAttempt, withEnd } from './history.js'
+import { ledgerEntry, type Used } from './ledger.js'
 import type { Quota, Usage } from './quota.js'
 import { isWorthKeeping } from './retry.js'
 import { type StepRecord, wakeTime, withEvent, withStep } from './step.js'
@@ -31,6 +32,8 @@ export type JobChange =
       details: Record<string, unknown>
       /** The store counts it for the job's application and day in the same write. */
       usage?: Partial<Usage>
+      /** For the ledger of use. */
+      used?: Partial<Used>
       retentionMs: number
       messages: readonly WebhookMessage[]
     } & HeldClaim)
@@ -42,6 +45,7 @@ export type JobChange =
       failure?: string
       /** As of `succeed`. */
       usage?: Partial<Usage>
+      used?: Partial<Used>
       retentionMs: number
       messages: readonly WebhookMessage[]
     } & HeldClaim)
@@ -167,7 +171,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
     }
     case 'succeed':
       if (!heldLease(job, change)) return undefined
-      return {
+      return settled(change.used, {
         ...ended(job, now, change),
         status: 'SUCCEEDED',
         progress: 1,
@@ -176,16 +180,16 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         steps: job.steps.map(({ valueKey: _removed, ...step }) => ({ ...step, value: null })),
         outputs: change.outputs,
         details: change.details,
-      }
+      })
     case 'fail':
       if (!heldLease(job, change)) return undefined
-      return {
+      return settled(change.used, {
         ...ended(job, now, change),
         status: 'FAILED',
         error: change.error,
         failure: change.failure ?? job.failure,
         history: withEnd(job.history, now, 'failed', change.failure ?? change.error.message),
-      }
+      })
     case 'requeue':
       if (!heldLease(job, change)) return undefined
       return {
@@ -253,6 +257,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         status: 'QUEUED',
         progress: 0,
         error: null,
+        settlement: null,
         completedAt: null,
         expiresAt: null,
         attempts: 0,
@@ -296,12 +301,17 @@ function endedUnheld(
   change: Extract<JobChange, { kind: 'cancel' | 'miss' }>,
 ): JobRecord | undefined {
   if (job.status === 'STARTED' && !isLapsed(job, now)) return undefined
-  return {
+  return settled(undefined, {
     ...ended(job, now, change),
     status: 'FAILED',
     error: change.error,
     history: withEnd(job.history, job.lease?.until ?? now, 'lapsed'),
-  }
+  })
+}
+
+/** Whatever ends a job, the entry of the ledger is part of the same record. */
+function settled(used: Partial<Used> | undefined, job: JobRecord): JobRecord {
+  return { ...job, settlement: ledgerEntry(job, used) }
 }
 
 function ended(

@@ -2,6 +2,7 @@ import type { JobRecord } from '../job/job.js'
 import type { Quota, Usage } from '../job/quota.js'
 import type { RuleChange, RuleTarget, SchedulingRule } from '../job/scheduling.js'
 import type { ClaimRequest, JobChange } from '../job/transitions.js'
+import type { LedgerEntry, LedgerGroup, LedgerQuery, LedgerTotal } from '../job/ledger.js'
 import type { DocumentStore, DocumentWrite } from './document-store.js'
 import type { JobQuery } from './job-query.js'
 
@@ -47,6 +48,19 @@ export interface Backlog {
   oldestMs: number
   /** Running jobs, counted up to 10,000 in all. */
   running: number
+}
+
+/**
+ * The ends of jobs, kept beyond the jobs. Whatever change ends a job, its entry (`settlement` of the record) is added
+ * in the same step: once, whatever crashes.
+ */
+export interface Ledger {
+  /** By the time of the end, then the id: at most `limit` that come after `after`. */
+  entries(page: LedgerQuery & { limit: number; after?: { endedAt: number; id: string } }): Promise<LedgerEntry[]>
+  /** Sums in the order of day, application and workflow, of those that `groupBy` names. */
+  totals(query: LedgerQuery, groupBy: readonly LedgerGroup[]): Promise<LedgerTotal[]>
+  /** Forgets the entries of days before this one, and may prepare sums. Returns how many entries it forgot. */
+  tidy(options: { keepFromDay: number }): Promise<number>
 }
 
 /** What may be claimed; by default, any job. */
@@ -142,6 +156,9 @@ export interface JobStore {
   backlog(): Promise<Backlog[]>
 
   readonly documents: DocumentStore
+
+  /** Absent in stores that keep none. */
+  readonly ledger?: Ledger
 
   /** The job that `create` would return for this idempotency key instead of making one. */
   findByIdempotencyKey(app: string, key: string): Promise<JobRecord | undefined>

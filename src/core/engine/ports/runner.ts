@@ -48,6 +48,8 @@ export interface OutputFile {
 export interface WorkResult {
   outputs: Record<string, OutputFile>
   details: Record<string, unknown>
+  /** Processor time of the process that did the work, if that is known. */
+  processorSeconds?: number
   /** The steps that the run waits for, if it has not ended: it is run again when one of them is over. */
   waitsFor?: string[]
 }

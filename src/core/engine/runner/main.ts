@@ -75,13 +75,16 @@ async function take(message: HostRequest & { run: number }): Promise<void> {
       save: async (step) => (await askAboutStep(run, step))?.files ?? step.files,
       finished: (name) => askAboutStep(run, name),
     }
-    const result = await execute(workflow, message.order, {
+    const before = process.cpuUsage()
+    const made = await execute(workflow, message.order, {
       signal: neverAborted,
       onProgress: progress.push,
       checkpoint,
       steps,
     })
     progress.flush()
+    const { user, system } = process.cpuUsage(before)
+    const result = { ...made, processorSeconds: (user + system) / 1e6 }
     send({ type: 'done', run, result, isLast: isFull() })
   } catch (error) {
     progress.flush()

@@ -58,6 +58,7 @@ const workResultSchema = z.object({
     }),
   ),
   details: z.record(z.string(), z.unknown()),
+  processorSeconds: z.number().optional(),
   waitsFor: z.array(z.string()).optional(),
 }) satisfies z.ZodType<WorkResult>
 

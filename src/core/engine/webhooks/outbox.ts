@@ -2,6 +2,7 @@ import { earliestPending } from '../job/deliveries.js'
 import type { JobRecord } from '../job/job.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
+import { usageEvent } from './webhook-message.js'
 import type { MessageSender } from './message-sender.js'
 
 export interface OutboxPorts {
@@ -116,7 +117,9 @@ export class Outbox {
           async begin(retryInMs) {
             const { attempts } = delivery
             const begun = await jobs.apply(id, { kind: 'beginDelivery', deliveryId, attempts, retryInMs })
-            return begun !== undefined && { id, status, workflow, name, batchName, metadata }
+            if (!begun) return false
+            const facts = { id, status, workflow, name, batchName, metadata }
+            return delivery.event === usageEvent ? { ...facts, usage: job.settlement } : facts
           },
           end: (outcome, answered) => jobs.apply(id, { kind: 'endDelivery', deliveryId, outcome, status: answered }),
           defer: (delayMs) => jobs.apply(id, { kind: 'deferDelivery', deliveryId, delayMs }),

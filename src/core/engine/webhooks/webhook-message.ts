@@ -2,12 +2,16 @@ import { randomUUID } from 'node:crypto'
 import type { JobRecord } from '../job/job.js'
 import type { WebhookMessage } from '../job/transitions.js'
 
-/** Job events that a webhook can ask for. */
+/** Job events that a webhook gets unless it names others. */
 export const webhookEvents = ['job.succeeded', 'job.failed'] as const
+/** Of each end, for those that ask for it: the message has the entry of the ledger. */
+export const usageEvent = 'usage.recorded'
 export type WebhookEvent = (typeof webhookEvents)[number]
 
 /** The messages that a change of `job` puts into its outbox, to be written together with the change. */
 export function webhookMessages(job: JobRecord, event: WebhookEvent): WebhookMessage[] {
-  if (!job.webhook || (job.webhook.events && !job.webhook.events.includes(event))) return []
-  return [{ id: `msg_${randomUUID()}`, url: job.webhook.url, event }]
+  if (!job.webhook) return []
+  const { url, events } = job.webhook
+  const wanted = [event, usageEvent].filter((name) => events?.includes(name) ?? name === event)
+  return wanted.map((name) => ({ id: `msg_${randomUUID()}`, url, event: name }))
 }

@@ -177,7 +177,7 @@ export class Attempt {
         this.#controller.signal.throwIfAborted()
         end = successOf(this.#job, outputs, {
           details: result.details,
-          usage: usageOf(this.#job, inputs, result.details),
+          usage: usageOf(this.#job, inputs, result),
           retentionMs: this.#ports.options.retention.resultsMs,
         })
       }

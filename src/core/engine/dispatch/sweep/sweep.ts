@@ -3,6 +3,7 @@ import type { JobEvents } from '../../events.js'
 import { jobCheckpointPrefix } from '../../job/checkpoint-keys.js'
 import { canceled, jobError, missedDeadline } from '../../job/failure.js'
 import type { JobRecord } from '../../job/job.js'
+import { dayOf } from '../../job/quota.js'
 import type { EngineOptions } from '../../options.js'
 import type { BlobStore } from '../../ports/blob-store.js'
 import type { JobStore } from '../../ports/job-store.js'
@@ -36,6 +37,8 @@ export interface SweepReport {
 }
 
 const batch = 100
+/** Sweeps per look at the ledger, which changes by days. */
+const ledgerRounds = 20
 
 /**
  * Finishes what a crash left undone and removes expired results and records. Every step may be repeated, interrupted,
@@ -45,6 +48,8 @@ export class Sweep {
   readonly #ports: SweepPorts
   /** Jobs whose cleanup failed: they come after those that may succeed. */
   readonly #failed = { deleted: new Set<string>(), expired: new Set<string>() }
+
+  #round = 0
 
   constructor(ports: SweepPorts) {
     this.#ports = ports
@@ -63,6 +68,7 @@ export class Sweep {
       (await this.#step('missed', () => this.#endUnheldJobs('overdue'))) +
       (await this.#step('abandoned', () => this.#endUnheldJobs('abandoned')))
     const purged = await this.#step('purged', () => this.#purgeOldJobs())
+    if (this.#round++ % ledgerRounds === 0) await this.#step('usage', () => this.#tidyLedger())
     return { deleted, expired, missed, purged }
   }
 
@@ -121,6 +127,12 @@ export class Sweep {
       events.announce('job.failed', { job })
     }
     return missed
+  }
+
+  async #tidyLedger(): Promise<number> {
+    const { jobs, clock, options } = this.#ports
+    const keepFromDay = dayOf((await clock.time()) - options.retention.usageMs)
+    return (await jobs.ledger?.tidy({ keepFromDay })) ?? 0
   }
 
   async #purgeOldJobs(): Promise<number> {

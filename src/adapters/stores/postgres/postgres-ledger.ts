@@ -1,0 +1,126 @@
+import { inOrder, type LedgerEntry, type LedgerTotal } from '../../../core/engine/job/ledger.js'
+import { dayMs } from '../../../core/engine/job/quota.js'
+import type { Ledger } from '../../../core/engine/ports/job-store.js'
+import { columnText, nowSql } from './job-row.js'
+import type { Send } from './stored-jobs.js'
+
+/** A day is summed once it has been over for so long: no transaction that ends a job of it is open any more. */
+const summedAfterMs = 60 * 60 * 1000
+
+const sums = 'sum(jobs), sum(succeeded), sum(audio_seconds), sum(bytes), sum(processor_seconds)'
+const columns = 'app, workflow, jobs, succeeded, audio_seconds, bytes, processor_seconds'
+/** Rows of the ledger as rows of sums. */
+const summed = 'app, workflow, count(*), sum(succeeded), sum(audio_seconds), sum(bytes), sum(processor_seconds)'
+
+/**
+ * What one end adds is written by a trigger of the jobs' table: in the statement that ends the job, and without a row
+ * that others write, too. Days that are over are summed by `tidy`; the others are added up when they are asked for.
+ */
+export function postgresLedger(schema: string, send: Send): Ledger {
+  return {
+    async entries({ fromDay, toDay, app, after, limit }) {
+      const rows = await send(
+        `SELECT entry FROM ${schema}.ledger WHERE ended_at >= $1 AND ended_at < $2 AND ($3::text IS NULL OR app = $3)
+          AND (ended_at, id) > ($4, $5) ORDER BY ended_at, id LIMIT $6`,
+        [
+          fromDay * dayMs,
+          (toDay + 1) * dayMs,
+          columnText(app ?? null),
+          after?.endedAt ?? -1,
+          columnText(after?.id ?? ''),
+          Math.max(0, limit),
+        ],
+      )
+      return rows.map(([entry]) => JSON.parse(entry ?? 'null') as LedgerEntry)
+    },
+
+    async totals({ fromDay, toDay, app }, groupBy) {
+      const names = groupBy.map((name) => `${name}, `).join('')
+      const group = groupBy.length > 0 ? `GROUP BY ${groupBy.join(', ')}` : 'HAVING count(*) > 0'
+      const ofApp = app === undefined ? '' : 'AND app = $5'
+      const [row] = await send(`SELECT coalesce(max(day) + 1, 0) FROM ${schema}.ledger_summed`, [])
+      // As values, so that the planner knows how few rows a day that goes on has.
+      const openFrom = Math.max(fromDay, Number(row?.[0]))
+      const range = [fromDay, Math.min(toDay, openFrom - 1), openFrom * dayMs, (toDay + 1) * dayMs]
+      const rows = await send(
+        `SELECT ${names} ${sums} FROM (
+          SELECT day, ${columns} FROM ${schema}.ledger_days WHERE day BETWEEN $1 AND $2 ${ofApp}
+          UNION ALL
+          SELECT ended_at / ${dayMs} AS day, ${summed} FROM ${schema}.ledger
+          WHERE ended_at >= $3 AND ended_at < $4 ${ofApp} GROUP BY 1, app, workflow
+        ) AS used ${group}`,
+        app === undefined ? range : [...range, columnText(app)],
+      )
+      return inOrder(rows.map((row) => totalOf(groupBy, row)))
+    },
+
+    async tidy({ keepFromDay }) {
+      await send(
+        `WITH due AS (
+          INSERT INTO ${schema}.ledger_summed (day)
+          SELECT DISTINCT ended_at / ${dayMs} FROM ${schema}.ledger
+          WHERE ended_at < (${nowSql} - ${summedAfterMs}) / ${dayMs} * ${dayMs}
+            AND ended_at >= coalesce((SELECT (max(day) + 1) * ${dayMs} FROM ${schema}.ledger_summed), 0)
+          ON CONFLICT (day) DO NOTHING RETURNING day
+        )
+        INSERT INTO ${schema}.ledger_days (day, ${columns})
+        SELECT due.day, ${summed}
+        FROM due JOIN ${schema}.ledger ON ended_at >= due.day * ${dayMs} AND ended_at < (due.day + 1) * ${dayMs}
+        GROUP BY due.day, app, workflow`,
+        [],
+      )
+      const gone = await send(`DELETE FROM ${schema}.ledger WHERE ended_at < $1 RETURNING id`, [keepFromDay * dayMs])
+      await send(`DELETE FROM ${schema}.ledger_days WHERE day < $1`, [keepFromDay])
+      await send(`DELETE FROM ${schema}.ledger_summed WHERE day < $1`, [keepFromDay])
+      return gone.length
+    },
+  }
+}
+
+function totalOf(groupBy: readonly string[], row: readonly (string | null)[]): LedgerTotal {
+  const group = Object.fromEntries(groupBy.map((name, i) => [name, name === 'day' ? Number(row[i]) : row[i]]))
+  const [jobs = 0, succeeded = 0, audioSeconds = 0, bytes = 0, processorSeconds = 0] = row
+    .slice(groupBy.length)
+    .map(Number)
+  return { ...group, jobs, succeeded, audioSeconds, bytes, processorSeconds }
+}
+
+/** A step of the schema. */
+export function ledgerStatements(schema: string): string[] {
+  return [
+    `CREATE TABLE ${schema}.ledger (id text COLLATE "C" PRIMARY KEY, app text COLLATE "C" NOT NULL,
+      workflow text COLLATE "C" NOT NULL, ended_at bigint NOT NULL, succeeded integer NOT NULL,
+      audio_seconds double precision NOT NULL, bytes bigint NOT NULL, processor_seconds double precision NOT NULL,
+      entry json NOT NULL)`,
+    `CREATE INDEX ledger_by_end ON ${schema}.ledger (ended_at, id)`,
+    `CREATE INDEX ledger_by_app ON ${schema}.ledger (app, ended_at, id)`,
+    `CREATE TABLE ${schema}.ledger_summed (day bigint PRIMARY KEY)`,
+    `CREATE TABLE ${schema}.ledger_days (day bigint NOT NULL, app text COLLATE "C" NOT NULL,
+      workflow text COLLATE "C" NOT NULL, jobs bigint NOT NULL, succeeded bigint NOT NULL,
+      audio_seconds double precision NOT NULL, bytes bigint NOT NULL, processor_seconds double precision NOT NULL,
+      PRIMARY KEY (day, app, workflow))`,
+    // Postgres reads no JSON with U+0000, which texts of records may have.
+    String.raw`CREATE FUNCTION ${schema}.settle() RETURNS trigger LANGUAGE plpgsql AS $body$
+      DECLARE
+        record text := NEW.record::text;
+        entry json;
+      BEGIN
+        IF strpos(record, '\u0000') > 0 THEN
+          record := regexp_replace(record, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g');
+        END IF;
+        entry := record::json->'settlement';
+        IF json_typeof(entry) = 'object' THEN
+          INSERT INTO ${schema}.ledger (id, app, workflow, ended_at, succeeded, audio_seconds, bytes,
+            processor_seconds, entry)
+          VALUES (NEW.id || '/' || (record::json->>'retries'), NEW.app, NEW.workflow, NEW.ended_at,
+            (NEW.status = 'SUCCEEDED')::integer, (entry->>'audioSeconds')::double precision,
+            (entry->>'bytes')::numeric::bigint, (entry->>'processorSeconds')::double precision, entry)
+          ON CONFLICT (id) DO NOTHING;
+        END IF;
+        RETURN NULL;
+      END $body$`,
+    `CREATE TRIGGER jobs_settled AFTER UPDATE OF status ON ${schema}.jobs FOR EACH ROW
+      WHEN (NEW.status IN ('SUCCEEDED', 'FAILED') AND OLD.status NOT IN ('SUCCEEDED', 'FAILED'))
+      EXECUTE FUNCTION ${schema}.settle()`,
+  ]
+}

@@ -1,0 +1,79 @@
+import { type LedgerGroup, ledgerGroups } from '../core/engine/job/ledger.js'
+import { createEngine } from '../create-engine.js'
+import { usageCsv, usageRow } from '../http/service/usage-routes.js'
+import { type Command, type CommandInput, exitStatus, textOf, UsageError } from './command.js'
+import { storeOptions, withStore } from './service-storage.js'
+import { stderrLogger } from './stderr-logger.js'
+
+const groups: Record<string, LedgerGroup> = { day: 'day', workflow: 'workflow', application: 'app' }
+
+export const usageCommand: Command = {
+  usage: 'usage [--from <day>] [--to <day>] [--by <list>] (--data <dir> | --store <url>)',
+  description:
+    'Shows what the jobs of a service have used: ends, seconds of audio, bytes of inputs and processor seconds, by ' +
+    'day (UTC), workflow and application. The service must be stopped (--data, SQLite), or its store shared ' +
+    '(--store postgres://...).',
+  positionals: { min: 0, max: 0 },
+  options: {
+    ...storeOptions,
+    from: { type: 'string', value: 'day', help: 'First day, such as 2026-11-01. Default: the first of this month.' },
+    to: { type: 'string', value: 'day', help: 'Last day. Default: today.' },
+    by: {
+      type: 'string',
+      value: 'list',
+      help: 'day, workflow, application, separated by commas. Default: application.',
+    },
+    app: { type: 'string', value: 'name', help: 'Name of an application. Default: all.' },
+    csv: { type: 'boolean', help: 'Print CSV.' },
+    json: { type: 'boolean', help: 'Print JSON.' },
+  },
+  async run(input, { stdout, stderr }) {
+    const today = new Date().toISOString().slice(0, 10)
+    const [from, to] = [dayOf(input, 'from', `${today.slice(0, 8)}01`), dayOf(input, 'to', today)]
+    const by = (textOf(input, 'by') ?? 'application').split(',').map((name) => name.trim())
+    const groupBy = by.map((name) => {
+      if (Object.hasOwn(groups, name)) return groups[name] ?? ledgerGroups[0]
+      throw new UsageError(`--by takes ${Object.keys(groups).join(', ')}, not "${name}".`)
+    })
+    const logger = stderrLogger(stderr)
+    const missing = 'The ledger is in a store: give --data <dir> or --store <url>.'
+    return await withStore(input, missing, logger, async ({ parts }) => {
+      const engine = createEngine({ ...parts, workflows: [], logger })
+      try {
+        const applications = await engine.applications.listApplications()
+        const name = textOf(input, 'app')
+        const app = applications.find((one) => one.name === name)?.id
+        if (name !== undefined && app === undefined) throw new UsageError(`There is no application ${name}.`)
+        const totals = await engine.usageTotals({ from, to, app, groupBy })
+        const names = new Map(applications.map((one) => [one.id, one.name]))
+        const rows = totals.map((total) =>
+          usageRow(total.app === undefined ? total : { ...total, app: names.get(total.app) ?? total.app }),
+        )
+        const shown = by as ('day' | 'workflow' | 'application')[]
+        if (input.values.json === true) stdout.write(`${JSON.stringify(rows)}\n`)
+        else if (input.values.csv === true) stdout.write(usageCsv(rows, shown))
+        else stdout.write(rows.map((row) => line(row, shown)).join('') || 'Nothing was used in these days.\n')
+        return exitStatus.done
+      } finally {
+        await engine.close({ timeoutMs: 0 })
+      }
+    })
+  },
+}
+
+function line(row: ReturnType<typeof usageRow>, by: readonly ('day' | 'workflow' | 'application')[]): string {
+  const group = by.map((name) => row[name]).join('  ')
+  const minutes = Math.round(row.audioSeconds / 6) / 10
+  const megabytes = Math.round(row.bytes / 1e5) / 10
+  return (
+    `${group}: ${row.jobs} ends of jobs, ${row.succeeded} succeeded, ${minutes} minutes of audio, ${megabytes} MB, ` +
+    `${Math.round(row.processorSeconds)} s of processor time\n`
+  )
+}
+
+function dayOf(input: CommandInput, name: string, usual: string): number {
+  const text = textOf(input, name) ?? usual
+  const time = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) : Number.NaN
+  if (Number.isNaN(time)) throw new UsageError(`--${name} must be a day such as ${usual}, not "${text}".`)
+  return time
+}

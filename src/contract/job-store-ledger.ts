@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict'
+import { dayMs, dayOf } from '../core/engine/job/quota.js'
+import type { JobRecord } from '../core/engine/job/job.js'
+import type { JobStore, Ledger } from '../core/engine/ports/job-store.js'
+import { cancel, fail, sampleJob, succeed } from './job-samples.js'
+import type { JobStoreContext } from './job-store-context.js'
+import type { Cases } from './suite.js'
+
+const worker = { owner: 'worker', leaseMs: 60_000 }
+const always = { fromDay: 0, toDay: dayOf(Date.now()) + 100_000 }
+const used = { audioSeconds: 2.5, bytes: 1_000_000_007, processorSeconds: 0.25 }
+
+/** A job that ends, and what the store has of it then. */
+async function ended(store: JobStore, fields: Partial<JobRecord> = {}, how: 'succeed' | 'fail' = 'succeed') {
+  const { job } = await store.create(sampleJob(fields))
+  const { token = 0 } = (await store.claim({ id: job.id, ...worker })) ?? {}
+  const end =
+    how === 'succeed' ? succeed(job, { token, used, details: { model: { name: 'm' } } }) : fail(token, { used })
+  const after = await store.apply(job.id, end)
+  assert.ok(after, 'The job has ended.')
+  return after
+}
+
+const ids = async (ledger: Ledger) => (await ledger.entries({ ...always, limit: 100 })).map(({ id }) => id)
+
+/** Nothing to prove of a store without one. */
+export const ledgerCases = {
+  async 'each end of a job has one entry in the ledger, that of its record, whatever ended it'({ store, advance }) {
+    const { ledger } = store
+    if (!ledger) return
+    const done = await ended(store, { workflow: 'service/a "b"', app: 'é' })
+    await advance(5)
+    const failed = await ended(store, { priority: 1 }, 'fail')
+    await advance(5)
+    const { job: waiting } = await store.create(sampleJob())
+    const canceled = await store.apply(waiting.id, cancel())
+    const { job: overdue } = await store.create(sampleJob({ deadline: 1 }))
+    await advance(5)
+    const missed = await store.apply(overdue.id, { ...cancel(), kind: 'miss' })
+    await store.create(sampleJob())
+    const entries = await ledger.entries({ ...always, limit: 100 })
+    assert.deepEqual(
+      entries,
+      [done, failed, canceled, missed].map((job) => job?.settlement),
+      'The ledger has what the records say, in the order of the ends.',
+    )
+    const [first] = entries
+    assert.deepEqual(
+      first,
+      {
+        ...used,
+        id: `${done.id}/0`,
+        jobId: done.id,
+        app: 'é',
+        workflow: 'service/a "b"',
+        model: 'm',
+        priority: 0,
+        result: 'SUCCEEDED',
+        error: null,
+        endedAt: done.completedAt,
+      },
+      'An entry tells what was used, and by whom.',
+    )
+  },
+
+  async 'changes after the end, and those that do not apply, add nothing to the ledger; another end of a retry does'({
+    store,
+    advance,
+  }) {
+    const { ledger } = store
+    if (!ledger) return
+    const job = await ended(store, {}, 'fail')
+    assert.equal(await store.apply(job.id, fail(job.token)), undefined, 'A second end does not apply.')
+    await store.apply(job.id, { kind: 'expire' })
+    assert.deepEqual(await ids(ledger), [`${job.id}/0`], 'An end is counted once.')
+    await advance(5)
+    await store.apply(job.id, { kind: 'retry' })
+    assert.deepEqual(await ids(ledger), [`${job.id}/0`], 'A retry is no end.')
+    const { token = 0 } = (await store.claim({ id: job.id, ...worker })) ?? {}
+    await store.apply(job.id, succeed(job, { token }))
+    assert.deepEqual(await ids(ledger), [`${job.id}/0`, `${job.id}/1`], 'Each end has an entry of its own.')
+  },
+
+  async 'an entry outlives its job, and a job that is deleted before it has ended has none'({ store, advance }) {
+    const { ledger } = store
+    if (!ledger) return
+    const job = await ended(store)
+    await advance(5)
+    const { job: unfinished } = await store.create(sampleJob())
+    for (const { id } of [job, unfinished]) {
+      await store.apply(id, { kind: 'delete' })
+      await store.purge({ id })
+    }
+    assert.deepEqual(await ids(ledger), [`${job.id}/0`], 'The ledger keeps the end of a job that is gone.')
+  },
+
+  async 'of simultaneous ends of one job one is counted, and of many jobs all are'({ store }) {
+    const { ledger } = store
+    if (!ledger) return
+    const { job } = await store.create(sampleJob())
+    const { token = 0 } = (await store.claim({ id: job.id, ...worker })) ?? {}
+    await Promise.all(
+      Array.from({ length: 5 }, (_, n) => store.apply(job.id, n % 2 ? fail(token) : succeed(job, { token }))),
+    )
+    await Promise.all(Array.from({ length: 30 }, () => ended(store)))
+    assert.equal(new Set(await ids(ledger)).size, 31, 'Each job that has ended has one entry.')
+    const [total] = await ledger.totals(always, [])
+    assert.equal(total?.jobs, 31, 'The totals count each of them once.')
+  },
+
+  async 'totals are those of the entries, by day, application and workflow, also when sums were prepared'({
+    store,
+    advance,
+  }) {
+    const { ledger } = store
+    if (!ledger) return
+    for (const [app, workflow] of [
+      ['a', 'x'],
+      ['a', 'y'],
+      ['b', 'x'],
+    ] as const)
+      await ended(store, { app, workflow })
+    await ended(store, { app: 'b', workflow: 'x' }, 'fail')
+    const check = async (when: string) => {
+      const entries = await ledger.entries({ ...always, limit: 100 })
+      const day = dayOf(entries[0]?.endedAt ?? 0)
+      const rows = await ledger.totals(always, ['day', 'app', 'workflow'])
+      const row = (app: string, workflow: string, jobs: number) => ({
+        day,
+        app,
+        workflow,
+        jobs,
+        succeeded: 1,
+        audioSeconds: 2.5 * jobs,
+        bytes: used.bytes * jobs,
+        processorSeconds: 0.25 * jobs,
+      })
+      assert.deepEqual(rows, [row('a', 'x', 1), row('a', 'y', 1), row('b', 'x', 2)], `Totals ${when}.`)
+      const [, ofB] = await ledger.totals(always, ['app'])
+      assert.deepEqual(
+        [ofB?.app, ofB?.jobs, ofB?.succeeded, ofB?.day],
+        ['b', 2, 1, undefined],
+        `By application ${when}.`,
+      )
+      const [only] = await ledger.totals({ ...always, app: 'a' }, [])
+      assert.deepEqual([only?.jobs, only?.bytes], [2, 2 * used.bytes], `Of one application ${when}.`)
+      assert.deepEqual(await ledger.totals({ fromDay: day + 1, toDay: day + 2 }, []), [], `Of other days ${when}.`)
+    }
+    await check('of a day that goes on')
+    await advance(dayMs + 2 * 60 * 60 * 1000)
+    assert.equal(await ledger.tidy({ keepFromDay: 0 }), 0, 'Nothing is forgotten that is to be kept.')
+    await check('of a day that is over')
+    await ledger.tidy({ keepFromDay: 0 })
+    await check('after sums were prepared twice')
+  },
+
+  async 'entries are read in pages, and forgotten by day'({ store, advance }) {
+    const { ledger } = store
+    if (!ledger) return
+    const jobs: JobRecord[] = []
+    for (let n = 0; n < 3; n++) jobs.push(await ended(store, { app: n === 1 ? 'other' : 'app-1' }))
+    const all = await ledger.entries({ ...always, limit: 100 })
+    const first = await ledger.entries({ ...always, limit: 2 })
+    const rest = await ledger.entries({ ...always, limit: 2, after: first[1] })
+    assert.deepEqual([...first, ...rest], all, 'Pages join without a gap.')
+    assert.equal((await ledger.entries({ ...always, app: 'other', limit: 9 })).length, 1, 'Of one application.')
+    assert.deepEqual(await ledger.entries({ ...always, limit: 0 }), [], 'A limit of 0 is none.')
+    await advance(dayMs)
+    const late = await ended(store)
+    const today = dayOf(late.completedAt ?? 0)
+    assert.equal(await ledger.tidy({ keepFromDay: today }), 3, 'The entries of earlier days are forgotten.')
+    assert.deepEqual(await ids(ledger), [`${late.id}/0`], 'Those of today are kept.')
+    assert.equal((await ledger.totals(always, []))[0]?.jobs, 1, 'So are their sums.')
+  },
+} satisfies Cases<JobStoreContext>

@@ -1,0 +1,128 @@
+import { z } from 'zod'
+import { dayMs, dayOf } from './quota.js'
+
+/** What the last attempt of a job used. */
+export interface Used {
+  /** Length of the audio, after a success. */
+  audioSeconds: number
+  /** Of the inputs. */
+  bytes: number
+  /** Of the child process that did the work; 0 where it is not known. */
+  processorSeconds: number
+}
+
+const amount = z.number().nonnegative()
+
+const entryFields = z.object({
+  /** The same each time that the entry is read or sent: the job's id and how often it had been retried. */
+  id: z.string(),
+  jobId: z.string(),
+  app: z.string(),
+  workflow: z.string(),
+  /** Name of the model, if the workflow tells one. */
+  model: z.string().nullable(),
+  audioSeconds: amount,
+  bytes: amount,
+  processorSeconds: amount,
+  priority: z.number().int(),
+  result: z.enum(['SUCCEEDED', 'FAILED']),
+  /** Code of the error of a FAILED job. */
+  error: z.string().nullable(),
+  /** Epoch milliseconds, by the store's clock. */
+  endedAt: z.number(),
+})
+export const ledgerEntrySchema = entryFields.loose() as unknown as z.ZodType<LedgerEntry>
+/** One end of a job, as the ledger of use keeps it: written with the settlement itself. */
+export type LedgerEntry = z.infer<typeof entryFields>
+
+/** What an entry takes from the record of the job. */
+interface EndedJob {
+  id: string
+  app: string
+  workflow: string
+  priority: number
+  retries: number
+  details: Record<string, unknown>
+  status: string
+  error: { code: string } | null
+  completedAt: number | null
+}
+
+/** The entry for a job that ends as `job` says. */
+export function ledgerEntry(job: EndedJob, used: Partial<Used> = {}): LedgerEntry {
+  const { id, app, workflow, priority, retries, details } = job
+  return {
+    id: `${id}/${retries}`,
+    jobId: id,
+    app,
+    workflow,
+    model: modelOf(details),
+    audioSeconds: used.audioSeconds ?? 0,
+    bytes: used.bytes ?? 0,
+    processorSeconds: used.processorSeconds ?? 0,
+    priority,
+    result: job.status === 'SUCCEEDED' ? 'SUCCEEDED' : 'FAILED',
+    error: job.error?.code ?? null,
+    endedAt: job.completedAt ?? 0,
+  }
+}
+
+function modelOf({ model }: Record<string, unknown>): string | null {
+  const { name } = (typeof model === 'object' && model !== null ? model : {}) as { name?: unknown }
+  return typeof name === 'string' ? name : null
+}
+
+/** By what totals can be told apart. */
+export const ledgerGroups = ['day', 'app', 'workflow'] as const
+export type LedgerGroup = (typeof ledgerGroups)[number]
+
+/** Days are UTC, counted from 1970 (`dayOf`); both are included. */
+export interface LedgerQuery {
+  fromDay: number
+  toDay: number
+  app?: string
+}
+
+/** Sums of the ends of a group; the fields that it is grouped by are there. */
+export interface LedgerTotal {
+  day?: number
+  app?: string
+  workflow?: string
+  jobs: number
+  succeeded: number
+  audioSeconds: number
+  bytes: number
+  processorSeconds: number
+}
+
+/** The totals of entries that lie in memory, in the order of their groups. */
+export function totalsOf(
+  entries: Iterable<LedgerEntry>,
+  { fromDay, toDay, app }: LedgerQuery,
+  groupBy: readonly LedgerGroup[],
+): LedgerTotal[] {
+  const totals = new Map<string, LedgerTotal>()
+  for (const entry of entries) {
+    const day = dayOf(entry.endedAt)
+    if (day < fromDay || day > toDay || (app !== undefined && entry.app !== app)) continue
+    const group = Object.fromEntries(groupBy.map((name) => [name, name === 'day' ? day : entry[name]]))
+    const key = JSON.stringify(group)
+    const total = totals.get(key) ?? { ...group, jobs: 0, succeeded: 0, audioSeconds: 0, bytes: 0, processorSeconds: 0 }
+    total.jobs += 1
+    total.succeeded += entry.result === 'SUCCEEDED' ? 1 : 0
+    for (const name of ['audioSeconds', 'bytes', 'processorSeconds'] as const) total[name] += entry[name]
+    totals.set(key, total)
+  }
+  return inOrder([...totals.values()])
+}
+
+export function inOrder(totals: LedgerTotal[]): LedgerTotal[] {
+  const compare = <Value extends string | number>(a: Value | undefined, b: Value | undefined) =>
+    a === b || a === undefined || b === undefined ? 0 : a < b ? -1 : 1
+  return totals.sort((a, b) => compare(a.day, b.day) || compare(a.app, b.app) || compare(a.workflow, b.workflow))
+}
+
+/** A day as `2026-11-24`. */
+export function dayText(day: number): string {
+  return new Date(day * dayMs).toISOString().slice(0, 10)
+}
