@@ -71,9 +71,9 @@ describe('the packed tarball', () => {
     const code =
       /^dist\/([a-z0-9/-]+|browser\/[\w-]+)\.(js|mjs|d\.ts|wasm)$|^dist\/console\/(app\.js|console\.css|(docs|operator)-style\.css|icon\.svg|NOTICE\.txt)$/
     const documents = /^docs\/[a-z-]+\.(md|txt|png)$|^[A-Z]+\.md$|^LICENSE$|^llms\.txt$/
-    const rest =
-      /^models\/embedded\/(model\.onnx|model\.json|README\.md)$|^examples\/([a-z]+\/)?[A-Za-z-]+(\.(mjs|js|html|py|yaml|json))?$|^package\.json$/
-    expect(files.filter((path) => ![code, documents, rest].some((pattern) => pattern.test(path)))).toEqual([])
+    const models = /^models\/(embedded\/(model\.onnx|model\.json|README\.md)|basic-pitch\/(nmp\.onnx|LICENSE|NOTICE))$/
+    const rest = /^examples\/([a-z]+\/)?[A-Za-z-]+(\.(mjs|js|html|py|yaml|json))?$|^package\.json$/
+    expect(files.filter((path) => ![code, documents, models, rest].some((pattern) => pattern.test(path)))).toEqual([])
     expect(files.filter((path) => path.includes('.test.'))).toEqual([])
     const texts = files.filter((path) => /\.(js|ts|md|mjs|json)$/.test(path))
     expect(texts.filter((path) => textOf(path).includes('sourceMappingURL=') || textOf(path).includes(root))).toEqual(
