@@ -260,8 +260,9 @@ export const handlerOptionsSchema = z.strictObject({
     })
     .optional()
     .describe(
-      'Serve /live, a WebSocket that separates a stream while it plays, by `serve` and other mounts of `node:http` ' +
-        'servers. Needs the package `ws`. Default: there is no such address.',
+      'Serve /live, a WebSocket that separates a stream while it plays, behind `serve`, or on a server of your ' +
+        'own after `acceptUpgrades(server, handler)`, both of `stemwork/node`. Needs the package `ws`. Default: ' +
+        'there is no such address.',
     ),
   resumableUploads: z
     .boolean()

@@ -16,10 +16,12 @@ const projects = ['tsconfig.json', 'tsconfig.console.json', 'tsconfig.browser.js
 })
 
 /**
- * AssemblyScript, which its own compiler checks, and the type tests, which `test/package/types.test.ts` compiles
- * against the build.
+ * AssemblyScript, which its own compiler checks, the type tests, which `test/package/types.test.ts` compiles
+ * against the build, and packages.
  */
-const apart = ['src/core/media/dsp/kernels/assembly', 'test/types', 'test/fixtures'].map((folder) => join(folder, '/'))
+const apart = ['src/core/media/dsp/kernels/assembly', 'test/types', 'test/fixtures', 'test/clients/node_modules'].map(
+  (folder) => join(folder, '/'),
+)
 
 test('every source file is checked, by one project', () => {
   const sources = ['src', 'test']

@@ -92,8 +92,9 @@ test('the program in Python is the example that is run beside this', async () =>
 })
 
 test('no block is of a language that nothing here runs', () => {
-  // Diagrams, the configuration of nginx, and the generated help of the command line are not programs.
-  const known = ['js', 'ts', 'sh', 'json', 'python', 'mermaid', 'nginx']
+  // Diagrams, the configuration of nginx, the head of a request, and the generated help of the command line are no
+  // programs.
+  const known = ['js', 'ts', 'sh', 'json', 'python', 'mermaid', 'nginx', 'http']
   const others = snippets.filter(({ language }) => !known.includes(language))
   expect([...new Set(others.map(({ name }) => name.split(':')[0]))]).toEqual(['docs/command-line.md'])
 })

@@ -43,6 +43,14 @@ export const treatments: Record<string, Treatment> = {
     prints: /1 separated[\s\S]*accompaniments\.wav\nvocals\.wav/,
   },
   'docs/getting-started.md: One song, no service': { after: 'ls stems', prints: /accompaniments\.wav\nvocals\.wav/ },
+  'docs/other-programs.md: Commands of other programs': {
+    replace: () => [
+      ['as demucs', 'as demucs -n embedded'],
+      ['-m UVR-MDX-NET-Inst_HQ_3.onnx', '-m embedded'],
+    ],
+    after: 'ls separated/*/song; ls',
+    prints: /no_vocals\.wav\nvocals\.wav\n[\s\S]*song_\(Vocals\)/,
+  },
   'docs/live.md: On the command line': {
     replace: () => [
       ['ffmpeg -i song.mp3 -f wav - |', 'npx stemwork transcode song.mp3 song.wav >&2 && cat song.wav |'],

@@ -1,10 +1,13 @@
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { liveService } from '../../src/live.js'
 import { createHandler } from '../../src/http/index.js'
+import { acceptUpgrades, listener } from '../../src/http/mounts/node.js'
 import { writeModel } from '../separation/models.js'
 import { maskNetwork } from '../separation/onnx-graph.js'
 import { noise } from '../separation/tracks.js'
@@ -84,6 +87,23 @@ describe('a live stream', () => {
     expect(texts.map((text) => JSON.parse(text) as object)).toEqual([
       { type: 'end', seconds: 3, lateBlocks: expect.any(Number), lateSeconds: expect.any(Number) },
     ])
+  })
+
+  test('is served by a server of the host, too, once it accepts upgrades', async () => {
+    const separate = liveService({ model: identity })
+    const handler = createHandler(service.engine, { live: { separate, streams: 1 } })
+    const server = createServer(listener(handler)).listen(0, '127.0.0.1')
+    acceptUpgrades(server, handler)
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const headers = { authorization: service.app.key }
+    const client = new WebSocket(`ws://127.0.0.1:${port}/live?${query}`, { headers })
+    await once(client, 'open')
+    const all = received(client)
+    client.send(new Uint8Array(secondBytes))
+    client.send('end')
+    expect(await all).toMatchObject({ code: 1000, bytes: { length: secondBytes } })
+    server.close()
   })
 
   test('needs a key, valid parameters and a WebSocket', async () => {

@@ -20,6 +20,9 @@ import {
   StemworkError,
   stemsWorkflow,
   stemsWorkflowOf,
+  type LedgerEntry,
+  type StripeMeterEvent,
+  stripeMeterEvent,
   transcodeWorkflow,
   type Workflow,
 } from 'stemwork'
@@ -115,3 +118,8 @@ createEngine({ workflows: [composed, analyzeWorkflow(), notesWorkflow(), transco
 composeWorkflow({ id: 'a', name: 'A', description: '', steps: {}, outputs: { report: 1 } })
 // @ts-expect-error: not a format
 transcodeWorkflow({ format: 'ogg' })
+declare const entry: LedgerEntry
+const meter = { eventName: 'audio_seconds', customer: 'cus_1', value: ({ bytes }: LedgerEntry) => bytes }
+expectType<StripeMeterEvent>()(stripeMeterEvent(entry, meter))
+// @ts-expect-error: a meter has a name
+stripeMeterEvent(entry, { customer: 'cus_1' })

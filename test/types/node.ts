@@ -1,10 +1,13 @@
 import { createServer, type Server } from 'node:http'
 import type { Handler } from 'stemwork/http'
-import { listener, type RunningServer, serve, serveDefaults } from 'stemwork/node'
+import { acceptUpgrades, listener, type RunningServer, serve, serveDefaults } from 'stemwork/node'
 import { expectType } from './expect-type.js'
 
 declare const handler: Handler
-createServer(listener(handler, { path: '/api' }))
+const server = createServer(listener(handler, { path: '/api' }))
+acceptUpgrades(server, handler)
+// @ts-expect-error: the handler has the addresses
+acceptUpgrades(server)
 
 expectType<number>()(serveDefaults.maxConnections)
 

@@ -6,6 +6,8 @@ import { type Handler, mountPathOf } from './mountable.js'
 import { responder } from './node-bridge.js'
 import { acceptUpgrades } from './web-socket.js'
 
+export { acceptUpgrades }
+
 /**
  * The handler as a `node:http` request listener. `path` is the start of the paths that the host sends to it.
  *

@@ -19,7 +19,8 @@ interface WebSocketLibrary {
 const mostMessageBytes = 1024 * 1024
 
 /**
- * Lets requests of the server become WebSockets, if the handler has any; other servers of `node:http` call it, too.
+ * Lets requests of a `node:http` server become WebSockets, if the handler has any. `serve` does it by itself; on a
+ * server with another mount it is called once.
  *
  * @returns the connections that did, which the server does not close by itself
  */

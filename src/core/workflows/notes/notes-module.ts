@@ -21,7 +21,11 @@ const usualBpm = 120
 
 /** The workflow as the child process loads it. */
 export default function notesModule(settings: unknown): Workflow {
-  return defineNotes(settings, (checked) => (context) => run(context, checked))
+  return defineNotes(
+    settings,
+    (checked) => (context) => run(context, checked),
+    () => withWarmNetwork(networkPath, {}, async ({ runtime }) => ({ runtime })),
+  )
 }
 
 async function run(context: StageContext<NotesParams, NotesInput>, settings: NotesSettings): Promise<void> {

@@ -35,6 +35,7 @@ export function notesWorkflow(settings: NotesSettings = {}): Workflow {
 export function defineNotes(
   settings: unknown,
   work: (settings: NotesSettings) => Stage<NotesParams, NotesInput>['run'],
+  prepare?: Workflow['prepare'],
 ): Workflow {
   const checked = checkedSettings(id, settings)
   const input = inputUrlParam(checked.decoders)
@@ -76,6 +77,7 @@ export function defineNotes(
     },
     stages: [{ name: 'transcribe', run: work(checked) }],
     module: { url: packageFile('dist/core/workflows/notes/notes-module.js'), settings: checked },
+    prepare,
   })
 }
 
