@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { ApplicationShares } from '../../../src/core/engine/dispatch/application-shares.js'
+import { RunSlot } from '../../../src/core/engine/dispatch/attempt/run-slot.js'
 import { Preemption, type SlotHolder } from '../../../src/core/engine/dispatch/preemption.js'
 import { silentLogger } from '../../../src/core/engine/ports/logger.js'
 import { recordingLogger } from '../../engine/harness.js'
@@ -99,6 +100,61 @@ describe('preemption', () => {
     await vi.advanceTimersByTimeAsync(4_000)
     expect(lines.map(({ level }) => level)).toEqual(['warn'])
     expect(replace).toHaveBeenCalledTimes(1)
+  })
+
+  test('a job of 10 s begins within 15 s behind hour-long ones, which lose at most 2 % of their time', async () => {
+    const [checkpointMs, goesOnInMs, hour] = [1_000, 150, 3_600_000]
+    const running: (SlotHolder & { giveWay(): void })[] = []
+    const waiting: number[] = []
+    const waits: number[] = []
+    let spentMs = 0
+    /** An attempt of an hour-long job, in its slot until it gives way. */
+    const runLong = (goesOn: boolean) => {
+      const slot = new RunSlot({ preemptAfterMs: 10_000, clock: Date.now })
+      const stopped = new AbortController()
+      void slot.hold(() => new Promise<void>((resolve) => stopped.signal.addEventListener('abort', () => resolve())))
+      if (goesOn) spentMs += goesOnInMs
+      const keep = () => slot.noteKept(goesOn ? checkpointMs : undefined)
+      setTimeout(keep, goesOn ? goesOnInMs + checkpointMs : 5_000)
+      const attempt = {
+        app: 'long',
+        get heldMs() {
+          return slot.heldMs
+        },
+        get mayGiveWay() {
+          return slot.mayGiveWay
+        },
+        get mayGiveWayAtOnce() {
+          return slot.mayGiveWayAtOnce
+        },
+        giveWay() {
+          expect(slot.giveWay()).toBe(true)
+          stopped.abort()
+          running.splice(running.indexOf(attempt), 1)
+          waits.push(Date.now() - (waiting.shift() ?? 0))
+          setTimeout(() => runLong(true), 10_000)
+        },
+      }
+      running.push(attempt)
+    }
+    for (let slots = 0; slots < 4; slots++) runLong(false)
+    new Preemption<(typeof running)[number]>({
+      jobs: { count: async () => 4 },
+      logger: silentLogger,
+      preemptAfterMs: 10_000,
+      shares: equalShares,
+      holders: () => running,
+      async replace(holder) {
+        if (waiting.length > 0) holder.giveWay()
+        return false
+      },
+    }).start()
+    const comes = setInterval(() => waiting.push(Date.now()), 25_000)
+    await vi.advanceTimersByTimeAsync(hour)
+    clearInterval(comes)
+    expect(waits.length).toBeGreaterThan(100)
+    expect(Math.max(...waits)).toBeLessThanOrEqual(15_000)
+    expect(spentMs / (4 * hour)).toBeLessThan(0.02)
   })
 
   test('does not look where it is turned off', async () => {
