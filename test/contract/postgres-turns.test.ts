@@ -54,7 +54,7 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     const functions = async () => {
       const { rows } = await pool.query<{ oid: string; calls: string }>(
         `SELECT oid::regprocedure::text AS oid, pg_stat_get_function_calls(oid) AS calls FROM pg_proc
-        WHERE pronamespace = $1::regnamespace ORDER BY proname`,
+        WHERE pronamespace = $1::regnamespace AND prorettype <> 'trigger'::regtype ORDER BY proname`,
         [schema],
       )
       return rows

@@ -3,11 +3,7 @@ import { dayText, type LedgerTotal } from '../../core/engine/job/ledger.js'
 import { json, text } from '../routing/answer.js'
 import { defineRoute } from '../routing/route.js'
 
-const day = z
-  .string()
-  .regex(/^\d{4}-\d\d-\d\d$/, 'must be a day, such as 2026-11-24')
-  .refine((value) => !Number.isNaN(Date.parse(value)), 'must be a day that exists')
-  .meta({ examples: ['2026-11-24'] })
+const day = z.iso.date('must be a day that exists, such as 2026-11-24').meta({ examples: ['2026-11-24'] })
 const groups = { day: 'day', workflow: 'workflow', application: 'app' } as const
 type Group = keyof typeof groups
 
