@@ -36,9 +36,11 @@ setInterval(() => {
   process.kill(process.pid, 'SIGKILL')
 }, ${hostIntervalMs})
 setInterval(() => {
-  if (limit[0] === 0 || process.memoryUsage.rss() <= limit[0]) return
+  // Read once: the stage may end, and its limit with it, while the memory is read.
+  const most = limit[0]
+  if (most === 0 || process.memoryUsage.rss() <= most) return
   try {
-    const words = 'the process holds more memory than the ' + limit[0] + ' bytes that its stage may take'
+    const words = 'the process holds more memory than the ' + most + ' bytes that its stage may take'
     require('node:fs').writeSync(2, 'FATAL ERROR: ' + words + '\\n')
   } finally {
     process.kill(process.pid, 'SIGKILL')
