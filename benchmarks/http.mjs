@@ -227,20 +227,11 @@ async function bareServer() {
 }
 
 async function service(folder) {
-  const { z } = await import('zod')
   const { fsBlobs } = await import('../dist/adapters/blobs/fs/index.js')
   const { createApplication, createHandler, issueKey } = await import('../dist/http/index.js')
   const { serve } = await import('../dist/http/mounts/node.js')
-  const { createEngine, defineWorkflow, inlineRunner } = await import('../dist/index.js')
-  const nothing = defineWorkflow({
-    id: 'benchmark/nothing',
-    name: 'Nothing',
-    description: 'Does nothing.',
-    params: z.looseObject({}),
-    inputs: [],
-    outputs: {},
-    stages: [{ name: 'nothing', async run() {} }],
-  })
+  const { createEngine, inlineRunner } = await import('../dist/index.js')
+  const { nothing } = await import('./nothing.mjs')
   const engine = createEngine({
     workflows: [nothing],
     blobs: fsBlobs({ directory: folder }),

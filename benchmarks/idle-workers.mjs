@@ -14,7 +14,7 @@ import { Pool } from 'pg'
 import { createEngine } from '../dist/index.js'
 import { fsBlobs } from '../dist/adapters/blobs/fs/index.js'
 import { postgresQueue, postgresStores } from '../dist/adapters/postgres.js'
-import { nothing } from './claims/nothing.mjs'
+import { nothing } from './nothing.mjs'
 
 const databaseUrl = process.env.DATABASE_URL ?? 'postgres://root@127.0.0.1:5432/test'
 const workers = number('workers', 1000)

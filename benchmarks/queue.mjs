@@ -12,11 +12,11 @@ import { Queue, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import PQueue from 'p-queue'
 import { Pool } from 'pg'
-import { z } from 'zod'
 import { bullmqQueue } from '../dist/adapters/queues/bullmq/index.js'
 import { fsBlobs } from '../dist/adapters/blobs/fs/index.js'
 import { postgresQueue, postgresStores } from '../dist/adapters/postgres.js'
-import { createEngine, defineWorkflow, inlineRunner } from '../dist/index.js'
+import { createEngine, inlineRunner } from '../dist/index.js'
+import { nothing } from './nothing.mjs'
 
 const databaseUrl = process.env.DATABASE_URL ?? 'postgres://root@127.0.0.1:5432/test'
 const redisUrl = process.env.REDIS_URL ?? 'redis://127.0.0.1:6379'
@@ -24,16 +24,6 @@ const jobs = option('jobs', 5000)
 const rounds = option('rounds', 5)
 const submitters = 256
 const concurrency = 256
-
-const nothing = defineWorkflow({
-  id: 'benchmark/nothing',
-  name: 'Nothing',
-  description: 'Does nothing.',
-  params: z.looseObject({}),
-  inputs: [],
-  outputs: {},
-  stages: [{ name: 'nothing', async run() {} }],
-})
 
 await printMachine()
 const missing = await missingServer()

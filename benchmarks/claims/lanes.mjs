@@ -29,7 +29,7 @@ async function startEngine() {
   const { createEngine, inlineRunner } = await import('../../dist/index.js')
   const { postgresQueue, postgresStores } = await import('../../dist/adapters/postgres.js')
   const { fsBlobs } = await import('../../dist/adapters/blobs/fs/index.js')
-  const { nothing } = await import('./nothing.mjs')
+  const { nothing } = await import('../nothing.mjs')
   const { jobs, applications } = postgresStores({ pool, schema })
   const engine = createEngine({
     jobs,

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createEngine, inlineRunner } from '../../dist/index.js'
 import { fsBlobs } from '../../dist/adapters/blobs/fs/index.js'
 import { postgresQueue, postgresStores } from '../../dist/adapters/postgres.js'
-import { nothing } from '../claims/nothing.mjs'
+import { nothing } from '../nothing.mjs'
 
 const [connectionString, schema, folder, count, everyMs] = process.argv.slice(2)
 const sent = { statements: 0, claims: 0 }

@@ -193,11 +193,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
     case 'requeue':
       if (!heldLease(job, change)) return undefined
       return {
-        ...job,
-        status: 'QUEUED',
-        lease: null,
-        progress: 0,
-        stage: null,
+        ...released(job),
         dueAt: now + change.delayMs,
         failure: change.failure ?? job.failure,
         attempts: change.onShutdown ? job.attempts - 1 : job.attempts,
@@ -207,11 +203,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
     case 'preempt':
       if (!heldLease(job, change)) return undefined
       return {
-        ...job,
-        status: 'QUEUED',
-        lease: null,
-        progress: 0,
-        stage: null,
+        ...released(job),
         attempts: Math.max(0, job.attempts - 1),
         history: withEnd(job.history, now, 'preempted'),
       }
@@ -292,6 +284,11 @@ function heldLease(job: JobRecord, { token, nonce = '' }: HeldClaim): Lease | un
   if (job.deleted || job.status !== 'STARTED' || job.lease?.token !== token || job.lease.nonce !== nonce)
     return undefined
   return job.lease
+}
+
+/** Its worker has given it back. */
+function released(job: JobRecord): JobRecord {
+  return { ...job, status: 'QUEUED', lease: null, progress: 0, stage: null }
 }
 
 /** `undefined`: a worker holds the job. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineWorkflow } from '../../dist/index.js'
+import { defineWorkflow } from '../dist/index.js'
 
 /** What is measured is the price of a durable, leased, fenced job. */
 export const nothing = defineWorkflow({
