@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { type ApiKey, ClientError, type IssuedKey } from '../client/client.js'
 import type { Client } from './page-client.js'
+import { Confirm } from './confirm.js'
 import { FailingReceivers } from './failing-receivers.js'
 import { ErrorNotice } from './error-notice.js'
 import { useMessages } from './messages.js'
@@ -86,20 +87,22 @@ export function KeysPage({ client, session }: { client: Client; session: Session
               {isCurrent ? (
                 <span class="status succeeded">In use here</span>
               ) : (
-                <button
-                  type="button"
-                  class="plain"
-                  aria-label={`Revoke ${what ?? id}`}
-                  onClick={() =>
-                    void attempt(async () => {
+                <Confirm
+                  label="Revoke"
+                  name={`Revoke ${what ?? id}`}
+                  buttonClass="plain"
+                  title={`Revoke ${what ?? id}?`}
+                  text="Pages and programs that use it are signed out at once. This cannot be undone."
+                  action="Revoke key"
+                  isDanger
+                  onConfirm={() =>
+                    attempt(async () => {
                       await client.endKey(id)
+                      setMade((shown) => (shown?.id === id ? undefined : shown))
                       show({ text: 'Key revoked.' })
-                      heading.current?.focus()
-                    })
+                    }).then(() => heading.current?.focus())
                   }
-                >
-                  Revoke
-                </button>
+                />
               )}
             </li>
           ))}

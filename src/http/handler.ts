@@ -11,6 +11,7 @@ import { deprecationHeaders } from './routing/deprecation.js'
 import { prefersHtml } from './routing/prefers-html.js'
 import type { HttpEngine } from './http-engine.js'
 import { JobWatch } from './job-watch.js'
+import { KeyWatch } from './auth/key-watch.js'
 import { QueryTurns } from './routing/query-turns.js'
 import { SendQueue } from './routing/send-queue.js'
 import { KnownKeys } from './auth/known-keys.js'
@@ -121,6 +122,7 @@ function createService(engine: HttpEngine, options: HandlerOptions): Service {
       perApplication: options.limits.waitingRequests,
     }),
     keys: new KnownKeys(),
+    keyWatch: new KeyWatch(engine.applications),
     wrongKeys: new WrongKeys(options.rateLimits.wrongKeys),
     limiter: new RateLimiter(options.rateLimits),
     queries: new QueryTurns(),

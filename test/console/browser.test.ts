@@ -443,10 +443,21 @@ describe.skipIf(!chromiumPath)(
       const key = await page.getByRole('region', { name: 'The new key' }).locator('pre').innerText()
       expect(await barriers(page)).toEqual([])
       const answer = () => fetch(`${service.base}/application`, { headers: { authorization: key } })
+      const stranger = await pages.entered({}, key)
+      await stranger.getByText('Connected', { exact: true }).waitFor()
+
+      await page.getByRole('button', { name: 'Revoke Studio' }).click()
+      const question = page.getByRole('dialog', { name: 'Revoke Studio?' })
+      expect(await barriers(page)).toEqual([])
+      await question.getByRole('button', { name: 'Back' }).click()
       expect((await answer()).status).toBe(200)
       await page.getByRole('button', { name: 'Revoke Studio' }).click()
+      await question.getByRole('button', { name: 'Revoke key' }).click()
       await eventually(() => page.getByRole('button', { name: 'Revoke Studio' }).count()).toBe(0)
+      // Nobody copies a key that is dead.
+      expect(await page.getByRole('region', { name: 'The new key' }).count()).toBe(0)
       expect((await answer()).status).toBe(401)
+      await stranger.getByText('Your key no longer works').waitFor()
     })
 
     test('shows what was measured as figures and as a picture', async () => {

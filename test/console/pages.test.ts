@@ -189,6 +189,7 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
       await page.getByLabel('Name of the key').fill('Studio')
       await page.keyboard.press('Enter')
       await page.getByRole('button', { name: 'Revoke Studio' }).press('Enter')
+      await page.getByRole('button', { name: 'Revoke key' }).press('Enter')
       await focused(page.getByRole('heading', { name: 'API keys' }))
       // After a deletion, and after it was taken back.
       await page.getByRole('link', { name: 'Library' }).press('Enter')

@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useState } from 'preact/hooks'
 import type { AttemptFacts, JobFacts, Overview, StepFacts } from '../../http/operator/answers.js'
 import { jobsAddress } from './address.js'
-import { Confirm } from './confirm.js'
+import { Confirm } from '../confirm.js'
 import { statusWords } from './jobs-page.js'
 import { Refusal, service } from './service.js'
 import { duration, timeOf } from './times.js'

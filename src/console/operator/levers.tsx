@@ -1,7 +1,7 @@
 import { useRef } from 'preact/hooks'
 import type { Overview, RuleState } from '../../http/operator/answers.js'
 import type { Change, Target } from './service.js'
-import { Confirm } from './confirm.js'
+import { Confirm } from '../confirm.js'
 
 export type OnChange = (target: Target, change: Change) => Promise<void>
 

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { Overview, QueueFacts, WorkerState } from '../../http/operator/answers.js'
 import { jobAddress, jobsAddress } from './address.js'
-import { Confirm } from './confirm.js'
+import { Confirm } from '../confirm.js'
 import { type OnChange, Levers, ruleOf, StateChip } from './levers.js'
 import { LimitsForm } from './limits-form.js'
 import { RateChart } from './rate-chart.js'

@@ -4,7 +4,7 @@ import { type ApiAnswer, empty } from '../routing/answer.js'
 import type { KeyedCall } from '../routing/call.js'
 import { pacedStream } from '../routing/paced-stream.js'
 import { Problem } from '../routing/problem.js'
-import { isStillAllowed } from '../routing/authenticate.js'
+import { whilePermitted } from '../routing/permission.js'
 import { tooManyFollowers } from './job-events.js'
 import { jobView } from './job-view.js'
 
@@ -37,7 +37,7 @@ export async function answerGrowing(call: KeyedCall, job: JobRecord, output: str
       await result.close()
       throw tooManyFollowers(call)
     }
-    const followed = whileAllowed(call, result.follow(call.request.signal))
+    const followed = whilePermitted(call, (signal) => result.follow(signal))
     return { status: 200, headers, body: streamOf(call, watch.counted(call.caller.id, followed)) }
   }
   const start = Number(first)
@@ -55,21 +55,6 @@ export async function answerGrowing(call: KeyedCall, job: JobRecord, output: str
   headers['content-range'] = `bytes ${start}-${end}/*`
   headers['content-length'] = String(end - start + 1)
   return { status: 206, headers, body: streamOf(call, result.part(start, end)) }
-}
-
-/** Ends once the key has ended. */
-async function* whileAllowed(
-  call: KeyedCall,
-  source: AsyncIterable<Uint8Array>,
-): AsyncGenerator<Uint8Array, void, undefined> {
-  let checkedAt = performance.now()
-  for await (const chunk of source) {
-    if (performance.now() - checkedAt >= call.service.options.limits.heartbeatMs) {
-      checkedAt = performance.now()
-      if (!(await isStillAllowed(call.request, call.service, call.caller))) throw new Error('The key has ended.')
-    }
-    yield chunk
-  }
 }
 
 function streamOf(call: KeyedCall, source: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {

@@ -1,7 +1,7 @@
 import { isTerminal, type JobRecord } from '../../core/engine/job/job.js'
 import { type ApiAnswer, empty } from '../routing/answer.js'
-import { isStillAllowed } from '../routing/authenticate.js'
 import type { KeyedCall } from '../routing/call.js'
+import { whilePermitted } from '../routing/permission.js'
 import { growingResults } from './growing-bytes.js'
 import type { JobChange } from '../application-watch.js'
 import { pendingJobView } from './job-view.js'
@@ -21,7 +21,7 @@ const lastEventId = 'end'
 export function jobEvents(call: KeyedCall, job: JobRecord): ApiAnswer {
   // The response that stops an EventSource from reconnecting after the end.
   if (call.request.headers.get('last-event-id') === lastEventId) return empty(204)
-  return eventStream(call, frames(call, job))
+  return eventStream(call, (signal) => frames(call, job, signal))
 }
 
 /**
@@ -30,10 +30,12 @@ export function jobEvents(call: KeyedCall, job: JobRecord): ApiAnswer {
  * disables one. It ends only with the key.
  */
 export function allJobEvents(call: KeyedCall): ApiAnswer {
-  return eventStream(call, allFrames(call))
+  return eventStream(call, (signal) => allFrames(call, signal))
 }
 
-function eventStream(call: KeyedCall, source: AsyncGenerator<Uint8Array, void, undefined>): ApiAnswer {
+type Frames = AsyncGenerator<Uint8Array, void, undefined>
+
+function eventStream(call: KeyedCall, source: (signal: AbortSignal) => Frames): ApiAnswer {
   const { watch, options } = call.service
   if (!watch.hasRoom(call.caller.id)) throw tooManyFollowers(call)
   const headers = {
@@ -42,7 +44,7 @@ function eventStream(call: KeyedCall, source: AsyncGenerator<Uint8Array, void, u
     'x-accel-buffering': 'no',
   }
   if (call.request.method === 'HEAD') return empty(200, headers)
-  return { status: 200, headers, body: pacedStream(source, options.limits.idleMs) }
+  return { status: 200, headers, body: pacedStream(whilePermitted(call, source), options.limits.idleMs) }
 }
 
 export function tooManyFollowers(call: KeyedCall): Problem {
@@ -55,22 +57,16 @@ export function tooManyFollowers(call: KeyedCall): Problem {
   )
 }
 
-async function* allFrames(call: KeyedCall): AsyncGenerator<Uint8Array, void, undefined> {
+async function* allFrames(call: KeyedCall, signal: AbortSignal): Frames {
   const { heartbeatMs } = call.service.options.limits
-  const { caller, request, service } = call
-  let checkedAt = performance.now()
-  const options = { app: caller.id, signal: request.signal, idleMs: heartbeatMs }
-  for await (const change of service.watch.followAll(options)) {
-    if (performance.now() - checkedAt >= heartbeatMs) {
-      checkedAt = performance.now()
-      if (!(await isStillAllowed(request, service, caller))) return
-    }
+  const { caller, service } = call
+  for await (const change of service.watch.followAll({ app: caller.id, signal, idleMs: heartbeatMs })) {
     switch (change.kind) {
       case 'job':
       case 'deleted':
       case 'receiver': {
         const made = await sharedFrame(change, call)
-        await service.sendQueue.next(caller.id, request.signal)
+        await service.sendQueue.next(caller.id, signal)
         yield made
         break
       }
@@ -111,7 +107,7 @@ async function changeFrame(change: JobChange, call: KeyedCall): Promise<Uint8Arr
   }
 }
 
-async function* frames(call: KeyedCall, job: JobRecord): AsyncGenerator<Uint8Array, void, undefined> {
+async function* frames(call: KeyedCall, job: JobRecord, signal: AbortSignal): Frames {
   yield frame(`retry: ${reconnectMs}`)
   const { id } = job
   let shown = job
@@ -119,13 +115,8 @@ async function* frames(call: KeyedCall, job: JobRecord): AsyncGenerator<Uint8Arr
   let grown = ''
   let ended = false
   const { heartbeatMs } = call.service.options.limits
-  let checkedAt = performance.now()
-  const follow = { app: call.caller.id, signal: call.request.signal, idleMs: heartbeatMs }
+  const follow = { app: call.caller.id, signal, idleMs: heartbeatMs }
   for await (const seen of call.service.watch.follow(id, follow)) {
-    if (performance.now() - checkedAt >= heartbeatMs) {
-      checkedAt = performance.now()
-      if (!(await isStillAllowed(call.request, call.service, call.caller))) return
-    }
     if (seen === 'dropped') return
     if (seen !== 'idle') shown = seen
     // A job that waits does not change, but its position in the queue does.
@@ -142,8 +133,7 @@ async function* frames(call: KeyedCall, job: JobRecord): AsyncGenerator<Uint8Arr
     grown = growing
     yield frame(`event: growing\ndata: ${growing}`)
   }
-  if (!ended && !call.request.signal.aborted)
-    yield frame(`id: ${lastEventId}\nevent: deleted\ndata: ${JSON.stringify({ id })}`)
+  if (!ended && !signal.aborted) yield frame(`id: ${lastEventId}\nevent: deleted\ndata: ${JSON.stringify({ id })}`)
 }
 
 function frame(text: string): Uint8Array {

@@ -1,6 +1,6 @@
 import { StemworkError } from '../../core/engine/errors.js'
-import { isStillAllowed } from '../routing/authenticate.js'
 import type { KeyedCall } from '../routing/call.js'
+import { permit } from '../routing/permission.js'
 import type { WebSocketConnection } from '../routing/web-socket-connection.js'
 import type { LiveFormat } from '../options.js'
 import { ReceivedSamples } from './received-samples.js'
@@ -35,6 +35,8 @@ export class LiveSession {
     )
     if (!share) return this.#close(closing.tryLater, 'All live streams are taken. Try again later.')
     const heartbeat = this.#heartbeat()
+    const permission = permit(this.#call)
+    permission.signal.addEventListener('abort', () => this.#close(closing.policy, 'The API key has ended.'))
     this.#socket.on('close', () => this.#stopped.abort()).on('error', () => this.#stopped.abort())
     try {
       await this.#separate()
@@ -42,6 +44,7 @@ export class LiveSession {
       this.#fail(error)
     } finally {
       clearInterval(heartbeat)
+      permission.release()
       share.release()
       await this.#charge().catch(() => undefined)
     }
@@ -77,19 +80,15 @@ export class LiveSession {
     await this.#call.service.engine.chargeAudio(this.#call.caller.id, seconds)
   }
 
-  /** Ends the stream of a client that is gone, or whose key is. */
+  /** Ends the stream of a client that is gone. */
   #heartbeat(): NodeJS.Timeout {
-    const { service, request, caller } = this.#call
     let isAlive = true
     this.#socket.on('pong', () => (isAlive = true))
     return setInterval(() => {
       if (!isAlive) return this.#socket.terminate()
       isAlive = false
       this.#socket.ping()
-      void isStillAllowed(request, service, caller).then((isAllowed) => {
-        if (!isAllowed) this.#close(closing.policy, 'The API key has ended.')
-      })
-    }, service.options.limits.heartbeatMs)
+    }, this.#call.service.options.limits.heartbeatMs)
   }
 
   #fail(error: unknown): void {

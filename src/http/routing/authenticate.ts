@@ -46,7 +46,7 @@ function unauthorized(message: string): Problem {
   return new Problem('UNAUTHORIZED', message, { headers: { 'www-authenticate': 'Bearer realm="stemwork"' } })
 }
 
-/** Whether the sender of a long request may continue: false once its key has ended. */
+/** Whether the host still knows the sender of a long request. */
 export async function isStillAllowed(request: ApiRequest, service: Service, sender: Sender): Promise<boolean> {
   try {
     return (await identify(request, service, false))?.id === sender.id

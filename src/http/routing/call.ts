@@ -5,6 +5,7 @@ import type { HttpEngine } from '../http-engine.js'
 import type { JobWatch } from '../job-watch.js'
 import type { QueryTurns } from './query-turns.js'
 import type { SendQueue } from './send-queue.js'
+import type { KeyWatch } from '../auth/key-watch.js'
 import type { KnownKeys } from '../auth/known-keys.js'
 import type { Metrics } from '../metrics.js'
 import type { HandlerOptions, Sender } from '../options.js'
@@ -26,6 +27,7 @@ export interface Service {
   readonly seal: KeySeal
   readonly watch: JobWatch
   readonly keys: KnownKeys
+  readonly keyWatch: KeyWatch
   readonly wrongKeys: WrongKeys
   readonly limiter: RateLimiter
   readonly queries: QueryTurns

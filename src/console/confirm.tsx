@@ -3,6 +3,9 @@ import { useRef, useState } from 'preact/hooks'
 interface ConfirmProps {
   /** What the button that asks says. */
   label: string
+  /** The name of that button, where the label says too little. */
+  name?: string
+  buttonClass?: string
   title: string
   text: string
   /** What the button that does it says. */
@@ -12,12 +15,17 @@ interface ConfirmProps {
 }
 
 /** A button that asks before it acts. */
-export function Confirm({ label, title, text, action, isDanger, onConfirm }: ConfirmProps) {
+export function Confirm({ label, name, buttonClass, title, text, action, isDanger, onConfirm }: ConfirmProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const [isBusy, setBusy] = useState(false)
   return (
     <>
-      <button type="button" class={isDanger ? 'danger' : ''} onClick={() => dialog.current?.showModal()}>
+      <button
+        type="button"
+        class={buttonClass ?? (isDanger ? 'danger' : '')}
+        aria-label={name}
+        onClick={() => dialog.current?.showModal()}
+      >
         {label}
       </button>
       <dialog ref={dialog} aria-label={title}>

@@ -1,0 +1,57 @@
+import type { ApplicationStore } from '../../core/engine/ports/application-store.js'
+
+/** A key may have been ended by another process; this is how late that is noticed. */
+const keyCheckMs = 1000
+
+/** Whether the sender of a long request may go on. */
+export interface Permission {
+  /** Fires once the sender's key has ended. */
+  readonly signal: AbortSignal
+  release(): void
+}
+
+interface Watched {
+  readonly ended: AbortController
+  readonly timer: NodeJS.Timeout
+  holders: number
+}
+
+/** Tells long requests when their key ends. However many there are of a key, it is looked up once a second. */
+export class KeyWatch {
+  readonly #applications: Pick<ApplicationStore, 'getKey'>
+  readonly #watched = new Map<string, Watched>()
+
+  constructor(applications: Pick<ApplicationStore, 'getKey'>) {
+    this.#applications = applications
+  }
+
+  follow(keyId: string): Permission {
+    const watched = this.#watchedKey(keyId)
+    watched.holders++
+    return { signal: watched.ended.signal, release: () => this.#release(watched, keyId) }
+  }
+
+  #watchedKey(id: string): Watched {
+    const known = this.#watched.get(id)
+    if (known && !known.ended.signal.aborted) return known
+    const ended = new AbortController()
+    let isAsked = false
+    const check = async () => {
+      if (isAsked) return
+      isAsked = true
+      // A brief outage of the store says nothing about the key.
+      const key = await this.#applications.getKey(id).catch(() => null)
+      isAsked = false
+      if (key === undefined || (key !== null && (key.expiresAt ?? Infinity) <= Date.now())) ended.abort()
+    }
+    const watched: Watched = { ended, timer: setInterval(() => void check(), keyCheckMs).unref(), holders: 0 }
+    this.#watched.set(id, watched)
+    return watched
+  }
+
+  #release(watched: Watched, id: string): void {
+    if (--watched.holders > 0) return
+    clearInterval(watched.timer)
+    if (this.#watched.get(id) === watched) this.#watched.delete(id)
+  }
+}

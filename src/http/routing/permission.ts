@@ -1,0 +1,25 @@
+import type { Permission } from '../auth/key-watch.js'
+import { isStillAllowed } from './authenticate.js'
+import type { KeyedCall } from './call.js'
+
+/** Until the sender's key ends. Where the host knows the senders, it is asked again every `limits.heartbeatMs`. */
+export function permit({ caller, request, service }: KeyedCall): Permission {
+  if (caller.keyId !== undefined) return service.keyWatch.follow(caller.keyId)
+  const ended = new AbortController()
+  const check = async () => (await isStillAllowed(request, service, caller)) || ended.abort()
+  const timer = setInterval(() => void check(), service.options.limits.heartbeatMs).unref()
+  return { signal: ended.signal, release: () => clearInterval(timer) }
+}
+
+/** What `open` gives until the signal fires that it gets: the client has gone, or is no longer permitted. */
+export async function* whilePermitted<Item>(
+  call: KeyedCall,
+  open: (signal: AbortSignal) => AsyncIterable<Item>,
+): AsyncGenerator<Item, void, undefined> {
+  const permission = permit(call)
+  try {
+    yield* open(AbortSignal.any([call.request.signal, permission.signal]))
+  } finally {
+    permission.release()
+  }
+}
