@@ -44,7 +44,8 @@ export { resultBytes } from '../core/engine/job/result-bytes.js'
 export { mostCounted } from '../core/engine/job/most-counted.js'
 
 // All of that in memory, for stores that one process writes.
-export { type IndexedJob, indexedPart, JobIndex, type Wanted } from '../adapters/stores/shared/job-index.js'
+export { type IndexedJob, indexedPart } from '../adapters/stores/shared/indexed-job.js'
+export { JobIndex, type Wanted } from '../adapters/stores/shared/job-index.js'
 export { type DocumentEntry, DocumentMap } from '../adapters/stores/shared/document-map.js'
 export { SortedList } from '../adapters/stores/shared/sorted-list.js'
 export { plainCopy } from '../adapters/stores/shared/plain-copy.js'

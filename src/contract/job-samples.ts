@@ -1,6 +1,9 @@
+import assert from 'node:assert/strict'
 import type { JobError, JobOutput, JobRecord } from '../core/engine/job/job.js'
 import { newJob } from '../core/engine/job/new-job.js'
 import type { JobChange } from '../core/engine/job/transitions.js'
+import type { JobStore } from '../core/engine/ports/job-store.js'
+import { leaseMs } from './job-store-context.js'
 
 /** A queued job as the engine would create it. */
 export function sampleJob(fields: Partial<JobRecord> = {}): JobRecord {
@@ -105,4 +108,37 @@ export function preempt({ token, lease }: Pick<JobRecord, 'token' | 'lease'>): C
 
 export function cancel(fields: Partial<Change<'cancel'>> = {}): Change<'cancel'> {
   return { kind: 'cancel', error: canceledError, retentionMs, messages: [], ...fields }
+}
+
+/** Creates a job and claims it. */
+export async function claimed(store: JobStore): Promise<JobRecord> {
+  const { job } = await store.create(sampleJob())
+  const running = await store.claim({ id: job.id, owner: 'worker', leaseMs })
+  assert.ok(running, 'A claim of a queued job is granted.')
+  return running
+}
+
+/** Every change is refused and leaves the record as it is. */
+export async function changesNothing(store: JobStore, job: JobRecord, changes: JobChange[]): Promise<void> {
+  for (const change of changes) {
+    assert.equal(
+      await store.apply(job.id, change),
+      undefined,
+      `${change.kind} does not apply to a job that is ${job.status}.`,
+    )
+    assert.deepEqual(
+      await store.get(job.id),
+      job,
+      `${change.kind}, which was not accepted, leaves the record as it is.`,
+    )
+  }
+}
+
+export function idOf(job: JobRecord): string {
+  return job.id
+}
+
+/** The order of lists. */
+export function newestFirst(a: JobRecord, b: JobRecord): number {
+  return b.createdAt - a.createdAt || (a.id < b.id ? 1 : -1)
 }

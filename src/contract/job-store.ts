@@ -2,7 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { JobStore } from '../core/engine/ports/job-store.js'
 import { idempotencyMs, type JobStoreContext } from './job-store-context.js'
 import { changeCases } from './job-store-changes.js'
+import { deliveryCases } from './job-store-deliveries.js'
 import { documentCases } from './job-store-documents.js'
+import { filterCases } from './job-store-filters.js'
 import { poolCases } from './job-store-pools.js'
 import { quotaCases } from './job-store-quotas.js'
 import { claimCases } from './job-store-claims.js'
@@ -39,11 +41,13 @@ const groups = {
   documents: documentCases,
   'the ledger of use': ledgerCases,
   changing: changeCases,
+  'webhook messages': deliveryCases,
   claiming: claimCases,
   'claiming several jobs at once': severalClaimsCases,
   'leases and fencing': leaseCases,
   scheduling: schedulingCases,
   'listing and counting': listCases,
+  filtering: filterCases,
   'what the sweep asks for': sweepCases,
   'everything at once': interleavingCases,
 }

@@ -1,37 +1,23 @@
 import { assemble, type EngineAssembly } from './assembly.js'
-import type { BatchStatus } from './batch/batch.js'
 import type { SubmitBatchInput } from './intake/submit-batch.js'
 import { bulk, type BulkAction, type BulkOptions, type BulkReport } from './intake/bulk.js'
 import type { EngineParts } from './engine-parts.js'
 import type { EngineHealth } from './lifecycle/engine-health.js'
-import { policyOf } from './dispatch/attempt/policy.js'
 import { runToEnd } from './dispatch/run-to-end.js'
-import { type GrowingResult, growingResult } from './dispatch/growing-result.js'
 import type { SweepReport } from './dispatch/sweep/sweep.js'
-import type { JobEstimate } from './queries/estimate.js'
 import type { EngineEventName, EngineEvents } from './events.js'
 import type { JobRecord } from './job/job.js'
-import type { LedgerEntry, LedgerTotal } from './job/ledger.js'
-import type { LimitChange, Usage } from './job/quota.js'
-import type { RuleChange, RuleTarget, SchedulingRule } from './job/scheduling.js'
-import type { EngineOptions, EngineSettings } from './options.js'
-import type { ApplicationStore } from './ports/application-store.js'
-import type { BlobStore } from './ports/blob-store.js'
+import type { LimitChange } from './job/quota.js'
+import type { RuleChange, RuleTarget } from './job/scheduling.js'
+import type { EngineSettings } from './options.js'
 import type { JobPage, JobQuery } from './ports/job-store.js'
-import { checkPage } from './queries/job-page.js'
-import { type FoundJobs, searchJobs } from './queries/job-search.js'
-import { jobInScope, type JobScope } from './queries/job-scope.js'
-import { usageOf } from './limits/audio-charges.js'
-import { type ApplicationLimits, chargeAudio, limitsOf, setLimits } from './limits/limits.js'
-import { positionOf } from './queries/queue-position.js'
+import { type JobScope } from './queries/job-scope.js'
+import { chargeAudio, setLimits } from './limits/limits.js'
 import type { IdOf, SubmitInputOf, SubmitOptions } from './intake/submission.js'
-import { usageEntries, type UsageEntriesQuery, usageTotals, type UsageTotalsQuery } from './queries/ledger-query.js'
-import { type Waiting, waitingOf } from './queries/waiting.js'
-import type { FailingReceiver } from './job/receiver.js'
-import type { WorkflowRegistry } from './workflow/registry.js'
 import type { Workflow } from './workflow/workflow.js'
-import type { PoolStatus, Worker, WorkerState } from './workers/worker.js'
+import type { WorkerState } from './workers/worker.js'
 import { StemworkError } from './errors.js'
+import { EngineQueries } from './engine-queries.js'
 
 export type { BatchStatus } from './batch/batch.js'
 export type { SubmitBatchInput } from './intake/submit-batch.js'
@@ -60,20 +46,14 @@ export type { GrowingResult } from './dispatch/growing-result.js'
  * const { job } = await engine.submit({ app: 'me', workflow, params: { inputUrl } })
  * engine.on('job.succeeded', ({ job }) => {})
  */
-export class JobEngine<Offered extends Workflow = Workflow> {
-  readonly workflows: WorkflowRegistry<Offered>
-  readonly blobs: BlobStore
-  readonly applications: ApplicationStore
-  readonly options: EngineOptions
+export class JobEngine<Offered extends Workflow = Workflow> extends EngineQueries<Offered> {
   readonly #parts: EngineAssembly<Offered>
 
   /** @throws StemworkError `INVALID_OPTIONS` for wrong options or parts that cannot work together. */
   constructor(parts: EngineParts<Offered>, settings: EngineSettings = {}) {
-    this.#parts = assemble(parts, settings)
-    this.options = this.#parts.options
-    this.workflows = this.#parts.workflows
-    this.blobs = parts.blobs
-    this.applications = parts.applications
+    const assembly = assemble(parts, settings)
+    super(assembly)
+    this.#parts = assembly
   }
 
   /**
@@ -107,11 +87,6 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     return this.#parts.intake.submitBatch(given, options)
   }
 
-  /** The state of a batch: the jobs with this `batchName`. `undefined`: there are none. */
-  batch(app: string, name: string): Promise<BatchStatus | undefined> {
-    return this.#parts.batches.status(app, name)
-  }
-
   /**
    * Cancels, retries or deletes up to `limit` matching jobs, newest first. Continue with `after: report.next`; calls
    * may be repeated.
@@ -127,44 +102,13 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     return await bulk(action, query, { ...options, limit: options.limit ?? 100 }, { list, act })
   }
 
-  /** What the application used of its quota today. */
-  usage(app: string): Promise<Usage> {
-    return usageOf(app, this.#parts.jobs)
-  }
-
   /**
    * Counts seconds of audio that no job had, such as those of a live stream, against the application's quota of today.
    *
    * @throws StemworkError `QUOTA_EXCEEDED` once the quota is used up; the seconds count all the same
    */
   chargeAudio(app: string, seconds: number): Promise<void> {
-    return chargeAudio(app, seconds, { ...this.#parts, applications: this.applications })
-  }
-
-  /**
-   * Sums of what the jobs used that ended in these UTC days, by `day`, `app` and `workflow` as `groupBy` says; kept
-   * beyond the jobs for `retention.usageMs`.
-   *
-   * @example await engine.usageTotals({ from: Date.parse('2026-11-01'), to: Date.now(), groupBy: ['app'] })
-   * @throws StemworkError `INVALID_PARAMS`; `NOT_FOUND` for a store without a ledger.
-   */
-  usageTotals(query: UsageTotalsQuery): Promise<LedgerTotal[]> {
-    return usageTotals(this.#parts.jobs, query)
-  }
-
-  /**
-   * The ends of jobs in these UTC days, one entry each, in the order of their times; continue with
-   * `after: entries.at(-1)`.
-   *
-   * @throws StemworkError as `usageTotals`.
-   */
-  usageEntries(query: UsageEntriesQuery): Promise<LedgerEntry[]> {
-    return usageEntries(this.#parts.jobs, query)
-  }
-
-  /** An application's limits: its own, those in effect, and what it used today. */
-  limits(app: string): Promise<ApplicationLimits> {
-    return limitsOf(app, { ...this.#parts, applications: this.applications })
+    return chargeAudio(app, seconds, this.#parts)
   }
 
   /**
@@ -177,15 +121,7 @@ export class JobEngine<Offered extends Workflow = Workflow> {
    * change them).
    */
   setLimits(app: string, change: LimitChange, { revision }: { revision?: string } = {}): Promise<void> {
-    return setLimits(app, change, { ...this.#parts, applications: this.applications, revision })
-  }
-
-  /**
-   * The live workers, as they report themselves: every engine started on this store. A dead one stays listed for up to
-   * three leases.
-   */
-  workers(): Promise<Worker[]> {
-    return this.#parts.workers.workers()
+    return setLimits(app, change, { ...this.#parts, revision })
   }
 
   /**
@@ -201,24 +137,6 @@ export class JobEngine<Offered extends Workflow = Workflow> {
     this.#parts.logger.info({ owner, state }, 'The state of a worker was changed.')
   }
 
-  /** Waiting and running jobs by workflow and required labels, and the workers that can take them; slightly delayed. */
-  pools(): Promise<PoolStatus[]> {
-    return this.#parts.workers.pools()
-  }
-
-  /**
-   * Why a queued job does not start, besides the jobs before it; slightly delayed. `undefined`: no other reason, or not
-   * waiting.
-   */
-  waiting(job: JobRecord): Promise<Waiting | undefined> {
-    return waitingOf(job, this.#parts)
-  }
-
-  /** After how many attempts without progress the job is given up: the policy of its workflow. */
-  maxAttempts({ workflow }: Pick<JobRecord, 'workflow'>): number {
-    return policyOf(workflow, this.workflows.get(workflow)?.policy, this.options).maxAttempts
-  }
-
   /**
    * Whether the name is used for the first time, of all processes that share the store; it is kept for `keepMs`. For
    * codes that are good for one use.
@@ -226,84 +144,6 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   async useOnce(name: string, keepMs: number): Promise<boolean> {
     const { documents } = this.#parts.jobs
     return (await documents.put({ kind: 'used', key: name, value: null, ttlMs: keepMs }, { version: 0 })) !== undefined
-  }
-
-  get(id: string, scope: JobScope = {}): Promise<JobRecord | undefined> {
-    return jobInScope(this.#parts.jobs, id, scope)
-  }
-
-  /** Newest first. @throws StemworkError `INVALID_PARAMS` without a `limit`, or with a field that is unknown. */
-  async list(page: JobPage): Promise<JobRecord[]> {
-    checkPage(page)
-    return await this.#parts.jobs.list(page)
-  }
-
-  /**
-   * Up to `limit` jobs that also meet `where`, newest first, for conditions without an index; one call checks up to
-   * 2,000 matching jobs. Continue with `after: next` until there is none.
-   *
-   * @example await engine.search({ app: 'me', limit: 50 }, ({ metadata }) => metadata.album === 'Kind of Blue')
-   * @throws StemworkError `INVALID_PARAMS` as `list`.
-   */
-  async search(page: JobPage, where?: (job: JobRecord) => boolean): Promise<FoundJobs> {
-    checkPage(page)
-    return await searchJobs(page, where, (each) => this.#parts.jobs.list(each))
-  }
-
-  /** @param options.max where counting stops, to limit its cost. Default: it counts them all. */
-  count(query: JobQuery, options?: { max?: number }): Promise<number> {
-    return this.#parts.jobs.count(query, options)
-  }
-
-  /** Bytes of the result files that an application's jobs keep in the blob store. */
-  resultBytes(app: string): Promise<number> {
-    return this.#parts.jobs.resultBytes(app)
-  }
-
-  /**
-   * Peaks of an audio result as JSON (audiowaveform, version 2), measured at the first call and stored next to the
-   * result. `undefined`: no such file, or no `peaks` part.
-   *
-   * @throws StemworkError `BAD_INPUT` for a result that is not audio; the signal's reason.
-   */
-  peaks(job: JobRecord, output: string, options: { signal?: AbortSignal } = {}): Promise<string | undefined> {
-    return this.#parts.peaks.of(job, output, options.signal)
-  }
-
-  /**
-   * A result, so far as it is written, of a job that runs in this process. It can be read while it grows; its bytes are
-   * those of the final result except for the lengths in its header. `undefined`: it does not exist here.
-   */
-  growingResult(job: JobRecord, output: string): Promise<GrowingResult | undefined> {
-    return growingResult(job, output, this.#parts)
-  }
-
-  /** Whether a job runs in this process; other STARTED jobs run in another. */
-  isRunningHere(id: string): boolean {
-    return this.#parts.dispatcher.isRunning(id)
-  }
-
-  /**
-   * The position of a queued job among those of its application; it also waits for the turns of other applications. 1
-   * is the next. `undefined` for a job that is not waiting or not due yet. Cheap: positions beyond 1,000 are returned
-   * as 1,001.
-   */
-  queuePosition(id: string): Promise<number | undefined> {
-    return positionOf(this.#parts.jobs, id)
-  }
-
-  /**
-   * When a waiting or running job will probably start and end, from its progress and the durations of recent jobs.
-   * `undefined` without enough data: before a job of its workflow has succeeded, while it is paused, or while its
-   * application has none running.
-   */
-  estimate(job: JobRecord): Promise<JobEstimate | undefined> {
-    return this.#parts.throughputs.estimate(job)
-  }
-
-  /** The rules for applications, workflows and the deployment that differ from the default. */
-  schedulingRules(): Promise<SchedulingRule[]> {
-    return this.#parts.jobs.rules()
   }
 
   /**
@@ -400,15 +240,6 @@ export class JobEngine<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * The workflows that lack something here, such as a package, a program or a model, by id with the reason. This
-   * process takes none of their jobs; where no other process can, `submit` throws `WORKFLOW_UNAVAILABLE`. What is
-   * missing is looked for again every 30 s.
-   */
-  unavailableWorkflows(): ReadonlyMap<string, string> {
-    return this.#parts.readiness.unavailable()
-  }
-
-  /**
    * Runs one sweep now. With `files`, it also checks all files, which is slow, and removes orphans. If most of 20 or
    * more files are orphans, none is removed without `allowMassRemoval`: the job store may be the wrong one.
    */
@@ -422,14 +253,6 @@ export class JobEngine<Offered extends Workflow = Workflow> {
    */
   sendWebhooks(): Promise<number> {
     return this.#parts.maintenance.sendWebhooks()
-  }
-
-  /**
-   * The webhook receivers of an application that are failing: a receiver is an origin. After five failures one after
-   * another its messages wait, and one at a time is tried; after `webhooks.disableAfterMs` they are given up.
-   */
-  failingReceivers(app: string): Promise<FailingReceiver[]> {
-    return this.#parts.sender.receivers.list(app)
   }
 
   /** Lets a failing receiver get messages again. @throws StemworkError `NOT_FOUND` if it is not failing. */

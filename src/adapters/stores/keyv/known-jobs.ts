@@ -1,6 +1,7 @@
 import type { StemworkError } from '../../../core/engine/errors.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
-import { indexedPart, type IndexedJob, JobIndex } from '../shared/job-index.js'
+import { indexedPart, type IndexedJob } from '../shared/indexed-job.js'
+import { JobIndex } from '../shared/job-index.js'
 import type { AnswerDeadline } from './answer-deadline.js'
 import type { Backend } from './backend.js'
 import { IdPages } from './id-pages.js'

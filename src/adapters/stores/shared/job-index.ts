@@ -6,45 +6,19 @@ import {
   removableAt,
   waitingSince,
 } from '../../../core/engine/job/due-times.js'
-import { isTerminal, type JobRecord, type JobStatus, jobStatusSchema } from '../../../core/engine/job/job.js'
+import { isTerminal, type JobRecord } from '../../../core/engine/job/job.js'
 import { isHeldBack, type RuleTarget, type SchedulingRule } from '../../../core/engine/job/scheduling.js'
 import type { ClaimRequest } from '../../../core/engine/job/transitions.js'
 import { servesPool } from '../../../core/engine/job/pool.js'
-import { resultBytes } from '../../../core/engine/job/result-bytes.js'
-import { filteredFields, type JobQuery, matcherOf } from '../../../core/engine/ports/job-query.js'
+import type { JobQuery } from '../../../core/engine/ports/job-query.js'
 import type { Backlog, Claimable, DeliverablePage, DueReason, JobPage } from '../../../core/engine/ports/job-store.js'
 import { ClaimOrder } from './claim-order.js'
 import { mergedBacklog } from './merged-backlog.js'
 import { DueQueue, type DueEntry } from './due-queue.js'
 import { DueQueues } from './due-queues.js'
+import type { IndexedJob } from './indexed-job.js'
 import { begunOf, RunningLanes } from './running-lanes.js'
-import { SortedList } from './sorted-list.js'
-
-/** Fields of a job that the index reads. */
-const indexedFields = [
-  ...filteredFields,
-  'id',
-  'pool',
-  'expiresAt',
-  'expired',
-  'outputs',
-  'lease',
-  'cancelRequested',
-  'notBefore',
-  'dueAt',
-  'settlement',
-  'deadline',
-  'priority',
-  'deleted',
-  'idempotency',
-  'deliveries',
-] as const satisfies readonly (keyof JobRecord)[]
-export type IndexedJob = Pick<JobRecord, (typeof indexedFields)[number]>
-
-/** A job without what the index does not read. */
-export function indexedPart(job: JobRecord): IndexedJob {
-  return Object.fromEntries(indexedFields.map((field) => [field, job[field]])) as unknown as IndexedJob
-}
+import { VisibleJobs } from './visible-jobs.js'
 
 /** What a claim asks for, under the rules. */
 export type Wanted = Omit<Claimable, 'id'> & {
@@ -65,21 +39,13 @@ interface IndexEntry<Job> {
   ended: DueEntry<IndexEntry<Job>> | undefined
 }
 
-interface Group<Job> {
-  entries: SortedList<IndexEntry<Job>>
-  counts: Record<JobStatus, number>
-}
-
 /**
  * The jobs of one process by everything that a `JobStore` is asked for, without a scan: among 100,000 waiting jobs the
  * next one is found in 0.3 ms, where a look at each of them took 32 ms.
  */
 export class JobIndex<Job extends IndexedJob> {
   readonly #entries = new Map<string, IndexEntry<Job>>()
-  readonly #byKey = new Map<string, IndexEntry<Job>>()
-  readonly #byUpload = new Map<string, Set<IndexEntry<Job>>>()
-  readonly #byApp = new Map<string, Group<Job>>()
-  readonly #everything = newGroup<Job>()
+  readonly #visible = new VisibleJobs<Job, IndexEntry<Job>>()
   readonly #waiting = new ClaimOrder<IndexEntry<Job>>()
   readonly #lapsing = new DueQueue<IndexEntry<Job>>()
   readonly #overdue = new DueQueue<IndexEntry<Job>>()
@@ -117,7 +83,10 @@ export class JobIndex<Job extends IndexedJob> {
     }
     this.#entries.set(job.id, entered)
     if (job.deleted) this.#deleted.add(entered)
-    else this.#show(entered)
+    else {
+      this.#running.add(job)
+      this.#visible.add(entered)
+    }
     this.#schedule(entered)
   }
 
@@ -131,7 +100,7 @@ export class JobIndex<Job extends IndexedJob> {
 
   /** The job that was made last with this idempotency key and is not deleted, however long ago. */
   withIdempotencyKey(app: string, key: string): Job | undefined {
-    return this.#byKey.get(keyOf(app, key))?.job
+    return this.#visible.withIdempotencyKey(app, key)
   }
 
   /**
@@ -188,8 +157,7 @@ export class JobIndex<Job extends IndexedJob> {
 
   #runningOf(target: RuleTarget): number {
     if (target.kind === 'workflow') return this.#running.ofWorkflow(target.id)
-    const group = target.kind === 'deployment' ? this.#everything : this.#byApp.get(target.id)
-    return group?.counts.STARTED ?? 0
+    return this.#visible.running(target)
   }
 
   due(reason: DueReason, now: number, limit: number): Job[] {
@@ -221,56 +189,31 @@ export class JobIndex<Job extends IndexedJob> {
     return jobsOf(this.#ended.due(time - 1, limit))
   }
 
-  count(query: JobQuery, max = Infinity): number {
-    const { app, statuses, ...rest } = query
-    if (Object.values(rest).every((value) => value === undefined)) {
-      const group = app === undefined ? this.#everything : this.#byApp.get(app)
-      if (!group) return 0
-      const total = [...new Set(statuses ?? jobStatusSchema.options)].reduce(
-        (sum, status) => sum + group.counts[status],
-        0,
-      )
-      return Math.min(total, max)
-    }
-    let total = 0
-    if (max <= 0) return 0
-    for (const _job of this.select(query)) if (++total >= max) break
-    return total
+  count(query: JobQuery, max?: number): number {
+    return this.#visible.count(query, max)
   }
 
   /** Bytes of the result files that the application's jobs keep. */
   resultBytes(app: string): number {
-    let total = 0
-    for (const job of this.select({ app, statuses: ['SUCCEEDED'] })) total += resultBytes(job)
-    return total
+    return this.#visible.resultBytes(app)
   }
 
   /** Newest first. The index must not be changed before the iteration has ended. */
-  *select(query: JobQuery, after?: JobPage['after']): Generator<Job> {
-    const { createdAfter = -Infinity, createdBefore = Infinity } = query
-    const matches = matcherOf(query)
-    const newest = this.#candidates(query).descendingBefore(
-      ({ job }) => job.createdAt >= createdBefore || (after !== undefined && compareJobs(job, after) >= 0),
-    )
-    for (const { job } of newest) {
-      if (job.createdAt < createdAfter) return
-      if (matches(job)) yield job
-    }
+  select(query: JobQuery, after?: JobPage['after']): Generator<Job> {
+    return this.#visible.select(query, after)
   }
 
   #replace(entry: IndexEntry<Job>, next: Job): void {
     const previous = entry.job
     entry.job = next
     if (next.deleted && !previous.deleted) {
-      this.#hide(entry, previous)
+      this.#running.remove(previous)
+      this.#visible.remove(entry, previous)
       this.#deleted.add(entry)
     } else if (next.status !== previous.status) {
       this.#running.remove(previous)
       this.#running.add(next)
-      for (const group of this.#groupsOf(next)) {
-        group.counts[previous.status]--
-        group.counts[next.status]++
-      }
+      this.#visible.changeStatus(previous, next)
     }
     this.#schedule(entry)
   }
@@ -284,77 +227,8 @@ export class JobIndex<Job extends IndexedJob> {
     entry.deliverable = this.#deliverable.set(job.app, entry.deliverable, entry, deliverableAt(job))
     entry.ended = this.#ended.set(entry.ended, entry, job.deleted || !isTerminal(job) ? null : job.completedAt)
   }
-
-  /** Enters a job where readers find it. */
-  #show(entry: IndexEntry<Job>): void {
-    const { job } = entry
-    this.#running.add(job)
-    for (const group of this.#groupsOf(job)) {
-      group.entries.add(entry)
-      group.counts[job.status]++
-    }
-    if (job.idempotency) {
-      const key = keyOf(job.app, job.idempotency.key)
-      const other = this.#byKey.get(key)
-      if (!other || compareJobs(other.job, job) < 0) this.#byKey.set(key, entry)
-    }
-    for (const key of Object.values(job.uploads)) {
-      const users = this.#byUpload.get(key)
-      if (users) users.add(entry)
-      else this.#byUpload.set(key, new Set([entry]))
-    }
-  }
-
-  /** @param job the state under which the entry was shown. */
-  #hide(entry: IndexEntry<Job>, job: Job): void {
-    this.#running.remove(job)
-    for (const group of this.#groupsOf(job)) {
-      group.entries.remove(entry)
-      group.counts[job.status]--
-    }
-    if (this.#byApp.get(job.app)?.entries.size === 0) this.#byApp.delete(job.app)
-    if (job.idempotency) {
-      const key = keyOf(job.app, job.idempotency.key)
-      // A later job may have taken over an expired key.
-      if (this.#byKey.get(key) === entry) this.#byKey.delete(key)
-    }
-    for (const key of Object.values(job.uploads)) {
-      const users = this.#byUpload.get(key)
-      if (users?.delete(entry) && users.size === 0) this.#byUpload.delete(key)
-    }
-  }
-
-  #groupsOf(job: Job): Group<Job>[] {
-    let group = this.#byApp.get(job.app)
-    if (!group) this.#byApp.set(job.app, (group = newGroup()))
-    return [this.#everything, group]
-  }
-
-  #candidates({ app, uploadKey }: JobQuery): SortedList<IndexEntry<Job>> {
-    if (uploadKey === undefined)
-      return app === undefined ? this.#everything.entries : (this.#byApp.get(app)?.entries ?? newGroup<Job>().entries)
-    const users = newGroup<Job>().entries
-    for (const entry of this.#byUpload.get(uploadKey) ?? []) users.add(entry)
-    return users
-  }
 }
 
 function jobsOf<Job>(entries: IndexEntry<Job>[]): Job[] {
   return entries.map((entry) => entry.job)
-}
-
-function newGroup<Job extends IndexedJob>(): Group<Job> {
-  return {
-    entries: new SortedList<IndexEntry<Job>>((a, b) => compareJobs(a.job, b.job)),
-    counts: { QUEUED: 0, STARTED: 0, SUCCEEDED: 0, FAILED: 0 },
-  }
-}
-
-function compareJobs(a: { createdAt: number; id: string }, b: { createdAt: number; id: string }): number {
-  return a.createdAt - b.createdAt || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)
-}
-
-/** Neither part can imitate the other's end: the length comes first. */
-function keyOf(app: string, key: string): string {
-  return `${app.length}:${app}${key}`
 }

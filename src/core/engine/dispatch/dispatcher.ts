@@ -1,23 +1,17 @@
-import { randomBytes } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import { shuttingDown, type StemworkError } from '../errors.js'
 import type { JobRecord } from '../job/job.js'
-import { hasAmounts, offered, servesPool } from '../job/pool.js'
 import type { QueueSubscription } from '../ports/job-queue.js'
-import type { ClaimRequest } from '../job/transitions.js'
 import type { Claimable } from '../ports/job-store.js'
 import type { WorkerState } from '../workers/worker.js'
 import type { Attempt } from './attempt/attempt.js'
 import type { AttemptPorts } from './attempt/attempt-ports.js'
 import { ApplicationShares } from './application-shares.js'
-import { claimJobs } from './claim-jobs.js'
+import { JobClaims } from './job-claims.js'
 import { Preemption } from './preemption.js'
 import { Scratch } from './attempt/scratch.js'
 import { Stages } from './attempt/stages.js'
-
-/** Jobs of lost workers that are looked at. */
-const mostLapsed = 100
 
 /**
  * The code that runs attempts, which a process that only accepts jobs does not need. Loaded before a claim, so that a
@@ -32,9 +26,9 @@ const loadAttempt = async () => (await import('./attempt/attempt.js')).Attempt
  */
 export class Dispatcher {
   readonly #ports: AttemptPorts
-  readonly #owner: string
   readonly #scratch: Scratch
   readonly #running = new Map<string, Attempt>()
+  readonly #claims: JobClaims
   readonly #lanes = new Set<Promise<void>>()
   readonly #stages: Stages
   /** Claims jobs while there is room for them; one at a time. */
@@ -59,7 +53,7 @@ export class Dispatcher {
 
   constructor(ports: AttemptPorts, owner: string) {
     this.#ports = ports
-    this.#owner = owner
+    this.#claims = new JobClaims({ ...ports, owner, running: this.#running })
     const { dispatch, inputs, limits } = ports.options
     this.#shares = new ApplicationShares(limits.applications)
     this.#stages = new Stages(
@@ -125,10 +119,7 @@ export class Dispatcher {
    */
   async run(id?: string, signal?: AbortSignal): Promise<JobRecord | undefined> {
     const Work = await loadAttempt()
-    const job =
-      id === undefined
-        ? await this.#claimNextSteadily(signal)
-        : await this.#claim({ id }, (request) => this.#ports.jobs.claim(request))
+    const job = id === undefined ? await this.#claimNextSteadily(signal) : await this.#claims.named(id)
     if (!job) return undefined
     const handBack = () => this.interrupt(job.id, shuttingDown())
     const attempt = this.#attempt(Work, job)
@@ -246,8 +237,7 @@ export class Dispatcher {
         const room = this.#room
         if (this.#isFull() || this.#stopping) return
         const wakes = this.#wakes
-        // Of what running jobs share, one may take what another needs.
-        const most = hasAmounts(this.#ports.options.dispatch.labels) ? 1 : room
+        const most = this.#claims.atOnce(room)
         const jobs = await this.#claimNext(most)
         this.#mayBeMore = jobs.length === most
         for (const job of jobs) this.#addLane(this.#attempt(Work, job, this.#stages))
@@ -281,72 +271,30 @@ export class Dispatcher {
 
   async #claimAmong(max: number, { exceptApps = [], onlyApps, belowRunning }: Claimable): Promise<JobRecord[]> {
     if (this.#stopping) return []
-    const { jobs, runnable } = this.#ports
     const except = [...this.#stages.slowApplications, ...exceptApps]
-    const claimable = { exceptApps: except, onlyApps, workflows: runnable(), belowRunning }
-    return await this.#claim(claimable, (request) => claimJobs(jobs, request, max))
+    return await this.#claims.next(max, { exceptApps: except, onlyApps, belowRunning })
   }
 
   /** As for a lane, but waits for the job of a lost worker that it may not judge yet: there may be no later call. */
   async #claimNextSteadily(signal?: AbortSignal): Promise<JobRecord | undefined> {
     for (;;) {
       const [job] = await this.#claimNext(1)
-      if (job || this.#stopping || signal?.aborted || !(await this.#hasUnjudged())) return job
+      if (job || this.#stopping || signal?.aborted || !(await this.#claims.hasUnjudged())) return job
       await wait(this.#lookAgainMs, undefined, { signal, ref: true }).catch(() => {})
     }
   }
 
   async #lookAgainForLapsed(): Promise<void> {
-    if (this.#lookingAgain || !(await this.#hasUnjudged().catch(() => false))) return
+    if (this.#lookingAgain || this.#stopping) return
+    if (!(await this.#claims.hasUnjudged().catch(() => false))) return
     this.#lookingAgain = setTimeout(() => {
       this.#lookingAgain = undefined
       this.wake()
     }, this.#lookAgainMs).unref()
   }
 
-  /** What it has, as far as running jobs leave it. */
-  get #offered(): string[] {
-    return offered(
-      this.#ports.options.dispatch.labels,
-      [...this.#running.values()].map(({ pool }) => pool),
-    )
-  }
-
   get #lookAgainMs(): number {
     return this.#ports.options.dispatch.leaseMs / 3
-  }
-
-  /** Whether there are jobs of lost workers for this one, which it may not take yet. */
-  async #hasUnjudged(): Promise<boolean> {
-    const { contact, jobs, runnable } = this.#ports
-    if (this.#stopping || contact.isSteady || this.#isAlone) return false
-    const [workflows, labels] = [runnable(), this.#offered]
-    const lapsed = await jobs.due('lapsed', mostLapsed)
-    return lapsed.some(({ workflow, pool }) => workflows.includes(workflow) && servesPool(labels, pool))
-  }
-
-  /** With a store for one process, in which nothing runs: nobody holds a lease. */
-  get #isAlone(): boolean {
-    return this.#ports.jobs.traits.scope === 'process' && this.#running.size === 0
-  }
-
-  async #claim<Found>(
-    claimable: Claimable,
-    ask: (request: ClaimRequest & Claimable) => Promise<Found>,
-  ): Promise<Found> {
-    const { contact, options } = this.#ports
-    const nonce = randomBytes(6).toString('hex')
-    const { leaseMs } = options.dispatch
-    const labels = this.#offered
-    try {
-      const lapsedBefore = this.#isAlone ? undefined : await contact.lapsedBefore()
-      const found = await ask({ ...claimable, labels, owner: this.#owner, leaseMs, nonce, lapsedBefore })
-      contact.noteAnswer()
-      return found
-    } catch (error) {
-      contact.noteFailure()
-      throw error
-    }
   }
 
   /**

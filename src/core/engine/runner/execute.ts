@@ -4,10 +4,11 @@ import { internalError, StemworkError } from '../errors.js'
 import { downloadName as safeDownloadName } from '../job/download-name.js'
 import type { OutputFile, RunOptions, WorkOrder, WorkResult } from '../ports/runner.js'
 import type { OutputDeclaration, Workflow } from '../workflow/workflow.js'
-import { publishFiles, type StepClock, StepRun } from './execute-steps.js'
+import { type StepClock, StepRun } from './execute-steps.js'
 import { outputFile } from './output-file.js'
 import { noCheckpoint, StageCheckpoint } from './stage-checkpoint.js'
 import { stageProgress } from './stage-progress.js'
+import { publishFiles } from './step-files.js'
 
 /**
  * Runs the stages of a workflow one after another and collects their files. Progress covers all stages and never

@@ -6,7 +6,7 @@ export type RetryOn = (failure: JobError) => boolean
 
 const milliseconds = z.number().int().nonnegative()
 /** Node's timers are limited to 31 bits. */
-const longestTimerMs = 2 ** 31 - 1
+export const longestTimerMs = 2 ** 31 - 1
 
 export const workflowPolicySchema = z.strictObject({
   maxAttempts: z.number().int().positive().optional(),

@@ -2,7 +2,7 @@ import { errorText } from '../../job/error-text.js'
 import { StemworkError } from '../../errors.js'
 import { CrowdedOutError } from '../../fetch/deadline.js'
 import { downloadFailed } from '../../fetch/fetch-failure.js'
-import { jobError } from '../../job/failure.js'
+import { canceled, jobError, lostEveryWorker, missedDeadline } from '../../job/failure.js'
 import type { JobRecord } from '../../job/job.js'
 import type { JobChange } from '../../job/transitions.js'
 import type { EngineOptions } from '../../options.js'
@@ -19,6 +19,18 @@ interface FailedAttempt {
   inputs: Readonly<Record<string, InputFile>>
   policy: Policy
   options: Pick<EngineOptions, 'dispatch' | 'retention'>
+}
+
+/** Why an attempt must not begin. @param claimedAt by the store's clock */
+export function hindranceOf(
+  { deadline, cancelRequested, lapses }: JobRecord,
+  claimedAt: number,
+  maxLapses: number,
+): StemworkError | undefined {
+  if (deadline !== null && deadline <= claimedAt) return missedDeadline(deadline)
+  // Requested while an earlier worker, now lost, ran the job.
+  if (cancelRequested) return canceled()
+  return lapses > maxLapses ? lostEveryWorker(lapses) : undefined
 }
 
 /** For a download whose slot others need more; what becomes of the job is that of any such failure. */

@@ -1,20 +1,20 @@
 import { rm } from 'node:fs/promises'
-import { errorLine } from '../../job/error-text.js'
 import { isSetupError, preempted, StemworkError } from '../../errors.js'
-import { attemptPrefix } from '../../job/blob-keys.js'
-import { canceled, jobError, lostEveryWorker, missedDeadline, timedOut } from '../../job/failure.js'
+import { missedDeadline, timedOut } from '../../job/failure.js'
 import type { JobOutput, JobRecord } from '../../job/job.js'
 import { isWorthKeeping } from '../../job/retry.js'
 import type { JobChange } from '../../job/transitions.js'
-import { type Policy, policyOf } from './policy.js'
+import { type Policy, policyOf, withSafeRetryOn } from './policy.js'
 import type { InputFile, WorkResult } from '../../ports/runner.js'
+import { longestTimerMs } from '../../workflow/policy.js'
 import type { Workflow } from '../../workflow/workflow.js'
 import { AttemptCheckpoint } from './attempt-checkpoint.js'
-import { claimOf, successOf, writeEnd } from './attempt-end.js'
+import { claimOf, successOf } from './attempt-end.js'
+import { AttemptLog } from './attempt-log.js'
 import { AttemptSpans } from './attempt-spans.js'
 import { AttemptSteps } from './attempt-steps.js'
 import { usageOf } from './attempt-usage.js'
-import { answerToFailure, crowdedOut } from './attempt-failure.js'
+import { answerToFailure, crowdedOut, hindranceOf } from './attempt-failure.js'
 import { fetchInputs, needsDownload } from './attempt-inputs.js'
 import { publishOutputs } from './attempt-outputs.js'
 import type { AttemptPorts } from './attempt-ports.js'
@@ -24,16 +24,13 @@ import { HeartbeatLoop } from './heartbeat.js'
 import { RunSlot } from './run-slot.js'
 import { RunTimeLimit } from './run-time-limit.js'
 import type { Scratch } from './scratch.js'
+import { Settlement } from './settlement.js'
 import type { Stages } from './stages.js'
 import { throughOutage } from './storage-outage.js'
 
 /** Shares of the progress that fetching and publishing take; the runner's own progress fills the rest. */
 const fetchShare = 0.05
 const publishShare = 0.03
-/** Timers and clocks may be early by some milliseconds, and a notification finds nothing before its job is due. */
-const timerSlackMs = 25
-/** Node's timers are limited to 31 bits. Later deadlines and longer runs need no timer. */
-const longestTimerMs = 2 ** 31 - 1
 
 /**
  * One claimed run of a job, from the granted lease to the one write that settles it. Whatever happens in between,
@@ -52,6 +49,8 @@ export class Attempt {
   readonly #timeLimit: RunTimeLimit
   readonly #deadline: RunTimeLimit | undefined
   readonly #checkpoint: AttemptCheckpoint
+  readonly #settlement: Settlement
+  readonly #log: AttemptLog
   readonly #claimedAt: number
   #inputs: Record<string, InputFile> = {}
   /** Attempts without progress, including this one. Kept work is never repeated. */
@@ -66,6 +65,7 @@ export class Attempt {
     const { options, events, jobs, contact, logger, workflows } = ports
     this.#ports = ports
     this.#job = job
+    this.#log = new AttemptLog(logger, job)
     this.#scratch = scratch
     this.#stages = stages
     this.#onNoSlot = onNoSlot
@@ -73,7 +73,15 @@ export class Attempt {
     this.#attempts = job.attempts
     this.#spans = new AttemptSpans(options.tracing, job)
     this.#checkpoint = new AttemptCheckpoint(job, { ...ports, onStored: () => this.#onKept() })
-    this.#policy = policyOf(job.workflow, workflows.get(job.workflow)?.policy, options)
+    this.#settlement = new Settlement({
+      ...ports,
+      job,
+      checkpoint: this.#checkpoint,
+      stages,
+      outageMs: () => this.#outageMs(),
+      log: this.#log,
+    })
+    this.#policy = withSafeRetryOn(policyOf(job.workflow, workflows.get(job.workflow)?.policy, options), this.#log)
     const { timeoutMs } = this.#policy
     this.#timeLimit = new RunTimeLimit(timeoutMs, () => this.interrupt(timedOut(timeoutMs)))
     const { deadline, lease } = job
@@ -144,10 +152,10 @@ export class Attempt {
   }
 
   async #runToEnd(): Promise<JobRecord | undefined> {
-    const { events, workflows } = this.#ports
+    const { events, options, workflows } = this.#ports
     events.announce('job.started', { job: this.#job })
-    const hindrance = this.#hindrance()
-    if (hindrance) return this.#settle(this.#failure(hindrance))
+    const hindrance = hindranceOf(this.#job, this.#claimedAt, options.dispatch.maxLapses)
+    if (hindrance) return this.#settlement.settle(this.#failure(hindrance))
 
     this.#timeLimit.start()
     this.#deadline?.start()
@@ -178,7 +186,7 @@ export class Attempt {
         end = successOf(this.#job, outputs, {
           details: result.details,
           usage: usageOf(this.#job, inputs, result),
-          retentionMs: this.#ports.options.retention.resultsMs,
+          retentionMs: options.retention.resultsMs,
         })
       }
       await this.#checkpoint.end()
@@ -187,31 +195,22 @@ export class Attempt {
       // The interrupted code may throw any error; the signal's reason is the real cause.
       const { signal } = this.#controller
       const cause: unknown = signal.aborted ? signal.reason : explainFullDisk(error, this.#scratch.directory)
-      if (published) await this.#discardResults()
+      if (published) await this.#settlement.discardResults()
       end = this.#failure(cause)
       if (end?.kind === 'fail' && isWorthKeeping(end.error)) await this.#checkpoint.keepDownloads()
     }
     try {
       // Not earlier: while the store is unavailable, the success may or may not be recorded, so the files must stay.
-      return await this.#settle(end)
+      return await this.#settlement.settle(end)
     } finally {
       this.#timeLimit.pause()
       this.#deadline?.pause()
       this.#heartbeat.stop()
       if (directory !== '')
         await rm(directory, { recursive: true, force: true, maxRetries: 3 }).catch((error: unknown) =>
-          this.#warn('Scratch files could not be removed.', error),
+          this.#log.warn('Scratch files could not be removed.', error),
         )
     }
-  }
-
-  /** Why the attempt must not begin. */
-  #hindrance(): StemworkError | undefined {
-    const { deadline, cancelRequested, lapses } = this.#job
-    if (deadline !== null && deadline <= this.#claimedAt) return missedDeadline(deadline)
-    // Requested while an earlier worker, now lost, ran the job.
-    if (cancelRequested) return canceled()
-    return lapses > this.#ports.options.dispatch.maxLapses ? lostEveryWorker(lapses) : undefined
   }
 
   #inFetchStage<Result>(workflow: Workflow, work: () => Promise<Result>): Promise<Result> {
@@ -248,7 +247,7 @@ export class Attempt {
       return await this.#throughOutage(() => read(signal))
     } catch (error) {
       signal.throwIfAborted()
-      this.#warn('The checkpoint of the job could not be read; the job starts from the beginning.', error)
+      this.#log.warn('The checkpoint of the job could not be read; the job starts from the beginning.', error)
       return undefined
     }
   }
@@ -305,7 +304,7 @@ export class Attempt {
         // Those of a composition have the spans of stages.
         if (workflow.run) this.#spans.ended(step)
       },
-      onRetry: (error) => this.#warn('A step could not be kept; trying again.', error),
+      onRetry: (error) => this.#log.warn('A step could not be kept; trying again.', error),
       throughOutage: (work) => this.#throughOutage(work),
     })
   }
@@ -332,7 +331,7 @@ export class Attempt {
         maxMs: this.#ports.options.dispatch.storageOutageMs,
         onFailure: (error) => {
           this.#timeLimit.pause()
-          this.#warn('The blob store is unavailable; the job waits for it.', error)
+          this.#log.warn('The blob store is unavailable; the job waits for it.', error)
         },
       })
     } finally {
@@ -347,61 +346,16 @@ export class Attempt {
       job: this.#job,
       attempts: this.#attempts,
       inputs: this.#inputs,
-      policy: { ...this.#policy, isRetried: (failure) => this.#isRetried(failure) },
+      policy: this.#policy,
       options: this.#ports.options,
     })
     if (answer?.kind === 'requeue' && answer.failure !== undefined)
-      this.#warn(`Attempt ${this.#attempts} of ${this.#policy.maxAttempts} failed; the job is queued again.`, error)
+      this.#log.warn(`Attempt ${this.#attempts} of ${this.#policy.maxAttempts} failed; the job is queued again.`, error)
     if (answer?.kind === 'fail') {
       if (isSetupError(error)) this.#ports.onSetupError()
-      this.#logEnd(error)
+      this.#log.failed(error)
     }
     return answer
-  }
-
-  #isRetried(error: unknown): boolean {
-    try {
-      return this.#policy.isRetried(error)
-    } catch (thrown) {
-      this.#warn('`retryOn` of the policy threw; the failure counts as permanent.', thrown)
-      return false
-    }
-  }
-
-  async #settle(change: JobChange | undefined): Promise<JobRecord | undefined> {
-    const { jobs } = this.#ports
-    const write = (end: JobChange) =>
-      writeEnd(jobs, this.#job, end, {
-        forMs: () => this.#outageMs(),
-        onRetry: (error) => this.#warn('The end of the job could not be written; trying again.', error),
-      })
-    const settled = change && (await (this.#stages ? this.#stages.end(() => write(change)) : write(change)))
-    if (!settled) {
-      await this.#discardResults()
-      return undefined
-    }
-    const { events, onEnd, waking } = this.#ports
-    switch (settled.status) {
-      case 'SUCCEEDED':
-        await this.#checkpoint.discard()
-        onEnd(settled)
-        events.announce('job.succeeded', { job: settled })
-        return settled
-      case 'FAILED':
-        if (!isWorthKeeping(settled.error)) await this.#checkpoint.discard()
-        onEnd(settled)
-        events.announce('job.failed', { job: settled })
-        return settled
-      case 'QUEUED':
-        events.announce('job.requeued', { job: settled })
-        if (change.kind === 'preempt') events.announce('job.preempted', { job: settled })
-        await waking.wake([settled], { delayMs: delayOf(change, settled) })
-        return settled
-      case 'STARTED':
-        return settled
-      default:
-        return settled.status satisfies never
-    }
   }
 
   /** Then nothing waits for an outage to end: other workers go on. */
@@ -409,29 +363,4 @@ export class Attempt {
     const { reason } = this.#controller.signal
     return StemworkError.is(reason) && reason.code === 'SHUTTING_DOWN'
   }
-
-  async #discardResults(): Promise<void> {
-    await this.#ports.blobs
-      .deletePrefix(attemptPrefix(this.#job))
-      .catch((error: unknown) => this.#warn('Discarded results could not be removed; the sweep will do it.', error))
-  }
-
-  #logEnd(error: unknown): void {
-    const { logger } = this.#ports
-    const { code } = jobError(error)
-    const fields = { jobId: this.#job.id, token: this.#job.token }
-    // A client's error is one line without a stack, which is in the record's `failure`.
-    if (code === 'INTERNAL_ERROR') logger.error({ ...fields, err: error }, 'The job failed.')
-    else logger[code === 'CANCELED' ? 'info' : 'warn']({ ...fields, why: errorLine(error) }, 'The job failed.')
-  }
-
-  #warn(message: string, error: unknown): void {
-    this.#ports.logger.warn({ jobId: this.#job.id, token: this.#job.token, err: error }, message)
-  }
-}
-
-/** When a worker should look for the job. What waits for longer is found by a sweep. */
-function delayOf(change: JobChange, { dueAt }: JobRecord): number {
-  if (change.kind === 'requeue') return change.delayMs + timerSlackMs
-  return change.kind === 'suspend' ? Math.min(Math.max(0, (dueAt ?? 0) - Date.now()) + timerSlackMs, longestTimerMs) : 0
 }

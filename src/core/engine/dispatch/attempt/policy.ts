@@ -1,6 +1,7 @@
 import { isTransient, jobError } from '../../job/failure.js'
 import type { EngineOptions } from '../../options.js'
 import type { WorkflowPolicy } from '../../workflow/policy.js'
+import type { AttemptLog } from './attempt-log.js'
 
 /** The policy for a job's attempts. */
 export interface Policy {
@@ -40,4 +41,17 @@ export function policyOf(
     // Minimum first: 2 ** attempts can overflow to Infinity.
     delayMs: (attempts) => Math.round(Math.min(mostMs, firstMs * 2 ** (attempts - 1)) * (1 + jitter * Math.random())),
   }
+}
+
+/** A `retryOn` that throws makes a failure permanent. */
+export function withSafeRetryOn(policy: Policy, log: AttemptLog): Policy {
+  const isRetried = (error: unknown) => {
+    try {
+      return policy.isRetried(error)
+    } catch (thrown) {
+      log.warn('`retryOn` of the policy threw; the failure counts as permanent.', thrown)
+      return false
+    }
+  }
+  return { ...policy, isRetried }
 }

@@ -1,0 +1,28 @@
+import type { JobRecord } from '../../../core/engine/job/job.js'
+import { filteredFields } from '../../../core/engine/ports/job-query.js'
+
+/** Fields of a job that the index reads. */
+const indexedFields = [
+  ...filteredFields,
+  'id',
+  'pool',
+  'expiresAt',
+  'expired',
+  'outputs',
+  'lease',
+  'cancelRequested',
+  'notBefore',
+  'dueAt',
+  'settlement',
+  'deadline',
+  'priority',
+  'deleted',
+  'idempotency',
+  'deliveries',
+] as const satisfies readonly (keyof JobRecord)[]
+export type IndexedJob = Pick<JobRecord, (typeof indexedFields)[number]>
+
+/** A job without what the index does not read. */
+export function indexedPart(job: JobRecord): IndexedJob {
+  return Object.fromEntries(indexedFields.map((field) => [field, job[field]])) as unknown as IndexedJob
+}

@@ -1,0 +1,228 @@
+import assert from 'node:assert/strict'
+import type { JobRecord } from '../core/engine/job/job.js'
+import type { JobQuery, JobStore } from '../core/engine/ports/job-store.js'
+import { leaseMs, type JobStoreContext } from './job-store-context.js'
+import { cancel, idOf, newestFirst, sampleJob, succeed } from './job-samples.js'
+import type { Cases } from './suite.js'
+
+export const filterCases = {
+  async 'every filter and every combination of filters selects exactly its jobs'({ store, advance }) {
+    const jobs = await variedJobs(store, advance)
+    const times = jobs.map((job) => job.createdAt).sort((a, b) => a - b)
+    const ends = jobs.flatMap((job) => job.completedAt ?? []).sort((a, b) => a - b)
+    const options: { [Field in keyof JobQuery]-?: JobQuery[Field][] } = {
+      app: [undefined, 'app-1', 'app-2', 'nobody'],
+      statuses: [undefined, ['QUEUED'], ['STARTED', 'SUCCEEDED'], ['FAILED', 'FAILED'], []],
+      workflows: [undefined, ['service/a'], ['service/a', 'service/b'], []],
+      batchName: [undefined, 'batch', ''],
+      createdAfter: [undefined, times[10]],
+      createdBefore: [undefined, times[25]],
+      completedAfter: [undefined, ends[2]],
+      completedBefore: [undefined, ends[8]],
+      uploadKey: [undefined, 'uploads/app-1/shared', 'uploads/app-1/none'],
+    }
+    for (const query of combinations(options)) {
+      const expected = jobs
+        .filter((job) => matches(job, query))
+        .sort(newestFirst)
+        .map(idOf)
+      assert.deepEqual(
+        (await store.list({ ...query, limit: 100 })).map(idOf),
+        expected,
+        `A list with the filters ${JSON.stringify(query)} shows exactly the jobs that match all of them, newest first.`,
+      )
+      assert.equal(
+        await store.count(query),
+        expected.length,
+        `A count with the filters ${JSON.stringify(query)} counts exactly the jobs that match all of them.`,
+      )
+    }
+  },
+
+  async 'createdAfter is inclusive and createdBefore is exclusive'({ store, advance }) {
+    const { job: first } = await store.create(sampleJob())
+    await advance(20)
+    const { job: second } = await store.create(sampleJob())
+    const { createdAt } = second
+    assert.deepEqual(
+      (await store.list({ createdAfter: createdAt, limit: 10 })).map(idOf),
+      [second.id],
+      'createdAfter shows jobs created at that time or later.',
+    )
+    assert.deepEqual(
+      (await store.list({ createdBefore: createdAt, limit: 10 })).map(idOf),
+      [first.id],
+      'createdBefore shows jobs created earlier than that time.',
+    )
+    assert.equal(
+      await store.count({ createdAfter: createdAt, createdBefore: createdAt }),
+      0,
+      'No job is created at a time or later, and before it.',
+    )
+  },
+
+  async 'completedAfter is inclusive, completedBefore is exclusive, and neither shows a job that has not ended'({
+    store,
+    advance,
+  }) {
+    const { job } = await store.create(sampleJob())
+    const running = await store.claim({ id: job.id, owner: 'w', leaseMs })
+    assert.ok(running, 'A claim of a queued job is granted.')
+    await store.create(sampleJob())
+    await advance(20)
+    const ended = await store.apply(job.id, succeed(running))
+    const time = ended?.completedAt ?? 0
+    assert.deepEqual(
+      (await store.list({ completedAfter: time, limit: 10 })).map(idOf),
+      [job.id],
+      'completedAfter shows jobs that ended at that time or later.',
+    )
+    assert.deepEqual(
+      (await store.list({ completedBefore: time + 1, limit: 10 })).map(idOf),
+      [job.id],
+      'completedBefore shows jobs that ended earlier than that time.',
+    )
+    assert.equal(await store.count({ completedAfter: time + 1 }), 0, 'completedAfter shows no job that ended earlier.')
+    assert.equal(
+      await store.count({ completedBefore: time }),
+      0,
+      'completedBefore shows no job that ended at that time.',
+    )
+    assert.equal(
+      await store.count({ app: job.app, completedAfter: 0, statuses: ['QUEUED'] }),
+      0,
+      'completedAfter shows no job that has not ended.',
+    )
+  },
+
+  async 'filters see a change at once'({ store }) {
+    const { job } = await store.create(sampleJob())
+    const statusNow = async () => {
+      const counts = await Promise.all(
+        (['QUEUED', 'STARTED', 'SUCCEEDED', 'FAILED'] as const).map(async (status) => [
+          status,
+          await store.count({ app: job.app, statuses: [status] }),
+        ]),
+      )
+      return counts.filter(([, count]) => count !== 0)
+    }
+    assert.deepEqual(await statusNow(), [['QUEUED', 1]], 'A new job is counted as QUEUED.')
+    const running = await store.claim({ owner: 'w', leaseMs })
+    assert.ok(running, 'A claim of a queued job is granted.')
+    assert.deepEqual(await statusNow(), [['STARTED', 1]], 'A claimed job is counted as STARTED at once.')
+    await store.apply(job.id, succeed(running))
+    assert.deepEqual(await statusNow(), [['SUCCEEDED', 1]], 'A job that succeeded is counted as SUCCEEDED at once.')
+    await store.apply(job.id, { kind: 'delete' })
+    assert.deepEqual(await statusNow(), [], 'A deleted job is not counted any more.')
+  },
+
+  async 'jobs are found by any of their uploaded inputs until they are gone'({ store }) {
+    const { job } = await store.create(
+      sampleJob({ uploads: { inputUrl: 'uploads/app-1/one', other: 'uploads/app-1/two' } }),
+    )
+    for (const uploadKey of ['uploads/app-1/one', 'uploads/app-1/two']) {
+      assert.deepEqual(
+        (await store.list({ uploadKey, limit: 5 })).map(idOf),
+        [job.id],
+        'A job is listed by the key of each of its inputs.',
+      )
+      assert.equal(
+        await store.count({ uploadKey, statuses: ['QUEUED', 'STARTED'] }),
+        1,
+        'A job is counted by the key of each of its inputs.',
+      )
+    }
+    assert.equal(await store.count({ uploadKey: 'uploads/app-1/o' }), 0, 'The beginning of a key is not the key.')
+    assert.equal(
+      await store.count({ uploadKey: 'uploads/app-1/one%' }),
+      0,
+      'A percent sign in a key is a character like others.',
+    )
+    await store.apply(job.id, { kind: 'delete' })
+    assert.equal(await store.count({ uploadKey: 'uploads/app-1/one' }), 0, 'The inputs of a deleted job are not found.')
+  },
+
+  async 'filters take text literally'({ store }) {
+    const names = ['a_b', 'axb', 'a%', '%', "it's", 'Ü', 'ü', ' a', 'a']
+    for (const batchName of names)
+      await store.create(sampleJob({ batchName, workflow: `w/${batchName}`, app: `app ${batchName}` }))
+    for (const batchName of names) {
+      assert.equal(
+        await store.count({ batchName }),
+        1,
+        `A filter by batch name takes ${JSON.stringify(batchName)} literally.`,
+      )
+      assert.equal(
+        await store.count({ workflows: [`w/${batchName}`] }),
+        1,
+        `A filter by workflow takes ${JSON.stringify(batchName)} literally.`,
+      )
+      assert.equal(
+        (await store.list({ app: `app ${batchName}`, limit: 9 })).length,
+        1,
+        `A filter by application takes ${JSON.stringify(batchName)} literally.`,
+      )
+    }
+  },
+} satisfies Cases<JobStoreContext>
+
+/** Forty jobs over all statuses and filter values. */
+async function variedJobs(store: JobStore, advance: (milliseconds: number) => Promise<void>): Promise<JobRecord[]> {
+  const jobs: JobRecord[] = []
+  for (let n = 0; n < 40; n++) {
+    const { job } = await store.create(
+      sampleJob({
+        app: n % 3 ? 'app-1' : 'app-2',
+        workflow: `service/${'abc'[(n % 5) % 3]}`,
+        batchName: [null, 'batch', ''][(n % 7) % 3],
+        uploads: n % 4 ? {} : { inputUrl: 'uploads/app-1/shared' },
+      }),
+    )
+    await advance(1)
+    const status = n % 6
+    const claimed =
+      status === 1 || status === 2 ? await store.claim({ id: job.id, owner: 'w', leaseMs: 3_600_000 }) : undefined
+    const changed =
+      status === 2 && claimed
+        ? await store.apply(job.id, succeed(claimed))
+        : status === 3
+          ? await store.apply(job.id, cancel())
+          : claimed
+    if (status === 4) await store.apply(job.id, { kind: 'delete' })
+    else jobs.push(changed ?? job)
+  }
+  return jobs
+}
+
+// oxlint-disable-next-line complexity -- a table of filters, one condition each
+function matches(job: JobRecord, query: JobQuery): boolean {
+  return (
+    (query.app === undefined || job.app === query.app) &&
+    (query.statuses === undefined || query.statuses.includes(job.status)) &&
+    (query.workflows === undefined || query.workflows.includes(job.workflow)) &&
+    (query.batchName === undefined || job.batchName === query.batchName) &&
+    (query.createdAfter === undefined || job.createdAt >= query.createdAfter) &&
+    (query.createdBefore === undefined || job.createdAt < query.createdBefore) &&
+    (query.completedAfter === undefined || (job.completedAt ?? -Infinity) >= query.completedAfter) &&
+    (query.completedBefore === undefined || (job.completedAt ?? Infinity) < query.completedBefore) &&
+    (query.uploadKey === undefined || Object.values(job.uploads).includes(query.uploadKey))
+  )
+}
+
+/**
+ * Every choice of at most three filters: enough to meet every pair of conditions in a query builder, and a third beside
+ * it.
+ */
+function* combinations(options: { [Field in keyof JobQuery]-?: JobQuery[Field][] }): Generator<JobQuery> {
+  const fields = Object.entries(options)
+  const build = function* (index: number, chosen: Record<string, unknown>): Generator<JobQuery> {
+    const entry = fields[index]
+    if (!entry) return yield chosen
+    const [field, values] = entry
+    for (const value of values) {
+      if (value === undefined) yield* build(index + 1, chosen)
+      else if (Object.keys(chosen).length < 3) yield* build(index + 1, { ...chosen, [field]: value })
+    }
+  }
+  yield* build(0, {})
+}

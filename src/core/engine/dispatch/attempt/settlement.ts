@@ -1,0 +1,90 @@
+import { attemptPrefix } from '../../job/blob-keys.js'
+import type { JobRecord } from '../../job/job.js'
+import { isWorthKeeping } from '../../job/retry.js'
+import type { JobChange } from '../../job/transitions.js'
+import { longestTimerMs } from '../../workflow/policy.js'
+import type { AttemptCheckpoint } from './attempt-checkpoint.js'
+import { writeEnd } from './attempt-end.js'
+import type { AttemptLog } from './attempt-log.js'
+import type { AttemptPorts } from './attempt-ports.js'
+import type { Stages } from './stages.js'
+
+/** Timers and clocks may be early by some milliseconds, and a notification finds nothing before its job is due. */
+const timerSlackMs = 25
+
+interface SettlementPorts extends Pick<AttemptPorts, 'jobs' | 'blobs' | 'events' | 'onEnd' | 'waking'> {
+  job: JobRecord
+  checkpoint: AttemptCheckpoint
+  stages: Stages | undefined
+  /** How long the store may be away before the write is given up. */
+  outageMs(): number
+  log: AttemptLog
+}
+
+/** The end of an attempt: the one write that settles it, and what follows from it. */
+export class Settlement {
+  readonly #ports: SettlementPorts
+
+  constructor(ports: SettlementPorts) {
+    this.#ports = ports
+  }
+
+  /**
+   * @param change absent: the lease was lost
+   * @returns the record as written; `undefined` if the claim is no longer the job's
+   * @throws the store's error, when it stays away
+   */
+  async settle(change: JobChange | undefined): Promise<JobRecord | undefined> {
+    const settled = change && (await this.#write(change))
+    if (!settled) {
+      await this.discardResults()
+      return undefined
+    }
+    const { checkpoint, events, onEnd, waking } = this.#ports
+    switch (settled.status) {
+      case 'SUCCEEDED':
+        await checkpoint.discard()
+        onEnd(settled)
+        events.announce('job.succeeded', { job: settled })
+        return settled
+      case 'FAILED':
+        if (!isWorthKeeping(settled.error)) await checkpoint.discard()
+        onEnd(settled)
+        events.announce('job.failed', { job: settled })
+        return settled
+      case 'QUEUED':
+        events.announce('job.requeued', { job: settled })
+        if (change.kind === 'preempt') events.announce('job.preempted', { job: settled })
+        await waking.wake([settled], { delayMs: delayOf(change, settled) })
+        return settled
+      case 'STARTED':
+        return settled
+      default:
+        return settled.status satisfies never
+    }
+  }
+
+  /** Removes the files that the attempt has published. */
+  async discardResults(): Promise<void> {
+    const { blobs, job, log } = this.#ports
+    await blobs
+      .deletePrefix(attemptPrefix(job))
+      .catch((error: unknown) => log.warn('Discarded results could not be removed; the sweep will do it.', error))
+  }
+
+  #write(change: JobChange): Promise<JobRecord | undefined> {
+    const { jobs, job, stages, outageMs, log } = this.#ports
+    const write = () =>
+      writeEnd(jobs, job, change, {
+        forMs: outageMs,
+        onRetry: (error) => log.warn('The end of the job could not be written; trying again.', error),
+      })
+    return stages ? stages.end(write) : write()
+  }
+}
+
+/** When a worker should look for the job. What waits for longer is found by a sweep. */
+function delayOf(change: JobChange, { dueAt }: JobRecord): number {
+  if (change.kind === 'requeue') return change.delayMs + timerSlackMs
+  return change.kind === 'suspend' ? Math.min(Math.max(0, (dueAt ?? 0) - Date.now()) + timerSlackMs, longestTimerMs) : 0
+}

@@ -1,0 +1,83 @@
+import { randomBytes } from 'node:crypto'
+import type { JobRecord } from '../job/job.js'
+import { hasAmounts, offered, servesPool } from '../job/pool.js'
+import type { ClaimRequest } from '../job/transitions.js'
+import type { Claimable } from '../ports/job-store.js'
+import type { AttemptPorts } from './attempt/attempt-ports.js'
+import { claimJobs } from './claim-jobs.js'
+
+/** Jobs of lost workers that are looked at. */
+const mostLapsed = 100
+
+interface ClaimPorts extends Pick<AttemptPorts, 'jobs' | 'contact' | 'options' | 'runnable'> {
+  owner: string
+  /** The attempts that run here. */
+  running: ReadonlyMap<string, { pool: string }>
+}
+
+/** What this worker asks the store for. */
+export class JobClaims {
+  readonly #ports: ClaimPorts
+
+  constructor(ports: ClaimPorts) {
+    this.#ports = ports
+  }
+
+  /** How many of `room` jobs to claim at once: of what running jobs share, one may take what another needs. */
+  atOnce(room: number): number {
+    return hasAmounts(this.#ports.options.dispatch.labels) ? 1 : room
+  }
+
+  named(id: string): Promise<JobRecord | undefined> {
+    return this.#claim({ id }, (request) => this.#ports.jobs.claim(request))
+  }
+
+  /** The next jobs, at most `max`. */
+  async next(max: number, claimable: Omit<Claimable, 'id' | 'workflows'>): Promise<JobRecord[]> {
+    const { jobs, runnable } = this.#ports
+    return await this.#claim({ ...claimable, workflows: runnable() }, (request) => claimJobs(jobs, request, max))
+  }
+
+  /** Whether there are jobs of lost workers for this one, which it may not take yet. */
+  async hasUnjudged(): Promise<boolean> {
+    const { contact, jobs, runnable } = this.#ports
+    if (contact.isSteady || this.#isAlone) return false
+    const [workflows, labels] = [runnable(), this.#offered]
+    const lapsed = await jobs.due('lapsed', mostLapsed)
+    return lapsed.some(({ workflow, pool }) => workflows.includes(workflow) && servesPool(labels, pool))
+  }
+
+  /** With a store for one process, in which nothing runs: nobody holds a lease. */
+  get #isAlone(): boolean {
+    const { jobs, running } = this.#ports
+    return jobs.traits.scope === 'process' && running.size === 0
+  }
+
+  /** What it has, as far as running jobs leave it. */
+  get #offered(): string[] {
+    const { options, running } = this.#ports
+    return offered(
+      options.dispatch.labels,
+      [...running.values()].map(({ pool }) => pool),
+    )
+  }
+
+  async #claim<Found>(
+    claimable: Claimable,
+    ask: (request: ClaimRequest & Claimable) => Promise<Found>,
+  ): Promise<Found> {
+    const { contact, options, owner } = this.#ports
+    const nonce = randomBytes(6).toString('hex')
+    const { leaseMs } = options.dispatch
+    const labels = this.#offered
+    try {
+      const lapsedBefore = this.#isAlone ? undefined : await contact.lapsedBefore()
+      const found = await ask({ ...claimable, labels, owner, leaseMs, nonce, lapsedBefore })
+      contact.noteAnswer()
+      return found
+    } catch (error) {
+      contact.noteFailure()
+      throw error
+    }
+  }
+}

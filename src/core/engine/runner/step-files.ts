@@ -1,0 +1,101 @@
+import { copyFile, constants, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { internalError, StemworkError } from '../errors.js'
+import { maxValueCharacters } from '../job/step.js'
+import type { InputFile, StepResult } from '../ports/runner.js'
+import type { RunContext, StepFile } from '../workflow/steps.js'
+
+/**
+ * The files that a function returned, as outputs: copies, because what a step made may not be changed.
+ *
+ * @param pathOf where an output belongs
+ */
+export async function publishFiles(
+  returned: Awaited<ReturnType<NonNullable<RunFunction>>>,
+  pathOf: (output: string) => string,
+): Promise<void> {
+  for (const [output, file] of Object.entries(returned ?? {}))
+    if (file !== undefined) await copyFile(file.path, pathOf(output), constants.COPYFILE_FICLONE)
+}
+
+export type RunFunction = (context: RunContext) => Promise<Readonly<Record<string, StepFile | undefined>> | void>
+
+/** What a step made, and how it stands in the value that is kept. */
+export class MadeFile implements StepFile {
+  readonly name: string
+  readonly path: string
+
+  constructor(directory: string, name: string) {
+    if (!/^[A-Za-z0-9][\w.-]{0,199}$/.test(name))
+      throw wrongSteps(
+        `A step made a file with the name ${JSON.stringify(name)}. Expected letters, digits, ".", "-", "_".`,
+      )
+    this.name = name
+    this.path = join(directory, name)
+  }
+
+  toJSON(): FileMark {
+    return { $file: this.name }
+  }
+}
+
+/** A file of a finished step. */
+class KeptFile implements StepFile {
+  readonly name: string
+  readonly path: string
+
+  constructor(name: string, path: string) {
+    this.name = name
+    this.path = path
+  }
+}
+
+interface FileMark {
+  $file: string
+}
+
+/** The value as JSON, and the files that it contains. */
+export async function asKept(name: string, made: unknown): Promise<StepResult> {
+  const files = new Map<string, MadeFile>()
+  const json = JSON.stringify(made, function (this: Record<string, unknown>, key, value: unknown) {
+    // `value` has gone through toJSON already.
+    const original = this[key]
+    if (original instanceof MadeFile) files.set(original.name, original)
+    if (original instanceof KeptFile)
+      throw wrongSteps(`The step "${name}" returned ${original.name} of another step, which has it already.`)
+    return value
+  })
+  if (json !== undefined && json.length > maxValueCharacters)
+    throw wrongSteps(
+      `The step "${name}" returned ${json.length} characters of JSON. At most ${maxValueCharacters} are kept: write ` +
+        'more into a file.',
+    )
+  const kept: Record<string, InputFile> = {}
+  for (const { name: file, path } of files.values()) {
+    const facts = await stat(path).catch(() => undefined)
+    if (!facts?.isFile()) throw wrongSteps(`The step "${name}" returned its file ${file}, but has not written it.`)
+    kept[file] = { path, bytes: facts.size }
+  }
+  return { value: json === undefined ? null : JSON.parse(json), files: kept }
+}
+
+/** The value with its files at their places. */
+export function withFiles(value: unknown, files: Readonly<Record<string, InputFile>>): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map((each) => withFiles(each, files))
+  if (isMark(value)) {
+    const file = files[value.$file]
+    if (file) return new KeptFile(value.$file, file.path)
+  }
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, withFiles(each, files)]))
+}
+
+function isMark(value: object): value is FileMark {
+  return '$file' in value && typeof value.$file === 'string' && Object.keys(value).length === 1
+}
+
+/** For a mistake in the function of a workflow, which a client does not see. */
+export function wrongSteps(message: string): StemworkError {
+  const { code, message: shown } = internalError(undefined)
+  return new StemworkError(code, shown, { cause: new Error(message) })
+}
