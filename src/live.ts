@@ -10,6 +10,7 @@ import type { RuntimeChoice } from './core/models/session/runtime.js'
 export type { LiveStems } from './core/workflows/separation/live/live-mix.js'
 export type { LiveSource } from './core/workflows/separation/live/pcm-source.js'
 
+/** @experimental */
 export interface StreamOptions extends LiveOptions {
   /** Name of a model, or path of a manifest or its folder; much faster than real time. Default: `embedded`. */
   model?: string
@@ -31,6 +32,8 @@ export interface StreamOptions extends LiveOptions {
  * @throws StemworkError `INVALID_OPTIONS` for an invalid option, `BAD_INPUT` for a block unlike the first,
  * `MODEL_UNAVAILABLE` for a model that must be pulled first, `MISSING_DEPENDENCY` if no runtime can run it; the
  * signal's reason
+ *
+ * @experimental
  */
 export async function* separateStream(
   source: LiveSource,
@@ -43,7 +46,11 @@ export async function* separateStream(
   yield* separateLive(source, open, options)
 }
 
-/** Samples of a stream as a service gets them: raw, little-endian and interleaved. */
+/**
+ * Samples of a stream as a service gets them: raw, little-endian and interleaved.
+ *
+ * @experimental
+ */
 export interface LiveServiceFormat {
   sampleRate: number
   channels: number
@@ -52,6 +59,7 @@ export interface LiveServiceFormat {
   latencyMs: number
 }
 
+/** @experimental */
 export interface LivePiece {
   /** Of the stem, in the form of the samples. */
   bytes: Uint8Array
@@ -63,6 +71,8 @@ export interface LivePiece {
  * What the HTTP service separates streams with.
  *
  * @example createHandler(engine, { live: { separate: liveService(), streams: 2 } })
+ *
+ * @experimental
  */
 export function liveService(
   options: Pick<StreamOptions, 'model' | 'runtime'> = {},

@@ -13,6 +13,7 @@ export { createLiveNode, type LiveNode, type LiveNodeOptions } from './live-node
 export { type LiveStems, type LiveSource, separateStream, type LiveStreamOptions } from './live-stream.js'
 export type { DeviceStem } from './messages.js'
 
+/** @experimental */
 export interface DeviceSeparationOptions {
   /** Cancels the separation, within a second or two, and removes what was written. */
   signal?: AbortSignal
@@ -29,6 +30,7 @@ export interface DeviceSeparationOptions {
   assets?: DeviceAssets
 }
 
+/** @experimental */
 export interface DeviceSeparation extends SeparatedTrack {
   /** WAV files on the disk. Without `folder`, they can be read until `remove` is called or the page is closed. */
   stems: Record<DeviceStem, File>
@@ -38,7 +40,11 @@ export interface DeviceSeparation extends SeparatedTrack {
   remove(): Promise<void>
 }
 
-/** Whether this page can separate: it needs a secure context (HTTPS or localhost) and a file system of the browser. */
+/**
+ * Whether this page can separate: it needs a secure context (HTTPS or localhost) and a file system of the browser.
+ *
+ * @experimental
+ */
 export function canSeparate(): boolean {
   return (
     globalThis.isSecureContext &&
@@ -55,6 +61,8 @@ export function canSeparate(): boolean {
  *
  * @throws StemworkError `BAD_INPUT` when the file cannot be used, `MODEL_UNAVAILABLE` when the model cannot be loaded,
  * `MISSING_DEPENDENCY` in a browser or a page that lacks what is needed; the signal's reason
+ *
+ * @experimental
  */
 export async function separate(file: Blob, options: DeviceSeparationOptions = {}): Promise<DeviceSeparation> {
   const { signal, format = '16', maxSeconds, assets = {} } = options

@@ -1,12 +1,17 @@
 import { absolute, type DeviceAssets, notLoaded } from './assets.js'
 import { type LiveStreamOptions, separateStream } from './live-stream.js'
 
+/** @experimental */
 export interface LiveNodeOptions extends Pick<LiveStreamOptions, 'latencyMs' | 'signal' | 'assets'> {
   /** More of the stream has passed unchanged, because its stems were late: all of it so far, in seconds. */
   onLate?(seconds: number): void
 }
 
-/** Separates what is connected to it. */
+/**
+ * Separates what is connected to it.
+ *
+ * @experimental
+ */
 export interface LiveNode {
   /** Output 0 has the vocals, output 1 the accompaniments; their sum is the input, `latencySeconds` later. */
   readonly node: AudioWorkletNode
@@ -16,12 +21,15 @@ export interface LiveNode {
   close(): void
 }
 
+/** @experimental */
 export interface ProcessorOptions {
   delaySamples: number
 }
 
+/** @experimental */
 export type ToProcessor = { kind: 'vocals'; start: number; vocals: Float32Array[] } | { kind: 'close' }
 
+/** @experimental */
 export type FromProcessor =
   | { kind: 'heard'; planes: Float32Array[] }
   /** Samples so far for which the vocals were not there. */
@@ -40,6 +48,8 @@ const pageSeconds = 0.06
  *   node.connect(context.destination, 1) // the accompaniments
  *
  * @throws StemworkError `MISSING_DEPENDENCY` when the script of the audio thread cannot be loaded
+ *
+ * @experimental
  */
 export async function createLiveNode(context: BaseAudioContext, options: LiveNodeOptions = {}): Promise<LiveNode> {
   const { latencyMs = 1000, signal, assets = {}, onLate } = options

@@ -13,6 +13,7 @@ import type { OpenRequest } from './live-worker.js'
 export type { LiveStems } from '../core/workflows/separation/live/live-mix.js'
 export type { LiveSource } from '../core/workflows/separation/live/pcm-source.js'
 
+/** @experimental */
 export interface LiveStreamOptions extends LiveOptions {
   /** From a sample's arrival to that of its stems, 250 to 4,000 ms; more is better. Default: 1,000. */
   latencyMs?: number
@@ -24,6 +25,8 @@ export interface LiveStreamOptions extends LiveOptions {
  *
  * @throws StemworkError `INVALID_OPTIONS` for an invalid option, `BAD_INPUT` for a block unlike the first,
  * `MODEL_UNAVAILABLE` and `MISSING_DEPENDENCY` for files that the page cannot load; the signal's reason
+ *
+ * @experimental
  */
 export function separateStream(source: LiveSource, options: LiveStreamOptions): AsyncGenerator<LiveStems, void, void> {
   const { sampleRate, latencyMs = 1000, assets = {} } = options

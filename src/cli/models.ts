@@ -2,6 +2,7 @@ import { createInterface } from 'node:readline/promises'
 import { StemworkError } from '../core/engine/errors.js'
 import {
   bestModel,
+  type BestModelWishes,
   checkAddresses,
   listModels,
   listPresets,
@@ -15,6 +16,7 @@ import {
   resolveModel,
   verifyModel,
 } from '../core/models/index.js'
+import { recommendedModel, recommendedModelName } from '../core/models/best-model.js'
 import { type Command, type CommandInput, exitStatus, firstPositional, type Terminal, UsageError } from './command.js'
 import { onInterruption } from './interruption.js'
 import { nearest } from '../core/engine/workflow/nearest.js'
@@ -52,8 +54,8 @@ const actions: Record<string, Action> = {
 export const modelsCommand: Command = {
   usage: 'models list | presets | info | pull | verify | path | remove | check [name or manifest] [options]',
   description:
-    'Shows, fetches and removes models. The name is "embedded", a known model, "best" or the path of a manifest ' +
-    '(.json).',
+    'Shows, fetches and removes models. The name is "embedded", a known model, "recommended", "best" or the path of ' +
+    'a manifest (.json).',
   positionals: { min: 1, max: 2 },
   options: {
     'accept-licence': { type: 'boolean', help: 'Accept the terms of the model, if it has any; asked once per model.' },
@@ -76,7 +78,7 @@ export const modelsCommand: Command = {
     },
     info: { usage: '<model>', description: 'Shows all details of a model.', options: ['json'] },
     pull: {
-      usage: '<model, preset or best>',
+      usage: '<model, preset, recommended or best>',
       description: 'Downloads a model and checks it. Continues where an earlier download stopped.',
       options: ['accept-licence', 'commercial', 'fast', 'offline', 'json'],
     },
@@ -91,6 +93,7 @@ export const modelsCommand: Command = {
     },
   },
   notes:
+    '"pull recommended" fetches the best model that is small, not slow, and licensed for commercial use.\n' +
     '"pull best" fetches the model with the best published score; elsewhere "best" is the best model that was ' +
     'pulled.\n' +
     "Models are stored in the folder STEMWORK_MODELS, by default in the platform's cache folder.\n" +
@@ -130,12 +133,13 @@ export const modelsCommand: Command = {
   },
 }
 
-async function pull(choice: string, input: CommandInput, terminal: Terminal): Promise<number> {
+/** Downloads a model, with its licence and progress on stderr. */
+export async function pull(choice: string, input: CommandInput, terminal: Terminal): Promise<number> {
   if (listPresets().some(({ name }) => name === choice)) return pullPreset(choice, input, terminal)
   const wishes = { commercial: input.values.commercial === true, fast: input.values.fast === true }
   if (choice !== 'best' && (wishes.commercial || wishes.fast))
     throw new UsageError('--commercial and --fast choose among models: use them with models pull best.')
-  const name = choice === 'best' ? bestModel(wishes) : choice
+  const name = chosenName(choice, wishes)
   const info = await modelInfo(name)
   const { terms, termsAccepted, installed } = info
   if (!installed) terminal.stderr.write(`${name}: ${size(info)}, licence: ${info.licence}\n`)
@@ -177,6 +181,12 @@ async function pull(choice: string, input: CommandInput, terminal: Terminal): Pr
   } finally {
     interruption.release()
   }
+}
+
+/** The name of the model that a wish comes to. */
+function chosenName(choice: string, wishes: BestModelWishes): string {
+  if (choice === 'best') return bestModel(wishes)
+  return choice === recommendedModelName ? recommendedModel().facts.name : choice
 }
 
 /** All models of a preset, one after the other. */

@@ -4,6 +4,7 @@ import { formatTable, outputFormats } from '../core/media/encode/output-format.j
 import { type Command, type CommandInput, firstPositional, type Terminal } from './command.js'
 import { runInForeground } from './foreground-run.js'
 import { separationCommandOptions } from './model-options.js'
+import { recommendedModelOption, withRecommendedModel } from './recommended-model.js'
 import { nameFields } from './result-names.js'
 import { separateBatch } from './separate-batch.js'
 import { separateSong, songSummary } from './separate-song.js'
@@ -52,6 +53,7 @@ export const separateCommand: Command = {
       help: 'Keep running and process files that are added later, each once it has stopped growing.',
     },
     ...separationCommandOptions,
+    ...recommendedModelOption,
     preset: {
       type: 'string',
       value: 'name',
@@ -72,7 +74,8 @@ export const separateCommand: Command = {
     'With several songs, repeating the command skips finished ones, which are listed in the folder .stemwork in ' +
     'the results folder.\nA failed file does not stop the others; failures are listed at the end.\n' +
     'Exit status: 0 done, 1 failed (several songs: at least one), 2 wrong usage, 130 interrupted by Ctrl-C.',
-  async run(input, terminal) {
+  async run(given, terminal) {
+    const input = await withRecommendedModel(given, terminal)
     return (await isBatch(input))
       ? separateBatch(batchRequest(input, availableParallelism()), input.values.json === true, terminal)
       : separateOne(input, terminal)

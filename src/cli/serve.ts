@@ -12,6 +12,7 @@ import { mcpPath, withMcp } from './mcp-mount.js'
 import { type Interruption, onInterruption } from './interruption.js'
 import { logJobs } from './job-log.js'
 import { separationSettings, serviceModelOptions } from './model-options.js'
+import { recommendedModelOption, withRecommendedModel } from './recommended-model.js'
 import { settleKeys, settleWebhookSecret } from './service-keys.js'
 import { deploymentUrls, openStorage, requiredSecret, type ServiceStorage, storageOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
@@ -104,6 +105,7 @@ export const serveCommand: Command = {
     },
     'allow-private-inputs': { type: 'boolean', help: 'Allow input URLs that lead to this machine or its network.' },
     ...serviceModelOptions,
+    ...recommendedModelOption,
     traces: tracesOption,
     grace: {
       type: 'string',
@@ -118,7 +120,8 @@ export const serveCommand: Command = {
     'Ctrl-C stops it; a second one stops it at once.\n' +
     'STEMWORK_WEBHOOK_SECRET ("whsec_" and base64) signs the webhooks of the application "default"; other ' +
     'applications have their own secrets (keys webhook-secret).',
-  async run(input, terminal) {
+  async run(given, terminal) {
+    const input = given.values['api-only'] === true ? given : await withRecommendedModel(given, terminal)
     const request = requestOf(input)
     setFlagsFromString(`--heap-growing-percent=${heapGrowth}`)
     const interruption = onInterruption((status) => process.exit(status))

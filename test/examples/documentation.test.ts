@@ -1,7 +1,8 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { bundledQuality, recommendedModel } from '../../src/core/models/best-model.js'
 import { buildDeclarations } from '../setup.js'
 import { packagesOf, pages, root } from './snippets.js'
 
@@ -47,10 +48,29 @@ describe('the documentation', () => {
     expect(pages.filter((page) => page !== 'README.md' && !text.includes(`(${page})`))).toEqual([])
   })
 
-  test('the README is short: its links to the documentation come before word 700', () => {
-    const [words = ''] = textOf('README.md').split('\n## Documentation')
-    expect(words.split(/\s+/).length).toBeLessThan(700)
-    expect(words).toMatch(/^# stemwork\n\n[^#]*!\[/)
+  test('the README is short, and shows a picture that moves, sounds and figures before it explains', () => {
+    const text = textOf('README.md')
+    expect(text.split('\n').length).toBeLessThanOrEqual(120)
+    const [first = ''] = text.split('\n## ')
+    const own = 'https://(?:raw\\.githubusercontent\\.com|github\\.com)/stemwork/stemwork/(?:blob/)?main/'
+    const shown = Array.from(first.matchAll(new RegExp(`\\(${own}(docs/[\\w.-]+)\\)`, 'g')), ([, path = '']) => path)
+    expect(shown).toEqual(['docs/song.mp3', 'docs/song-without-voice.mp3', 'docs/demo.webp'])
+    const sizes = shown.map((path) => statSync(join(root, path)).size)
+    for (const bytes of sizes) expect(bytes).toBeLessThan(400_000)
+    // Each frame of an animated WebP is a chunk of this name.
+    const picture = readFileSync(join(root, 'docs/demo.webp')).toString('latin1')
+    expect(picture.split('ANMF').length - 1).toBeGreaterThan(15)
+    const figures = first.split('\n').filter((line) => line.startsWith('| ') && line.includes('`'))
+    expect(figures).toHaveLength(3)
+  })
+
+  test('the README says the model sizes and scores that the registry has', () => {
+    const { files, score = '' } = recommendedModel()
+    const megabytes = files.reduce((sum, { bytes = 0 }) => sum + bytes, 0) / 1e6
+    const text = textOf('README.md')
+    expect(text).toContain(`${/^[\d.]+ dB/.exec(score)?.[0]} with the recommended one (${megabytes.toFixed(1)} MB`)
+    expect(text).toContain(`${bundledQuality} dB with the bundled model`)
+    expect(textOf('docs/quality.md')).toContain(`| ${bundledQuality} / `)
   })
 })
 

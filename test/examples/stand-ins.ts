@@ -24,7 +24,8 @@ export interface Treatment {
 
 /** By name of the snippet; the others run as they are. */
 export const treatments: Record<string, Treatment> = {
-  'README.md: Embed it': {
+  'README.md: Embed it': { prints: /^SUCCEEDED \{[^]*vocals:[^]*accompaniments:/m },
+  'README.md: Embed it 2': {
     replace: () => [['?? 8080', '?? 0']],
     servesOn: true,
     prints: /^http:\/\/127\.0\.0\.1:\d+\/v1 with API key \S+$/m,
@@ -37,7 +38,7 @@ export const treatments: Record<string, Treatment> = {
     prints: /the stem is there/,
   },
   'README.md: Try it': { prints: /stemwork listening/ },
-  'README.md: Or just separate a song': {
+  'README.md: Try it 2': {
     before: 'mkdir -p songs && cp song.mp3 songs/',
     after: 'ls stems',
     prints: /1 separated[\s\S]*accompaniments\.wav\nvocals\.wav/,

@@ -5,9 +5,19 @@ import type { ModelEntry } from './model-entry.js'
 /** In place of a model's name: the best one to pull, or the best one that is on this machine. */
 export const bestModelName = 'best'
 
+/** In place of a model's name: the one to start with. */
+export const recommendedModelName = 'recommended'
+
+/** dB of uSDR of the bundled model's vocals: whole songs that it was not trained on (docs/quality.md). */
+export const bundledQuality = 3.4
+
+/** A download that nobody has to plan for. */
+const smallBytes = 50_000_000
+
 /** Shown wherever the built-in model made a result. */
 export const betterModelHint =
-  'The built-in model has basic quality. For a better one, run: stemwork models pull best, then use --model best.'
+  'The built-in model has basic quality. For a better one, run: stemwork models pull recommended, then use --model ' +
+  'recommended.'
 
 /** What the best model must also be. */
 export interface BestModelWishes {
@@ -31,6 +41,19 @@ export function bestModel({ commercial = false, fast = false }: BestModelWishes 
     'MODEL_UNAVAILABLE',
     'No known model meets both requirements. Drop one of them, or choose from: stemwork models list.',
   )
+}
+
+/**
+ * The entry of the model to start with: the best one that is small, not slow, and licensed for commercial use, by the
+ * registry of known models.
+ */
+export function recommendedModel(): ModelEntry {
+  const found = byQuality().find(
+    ({ isCommercial, speed, files }) =>
+      isCommercial === true && speed !== 'slow' && files.every(({ bytes = Infinity }) => bytes <= smallBytes),
+  )
+  if (!found) throw new StemworkError('MODEL_UNAVAILABLE', 'No known model is small, fast and free for commercial use.')
+  return found
 }
 
 /** The known models that have a quality, the best first. */

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StemworkError } from '../engine/errors.js'
-import { bestModelName, byQuality } from './best-model.js'
+import { bestModelName, byQuality, recommendedModel, recommendedModelName } from './best-model.js'
 import { folderInCache, modelCacheFolder, readJson } from './cache.js'
 import { knownModels } from './known-models.js'
 import { checkModel, embeddedModelFolder } from './load-model.js'
@@ -23,6 +23,7 @@ export const modelNames: readonly string[] = [embeddedModelName, ...knownModels.
 export async function modelEntry(choice: string): Promise<ModelEntry> {
   const known = knownModels.find(({ facts }) => facts.name === choice)
   if (known) return known
+  if (choice === recommendedModelName) return recommendedModel()
   if (choice === embeddedModelName) return ownModel(join(embeddedModelFolder, 'model.json'))
   if (choice.endsWith('.json')) return ownModel(choice)
   const isFolder =

@@ -1,0 +1,26 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+/** The modules that declare what experimental subpaths export. */
+const experimental = ['src/live.ts', 'src/browser/index.ts', 'src/browser/live-node.ts', 'src/browser/live-stream.ts']
+
+const docComment = /(\/\*\*(?:(?!\*\/)[^])*\*\/\n)?/
+const declaration = new RegExp(
+  `${docComment.source}export (?:async )?(?:function\\*?|interface|class|type) (\\w+)`,
+  'g',
+)
+
+test('exports of experimental subpaths say so to editors, and the page of versions lists the subpaths', () => {
+  const unmarked = experimental.flatMap((file) =>
+    Array.from(readFileSync(join(root, file), 'utf8').matchAll(declaration), ([, comment = '', name = '']) =>
+      comment.includes('@experimental') ? [] : [`${file}: ${name}`],
+    ).flat(),
+  )
+  expect(unmarked).toEqual([])
+  const page = readFileSync(join(root, 'docs/versioning.md'), 'utf8')
+  expect(page.match(/`stemwork\/\w+`/g)).toEqual(['`stemwork/live`', '`stemwork/browser`'])
+})
