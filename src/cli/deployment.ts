@@ -202,6 +202,7 @@ function isStoresOwn(url: string): boolean {
 
 /** The URL without what may be secret in it. */
 function nameOf(url: string): string {
+  if (!url.includes(':')) return `"${url}"`
   const scheme = url.slice(0, url.indexOf(':') + 1)
   return url === scheme ? url : `${scheme}...`
 }

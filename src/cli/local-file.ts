@@ -13,7 +13,6 @@ export async function requirePath(path: string): Promise<Stats> {
       error.code === 'ENOENT'
         ? `There is no file "${path}". Check the path; the current folder is ${process.cwd()}.`
         : `"${path}" cannot be read: ${error.message}. Check its path and permissions.`,
-      { cause: error },
     )
   })
 }

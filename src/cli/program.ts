@@ -6,6 +6,7 @@ import { commands } from './commands.js'
 import { actionHelp, commandHelp, programHelp } from './help.js'
 import { nearest } from '../core/engine/workflow/nearest.js'
 import { styled } from './style.js'
+import { causesOf, serverRemedy } from './server-failure.js'
 import { systemErrorText } from './system-error.js'
 
 /** The whole program, from the arguments to the exit status of this process. */
@@ -83,12 +84,20 @@ function version(): string {
   return version
 }
 
+/** The message with what lies behind it, unless it says so already, and what to do about that. */
+function withCause(error: StemworkError): string {
+  const isNews = ({ name, message }: Error) =>
+    name !== 'ZodError' && message !== '' && !error.message.includes(message.split('. ', 1)[0] ?? message)
+  const behind = causesOf(error.cause).find(isNews)
+  return [error.message, behind && `(${behind.message})`, serverRemedy(error.cause)].filter(Boolean).join(' ')
+}
+
 /** Our own errors are written for users; anything else is a fault of the program, so its stack helps. */
 function failureText(error: unknown): string {
   if (StemworkError.is(error))
     return error.code === 'INTERNAL_ERROR' && error.cause instanceof Error
       ? `${error.message}\n${error.cause.stack}`
-      : error.message
+      : withCause(error)
   if (error instanceof Error && 'syscall' in error) return systemErrorText(error as NodeJS.ErrnoException)
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }

@@ -114,13 +114,21 @@ export async function openStorage(urls: DeploymentUrls, logger: Logger): Promise
   }
 }
 
+const shortestSecret = 32
+
 /**
  * The secret of a service's links: given, kept in the data folder, or of this process only.
  *
- * @throws UsageError where links must hold in other processes or after a restart and nothing makes them.
+ * @throws UsageError for a short one, and where links must hold in other processes or after a restart and nothing makes
+ * them.
  */
 export function requiredSecret(storage: ServiceStorage, given: string | undefined): string {
-  const secret = given ?? storage.secret
+  if (given && given.length < shortestSecret)
+    throw new UsageError(
+      `STEMWORK_LINK_SECRET must have at least ${shortestSecret} characters, not ${given.length}. Make one: openssl ` +
+        'rand -hex 32',
+    )
+  const secret = given || storage.secret
   if (secret === undefined && storage.durable) {
     throw new UsageError(
       'This store outlives the process, and so must the links: set --data <dir>, or the same STEMWORK_LINK_SECRET ' +

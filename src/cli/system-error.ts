@@ -1,8 +1,8 @@
-type SystemError = NodeJS.ErrnoException & { address?: string; port?: number }
+type SystemError = NodeJS.ErrnoException & { address?: string; hostname?: string; port?: number }
 type Explanations = Record<string, ((facts: SystemError & { file: string }) => string) | undefined>
 
-const noAddress = ({ address }: SystemError) =>
-  `This machine has no address ${address}. Choose another --host, such as 127.0.0.1 or 0.0.0.0.`
+const noAddress = ({ address, hostname }: SystemError) =>
+  `This machine has no address ${address ?? hostname}. Choose another --host, such as 127.0.0.1 or 0.0.0.0.`
 const noPermission = ({ file }: { file: string }) =>
   `This process has no permission to use ${file}. Check its owner and its mode, or name another path.`
 const isFile = ({ file }: { file: string }) =>
@@ -35,6 +35,6 @@ const ofFiles: Explanations = {
 /** A failure of the system in words that say what to do, with the system's own message behind them. */
 export function systemErrorText(error: SystemError): string {
   const { code = '', syscall, path, message } = error
-  const said = (syscall === 'listen' ? ofListening : ofFiles)[code]
+  const said = (syscall === 'listen' || syscall === 'getaddrinfo' ? ofListening : ofFiles)[code]
   return said === undefined ? message : `${said({ ...error, file: path ?? 'a file' })} (${message})`
 }

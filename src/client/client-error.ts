@@ -42,12 +42,22 @@ export class ClientError extends Error {
   }
 }
 
-export function networkError(cause: unknown, what = 'The service'): ClientError {
-  return new ClientError(`${what} did not answer. Check the address and the connection, then try again.`, {
+/** @param address of what did not answer, as the program gave it */
+export function networkError(cause: unknown, address?: string): ClientError {
+  const why = reasonOf(cause)
+  const what = `The service${address === undefined ? '' : ` at ${address}`} did not answer${why && ` (${why})`}.`
+  return new ClientError(`${what} Check the address and the connection, then try again.`, {
     code: 'NETWORK',
     status: 0,
     cause,
   })
+}
+
+/** Node's fetch says only that it failed; what happened is its cause. */
+function reasonOf(error: unknown): string {
+  const { cause } = (error ?? {}) as { cause?: unknown }
+  const { message, code } = (cause ?? error ?? {}) as { message?: unknown; code?: unknown }
+  return typeof message === 'string' && message !== '' ? message : typeof code === 'string' ? code : ''
 }
 
 export function badAnswer(status: number, what: string): ClientError {

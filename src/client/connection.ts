@@ -41,6 +41,11 @@ export class Connection {
   readonly #retries: number
 
   constructor({ baseUrl, apiKey, fetch: given, retries = 4 }: ClientOptions) {
+    if (typeof baseUrl !== 'string' || !/^(https?:\/)?\//.test(baseUrl))
+      throw new TypeError(
+        'createClient needs baseUrl, the address of a service such as https://stems.example.org/v1, not ' +
+          `${JSON.stringify(baseUrl)}.`,
+      )
     this.baseUrl = baseUrl.replace(/\/+$/, '')
     // Browsers refuse a `fetch` that is called on another object than the window.
     this.fetch = given ?? ((input, init) => fetch(input, init))
@@ -88,7 +93,7 @@ export class Connection {
       response = await this.fetch(url, request)
     } catch (error) {
       signal?.throwIfAborted()
-      throw networkError(error)
+      throw networkError(error, this.baseUrl)
     }
     if (response.ok) return response
     const body = await bodyText(response, signal)

@@ -177,7 +177,8 @@ function answerWithoutRoute(asked: AskedRequest, match: Exclude<Match, { kind: '
     const { basePath: base } = where
     throw new Problem(
       'NOT_FOUND',
-      `There is nothing at this path. The paths of this service begin with "${base}/", for example ${base}/upload.`,
+      `There is nothing at ${request.address().pathname.slice(0, 200)}. The paths of this service begin with ` +
+        `"${base}/", for example ${base}/upload.`,
     )
   }
   const allow = match.allow.join(', ')

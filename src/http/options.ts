@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { StemworkError } from '../core/engine/errors.js'
+import { checkInput } from '../core/engine/workflow/check-input.js'
 import { issueTexts } from '../core/engine/workflow/schema-issues.js'
 
 /** Who a request comes from. */
@@ -280,8 +281,8 @@ export type HandlerOptions = z.output<typeof handlerOptionsSchema>
 
 /** @throws StemworkError `INVALID_OPTIONS` naming the option and what it expects. */
 export function resolveHandlerOptions(settings: HandlerSettings): HandlerOptions {
-  const result = handlerOptionsSchema.safeParse(settings)
+  const result = checkInput(handlerOptionsSchema, settings)
   if (result.success) return result.data
-  const problems = issueTexts(result.error, 'options')
+  const problems = issueTexts(result, 'options')
   throw new StemworkError('INVALID_OPTIONS', `Invalid HTTP options. ${problems.join('; ')}.`, { details: { problems } })
 }

@@ -487,7 +487,7 @@ describe.skipIf(!chromiumPath)(
         'Model hash (SHA-256)',
         'network',
         'Clipped samples',
-        'stemwork models pull best',
+        'stemwork models pull recommended',
         'an uploaded file',
         'short song - vocals.wav',
       ])

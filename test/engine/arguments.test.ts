@@ -27,7 +27,7 @@ describe('createEngine refuses', () => {
     ['one workflow instead of a list', { workflows: textWorkflow() }, 'workflows must be a list'],
     ['a definition that was not made', { workflows: [{ id: 'a' }] }, 'what defineWorkflow()'],
     ['a logger without levels', { logger: () => {} }, 'must have the methods debug, info, warn and error'],
-    ['an option that it does not have', { job: memoryJobs() }, '"job"'],
+    ['an option that it does not have', { job: memoryJobs() }, 'job: is not known'],
     ['variables of a child that are no texts', { child: { environment: { A: 1 } } }, 'environment'],
     [
       'a set-up of children for a runner that is given',

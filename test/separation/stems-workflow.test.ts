@@ -229,7 +229,7 @@ describe('the stems workflow', () => {
       try {
         const { details } = await run(runner, await order(path, 'provider-', 600, accelerated))
         expect(details.warnings).toEqual([expect.stringContaining('coreml could not be used')])
-        expect(details.hint).toContain('stemwork models pull best')
+        expect(details.hint).toContain('stemwork models pull recommended')
         expect(details.runtime).toBe('native')
       } finally {
         await runner.close()

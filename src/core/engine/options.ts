@@ -9,6 +9,7 @@ import { defaultLogger, isLogger, type Logger } from './ports/logger.js'
 import { isTracing, noTracing, type Tracing } from './ports/tracing.js'
 import { childOptionsSchema } from './runner/child-options.js'
 import { nicenessSchema } from './runner/process-priority.js'
+import { checkInput } from './workflow/check-input.js'
 import { issueTexts } from './workflow/schema-issues.js'
 
 const milliseconds = z.number().int().nonnegative()
@@ -318,14 +319,14 @@ export type EngineOptions = z.output<typeof engineOptionsSchema> & { logger: Log
 
 /** @throws StemworkError `INVALID_OPTIONS` naming the option and what it expects. */
 export function resolveEngineOptions(settings: EngineSettings): EngineOptions {
-  const result = engineOptionsSchema.safeParse(settings)
+  const result = checkInput(engineOptionsSchema, settings)
   if (result.success) {
     // Read here for its check alone: a wrong entry is an error of the start, not of a job.
     allowList(result.data.fetch.allow ?? [])
     const { logger = defaultLogger, tracing = noTracing } = result.data
     return { ...result.data, logger, tracing }
   }
-  const problems = issueTexts(result.error, 'options')
+  const problems = issueTexts(result, 'options')
   throw new StemworkError('INVALID_OPTIONS', `Invalid engine options. ${problems.join('; ')}.`, {
     details: { problems },
   })

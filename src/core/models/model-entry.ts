@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { StemworkError } from '../engine/errors.js'
 import type { StemName } from './stems.js'
+import { checkInput } from '../engine/workflow/check-input.js'
 import { firstIssueText } from '../engine/workflow/schema-issues.js'
 import { type Manifest, manifestSchema, weightFileSchema } from './manifest.js'
 
@@ -88,12 +89,10 @@ export async function ownModel(path: string): Promise<ModelEntry> {
       },
     )
   }
-  const parsed = ownManifestSchema.safeParse(content)
+  const parsed = checkInput(ownManifestSchema, content)
   if (!parsed.success) {
-    const problem = firstIssueText(parsed.error, 'manifest')
-    throw new StemworkError('INVALID_OPTIONS', `In the manifest ${path}, ${problem}. Correct it.`, {
-      cause: parsed.error,
-    })
+    const problem = firstIssueText(parsed, 'manifest')
+    throw new StemworkError('INVALID_OPTIONS', `In the manifest ${path}, ${problem}. Correct it.`)
   }
   const { file, bytes, sha256, addresses, moreFiles = [], terms, speedClass: speed, score, ...facts } = parsed.data
   return {

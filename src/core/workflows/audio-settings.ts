@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { StemworkError } from '../engine/errors.js'
+import { givenWords } from '../engine/workflow/issue-words.js'
 import { firstIssueText } from '../engine/workflow/schema-issues.js'
 import { fileExtensions } from '../media/decode/file-extensions.js'
 import { outputFormats } from '../media/encode/output-format.js'
@@ -68,7 +69,7 @@ export function inputUrlParam(decoders: { ffmpeg?: boolean | string } | undefine
         error: ({ input }) =>
           input === undefined
             ? 'is missing: expected the address of the song'
-            : 'expected an address that begins with http:// or https://',
+            : `expected an address that begins with http:// or https://${givenWords(input)}`,
       })
       .max(8192)
       .describe('Address of the song (http or https).')

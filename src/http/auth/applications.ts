@@ -29,6 +29,9 @@ export async function createApplication(
     webhook?: { url: string; secret?: string; events?: string[] | null } | null
   },
 ): Promise<Application & Required<Pick<Application, 'webhookSecrets'>>> {
+  // oxlint-disable-next-line typescript/no-unnecessary-condition -- programs in JavaScript forget it
+  if (typeof input?.name !== 'string' || input.name === '')
+    throw new StemworkError('INVALID_OPTIONS', 'createApplication needs a name: { name: "my shop" }.')
   const { url, secret = newWebhookSecret(), events = null } = input.webhook ?? {}
   secretKey(secret)
   const application = {

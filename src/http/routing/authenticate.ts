@@ -34,7 +34,11 @@ const wrongKey =
 const otherHeaders = ['x-api-key', 'api-key', 'apikey', 'x-api-token', 'x-auth-token', 'x-access-token']
 
 function keyProblem(headers: RequestHeaders): string {
-  if (!/^(bearer)?\s*$/i.test(headers.get('authorization') ?? '')) return wrongKey
+  const given = headers.get('authorization') ?? ''
+  const scheme = /^(basic|digest|token|apikey)\s/i.exec(given)?.[1]
+  if (scheme !== undefined)
+    return `The Authorization header begins with "${scheme}", which is not read. Send the API key as its raw value.`
+  if (!/^(bearer)?\s*$/i.test(given)) return wrongKey
   const other = otherHeaders.find((name) => headers.get(name) !== null)
   return other === undefined
     ? 'The request has no API key. Send one as the raw value of the Authorization header.'

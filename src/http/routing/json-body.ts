@@ -47,7 +47,8 @@ function parseJson(bytes: Uint8Array, paramsBytes: number): unknown {
   try {
     value = JSON.parse(text)
   } catch (error) {
-    throw new Problem('BAD_INPUT', 'The body is not valid JSON.', { cause: error })
+    // What V8 says of it names the place, and quotes only what the client sent.
+    throw new Problem('BAD_INPUT', `The body is not valid JSON: ${(error as Error).message}.`, { cause: error })
   }
   clean(value, 0)
   return value

@@ -1,3 +1,4 @@
+import { StemworkError } from '../../../core/engine/errors.js'
 import { stat, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { BlobStore } from '../../../core/engine/ports/blob-store.js'
@@ -25,6 +26,8 @@ export interface FsBlobsOptions {
  * const blobs = fsBlobs({ directory: 'data/blobs' })
  */
 export function fsBlobs({ directory }: FsBlobsOptions): BlobStore {
+  if (typeof directory !== 'string' || directory === '')
+    throw new StemworkError('INVALID_OPTIONS', "fsBlobs needs a folder for the files: { directory: 'data/blobs' }.")
   const folder = new BlobFolder(directory)
   const writing = new Set<string>()
   return {

@@ -1,3 +1,4 @@
+import { StemworkError } from '../../../core/engine/errors.js'
 import type { ApplicationStore } from '../../../core/engine/ports/application-store.js'
 import type { JobStore } from '../../../core/engine/ports/job-store.js'
 import { type PostgresPool, surviveLostConnections } from './database.js'
@@ -42,6 +43,8 @@ export function postgresStores({
   schema = 'stemwork',
   idempotencyMs = 24 * 60 * 60 * 1000,
 }: PostgresStoresOptions): PostgresStores {
+  if (typeof pool?.query !== 'function')
+    throw new StemworkError('INVALID_OPTIONS', 'postgresStores needs { pool }: a Pool of the package pg.')
   requireSchemaName(schema)
   surviveLostConnections(pool)
   const quoted = `"${schema}"`

@@ -28,7 +28,7 @@ export class SqliteDatabase {
       makePrivate(path)
       this.#database = new Database(path, { timeout: openTimeoutMs })
     } catch (error) {
-      throw storageError(error)
+      throw storageError(error, path)
     }
     try {
       // In this order: exclusive before WAL keeps SQLite from making a file for memory that nobody shares.
@@ -42,7 +42,7 @@ export class SqliteDatabase {
       this.#log = new SyncedFile(`${path}-wal`)
     } catch (error) {
       this.#database.close()
-      throw codeOf(error) === 'SQLITE_BUSY' ? heldByAnother(path, error) : storageError(error)
+      throw codeOf(error) === 'SQLITE_BUSY' ? heldByAnother(path, error) : storageError(error, path)
     }
   }
 
@@ -165,10 +165,12 @@ function heldByAnother(path: string, cause: unknown): StemworkError {
   )
 }
 
-function storageError(cause: unknown): StemworkError {
+/** @param path of the file, where it could not be opened */
+function storageError(cause: unknown, path?: string): StemworkError {
   if (StemworkError.is(cause)) return cause
   const code = codeOf(cause)
-  return new StemworkError('STORE_UNAVAILABLE', explanations[code] ?? `The SQLite store failed with ${code}.`, {
+  const said = explanations[code] ?? `The SQLite store failed with ${code}.`
+  return new StemworkError('STORE_UNAVAILABLE', path === undefined ? said : `${said} (${path})`, {
     retryable: code !== 'SQLITE_CORRUPT' && code !== 'SQLITE_NOTADB',
     cause,
     details: { code },

@@ -1,3 +1,4 @@
+import { StemworkError } from '../../../core/engine/errors.js'
 import type { ApplicationStore } from '../../../core/engine/ports/application-store.js'
 import type { JobStore } from '../../../core/engine/ports/job-store.js'
 import { SqliteDatabase } from './sqlite-database.js'
@@ -33,7 +34,8 @@ export interface SqliteStores {
  *
  * @example
  * const { jobs, applications, close } = sqliteStores({ path: 'data/stemwork.db' })
- * @throws StemworkError `STORE_UNAVAILABLE` when another process holds the file or it cannot be used.
+ * @throws StemworkError `INVALID_OPTIONS` without a path; `STORE_UNAVAILABLE` when another process holds the file or it
+ * cannot be used.
  */
 export function sqliteStores({
   path,
@@ -41,6 +43,8 @@ export function sqliteStores({
   idempotencyMs = 24 * 60 * 60 * 1000,
   openTimeoutMs = 1000,
 }: SqliteStoresOptions): SqliteStores {
+  if (typeof path !== 'string' || path === '')
+    throw new StemworkError('INVALID_OPTIONS', "sqliteStores needs the path of a file: { path: 'data/stemwork.db' }.")
   const database = new SqliteDatabase(path, openTimeoutMs)
   return {
     jobs: sqliteJobs(database, { clock, idempotencyMs }),

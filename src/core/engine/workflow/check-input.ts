@@ -27,12 +27,12 @@ export function checkInput<Schema extends z.ZodType>(
 }
 
 function unknownNames(issue: z.core.$ZodIssueUnrecognizedKeys, schema: z.ZodType): InputIssue[] {
-  const shape = issue.path.length === 0 ? shapeOf(schema) : undefined
+  const shape = shapeOf(memberAt(schema, issue.path))
   const known = shape && Object.keys(shape)
   const remedy = (key: string) => {
     const meant = known && nearest(key, known)
     if (meant !== undefined) return `the nearest name is ${meant}`
-    return known ? `expected only ${known.join(', ')}` : 'leave it out'
+    return known?.length ? `expected only ${known.join(', ')}` : 'leave it out'
   }
   const named = issue.keys.slice(0, mostNamed)
   const rest = issue.keys.length - named.length
@@ -42,7 +42,20 @@ function unknownNames(issue: z.core.$ZodIssueUnrecognizedKeys, schema: z.ZodType
   ]
 }
 
+/** The schema of what is at this path, without defaults around it. */
+function memberAt(schema: z.ZodType | undefined, path: readonly PropertyKey[]): z.ZodType | undefined {
+  let member = schema
+  for (const key of path) member = withoutDefaults(shapeOf(member)?.[String(key)])
+  return member
+}
+
+function withoutDefaults(schema: z.ZodType | undefined): z.ZodType | undefined {
+  return schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault
+    ? withoutDefaults(schema.unwrap() as z.ZodType)
+    : schema
+}
+
 /** The members of an object schema, if available. */
-export function shapeOf(schema: z.ZodType): Record<string, z.ZodType> | undefined {
+export function shapeOf(schema: z.ZodType | undefined): Record<string, z.ZodType> | undefined {
   return schema instanceof z.ZodObject ? schema.shape : undefined
 }

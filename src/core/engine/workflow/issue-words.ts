@@ -14,9 +14,9 @@ export function issueWords(issue: z.core.$ZodRawIssue): string {
     case 'too_big':
       return `must ${boundWords(issue.origin, issue.inclusive === false ? 'less than' : 'at most', issue.maximum)}`
     case 'invalid_value':
-      return `must be ${choiceWords(issue.values)}`
+      return `must be ${choiceWords(issue.values)}${givenWords(issue.input)}`
     case 'invalid_format':
-      return `must ${formatWords[issue.format] ?? 'have the form that is described'}`
+      return `must ${formatWords[issue.format] ?? 'have the form that is described'}${givenWords(issue.input)}`
     case 'not_multiple_of':
       return `must be a multiple of ${issue.divisor}`
     default:
@@ -51,6 +51,14 @@ const formatWords: Record<string, string> = {
   email: 'be an e-mail address',
 }
 
+/** What was given, where it is short enough to be recognised. */
+export function givenWords(value: unknown): string {
+  const isShort = typeof value === 'number' || (typeof value === 'string' && value.length <= mostShown)
+  return isShort ? `, not ${JSON.stringify(value)}` : ''
+}
+
+const mostShown = 60
+
 function expectedWords(issue: z.core.$ZodRawIssue): string {
   if (issue.code === 'invalid_type') return `: expected ${typeWords[issue.expected] ?? issue.expected}`
   return issue.code === 'invalid_value' ? `: expected ${choiceWords(issue.values)}` : ''
@@ -72,6 +80,7 @@ function boundWords(origin: string, relation: string, bound: number | bigint): s
 function kindOf(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'a list'
+  if (typeof value === 'string' && value.length <= mostShown) return JSON.stringify(value)
   if (typeof value === 'number') return Number.isInteger(value) ? 'a whole number' : `the number ${value}`
   return typeof value === 'boolean' ? String(value) : (typeWords[typeof value] ?? typeof value)
 }

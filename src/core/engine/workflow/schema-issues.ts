@@ -1,4 +1,4 @@
-/** The part of a zod error that is read here. */
+/** The part of a zod error, or of what `checkInput` found, that is read here. */
 interface SchemaError {
   issues: readonly { path: readonly PropertyKey[]; message: string }[]
 }

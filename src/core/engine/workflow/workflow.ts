@@ -3,6 +3,7 @@ import { StemworkError } from '../errors.js'
 import { labelSchema } from '../job/pool.js'
 import { stepNameSchema } from '../job/step.js'
 import { type WorkflowPolicy, workflowPolicySchema } from './policy.js'
+import { checkInput } from './check-input.js'
 import { firstIssueText } from './schema-issues.js'
 import type { NeededProgram, Stage } from './stage.js'
 import type { RunContext, StepFile } from './steps.js'
@@ -145,6 +146,10 @@ const definitionSchema = z.object({
   id: workflowIdSchema,
   name: z.string().min(1),
   description: z.string(),
+  params: z.custom(
+    (value) => isObject(value) && '_zod' in value,
+    'must be a schema of zod 4, such as z.object({ ... })',
+  ),
   inputs: z.array(z.string().min(1)).default(['inputUrl']),
   stages: z
     .array(z.object({ name: z.string().min(1), weight: z.number().positive().optional(), run: z.function() }))
@@ -156,6 +161,8 @@ const definitionSchema = z.object({
   needs: z.union([z.array(labelSchema), z.function()]).optional(),
   policy: workflowPolicySchema.optional(),
 })
+
+const isObject = (value: unknown) => typeof value === 'object' && value !== null
 
 const outputNameSchema = z.string().regex(/^[A-Za-z0-9_-]+$/)
 const fileNameSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/)
@@ -188,9 +195,9 @@ export function defineWorkflow<
 >(
   definition: WorkflowDefinition<Schema, Input, Output, Id, Outputs>,
 ): Workflow<NoInfer<Id>, z.input<Schema>, NoInfer<Input>, ResultOf<Outputs, Output>> {
-  const checked = definitionSchema.safeParse(definition)
+  const checked = checkInput(definitionSchema, definition)
   if (!checked.success) {
-    const issue = firstIssueText(checked.error, 'definition')
+    const issue = firstIssueText(checked, 'definition')
     throw new StemworkError('INVALID_OPTIONS', `Workflow ${JSON.stringify(definition.id)}: ${issue}.`)
   }
   const { outputs, stages = [], run } = definition

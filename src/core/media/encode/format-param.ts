@@ -1,10 +1,11 @@
 import { z } from 'zod'
+import { givenWords } from '../../engine/workflow/issue-words.js'
 import { formatTable, type OutputFormat } from './output-format.js'
 
 /** The param `format` of a job: one of these, or the usual one. @param text what it is the format of */
 export function formatParam(formats: readonly OutputFormat[], usual: OutputFormat, text: string) {
   return z
-    .enum(formats, { error: `expected one of ${formats.join(', ')}` })
+    .enum(formats, { error: ({ input }) => `expected one of ${formats.join(', ')}${givenWords(input)}` })
     .optional()
     .meta({ default: usual, 'x-labels': formats.map((format) => formatTable[format].label) })
     .describe(`${text} ${formats.map((format) => `\`${format}\` is ${formatTable[format].label}`).join(', ')}.`)

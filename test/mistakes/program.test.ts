@@ -1,0 +1,166 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { inspect } from 'node:util'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { z } from 'zod'
+import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
+import { postgresStores } from '../../src/adapters/postgres.js'
+import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
+import { createClient } from '../../src/client/client.js'
+import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
+import { createEngine, type JobEngine, localFile } from '../../src/index.js'
+import { createApplication, createHandler, issueKey } from '../../src/http/index.js'
+import { expressMount } from '../../src/http/mounts/express.js'
+import { expectToTeach, type Mistake } from './table.js'
+
+/** Programs in JavaScript, which no compiler has checked. */
+interface ProgramMistake extends Mistake {
+  make(): unknown
+}
+
+const workflow = 'service/stems-vocals-accompaniment'
+const wrong = (value: unknown) => value as never
+const definition = { id: 'service/mine', name: 'Mine', description: '', outputs: () => ({}) }
+const stages = [{ name: 'work', run: async () => {} }]
+let engine: JobEngine
+beforeAll(() => void (engine = createEngine() as unknown as JobEngine))
+afterAll(() => engine.close())
+
+const mistakes: ProgramMistake[] = [
+  {
+    what: 'an option misspelt',
+    make: () => createEngine(wrong({ dispach: {} })),
+    says: [/dispach: is not known: the nearest name is dispatch/],
+  },
+  {
+    what: 'an option within one misspelt',
+    make: () => createEngine(wrong({ dispatch: { concurency: 2 } })),
+    says: [/dispatch\.concurency: is not known: the nearest name is concurrency/],
+  },
+  {
+    what: 'a time with a unit',
+    make: () => createEngine(wrong({ dispatch: { leaseMs: '30s' } })),
+    says: [/dispatch\.leaseMs: must be a number, not "30s"/],
+  },
+  {
+    what: 'no workflow',
+    make: () => createEngine({ workflows: wrong([{}]) }),
+    says: [/workflows must be .*defineWorkflow/],
+  },
+  { what: 'a handler without an engine', make: () => createHandler(wrong(undefined)), says: [/takes an engine/] },
+  {
+    what: 'an option of the handler misspelt',
+    make: () => createHandler(engine, wrong({ basepath: '/v1' })),
+    says: [/basepath: is not known: the nearest name is basePath/],
+  },
+  {
+    what: 'an address without https',
+    make: () => createHandler(engine, { publicUrl: 'example.org' }),
+    says: [/publicUrl: must be a complete URL.*not "example\.org"/],
+  },
+  {
+    what: 'an engine mounted',
+    make: () => expressMount(wrong(engine)),
+    says: [/needs the handler that createHandler/],
+  },
+  { what: 'no app', make: () => engine.submit(wrong({ workflow, params: {} })), says: [/app: is missing/] },
+  {
+    what: 'a path instead of a URL',
+    make: () => engine.submit({ app: 'me', workflow, params: { inputUrl: 'song.mp3' } }),
+    says: [/params\.inputUrl: .*http:\/\/.*not "song\.mp3"/],
+  },
+  {
+    what: 'a file that is not there',
+    make: () => engine.submit({ app: 'me', workflow, inputs: { inputUrl: localFile('sogn.mp3') } }),
+    says: [/local file sogn\.mp3 cannot be read \(ENOENT\)\. Check its path/],
+  },
+  {
+    what: 'an input of another name',
+    make: () => engine.submit({ app: 'me', workflow, inputs: wrong({ song: localFile('package.json') }) }),
+    says: [/inputs\.song: is no input of .*it has inputUrl/],
+  },
+  { what: 'a folder under another name', make: () => fsBlobs(wrong({ folder: 'x' })), says: [/\{ directory: /] },
+  { what: 'a database without a path', make: () => sqliteStores(wrong({ file: 'x' })), says: [/\{ path: /] },
+  { what: 'an address for a pool', make: () => postgresStores(wrong({ url: 'x' })), says: [/\{ pool \}: a Pool of/] },
+  {
+    what: 'a workflow id with a space',
+    make: () => defineWorkflow({ ...definition, id: 'my workflow', params: z.object({}), stages }),
+    says: [/"my workflow": id: must be path-like, for example/],
+  },
+  {
+    what: 'params that are no schema',
+    make: () => defineWorkflow({ ...definition, params: wrong({ song: 'string' }), stages }),
+    says: [/params: must be a schema of zod 4/],
+  },
+  {
+    what: 'an application without a name',
+    make: () => createApplication(engine.applications, wrong({})),
+    says: [/a name/],
+  },
+  {
+    what: 'a key for nobody',
+    make: () => issueKey(engine.applications, 'me'),
+    says: [/no application "me"\. Create it/],
+  },
+  {
+    what: 'a client without http',
+    make: () => createClient({ baseUrl: 'localhost:8080', apiKey: 'x' }),
+    says: [/baseUrl.*such as https:.*not "localhost:8080"/],
+  },
+  {
+    what: 'a service that is not there',
+    async make() {
+      const server = createServer().listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      const { port } = server.address() as { port: number }
+      server.close()
+      const client = createClient({ baseUrl: `http://127.0.0.1:${port}/v1`, apiKey: 'x', retries: 0 })
+      return client.workflows()
+    },
+    says: [/at http:\/\/127\.0\.0\.1:\d+\/v1 did not answer \(connect ECONNREFUSED.*Check the address/],
+  },
+]
+
+test.each(mistakes)('$what', async ({ make, ...mistake }) => {
+  const message = await Promise.resolve()
+    .then(make)
+    .then(
+      (made) => `No mistake: ${String(made)}`,
+      (error: Error) => error.message,
+    )
+  expectToTeach(mistake, message)
+})
+
+/** Jobs of workflows that newcomers write, with what their log and their clients read. */
+const faults: [what: string, run: (signal: AbortSignal) => Promise<void>, says: RegExp, inLog: RegExp][] = [
+  ['throws', () => Promise.reject(new Error('The tape is torn.')), /failed/i, /The tape is torn\./],
+  [
+    'never ends',
+    (signal) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error))),
+    /longer than|time/i,
+    /timeoutMs|longer than|time/i,
+  ],
+]
+
+test.each(faults)('a workflow that %s fails its job with words, and the log has the cause', async (...fault) => {
+  const [what, run, says, inLog] = fault
+  const log: string[] = []
+  const write = (fields: unknown, text?: string) => void log.push(`${text} ${inspect(fields)}`)
+  const logger = { debug: write, info: write, warn: write, error: write }
+  const id = 'service/faulty'
+  const faulty = defineWorkflow({
+    ...definition,
+    id,
+    inputs: [],
+    params: z.object({}),
+    policy: { timeoutMs: 200, maxAttempts: 1 },
+    stages: [{ name: 'work', run: ({ signal }) => run(signal) }],
+  })
+  const host = createEngine({ workflows: [faulty], logger })
+  const { job } = await host.submit({ app: 'me', workflow: id, params: {} })
+  const done = await host.run(job.id)
+  await host.close()
+  expect(done?.status).toBe('FAILED')
+  expectToTeach({ what, says: [says] }, done?.error?.message ?? '')
+  expect(log.join('\n')).toMatch(inLog)
+})
