@@ -55,7 +55,7 @@ function jobCreates(
 ): Pick<JobStore, 'create' | 'createAll' | 'findByIdempotencyKey' | 'usage'> {
   const withIdempotencyKey = (app: string, key: string): JobRecord | undefined => {
     const job = index.withIdempotencyKey(app, key)
-    return job && job.createdAt + idempotencyMs > clock() ? plainCopy(job) : undefined
+    return job && job.createdAt + idempotencyMs > clock() ? copyOfPlain(job) : undefined
   }
 
   return {
@@ -67,7 +67,7 @@ function jobCreates(
       admission.admit(job.app, limits)
       const created = { ...plainCopy(job), createdAt: clock() }
       index.set(created)
-      return { job: plainCopy(created), created: true }
+      return { job: copyOfPlain(created), created: true }
     },
 
     async createAll(jobs, { document, ...limits } = {}) {
@@ -81,7 +81,7 @@ function jobCreates(
       if (document) written?.put(document, document.version, now)
       const created = plainCopy([...jobs]).map((job) => ({ ...job, createdAt: now }))
       for (const job of created) index.set(job)
-      return plainCopy(created)
+      return copyOfPlain(created)
     },
 
     findByIdempotencyKey: async (app, key) => withIdempotencyKey(app, key),
@@ -168,9 +168,9 @@ function jobSweep(
   let passAt = -Infinity
 
   return {
-    due: async (reason, limit) => index.due(reason, clock(), limit).map(plainCopy),
+    due: async (reason, limit) => index.due(reason, clock(), limit).map(copyOfPlain),
 
-    deliverable: async (page) => index.deliverable(clock(), page).map(plainCopy),
+    deliverable: async (page) => index.deliverable(clock(), page).map(copyOfPlain),
 
     async purge(target) {
       const gone =
@@ -195,5 +195,5 @@ function jobSweep(
 /** Enters the job's next state. */
 function kept(index: Jobs, next: JobRecord): JobRecord {
   index.set(next)
-  return plainCopy(next)
+  return copyOfPlain(next)
 }

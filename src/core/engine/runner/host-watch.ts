@@ -12,7 +12,7 @@ const memoryIntervalMs = 50
  */
 export function watchProcess(limit: Float64Array): void {
   // The parent is read here: by the time the thread runs, process 1 may already have replaced a killed host.
-  new Worker(watch(process.ppid), {
+  new Worker(watchSource(process.ppid), {
     eval: true,
     execArgv: [],
     workerData: limit,
@@ -24,7 +24,7 @@ export function watchProcess(limit: Float64Array): void {
  * Source text instead of a file, so that it runs with any loader; it needs only Node. The runner looks for "FATAL
  * ERROR".
  */
-const watch = (host: number) => `
+export const watchSource = (host: number) => `
 const limit = require('node:worker_threads').workerData
 setInterval(() => {
   try {

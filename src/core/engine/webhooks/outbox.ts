@@ -26,7 +26,8 @@ export class Outbox {
   readonly #stuck = new Set<string>()
   #sending: Promise<number> | undefined
   #again = false
-  #onAgain: () => void = () => {}
+  /** Called when a message has ended, and by each call of `send`. */
+  #onChange: () => void = () => {}
 
   constructor(ports: OutboxPorts) {
     this.#ports = ports
@@ -35,7 +36,7 @@ export class Outbox {
   /** Sends all due messages. A call while messages are being sent checks again for due ones. */
   send(): Promise<number> {
     this.#again = true
-    this.#onAgain()
+    this.#onChange()
     this.#sending ??= this.#sendAllDue().finally(() => (this.#sending = undefined))
     return this.#sending
   }
@@ -43,34 +44,32 @@ export class Outbox {
   /** Gives up the requests in flight; their messages stay due. */
   async close(): Promise<void> {
     this.#ports.sender.close()
-    this.#onAgain()
+    this.#onChange()
     await this.#sending?.catch(() => {})
   }
 
   /** A sliding window: a message starts as soon as another one has ended, whatever the slowest receiver does. */
   async #sendAllDue(): Promise<number> {
     const { sender } = this.#ports
-    const running = new Set<Promise<void>>()
+    let running = 0
     let sent = 0
     for (;;) {
       if (this.#again) this.#stuck.clear()
       this.#again = false
       const { released } = sender.lanes
+      const changed = new Promise<void>((resolve) => (this.#onChange = resolve))
       const begun = sender.isClosed ? [] : await this.#begin()
+      running += begun.length
       for (const sending of begun) {
-        const entry = sending.then((count) => {
+        void sending.then((count) => {
           sent += count
-          running.delete(entry)
+          running--
+          this.#onChange()
         })
-        running.add(entry)
       }
       if (begun.length > 0) continue
-      if (running.size === 0) {
-        if (this.#again && !sender.isClosed) continue
-        return sent
-      }
-      const again = new Promise<void>((resolve) => (this.#onAgain = resolve))
-      if (!this.#again) await Promise.race([...running, released, again])
+      if (running > 0) await Promise.race([released, changed])
+      else if (!this.#again || sender.isClosed) return sent
     }
   }
 
