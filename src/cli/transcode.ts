@@ -5,7 +5,9 @@ import { fileEndings, fileFormat } from './file-format.js'
 
 export const transcodeCommand: Command = {
   usage: 'transcode <file> <output> [options]',
-  description: 'Writes audio in another format, rate, number of channels or width; cuts, fades and amplifies.',
+  description:
+    'Writes audio in another format, rate, number of channels or width; cuts, fades and amplifies; changes tempo ' +
+    'and pitch.',
   positionals: { min: 2, max: 2 },
   options: {
     bits: { type: 'string', value: '16|24|32', help: 'Sample width; 32 means floats in WAV. Default: 16.' },
@@ -16,6 +18,8 @@ export const transcodeCommand: Command = {
     'fade-in': { type: 'string', value: 's', help: 'Linear fade at the start.' },
     'fade-out': { type: 'string', value: 's', help: 'Linear fade at the end.' },
     gain: { type: 'string', value: 'dB', help: 'Gain; negative values make it quieter.' },
+    tempo: { type: 'string', value: 'ratio', help: 'Speed at the same pitch: 1.25 is a quarter faster, 0.5 half.' },
+    semitones: { type: 'string', value: 'n', help: 'Raise the pitch by so many semitones; negative values lower it.' },
     'no-dither': { type: 'boolean', help: 'Do not add dither before samples are rounded to integers.' },
     'no-tags': { type: 'boolean', help: "Do not write the input's tags (title, artist, cover, ...) into the output." },
     ...audioCommandOptions,
@@ -33,6 +37,8 @@ export const transcodeCommand: Command = {
       fadeInSeconds: decimalOf(input, 'fade-in'),
       fadeOutSeconds: decimalOf(input, 'fade-out'),
       gainDb: decimalOf(input, 'gain'),
+      tempo: decimalOf(input, 'tempo'),
+      semitones: decimalOf(input, 'semitones'),
       dither: input.values['no-dither'] !== true,
       keepTags: input.values['no-tags'] !== true,
     }

@@ -1,6 +1,8 @@
 import type { StageContext, Workflow } from '../../engine/workflow/workflow.js'
 import { openAudio } from '../../media/decode/open-audio.js'
+import type { AudioStream } from '../../media/dsp/audio-stream.js'
 import { resample } from '../../media/dsp/resample.js'
+import { stretched } from '../../media/dsp/stretch/stretched.js'
 import { formatTable, outputFormats } from '../../media/encode/output-format.js'
 import { songTags } from '../../media/tags/song-tags.js'
 import type { AudioSettings } from '../audio-settings.js'
@@ -28,9 +30,12 @@ async function run(context: StageContext<TranscodeParams>, settings: AudioSettin
     maxSeconds: limits.maxAudioSeconds,
     decoders: settings.decoders,
   })
-  // Mixed first, so that fewer channels are resampled; cut last, so that the length is exact at the new rate.
+  // Mixed first, so that fewer channels are resampled.
   const mixed = withChannels(withProgress(opened, context.progress), channels)
-  const stream = edited(fitted(sampleRate === undefined ? mixed : resample(mixed, sampleRate), format), params)
+  const atRate = (from: AudioStream) => fitted(sampleRate === undefined ? from : resample(from, sampleRate), format)
+  // Cut last where the sound stays as it is, so that the length is exact at the new rate.
+  const isStretched = params.tempo !== 1 || params.semitones !== 0
+  const stream = isStretched ? stretchedPart(mixed, params, atRate) : edited(atRate(mixed), params)
   const tags = (params.keepTags ?? settings.keepTags ?? true) ? await songTags(inputUrl) : undefined
   const written = await writeAudio(stream, context.outputPath('audio'), {
     format,
@@ -45,6 +50,19 @@ async function run(context: StageContext<TranscodeParams>, settings: AudioSettin
   context.detail('channels', stream.channelCount)
   context.detail('clippedSamples', clippedSamples)
   warn(context, opened.warnings, tags?.warnings)
+}
+
+/** The cut is counted in the time of the input, fades in that of the result. */
+function stretchedPart(
+  stream: AudioStream,
+  { startSeconds, lengthSeconds, ...rest }: TranscodeParams,
+  atRate: (stream: AudioStream) => AudioStream,
+): AudioStream {
+  return edited(atRate(stretched(edited(stream, { startSeconds, lengthSeconds }), rest)), {
+    fadeInSeconds: rest.fadeInSeconds,
+    fadeOutSeconds: rest.fadeOutSeconds,
+    gainDb: rest.gainDb,
+  })
 }
 
 function warn(context: StageContext<TranscodeParams>, ...lists: (readonly string[] | undefined)[]): void {

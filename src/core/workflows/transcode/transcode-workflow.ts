@@ -22,13 +22,15 @@ export interface TranscodeParams {
   fadeInSeconds: number
   fadeOutSeconds: number
   gainDb: number
+  tempo: number
+  semitones: number
   dither: boolean
   keepTags?: boolean
 }
 
 /**
  * `service/transcode`: writes audio in another format, rate, number of channels or sample width, and can cut, fade and
- * amplify it.
+ * amplify it, and change its tempo and its pitch.
  *
  * @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong
  */
@@ -84,6 +86,22 @@ export function defineTranscode(
         .default(0)
         .describe('Amplification in dB. Integers clip at full scale.')
         .meta({ title: 'Gain', 'x-unit': 'dB' }),
+      tempo: z
+        .number()
+        .min(0.5)
+        .max(2)
+        .default(1)
+        .describe(
+          'Speed by that of the input, at the same pitch: 1.25 is a quarter faster. Start and length are counted in ' +
+            'the time of the input, fades in that of the result.',
+        ),
+      semitones: z
+        .number()
+        .min(-12)
+        .max(12)
+        .default(0)
+        .describe('Semitones by which the pitch is raised (negative: lowered), at the same speed.')
+        .meta({ title: 'Pitch', 'x-unit': 'semitones' }),
       dither: z.boolean().default(true).describe('Whether noise is added before samples are rounded to integers.'),
       keepTags: keepTagsParam(checked.keepTags),
     })
@@ -96,7 +114,9 @@ export function defineTranscode(
   return defineWorkflow({
     id,
     name: 'Transcode',
-    description: 'Writes audio in another format, rate, number of channels or width; cuts, fades and amplifies.',
+    description:
+      'Writes audio in another format, rate, number of channels or width; cuts, fades and amplifies; changes ' +
+      'tempo and pitch.',
     params,
     outputs: ({ format = usualFormat }) => {
       const { extension, contentType } = formatTable[format]
