@@ -1,4 +1,4 @@
-// Tempo and pitch beside sox and rubberband (version 2 and 3 of its engine), on twelve seconds each of drums, voices and
+// Tempo and pitch beside sox and rubberband (version 2 and 3 of its engine), on 12 s each of drums, voices and
 // songs of ../shared/data: how much sharpness onsets lose, how far they are off, how far spectra of 46 and of 12 ms are
 // from the original's, and seconds of audio for a second of processor time. node benchmarks/stretch.mjs [--quick]
 import { execFileSync, spawnSync } from 'node:child_process'

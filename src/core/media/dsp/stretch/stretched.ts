@@ -9,11 +9,11 @@ export interface Stretching {
   semitones?: number
 }
 
-/** Up to this many phases the resampler needs no interpolation. Ratios of such numbers are exact to a tenth of a cent. */
+/** Up to this many phases the resampler needs no interpolation. Their ratios are exact to a tenth of a cent. */
 const mostPhases = 1024
 
 /**
- * At another tempo, another pitch, or both; n samples become `n / tempo`, rounded. Memory does not grow with the length.
+ * At another tempo, another pitch, or both; n samples become `n / tempo`, rounded. Memory does not grow with length.
  */
 export function stretched(stream: AudioStream, { tempo = 1, semitones = 0 }: Stretching): AudioStream {
   if (tempo === 1 && semitones === 0) return stream
