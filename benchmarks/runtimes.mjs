@@ -1,6 +1,6 @@
 // The bundled model on both runtimes, the native library and WebAssembly: speed, processor time, peak memory, and how
 // far their results are apart. Each separation is a process of its own; the two take turns. Options:
-//   --seconds N  length of the input, noise (default 120)
+//   --seconds N  length of the input, the demo song over and over (default 120); in noise, there are no vocals to compare
 //   --song FILE  a file to separate instead
 //   --rounds N   of each (default 3); the middle one counts
 //   --threads N  of the network (default 1)
@@ -9,7 +9,7 @@ import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { inChild } from './architectures/child.mjs'
-import { writeNoise } from './architectures/files.mjs'
+import { writeSong } from './architectures/files.mjs'
 
 const { values } = parseArgs({
   options: {
@@ -23,7 +23,7 @@ const aims = { speed: 3.5, memory: 1.3, decibels: 70 }
 const [rounds, threads] = [Number(values.rounds), Number(values.threads)]
 const folder = await mkdtemp(join(tmpdir(), 'stemwork-benchmark-'))
 try {
-  const input = values.song ?? (await writeNoise(folder, Number(values.seconds)))
+  const input = values.song ?? (await writeSong(folder, Number(values.seconds)))
   const load = loadavg()[0].toFixed(1)
   console.log(
     `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${load} at the start; Node ` +

@@ -28,6 +28,7 @@ if (!packagesAreCurrent()) {
     )
 }
 const inputs = [
+  'models/embedded/model.json',
   'package.json',
   'tsconfig.json',
   'tsconfig.build.json',

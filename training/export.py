@@ -16,8 +16,9 @@ import onnx
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
+from bands import BANDS
 from checkpoint import from_graph, load
-from network import Separator, folded
+from network import INAUDIBLE, Network, folded
 
 EMBEDDED = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'models', 'embedded')
 # Of the weights in the package, not of the contract.
@@ -57,17 +58,18 @@ def main():
     path = os.path.join(options.out, 'model.onnx')
     net = folded(load(options.net))
     net.lower(options.lower)
-    spectrum = torch.randn(1, 4, 64, 2049, generator=torch.Generator().manual_seed(1))
-    separator = Separator(net).eval()
-    frames = dict(mix_spec={2: 'frames'}, vocals_spec={2: 'frames'})
+    powers = torch.rand(1, 4, 64, BANDS - INAUDIBLE, generator=torch.Generator().manual_seed(1)) ** 4
+    frames = dict(powers={2: 'frames'}, masks={2: 'frames'})
     # Newer versions have another exporter by default, which needs another package and writes another opset.
     traced = dict(dynamo=False) if 'dynamo' in inspect.signature(torch.onnx.export).parameters else {}
-    torch.onnx.export(separator, spectrum, path, opset_version=16, input_names=['mix_spec'], output_names=['vocals_spec'], dynamic_axes=frames, **traced)
+    torch.onnx.export(Network(net).eval(), powers, path, opset_version=16, input_names=['powers'], output_names=['masks'], dynamic_axes=frames, **traced)
     graph = onnx.load(path)
-    # The exporter does not find that there is one, and as many frames and bins as in the input.
-    graph.graph.output[0].type.CopyFrom(graph.graph.input[0].type)
+    # The exporter does not find that there is one, and as many frames and bands as in the input.
+    for found, known in zip(graph.graph.output[0].type.tensor_type.shape.dim, graph.graph.input[0].type.tensor_type.shape.dim):
+        if not found.dim_value:
+            found.CopyFrom(known)
     onnx.save(with_half_weights(graph), path)
-    compare(path, net, spectrum)
+    compare(path, net, powers)
     with open(os.path.join(EMBEDDED, 'model.json')) as file:
         manifest = {key: value for key, value in json.load(file).items() if key not in FIGURES}
     with open(path, 'rb') as file:
@@ -80,10 +82,10 @@ def main():
 
 
 @torch.no_grad()
-def compare(path, net, spectrum):
+def compare(path, net, powers):
     """The weights read back from the graph must give the network's answer but for float16."""
-    expected = Separator(net).eval()(spectrum)
-    found = Separator(from_graph(path, gate=net.settings['gate'])).eval()(spectrum)
+    expected = Network(net).eval()(powers)
+    found = Network(from_graph(path, gate=net.settings['gate'])).eval()(powers)
     difference = float((expected - found).abs().max() / expected.abs().max())
     if difference > 5e-3:
         raise SystemExit(f'The weights in {path} differ from the checkpoint by {difference:.1e} of the peak.')

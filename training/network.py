@@ -283,12 +283,22 @@ def audible(like):
     return (torch.arange(BANDS, device=like.device) >= INAUDIBLE).to(like.dtype)
 
 
-def features(mid_power, side_power, product, loudness=1):
-    """Compressed band powers of mid, side, left and right, relative to `loudness` times the mean of the chunk."""
-    mid_power, side_power, product = (power * audible(power) for power in (mid_power, side_power, product))
-    left, right = (mid_power + side_power + 2 * product).clamp(min=0), (mid_power + side_power - 2 * product).clamp(min=0)
-    mean = (mid_power + side_power).mean((1, 2), keepdim=True).unsqueeze(1) * loudness
-    return (torch.stack([mid_power, side_power, left, right], 1) / (mean + 1e-9) + 1e-7) ** POWER
+def relative(mid, side, left, right, loudness=1):
+    """Band powers of mid, side, left and right in one tensor, relative to `loudness` times the mean of the chunk."""
+    powers = torch.stack([mid, side, left, right], 1)
+    powers = powers * audible(powers)
+    mean = (powers[:, 0] + powers[:, 1]).mean((1, 2), keepdim=True).unsqueeze(1) * loudness
+    return powers / (mean + 1e-9)
+
+
+def compressed(powers):
+    """The features: what the network looks at."""
+    return (powers + 1e-7) ** POWER
+
+
+def left_and_right(mid, side, product):
+    """Their powers from those of mid and side and their product: good enough to learn from, where rounding is one more thing that varies."""
+    return (mid + side + 2 * product).clamp(min=0), (mid + side - 2 * product).clamp(min=0)
 
 
 def folded(net):
@@ -307,8 +317,8 @@ def folded(net):
     return plain.eval()
 
 
-class Separator(nn.Module):
-    """The graph that is shipped: complex spectrum `[1, 4, frames, 2049]` of the mixture (L.re, L.im, R.re, R.im) -> that of the vocals.
+class Network(nn.Module):
+    """The graph that is shipped: powers of mid, side, left and right in the audible bands `[1, 4, frames, 254]`, relative to their level -> masks of mid and side `[1, 2, frames, 254]`.
 
     Frames are half as far apart as those that the network learnt from, so twice as many are kept at every depth, and the result hardly depends on
     where a song begins.
@@ -318,12 +328,24 @@ class Separator(nn.Module):
         super().__init__()
         self.masks = masks.with_closer_frames()
 
+    def forward(self, powers):
+        return self.masks(compressed(F.pad(powers, (INAUDIBLE, 0))))[..., INAUDIBLE:]
+
+
+class Separator(nn.Module):
+    """What surrounds the graph: complex spectrum `[1, 4, frames, 2049]` of the mixture (L.re, L.im, R.re, R.im) -> that of the vocals."""
+
+    def __init__(self, masks):
+        super().__init__()
+        self.network = Network(masks)
+
     def forward(self, spectrum):
         left, right = spectrum.split(2, 1)
-        # Twice what they stand for, so their powers are a quarter and the masks a half of what is computed.
-        mid, side = left + right, left - right
-        mid_power, side_power, product = (pooled(a * b).sum(1) / 4 for a, b in ((mid, mid), (side, side), (mid, side)))
-        masks = spread(self.masks(features(mid_power, side_power, product)) / 2)
+        mid, side = (left + right) / 2, (left - right) / 2
+        # Each by itself: what is far to one side would cancel in the other, and the network would see what rounding leaves of it.
+        powers = torch.stack([pooled(part * part).sum(1) for part in (mid, side, left, right)], 1)[..., INAUDIBLE:]
+        level = powers[:, :2].sum(1).mean()
+        masks = spread(F.pad(self.network(powers / (level + 1e-9)), (INAUDIBLE, 0)))
         mid, side = mid * masks[:, :1], side * masks[:, 1:]
         return torch.cat([mid + side, mid - side], 1)
 

@@ -25,7 +25,7 @@ from torch import nn
 
 from augment import Augment, as_mixed
 from checkpoint import from_graph, load, save, write
-from network import Masks, features, folded, make_symmetric
+from network import Masks, compressed, folded, left_and_right, make_symmetric, relative
 from objective import errors, objective
 from pairs import paired
 
@@ -77,7 +77,9 @@ class Turns:
 
 
 def features_of(mixtures, loudness=1):
-    return features(mixtures[:, 0], mixtures[:, 1], mixtures[:, 2], loudness).contiguous(memory_format=torch.channels_last)
+    mid, side, product = mixtures[:, 0], mixtures[:, 1], mixtures[:, 2]
+    powers = relative(mid, side, *left_and_right(mid, side, product), loudness)
+    return compressed(powers).contiguous(memory_format=torch.channels_last)
 
 
 @torch.no_grad()

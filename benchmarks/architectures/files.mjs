@@ -1,8 +1,9 @@
-// Files for the benchmarks of architectures: models of networks that are made on the spot, and noise.
+// Files for the benchmarks of architectures: models of networks that are made on the spot, noise, and the demo song.
 import { createHash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { openWavWriter } from '../../dist/core/media/encode/wav-writer.js'
+import { writeDemoSong } from '../../demo/demo-song.mjs'
 
 export const sampleRate = 44_100
 
@@ -34,6 +35,17 @@ export async function writeNoise(folder, seconds) {
   const writer = await openWavWriter(path, { sampleRate, channels: 2, format: '16' })
   const planes = [0, 1].map(() => Float32Array.from({ length: sampleRate }, () => Math.random() - 0.5))
   for (let second = 0; second < seconds; second++) await writer.write(planes)
+  await writer.close()
+  return path
+}
+
+/** A WAV file of the demo song, over and over, `seconds` long. */
+export async function writeSong(folder, seconds) {
+  const { mixture, sampleRate } = await writeDemoSong(join(folder, 'demo.wav'))
+  const path = join(folder, `song-${seconds}.wav`)
+  const writer = await openWavWriter(path, { sampleRate, channels: 2, format: '16' })
+  for (let left = seconds * sampleRate; left > 0; left -= mixture[0].length)
+    await writer.write(mixture.map((plane) => plane.subarray(0, left)))
   await writer.close()
   return path
 }

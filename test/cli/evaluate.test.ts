@@ -35,11 +35,11 @@ beforeAll(async () => {
   await writeSong('songs/b', { ...b, mixture: mixtureOfB() })
   half = await writeModel(
     join(folder, 'half'),
-    maskNetwork(2049, () => 0.5),
+    maskNetwork(() => 0.5),
   )
   silent = await writeModel(
     join(folder, 'silent'),
-    maskNetwork(2049, () => 0),
+    maskNetwork(() => 0),
   )
 })
 afterAll(async () => {

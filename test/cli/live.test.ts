@@ -20,7 +20,7 @@ let folder: string
 let identity: string
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'stemwork-'))
-  identity = await writeModel(join(folder, 'identity'), maskNetwork(2049))
+  identity = await writeModel(join(folder, 'identity'), maskNetwork())
 })
 afterAll(() => rm(folder, { recursive: true }))
 

@@ -25,7 +25,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'stemwork-'))
   lowPass = await writeModel(
     join(folder, 'low'),
-    maskNetwork(2049, (bin) => (bin < 512 ? 1 : 0)),
+    maskNetwork((bin) => (bin < 512 ? 1 : 0)),
   )
 })
 afterAll(() => rm(folder, { recursive: true }))

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { embeddedModelFolder, loadModel } from '../../src/core/models/load-model.js'
 import { writeModel } from './models.js'
-import { maskNetwork } from './onnx-graph.js'
+import { gainNetwork } from './onnx-graph.js'
 
 let folder: string
 beforeAll(async () => {
@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true }))
 
-const network = maskNetwork(9)
+const network = gainNetwork()
 const model = (name: string, changes?: Record<string, unknown>) => writeModel(join(folder, name), network, changes)
 
 describe('a model folder', () => {

@@ -5,7 +5,7 @@ import { embeddedModelFolder } from '../../src/core/models/load-model.js'
 
 /**
  * A model folder of the embedded architecture around another network, with the embedded model's manifest as far as it
- * still fits.
+ * still fits; each bin is a band.
  */
 export async function writeModel(
   folder: string,
@@ -16,9 +16,10 @@ export async function writeModel(
   const manifest: Record<string, unknown> = JSON.parse(await readFile(join(embeddedModelFolder, 'model.json'), 'utf8'))
   const sha256 = createHash('sha256').update(network).digest('hex')
   await writeFile(join(folder, 'model.onnx'), network)
+  const bands = [[0, 2049, 1]]
   await writeFile(
     join(folder, 'model.json'),
-    JSON.stringify({ ...manifest, name: 'test', bytes: network.length, sha256, ...changes }),
+    JSON.stringify({ ...manifest, name: 'test', bands, bytes: network.length, sha256, ...changes }),
   )
   return folder
 }

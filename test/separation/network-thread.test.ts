@@ -10,7 +10,7 @@ import { installCommand } from '../../src/core/models/session/runtime.js'
 import { defaultThreads, openSession } from '../../src/core/models/session/session.js'
 import { openNetworkThread } from '../../src/core/models/session/threaded-network.js'
 import { withWarmNetwork } from '../../src/core/models/session/warm-networks.js'
-import { maskNetwork } from './onnx-graph.js'
+import { gainNetwork } from './onnx-graph.js'
 import { decibelsAlike, maxDifference, noise } from './tracks.js'
 
 const embedded = join(embeddedModelFolder, 'model.onnx')
@@ -19,12 +19,12 @@ let doubling: string
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'stemwork-'))
   doubling = join(folder, 'doubling.onnx')
-  await writeFile(
-    doubling,
-    maskNetwork(9, () => 2),
-  )
+  await writeFile(doubling, gainNetwork(2))
 })
 afterAll(() => rm(folder, { recursive: true }))
+
+/** Band powers of frames that sound like a song: steep from low to high. */
+const powers = (frames: number) => noise(4 * frames * 254).map((value, i) => value ** 2 * 10 ** (-(i % 254) / 50))
 
 const tensor = (dims: number[], data: Float32Array = new Float32Array(dims.reduce((a, b) => a * b))): Tensor => ({
   dims,
@@ -54,28 +54,28 @@ describe.each(['native', 'wasm'] as const)('a network in a thread: %s', (runtime
     const session = await openSession(embedded, { threads: 1, runtime })
     expect(thread.runtime).toBe(runtime)
     expect(thread.inputs).toEqual(session.inputs)
-    expect(thread.outputs).toEqual([{ name: 'vocals_spec', type: 'float32', shape: [1, 4, 'frames', 2049] }])
-    const dims = [1, 4, 16, 2049]
-    const input = noise(4 * 16 * 2049)
+    expect(thread.outputs).toEqual([{ name: 'masks', type: 'float32', shape: [1, 2, 'frames', 254] }])
+    const dims = [1, 4, 16, 254]
+    const [fetched, input] = [[1, 2, 16, 254], powers(16)]
     const lent = tensor(dims, input)
-    const fromThread = await thread.run({ mix_spec: lent }, { vocals_spec: tensor(dims) })
+    const fromThread = await thread.run({ powers: lent }, { masks: tensor(fetched) })
     expect(lent.data.length).toBe(0)
-    expect(maxDifference(fromThread.feeds.mix_spec!.data, input)).toBe(0)
-    const fromSession = await session.run({ mix_spec: tensor(dims, input) }, { vocals_spec: tensor(dims) })
-    expect(fromThread.fetches.vocals_spec!.dims).toEqual(dims)
-    expect(maxDifference(fromThread.fetches.vocals_spec!.data, fromSession.fetches.vocals_spec!.data)).toBe(0)
-    expect(fromThread.fetches.vocals_spec!.data.some((value) => Math.abs(value) > 0.01)).toBe(true)
+    expect(maxDifference(fromThread.feeds.powers!.data, input)).toBe(0)
+    const fromSession = await session.run({ powers: tensor(dims, input) }, { masks: tensor(fetched) })
+    expect(fromThread.fetches.masks!.dims).toEqual(fetched)
+    expect(maxDifference(fromThread.fetches.masks!.data, fromSession.fetches.masks!.data)).toBe(0)
+    expect(fromThread.fetches.masks!.data.some((value) => Math.abs(value) > 0.01)).toBe(true)
     await Promise.all([thread.close(), session.close()])
   })
 
   it('takes runs in order and leaves the event loop free meanwhile', async () => {
     const thread = await openNetworkThread(embedded, { threads: 1, runtime })
     // A second of work or so for each of the two.
-    const dims = [1, 4, runtime === 'wasm' ? 128 : 640, 2049]
+    const frames = runtime === 'wasm' ? 512 : 2560
     const settled: number[] = []
     const start = (index: number) =>
       thread
-        .run({ mix_spec: tensor(dims) }, { vocals_spec: tensor(dims) })
+        .run({ powers: tensor([1, 4, frames, 254]) }, { masks: tensor([1, 2, frames, 254]) })
         .then(({ runMs }) => (settled.push(index), runMs))
     const runs = [start(0), start(1)]
     const histogram = monitorEventLoopDelay({ resolution: 5 })
@@ -155,20 +155,16 @@ describe('a runtime', () => {
   })
 
   it('of WebAssembly computes the same on several threads', async () => {
-    const dims = [1, 4, 64, 2049]
-    const mixture = noise(4 * 64 * 2049)
     const [one, three] = await Promise.all(
       [1, 3].map(async (threads) => {
         const thread = await openNetworkThread(embedded, { threads, runtime: 'wasm' })
-        const { fetches } = await thread.run({ mix_spec: tensor(dims, mixture) }, { vocals_spec: tensor(dims) })
+        const feeds = { powers: tensor([1, 4, 64, 254], powers(64)) }
+        const { fetches } = await thread.run(feeds, { masks: tensor([1, 2, 64, 254]) })
         await thread.close()
-        return fetches.vocals_spec!.data
+        return fetches.masks!.data
       }),
     )
-    // Threads share sums in another order, and round them differently. What the network takes for a voice in noise is
-    // 74 dB below the noise; so the noise is what the difference is compared with.
-    const difference = mixture.map((value, i) => value + three![i]! - one![i]!)
-    expect(decibelsAlike(difference, mixture)).toBeGreaterThan(120)
+    expect(decibelsAlike(three!, one!)).toBeGreaterThan(100)
   })
 
   it('of WebAssembly refuses a file that its memory cannot hold before it reads it', async () => {
@@ -197,7 +193,7 @@ describe('an execution provider', () => {
       ]
       if (!isPossible || thread.fallback)
         expect(thread.fallback).toEqual({ wanted: provider, reason: expect.stringMatching(/./) })
-      expect(thread.inputs[0]!.name).toBe('mix_spec')
+      expect(thread.inputs[0]!.name).toBe('powers')
       await thread.close()
     },
   )
@@ -223,7 +219,7 @@ describe('warm networks', () => {
     const paths = await Promise.all(
       [0, 1, 2, 3].map(async (index) => {
         const path = join(folder, `network-${index}.onnx`)
-        await writeFile(path, maskNetwork(9))
+        await writeFile(path, gainNetwork())
         return path
       }),
     )
@@ -243,7 +239,7 @@ describe('warm networks', () => {
     await expect(withWarmNetwork(path, { threads: 1 }, async () => undefined)).rejects.toMatchObject({
       code: 'INVALID_OPTIONS',
     })
-    await writeFile(path, maskNetwork(9))
+    await writeFile(path, gainNetwork())
     await withWarmNetwork(path, { threads: 1 }, async (network) => expect(network.isOpen).toBe(true))
   })
 })

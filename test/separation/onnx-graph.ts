@@ -63,17 +63,32 @@ export function onnxModel({ inputs, outputs, nodes, constants = [] }: OnnxGraph)
   return message(integer(1, 8), text(2, 'test'), field(7, graph), field(8, message(text(1, ''), integer(2, 17))))
 }
 
-/**
- * A network from one spectrum tensor `[1, 4, frames, bins]` to another of the same shape:
- * `output = input * gain[channel][bin]`.
- */
-export function maskNetwork(bins: number, gain: (bin: number) => number = () => 1): Uint8Array {
-  const shape = [1, 4, 'frames', bins]
+/** A network from one tensor `[1, 4, frames, 9]` to another of the same shape: `output = input * gain`. */
+export function gainNetwork(gain = 1): Uint8Array {
+  const shape = [1, 4, 'frames', 9]
   return onnxModel({
     inputs: [{ name: 'mixture', shape }],
     outputs: [{ name: 'estimate', shape }],
-    nodes: [{ operator: 'Mul', inputs: ['mixture', 'mask'], outputs: ['estimate'] }],
-    constants: [{ name: 'mask', dims: [1, 1, 1, bins], values: Array.from({ length: bins }, (_, bin) => gain(bin)) }],
+    nodes: [{ operator: 'Mul', inputs: ['mixture', 'gain'], outputs: ['estimate'] }],
+    constants: [{ name: 'gain', dims: [1, 1, 1, 1], values: [gain] }],
+  })
+}
+
+/** A network of the embedded architecture with a band for each bin: masks that are the same whatever it hears. */
+export function maskNetwork(gain: (bin: number) => number = () => 1, bins = 2049): Uint8Array {
+  const gains = Array.from({ length: bins }, (_, bin) => gain(bin))
+  return onnxModel({
+    inputs: [{ name: 'powers', shape: [1, 4, 'frames', bins] }],
+    outputs: [{ name: 'masks', shape: [1, 2, 'frames', bins] }],
+    nodes: [
+      { operator: 'ReduceMax', inputs: ['powers'], outputs: ['loudest'], attributes: { axes: [1] } },
+      { operator: 'Mul', inputs: ['loudest', 'nothing'], outputs: ['silence'] },
+      { operator: 'Add', inputs: ['silence', 'gains'], outputs: ['masks'] },
+    ],
+    constants: [
+      { name: 'nothing', dims: [1], values: [0] },
+      { name: 'gains', dims: [1, 2, 1, bins], values: [...gains, ...gains] },
+    ],
   })
 }
 

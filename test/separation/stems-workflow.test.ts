@@ -202,7 +202,7 @@ describe('the stems workflow', () => {
       // Small: WebAssembly takes seconds for the embedded one.
       model: await writeModel(
         join(folder, 'half'),
-        maskNetwork(2049, () => 0.5),
+        maskNetwork(() => 0.5),
       ),
       runtime: 'wasm',
     })
