@@ -1,6 +1,6 @@
 // The bundled model on both runtimes, the native library and WebAssembly: speed, processor time, peak memory, and how
 // far their results are apart. Each separation is a process of its own; the two take turns. Options:
-//   --seconds N  length of the input, the demo song over and over (default 120); in noise, there are no vocals to compare
+//   --seconds N  length of the input, the demo song over and over (default 120): noise has no vocals to compare
 //   --song FILE  a file to separate instead
 //   --rounds N   of each (default 3); the middle one counts
 //   --threads N  of the network (default 1)
