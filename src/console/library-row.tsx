@@ -6,7 +6,7 @@ import type { JobCommands } from './job-commands.js'
 import { MiniWaveform } from './mini-waveform.js'
 import { jobAddress, libraryAddress } from './route.js'
 import { durationOf } from './song-facts.js'
-import { useTimeLeft } from './time-left.js'
+import { useSecondsUntil } from './time-left.js'
 import { clock, explainFailure, jobStateWords, timeLeftWords, whenWords } from './words.js'
 
 interface LibraryRowProps {
@@ -62,7 +62,7 @@ export function LibraryRow({ client, job, isChosen, onChoose, commands }: Librar
 }
 
 function Running({ job, name }: { job: Job; name: string }) {
-  const seconds = useTimeLeft(job)
+  const seconds = useSecondsUntil(job.estimate?.endsAt)
   return (
     <>
       <progress value={job.progress} aria-label={`Progress of ${name}`} />

@@ -137,7 +137,7 @@ export function startWords(seconds: number | undefined): string {
 
 /** Until a waiting job is done. */
 export function endWords(seconds: number | undefined): string {
-  return seconds === undefined ? '' : `It is probably done in ${timeWords(Math.max(1, seconds))}.`
+  return seconds === undefined ? '' : `It is probably done in about ${timeWords(Math.max(1, seconds))}.`
 }
 
 export function sizeWords(bytes: number): string {

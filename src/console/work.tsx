@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { Job, JobProgress } from '../client/client.js'
 import type { Client } from './page-client.js'
-import { useTimeLeft } from './time-left.js'
+import { useSecondsUntil } from './time-left.js'
 import { endWords, positionWords, stageWords, startWords, timeLeftWords, whenWords } from './words.js'
 
 /** How far a job is that has not ended. */
@@ -14,8 +14,7 @@ export function Work({ client, job }: { client: Client; job: Job }) {
 }
 
 function Running({ job }: { job: Job }) {
-  // What is seen of its progress tells more than the estimate, as soon as there is any.
-  const seconds = useTimeLeft(job) ?? secondsUntil(job.estimate?.endsAt)
+  const seconds = useSecondsUntil(job.estimate?.endsAt)
   return (
     <>
       <p class="line">
@@ -30,6 +29,7 @@ function Running({ job }: { job: Job }) {
 
 function Waiting({ client, job }: { client: Client; job: Job }) {
   const { queuePosition, estimate, waiting } = useNewsOf(client, job)
+  const [start, end] = [useSecondsUntil(estimate?.startsAt), useSecondsUntil(estimate?.endsAt)]
   return (
     <>
       <p class="line">
@@ -38,9 +38,8 @@ function Waiting({ client, job }: { client: Client; job: Job }) {
       </p>
       <progress aria-label="Progress" />
       <p class="quiet">
-        {reasonWords(waiting, job) ??
-          `${startWords(secondsUntil(estimate?.startsAt))} ${endWords(secondsUntil(estimate?.endsAt))}`}{' '}
-        You can close this page; the work goes on.
+        {reasonWords(waiting, job) ?? `${startWords(start)} ${endWords(end)}`} You can close this page; the work goes
+        on.
       </p>
     </>
   )
@@ -68,8 +67,4 @@ function useNewsOf(client: Client, job: Job): Pick<JobProgress, 'queuePosition' 
     return () => stop.abort()
   }, [client, id])
   return news
-}
-
-function secondsUntil(time: string | null | undefined): number | undefined {
-  return typeof time === 'string' ? Math.max(0, Date.parse(time) - Date.now()) / 1000 : undefined
 }

@@ -323,6 +323,38 @@ export const schedulingCases = {
       'A job that was claimed has no position in the queue, and is no longer counted.',
     )
   },
+
+  async 'the queue shows what runs, and what waits in the order of claims'({ store, advance }) {
+    const queue = store.queue?.bind(store)
+    if (!queue) return
+    const create = async (app: string, name: string, fields: object = {}) => {
+      await advance(5)
+      return (await store.create(sampleJob({ app, name, ...fields }))).job
+    }
+    const names = (jobs: readonly { name: string | null }[]) => jobs.map(({ name }) => name)
+    assert.deepEqual(await queue({ max: 9 }), { running: [], waiting: [] }, 'The queue of an empty store is empty.')
+    const now = (await create('a', 'a1')).createdAt
+    for (const name of ['a2', 'a3']) await create('a', name, { workflow: `w/${name}` })
+    await create('a', 'a4', { priority: 1 })
+    await create('b', 'b1', { pool: 'gpu' })
+    await create('b', 'later', { notBefore: now + 3_600_000 })
+    await create('c', 'c1')
+    await store.claim({ owner: 'worker', leaseMs: 60_000 })
+    await store.apply((await create('c', 'gone')).id, { kind: 'delete' })
+    const { running, waiting } = await queue({ max: 9 })
+    assert.deepEqual(names(running), ['a4'], 'The queue shows the running jobs.')
+    assert.deepEqual(await store.get(running[0]?.id ?? ''), running[0], 'The queue shows whole records.')
+    assert.deepEqual(
+      names(waiting),
+      ['b1', 'c1', 'a1', 'a2', 'a3'],
+      'Due jobs are shown in turns of their applications, and inside one by priority and time.',
+    )
+    const few = await queue({ max: 2 })
+    assert.deepEqual(names(few.waiting), ['b1', 'c1'], 'No more jobs are shown than are asked for.')
+    const claimed: (string | null | undefined)[] = []
+    for (let n = 0; n < 5; n++) claimed.push((await store.claim({ owner: 'worker', leaseMs: 60_000 }))?.name)
+    assert.deepEqual(claimed, names(waiting), 'Claims grant the jobs in the order that the queue showed.')
+  },
 } satisfies Cases<JobStoreContext>
 
 /** Creates jobs with a name, each at another time. */

@@ -1,111 +1,157 @@
 import { describe, expect, test } from 'vitest'
-import { memoryJobs } from '../../src/adapters/memory.js'
-import { sampleJob, sampleOutputs } from '../../src/contract/job-samples.js'
-import { estimateOf, type Throughput, Throughputs } from '../../src/core/engine/queries/estimate.js'
+import { z } from 'zod'
+import { promises, share } from '../../benchmarks/estimates/promises.mjs'
+import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
+import { sampleJob } from '../../src/contract/job-samples.js'
+import { timeLeft } from '../../src/core/engine/queries/estimate.js'
+import { forecast, type QueueState } from '../../src/core/engine/queries/queue-forecast.js'
+import { WorkHistory } from '../../src/core/engine/queries/work-history.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
-import type { JobPage } from '../../src/core/engine/ports/job-store.js'
+import { ledgerEntry } from '../../src/core/engine/job/ledger.js'
 import type { Worker } from '../../src/core/engine/workers/worker.js'
-import { steppingClock } from './harness.js'
+import { createEngine, defineWorkflow } from '../../src/index.js'
 
-const measured: Throughput = { runMs: 60_000, anyRunMs: 40_000, running: 2, isPaused: false }
-const waiting: JobRecord = { ...sampleJob(), status: 'QUEUED' }
 const now = 1_700_000_000_000
 
-function running(progress: number, token = 1): JobRecord {
-  const attempt = {
-    token,
-    worker: 'w',
-    startedAt: now - 20_000,
-    endedAt: null,
-    outcome: 'running',
-    reason: null,
-  } as const
-  return { ...sampleJob(), status: 'STARTED', progress, history: [attempt] }
-}
-
-describe('an estimate', () => {
-  test('of a job that waits follows from its position, the jobs that run and how long they take', () => {
-    // Two run, of 40 s each: one begins every 20 s.
-    expect(estimateOf(waiting, 3, measured, now)).toEqual({ startsAt: now + 60_000, endsAt: now + 120_000 })
-    expect(estimateOf(waiting, 1, measured, now)).toEqual({ startsAt: now + 20_000, endsAt: now + 80_000 })
+describe('the time left of a running job', () => {
+  const running = (progress: number, token = 1) => ({
+    progress,
+    history: [
+      { token, worker: 'w', startedAt: now - 20_000, endedAt: null, outcome: 'running' as const, reason: null },
+    ],
   })
 
-  test('of a job that runs follows from its own progress, once that tells', () => {
-    expect(estimateOf(running(0.25), undefined, measured, now)).toEqual({ startsAt: null, endsAt: now + 60_000 })
-    // So early, others of its workflow tell more.
-    expect(estimateOf(running(0.05), undefined, measured, now)).toEqual({ startsAt: null, endsAt: now + 57_000 })
+  test('follows from its own progress, from a tenth on, where no other tells', () => {
+    expect(timeLeft(running(0.25), undefined, now)).toBe(60_000)
+    expect(timeLeft(running(0.09), undefined, now)).toBeUndefined()
+  })
+
+  test('follows from what others took, and the more from its own progress the further it is', () => {
+    expect(timeLeft(running(0), 100_000, now)).toBe(100_000)
+    // By itself it would take 400 s: as much of each.
+    expect(timeLeft(running(0.05), 100_000, now)).toBeCloseTo(0.95 * 250_000)
+    expect(timeLeft(running(0.8), 100_000, now)).toBeCloseTo(0.2 * (25_000 + 75_000 / 17), -1)
     // What an earlier attempt kept was not done in these 20 s.
-    expect(estimateOf(running(0.5, 2), undefined, measured, now)).toEqual({ startsAt: null, endsAt: now + 30_000 })
+    expect(timeLeft(running(0.5, 2), 100_000, now)).toBe(50_000)
   })
 
-  test('is none where nothing was measured that tells', () => {
-    const none: [string, JobRecord, number | undefined, Partial<Throughput>][] = [
-      ['no job of the workflow has succeeded', waiting, 1, { runMs: undefined }],
-      ['none of the application runs', waiting, 1, { running: 0 }],
-      ['it is paused', waiting, 1, { isPaused: true }],
-      ['it is not due yet', waiting, undefined, {}],
-      ['it has just begun, as the first of its workflow', running(0.05), undefined, { runMs: undefined }],
-    ]
-    for (const [why, job, position, change] of none)
-      expect(estimateOf(job, position, { ...measured, ...change }, now), why).toBeUndefined()
+  test('never counts to zero while nothing moves', () => {
+    const said = [0, 20_000, 200_000, 2_000_000].map((ms) => timeLeft(running(0.9), 25_000, now + ms) ?? 0)
+    expect(said).toEqual(said.toSorted((a, b) => a - b))
+    expect(said[0]).toBeGreaterThan(2000)
   })
 })
 
-test('throughput is what workers tell of a workflow, else what attempts of the last successful jobs took', async () => {
-  const clock = steppingClock()
-  const jobs = memoryJobs({ clock: clock.now })
-  const messages: [] = []
-  async function run(ms: number, workflow: string, app: string, fails = false) {
-    const { job } = await jobs.create({ ...sampleJob(), workflow, app })
-    const claimed = await jobs.claim({ id: job.id, owner: 'w', leaseMs: 1_000_000 })
-    clock.advance(ms)
-    const claim = { token: claimed?.token ?? 0, retentionMs: 1_000_000, messages }
-    const error = { code: 'BAD_INPUT', title: '', message: '', reason: null, retryable: false } as const
-    const end = fails
-      ? ({ kind: 'fail', ...claim, error } as const)
-      : ({ kind: 'succeed', ...claim, outputs: sampleOutputs(job.id, 1), details: {} } as const)
-    expect(await jobs.apply(job.id, end)).toBeDefined()
-  }
-  for (const ms of [50_000, 70_000, 60_000]) await run(ms, 'long', 'ann')
-  for (const ms of [1_000, 2_000]) await run(ms, 'short', 'ann')
-  await run(900_000, 'long', 'ann', true)
-  await run(80_000, 'long', 'bob')
-  for (let i = 0; i < 2; i++) await jobs.create({ ...sampleJob(), workflow: 'long', app: 'ann' })
-  await jobs.claim({ owner: 'w', leaseMs: 1000 })
-  await jobs.changeRule({ kind: 'workflow', id: 'short' }, { state: 'paused' })
+interface Done {
+  seconds: number
+  bytes?: number
+  ms: number
+  name?: string
+  params?: Record<string, unknown>
+  worker?: string
+}
 
-  const worker: Worker = {
-    owner: 'w',
-    workflows: ['long', 'short'],
+function done({ seconds, bytes = 0, ms, name = 'a song', params = {}, worker = 'w' }: Done): JobRecord {
+  const job = { ...sampleJob(), name, params, status: 'SUCCEEDED' as const }
+  const history = [{ token: 1, worker, startedAt: now, endedAt: now + ms, outcome: 'succeeded' as const, reason: null }]
+  return { ...job, history, settlement: ledgerEntry(job, { audioSeconds: seconds, bytes }) }
+}
+
+describe('the work of a job', () => {
+  const waiting = (name: string, params = {}): JobRecord => ({ ...sampleJob(), name, params })
+
+  test('is a base and an amount for each second of audio, by the bytes of its format', () => {
+    const songs = [
+      { name: 'a.wav', seconds: 100, bytes: 17_640_000, ms: 12_000 },
+      { name: 'b.mp3', seconds: 400, bytes: 12_800_000, ms: 42_000 },
+    ]
+    const history = new WorkHistory(songs.map(done), [])
+    expect(history.msFor(waiting('c.wav'), 176_400_000)).toBeCloseTo(102_000)
+    expect(history.msFor(waiting('c.mp3'), 32_000_000)).toBeCloseTo(102_000)
+    // No job had this format: what is usual of it.
+    expect(history.msFor(waiting('c.flac'), 100_000_000)).toBeCloseTo(102_000)
+  })
+
+  test('follows from bytes where no length is known, and from the usual time where nothing is', () => {
+    const history = new WorkHistory(
+      [1, 2, 3].map((n) => done({ seconds: 0, bytes: n * 1e6, ms: n * 10_000 })),
+      [],
+    )
+    expect(history.msFor(waiting('song'), 5e6)).toBeCloseTo(50_000)
+    expect(history.msFor(waiting('song'), undefined)).toBe(20_000)
+    expect(new WorkHistory([], []).msFor(waiting('song'), 5e6)).toBeUndefined()
+  })
+
+  test('follows from jobs of the same model and worker, where there are any', () => {
+    const of = (model: string, worker: string, ms: number) =>
+      Array.from({ length: 5 }, () => done({ seconds: 0, ms, params: { model }, worker }))
+    const history = new WorkHistory([...of('basic', 'slow', 30_000), ...of('basic', 'fast', 10_000)], [])
+    expect(history.msFor(waiting('song', { model: 'basic' }), undefined, 'slow')).toBe(30_000)
+    expect(history.msFor(waiting('song', { model: 'basic' }), undefined, 'fast')).toBe(10_000)
+    const models = new WorkHistory([...of('best', 'w', 90_000), ...of('basic', 'w', 10_000)], [])
+    expect(models.msFor(waiting('song', { model: 'best' }), undefined)).toBe(90_000)
+    expect(models.msFor(waiting('song', { model: 'basic' }), undefined)).toBe(10_000)
+  })
+})
+
+describe('the forecast of a queue', () => {
+  const worker = (owner: string, fields: Partial<Worker> = {}): Worker => ({
+    owner,
+    workflows: ['service/sample'],
     labels: [],
     state: 'open',
     warm: [],
     slots: 1,
-    running: 1,
+    running: 0,
     startedAt: now,
     seenAt: now,
-    durations: { short: { jobs: 2, seconds: 3 } },
-  }
-  const asked: JobPage[] = []
-  const list = (page: JobPage) => {
-    asked.push(page)
-    return jobs.list(page)
-  }
-  const throughputs = new Throughputs({ ...jobs, list }, { recent: async () => [worker, worker] })
-  const long = await throughputs.of({ app: 'ann', workflow: 'long' })
-  expect(long).toEqual({ runMs: 60_000, anyRunMs: 50_000, running: 1, isPaused: false })
-  expect(await throughputs.of({ app: 'bob', workflow: 'short' })).toEqual({
-    runMs: 1_500,
-    anyRunMs: 80_000,
-    running: 0,
-    isPaused: true,
+    durations: {},
+    ...fields,
   })
-  // The last successes of a whole store would have to be looked for behind all that waits.
-  expect(asked.every(({ app }) => app !== undefined)).toBe(true)
-  // Thousands of clients that ask at a time cost what one costs.
-  expect(await Promise.all(Array.from({ length: 3 }, () => throughputs.of({ app: 'ann', workflow: 'long' })))).toEqual([
-    long,
-    long,
-    long,
-  ])
+  const job = (id: string, fields: Partial<JobRecord> = {}): JobRecord => ({ ...sampleJob(), id, ...fields })
+  const held = (id: string, owner: string) => job(id, { lease: { owner, token: 1, nonce: '', until: now } })
+  const starts = (state: Partial<QueueState>) => {
+    const times = forecast({ running: [], waiting: [], workers: [worker('a')], rules: [], ...state }, 0)
+    return Object.fromEntries([...times].map(([id, { startsAt }]) => [id, startsAt]))
+  }
+  const waiting = ['1', '2', '3'].map((id) => ({ job: job(id), workMs: 10 }))
+
+  test('gives each job to the slot that is free first', () => {
+    expect(starts({ waiting })).toEqual({ 1: 0, 2: 10, 3: 20 })
+    expect(starts({ waiting, running: [{ job: held('r', 'a'), leftMs: 5 }] })).toEqual({ 1: 5, 2: 15, 3: 25 })
+    expect(starts({ waiting, workers: [worker('a', { slots: 2 }), worker('b')] })).toEqual({ 1: 0, 2: 0, 3: 0 })
+  })
+
+  test('knows which worker takes a job, and which takes none', () => {
+    const workers = [worker('a', { labels: ['gpu'] }), worker('b'), worker('c', { state: 'draining' })]
+    const gpu = [{ job: job('gpu', { pool: 'gpu' }), workMs: 20 }, ...waiting]
+    expect(starts({ workers, waiting: gpu })).toEqual({ gpu: 0, 1: 0, 2: 10, 3: 20 })
+    const others = [{ job: job('other', { workflow: 'service/other' }), workMs: 10 }]
+    expect(starts({ waiting: others })).toEqual({})
+  })
+
+  test('waits for the jobs that count against a limit', () => {
+    const rules = [{ target: { kind: 'application' as const, id: 'app-1' }, state: 'open' as const, maxRunning: 1 }]
+    const other = { job: job('4', { app: 'app-2' }), workMs: 10 }
+    const workers = [worker('a', { slots: 2 })]
+    expect(starts({ workers, rules, waiting: [...waiting, other] })).toEqual({ 1: 0, 4: 0, 2: 10, 3: 20 })
+  })
+
+  test('of a host without workers goes by the jobs that run', () => {
+    expect(starts({ waiting, workers: [] })).toEqual({})
+    expect(starts({ waiting, workers: [], running: [{ job: held('r', 'x'), leftMs: 5 }] })).toEqual({
+      1: 5,
+      2: 15,
+      3: 25,
+    })
+  })
+})
+
+test.each([1, 4])('promises to songs of 10 s to an hour are kept, with workers: %i', async (workers) => {
+  const parts = { createEngine, defineWorkflow, memoryApplications, memoryBlobs, memoryJobs, z }
+  const { ratios, unsaid } = await promises(parts, { songs: 40, workers, seed: 3 })
+  expect(share(ratios, 0.5)).toBeLessThan(1.5)
+  expect(share(ratios, 0.9)).toBeLessThan(2)
+  // Only of the first songs is nothing known.
+  expect(unsaid).toBeLessThan(ratios.length / 5)
 })

@@ -8,7 +8,7 @@ import { Sweep } from './dispatch/sweep/sweep.js'
 import { SweepTurn } from './dispatch/sweep/sweep-turn.js'
 import { Waking } from './dispatch/waking.js'
 import { checkParts, type EngineParts } from './engine-parts.js'
-import { Throughputs } from './queries/estimate.js'
+import { Estimates } from './queries/estimate.js'
 import { JobEvents } from './events.js'
 import type { JobRecord } from './job/job.js'
 import { JobEnds } from './dispatch/job-ends.js'
@@ -90,7 +90,7 @@ export function assemble<Offered extends Workflow>(parts: EngineParts<Offered>, 
     lifecycle,
     ends,
     intake,
-    throughputs: new Throughputs(parts.jobs, workers),
+    estimates: new Estimates({ ...parts, workers, workflows }),
     peaks: new ResultPeaks(parts.blobs, parts.audioPeaks),
   }
 }

@@ -83,12 +83,13 @@ export class EngineQueries<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * When a waiting or running job will probably start and end, from its progress and the durations of recent jobs.
-   * `undefined` without enough data: before a job of its workflow has succeeded, while it is paused, or while its
-   * application has none running.
+   * When a waiting or running job will probably start and end: from its progress, what recent jobs took for each second
+   * of audio (or byte) with the same settings, and the queue as the workers will take it. `undefined` without enough
+   * data: before a job of its workflow has succeeded or it has done a tenth itself, while it is paused, or while no
+   * worker takes it.
    */
   estimate(job: JobRecord): Promise<JobEstimate | undefined> {
-    return this.#parts.throughputs.estimate(job)
+    return this.#parts.estimates.of(job)
   }
 
   /**

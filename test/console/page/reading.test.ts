@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { openPcm, type PcmSource, type RangeReader } from '../../../src/console/pcm-source.js'
 import { bands, readSpectrum } from '../../../src/console/spectrum.js'
-import { TimeLeft } from '../../../src/console/time-left.js'
 import { clock, outputWords, timeLeftWords } from '../../../src/console/words.js'
 import { openEncoder } from '../../../src/core/media/encode/encoder.js'
 
@@ -74,35 +73,6 @@ describe('the spectrogram', () => {
 })
 
 describe('the time left', () => {
-  test('follows the speed of the last seconds, counts down between reports, and starts over with a new attempt', () => {
-    const left = new TimeLeft()
-    left.observe(0, 0)
-    expect(left.seconds(500)).toBeUndefined()
-    for (let second = 1; second <= 10; second++) left.observe(second / 100, second * 1000)
-    expect(left.seconds(10_000)).toBeCloseTo(90, 6)
-    expect(left.seconds(12_000)).toBeCloseTo(88, 6)
-    for (let second = 11; second <= 60; second++) left.observe(0.1 + (second - 10) / 200, second * 1000)
-    expect(left.seconds(60_000)).toBeCloseTo(0.65 * 200, 0)
-    left.observe(0, 61_000)
-    expect(left.seconds(61_000)).toBeUndefined()
-  })
-
-  test('does not count the work that was done before somebody looked', () => {
-    const left = new TimeLeft()
-    // What the list tells is older than what the first event tells.
-    left.observe(0.01, 0)
-    left.observe(0.05, 100)
-    expect(left.seconds(200)).toBeUndefined()
-    left.observe(0.06, 10_100)
-    expect(left.seconds(10_100)).toBeCloseTo(940, 6)
-  })
-
-  test('is told for a job that needs hours for a hundredth of its work', () => {
-    const left = new TimeLeft()
-    for (let minute = 0; minute <= 60; minute++) left.observe(minute / 10_000, minute * 60_000)
-    expect(left.seconds(60 * 60_000)).toBeCloseTo((1 - 0.006) * 10_000 * 60, 0)
-  })
-
   test('is put into words', () => {
     expect([3, 41, 70, 200, undefined].map(timeLeftWords)).toEqual([
       'A few seconds left',

@@ -146,7 +146,7 @@ function jobClaims(
   operate: Operate,
   backend: Backend,
   clock: () => number,
-): Pick<JobStore, 'claim' | 'ahead' | 'backlog' | 'rules' | 'changeRule'> {
+): Pick<JobStore, 'claim' | 'ahead' | 'queue' | 'backlog' | 'rules' | 'changeRule'> {
   const rules = new SchedulingRules(backend)
   const claims = new JobClaims(clock)
   return {
@@ -159,6 +159,12 @@ function jobClaims(
       }),
 
     ahead: (id, { max }) => operate(async (known) => known.index.ahead(id, clock(), max)),
+
+    queue: ({ max }) =>
+      operate(async (known) => {
+        const { running, waiting } = known.index.queue(clock(), max)
+        return { running: await known.readLive(running), waiting: await known.readLive(waiting) }
+      }),
 
     backlog: () => operate(async (known) => known.index.backlog(clock(), mostCounted)),
 

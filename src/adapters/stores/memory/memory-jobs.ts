@@ -110,7 +110,7 @@ function jobChanges(
 function jobClaims(
   index: Jobs,
   clock: () => number,
-): Pick<JobStore, 'claim' | 'ahead' | 'backlog' | 'rules' | 'changeRule'> {
+): Pick<JobStore, 'claim' | 'ahead' | 'queue' | 'backlog' | 'rules' | 'changeRule'> {
   let rules: SchedulingRule[] = []
 
   return {
@@ -123,6 +123,8 @@ function jobClaims(
     },
 
     ahead: async (id, { max }) => index.ahead(id, clock(), max),
+
+    queue: async ({ max }) => plainCopy(index.queue(clock(), max)),
 
     backlog: async () => index.backlog(clock(), mostCounted),
 

@@ -7,7 +7,7 @@ import { backlogStatements, readBacklog } from './backlog.js'
 import { type PostgresPool, query, type Row, transaction } from './database.js'
 import { columnText } from './job-row.js'
 import { plannedCall } from './planned-statements.js'
-import { aheadStatement, schedulingRules } from './scheduling-rules.js'
+import { aheadStatement, queueStatements, schedulingRules } from './scheduling-rules.js'
 import type { Send, StoredJobs } from './stored-jobs.js'
 import { claimNext, lockClaims, mostAtOnce, tidyTurns } from './turns.js'
 
@@ -26,12 +26,13 @@ export function jobClaims(
   pool: PostgresPool,
   schema: string,
   jobs: StoredJobs,
-): Pick<JobStore, 'claim' | 'claimSeveral' | 'ahead' | 'backlog' | 'rules' | 'changeRule'> {
+): Pick<JobStore, 'claim' | 'claimSeveral' | 'ahead' | 'queue' | 'backlog' | 'rules' | 'changeRule'> {
   const { send } = jobs
   const rules = schedulingRules(schema)
   const inTurn = new ClaimsInTurn(pool, schema, jobs)
   const aheadSql = aheadStatement(schema)
   const backlogSql = backlogStatements(schema)
+  const queueSql = queueStatements(schema)
 
   return {
     claim: async ({ id, ...request }) =>
@@ -42,6 +43,12 @@ export function jobClaims(
     async ahead(id, { max }) {
       const [row] = await send(aheadSql, [columnText(id), max])
       return row && Number(row[0])
+    },
+
+    async queue({ max }) {
+      const jobsOf = (text: string) => jobs.select((unreadable) => ({ text, values: [Math.max(max, 0), unreadable] }))
+      const [running, waiting] = await Promise.all([jobsOf(queueSql.running), jobsOf(queueSql.waiting)])
+      return { running, waiting }
     },
 
     async backlog() {

@@ -12,7 +12,7 @@ import {
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import type { Row } from './database.js'
 import { columnText } from './job-row.js'
-import { waitingListsOf } from './turns.js'
+import { waitingLists, waitingListsOf } from './turns.js'
 
 type Run = (text: string, values: unknown[]) => Promise<Row[]>
 
@@ -83,4 +83,30 @@ export function aheadStatement(schema: string): string {
           AND job.waiting_since <= floor(extract(epoch from clock_timestamp()) * 1000)::bigint LIMIT $2
       ) AS counted
     ) AS ahead GROUP BY own.id`
+}
+
+/** For `JobStore.queue`. Rows of `version, record, claims, id`; $1: most jobs, $2: those that cannot be read. */
+export function queueStatements(schema: string): { running: string; waiting: string } {
+  const isDue = `waiting_since <= floor(extract(epoch from clock_timestamp()) * 1000)::bigint`
+  const jobs = `SELECT version, record, claims, id FROM`
+  return {
+    running: `${jobs} ${schema}.jobs WHERE lease_bucket IS NOT NULL AND id <> ALL($2::text[]) LIMIT $1`,
+    // One job of each application in turn: the first of each, then the second.
+    waiting: `
+      WITH lists AS MATERIALIZED (SELECT workflow, pool FROM (${waitingLists(schema)}) AS list),
+      turn AS MATERIALIZED (
+        SELECT app, max(served) AS served, min(id) AS came FROM ${schema}.turns AS t
+        WHERE EXISTS (SELECT FROM ${schema}.jobs WHERE app = t.app AND ${isDue}) GROUP BY app ORDER BY 2, 3 LIMIT $1
+      )
+      ${jobs} (
+        SELECT found.id, row_number() OVER (PARTITION BY turn.app ORDER BY found.rank, found.waiting_since, found.id)
+          AS nth, served, came
+        FROM turn CROSS JOIN lists CROSS JOIN LATERAL (
+          SELECT id, rank, waiting_since FROM ${schema}.jobs AS job
+          WHERE job.app = turn.app AND job.workflow = lists.workflow AND job.pool = lists.pool AND job.${isDue}
+            AND id <> ALL($2::text[])
+          ORDER BY rank, waiting_since, id LIMIT $1
+        ) AS found ORDER BY nth, served, came LIMIT $1
+      ) AS upcoming JOIN ${schema}.jobs USING (id) ORDER BY nth, served, came`,
+  }
 }

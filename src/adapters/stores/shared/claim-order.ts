@@ -83,6 +83,22 @@ export class ClaimOrder<Item> {
     return Math.min(count, max)
   }
 
+  /** The items that `take` would give one after the other, if all groups were open; at most `max`. */
+  upcoming(now: number, max: number): Item[] {
+    const queues = [...this.#unserved.values(), ...this.#served.values()].map((lists) =>
+      [...lists.values()]
+        .flatMap(({ priority, queue }) => queue.dueEntries(now, max).map((entry) => ({ priority, entry })))
+        .sort((a, b) => b.priority - a.priority || (isBefore(a.entry, b.entry) ? -1 : 1)),
+    )
+    const found: Item[] = []
+    for (let turn = 0; found.length < max; turn++) {
+      const items = queues.flatMap((queue) => queue[turn]?.entry.item ?? [])
+      if (items.length === 0) break
+      found.push(...items.slice(0, max - found.length))
+    }
+    return found
+  }
+
   /** Items that are due, by group except application and priority, counted up to `max` each. */
   backlog(now: number, max: number): { workflow: string; pool: string; queued: number; firstAt: number }[] {
     const lanes = new Map<string, { workflow: string; pool: string; queued: number; firstAt: number }>()

@@ -155,6 +155,14 @@ export class JobIndex<Job extends IndexedJob> {
     return this.#waiting.ahead(entry.job, entry.waiting, now, max)
   }
 
+  /** See `JobStore.queue`. */
+  queue(now: number, max: number): { running: Job[]; waiting: Job[] } {
+    return {
+      running: jobsOf(this.#lapsing.due(Infinity, max)),
+      waiting: jobsOf(this.#waiting.upcoming(now, max)),
+    }
+  }
+
   #runningOf(target: RuleTarget): number {
     if (target.kind === 'workflow') return this.#running.ofWorkflow(target.id)
     return this.#visible.running(target)

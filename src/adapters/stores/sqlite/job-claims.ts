@@ -29,12 +29,25 @@ const aheadSql = `SELECT (
         AND waiting_since <= ? LIMIT ?)
   ) AS ahead FROM jobs AS own WHERE own.id = ? AND own.waiting_since <= ?`
 
+const runningSql = `SELECT id, record FROM jobs WHERE lapses_at IS NOT NULL
+  AND id NOT IN (SELECT value FROM json_each(?)) LIMIT ?`
+/** One job of each application in turn: the first of each, then the second. */
+const upcomingSql = `
+  SELECT jobs.id, jobs.record FROM (
+    SELECT app, served, rowid AS came FROM turns
+    WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.app = turns.app AND waiting_since <= ?) ORDER BY served, rowid LIMIT ?
+  ) AS turn CROSS JOIN jobs ON jobs.id IN (
+    SELECT id FROM jobs WHERE jobs.app = turn.app AND waiting_since <= ?
+      AND id NOT IN (SELECT value FROM json_each(?)) ORDER BY rank, waiting_since, id LIMIT ?
+  )
+  ORDER BY row_number() OVER (PARTITION BY turn.app ORDER BY rank, waiting_since, jobs.id), served, came LIMIT ?`
+
 /** Who is next. */
 export function jobClaims({
   database,
   rows,
   clock,
-}: JobTables): Pick<JobStore, 'claim' | 'ahead' | 'backlog' | 'rules' | 'changeRule'> {
+}: JobTables): Pick<JobStore, 'claim' | 'ahead' | 'queue' | 'backlog' | 'rules' | 'changeRule'> {
   const rules = new SchedulingRules(database)
 
   return {
@@ -54,6 +67,17 @@ export function jobClaims({
     async ahead(id, { max }) {
       const now = clock()
       return database.get<{ ahead: number }>(aheadSql, now, max, id, now)?.ahead
+    },
+
+    async queue({ max }) {
+      const now = clock()
+      return {
+        running: rows.select((unreadable) => ({ text: runningSql, values: [JSON.stringify(unreadable), max] })),
+        waiting: rows.select((unreadable) => ({
+          text: upcomingSql,
+          values: [now, max, now, JSON.stringify(unreadable), max, max],
+        })),
+      }
     },
 
     backlog: async () => backlog(database, clock()),

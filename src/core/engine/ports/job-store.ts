@@ -218,6 +218,13 @@ export interface JobStore {
   ahead(id: string, options: { max: number }): Promise<number | undefined>
 
   /**
+   * What runs, in any order, and the queued jobs that are due, in the order in which claims would grant them if nothing
+   * held them back; at most `max` of each. For estimates: it need not be exact while others change jobs. Optional:
+   * without it, waiting jobs have no estimate.
+   */
+  queue?(options: { max: number }): Promise<{ running: JobRecord[]; waiting: JobRecord[] }>
+
+  /**
    * Applies `transition(job, change, now)` atomically and returns the new record. `undefined`: the change does not
    * apply any more (lost lease, ended, deleted or unknown job) and nothing was written. Finds deleted jobs too, as
    * `transition` judges them.

@@ -1,10 +1,14 @@
 import type { JobRecord } from '../job/job.js'
 import { rulesFor } from '../job/scheduling.js'
-import { positionOf } from './queue-position.js'
+import type { BlobStore } from '../ports/blob-store.js'
 import type { JobStore } from '../ports/job-store.js'
 import { remembered } from '../limits/remembered.js'
 import { meanSeconds } from '../workers/worker.js'
 import type { WorkerRegistry } from '../workers/worker-registry.js'
+import type { WorkflowRegistry } from '../workflow/registry.js'
+import { forecast } from './queue-forecast.js'
+import { positionOf } from './queue-position.js'
+import { WorkHistory } from './work-history.js'
 
 /** When a job will probably start and end; epoch milliseconds. */
 export interface JobEstimate {
@@ -13,103 +17,159 @@ export interface JobEstimate {
   endsAt: number
 }
 
-/** Recent measurements; a time is undefined if no job has ended yet. */
-export interface Throughput {
-  /** For jobs of the workflow, as reported by the workers, or else for those of the application. */
-  runMs: number | undefined
-  /** Median of the successful attempts of all the application's workflows. */
-  anyRunMs: number | undefined
-  /** Running jobs of the application. */
-  running: number
-  isPaused: boolean
-}
-
-/** Up to here, the progress is that of fetching and loading. */
+/** Up to here, the progress is that of fetching and loading, and tells nothing by itself. */
 const leastProgress = 0.1
+/** At this progress, what the job has shown counts as much as what others took. */
+const evenProgress = 0.05
 
-/** `undefined` without enough measurements. @param position of a waiting job */
-export function estimateOf(
-  job: JobRecord,
-  position: number | undefined,
-  { runMs, anyRunMs, running, isPaused }: Throughput,
+/**
+ * Milliseconds until a running job ends, by its own progress and by what others took; `undefined` if neither tells.
+ *
+ * @param workMs for the whole job, by the history of others
+ */
+export function timeLeft(
+  { progress, history }: Pick<JobRecord, 'progress' | 'history'>,
+  workMs: number | undefined,
   now: number,
-): JobEstimate | undefined {
-  if (job.status === 'STARTED') {
-    const leftMs = timeLeft(job, runMs, now)
-    return leftMs === undefined ? undefined : { startsAt: null, endsAt: Math.round(now + leftMs) }
-  }
-  // Without a running job, the application's next turn is unknown.
-  if (position === undefined || isPaused || running === 0 || runMs === undefined || anyRunMs === undefined)
-    return undefined
-  const startsAt = now + (position * anyRunMs) / running
-  return { startsAt: Math.round(startsAt), endsAt: Math.round(startsAt + runMs) }
-}
-
-function timeLeft({ progress, history }: JobRecord, runMs: number | undefined, now: number): number | undefined {
+): number | undefined {
   const attempt = history.at(-1)
   // Not for a later attempt, which may have resumed from kept work.
-  if (attempt?.token === 1 && progress >= leastProgress) return ((now - attempt.startedAt) * (1 - progress)) / progress
-  return runMs === undefined ? undefined : runMs * (1 - progress)
+  const isOwn = attempt?.token === 1 && progress > 0
+  const ownMs = isOwn ? Math.max(0, now - attempt.startedAt) / progress : undefined
+  if (workMs === undefined) return ownMs === undefined || progress < leastProgress ? undefined : (1 - progress) * ownMs
+  if (ownMs === undefined) return (1 - progress) * workMs
+  const share = progress / (progress + evenProgress)
+  return (1 - progress) * (share * ownMs + (1 - share) * workMs)
 }
 
 /** Number of jobs whose durations are used. */
-const sampleSize = 20
+const sampleSize = 50
 const keptMs = 5_000
-const mostRunning = 1_000
+/** A queue that is seen anew this often shows jobs move on. */
+const queueKeptMs = 2_000
+/** Jobs of the queue that are looked at one by one. */
+const mostSeen = 200
 const mostKept = 1_000
+const mostSizes = 10_000
 
-/** Measures what estimates need, at most every five seconds per application and workflow. */
-export class Throughputs {
-  readonly #jobs: JobStore
-  readonly #workers: Pick<WorkerRegistry, 'recent'>
-  readonly #kept = new Map<string, () => Promise<Throughput>>()
+interface EstimateParts {
+  jobs: JobStore
+  blobs: Pick<BlobStore, 'stat'>
+  workers: Pick<WorkerRegistry, 'recent'>
+  workflows: Pick<WorkflowRegistry, 'get'>
+}
 
-  constructor(jobs: JobStore, workers: Pick<WorkerRegistry, 'recent'>) {
-    this.#jobs = jobs
-    this.#workers = workers
+type Times = { startsAt: number; endsAt: number }
+
+/** What is known of the queue at a time. */
+interface SeenQueue {
+  times: Map<string, Times>
+  /** The applications of those that were looked at. */
+  apps: string[]
+  /** Whether more wait. */
+  isCut: boolean
+  /** Of the jobs that were looked at. */
+  meanMs: number
+  slots: number
+}
+
+/** Estimates by the history of jobs, their progress and the queue, each of which is read now and then. */
+export class Estimates {
+  readonly #parts: EstimateParts
+  readonly #histories = new Map<string, () => Promise<WorkHistory>>()
+  readonly #sizes = new Map<string, number>()
+  readonly #queue = remembered(() => this.#readQueue(), queueKeptMs)
+
+  constructor(parts: EstimateParts) {
+    this.#parts = parts
   }
 
   /** See `JobEngine.estimate`. */
-  async estimate(job: JobRecord): Promise<JobEstimate | undefined> {
-    if (job.status !== 'QUEUED' && job.status !== 'STARTED') return undefined
-    const position = job.status === 'QUEUED' ? await positionOf(this.#jobs, job.id) : undefined
-    return estimateOf(job, position, await this.of(job), Date.now())
-  }
-
-  of(job: Pick<JobRecord, 'app' | 'workflow'>): Promise<Throughput> {
-    const key = `${job.app} ${job.workflow}`
-    let measured = this.#kept.get(key)
-    if (!measured) {
-      if (this.#kept.size >= mostKept) this.#kept.clear()
-      const { app, workflow } = job
-      this.#kept.set(key, (measured = remembered(() => this.#measure({ app, workflow }), keptMs)))
+  async of(job: JobRecord): Promise<JobEstimate | undefined> {
+    if (job.status === 'STARTED') {
+      const leftMs = timeLeft(job, await this.#workMs(job), Date.now())
+      return leftMs === undefined ? undefined : { startsAt: null, endsAt: Math.round(Date.now() + leftMs) }
     }
-    return measured()
+    if (job.status !== 'QUEUED') return undefined
+    const [workMs, rules] = await Promise.all([this.#workMs(job), this.#parts.jobs.rules()])
+    if (workMs === undefined || rulesFor(rules, job).some(({ state }) => state === 'paused')) return undefined
+    const queue = await this.#queue()
+    const times = queue?.times.get(job.id) ?? (queue && (await this.#timesBehind(queue, job, workMs)))
+    return times && { startsAt: Math.round(times.startsAt), endsAt: Math.round(times.endsAt) }
   }
 
-  async #measure({ app, workflow }: Pick<JobRecord, 'app' | 'workflow'>): Promise<Throughput> {
-    // For one application: listing all successful jobs of the store would read past everything that waits.
-    const succeeded = { app, statuses: ['SUCCEEDED'] as const, limit: sampleSize }
-    const [workers, ofWorkflow, ofApp, running, rules] = await Promise.all([
-      this.#workers.recent(),
-      this.#jobs.list({ ...succeeded, workflows: [workflow] }),
-      this.#jobs.list(succeeded),
-      this.#jobs.count({ app, statuses: ['STARTED'] }, { max: mostRunning }),
-      this.#jobs.rules(),
-    ])
-    const isPaused = rulesFor(rules, { app, workflow }).some(({ state }) => state === 'paused')
-    const meanMs = 1000 * (meanSeconds(workers, workflow) ?? NaN)
-    const runMs = Number.isNaN(meanMs) ? median(ofWorkflow.flatMap(runOf)) : meanMs
-    return { runMs, anyRunMs: median(ofApp.flatMap(runOf)) ?? runMs, running, isPaused }
+  async #readQueue(): Promise<SeenQueue | undefined> {
+    const { jobs, workers } = this.#parts
+    const [found, known, rules] = await Promise.all([jobs.queue?.({ max: mostSeen }), workers.recent(), jobs.rules()])
+    if (!found) return undefined
+    const now = Date.now()
+    const works = await Promise.all([...found.running, ...found.waiting].map((job) => this.#workMs(job)))
+    const told = works.filter((ms) => ms !== undefined)
+    const meanMs = told.reduce((sum, ms) => sum + ms, 0) / told.length
+    const running = found.running.map((job, index) => ({
+      job,
+      leftMs: timeLeft(job, works[index] ?? meanMs, now) ?? 0,
+    }))
+    const waiting = found.waiting.map((job, index) => ({ job, workMs: works[running.length + index] ?? meanMs }))
+    return {
+      // Without any measurement nothing is said.
+      times: told.length === 0 ? new Map<string, Times>() : forecast({ running, waiting, workers: known, rules }, now),
+      apps: waiting.map(({ job }) => job.app),
+      isCut: waiting.length === mostSeen,
+      meanMs,
+      slots: known.reduce((sum, { slots }) => sum + slots, 0) || running.length,
+    }
   }
-}
 
-/** How long the attempt that produced the results took. */
-function runOf({ history }: JobRecord): number[] {
-  const attempt = history.at(-1)
-  return !attempt || attempt.endedAt === null ? [] : [attempt.endedAt - attempt.startedAt]
-}
+  /** Behind the jobs that were looked at, it goes on as in front. */
+  async #timesBehind(queue: SeenQueue, job: JobRecord, workMs: number): Promise<Times | undefined> {
+    const last = Math.max(...[...queue.times.values()].map(({ startsAt }) => startsAt))
+    if (!queue.isCut || !Number.isFinite(last)) return undefined
+    const position = await positionOf(this.#parts.jobs, job.id)
+    if (position === undefined) return undefined
+    const own = queue.apps.filter((app) => app === job.app).length
+    const turns = own > 0 ? queue.apps.length / own : new Set(queue.apps).size + 1
+    const startsAt = last + (Math.max(0, position * turns - queue.apps.length) * queue.meanMs) / queue.slots
+    return { startsAt, endsAt: startsAt + workMs }
+  }
 
-function median(values: number[]): number | undefined {
-  return values.sort((a, b) => a - b)[Math.floor(values.length / 2)]
+  /** For the whole job, as the history of its application tells, or else its workers. */
+  async #workMs(job: JobRecord): Promise<number | undefined> {
+    const [history, bytes] = await Promise.all([this.#historyOf(job), this.#bytesOf(job)])
+    const told = history.msFor(job, bytes, job.lease?.owner)
+    if (told !== undefined) return told
+    const seconds = meanSeconds(await this.#parts.workers.recent(), job.workflow)
+    return seconds === undefined ? undefined : 1000 * seconds
+  }
+
+  #historyOf({ app, workflow }: JobRecord): Promise<WorkHistory> {
+    const key = `${app} ${workflow}`
+    let history = this.#histories.get(key)
+    if (!history) {
+      if (this.#histories.size >= mostKept) this.#histories.clear()
+      const inputs = this.#parts.workflows.get(workflow)?.inputs ?? []
+      // For one application: listing all successful jobs of the store would read past everything that waits.
+      const page = { app, workflows: [workflow], statuses: ['SUCCEEDED'] as const, limit: sampleSize }
+      history = remembered(async () => new WorkHistory(await this.#parts.jobs.list(page), inputs), keptMs)
+      this.#histories.set(key, history)
+    }
+    return history()
+  }
+
+  /** Of the uploaded inputs; `undefined` if one of them comes from elsewhere. */
+  async #bytesOf({ workflow, uploads, params }: JobRecord): Promise<number | undefined> {
+    const inputs = this.#parts.workflows.get(workflow)?.inputs ?? Object.keys(uploads)
+    if (inputs.some((name) => uploads[name] === undefined && params[name] !== undefined)) return undefined
+    const sizes = await Promise.all(Object.values(uploads).map((key) => this.#sizeOf(key)))
+    return sizes.length === 0 || sizes.includes(undefined) ? undefined : sizes.reduce<number>((a, b) => a + (b ?? 0), 0)
+  }
+
+  async #sizeOf(key: string): Promise<number | undefined> {
+    const known = this.#sizes.get(key)
+    if (known !== undefined) return known
+    const stat = await this.#parts.blobs.stat(key).catch(() => undefined)
+    if (this.#sizes.size >= mostSizes) this.#sizes.clear()
+    if (stat) this.#sizes.set(key, stat.bytes)
+    return stat?.bytes
+  }
 }

@@ -1,0 +1,145 @@
+import { nameInUrl } from '../job/download-name.js'
+import type { JobRecord } from '../job/job.js'
+
+/** What a job that succeeded tells of others. */
+interface Sample {
+  ms: number
+  /** Seconds of audio, as far as the workflow tells, and bytes of the inputs; 0: not known. */
+  seconds: number
+  bytes: number
+  format: string
+  settings: string
+  model: string
+  worker: string
+}
+
+/** Where no job of a format tells. */
+const usualBytesPerSecond: Readonly<Record<string, number>> = {
+  wav: 176_400,
+  aiff: 176_400,
+  aif: 176_400,
+  flac: 100_000,
+  mp3: 30_000,
+  m4a: 30_000,
+  aac: 24_000,
+  ogg: 22_000,
+  opus: 14_000,
+}
+
+/** How far a sample counts that is not of the same settings; that is not of the same model; that is of another worker. */
+const otherSettings = 0.2
+const otherModel = 0.02
+const otherWorker = 0.3
+
+/** How long jobs of one workflow take, by what the last ones took. */
+export class WorkHistory {
+  readonly #samples: readonly Sample[]
+  readonly #inputs: readonly string[]
+
+  /** @param jobs that have succeeded @param inputs the params that name files */
+  constructor(jobs: readonly JobRecord[], inputs: readonly string[]) {
+    this.#samples = jobs.flatMap((job) => sampleOf(job, inputs))
+    this.#inputs = inputs
+  }
+
+  /**
+   * Milliseconds for the whole job; `undefined` if none of its workflow has succeeded.
+   *
+   * @param bytes of its inputs, if known @param worker the one that runs it
+   */
+  msFor(job: JobRecord, bytes: number | undefined, worker?: string): number | undefined {
+    const [settings, model] = [settingsOf(job, this.#inputs), modelOf(job)]
+    const weighed = this.#samples.map((sample) => ({
+      ...sample,
+      weight:
+        (sample.settings === settings ? 1 : sample.model === model ? otherSettings : otherModel) *
+        (worker === undefined || sample.worker === worker ? 1 : otherWorker),
+    }))
+    if (bytes === undefined) return median(weighed, ({ ms }) => ms)
+    const measured = weighed.filter((sample) => sample.seconds > 0 && sample.bytes > 0)
+    if (measured.length === 0) return linear(weighed, ({ bytes: size }) => size)?.(bytes)
+    const format = formatOf(job)
+    const alike = measured.filter((sample) => sample.format === format)
+    const known = alike.length > 0 ? undefined : usualBytesPerSecond[format]
+    const bytesPerSecond = known ?? median(alike.length > 0 ? alike : measured, (one) => one.bytes / one.seconds)
+    return linear(measured, ({ seconds }) => seconds)?.(bytes / (bytesPerSecond ?? NaN))
+  }
+}
+
+function sampleOf(job: JobRecord, inputs: readonly string[]): Sample[] {
+  const { history, settlement } = job
+  // What an attempt did, the next ones had not to do again.
+  const ms = history.reduce((sum, { startedAt, endedAt }) => sum + Math.max(0, (endedAt ?? startedAt) - startedAt), 0)
+  if (ms <= 0) return []
+  const { audioSeconds: seconds = 0, bytes = 0 } = settlement ?? {}
+  return [
+    {
+      ms,
+      seconds,
+      bytes,
+      format: formatOf(job),
+      settings: settingsOf(job, inputs),
+      model: modelOf(job),
+      worker: history.at(-1)?.worker ?? '',
+    },
+  ]
+}
+
+/** All params but the inputs. */
+function settingsOf({ params }: Pick<JobRecord, 'params'>, inputs: readonly string[]): string {
+  return JSON.stringify(
+    Object.entries(params)
+      .filter(([name]) => !inputs.includes(name))
+      .sort(),
+  )
+}
+
+/** Workflows with several models choose one by this param. */
+function modelOf({ params }: Pick<JobRecord, 'params'>): string {
+  return typeof params.model === 'string' ? params.model : ''
+}
+
+/** The end of the file's name, as far as it is known: the name of a job is usually that of its file. */
+function formatOf({ name, params }: Pick<JobRecord, 'name' | 'params'>): string {
+  const fileName = name ?? (typeof params.inputUrl === 'string' ? nameInUrl(params.inputUrl) : undefined)
+  return /\.([a-z0-9]{2,4})$/i.exec(fileName ?? '')?.[1]?.toLowerCase() ?? ''
+}
+
+/**
+ * A base and an amount for each unit: the line with the least squares of relative errors. Neither may be negative, for
+ * few samples or odd ones often say so.
+ */
+function linear<One extends { ms: number; weight: number }>(
+  samples: readonly One[],
+  unitsOf: (sample: One) => number,
+): ((units: number) => number) | undefined {
+  if (samples.length === 0) return undefined
+  const sums = { xx: 0, xy: 0, yy: 0, x: 0, y: 0 }
+  for (const sample of samples) {
+    const [x, y] = [1 / sample.ms, unitsOf(sample) / sample.ms]
+    sums.xx += sample.weight * x * x
+    sums.xy += sample.weight * x * y
+    sums.yy += sample.weight * y * y
+    sums.x += sample.weight * x
+    sums.y += sample.weight * y
+  }
+  const { xx, xy, yy, x, y } = sums
+  const determinant = xx * yy - xy * xy
+  // As good as one length only.
+  const isFlat = determinant <= 1e-9 * xx * yy
+  const base = isFlat ? 0 : (x * yy - y * xy) / determinant
+  const perUnit = isFlat ? y / yy : (y * xx - x * xy) / determinant
+  if (yy === 0 || perUnit <= 0) return () => x / xx
+  if (base <= 0) return (units) => (y / yy) * units
+  return (units) => base + perUnit * units
+}
+
+function median<One extends { weight: number }>(
+  samples: readonly One[],
+  valueOf: (sample: One) => number,
+): number | undefined {
+  const sorted = samples.map((sample) => ({ value: valueOf(sample), weight: sample.weight }))
+  sorted.sort((a, b) => a.value - b.value)
+  let rest = sorted.reduce((sum, { weight }) => sum + weight, 0) / 2
+  return sorted.find(({ weight }) => (rest -= weight) <= 0)?.value ?? sorted.at(-1)?.value
+}
