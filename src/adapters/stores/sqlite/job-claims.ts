@@ -42,6 +42,16 @@ const upcomingSql = `
   )
   ORDER BY row_number() OVER (PARTITION BY turn.app ORDER BY rank, waiting_since, jobs.id), served, came LIMIT ?`
 
+function queue(rows: JobTables['rows'], now: number, max: number): { running: JobRecord[]; waiting: JobRecord[] } {
+  return {
+    running: rows.select((unreadable) => ({ text: runningSql, values: [JSON.stringify(unreadable), max] })),
+    waiting: rows.select((unreadable) => ({
+      text: upcomingSql,
+      values: [now, max, now, JSON.stringify(unreadable), max, max],
+    })),
+  }
+}
+
 /** Who is next. */
 export function jobClaims({
   database,
@@ -69,16 +79,7 @@ export function jobClaims({
       return database.get<{ ahead: number }>(aheadSql, now, max, id, now)?.ahead
     },
 
-    async queue({ max }) {
-      const now = clock()
-      return {
-        running: rows.select((unreadable) => ({ text: runningSql, values: [JSON.stringify(unreadable), max] })),
-        waiting: rows.select((unreadable) => ({
-          text: upcomingSql,
-          values: [now, max, now, JSON.stringify(unreadable), max, max],
-        })),
-      }
-    },
+    queue: async ({ max }) => queue(rows, clock(), max),
 
     backlog: async () => backlog(database, clock()),
 

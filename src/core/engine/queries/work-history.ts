@@ -90,7 +90,7 @@ function settingsOf({ params }: Pick<JobRecord, 'params'>, inputs: readonly stri
   return JSON.stringify(
     Object.entries(params)
       .filter(([name]) => !inputs.includes(name))
-      .sort(),
+      .toSorted(([a], [b]) => (a < b ? -1 : 1)),
   )
 }
 
