@@ -52,12 +52,10 @@ function queue(rows: JobTables['rows'], now: number, max: number): { running: Jo
   }
 }
 
+type JobClaims = Pick<JobStore, 'claim' | 'ahead' | 'queue' | 'backlog' | 'rules' | 'changeRule'>
+
 /** Who is next. */
-export function jobClaims({
-  database,
-  rows,
-  clock,
-}: JobTables): Pick<JobStore, 'claim' | 'ahead' | 'queue' | 'backlog' | 'rules' | 'changeRule'> {
+export function jobClaims({ database, rows, clock }: JobTables): JobClaims {
   const rules = new SchedulingRules(database)
 
   return {
