@@ -76,6 +76,30 @@ export const sweepCases = {
     assert.deepEqual(await dueIds(store, 'abandoned'), [], 'A job that has ended is not abandoned.')
   },
 
+  async 'a lapsed job that is queued again counts as running no more, and keeps its attempts'({ store, advance }) {
+    await store.changeRule({ kind: 'application', id: 'a' }, { maxRunning: 1 })
+    const [lost, next] = [
+      (await store.create(sampleJob({ app: 'a' }))).job.id,
+      (await store.create(sampleJob({ app: 'a' }))).job.id,
+    ]
+    const claimed = await store.claim({ id: lost, owner: 'w', leaseMs })
+    const until = claimed?.lease?.until ?? 0
+    await advance(leaseMs + 100)
+    const release = (lapsedBefore: number) => store.apply(lost, { kind: 'release', lapsedBefore })
+    assert.equal(await release(until - 1), undefined, 'A lease that ended later than that may still be renewed.')
+    assert.equal(await store.claim({ id: next, owner: 'w', leaseMs }), undefined, 'The lost job counts as running.')
+    const job = await release(until)
+    assert.deepEqual(
+      [job?.status, job?.lease, job?.attempts, job?.lapses, job?.history.at(-1)?.outcome],
+      ['QUEUED', null, 0, 1, 'lapsed'],
+      'It waits again, and the lapse is counted.',
+    )
+    assert.equal(await release(until), undefined, 'A queued job is not released.')
+    assert.equal(await store.apply(lost, heartbeat(1)), undefined, 'The lost worker changes nothing any more.')
+    assert.deepEqual(await dueIds(store, 'lapsed'), [], 'It is not lapsed any more.')
+    assert.equal((await store.claim({ id: next, owner: 'w', leaseMs }))?.id, next, 'There is room for another.')
+  },
+
   async "the store's time goes on"({ store, advance }) {
     const first = await store.time()
     await advance(1000)

@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest'
+import { setTimeout as delay } from 'node:timers/promises'
+import { describe, expect, test, vi } from 'vitest'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { attemptPrefix } from '../../src/core/engine/job/blob-keys.js'
 import type { JobStore } from '../../src/core/engine/ports/job-store.js'
@@ -37,6 +38,33 @@ describe('a worker that loses its lease', () => {
     expect(won).toMatchObject({ status: 'SUCCEEDED', token: 2 })
     expect(await keys(blobs)).toEqual([won?.outputs?.text!.key])
     expect(slow.events).not.toContain('job.succeeded')
+  })
+
+  test('does not begin if the answer to its claim came when another had taken over', async () => {
+    const clock = steppingClock()
+    const jobs = memoryJobs({ clock: clock.now })
+    const [claimed, answer] = [gate(), gate()]
+    const late: JobStore = {
+      ...jobs,
+      claim: async (request) => {
+        const job = await jobs.claim(request)
+        claimed.open()
+        await answer.opened
+        return job
+      },
+    }
+    const ran = vi.fn()
+    const slow = testEngine(textWorkflow(ran), { dispatch: { leaseMs: 300 } }, { jobs: late })
+    const quick = testEngine(textWorkflow(), {}, { jobs })
+    const job = await quick.submit()
+    const slowRun = slow.engine.runOnce(job.id)
+    await claimed.opened
+    clock.advance(301)
+    await delay(301)
+    await quick.engine.run(job.id)
+    answer.open()
+    expect(await slowRun).toBeUndefined()
+    expect(ran).not.toHaveBeenCalled()
   })
 
   test('is stopped by the heartbeat that tells it so', async () => {

@@ -6,7 +6,7 @@ export async function firstViolation(
   { seed: first, histories }: { seed: number; histories: number },
 ): Promise<{ seed: number; violations: string[] } | undefined> {
   for (let seed = first; seed < first + histories; seed++) {
-    const violations = await runHistory(seed, remedies)
+    const { violations } = await runHistory(seed, remedies)
     if (violations.length > 0) return { seed, violations }
   }
   return undefined

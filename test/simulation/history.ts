@@ -1,3 +1,6 @@
+// Modules that the engine loads when it needs them: reading them takes real time.
+import '../../src/core/engine/dispatch/attempt/attempt.js'
+import '../../src/core/engine/fetch/guarded-fetch.js'
 import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
 import { JobEngine } from '../../src/core/engine/engine.js'
@@ -14,6 +17,8 @@ import { type Network, remote, type SimulatedNode, World } from './world.js'
 export const leaseMs = 20_000
 const sweepIntervalMs = 10_000
 const jobsMs = 3_600_000
+/** Longer than any outage. */
+const storageOutageMs = 120_000
 const year = 365 * 24 * 3_600_000
 
 /** What keeps a defect away. Each can be taken out, and then the simulation must find the defect. */
@@ -28,6 +33,10 @@ export interface Remedies {
   endAbandoned: boolean
   /** Retention follows the store's clock. */
   storeTime: boolean
+  /** A job that nobody can take over counts as running no more. */
+  releaseLapsed: boolean
+  /** A job whose claim was answered late runs only if nobody else has it. */
+  checkLateClaims: boolean
 }
 export const allRemedies: Remedies = {
   takeOverGrace: true,
@@ -35,6 +44,8 @@ export const allRemedies: Remedies = {
   batchWithJobs: true,
   endAbandoned: true,
   storeTime: true,
+  releaseLapsed: true,
+  checkLateClaims: true,
 }
 
 interface Deployment {
@@ -48,9 +59,12 @@ interface Deployment {
 /**
  * One history of a deployment of three nodes: what clients ask for, and what goes wrong, follow from the seed.
  *
- * @returns what happened that must not happen
+ * @returns what happened that must not happen, and what all that happened comes to
  */
-export async function runHistory(seed: number, remedies: Remedies = allRemedies): Promise<string[]> {
+export async function runHistory(
+  seed: number,
+  remedies: Remedies = allRemedies,
+): Promise<{ violations: string[]; trace: number }> {
   const world = new World(seed)
   const leave = world.enter()
   try {
@@ -60,10 +74,11 @@ export async function runHistory(seed: number, remedies: Remedies = allRemedies)
     scheduleFaults(deployment)
     await world.pass(240_000)
     heal(deployment)
-    // Longer than any call hangs, a lease, its grace, and the longest run.
-    await world.pass(240_000)
+    // Longer than any node stands still and any call hangs.
+    await world.pass(60_000)
+    for (let left = 20; left > 0 && (await ledger.isOpen(deployment.store)); left--) await world.pass(60_000)
     await ledger.checkEnd(deployment.store)
-    return ledger.violations
+    return { violations: ledger.violations, trace: world.trace }
   } finally {
     leave()
   }
@@ -117,7 +132,7 @@ async function deploy(world: World, remedies: Remedies): Promise<Deployment> {
               progressIntervalMs: 10_000,
               concurrency: 2,
               maxLapses: 100,
-              ...(remedies.runThroughOutages ? {} : { storageOutageMs: 0 }),
+              storageOutageMs: remedies.runThroughOutages ? storageOutageMs : 0,
             },
           },
         ),
@@ -132,8 +147,13 @@ async function deploy(world: World, remedies: Remedies): Promise<Deployment> {
 function withoutRemedies(jobs: JobStore, remedies: Remedies): JobStore {
   const methods = (Object.keys(jobs) as (keyof JobStore)[]).map((name) => [name, jobs[name]])
   const plain = Object.fromEntries(methods) as unknown as JobStore
-  const { claim, createAll, due, time } = plain
+  const { apply, claim, createAll, due, get, time } = plain
   if (!remedies.takeOverGrace) plain.claim = (request) => claim({ ...request, lapsedBefore: undefined })
+  if (!remedies.releaseLapsed)
+    plain.apply = async (id, change) => (change.kind === 'release' ? undefined : await apply(id, change))
+  if (!remedies.checkLateClaims)
+    // A stage reports itself before its first heartbeat.
+    plain.apply = (id, change) => (change.kind === 'heartbeat' && !change.stage ? get(id) : apply(id, change))
   if (!remedies.storeTime) plain.time = async () => (await time(), Date.now())
   if (!remedies.endAbandoned)
     plain.due = async (reason, ...rest) => (reason === 'abandoned' ? [] : await due(reason, ...rest))

@@ -103,14 +103,26 @@ export class Ledger {
     }
   }
 
+  /** Whether something that was promised is still to be done. */
+  async isOpen(store: JobStore): Promise<boolean> {
+    for (const id of this.#accepted) {
+      const job = await store.get(id)
+      if (job && this.#mustEnd(job)) return true
+    }
+    return [...this.#batches.keys()].some((name) => this.#announced.get(name)?.size !== 1)
+  }
+
+  #mustEnd(job: JobRecord): boolean {
+    const isServed = job.workflow !== 'sim/rare' || this.#runs.size === 0 || !this.#isDead('ann')
+    return !isTerminal(job) && (isServed || this.#canceled.has(job.id))
+  }
+
   /** After everything is well again: all that was promised is done. */
   async checkEnd(store: JobStore): Promise<void> {
     for (const id of this.#accepted) {
       const job = await store.get(id)
       if (!job && !this.#purged.has(id)) this.#violated(`${id} is lost`)
-      const needsFirst = job?.workflow === 'sim/rare'
-      const isServed = !needsFirst || this.#runs.size === 0 || !this.#isDead('ann')
-      if (job && !isTerminal(job) && (isServed || this.#canceled.has(id)))
+      if (job && this.#mustEnd(job))
         this.#violated(`${id} has not ended: ${job.status}${job.cancelRequested ? ', canceled' : ''}`)
     }
     for (const job of await store.list({ limit: 100 })) {

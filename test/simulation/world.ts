@@ -1,5 +1,5 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
 import crypto from 'node:crypto'
+import files from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
 import timersPromises from 'node:timers/promises'
 import { StemworkError } from '../../src/core/engine/errors.js'
@@ -49,11 +49,13 @@ export type Random = ReturnType<typeof randomFrom>
  */
 export class World {
   readonly random: Random
-  readonly #here = new AsyncLocalStorage<SimulatedNode>()
+  /** Whose code runs. All that follows from a happening, without time passing, is done before the next one. */
+  #here: SimulatedNode | undefined
   #now = 0
   #order = 0
   #ids = 0
   readonly #happenings: Happening[] = []
+  #trace = 0
 
   constructor(seed: number) {
     this.random = randomFrom(seed)
@@ -65,7 +67,18 @@ export class World {
   }
 
   get here(): SimulatedNode | undefined {
-    return this.#here.getStore()
+    return this.#here
+  }
+
+  /** The same for two histories in which the same happened, at the same times and in the same order. */
+  get trace(): number {
+    return this.#trace
+  }
+
+  note(what: string): void {
+    let hash = this.#trace ^ this.#now
+    for (let index = 0; index < what.length; index++) hash = Math.imul(hash ^ what.charCodeAt(index), 0x01000193)
+    this.#trace = hash
   }
 
   node(name: string): SimulatedNode {
@@ -74,7 +87,8 @@ export class World {
 
   /** Begins something on a node. */
   on<Result>(node: SimulatedNode, work: () => Result): Result {
-    return this.#here.run(node, work)
+    this.#here = node
+    return work()
   }
 
   /** @param node to whom it happens; without one, to the world */
@@ -113,27 +127,21 @@ export class World {
       this.#takeFirst()
       if (next.isOff || next.node?.isDead) continue
       this.#now = Math.max(this.#now, next.at)
+      this.note(next.node?.name ?? '')
+      this.#here = next.node
       if (next.node?.isFrozen) next.node.postponed.push(next.act)
-      else if (next.node) this.#here.run(next.node, next.act)
       else next.act()
       await settled()
     }
     this.#now = until
   }
 
-  /** Until a promise of real files or modules, during which no time passes, is settled. */
+  /** Lets time pass until a promise is settled. */
   async until<Result>(work: Promise<Result>): Promise<Result> {
     let isDone = false
-    void work.then(
-      () => (isDone = true),
-      () => (isDone = true),
-    )
-    for (let idle = 0; !isDone;) {
-      await settled()
-      // Only what waits for the world needs its time: how long real files take must not count.
-      idle = process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq')) ? 0 : idle + 1
-      if (idle > 5) await this.pass(1)
-    }
+    const done = () => (isDone = true)
+    void work.then(done, done)
+    for (await settled(); !isDone;) await this.pass(1)
     return await work
   }
 
@@ -143,6 +151,8 @@ export class World {
     const { setTimeout: realWait } = timersPromises
     const { randomBytes, randomUUID } = crypto
     const mathRandom = Math.random
+    const { timeout } = AbortSignal
+    const realFiles = { ...files }
     const timer =
       (repeats: boolean) =>
       (act: (...given: unknown[]) => void, ms?: number, ...given: unknown[]) => {
@@ -175,6 +185,13 @@ export class World {
     crypto.randomBytes = bytes
     crypto.randomUUID = () => `00000000-0000-4000-8000-${String(++this.#ids).padStart(12, '0')}`
     timersPromises.setTimeout = this.#delay as typeof timersPromises.setTimeout
+    AbortSignal.timeout = (ms) => {
+      const controller = new AbortController()
+      const expire = () => controller.abort(new DOMException('The time is over.', 'TimeoutError'))
+      this.later(ms, expire, this.here)
+      return controller.signal
+    }
+    Object.assign(files, noFiles)
     syncBuiltinESMExports()
     return () => {
       Object.assign(globalThis, real)
@@ -183,6 +200,8 @@ export class World {
       Math.random = mathRandom
       Object.assign(crypto, { randomBytes, randomUUID })
       timersPromises.setTimeout = realWait
+      AbortSignal.timeout = timeout
+      Object.assign(files, realFiles)
       syncBuiltinESMExports()
     }
   }
@@ -214,6 +233,18 @@ export class World {
   }
 }
 
+/** The simulated workflows read and write no file; a node only looks whether it could. */
+const noFiles: Partial<typeof files> = Object.fromEntries(
+  Object.keys(files)
+    .filter((name) => name !== 'constants')
+    .map((name) => [name, () => Promise.reject(new Error(`The simulation has no files for ${name}.`))]),
+)
+Object.assign(noFiles, {
+  mkdir: () => Promise.resolve(undefined),
+  access: () => Promise.resolve(),
+  readdir: () => Promise.resolve([]),
+})
+
 function isBefore(a: Happening, b: Happening): boolean {
   return a.at < b.at || (a.at === b.at && a.order < b.order)
 }
@@ -242,8 +273,9 @@ const callTimeoutMs = 20_000
 /** The object's methods as a node reaches them: over a network that delays, loses and cuts. */
 export function remote<Port extends object>(port: Port, node: SimulatedNode, world: World, network: Network): Port {
   const { random } = world
-  const call = (method: (...given: unknown[]) => Promise<unknown>, given: unknown[]) =>
+  const call = (method: (...given: unknown[]) => Promise<unknown>, given: unknown[], name: string) =>
     new Promise((resolve, reject) => {
+      world.note(name + JSON.stringify(given))
       const fail = () => reject(new StemworkError('STORE_UNAVAILABLE', 'The store is away.', { retryable: true }))
       const late = world.later(callTimeoutMs, fail, node)
       const isLost = random.chance(network.losses)
@@ -278,7 +310,7 @@ export function remote<Port extends object>(port: Port, node: SimulatedNode, wor
   return new Proxy(port, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name)
-      return typeof value === 'function' ? (...given: unknown[]) => call(value.bind(target), given) : value
+      return typeof value === 'function' ? (...given: unknown[]) => call(value.bind(target), given, String(name)) : value
     },
   })
 }

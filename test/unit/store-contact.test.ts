@@ -53,6 +53,13 @@ test('answers so far apart that an outage may lie between them count as a new be
   expect(contact.isSteady).toBe(false)
 })
 
+test('a process that stood still judges nothing before the store has answered it again', async () => {
+  const { contact, answered, graceMs } = contactWith()
+  answered(leaseMs)
+  after(18_001)
+  expect([contact.isSteady, await graceMs()]).toEqual([false, storageOutageMs])
+})
+
 test('a machine that was suspended begins anew, though its rising clock stood still', () => {
   const { contact, answered } = contactWith()
   answered(leaseMs)

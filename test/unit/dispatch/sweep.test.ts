@@ -84,6 +84,7 @@ describe('a sweep', () => {
             // Its worker may be back soon.
             jobOf('away', { cancelRequested: true, lease: { until: now - hour + 1 } }),
           ],
+          lapsed: [],
         })[kind],
       apply: (id: string, { kind }: { kind: string }) =>
         (kind === 'miss' && id === 'late') || (kind === 'cancel' && id === 'left') ? ended : undefined,
@@ -95,6 +96,7 @@ describe('a sweep', () => {
       ['expired', 100],
       ['overdue', 100],
       ['abandoned', 100],
+      ['lapsed', 100],
     ])
     expect(named('deletePrefix')).toEqual([['results/a/'], ['results/b/'], ['results/c/']])
     expect(named('apply')).toEqual([
@@ -124,6 +126,25 @@ describe('a sweep', () => {
     expect(lines).toEqual([])
   })
 
+  test('queues the jobs of lost workers again once these have given up, too', async () => {
+    const { storageOutageMs } = options.dispatch
+    const released = jobOf('lost', { status: 'QUEUED' })
+    const ports = portsWith({
+      due: (kind: string) =>
+        kind === 'lapsed'
+          ? [
+              jobOf('lost', { lease: { until: now - storageOutageMs } }),
+              jobOf('away', { lease: { until: now - storageOutageMs + 1 } }),
+            ]
+          : [],
+      apply: () => released,
+      purge: () => [],
+    })
+    await new Sweep(ports).run()
+    expect(named('apply')).toEqual([['lost', { kind: 'release', lapsedBefore: now - storageOutageMs }]])
+    expect(named('announce')).toEqual([['job.requeued', { job: released }]])
+  })
+
   test('goes on after a step that failed', async () => {
     const ports = portsWith({
       due: () => {
@@ -133,7 +154,7 @@ describe('a sweep', () => {
     })
     expect(await new Sweep(ports).run()).toEqual({ deleted: 0, expired: 0, missed: 0, purged: 1 })
     expect(lines).toEqual(
-      ['deleted', 'expired', 'missed', 'abandoned'].map((step) => ({
+      ['deleted', 'expired', 'missed', 'abandoned', 'lapsed'].map((step) => ({
         level: 'warn',
         fields: { step, err: new Error('no store') },
       })),

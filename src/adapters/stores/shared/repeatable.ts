@@ -7,6 +7,7 @@ import type { JobChange } from '../../../core/engine/job/transitions.js'
 export const repeatable: readonly JobChange['kind'][] = [
   'heartbeat',
   'requeue',
+  'release',
   'miss',
   'expire',
   'beginDelivery',

@@ -28,8 +28,12 @@ export class JobClaims {
     return hasAmounts(this.#ports.options.dispatch.labels) ? 1 : room
   }
 
-  named(id: string): Promise<JobRecord | undefined> {
-    return this.#claim({ id }, (request) => this.#ports.jobs.claim(request))
+  async named(id: string): Promise<JobRecord | undefined> {
+    const [job] = await this.#claim({ id }, async (request) => {
+      const found = await this.#ports.jobs.claim(request)
+      return found ? [found] : []
+    })
+    return job
   }
 
   /** The next jobs, at most `max`. */
@@ -62,22 +66,35 @@ export class JobClaims {
     )
   }
 
-  async #claim<Found>(
+  async #claim(
     claimable: Claimable,
-    ask: (request: ClaimRequest & Claimable) => Promise<Found>,
-  ): Promise<Found> {
+    ask: (request: ClaimRequest & Claimable) => Promise<JobRecord[]>,
+  ): Promise<JobRecord[]> {
     const { contact, options, owner } = this.#ports
     const nonce = randomBytes(6).toString('hex')
     const { leaseMs } = options.dispatch
     const labels = this.#offered
+    const askedAt = performance.now()
     try {
       const lapsedBefore = this.#isAlone ? undefined : await contact.lapsedBefore()
       const found = await ask({ ...claimable, labels, owner, leaseMs, nonce, lapsedBefore })
       contact.noteAnswer()
-      return found
+      return performance.now() - askedAt < leaseMs ? found : await this.#stillHeld(found)
     } catch (error) {
       contact.noteFailure()
       throw error
     }
+  }
+
+  /** Of jobs whose claim was answered after their leases ended, those that nobody else has taken over. */
+  async #stillHeld(jobs: readonly JobRecord[]): Promise<JobRecord[]> {
+    const { leaseMs } = this.#ports.options.dispatch
+    const held: JobRecord[] = []
+    for (const { id, token, lease } of jobs) {
+      const renewal = { kind: 'heartbeat', token, nonce: lease?.nonce, leaseMs, progress: 0, stage: null } as const
+      const job = await this.#ports.jobs.apply(id, renewal)
+      if (job) held.push(job)
+    }
+    return held
   }
 }

@@ -36,10 +36,8 @@ export class StoreContact {
 
   /** The store has answered a call. */
   noteAnswer(since = performance.now()): void {
-    const now = { rising: performance.now(), date: Date.now() }
-    const gapMs = Math.max(now.rising - this.#last.rising, Math.abs(now.date - this.#last.date))
-    if (this.#since === undefined || gapMs > longestGap * this.#parts.leaseMs) this.#since = since
-    this.#last = now
+    if (this.#since === undefined || this.#isGap) this.#since = since
+    this.#last = { rising: performance.now(), date: Date.now() }
   }
 
   /** The store did not answer a call. */
@@ -49,7 +47,13 @@ export class StoreContact {
 
   /** Whether it may judge now. */
   get isSteady(): boolean {
-    return this.#since !== undefined && this.#last.rising - this.#since >= this.#parts.leaseMs
+    return this.#since !== undefined && this.#last.rising - this.#since >= this.#parts.leaseMs && !this.#isGap
+  }
+
+  /** Whether there may have been an outage since the last answer: this process may have stood still. */
+  get #isGap(): boolean {
+    const gapMs = Math.max(performance.now() - this.#last.rising, Math.abs(Date.now() - this.#last.date))
+    return gapMs > longestGap * this.#parts.leaseMs
   }
 
   /** When a lease must have ended, in the store's time, for its job to be taken over. @throws the store's error. */

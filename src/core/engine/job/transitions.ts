@@ -12,7 +12,7 @@ import { isTerminal } from './job.js'
  * The state machine, as pure functions from a record to the next one. `undefined` means: this change does not apply to
  * this record, and nothing may be written.
  *
- *     QUEUED -> STARTED -> SUCCEEDED | FAILED STARTED -> QUEUED (another attempt, hand-back, preemption)
+ *     QUEUED -> STARTED -> SUCCEEDED | FAILED STARTED -> QUEUED (another attempt, hand-back, preemption, loss)
  *     FAILED -> QUEUED (retry)
  *     any -> deleted
  *
@@ -71,6 +71,11 @@ export type JobChange =
   | { kind: 'cancel'; error: JobError; retentionMs: number; messages: readonly WebhookMessage[] }
   /** Ends a job that nobody runs, as `cancel`, if its deadline has passed. */
   | { kind: 'miss'; error: JobError; retentionMs: number; messages: readonly WebhookMessage[] }
+  /**
+   * Queues a job again whose lease ended by `lapsedBefore`, which counts as a lapse. So it takes no place among the
+   * running ones while it waits for a worker that can run it.
+   */
+  | { kind: 'release'; lapsedBefore: number }
   /**
    * Queues a FAILED job again, as if it were new. It counts as a new job against `maxQueued` and the quota, which the
    * store checks in the same operation: `apply` throws `QUEUE_FULL` and `QUOTA_EXCEEDED`, as `create` does.
@@ -242,6 +247,16 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
     case 'miss':
       if (job.deleted || isTerminal(job) || job.deadline === null || job.deadline > now) return undefined
       return endedUnheld(job, now, change)
+    case 'release':
+      if (job.deleted || job.status !== 'STARTED' || !isLapsed(job, Math.min(now, change.lapsedBefore))) return undefined
+      // It is to end, which needs no worker.
+      if (job.cancelRequested) return undefined
+      return {
+        ...released(job),
+        attempts: Math.max(0, job.attempts - 1),
+        lapses: job.lapses + 1,
+        history: withEnd(job.history, job.lease?.until ?? now, 'lapsed'),
+      }
     case 'retry':
       if (job.deleted || job.status !== 'FAILED' || (job.deadline !== null && job.deadline <= now)) return undefined
       return {
@@ -286,7 +301,7 @@ function heldLease(job: JobRecord, { token, nonce = '' }: HeldClaim): Lease | un
   return job.lease
 }
 
-/** Its worker has given it back. */
+/** No worker holds it any more. */
 function released(job: JobRecord): JobRecord {
   return { ...job, status: 'QUEUED', lease: null, progress: 0, stage: null }
 }

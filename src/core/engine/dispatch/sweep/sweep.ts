@@ -67,6 +67,7 @@ export class Sweep {
     const missed =
       (await this.#step('missed', () => this.#endUnheldJobs('overdue'))) +
       (await this.#step('abandoned', () => this.#endUnheldJobs('abandoned')))
+    await this.#step('lapsed', () => this.#releaseLapsed())
     const purged = await this.#step('purged', () => this.#purgeOldJobs())
     if (this.#round++ % ledgerRounds === 0) await this.#step('usage', () => this.#tidyLedger())
     return { deleted, expired, missed, purged }
@@ -127,6 +128,25 @@ export class Sweep {
       events.announce('job.failed', { job })
     }
     return missed
+  }
+
+  /**
+   * Where no worker lives that can take them over, jobs of lost workers would count as running for ever. By then a
+   * worker that is only cut off has given up, too.
+   */
+  async #releaseLapsed(): Promise<number> {
+    const { jobs, clock, events, options } = this.#ports
+    const lapsed = await jobs.due('lapsed', batch)
+    if (lapsed.length === 0) return 0
+    const lapsedBefore = (await clock.time()) - options.dispatch.storageOutageMs
+    let freed = 0
+    for (const { id } of lapsed.filter(({ lease }) => (lease?.until ?? 0) <= lapsedBefore)) {
+      const job = await jobs.apply(id, { kind: 'release', lapsedBefore })
+      if (!job) continue
+      freed++
+      events.announce('job.requeued', { job })
+    }
+    return freed
   }
 
   async #tidyLedger(): Promise<number> {
