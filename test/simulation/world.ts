@@ -310,7 +310,9 @@ export function remote<Port extends object>(port: Port, node: SimulatedNode, wor
   return new Proxy(port, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name)
-      return typeof value === 'function' ? (...given: unknown[]) => call(value.bind(target), given, String(name)) : value
+      return typeof value === 'function'
+        ? (...given: unknown[]) => call(value.bind(target), given, String(name))
+        : value
     },
   })
 }

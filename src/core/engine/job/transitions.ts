@@ -248,7 +248,8 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
       if (job.deleted || isTerminal(job) || job.deadline === null || job.deadline > now) return undefined
       return endedUnheld(job, now, change)
     case 'release':
-      if (job.deleted || job.status !== 'STARTED' || !isLapsed(job, Math.min(now, change.lapsedBefore))) return undefined
+      if (job.deleted || job.status !== 'STARTED' || !isLapsed(job, Math.min(now, change.lapsedBefore)))
+        return undefined
       // It is to end, which needs no worker.
       if (job.cancelRequested) return undefined
       return {
