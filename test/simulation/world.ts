@@ -139,8 +139,8 @@ export class World {
   /** Lets time pass until a promise is settled. */
   async until<Result>(work: Promise<Result>): Promise<Result> {
     let isDone = false
-    const done = () => (isDone = true)
-    void work.then(done, done)
+    const end = () => (isDone = true)
+    void work.then(end, end)
     for (await settled(); !isDone;) await this.pass(1)
     return await work
   }
