@@ -40,7 +40,7 @@ describe('stemwork models', () => {
   it('lists what is known, with licence, size and score, as a table or JSON', async () => {
     const { status, stdout } = await stemwork(['models', 'list'])
     expect(status).toBe(0)
-    expect(stdout).toMatch(/^embedded +embedded +2\.6 MB .*installed .*MIT$/m)
+    expect(stdout).toMatch(/^embedded +embedded +2\.4 MB .*installed .*MIT$/m)
     expect(stdout).toMatch(/^kim-vocal-2 +mdx +66\.8 MB +medium .*uSDR.* not stated by its authors$/m)
     const models = JSON.parse((await command(['models', 'list', '--json'])).stdout)
     expect(models.find(({ name }: { name: string }) => name === 'htdemucs')).toMatchObject({
