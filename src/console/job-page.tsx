@@ -8,7 +8,6 @@ import type { JobCommands } from './job-commands.js'
 import type { LiveJobs } from './live-jobs.js'
 import { Results } from './results.js'
 import { jobAddress } from './route.js'
-import { canRepeat } from './song-facts.js'
 import { Work } from './work.js'
 import { explain, explainFailure, type Explanation, jobStateWords, statusWords, whenWords } from './words.js'
 
@@ -87,7 +86,7 @@ export function JobPage({ client, live, commands, id, tab }: JobPageProps) {
           </div>
           <JobActions
             job={job}
-            canRepeat={canRepeat(job)}
+            canRepeat={hasEnded(job)}
             commands={{
               ...commands,
               again,
@@ -128,11 +127,9 @@ export function JobPage({ client, live, commands, id, tab }: JobPageProps) {
           {!hasEnded(job) && <Work client={client} job={job} />}
           {job.error && (
             <ErrorNotice problem={explainFailure(job.error)}>
-              {canRepeat(job) && (
-                <button type="button" onClick={() => void again()}>
-                  Send again
-                </button>
-              )}
+              <button type="button" onClick={() => void again()}>
+                Send again
+              </button>
             </ErrorNotice>
           )}
           {(job.result || job.status === 'STARTED') && <Results client={client} job={job} commands={commands} />}

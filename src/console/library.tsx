@@ -39,11 +39,6 @@ export function Library(props: LibraryProps) {
   useEffect(() => {
     document.title = 'Library – stemwork'
   }, [])
-  const isShown = pages.jobs !== undefined
-  useEffect(() => {
-    // What the person sees first is there; without this script nothing else is missing.
-    if (isShown) import('./on-device.js').catch(() => undefined)
-  }, [isShown])
 
   /** Nothing is sent with a setting that is wrong; the person is led to it. */
   const isCorrected = () => {
@@ -119,8 +114,7 @@ export function Library(props: LibraryProps) {
         )}
         {!jobs && !pages.problem && <p class="quiet centred">Loading …</p>}
         <ul class="rows" ref={rows} aria-label="Songs">
-          {/* The newest first, as it is among the jobs. */}
-          {uploads.list.toReversed().map((upload) => (
+          {uploads.list.map((upload) => (
             <UploadRow key={`upload ${upload.number}`} upload={upload} uploads={uploads} />
           ))}
           {jobs?.map((job) => (
