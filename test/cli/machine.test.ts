@@ -35,7 +35,7 @@ describe('a package that is not installed is named with the command that install
       NODE_OPTIONS: `--import "${pathToFileURL(fixture('absent-packages.mjs')).href}"`,
       ABSENT: absent.replaceAll(' ', ','),
     }).finished()
-    expect(stderr).toContain(`not installed. Run: npm install ${named}\n`)
+    expect(stderr).toContain(`not installed. Run: npm install ${named} (Cannot find package`)
     expect(status).toBe(1)
   })
 })

@@ -227,6 +227,7 @@ test('only changes that are made again may be lost in a power cut', () => {
   expect(repeatable).toEqual([
     'heartbeat',
     'requeue',
+    'release',
     'miss',
     'expire',
     'beginDelivery',
