@@ -7,7 +7,7 @@ export const limits = {
   unpackedBytes: 21e6,
   installedBytes: 60e6,
   installedPackages: 56,
-  importedModules: 270,
+  importedModules: 280,
   importCpuMs: 400,
   consoleBytes: 48e3,
   operatorBytes: 22e3,

@@ -98,7 +98,7 @@ test('a job for a file that was never uploaded, and a link that was used', async
   const { uploadUrl, downloadUrl } = ticket as Record<'uploadUrl' | 'downloadUrl', string>
   const early = await answerOf({ what: '', says: [], body: { workflow, params: { inputUrl: downloadUrl } } })
   const put = (url: string) => fetch(url, { method: 'PUT', body: 'x' })
-  const changed = await put(uploadUrl.replace(/.$/, '-'))
+  const changed = await put(uploadUrl.replace(/.(?=.{9}$)/, (sign) => (sign === 'A' ? 'B' : 'A')))
   await put(uploadUrl)
   const second = await put(uploadUrl)
   for (const [what, answer, says] of [
