@@ -106,7 +106,7 @@ async function other(command, path, change) {
 /** What bash counts for its children: minutes and seconds, of the user's and of the system's time. */
 function processorSeconds(command) {
   const { stdout, status, stderr } = spawnSync('bash', ['-c', '"$@" || exit 1; times', 'bash', ...command])
-  if (status !== 0) throw new Error(`${command[0]} failed: ${stderr}`)
+  if (status !== 0) throw new Error(`${command[0]} failed: ${String(stderr)}`)
   const [user, system] = String(stdout).trim().split('\n').at(-1).split(' ')
   return [user, system].reduce(
     (sum, time) => sum + 60 * Number.parseInt(time) + Number.parseFloat(time.split('m')[1]),

@@ -61,7 +61,8 @@ export async function startHost(missing: readonly string[] = []): Promise<Static
   return {
     base: `http://localhost:${(server.address() as AddressInfo).port}`,
     sent,
-    close: () => new Promise((resolve) => server.close(() => resolve())),
+    // A browser opens connections in advance, which count as active while nothing was asked on them.
+    close: () => new Promise((resolve) => (server.close(() => resolve()), server.closeAllConnections())),
   }
 }
 
