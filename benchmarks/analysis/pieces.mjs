@@ -2,8 +2,8 @@
 // drawn by a seed.
 
 const ticksPerBeat = 480
-const names = ['C', 'C#', 'D', 'D#', 'E', 'F', 'F#', 'G', 'G#', 'A', 'A#', 'B']
-const scales = { major: [0, 2, 4, 5, 7, 9, 11], minor: [0, 2, 3, 5, 7, 8, 10] }
+export const names = ['C', 'C#', 'D', 'D#', 'E', 'F', 'F#', 'G', 'G#', 'A', 'A#', 'B']
+export const scales = { major: [0, 2, 4, 5, 7, 9, 11], minor: [0, 2, 3, 5, 7, 8, 10] }
 // Degrees of the scale, one chord a bar. No row is another's in the relative key: such a piece would have two right
 // answers.
 const progressions = {
@@ -16,13 +16,13 @@ const variedProgressions = {
   minor: ['0360', '3400', '0566', '5600', '0433', '0230', '3064', '0044', '0534'],
 }
 // General MIDI programs.
-const harmonyPrograms = [0, 4, 16, 19, 24, 25, 27, 48, 50, 61, 81, 89]
-const melodyPrograms = [0, 11, 22, 25, 40, 56, 65, 68, 73, 80]
-const bassPrograms = [32, 33, 34, 36, 38, 43]
-const [kick, snare, closedHat, openHat, crash] = [36, 38, 42, 46, 49]
+export const harmonyPrograms = [0, 4, 16, 19, 24, 25, 27, 48, 50, 61, 81, 89]
+export const melodyPrograms = [0, 11, 22, 25, 40, 56, 65, 68, 73, 80]
+export const bassPrograms = [32, 33, 34, 36, 38, 43]
+export const [kick, snare, closedHat, openHat, crash] = [36, 38, 42, 46, 49]
 
 /** Patterns of one bar of four beats: [beat, key] of each hit. */
-const drumPatterns = {
+export const drumPatterns = {
   rock: [[0, kick], [2, kick], [2.5, kick], [1, snare], [3, snare], ...eighths(closedHat)],
   house: [
     [0, kick],
@@ -57,14 +57,7 @@ function eighths(key) {
  * raised leading note in minor, and tuning off by up to a third of a semitone
  */
 export function piece(seed, { slowest = 60, fastest = 190, seconds = 40, varied = false } = {}) {
-  let state = (seed * 2_654_435_761) >>> 0 || 1
-  const random = () => {
-    state ^= state << 13
-    state ^= state >>> 17
-    state ^= state << 5
-    return (state >>> 0) / 2 ** 32
-  }
-  for (let i = 0; i < 20; i++) random()
+  const random = randomBy(seed)
   const pick = (list) => list[Math.floor(random() * list.length)]
   const bpm = Math.round(slowest * (fastest / slowest) ** random())
   const mode = random() < 0.5 ? 'major' : 'minor'
@@ -129,8 +122,21 @@ export function piece(seed, { slowest = 60, fastest = 190, seconds = 40, varied 
   }
 }
 
+/** The same numbers from 0 to 1 for the same seed. */
+export function randomBy(seed) {
+  let state = (seed * 2_654_435_761) >>> 0 || 1
+  const random = () => {
+    state ^= state << 13
+    state ^= state >>> 17
+    state ^= state << 5
+    return (state >>> 0) / 2 ** 32
+  }
+  for (let i = 0; i < 20; i++) random()
+  return random
+}
+
 /** One track of a Standard MIDI file. */
-function midiFile(bpm, notes, programs, cents) {
+export function midiFile(bpm, notes, programs, cents) {
   const events = notes.flatMap(({ channel, at, length, key, velocity }) => [
     {
       tick: Math.round(at * ticksPerBeat),

@@ -7,19 +7,27 @@ import { duration } from './progress-line.js'
 
 type Report = MusicAnalysis & { loudness: { integratedLufs: number | null }; warnings?: string[] }
 
+/** Of chords and sections in the summary. */
+const mostListed = 12
+
 export const analyzeCommand: Command = {
   usage: 'analyze <file> [options]',
-  description: 'Finds tempo, beats, bars, key, loudness and silence of a song.',
+  description: 'Finds tempo, beats, bars, key, chords, sections, loudness and silence of a song.',
   positionals: { min: 1, max: 1 },
   options: {
     peaks: { type: 'string', value: 'file.json', help: 'Write peaks for players.' },
+    chords: { type: 'string', value: 'file.txt', help: 'Write the chords as a label track for Audacity.' },
+    sections: { type: 'string', value: 'file.txt', help: 'Write the sections as a label track for Audacity.' },
     beats: { type: 'string', value: 'model', help: 'Pulled model that finds the beats: beat-this-small.' },
     ...audioCommandOptions,
   },
-  notes: '--json prints the whole report, with the times of beats and bars.',
+  notes: '--json prints the whole report, with the times of beats, bars, chords and sections.',
   async run(input, terminal) {
     const path = firstPositional(input)
-    const peaks = textOf(input, 'peaks')
+    const files = (['peaks', 'chords', 'sections'] as const)
+      .map((name) => [name, textOf(input, name)] as const)
+      .filter((entry): entry is [(typeof entry)[0], string] => entry[1] !== undefined)
+    const keep: Record<string, string> = Object.fromEntries(files)
     return runAudioCommand(
       {
         path,
@@ -27,9 +35,9 @@ export const analyzeCommand: Command = {
           decoders: input.values.ffmpeg === true ? { ffmpeg: true } : undefined,
           beats: textOf(input, 'beats'),
         }),
-        params: { peaks: peaks !== undefined },
+        params: { peaks: 'peaks' in keep, labels: 'chords' in keep || 'sections' in keep },
         label: 'Analyzing',
-        keep: peaks === undefined ? {} : { peaks },
+        keep,
         async report({ outputs }) {
           const text = outputs.report === undefined ? '{}' : await readFile(outputs.report.path, 'utf8')
           const report = JSON.parse(text) as Report
@@ -42,7 +50,18 @@ export const analyzeCommand: Command = {
   },
 }
 
-function summary({ seconds, tempo, beats, downbeats, key, loudness, silence, warnings = [] }: Report): string {
+function summary({
+  seconds,
+  tempo,
+  beats,
+  downbeats,
+  key,
+  chords,
+  sections,
+  loudness,
+  silence,
+  warnings = [],
+}: Report): string {
   const sure = (confidence: number) => `(confidence ${confidence.toFixed(2)})`
   const other = tempo?.candidates?.[1]
   const orElse = other && other.strength > 0 ? `, or ${other.bpm.toFixed(1)} (${other.strength.toFixed(2)})` : ''
@@ -52,8 +71,15 @@ function summary({ seconds, tempo, beats, downbeats, key, loudness, silence, war
     ['Tempo', tempo ? `${tempo.bpm.toFixed(1)} bpm ${sure(tempo.confidence)}${orElse}, ${beats.length} beats` : '-'],
     ['Bars', downbeats ? `${downbeats.beatsPerBar} beats each ${sure(downbeats.confidence)}` : '-'],
     ['Key', key ? `${key.name} ${sure(key.confidence)}` : '-'],
+    ['Chords', listed(chords.map(({ name }) => name))],
+    ['Sections', listed(sections.map(({ label }) => label))],
     ['Loudness', loudness.integratedLufs === null ? '-' : `${loudness.integratedLufs.toFixed(1)} LUFS`],
     ['Silence', silence.map(({ start, end }) => `${start.toFixed(1)}-${end.toFixed(1)} s`).join(', ') || '-'],
   ]
   return [...rows.map(([name, value]) => name.padEnd(16) + value), ...warnings].map((line) => `${line}\n`).join('')
+}
+
+function listed(names: readonly string[]): string {
+  const more = names.length > mostListed ? ` ... (${names.length})` : ''
+  return names.length > 0 ? names.slice(0, mostListed).join(' ') + more : '-'
 }

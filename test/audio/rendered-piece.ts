@@ -29,24 +29,7 @@ export function rendered({ bpm, key, beatsPerBar, bars, drums = true, hats = tru
   const chords = isMinor ? [0, 5, 3, 4] : [0, 3, 4, 0]
   const beat = 60 / bpm
   const seconds = 2 + bars * beatsPerBar * beat
-  const audio = new Float32Array(Math.ceil(seconds * rate))
-  let seed = 7
-  const random = () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647
-  const add = (start: number, length: number, sample: (t: number) => number) => {
-    const from = Math.round(start * rate)
-    for (let i = 0; i < length * rate && from + i < audio.length; i++) audio[from + i]! += sample(i / rate)
-  }
-  const tone = (start: number, length: number, midi: number, level: number) => {
-    const hertz = 440 * 2 ** ((midi - 69 + cents / 100) / 12)
-    add(start, length, (t) => {
-      const envelope = Math.min(1, t / 0.005) * Math.exp(-2 * t) * Math.min(1, (length - t) / 0.02)
-      return (
-        level *
-        envelope *
-        [1, 0.5, 0.25].reduce((sum, part, i) => sum + part * Math.sin(2 * Math.PI * (i + 1) * hertz * t), 0)
-      )
-    })
-  }
+  const { audio, random, add, tone, stream } = canvas(seconds, cents)
   const degree = (number: number, octave: number) =>
     12 * octave + root + scale[number % 7]! + 12 * Math.floor(number / 7)
 
@@ -73,6 +56,29 @@ export function rendered({ bpm, key, beatsPerBar, bars, drums = true, hats = tru
       for (const half of [0, 0.5]) add(at + half * beat, 0.04, (t) => 0.08 * Math.exp(-90 * t) * (2 * random() - 1))
     }
   }
+  return { stream, audio, beats, downbeats, seconds }
+}
+
+/** Audio to draw tones and hits on, tuned `cents` above 440 Hz. */
+export function canvas(seconds: number, cents = 0) {
+  const audio = new Float32Array(Math.ceil(seconds * rate))
+  let seed = 7
+  const random = () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647
+  const add = (start: number, length: number, sample: (t: number) => number) => {
+    const from = Math.round(start * rate)
+    for (let i = 0; i < length * rate && from + i < audio.length; i++) audio[from + i]! += sample(i / rate)
+  }
+  const tone = (start: number, length: number, midi: number, level: number) => {
+    const hertz = 440 * 2 ** ((midi - 69 + cents / 100) / 12)
+    add(start, length, (t) => {
+      const envelope = Math.min(1, t / 0.005) * Math.exp(-2 * t) * Math.min(1, (length - t) / 0.02)
+      return (
+        level *
+        envelope *
+        [1, 0.5, 0.25].reduce((sum, part, i) => sum + part * Math.sin(2 * Math.PI * (i + 1) * hertz * t), 0)
+      )
+    })
+  }
   const stream: AudioStream = {
     sampleRate: rate,
     channelCount: 1,
@@ -82,7 +88,7 @@ export function rendered({ bpm, key, beatsPerBar, bars, drums = true, hats = tru
       for (let from = 0; from < audio.length; from += 10_000) yield { channels: [audio.slice(from, from + 10_000)] }
     })(),
   }
-  return { stream, audio, beats, downbeats, seconds }
+  return { audio, random, add, tone, stream }
 }
 
 /** The F measure of found times, which count within 70 ms of one that is true. */

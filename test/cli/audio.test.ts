@@ -97,15 +97,20 @@ test.each([
   expect(await readdir(folder)).toEqual(before)
 })
 
-test('stemwork analyze prints what it finds, and writes peaks', async () => {
+test('stemwork analyze prints what it finds, and writes peaks and labels', async () => {
   const { audio } = rendered({ bpm: 120, key: 'C major', beatsPerBar: 4, bars: 6 })
   await writeWav(join(folder, 'piece.wav'), [audio], 22_050)
-  const { status, stdout, stderr } = await stemwork(['analyze', 'piece.wav', '--peaks', 'piece.json'], folder)
+  const files = ['--peaks', 'piece.json', '--chords', 'chords.txt', '--sections', 'sections.txt']
+  const { status, stdout, stderr } = await stemwork(['analyze', 'piece.wav', ...files], folder)
   expect(status, stderr).toBe(0)
   expect(stdout).toMatch(/^Length {10}14 s$/m)
   expect(stdout).toMatch(/^Tempo {11}120\.0 bpm \(confidence 0\.\d\d\), or 60\.0 \(0\.\d\d\), \d+ beats$/m)
   expect(stdout).toMatch(/^Key {13}C major /m)
+  expect(stdout).toMatch(/^Chords {10}N C F G C F N$/m)
+  expect(stdout).toMatch(/^Sections {8}A$/m)
   expect(stdout).toMatch(/^Silence {9}0\.0-1\.0 s, 13\.0-14\.0 s$/m)
+  expect(await readFile(join(folder, 'chords.txt'), 'utf8')).toMatch(/^0\.000000\t\d\.\d{6}\tN\n.*\tC\n/s)
+  expect(await readFile(join(folder, 'sections.txt'), 'utf8')).toBe('0.000000\t14.000000\tA\n')
   expect(JSON.parse(await readFile(join(folder, 'piece.json'), 'utf8'))).toMatchObject({
     version: 2,
     sample_rate: 22_050,
@@ -126,7 +131,7 @@ test('stemwork analyze tells of a tenth of a second how long it is, and what can
   const { status, stdout } = await command(['analyze', 'click.wav'], folder)
   expect([status, stdout]).toEqual([
     0,
-    expect.stringMatching(/^Length {10}0\.10 s\nTempo {11}-\nBars {12}-\nKey {13}-\n/),
+    expect.stringMatching(/^Length {10}0\.10 s\nTempo {11}-\nBars {12}-\nKey {13}-\nChords {10}-\nSections {8}-\n/),
   ])
 })
 

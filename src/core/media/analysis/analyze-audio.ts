@@ -3,8 +3,12 @@ import { resample } from '../dsp/resample.js'
 import type { BeatTracker } from './beats/beat-tracker.js'
 import { withChannels } from '../dsp/edits.js'
 import { estimateBars, trackBeats } from './beats.js'
+import { type Chord, chordSequence } from './chord-sequence.js'
+import { segmentSeconds } from './chords.js'
+import { evenGrid, gridOver } from './grid.js'
 import { estimateKey, type Key } from './key.js'
 import { type Rhythm, bpmOf, rhythmOf } from './rhythm.js'
+import { findSections, type Section } from './sections.js'
 import {
   analysisRate,
   frameSeconds,
@@ -19,15 +23,23 @@ export interface MusicAnalysis extends Rhythm {
   seconds: number
   /** Null if there are no tones. */
   key: (Key & { tuningCents: number }) | null
+  /** By beat, over the whole piece; empty if it is shorter than a second. */
+  chords: Chord[]
+  /** Parts of the piece, with the same label where they repeat; empty if it is shorter than a second. */
+  sections: Section[]
   /** Passages of at least half a second below -60 dBFS, in seconds. */
   silence: { start: number; end: number }[]
 }
 
 const silenceLevel = 10 ** (-60 / 20)
 const shortestSilenceSeconds = 0.5
+const shortestHarmonySeconds = 1
+const beatsOfUnknownBar = 4
+const unknownBarSeconds = 2
 
 /**
- * Tempo, beats, bars, key and silence of a stream of any rate and number of channels. Keeps about 2 kB per second.
+ * Tempo, beats, bars, key, chords, sections and silence of a stream of any rate and number of channels. Keeps about 4 kB
+ * per second.
  *
  * @param tracker finds beats and bars instead of the textbook methods; the caller closes it
  */
@@ -40,10 +52,12 @@ export async function analyzeAudio(
   const { levels, chroma, tuningCents, sampleCount } = features
   const rhythm = tracker ? rhythmOf(await tracker.finish()) : rhythmOfOnsets(features)
   const key = estimateKey(chroma)
+  const seconds = sampleCount / analysisRate
   return {
-    seconds: sampleCount / analysisRate,
+    seconds,
     ...rhythm,
     key: key ? { ...key, confidence: round(key.confidence), tuningCents } : null,
+    ...harmonyOf(features, rhythm, seconds),
     silence: silences(levels),
   }
 }
@@ -52,6 +66,23 @@ async function* tracked(blocks: AudioStream['blocks'], tracker: BeatTracker): Au
   for await (const block of blocks) {
     await tracker.add(block.channels[0]!)
     yield block
+  }
+}
+
+function harmonyOf(
+  { harmony, timbre }: SpectralFeatures,
+  { beats, downbeats }: Rhythm,
+  seconds: number,
+): Pick<MusicAnalysis, 'chords' | 'sections'> {
+  if (seconds < shortestHarmonySeconds) return { chords: [], sections: [] }
+  const byBeat = beats.length > 1 ? gridOver(beats, seconds) : evenGrid(segmentSeconds, seconds)
+  const barTimes = downbeats?.times ?? beats.filter((_, index) => index % beatsOfUnknownBar === 0)
+  const byBar = barTimes.length > 1 ? gridOver(barTimes, seconds) : evenGrid(unknownBarSeconds, seconds)
+  const rounded = <Part extends Chord | Section>(parts: Part[]) =>
+    parts.map((part) => ({ ...part, start: round(part.start), end: round(part.end) }))
+  return {
+    chords: rounded(chordSequence(harmony, byBeat)),
+    sections: rounded(findSections(harmony.treble, timbre, byBar)),
   }
 }
 

@@ -3,6 +3,13 @@ const lowestToneHertz = 41
 const highestToneHertz = 1050
 /** Below this, a tone is usually the root of the chord. */
 const highestBassHertz = 143
+/** Range of tones that indicate chords, and how far a peak must rise above the mean around it to be a tone. */
+const highestChordHertz = 1500
+const prominence = 1.5
+/** The mean is over a fifth of the frequency on both sides, at least over this many bins. */
+const fewestBinsAround = 10
+/** Of each tone and of their sum, so that quiet tones of a chord count beside loud ones. */
+const [toneExponent, sumExponent] = [0.5, 0.8]
 /** Steps per semitone in the search for the tuning. */
 const tuningSteps = 20
 /** The tuning is measured on this many first frames with tones (24 s). */
@@ -16,18 +23,28 @@ export interface Chroma {
   bass: Float32Array[]
 }
 
+/** Tones that stand out from noise, above the bass and in it, in step with the chroma. */
+export interface Harmony {
+  treble: Float32Array[]
+  bass: Float32Array[]
+}
+
+/** By steps of a semitone from C on. */
 interface Tones {
   all: Float32Array
   bass: Float32Array
+  clearTreble: Float32Array
+  clearBass: Float32Array
 }
 
 /**
- * Collects the tones of a piece relative to its tuning: keeps 96 bytes per frame, and temporarily the frames that
+ * Collects the tones of a piece relative to its tuning: keeps 192 bytes per frame, and temporarily the frames that
  * determine the tuning.
  */
 export class ChromaGatherer {
   readonly #hertzPerBin: number
   readonly #chroma: Chroma = { all: [], bass: [] }
+  readonly #harmony: Harmony = { treble: [], bass: [] }
   #untuned: Tones[] = []
   #withTones = 0
   /** The vector sum of the tones, with their deviation from equal temperament as the angle. */
@@ -48,9 +65,9 @@ export class ChromaGatherer {
   }
 
   /** @returns `tuningCents` is how far the audio's A lies above 440 Hz, -50 to 50 */
-  finish(): { chroma: Chroma; tuningCents: number } {
+  finish(): { chroma: Chroma; harmony: Harmony; tuningCents: number } {
     const tuning = this.#tuning ?? this.#tune()
-    return { chroma: this.#chroma, tuningCents: Math.round(100 * tuning) }
+    return { chroma: this.#chroma, harmony: this.#harmony, tuningCents: Math.round(100 * tuning) }
   }
 
   #tune(): number {
@@ -68,29 +85,26 @@ export class ChromaGatherer {
     return tuning
   }
 
-  #keep({ all, bass }: Tones, tuning: number): void {
+  #keep({ all, bass, clearTreble, clearBass }: Tones, tuning: number): void {
     const sum = all.reduce((total, value) => total + value, 0)
-    for (const [tones, frames] of [
-      [all, this.#chroma.all],
-      [bass, this.#chroma.bass],
-    ] as const) {
-      const classes = new Float32Array(12)
-      if (sum > 0)
-        tones.forEach((value, step) => {
-          const semitone = Math.round((step + 0.5) / tuningSteps - tuning)
-          classes[(semitone + 12) % 12]! += value / sum
-        })
-      frames.push(classes)
-    }
+    const shares = (tones: Float32Array) => classesOf(tones, tuning).map((value) => (sum > 0 ? value / sum : 0))
+    this.#chroma.all.push(shares(all))
+    this.#chroma.bass.push(shares(bass))
+    this.#harmony.treble.push(classesOf(clearTreble, tuning).map((value) => value ** sumExponent))
+    this.#harmony.bass.push(classesOf(clearBass, tuning).map((value) => value ** sumExponent))
   }
 
-  /** Magnitudes of the spectrum's peaks, by steps of a semitone from C on. */
+  /** The peaks of the spectrum: their magnitudes, and how far they stand out. */
   #tonesOf(spectrum: Float32Array): Tones {
-    const tones = { all: new Float32Array(12 * tuningSteps), bass: new Float32Array(12 * tuningSteps) }
-    const magnitude = (bin: number) => Math.hypot(spectrum[2 * bin]!, spectrum[2 * bin + 1]!)
-    const last = Math.floor(highestToneHertz / this.#hertzPerBin)
+    const zeros = () => new Float32Array(12 * tuningSteps)
+    const tones: Tones = { all: zeros(), bass: zeros(), clearTreble: zeros(), clearBass: zeros() }
+    const last = Math.floor(highestChordHertz / this.#hertzPerBin)
+    const magnitudes = Float32Array.from({ length: Math.ceil(last * 1.2) + fewestBinsAround }, (_, bin) =>
+      Math.hypot(spectrum[2 * bin]!, spectrum[2 * bin + 1]!),
+    )
+    const meanAround = meansAround(magnitudes)
     for (let bin = Math.ceil(lowestToneHertz / this.#hertzPerBin); bin <= last; bin++) {
-      const [left, middle, right] = [magnitude(bin - 1), magnitude(bin), magnitude(bin + 1)]
+      const [left, middle, right] = [magnitudes[bin - 1]!, magnitudes[bin]!, magnitudes[bin + 1]!]
       if (middle < 1e-3 || middle < left || middle <= right) continue
       // The top of the parabola through the three logarithms.
       const [a, b, c] = [Math.log(left + 1e-9), Math.log(middle), Math.log(right + 1e-9)]
@@ -98,9 +112,32 @@ export class ChromaGatherer {
       const hertz = (bin + offset) * this.#hertzPerBin
       const semitones = 12 * Math.log2(hertz / 440) + 69
       const step = Math.floor((semitones + 120) * tuningSteps) % (12 * tuningSteps)
-      tones.all[step]! += middle
-      if (hertz < highestBassHertz) tones.bass[step]! += middle
+      const isBass = hertz < highestBassHertz
+      if (hertz < highestToneHertz) tones.all[step]! += middle
+      if (isBass) tones.bass[step]! += middle
+      const clear = Math.max(0, middle - prominence * meanAround(bin)) ** toneExponent
+      tones[isBass ? 'clearBass' : 'clearTreble'][step]! += clear
     }
     return tones
+  }
+}
+
+/** Folds steps of a semitone to pitch classes. */
+function classesOf(tones: Float32Array, tuning: number): Float32Array {
+  const classes = new Float32Array(12)
+  tones.forEach((value, step) => {
+    const semitone = Math.round((step + 0.5) / tuningSteps - tuning)
+    classes[(semitone + 12) % 12]! += value
+  })
+  return classes
+}
+
+function meansAround(magnitudes: Float32Array): (bin: number) => number {
+  const sums = new Float64Array(magnitudes.length + 1)
+  magnitudes.forEach((value, bin) => (sums[bin + 1] = sums[bin]! + value))
+  return (bin) => {
+    const reach = Math.max(fewestBinsAround, Math.round(bin / 5))
+    const [from, to] = [Math.max(0, bin - reach), Math.min(magnitudes.length, bin + reach + 1)]
+    return (sums[to]! - sums[from]!) / (to - from)
   }
 }

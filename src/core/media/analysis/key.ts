@@ -1,7 +1,6 @@
+import { pitchNames } from './chord-sequence.js'
 import { chordProbabilities, indexOf, type Mode, segmentSeconds } from './chords.js'
 import type { Chroma } from './chroma.js'
-
-const names = ['C', 'C#', 'D', 'D#', 'E', 'F', 'F#', 'G', 'G#', 'A', 'A#', 'B']
 
 type Profile = Record<Mode, readonly number[]>
 
@@ -77,7 +76,7 @@ export function estimateKey(chroma: Chroma): Key | undefined {
   const first = meanOf(chords.slice(0, edgeSegments))
   const change = changesOf(chords)
   const candidates = (['major', 'minor'] as const).flatMap((mode) =>
-    names.map((tonic, root) => {
+    pitchNames.map((tonic, root) => {
       const home = indexOf(root, mode)
       const fits = (profile: Profile) =>
         correlation(

@@ -1,6 +1,6 @@
 import type { AudioStream } from '../dsp/audio-stream.js'
 import { RealFft } from '../dsp/fft.js'
-import { type Chroma, ChromaGatherer } from './chroma.js'
+import { type Chroma, ChromaGatherer, type Harmony } from './chroma.js'
 
 /** The features are of mono audio at this rate. */
 export const analysisRate = 22_050
@@ -13,6 +13,8 @@ const chromaHop = 2048
 export const framesPerChroma = chromaHop / hop
 
 const bandsPerOctave = 4
+/** Of the bands, for timbre: an octave each. */
+const bandsPerBroadBand = 4
 const lowestBandHertz = 40
 const lowBandHertz = 160
 const highestBandHertz = 9000
@@ -26,23 +28,28 @@ export interface SpectralFeatures {
   /** Root mean square of each frame. */
   levels: Float32Array
   chroma: Chroma
+  harmony: Harmony
+  /** Levels in broad bands, on a logarithmic scale, in step with the chroma. */
+  timbre: Float32Array[]
   /** How far the audio's A lies above 440 Hz, -50 to 50. */
   tuningCents: number
   sampleCount: number
 }
 
-/** Reads a mono stream at the analysis rate; keeps about 2 kB per second. */
+/** Reads a mono stream at the analysis rate; keeps about 4 kB per second. */
 export async function spectralFeatures(stream: AudioStream, signal?: AbortSignal): Promise<SpectralFeatures> {
   const fft = await RealFft.create(onsetWindow)
   const toneFft = await RealFft.create(chromaWindow)
   const flux = new BandFlux()
   const [onsets, lowOnsets, accents, levels]: number[][] = [[], [], [], []]
   const gatherer = new ChromaGatherer(analysisRate / chromaWindow)
-  const history = new Float32Array(chromaWindow)
+  const timbre: Float32Array[] = []
+  let timbreSum = new Float32Array(flux.broadBandCount)
+  const windows = new Windows()
   const [window, toneWindow] = [hann(onsetWindow), hann(chromaWindow)]
   let sampleCount = 0
 
-  const frame = () => {
+  const frame = (history: Float32Array) => {
     let squares = 0
     for (let i = chromaWindow - hop; i < chromaWindow; i++) squares += history[i]! ** 2
     levels!.push(Math.sqrt(squares / hop))
@@ -53,29 +60,21 @@ export async function spectralFeatures(stream: AudioStream, signal?: AbortSignal
     onsets!.push(growth.all)
     lowOnsets!.push(growth.low)
     accents!.push(growth.accent)
+    growth.broadBands.forEach((level, i) => (timbreSum[i]! += level / framesPerChroma))
     if (onsets!.length % framesPerChroma > 0) return
     const toneTime = toneFft.time()
     for (let i = 0; i < chromaWindow; i++) toneTime[i] = history[i]! * toneWindow[i]!
     toneFft.forward(1)
     gatherer.add(toneFft.spectrum())
+    timbre.push(timbreSum)
+    timbreSum = new Float32Array(flux.broadBandCount)
   }
 
   try {
-    let filled = 0
     for await (const { channels } of stream.blocks) {
       signal?.throwIfAborted()
-      const [plane] = channels
-      sampleCount += plane!.length
-      for (let from = 0; from < plane!.length;) {
-        const count = Math.min(hop - filled, plane!.length - from)
-        history.copyWithin(0, count)
-        history.set(plane!.subarray(from, from + count), chromaWindow - count)
-        from += count
-        filled += count
-        if (filled < hop) continue
-        filled = 0
-        frame()
-      }
+      sampleCount += channels[0]!.length
+      windows.add(channels[0]!, frame)
     }
   } finally {
     fft.close()
@@ -86,9 +85,35 @@ export async function spectralFeatures(stream: AudioStream, signal?: AbortSignal
     lowOnsets: Float32Array.from(lowOnsets!),
     accents: Float32Array.from(accents!),
     levels: Float32Array.from(levels!),
+    timbre,
     ...gatherer.finish(),
     sampleCount,
   }
+}
+
+/** The latest samples, hop by hop. */
+class Windows {
+  readonly #history = new Float32Array(chromaWindow)
+  #filled = 0
+
+  /** Gives the same array after each hop that the samples complete. */
+  add(samples: Float32Array, onHop: (latest: Float32Array) => void): void {
+    for (let from = 0; from < samples.length;) {
+      const count = Math.min(hop - this.#filled, samples.length - from)
+      this.#history.copyWithin(0, count)
+      this.#history.set(samples.subarray(from, from + count), chromaWindow - count)
+      from += count
+      this.#filled += count
+      if (this.#filled < hop) continue
+      this.#filled = 0
+      onHop(this.#history)
+    }
+  }
+}
+
+/** The time of a frame of chroma, in seconds: the middle of its window. */
+export function chromaSeconds(frame: number): number {
+  return ((frame + 1) * chromaHop - chromaWindow / 2) / analysisRate
 }
 
 /** The time of a frame of onsets, in seconds: the middle of its window. */
@@ -114,7 +139,11 @@ class BandFlux {
     this.#lowBands = this.#edges.filter((bin) => (bin * analysisRate) / onsetWindow < lowBandHertz).length
   }
 
-  next(spectrum: Float32Array): { all: number; low: number; accent: number } {
+  get broadBandCount(): number {
+    return Math.ceil((this.#edges.length - 1) / bandsPerBroadBand)
+  }
+
+  next(spectrum: Float32Array): { all: number; low: number; accent: number; broadBands: Float32Array } {
     const bands = new Float32Array(this.#edges.length - 1)
     const amplitudes = new Float32Array(bands.length)
     for (let band = 0; band < bands.length; band++) {
@@ -133,7 +162,9 @@ class BandFlux {
     }
     this.#before = bands
     this.#amplitudes = amplitudes
-    return { all, low, accent }
+    const broadBands = new Float32Array(this.broadBandCount)
+    bands.forEach((level, band) => (broadBands[Math.floor(band / bandsPerBroadBand)]! += level / bandsPerBroadBand))
+    return { all, low, accent, broadBands }
   }
 }
 

@@ -11,6 +11,7 @@ import { LoudnessMeter } from '../../media/loudness/loudness-meter.js'
 import { loudnessFigures } from '../../media/loudness/measure-loudness.js'
 import { withProgress } from '../progress.js'
 import { analyzeAudio } from '../../media/analysis/analyze-audio.js'
+import { labelTrack } from './label-track.js'
 import { type AnalyzeParams, type AnalyzeSettings, defineAnalyze } from './analyze-workflow.js'
 
 /** The workflow as the child process loads it. */
@@ -41,6 +42,12 @@ export async function runAnalysis(
   const { warnings = [] } = stream
   const report = { ...analysis, loudness, ...(warnings.length > 0 ? { warnings } : {}) }
   await writeFile(context.outputPath('report'), `${JSON.stringify(report)}\n`)
+  if (params.labels) {
+    const chords = analysis.chords.map(({ name, ...times }) => ({ ...times, text: name }))
+    const sections = analysis.sections.map(({ label, ...times }) => ({ ...times, text: label }))
+    await writeFile(context.outputPath('chords'), labelTrack(chords))
+    await writeFile(context.outputPath('sections'), labelTrack(sections))
+  }
   if (params.peaks)
     await writeFile(context.outputPath('peaks'), peaksJson(await collectLevels(await open(1), { signal })))
   context.detail('seconds', analysis.seconds)

@@ -18,10 +18,12 @@ export type AnalyzeSettings = Pick<AudioSettings, 'decoders'> & {
 export interface AnalyzeParams {
   inputUrl: string
   peaks: boolean
+  labels: boolean
 }
 
 /**
- * `service/analyze`: tempo, beats, bars, key, loudness and silence of a song as JSON, and peaks for players.
+ * `service/analyze`: tempo, beats, bars, key, chords, sections, loudness and silence of a song as JSON, peaks for players,
+ * and labels for Audacity.
  *
  * @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong
  */
@@ -46,15 +48,22 @@ export function defineAnalyze(
       .default(false)
       .describe('Whether to add peaks for players (JSON).')
       .meta({ title: 'Peaks for players' }),
+    labels: z
+      .boolean()
+      .default(false)
+      .describe('Whether to add the chords and the sections as label tracks for Audacity (text).')
+      .meta({ title: 'Labels for Audacity' }),
   })
   return defineWorkflow({
     id,
     name: 'Analyze',
-    description: 'Finds tempo, beats, bars, key, loudness and silence.',
+    description: 'Finds tempo, beats, bars, key, chords, sections, loudness and silence.',
     params,
-    outputs: ({ peaks }) => ({
+    outputs: ({ peaks, labels }) => ({
       report: { fileName: 'analysis.json', contentType: 'application/json' },
       peaks: peaks ? { fileName: 'analysis.peaks.json', contentType: 'application/json' } : undefined,
+      chords: labels ? { fileName: 'analysis.chords.txt', contentType: 'text/plain' } : undefined,
+      sections: labels ? { fileName: 'analysis.sections.txt', contentType: 'text/plain' } : undefined,
     }),
     stages: [{ name: 'analyze', run: work(checked) }],
     module: { url: packageFile(`dist/core/workflows/analysis/${file}`), settings: checked },

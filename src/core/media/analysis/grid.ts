@@ -1,0 +1,49 @@
+import { chromaSeconds } from './spectral-features.js'
+
+/**
+ * Divides a piece from its start to its end: at the given times, and before the first and after the last one in steps
+ * of the same mean length. Pieces at the ends are half to one and a half steps long.
+ *
+ * @param times two or more, in seconds, ascending
+ * @returns the borders, from 0 to `end`
+ */
+export function gridOver(times: readonly number[], end: number): number[] {
+  const [first, last] = [times[0]!, times[times.length - 1]!]
+  const step = (last - first) / (times.length - 1)
+  const before = Math.max(0, Math.ceil(first / step - 1.5))
+  const after = Math.max(0, Math.ceil((end - last) / step - 1.5))
+  const inner = [
+    ...Array.from({ length: before }, (_, i) => first - (before - i) * step),
+    ...times,
+    ...Array.from({ length: after }, (_, i) => last + (i + 1) * step),
+  ].filter((time) => time >= step / 2 && time <= end - step / 2)
+  return [0, ...inner, end]
+}
+
+/** Borders at a constant distance, for pieces without beats. */
+export function evenGrid(stepSeconds: number, end: number): number[] {
+  return gridOver([0, stepSeconds], Math.max(end, stepSeconds))
+}
+
+/** The mean of the frames of chroma (or of timbre) between each border and the next; of the nearest one where none is. */
+export function meansBetween(frames: readonly Float32Array[], grid: readonly number[]): Float64Array[] {
+  let next = 0
+  return grid.slice(1).map((end) => {
+    const first = next
+    while (next < frames.length && chromaSeconds(next) < end) next++
+    const chosen = next > first ? frames.slice(first, next) : frames.slice(Math.max(0, first - 1)).slice(0, 1)
+    const sum = new Float64Array(frames[0]?.length ?? 0)
+    for (const frame of chosen) frame.forEach((value, i) => (sum[i]! += value / chosen.length))
+    return sum
+  })
+}
+
+/** With a length of 1; zeros stay zeros. */
+export function direction(values: Float64Array): Float64Array {
+  const length = Math.hypot(...values)
+  return length > 0 ? values.map((value) => value / length) : values
+}
+
+export function dot(one: Float64Array, other: Float64Array): number {
+  return one.reduce((sum, value, i) => sum + value * other[i]!, 0)
+}
