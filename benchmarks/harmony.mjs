@@ -34,8 +34,8 @@ try {
     `chords, share of the time: triad right ${percent('triad', 'seconds')}, all of it ${percent('exact', 'seconds')}`,
   )
   console.log(
-    `  all of it where it is a triad ${percent('exactTriads', 'triads')}, a seventh ${percent('exactSevenths', 'sevenths')}, ` +
-      `no chord ${percent('exactNone', 'none')}; said to be none though there is one ${percent('missed', 'seconds')}`,
+    `  all of it where it is a triad ${percent('exactTriads', 'triads')}, ` +
+      `a seventh ${percent('exactSevenths', 'sevenths')}, no chord ${percent('exactNone', 'none')}; said to be none though there is one ${percent('missed', 'seconds')}`,
   )
   console.log(
     `sections: F of pairs of seconds ${(sum('pairs') / rows.length).toFixed(3)}, ` +

@@ -26,7 +26,7 @@ const sevenths = { major: { '4,7,11': 'maj7', '4,7,10': '7' }, minor: { '3,7,10'
 /**
  * Draws a song. The same seed gives the same song.
  *
- * @returns its MIDI file, `chords` as `{ start, end, name }` ("N" for no chord) and `sections` as `{ start, end, label }`
+ * @returns its MIDI file, `chords` as `{ start, end, name }` ("N" for no chord), `sections` as `{ start, end, label }`
  */
 export function song(seed) {
   const random = randomBy(seed + 70_000)

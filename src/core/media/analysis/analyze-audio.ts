@@ -38,8 +38,8 @@ const beatsOfUnknownBar = 4
 const unknownBarSeconds = 2
 
 /**
- * Tempo, beats, bars, key, chords, sections and silence of a stream of any rate and number of channels. Keeps about 4 kB
- * per second.
+ * Tempo, beats, bars, key, chords, sections and silence of a stream of any rate and number of channels. Keeps about
+ * 4 kB per second.
  *
  * @param tracker finds beats and bars instead of the textbook methods; the caller closes it
  */

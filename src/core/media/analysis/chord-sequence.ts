@@ -22,8 +22,8 @@ const qualities: readonly [suffix: string, tones: readonly number[]][] = [
 ]
 
 /*
- * Fitted to 40 rendered songs as they are (seeds 1 to 40 of benchmarks/analysis/songs.mjs), and to 40 others under drums
- * and voices of other songs; wide optima, hence rounded.
+ * Fitted to 40 rendered songs as they are (seeds 1 to 40 of benchmarks/analysis/songs.mjs), and to 40 others under
+ * drums and voices of other songs; wide optima, hence rounded.
  */
 /** How much likelier a better-fitting chord is. */
 const sharpness = 24
@@ -53,8 +53,8 @@ const templates = qualities.flatMap(([suffix, steps]) => pitchNames.map((_, root
 const flat = direction(new Float64Array(12).fill(1))
 
 /**
- * The chords of a piece: major and minor triads, three kinds of sevenths, or none. Templates with overtones are compared
- * with the tones between the borders of a grid, the bass apart; the likeliest sequence is found by Viterbi's method (A.
+ * The chords of a piece: major and minor triads, three kinds of sevenths, or none. Templates with overtones are
+ * compared with the tones between the borders of a grid, the bass apart; the likeliest sequence is found by Viterbi's method (A.
  * Sheh and D. P. W. Ellis, Chord Segmentation and Recognition using EM-Trained Hidden Markov Models, ISMIR 2003).
  *
  * @param grid borders in seconds at which chords may change, usually beats

@@ -9,8 +9,8 @@ export interface Section {
 }
 
 /*
- * Fitted to 40 rendered songs as they are (seeds 1 to 40 of benchmarks/analysis/songs.mjs), and to 40 others under drums
- * and voices of other songs; rounded.
+ * Fitted to 40 rendered songs as they are (seeds 1 to 40 of benchmarks/analysis/songs.mjs), and to 40 others under
+ * drums and voices of other songs; rounded.
  */
 /** The weight of timbre against harmony. */
 const timbreWeight = 0.35
@@ -31,8 +31,8 @@ interface Bar {
 }
 
 /**
- * The sections of a piece and which of them repeat, from how alike its bars are in harmony and timbre. Borders are where
- * novelty peaks (J. Foote, Automatic Audio Segmentation Using a Measure of Audio Novelty, ICME 2000); sections have the
+ * The sections of a piece and which of them repeat, from how alike its bars are in harmony and timbre. Borders are
+ * where novelty peaks (J. Foote, Automatic Audio Segmentation Using a Measure of Audio Novelty, ICME 2000); sections have the
  * same label if one has the bars of the other in the same order.
  *
  * @param tones frames of chroma

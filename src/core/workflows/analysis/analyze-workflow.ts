@@ -22,8 +22,8 @@ export interface AnalyzeParams {
 }
 
 /**
- * `service/analyze`: tempo, beats, bars, key, chords, sections, loudness and silence of a song as JSON, peaks for players,
- * and labels for Audacity.
+ * `service/analyze`: tempo, beats, bars, key, chords, sections, loudness and silence of a song as JSON, peaks for
+ * players, and labels for Audacity.
  *
  * @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong
  */
