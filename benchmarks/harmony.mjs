@@ -35,7 +35,8 @@ try {
   )
   console.log(
     `  all of it where it is a triad ${percent('exactTriads', 'triads')}, ` +
-      `a seventh ${percent('exactSevenths', 'sevenths')}, no chord ${percent('exactNone', 'none')}; said to be none though there is one ${percent('missed', 'seconds')}`,
+      `a seventh ${percent('exactSevenths', 'sevenths')}, no chord ${percent('exactNone', 'none')}; ` +
+      `said to be none though there is one ${percent('missed', 'seconds')}`,
   )
   console.log(
     `sections: F of pairs of seconds ${(sum('pairs') / rows.length).toFixed(3)}, ` +

@@ -54,8 +54,9 @@ const flat = direction(new Float64Array(12).fill(1))
 
 /**
  * The chords of a piece: major and minor triads, three kinds of sevenths, or none. Templates with overtones are
- * compared with the tones between the borders of a grid, the bass apart; the likeliest sequence is found by Viterbi's method (A.
- * Sheh and D. P. W. Ellis, Chord Segmentation and Recognition using EM-Trained Hidden Markov Models, ISMIR 2003).
+ * compared with the tones between the borders of a grid, the bass apart; the likeliest sequence is found by Viterbi's
+ * method (A. Sheh and D. P. W. Ellis, Chord Segmentation and Recognition using EM-Trained Hidden Markov Models, ISMIR
+ * 2003).
  *
  * @param grid borders in seconds at which chords may change, usually beats
  * @returns chords that follow each other without a gap over the whole grid

@@ -32,8 +32,8 @@ interface Bar {
 
 /**
  * The sections of a piece and which of them repeat, from how alike its bars are in harmony and timbre. Borders are
- * where novelty peaks (J. Foote, Automatic Audio Segmentation Using a Measure of Audio Novelty, ICME 2000); sections have the
- * same label if one has the bars of the other in the same order.
+ * where novelty peaks (J. Foote, Automatic Audio Segmentation Using a Measure of Audio Novelty, ICME 2000); sections
+ * have the same label if one has the bars of the other in the same order.
  *
  * @param tones frames of chroma
  * @param timbre frames of levels in bands, in step with the chroma
