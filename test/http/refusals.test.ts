@@ -56,6 +56,22 @@ describe('a field of a new job that is not known', () => {
   })
 })
 
+describe('a name in a query that is not known', () => {
+  test.each([
+    ['/job?pages=1', 'is not known: the nearest name is page'],
+    ['/job?statuses=FAILED', 'is not known: the nearest name is status'],
+    ['/job?limit=many', /^is not known: expected only page, size, /],
+    ['/workflow?limit=2', 'is not known: expected only page, size'],
+    ['/batch?name=b&names=b', 'is not known: the nearest name is name'],
+    ['/usage?groupby=day', 'is not known: the nearest name is groupBy'],
+    ['/archive?jobs=1', 'is not known: the nearest name is job'],
+  ])('%s is refused with the one that was meant, or those that are', async (path, message) => {
+    const { errors } = await refusal(service.api(path))
+    const expected = typeof message === 'string' ? message : expect.stringMatching(message)
+    expect(errors).toContainEqual({ path: /(\w+)=[^&]*$/.exec(path)?.[1], message: expected })
+  })
+})
+
 describe('a key', () => {
   const ask = (headers: Record<string, string>) => refusal(fetch(`${service.base}/job`, { headers }), 401)
 

@@ -5,7 +5,7 @@ import { defineRoute } from '../routing/route.js'
 import { batchViewSchema, newBatchSchema, newBatchViewSchema } from './batch-schemas.js'
 import { idempotencyHeader, idempotencyKey, jobFields, newJobProblems, requireUploads } from './create-job.js'
 
-const nameSchema = z.object({ name: z.string().min(1).max(255).describe('The name of the batch.') })
+const nameSchema = z.strictObject({ name: z.string().min(1).max(255).describe('The name of the batch.') })
 
 export const batchRoutes = [
   defineRoute({

@@ -14,7 +14,7 @@ const whole = (schema: z.ZodNumber) =>
     schema.optional(),
   )
 
-export const pageQuerySchema = z.object({
+export const pageQuerySchema = z.strictObject({
   page: whole(z.int().min(0).max(999_999_999)).describe('Page, from 0.').meta({ default: 0 }),
   size: whole(z.int().min(1).max(100)).describe('Rows of a page.').meta({ default: 100 }),
 })

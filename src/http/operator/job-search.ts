@@ -10,7 +10,7 @@ const cursorForm = /^(\d{1,16})@([0-9a-f-]{0,36})$/i
 const idForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 const pageSize = 50
 
-export const jobSearchSchema = z.object({
+export const jobSearchSchema = z.strictObject({
   status: jobStatusSchema.optional(),
   workflow: z.string().min(1).max(200).optional(),
   /** Id of an application. */

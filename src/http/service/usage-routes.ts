@@ -45,7 +45,7 @@ export const usageRoutes = [
       '`Accept` asks for `text/csv`.',
     access: 'key',
     bucket: 'other',
-    query: z.object({
+    query: z.strictObject({
       from: day.optional().describe('First day. Default: the first of this month.'),
       to: day.optional().describe('Last day. Default: today.'),
       groupBy: z

@@ -35,7 +35,7 @@ export const archiveRoutes = [
       'out. The file is created during the download and is not stored.',
     access: 'key',
     bucket: 'other',
-    query: z.object({ job: jobsSchema.optional(), batchName: z.string().min(1).max(255).optional() }),
+    query: z.strictObject({ job: jobsSchema.optional(), batchName: z.string().min(1).max(255).optional() }),
     answer: { description: 'Where to download the file.', schema: archiveSchema },
     problems: ['NOT_FOUND'],
     async handle(call, { query }) {
