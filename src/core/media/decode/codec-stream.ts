@@ -5,7 +5,7 @@ import { requireSimd } from '../dsp/kernels/kernel.js'
 import { IntegerSteps } from './integer-steps.js'
 import { quietly } from './quiet-console.js'
 import { silenceDamage } from './silence-damage.js'
-import { undecoded } from './undecoded.js'
+import { undecoded, UndecodedError } from './undecoded.js'
 
 /** Encoded bytes in the order that a decoder needs. */
 export type EncodedPieces = AsyncGenerator<Uint8Array, void, undefined>
@@ -47,10 +47,18 @@ const straySecondsAllowed = 1
  *
  * @throws UndecodedError when there is no audio.
  */
-export async function openCodec(encoded: Encoded): Promise<AudioStream> {
+export async function openCodec({ pieces, ...encoded }: Encoded): Promise<AudioStream> {
+  return await openLinks(encoded, [pieces])
+}
+
+/** The same for what was joined end to end: each link has a decoder of its own, which knows where its audio ends. */
+export async function openLinks(
+  encoded: Omit<Encoded, 'pieces'>,
+  links: AsyncIterable<EncodedPieces> | Iterable<EncodedPieces>,
+): Promise<AudioStream> {
   const warnings: string[] = []
   const { format } = encoded
-  const blocks = decodeAll(encoded, warnings)
+  const blocks = decodeLinks(encoded, links, warnings)
   const first = await blocks.next()
   if (first.done) throw undecoded(format)
   const { sampleRate, channels } = first.value
@@ -84,6 +92,25 @@ async function nextPiece(pieces: EncodedPieces, leastBytes: number): Promise<Ite
     length += next.value.length
   }
   return { done: false, value: concat(parts) }
+}
+
+async function* decodeLinks(
+  encoded: Omit<Encoded, 'pieces'>,
+  links: AsyncIterable<EncodedPieces> | Iterable<EncodedPieces>,
+  warnings: string[],
+): AsyncGenerator<RatedBlock, void, undefined> {
+  let hasAudio = false
+  for await (const pieces of links) {
+    try {
+      for await (const block of decodeAll({ ...encoded, pieces }, warnings)) {
+        hasAudio = true
+        yield block
+      }
+    } catch (error) {
+      if (!hasAudio || !(error instanceof UndecodedError)) throw error
+      warnings.push(`A part of the ${encoded.format} file holds no audio that can be decoded.`)
+    }
+  }
 }
 
 type RatedBlock = AudioBlock & { sampleRate: number }

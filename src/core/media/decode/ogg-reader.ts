@@ -1,5 +1,5 @@
 import type { AudioStream } from '../dsp/audio-stream.js'
-import { type CodecLoader, openCodec } from './codec-stream.js'
+import { type CodecLoader, type EncodedPieces, openLinks } from './codec-stream.js'
 import { damagedFile } from './damaged-file.js'
 import type { FileBytes } from './file-bytes.js'
 import { openFlacPieces, readStreamInfo } from './flac-reader.js'
@@ -18,18 +18,21 @@ export async function openOgg(
   pieceBytes: number,
   load: CodecLoader,
 ): Promise<AudioStream> {
-  const losses: OggLosses = { gaps: 0, hasEnd: false }
+  const losses = noLosses()
   const pages = (counted: OggLosses) => streamPages(file.pieces({ pieceBytes }), codec, counted)
   // FLAC frames have their own numbers, by which gaps are filled.
   if (codec === 'ogg-flac') return withLosses(await openOggFlac(pages(losses)), losses, () => '')
   const decoder = { codec: codec === 'vorbis' ? 'oga' : codec, load }
-  const scan: OggLosses = { gaps: 0, hasEnd: false }
+  const scan = noLosses()
   for await (const _ of pages(scan));
   if (scan.gaps === 0 || scan.gaps > mostGaps) {
-    const stream = await openCodec({ ...decoder, pieces: bytesOf(pages(losses)), format: codec })
+    // The decoder of Vorbis cuts the padding at the end of the file, but not at the end of each link.
+    const isChain = codec === 'vorbis' && scan.links > 1
+    const links = isChain ? linksOf(pages(losses)) : [bytesOf(pages(losses))]
+    const stream = await openLinks({ ...decoder, format: codec }, links)
     return withLosses(stream, losses, () => ' and were left out, so what follows comes earlier')
   }
-  const positions = await positionsOf(pages({ gaps: 0, hasEnd: false }), decoder)
+  const positions = await positionsOf(pages(noLosses()), decoder)
   const silent = { seconds: 0 }
   const stream = await openParts(pages(losses), positions, decoder, silent)
   return withLosses(
@@ -37,6 +40,10 @@ export async function openOgg(
     losses,
     () => `, and ${silent.seconds.toFixed(2)} seconds are silent instead`,
   )
+}
+
+function noLosses(): OggLosses {
+  return { gaps: 0, links: 0, hasEnd: false }
 }
 
 function withLosses(stream: AudioStream, losses: OggLosses, instead: () => string): AudioStream {
@@ -53,6 +60,21 @@ function withLosses(stream: AudioStream, losses: OggLosses, instead: () => strin
 
 async function* bytesOf(pages: ReturnType<typeof streamPages>): AsyncGenerator<Uint8Array, void, undefined> {
   for await (const { bytes } of pages) yield bytes
+}
+
+/** Each must be read before the next. */
+async function* linksOf(pages: ReturnType<typeof streamPages>): AsyncGenerator<EncodedPieces, void, undefined> {
+  let next = await pages.next()
+  while (!next.done) {
+    const link = (async function* (): EncodedPieces {
+      for (let isStart = true; !next.done && (isStart || !next.value.isFirst); isStart = false) {
+        yield next.value.bytes
+        next = await pages.next()
+      }
+    })()
+    yield link
+    for await (const _ of link);
+  }
 }
 
 /**

@@ -4,6 +4,8 @@ import { packetsOf, readPages, withoutParts, type OggPage } from './ogg-pages.js
 /** What was lost of an Ogg stream; complete when its pages have been read. */
 export interface OggLosses {
   gaps: number
+  /** Streams of the codec that follow each other, as in recordings of a radio station; the first one included. */
+  links: number
   hasEnd: boolean
 }
 
@@ -48,6 +50,7 @@ export async function* streamPages(
       serial = page.serial
       nextSequence = page.sequence
       losses.hasEnd = false
+      losses.links++
     }
     if (page.serial !== serial) continue
     const isGap = page.sequence !== nextSequence

@@ -2,9 +2,10 @@ import { latin1 } from '../bytes.js'
 import type { AudioStream } from '../dsp/audio-stream.js'
 import { openAiff } from './aiff-reader.js'
 import { openAu } from './au-reader.js'
-import { type CodecLoader, openCodec } from './codec-stream.js'
+import { type CodecLoader, openCodec, openLinks } from './codec-stream.js'
 import type { FileBytes } from './file-bytes.js'
 import { openFlac } from './flac-reader.js'
+import { mp3Links } from './mp3-links.js'
 import { openMp4 } from './mp4-stream.js'
 import { openOgg } from './ogg-reader.js'
 import type { InputFormat } from './sniff.js'
@@ -67,6 +68,14 @@ export async function openFormat(
     case 'ogg-flac': {
       const seconds = await statedSeconds(file, format, head.bytes)
       return { stream: { ...(await openOgg(file, format, codecPieceBytes, load)), statedSeconds: seconds }, seconds }
+    }
+    case 'mp3': {
+      const seconds = await statedSeconds(file, format, head.bytes)
+      const links = mp3Links(file.pieces({ from: head.position, pieceBytes: codecPieceBytes }))
+      return {
+        stream: { ...(await openLinks({ codec: 'mp3', load, format }, links)), statedSeconds: seconds },
+        seconds,
+      }
     }
     case 'wma':
       // The decoder would decode the video stream as sound.

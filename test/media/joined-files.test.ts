@@ -1,0 +1,61 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openAudio } from '../../src/core/media/decode/open-audio.js'
+import { hasProgram, runProgram } from './programs.js'
+import { collect, maxDifference } from '../separation/tracks.js'
+
+const kinds = [
+  ['mp3', ['-c:a', 'libmp3lame', '-b:a', '128k']],
+  ['ogg', ['-c:a', 'libvorbis', '-q:a', '5']],
+  ['opus', ['-c:a', 'libopus', '-b:a', '96k']],
+] as const
+const lengths = [1.3, 0.7, 2.1]
+let folder: string
+
+async function decoded(path: string): Promise<{ channels: Float32Array[]; warnings: readonly string[] }> {
+  const stream = await openAudio(path)
+  const channels = await collect(stream)
+  return { channels, warnings: [...(stream.warnings ?? [])] }
+}
+
+describe.skipIf(!hasProgram('ffmpeg'))('files that were joined end to end (needs ffmpeg)', () => {
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'stemwork-joined-'))
+    const outputs = kinds.flatMap(([kind, codec]) =>
+      lengths.flatMap((seconds, i) => ['-map', `${i}:a`, '-ac', '2', ...codec, join(folder, `${i}.${kind}`)]),
+    )
+    const inputs = lengths.flatMap((seconds, i) => ['-f', 'lavfi', '-i', `sine=${300 * (i + 1)}:d=${seconds}:r=48000`])
+    await runProgram('ffmpeg', ['-v', 'error', ...inputs, ...outputs])
+  })
+  afterAll(() => rm(folder, { recursive: true }))
+
+  async function joined(kind: string, between: Uint8Array = new Uint8Array(0)) {
+    const parts = await Promise.all(lengths.map((_, i) => readFile(join(folder, `${i}.${kind}`))))
+    const path = join(folder, `joined.${kind}`)
+    await writeFile(path, Buffer.concat(parts.flatMap((part, i) => (i > 0 ? [between, part] : [part]))))
+    return await decoded(path)
+  }
+
+  it.each(kinds)('%s: each part is as long and sounds as it does alone', async (kind) => {
+    const parts = await Promise.all(lengths.map((_, i) => decoded(join(folder, `${i}.${kind}`))))
+    const { channels, warnings } = await joined(kind)
+    let at = 0
+    for (const [i, part] of parts.entries()) {
+      const [expected] = part.channels
+      expect(expected!.length, `part ${i}`).toBe(Math.round(lengths[i]! * 48_000))
+      expect(maxDifference(channels[0]!.subarray(at, at + expected!.length), expected!), `part ${i}`).toBeLessThan(1e-4)
+      at += expected!.length
+    }
+    expect(channels[0]!.length).toBe(at)
+    // What a file states of its length is that of one part.
+    expect(warnings).toEqual([expect.stringContaining('all of them are used')])
+  })
+
+  it('mp3: also with a tag between them', async () => {
+    const tag = Buffer.from(`ID3\x04\0\0\0\0\x02\0${'\0'.repeat(256)}`, 'latin1')
+    const { channels } = await joined('mp3', tag)
+    expect(channels[0]!.length).toBe(Math.round(4.1 * 48_000))
+  })
+})
