@@ -24,7 +24,7 @@ describe.skipIf(!hasProgram('ffmpeg'))('files that were joined end to end (needs
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'stemwork-joined-'))
     const outputs = kinds.flatMap(([kind, codec]) =>
-      lengths.flatMap((seconds, i) => ['-map', `${i}:a`, '-ac', '2', ...codec, join(folder, `${i}.${kind}`)]),
+      lengths.flatMap((_, i) => ['-map', `${i}:a`, '-ac', '2', ...codec, join(folder, `${i}.${kind}`)]),
     )
     const inputs = lengths.flatMap((seconds, i) => ['-f', 'lavfi', '-i', `sine=${300 * (i + 1)}:d=${seconds}:r=48000`])
     await runProgram('ffmpeg', ['-v', 'error', ...inputs, ...outputs])
