@@ -197,7 +197,7 @@ describe('stemwork serve', () => {
         expect(response.status).toBe(200)
         expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(lengths[index]! * 44_100 * 4)
       }
-      const results = (await filesUnder(join(data, 'blobs'))).filter((file) => file.endsWith('.wav'))
+      const results = (await filesUnder(join(data, 'blobs', 'results'))).filter((file) => file.endsWith('.wav'))
       expect(results).toHaveLength(2 * ids.length)
       // One folder, of the process that runs: the killed one's is gone.
       expect(await readdir(join(data, 'scratch'))).toHaveLength(1)

@@ -38,8 +38,11 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'stemwork-options-'))
     const tone = sine(3 * rate, 440, rate, amplitude)
-    for (const name of ['quieter', 'shorter', 'other rate', 'never sent'])
-      await writeWav(song(name), [tone, tone], rate, '16')
+    // Each with a name of its own, so that no row is mistaken for that of an earlier test.
+    for (const [label] of sizes)
+      for (const name of ['quieter', 'shorter', 'never sent'])
+        await writeWav(song(`${name} (${label})`), [tone, tone], rate, '16')
+    await writeWav(song('other rate'), [tone, tone], rate, '16')
     ;[service, browser] = await Promise.all([startConsole(), openBrowser()])
     pages = new ConsolePages(browser, service)
   })
@@ -53,7 +56,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
     expect(pages.complaints.splice(0)).toEqual([])
   })
 
-  /** The newest job with this name once its row says that it is done, as the service tells it. */
+  /** The job with this name once its row says that it is done, as the service tells it. */
   async function done(page: Page, name: string): Promise<Job> {
     const row = rowOf(page, `${name}.wav`)
     await row.locator('.status.succeeded').waitFor()
@@ -82,75 +85,81 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
     if (before) await page.setViewportSize(before)
   }
 
-  test.each(sizes)('a song is made as loud as is asked, and a wrong number is sent to nobody: %s', async (_, size) => {
-    const page = await opened(size, 'Loudness')
-    const target = page.getByLabel('Normalize to (LUFS)')
-    // It is of the audio that is written only then.
-    expect(await page.getByLabel('Peak ceiling (dBTP)').count()).toBe(0)
-    await target.fill('-x')
-    await target.blur()
-    const problem = page.getByRole('alert')
-    expect(await problem.innerText()).toBe('Enter a number from -70 to 0.')
-    expect(await target.getAttribute('aria-describedby')).toBe('param-normalizeTo-hint param-normalizeTo-problem')
-    expect(await target.getAttribute('aria-invalid')).toBe('true')
-    await checkLayout(page)
-    await page.getByText('Options').click()
-    await send(page, song('never sent'))
-    await focused(target)
-    expect(await rowOf(page, 'never sent').count()).toBe(0)
+  test.each(sizes)(
+    'a song is made as loud as is asked, and a wrong number is sent to nobody: %s',
+    async (label, size) => {
+      const page = await opened(size, 'Loudness')
+      const target = page.getByLabel('Normalize to (LUFS)')
+      // It is of the audio that is written only then.
+      expect(await page.getByLabel('Peak ceiling (dBTP)').count()).toBe(0)
+      await target.fill('-x')
+      await target.blur()
+      const problem = page.getByRole('alert')
+      expect(await problem.innerText()).toBe('Enter a number from -70 to 0.')
+      expect(await target.getAttribute('aria-describedby')).toBe('param-normalizeTo-hint param-normalizeTo-problem')
+      expect(await target.getAttribute('aria-invalid')).toBe('true')
+      await checkLayout(page)
+      await page.getByText('Options').click()
+      await send(page, song(`never sent (${label})`))
+      await focused(target)
+      expect(await rowOf(page, `never sent (${label})`).count()).toBe(0)
 
-    await target.fill('-30')
-    await target.blur()
-    await eventually(() => problem.count()).toBe(0)
-    await page.getByLabel('Peak ceiling (dBTP)').fill('-3.5')
-    await page.getByLabel('Picture', { exact: true }).uncheck()
-    await page.getByText('Options (3 set)').waitFor()
-    await checkLayout(page)
-    await send(page, song('quieter'))
-    const job = await done(page, 'quieter')
-    expect(job.workflowParams).toEqual({
-      inputUrl: expect.any(String),
-      normalizeTo: -30,
-      ceiling: -3.5,
-      picture: false,
-    })
-    expect(Object.keys(job.result ?? {}).sort()).toEqual(['normalized', 'report'])
-    const report = (await (await fetch(job.result?.report ?? '')).json()) as { integratedLufs: number }
-    const [left] = (await readAudio(await resultFile(job, 'normalized'))).channels
-    const gainDb = 20 * Math.log10(left!.reduce((most, value) => Math.max(most, value), 0) / amplitude)
-    expect(report.integratedLufs + gainDb).toBeCloseTo(-30, 1)
-  })
+      await target.fill('-30')
+      await target.blur()
+      await eventually(() => problem.count()).toBe(0)
+      await page.getByLabel('Peak ceiling (dBTP)').fill('-3.5')
+      await page.getByLabel('Picture', { exact: true }).uncheck()
+      await page.getByText('Options (3 set)').waitFor()
+      await checkLayout(page)
+      await send(page, song(`quieter (${label})`))
+      const job = await done(page, `quieter (${label})`)
+      expect(job.workflowParams).toEqual({
+        inputUrl: expect.any(String),
+        normalizeTo: -30,
+        ceiling: -3.5,
+        picture: false,
+      })
+      expect(Object.keys(job.result ?? {}).sort()).toEqual(['normalized', 'report'])
+      const report = (await (await fetch(job.result?.report ?? '')).json()) as { integratedLufs: number }
+      const [left] = (await readAudio(await resultFile(job, 'normalized'))).channels
+      const gainDb = 20 * Math.log10(left!.reduce((most, value) => Math.max(most, value), 0) / amplitude)
+      expect(report.integratedLufs + gainDb).toBeCloseTo(-30, 1)
+    },
+  )
 
-  test.each(sizes)('a song is cut and written at another rate; the settings outlive a reload: %s', async (_, size) => {
-    const page = await opened(size, 'Transcode')
-    await page.getByLabel('Sample rate (Hz)').fill('22050')
-    await page.getByLabel('Channels').selectOption('1')
-    await page.getByLabel('Start (s)').fill('1')
-    await page.getByLabel('Length (s)').fill('0,5')
-    await page.getByLabel('Dither').uncheck()
-    await checkLayout(page)
-    await page.reload()
-    await page.getByText('Options (5 set)').click()
-    expect(await page.getByLabel('Length (s)').inputValue()).toBe('0,5')
-    // Another workflow has its own, and these come back.
-    await page.getByLabel('Workflow').first().selectOption('Analyze')
-    await page.getByLabel('Peaks for players').check()
-    await page.getByText('Options (1 set)').waitFor()
-    await page.getByLabel('Workflow').first().selectOption('Transcode')
-    await page.getByText('Options (5 set)').waitFor()
-    await send(page, song('shorter'))
-    const job = await done(page, 'shorter')
-    expect(job.workflowParams).toEqual({
-      inputUrl: expect.any(String),
-      sampleRate: 22_050,
-      channels: 1,
-      startSeconds: 1,
-      lengthSeconds: 0.5,
-      dither: false,
-    })
-    const { sampleRate, channels } = await readAudio(await resultFile(job, 'audio'))
-    expect([sampleRate, channels.map(({ length }) => length)]).toEqual([22_050, [11_025]])
-  })
+  test.each(sizes)(
+    'a song is cut and written at another rate; the settings outlive a reload: %s',
+    async (label, size) => {
+      const page = await opened(size, 'Transcode')
+      await page.getByLabel('Sample rate (Hz)').fill('22050')
+      await page.getByLabel('Channels').selectOption('1')
+      await page.getByLabel('Start (s)').fill('1')
+      await page.getByLabel('Length (s)').fill('0,5')
+      await page.getByLabel('Dither').uncheck()
+      await checkLayout(page)
+      await page.reload()
+      await page.getByText('Options (5 set)').click()
+      expect(await page.getByLabel('Length (s)').inputValue()).toBe('0,5')
+      // Another workflow has its own, and these come back.
+      await page.getByLabel('Workflow').first().selectOption('Analyze')
+      await page.getByLabel('Peaks for players').check()
+      await page.getByText('Options (1 set)').waitFor()
+      await page.getByLabel('Workflow').first().selectOption('Transcode')
+      await page.getByText('Options (5 set)').waitFor()
+      await send(page, song(`shorter (${label})`))
+      const job = await done(page, `shorter (${label})`)
+      expect(job.workflowParams).toEqual({
+        inputUrl: expect.any(String),
+        sampleRate: 22_050,
+        channels: 1,
+        startSeconds: 1,
+        lengthSeconds: 0.5,
+        dither: false,
+      })
+      const { sampleRate, channels } = await readAudio(await resultFile(job, 'audio'))
+      expect([sampleRate, channels.map(({ length }) => length)]).toEqual([22_050, [11_025]])
+    },
+  )
 
   test('what the service alone can tell of a setting is shown at its field; the corrected one is sent', async () => {
     const page = await opened({}, 'Transcode')
