@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { defineConfig } from 'tsup'
+import { defineConfig, type Options } from 'tsup'
 
 /** What `src/container.ts` takes into its file, by where the licences lie. */
 const contained = {
@@ -11,7 +11,47 @@ const licences = Object.entries(contained).map(
   ([name, path]) => `${name}:\n\n${readFileSync(`node_modules/${path}`, 'utf8').trim()}`,
 )
 
+/** Scripts of `/console` that share little with the rest, each loaded when it is used. */
+const apart = {
+  'check-file': 'src/console/check-file.ts',
+  'compressed-source': 'src/console/compressed-source.ts',
+  download: 'src/client/download.ts',
+  'on-device': 'src/console/on-device.ts',
+  'qr-code': 'src/console/qr-code.ts',
+  'resumable-upload': 'src/client/resumable-upload.ts',
+  spectrum: 'src/console/spectrum.ts',
+  wait: 'src/client/wait.ts',
+}
+
+/** The pages `/console`, `/operator` and `/docs`, which the HTTP side serves. */
+const pages: Options = {
+  outDir: 'dist/console',
+  tsconfig: 'tsconfig.console.json',
+  platform: 'browser',
+  format: 'esm',
+  target: 'es2022',
+  // After esbuild: a gzipped script is 3 % smaller than by esbuild alone.
+  minify: 'terser',
+  terserOptions: { compress: { ecma: 2020, lhs_constants: false, inline: 1 } },
+  noExternal: [/./],
+  silent: true,
+  esbuildOptions(options) {
+    options.minify = true
+    // Calls of `h()` are smaller than those of `jsx()`, which the type check's options name.
+    options.tsconfig = undefined
+    options.tsconfigRaw = '{}'
+    options.jsx = 'transform'
+    options.jsxFactory = 'h'
+    options.jsxFragment = 'Fragment'
+    options.inject = ['src/console/jsx.ts']
+    // Pages send files, and those by XMLHttpRequest.
+    options.external = ['*/streamed-body.js', ...Object.keys(apart).map((name) => `*/${name}.js`)]
+  },
+}
+
 export default defineConfig([
+  // What a person sees first, and parts that are loaded when they are used.
+  { ...pages, entry: { app: 'src/console/app.tsx' }, splitting: true },
   {
     entry: [
       'src/**/*.ts',
@@ -55,41 +95,17 @@ export default defineConfig([
     silent: true,
   },
   {
-    // The pages `/console`, `/operator` and `/docs`: a script and a style sheet each, which the HTTP side serves.
+    ...pages,
     entry: {
-      app: 'src/console/app.tsx',
       docs: 'src/console/docs.ts',
-      'compressed-source': 'src/console/compressed-source.ts',
-      'on-device': 'src/console/on-device.ts',
+      ...apart,
       operator: 'src/console/operator/app.tsx',
       'operator-style': 'src/console/operator/operator.css',
       console: 'src/console/console.css',
       'docs-style': 'src/console/docs.css',
     },
-    outDir: 'dist/console',
-    tsconfig: 'tsconfig.console.json',
     publicDir: 'src/console/public',
-    platform: 'browser',
-    format: 'esm',
-    target: 'es2022',
-    // After esbuild: a gzipped script is 3 % smaller than by esbuild alone.
-    minify: 'terser',
-    terserOptions: { compress: { ecma: 2020, lhs_constants: false, inline: 1 } },
     splitting: false,
-    noExternal: [/./],
     clean: true,
-    silent: true,
-    esbuildOptions(options) {
-      options.minify = true
-      // Calls of `h()` are smaller than those of `jsx()`, which the type check's options name.
-      options.tsconfig = undefined
-      options.tsconfigRaw = '{}'
-      options.jsx = 'transform'
-      options.jsxFactory = 'h'
-      options.jsxFragment = 'Fragment'
-      options.inject = ['src/console/jsx.ts']
-      // Pages send files, and those by XMLHttpRequest. Readers of compressed files are a script of their own.
-      options.external = ['*/streamed-body.js', '*/compressed-source.js']
-    },
   },
 ])

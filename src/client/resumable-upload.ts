@@ -4,8 +4,6 @@ import { backOff, pause } from './pause.js'
 import { sendBytes, type UploadOptions } from './upload.js'
 import { sizeOf } from './upload-source.js'
 
-/** For less, a cut costs no more than sending it again. */
-export const minResumableBytes = 8 * 1024 ** 2
 /** Of one request: proxies may hold a whole body back, or take no longer one. */
 const pieceBytes = 32 * 1024 ** 2
 /** Tries in a row after which nothing has come through. */

@@ -1,5 +1,5 @@
 import type { Connection, RequestOptions } from './connection.js'
-import { type Download, type DownloadOptions, openDownload, openGrowing } from './download.js'
+import type { Download, DownloadOptions } from './download.js'
 import { followJobs, type FollowOptions } from './follow.js'
 import { randomKey } from './idempotency-key.js'
 import type { Archive, Job, JobPage, NewJobOf, Peaks, Workflow, WorkflowSummary } from './job.js'
@@ -7,10 +7,12 @@ import { type JobFilters, listQuery } from './job-filters.js'
 import type { ApiKey, IssuedKey, NewKey } from './key.js'
 import type { WebhookReceiver } from './receiver.js'
 import type { AnyOffer, JobId, Offer, OfferBy } from './offer.js'
-import { minResumableBytes, putResumable } from './resumable-upload.js'
 import { putFile, type UploadOptions } from './upload.js'
 import { isWhole, sizeOf, type UploadSource } from './upload-source.js'
-import { waitForJob, type WaitOptions } from './wait.js'
+import type { WaitOptions } from './wait.js'
+
+/** For less, a cut costs no more than sending it again. */
+const minResumableBytes = 8 * 1024 ** 2
 
 export interface PeaksOptions extends RequestOptions {
   /** Maximum number of entries. Default: all, at most 8,192. */
@@ -102,8 +104,10 @@ export function singleJobs(connection: Connection, hasOwnFetch: boolean): Single
   return {
     async upload(source, transfer = {}) {
       const { value: ticket } = await connection.json<UploadTicket>('/upload', transfer)
-      if (ticket.resumableUrl !== undefined && isWhole(source) && sizeOf(source) >= minResumableBytes)
+      if (ticket.resumableUrl !== undefined && isWhole(source) && sizeOf(source) >= minResumableBytes) {
+        const { putResumable } = await import('./resumable-upload.js')
         return await putResumable(connection, ticket.resumableUrl, source, { ...transfer, hasOwnFetch })
+      }
       await putFile(connection, ticket.uploadUrl, source, { ...transfer, hasOwnFetch })
       return { downloadUrl: ticket.downloadUrl }
     },
@@ -123,7 +127,8 @@ export function singleJobs(connection: Connection, hasOwnFetch: boolean): Single
       const { value: jobs, headers } = await connection.json<Job[]>('/job', { query: listQuery(filters), signal })
       return { jobs, total: Number(headers.get('x-total-count') ?? jobs.length), next: nextCursor(headers.get('link')) }
     },
-    waitForJob: (id, wait) => waitForJob(connection, id, wait),
+    // Pages load it when they need it, as the next two.
+    waitForJob: async (id, wait) => (await import('./wait.js')).waitForJob(connection, id, wait),
     followJobs: (follow) => followJobs(connection, follow),
     async archive(of, { signal } = {}) {
       const query = new URLSearchParams('batchName' in of ? { batchName: of.batchName } : {})
@@ -134,9 +139,13 @@ export function singleJobs(connection: Connection, hasOwnFetch: boolean): Single
       const query = new URLSearchParams(length === undefined ? {} : { length: String(length) })
       return (await connection.json<Peaks>(`${path(id)}/peaks/${encodeURIComponent(output)}`, { query, signal })).value
     },
-    download: (url, download) => openDownload(connection, url, download),
-    growing: (id, output, download) =>
-      openGrowing(connection, `${path(id)}/growing/${encodeURIComponent(output)}`, download),
+    async download(url, download) {
+      return (await import('./download.js')).openDownload(connection, url, download)
+    },
+    async growing(id, output, download) {
+      const address = `${path(id)}/growing/${encodeURIComponent(output)}`
+      return (await import('./download.js')).openGrowing(connection, address, download)
+    },
     cancelJob: async (id, { signal } = {}) =>
       (await connection.json<Job>(`${path(id)}/cancel`, { method: 'POST', isRepeatable: true, signal })).value,
     // Not repeatable: a repeat would find the job QUEUED and be refused.

@@ -47,8 +47,6 @@ function useAccess() {
       // Without a session too: the host may know its users otherwise or let everybody in.
       const session = await unlessRefused(currentSession())
       if (session) return { kind: 'in', client: sessionClient(), session }
-      // It may have ended.
-      await signOut()
       return { kind: 'out' }
     })
   const ask = (code: string) =>
@@ -62,9 +60,8 @@ function useAccess() {
   const enterWith = (credential: Credential, remember: boolean) =>
     attempt(async () => {
       const problem = await signIn(credential, remember).then(() => undefined, refusal)
-      return problem
-        ? { kind: 'out', problem }
-        : { kind: 'in', client: sessionClient(), session: await currentSession() }
+      const session = problem ? undefined : await currentSession()
+      return session ? { kind: 'in', client: sessionClient(), session } : { kind: 'out', problem }
     })
   const leave = (problem?: Explanation) =>
     attempt(async () => {

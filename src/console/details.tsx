@@ -38,7 +38,11 @@ export function Details({ job }: { job: Job }) {
       <Facts title="Job" facts={factsOf(job)} />
       {figures.length > 0 && <Facts title="Figures" facts={figures.map(({ label, value }): Fact => [label, value])} />}
       {timings.length > 0 && (
-        <Facts title="Timings" facts={timings.map(([part, ms]): Fact => [timingWords(part), durationWords(ms)])} />
+        <Facts
+          title="Timings"
+          note="Parts of the work go on at the same time, so these add up to more than the job took."
+          facts={timings.map(([part, ms]): Fact => [timingWords(part), durationWords(ms)])}
+        />
       )}
       {job.steps && <Facts title="Steps" facts={job.steps.map((step): Fact => [step.name, stepWords(step)])} />}
       <Facts
@@ -136,11 +140,12 @@ function stepWords({ state, startedAt, endedAt, attempts, error, files }: NonNul
 
 type Fact = [name: string, value: string | null | undefined]
 
-function Facts({ title, facts }: { title: string; facts: readonly Fact[] }) {
+function Facts({ title, note, facts }: { title: string; note?: string; facts: readonly Fact[] }) {
   const id = `facts-${title.replaceAll(' ', '-').toLowerCase()}`
   return (
     <section class="card" aria-labelledby={id}>
       <h2 id={id}>{title}</h2>
+      {note !== undefined && <p class="quiet">{note}</p>}
       <dl class="facts">
         {facts.map(
           ([name, value], index) =>

@@ -1,7 +1,7 @@
 import type { Job } from '../client/client.js'
 import { type JobCommands, saveLink } from './job-commands.js'
 import type { ResultFiles } from './result-files.js'
-import { isAudio } from './stems.js'
+import { isAudio } from './stem-names.js'
 import { outputWords, sizeWords } from './words.js'
 
 interface DownloadsProps {

@@ -8,6 +8,7 @@ import type { JobCommands } from './job-commands.js'
 import type { LiveJobs } from './live-jobs.js'
 import { Results } from './results.js'
 import { jobAddress } from './route.js'
+import { canRepeat } from './song-facts.js'
 import { Work } from './work.js'
 import { explain, explainFailure, type Explanation, jobStateWords, statusWords, whenWords } from './words.js'
 
@@ -86,7 +87,7 @@ export function JobPage({ client, live, commands, id, tab }: JobPageProps) {
           </div>
           <JobActions
             job={job}
-            canRepeat={hasEnded(job)}
+            canRepeat={canRepeat(job)}
             commands={{
               ...commands,
               again,
@@ -127,9 +128,11 @@ export function JobPage({ client, live, commands, id, tab }: JobPageProps) {
           {!hasEnded(job) && <Work client={client} job={job} />}
           {job.error && (
             <ErrorNotice problem={explainFailure(job.error)}>
-              <button type="button" onClick={() => void again()}>
-                Send again
-              </button>
+              {canRepeat(job) && (
+                <button type="button" onClick={() => void again()}>
+                  Send again
+                </button>
+              )}
             </ErrorNotice>
           )}
           {(job.result || job.status === 'STARTED') && <Results client={client} job={job} commands={commands} />}

@@ -4,8 +4,9 @@ import type { Client } from './page-client.js'
 import { Confirm } from './confirm.js'
 import { FailingReceivers } from './failing-receivers.js'
 import { ErrorNotice } from './error-notice.js'
+import { MadeKey } from './made-key.js'
 import { useMessages } from './messages.js'
-import { linkOfKey, remember, type Session } from './session.js'
+import { remember, type Session } from './session.js'
 import { explain, type Explanation, whenWords } from './words.js'
 
 /** Keys of the application: listed, made and ended while the service runs. */
@@ -72,7 +73,7 @@ export function KeysPage({ client, session }: { client: Client; session: Session
           </button>
         </form>
       )}
-      {made && <NewKey made={made} onError={(error) => setProblem(explain(error))} />}
+      {made && <MadeKey made={made} onError={(error) => setProblem(explain(error))} />}
       {keys && (
         <ul class="rows" aria-label="Keys">
           {keys.map(({ id, label: what, createdAt, expiresAt, isCurrent }) => (
@@ -110,28 +111,6 @@ export function KeysPage({ client, session }: { client: Client; session: Session
       )}
       <FailingReceivers client={client} />
       {session && <Device session={session} onError={(error) => setProblem(explain(error))} />}
-    </section>
-  )
-}
-
-function NewKey({ made: { key }, onError }: { made: IssuedKey; onError(error: unknown): void }) {
-  const { announce } = useMessages()
-  const copy = (text: Promise<string>) =>
-    void text.then((copied) => navigator.clipboard.writeText(copied)).then(() => announce('Copied'), onError)
-  return (
-    <section class="card made-key" aria-label="The new key">
-      <p>
-        <strong>Copy the key now. It will not be shown again.</strong>
-      </p>
-      <pre tabIndex={0}>{key}</pre>
-      <p class="buttons">
-        <button type="button" onClick={() => copy(Promise.resolve(key))}>
-          Copy key
-        </button>
-        <button type="button" onClick={() => copy(linkOfKey(key))}>
-          Copy sign-in link
-        </button>
-      </p>
     </section>
   )
 }

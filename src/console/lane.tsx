@@ -1,6 +1,7 @@
 import type { Loop } from './player.js'
 import { Spectrogram } from './spectrogram.js'
-import { stemColour, type Stem } from './stems.js'
+import { stemColour } from './stem-names.js'
+import type { Stem } from './stems.js'
 import { usePictureGestures } from './picture-gestures.js'
 import type { ViewWindow } from './view-window.js'
 import { Waveform } from './waveform.js'

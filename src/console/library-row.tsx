@@ -5,7 +5,7 @@ import { stemsWorkflowId } from './job-choices.js'
 import type { JobCommands } from './job-commands.js'
 import { MiniWaveform } from './mini-waveform.js'
 import { jobAddress, libraryAddress } from './route.js'
-import { durationOf } from './song-facts.js'
+import { canRepeat, durationOf } from './song-facts.js'
 import { useSecondsUntil } from './time-left.js'
 import { clock, explainFailure, jobStateWords, timeLeftWords, whenWords } from './words.js'
 
@@ -56,7 +56,7 @@ export function LibraryRow({ client, job, isChosen, onChoose, commands }: Librar
           <span class="reason quiet">{explainFailure(job.error).text}</span>
         )}
       </div>
-      <JobActions job={job} canRepeat={job.status === 'FAILED'} commands={commands} />
+      <JobActions job={job} canRepeat={job.status === 'FAILED' && canRepeat(job)} commands={commands} />
     </li>
   )
 }

@@ -39,6 +39,11 @@ export function Library(props: LibraryProps) {
   useEffect(() => {
     document.title = 'Library – stemwork'
   }, [])
+  const isShown = pages.jobs !== undefined
+  useEffect(() => {
+    // What the person sees first is there; without this script nothing else is missing.
+    if (isShown) import('./on-device.js').catch(() => undefined)
+  }, [isShown])
 
   /** Nothing is sent with a setting that is wrong; the person is led to it. */
   const isCorrected = () => {
@@ -114,7 +119,8 @@ export function Library(props: LibraryProps) {
         )}
         {!jobs && !pages.problem && <p class="quiet centred">Loading …</p>}
         <ul class="rows" ref={rows} aria-label="Songs">
-          {uploads.list.map((upload) => (
+          {/* The newest first, as it is among the jobs. */}
+          {uploads.list.toReversed().map((upload) => (
             <UploadRow key={`upload ${upload.number}`} upload={upload} uploads={uploads} />
           ))}
           {jobs?.map((job) => (

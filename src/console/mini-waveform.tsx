@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Job } from '../client/client.js'
 import type { Client } from './page-client.js'
 import { canvasSize, useRedraws } from './canvas.js'
-import { isAudio, stemColour } from './stems.js'
+import { isAudio, stemColour } from './stem-names.js'
 
 /** Entries that are asked for: as many as bars fit into the widest row. */
 const entries = 96

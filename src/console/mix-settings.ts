@@ -5,6 +5,11 @@ import type { Player } from './player.js'
 const untouched: LaneSettings = { isMuted: false, isSolo: false, volume: 1 }
 const masterStep = 0.05
 
+/** In the original, nothing is muted; the mix keeps what was set. */
+function inOriginal(set: LaneSettings): LaneSettings {
+  return { ...set, isMuted: false, isSolo: false }
+}
+
 /** What the person has set, and how loud each track is for it. */
 export interface MixSettings {
   of(name: string): LaneSettings
@@ -23,7 +28,10 @@ export function useMixSettings(player: Player, names: readonly string[]): MixSet
   const [settings, setSettings] = useState<Record<string, LaneSettings>>({})
   const [isOriginal, setOriginal] = useState(false)
   const [masterVolume, setMasterVolume] = useState(1)
-  const of = (name: string) => settings[name] ?? untouched
+  const of = (name: string) => {
+    const set = settings[name] ?? untouched
+    return isOriginal ? inOriginal(set) : set
+  }
   const hasSolo = names.some((name) => of(name).isSolo)
   const isHeard = (name: string) => isOriginal || (hasSolo ? of(name).isSolo : !of(name).isMuted)
   // Squared, for the ear hears loudness by ratios.
@@ -47,7 +55,7 @@ export function useMixSettings(player: Player, names: readonly string[]): MixSet
       setOriginal(false)
       setSettings((all) => {
         const now = all[name] ?? untouched
-        return { ...all, [name]: { ...now, ...changesOf(now) } }
+        return { ...all, [name]: { ...now, ...changesOf(isOriginal ? inOriginal(now) : now) } }
       })
     },
   }

@@ -1,4 +1,5 @@
-import { useLayoutEffect } from 'preact/hooks'
+import type { RefObject } from 'preact'
+import { useEffect, useLayoutEffect } from 'preact/hooks'
 
 /** What keys do in the player. */
 export interface MixerActions {
@@ -40,8 +41,8 @@ export function useMixerKeys(actions: MixerActions): void {
     const onKey = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement
       const isTaken =
-        target.closest('input:not([type=range]), select, dialog, a, summary, [role=tab]') ||
-        (target.matches('[type=range]') && /^(Arrow|Home|End)/.test(event.key))
+        target.closest(`input:not([type=range], [type=radio]), select, dialog, a, summary, [role=tab]`) ||
+        (target.matches('[type=range], [type=radio]') && /^(Arrow|Home|End)/.test(event.key))
       if (event.altKey || event.ctrlKey || event.metaKey || isTaken) return
       if (event.key === ' ' && target.closest('button')) return
       if (perform(event, actions)) event.preventDefault()
@@ -49,6 +50,29 @@ export function useMixerKeys(actions: MixerActions): void {
     addEventListener('keydown', onKey)
     return () => removeEventListener('keydown', onKey)
   })
+}
+
+/**
+ * Whoever has chosen something with the mouse or a finger goes on with keys of the player: the focus goes back to it.
+ * With the keyboard it stays, to choose on.
+ */
+export function useFocusBack(player: RefObject<HTMLElement | null>): void {
+  useEffect(() => {
+    const element = player.current
+    let isPointed = false
+    const point = ({ type }: Event) => (isPointed = type === 'pointerdown')
+    const giveBack = ({ target }: Event) => {
+      if (isPointed && (target as HTMLElement).matches('[type=radio], select')) element?.focus({ preventScroll: true })
+    }
+    element?.addEventListener('pointerdown', point)
+    element?.addEventListener('keydown', point)
+    element?.addEventListener('change', giveBack)
+    return () => {
+      element?.removeEventListener('pointerdown', point)
+      element?.removeEventListener('keydown', point)
+      element?.removeEventListener('change', giveBack)
+    }
+  }, [])
 }
 
 /** False for a key without a meaning here. */

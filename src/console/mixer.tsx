@@ -4,11 +4,12 @@ import { ExportButton } from './export-button.js'
 import { Lane, type LaneView } from './lane.js'
 import { useMessages } from './messages.js'
 import { useMixSettings } from './mix-settings.js'
-import { keyTexts, useMixerKeys } from './mixer-keys.js'
+import { keyTexts, useFocusBack, useMixerKeys } from './mixer-keys.js'
 import { shareText } from './picture-gestures.js'
 import { type Loop, Player } from './player.js'
 import { Ruler } from './ruler.js'
-import { isWholeSong, type Stem } from './stems.js'
+import { isWholeSong } from './stem-names.js'
+import type { Stem } from './stems.js'
 import { speeds, Transport } from './transport.js'
 import { following, moved, type ViewWindow, zoomed } from './view-window.js'
 import { clock, explain, type Explanation, outputWords } from './words.js'
@@ -49,6 +50,8 @@ export function Mixer({ stems, song }: { stems: readonly Stem[]; song: string })
   }, [duration])
   const names = stems.map(({ name }) => name)
   const mix = useMixSettings(player, names)
+  const section = useRef<HTMLElement>(null)
+  useFocusBack(section)
   const lanes = useRef<HTMLDivElement>(null)
   const slider = useRef<HTMLInputElement>(null)
   const time = useRef<HTMLSpanElement>(null)
@@ -125,7 +128,7 @@ export function Mixer({ stems, song }: { stems: readonly Stem[]; song: string })
   })
 
   return (
-    <section class="card mixer" aria-label="Listen">
+    <section ref={section} class="card mixer" aria-label="Listen" tabIndex={-1}>
       <Transport
         player={player}
         time={time}

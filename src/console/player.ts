@@ -121,8 +121,7 @@ export class Player {
     if (this.#run) return
     this.#context ??= this.#open()
     void this.#context.resume()
-    let from = this.#restAt >= this.duration ? 0 : this.#restAt
-    if (this.#loop && (from < this.#loop.from || from >= this.#loop.to)) from = this.#loop.from
+    const from = this.#restAt >= this.duration ? 0 : this.#restAt
     const run: Run = { stop: new AbortController(), nodes: new Set(), timeline: new Timeline(), from }
     this.#run = run
     this.#feed(run, this.#context).catch((error: unknown) => {
@@ -147,10 +146,15 @@ export class Player {
     else this.#options.onChange()
   }
 
-  /** Repeats a stretch; undefined plays on. */
+  /**
+   * Repeats a stretch, at which it goes on if it was elsewhere; undefined plays on. Whoever seeks to a place before or
+   * behind it hears that place.
+   */
   setLoop(loop: Loop | undefined): void {
-    this.#loop = loop && loop.to - loop.from >= shortestLoopSeconds ? loop : undefined
-    this.seek(this.position)
+    const set = loop && loop.to - loop.from >= shortestLoopSeconds ? loop : undefined
+    this.#loop = set
+    const { position } = this
+    this.seek(set && (position < set.from || position >= set.to) ? set.from : position)
   }
 
   /** @param speed 0.25..2; the pitch follows, as on a tape. */

@@ -23,9 +23,15 @@ export function sessionClient(): Client {
   return pageClient({ baseUrl })
 }
 
-/** @throws ClientError with the status 401 if nobody is signed in */
-export async function currentSession(): Promise<Session> {
-  return (await connection.json<Session>('/session')).value
+/**
+ * Undefined if nobody is signed in.
+ *
+ * @throws ClientError with the status 401 if the session has ended
+ */
+export async function currentSession(): Promise<Session | undefined> {
+  const { application, session } = (await connection.json<Session | { application: null; session: null }>('/session'))
+    .value
+  return application === null ? undefined : { application, session }
 }
 
 /** A key that was typed in, or the code of a link. */

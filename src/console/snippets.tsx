@@ -1,5 +1,6 @@
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import type { Job } from '../client/client.js'
+import { copyText } from './copy-text.js'
 import { useMessages } from './messages.js'
 import { baseUrl } from './session.js'
 
@@ -9,7 +10,8 @@ type Language = (typeof languages)[number]
 /** The same job by program. The key and the input are the reader's to fill in. */
 export function Snippets({ job }: { job: Job }) {
   const [language, setLanguage] = useState<Language>('curl')
-  const { announce } = useMessages()
+  const { show } = useMessages()
+  const shown = useRef<HTMLPreElement>(null)
   const text = language === 'curl' ? curlOf(job) : javaScriptOf(job)
   return (
     <section class="card snippets" aria-labelledby="snippets-title">
@@ -25,9 +27,11 @@ export function Snippets({ job }: { job: Job }) {
           ))}
         </fieldset>
       </div>
-      <pre tabIndex={0}>{text}</pre>
+      <pre ref={shown} tabIndex={0}>
+        {text}
+      </pre>
       <p>
-        <button type="button" onClick={() => void navigator.clipboard.writeText(text).then(() => announce('Copied'))}>
+        <button type="button" onClick={() => void copyText(shown.current).then((words) => show({ text: words }))}>
           Copy
         </button>
       </p>

@@ -1,11 +1,12 @@
 import { useEffect, useRef } from 'preact/hooks'
+import { heightOf } from './frequency-axis.js'
 import { sampleAt } from './sample-at.js'
-import { readSpectrum } from './spectrum.js'
 import type { Stem } from './stems.js'
 import type { ViewWindow } from './view-window.js'
 
 const columns = 480
 const rows = 160
+const labelled = [100, 1000, 10_000]
 
 /** Dark to light through violet and orange, so that level can also be read from lightness alone. */
 const colours: readonly (readonly [number, number, number])[] = [
@@ -40,19 +41,28 @@ export function Spectrogram({ stem, title, view, duration }: SpectrogramProps) {
       context.putImageData(pixels, column, 0)
     }
     // What cannot be read stays dark; the player tells of a broken connection.
-    readSpectrum(stem.source, { columns, rows, signal: stop.signal, onColumn }).catch(() => stop.abort())
+    import('./spectrum.js')
+      .then(({ readSpectrum }) => readSpectrum(stem.source, { columns, rows, signal: stop.signal, onColumn }))
+      .catch(() => stop.abort())
     return () => stop.abort()
   }, [stem])
   return (
-    <canvas
-      ref={canvas}
-      class="spectrogram"
-      style={{ left: percent(-view.from / (view.to - view.from)), width: percent(duration / (view.to - view.from)) }}
-      width={columns}
-      height={rows}
-      role="img"
-      aria-label={`Spectrogram of ${title}`}
-    />
+    <>
+      <canvas
+        ref={canvas}
+        class="spectrogram"
+        style={{ left: percent(-view.from / (view.to - view.from)), width: percent(duration / (view.to - view.from)) }}
+        width={columns}
+        height={rows}
+        role="img"
+        aria-label={`Spectrogram of ${title}`}
+      />
+      {labelled.map((hertz) => (
+        <span key={hertz} class="frequency" aria-hidden="true" style={{ bottom: percent(heightOf(hertz)) }}>
+          {hertz < 1000 ? `${hertz} Hz` : `${hertz / 1000} kHz`}
+        </span>
+      ))}
+    </>
   )
 }
 

@@ -1,9 +1,8 @@
 import type { PcmSource } from './pcm-source.js'
+import { highestHertz, lowestHertz } from './frequency-axis.js'
 import { sampleAt as at } from './sample-at.js'
 
 const size = 2048
-const lowestHertz = 40
-const highestHertz = 16_000
 const floorDecibels = -96
 const parallelReads = 2
 const mostFramesPerRead = 2 ** 18

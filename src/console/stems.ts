@@ -2,6 +2,7 @@ import type { Client } from './page-client.js'
 import { openPcm, type PcmSource } from './pcm-source.js'
 import type { ResultFiles } from './result-files.js'
 import { sampleAt } from './sample-at.js'
+import { isAudio } from './stem-names.js'
 
 /** Lowest and highest sample of each stretch of a track, -1..1. */
 export interface Peaks {
@@ -14,12 +15,6 @@ export interface Stem {
   source: PcmSource
   /** Rejects where the service cannot measure the file; then it is played all the same. */
   peaks: Promise<Peaks>
-}
-
-const audioEnding = /\.(wav|flac|mp3|m4a|aac|ogg|opus)$/i
-
-export function isAudio(fileName: string): boolean {
-  return audioEnding.test(fileName)
 }
 
 /** Every output that is audio, with its peaks. */
@@ -37,14 +32,4 @@ export async function openStems(client: Client, files: ResultFiles, signal: Abor
       return { name, source: await openPcm(files.reader(name), signal), peaks }
     }),
   )
-}
-
-export function stemColour(name: string): string {
-  return /^(vocals|drums|bass|other)$/.test(name) ? name : 'music'
-}
-
-/** Whether the stems add up to the song that was sent: then playing all of them is playing the original. */
-export function isWholeSong(names: readonly string[]): boolean {
-  const has = (...wanted: string[]) => wanted.every((name) => names.includes(name)) && names.length === wanted.length
-  return has('vocals', 'accompaniments') || has('vocals', 'drums', 'bass', 'other')
 }

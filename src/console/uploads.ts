@@ -1,7 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ClientError, type NewJob } from '../client/client.js'
 import type { Client } from './page-client.js'
-import { checkFile } from './check-file.js'
 import type { Choices, Refusals } from './job-choices.js'
 import { paramFields, paramsOf } from './param-fields.js'
 import { explain, type Explanation } from './words.js'
@@ -127,7 +126,9 @@ export function useUploads(client: Client, choices: Choices, listener: UploadLis
     orders.current.set(upload.number, likeEarlier ?? chosenJob(workflow, latest.current))
     setList((all) => [...all, upload])
     // At once, not when its upload would begin: a person who dropped twenty files hears of the wrong ones now.
-    const check = checkFile(client, workflow, file).catch(() => undefined)
+    const check = import('./check-file.js')
+      .then(({ checkFile }) => checkFile(client, workflow, file))
+      .catch(() => undefined)
     checks.current.set(upload.number, check)
     void check.then((problem) => {
       if (!problem) return

@@ -6,12 +6,11 @@ import { useDeletions } from './deletions.js'
 import { type Choices, type Refusals, stemsWorkflowId } from './job-choices.js'
 import { keepChoices, keptChoices, type Session } from './session.js'
 import { useJobCommands } from './job-commands.js'
-import { JobPage } from './job-page.js'
-import { KeysPage } from './keys-page.js'
 import { Library } from './library.js'
 import { type LiveJobs, useLiveJobs } from './live-jobs.js'
 import { useMessages } from './messages.js'
 import { useRoute } from './route.js'
+import { whenUsed } from './when-used.js'
 import { useUploads } from './uploads.js'
 import { jobStateWords } from './words.js'
 
@@ -22,6 +21,11 @@ interface WorkspaceProps {
   /** The service has ended the key. */
   onRefused(): void
 }
+
+const KeysPage = whenUsed(async () => (await import('./later.js')).KeysPage)
+const JobPage = whenUsed(async () => (await import('./later.js')).JobPage)
+
+const retryMs = 5000
 
 /** What somebody sees who is signed in. Uploads go on, and choices stay, from page to page. */
 export function Workspace({ client, session: { application, session }, onLeave, onRefused }: WorkspaceProps) {
@@ -42,7 +46,7 @@ export function Workspace({ client, session: { application, session }, onLeave, 
   })
   const deletions = useDeletions(client)
   const commands = useJobCommands(client, uploads, deletions)
-  const workflows = useWorkflows(client, choices, setChoices)
+  const workflows = useWorkflows(client, live.connections, choices, setChoices)
   useFocusOnReturn(route.name)
 
   return (
@@ -112,23 +116,31 @@ export function Workspace({ client, session: { application, session }, onLeave, 
 
 function useWorkflows(
   client: Client,
+  connections: number,
   choices: Choices,
   onChoices: (choices: Choices) => void,
 ): readonly WorkflowSummary[] {
   const [workflows, setWorkflows] = useState<readonly WorkflowSummary[]>([])
+  const [attempts, setAttempts] = useState(0)
   useEffect(() => {
     const stop = new AbortController()
+    let timer: ReturnType<typeof setTimeout>
     client.workflows({ signal: stop.signal }).then(
       (offered) => {
         const all = offered.filter(({ aliasOf }) => aliasOf === undefined)
         setWorkflows(all)
         if (!all.some(({ id }) => id === choices.workflow) && all[0]) onChoices({ ...choices, workflow: all[0].id })
       },
-      // Without them there is nothing to choose; sending a song tells what is wrong.
-      () => undefined,
+      // Without them there is nothing to choose until the next connection or attempt.
+      () => {
+        if (!stop.signal.aborted) timer = setTimeout(() => setAttempts((now) => now + 1), retryMs)
+      },
     )
-    return () => stop.abort()
-  }, [client])
+    return () => {
+      stop.abort()
+      clearTimeout(timer)
+    }
+  }, [client, workflows.length === 0 && connections, attempts])
   return workflows
 }
 

@@ -28,8 +28,8 @@ const quiet = [
 ]
 
 /** A browser with an empty profile. */
-export function openBrowser(): Promise<Browser> {
-  return chromium.launch({ executablePath: chromiumPath, args: quiet })
+export function openBrowser(...more: readonly string[]): Promise<Browser> {
+  return chromium.launch({ executablePath: chromiumPath, args: [...quiet, ...more] })
 }
 
 export interface ConsoleService {

@@ -32,9 +32,12 @@ export class ConsolePages {
     page.setDefaultTimeout(patienceMs)
     page.on('pageerror', (error) => this.complaints.push(String(error)))
     // The browser logs what the page finds out by asking: whether a visitor needs a key, and how much of a result is
-    // there.
+    // there; and, on plain http, that a header of the page needs https.
     page.on('console', (message) => {
-      if (message.type() === 'error' && !/4(0[14]|16|22) \(|net::ERR/.test(message.text()))
+      if (
+        message.type() === 'error' &&
+        !/4(0[14]|16|22) \(|net::ERR|^The Cross-Origin-Opener-Policy header/.test(message.text())
+      )
         this.complaints.push(message.text())
     })
     const { origin } = new URL(this.#service.base)
@@ -110,4 +113,14 @@ export async function barriers(page: Page): Promise<string[]> {
 /** Pixels by which the page is wider than the screen. */
 export function overflow(page: Page): Promise<number> {
   return page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
+}
+
+/** Starts to measure how much of the page moves by itself. @returns the sum so far, as browsers count it */
+export async function layoutShift(page: Page): Promise<() => Promise<number>> {
+  await page.evaluate(`
+    window.shifts = []
+    window.shiftObserver = new PerformanceObserver((list) => shifts.push(...list.getEntries()))
+    shiftObserver.observe({ type: 'layout-shift' })`)
+  return () =>
+    page.evaluate<number>('[...shifts, ...shiftObserver.takeRecords()].reduce((sum, { value }) => sum + value, 0)')
 }

@@ -148,8 +148,12 @@ test('the check of a host sees the key of a session as if it were in the header'
     const cookie = response.headers.get('set-cookie')?.split(';', 1)[0] ?? ''
     const session = await fetch(`${service.base}/session`, { headers: { cookie } })
     expect(await session.json()).toEqual({ application: 'Ann', session: { isRemembered: false } })
-    expect((await fetch(`${service.base}/session`)).status).toBe(401)
-    expect(seen).toEqual(['ticket of Ann', 'ticket of Ann', null])
+    // To ask is no mistake, and browsers log refusals.
+    const nobody = await fetch(`${service.base}/session`)
+    expect([nobody.status, await nobody.json()]).toEqual([200, { application: null, session: null }])
+    const refused = await fetch(`${service.base}/session`, { headers: { authorization: 'wrong' } })
+    expect(refused.status).toBe(401)
+    expect(seen).toEqual(['ticket of Ann', 'ticket of Ann', null, 'wrong'])
   } finally {
     await service.close()
   }

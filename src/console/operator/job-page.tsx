@@ -249,7 +249,7 @@ function Facts({ job }: { job: JobFacts }) {
     ['Deadline', job.deadline === null ? null : timeOf(job.deadline)],
     ['Files kept until', job.expiresAt === null ? null : timeOf(job.expiresAt)],
     ['Trace', job.traceId],
-    ['Params', JSON.stringify(job.params)],
+    ['Params', shownParams(job.params)],
     ['Metadata', Object.keys(job.metadata).length === 0 ? null : JSON.stringify(job.metadata)],
     [
       'Results',
@@ -275,5 +275,12 @@ function Facts({ job }: { job: JobFacts }) {
           ))}
       </dl>
     </section>
+  )
+}
+
+/** What follows the path of a signed link opens the file, and is nobody's business. */
+function shownParams(params: unknown): string {
+  return JSON.stringify(params, (_, value: unknown) =>
+    typeof value === 'string' && /^https?:[^?]*\?.*\bsignature=/.test(value) ? `${value.split('?', 1)[0]}?…` : value,
   )
 }

@@ -11,7 +11,6 @@ const page: PageText = {
   style: 'console.css',
   script: 'app.js',
   // Separation within the page: WebAssembly, in a worker.
-  more: ['on-device.js'],
   policy: { script: "'wasm-unsafe-eval'", worker: "'self'" },
   withoutScript: [
     'This page needs JavaScript, because it plays and mixes audio in the browser. Turn JavaScript on for this ' +

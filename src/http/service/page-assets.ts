@@ -8,32 +8,33 @@ import type { Call } from '../routing/call.js'
 import { Problem } from '../routing/problem.js'
 import { defineRoute, type Route } from '../routing/route.js'
 
-const assets: Record<string, string | undefined> = {
-  'app.js': 'text/javascript; charset=utf-8',
-  'compressed-source.js': 'text/javascript; charset=utf-8',
-  'on-device.js': 'text/javascript; charset=utf-8',
-  'operator.js': 'text/javascript; charset=utf-8',
-  'docs.js': 'text/javascript; charset=utf-8',
-  'console.css': 'text/css; charset=utf-8',
-  'operator-style.css': 'text/css; charset=utf-8',
-  'docs-style.css': 'text/css; charset=utf-8',
-  'icon.svg': 'image/svg+xml',
-  'NOTICE.txt': 'text/plain; charset=utf-8',
+const types: Record<string, string | undefined> = {
+  js: 'text/javascript; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+  svg: 'image/svg+xml',
+  txt: 'text/plain; charset=utf-8',
 }
 
 const known = new Map<string, Promise<PackedText>>()
 
 /** A part of a page, compressed as the client accepts it, or 304. @throws Problem `NOT_FOUND`. */
 async function pageAsset(call: Call, name: string): Promise<ApiAnswer> {
-  const contentType = Object.hasOwn(assets, name) ? assets[name] : undefined
-  if (contentType === undefined) throw new Problem('NOT_FOUND', 'The page has no such part.')
+  const contentType = types[/^[\w-]+\.(js|css|svg|txt)$/.exec(name)?.[1] ?? '']
+  if (contentType === undefined) throw missing()
   let packed = known.get(name)
   if (!packed) {
-    packed = readFile(installedFile(`dist/console/${name}`), 'utf8').then(packText)
+    // The scripts of a page are many, with names that the build makes; all that lies there is public.
+    packed = readFile(installedFile(`dist/console/${name}`), 'utf8').then(packText, (error: unknown) => {
+      throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? missing() : error
+    })
     packed.catch(() => known.delete(name))
     known.set(name, packed)
   }
   return packedAnswer(call, await packed, contentType)
+}
+
+function missing(): Problem {
+  return new Problem('NOT_FOUND', 'The page has no such part.')
 }
 
 /** The route of the parts of a page. */

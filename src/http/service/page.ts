@@ -9,8 +9,6 @@ export interface PageText {
   title: string
   style: string
   script: string
-  /** Further scripts, which the page can do without. */
-  more?: readonly string[]
   /** More of the policy for scripts, and the one for workers. Default: the page's own script alone. */
   policy?: { script: string; worker: string }
   /** Shown where JavaScript is off: paragraphs, as HTML. */
@@ -23,11 +21,11 @@ export function pageAnswer(call: Call, page: PageText): ApiAnswer {
   return text(html(page), 'text/html; charset=utf-8', pageHeaders(call, page.policy))
 }
 
-function html({ name, title, style, script, more = [], withoutScript }: PageText): string {
+function html({ name, title, style, script, withoutScript }: PageText): string {
   const paragraphs = withoutScript.map((paragraph) => `<p>${paragraph}</p>`)
   return htmlDocument(
     title,
-    pageLinks(name, style, [script, ...more]),
+    pageLinks(name, style, [script]),
     `<div id="app"></div>
 <noscript>
 <main class="plain-page">

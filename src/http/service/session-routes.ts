@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { json, empty } from '../routing/answer.js'
-import { authenticateKey } from '../routing/authenticate.js'
+import { authenticate, authenticateKey } from '../routing/authenticate.js'
 import type { Call } from '../routing/call.js'
 import { endedCookie, isOwnPage, sessionCookie, sessionOf, type SignInPage } from '../routing/page-session.js'
 import { type SealedKey, signInCode } from '../auth/sealed-key.js'
@@ -25,13 +25,22 @@ export const sessionRoutes: readonly Route[] = [
     path: '/session',
     operation: 'getSession',
     summary: 'Who is signed in',
-    access: 'key',
-    answer: { description: 'The application, and the session if there is one.' },
-    handle(call) {
+    access: 'open',
+    answer: { description: 'The application, and the session if there is one. Both null: nobody is signed in.' },
+    problems: ['UNAUTHORIZED'],
+    async handle(call) {
       const session = sessionOf(call.request, call.service, 'console')
-      return Promise.resolve(
-        json({ application: call.caller.name, session: session ? { isRemembered: session.isRemembered } : null }),
-      )
+      const isNobody = !session && call.request.headers.get('authorization') === null
+      const caller = await authenticate(call.request, call.service).catch((error: unknown) => {
+        // To ask is no mistake, and browsers log refusals.
+        if (isNobody && error instanceof Problem && error.code === 'UNAUTHORIZED') return undefined
+        throw error
+      })
+      const isRemembered = session?.isRemembered
+      return json({
+        application: caller?.name ?? null,
+        session: isRemembered === undefined ? null : { isRemembered },
+      })
     },
   }),
   defineRoute({

@@ -1,0 +1,19 @@
+/** Words for the message board: what became of the text of an element. */
+export async function copyText(shown: HTMLElement | null): Promise<string> {
+  if (!shown) return ''
+  getSelection()?.selectAllChildren(shown)
+  const isCopied = await copied(shown.textContent ?? '')
+  return isCopied ? 'Copied' : 'The browser did not copy it. It is selected: press Ctrl+C, or ⌘C on a Mac.'
+}
+
+async function copied(text: string): Promise<boolean> {
+  // Pages that came by plain http have no clipboard of their own, and can only ask for what is selected.
+  const { clipboard } = navigator as Partial<Navigator>
+  if (clipboard)
+    return clipboard.writeText(text).then(
+      () => true,
+      () => false,
+    )
+  // oxlint-disable-next-line typescript/no-deprecated -- there is nothing else on plain http
+  return document.execCommand('copy')
+}

@@ -1,0 +1,34 @@
+import type { ComponentType } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { ErrorNotice } from './error-notice.js'
+
+/** A component whose script is loaded when it is shown first. */
+export function whenUsed<Props extends object>(load: () => Promise<ComponentType<Props>>): ComponentType<Props> {
+  let known: ComponentType<Props> | undefined
+  return function WhenUsed(props) {
+    const [Part, setPart] = useState(() => known)
+    const [isLost, setLost] = useState(false)
+    const attempt = () => {
+      setLost(false)
+      load().then(
+        (loaded) => {
+          known = loaded
+          setPart(() => loaded)
+        },
+        () => setLost(true),
+      )
+    }
+    useEffect(() => {
+      if (!known) attempt()
+    }, [])
+    if (Part) return <Part {...props} />
+    if (!isLost) return <p class="quiet">Loading …</p>
+    return (
+      <ErrorNotice problem={{ text: 'This part of the page could not be loaded. Check your connection.' }}>
+        <button type="button" onClick={attempt}>
+          Try again
+        </button>
+      </ErrorNotice>
+    )
+  }
+}

@@ -1,0 +1,216 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Browser, Locator, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { noise, sine, writeWav } from '../separation/tracks.js'
+import { chromiumPath, type ConsoleService, openBrowser, startConsole } from './browser.js'
+import { ConsolePages, eventually, layoutShift, openSong, patienceMs, rowOf, send } from './console-page.js'
+
+const rate = 44_100
+
+vi.setConfig({ testTimeout: 3 * patienceMs, hookTimeout: 3 * patienceMs })
+
+describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromium)', () => {
+  let service: ConsoleService
+  let browser: Browser
+  let folder: string
+  let pages: ConsolePages
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'stemwork-listening-'))
+    await writeWav(join(folder, 'song.wav'), [sine(8 * rate, 440, rate, 0.4), noise(8 * rate)], rate, '16')
+    await writeFile(join(folder, 'damaged.mp3'), Buffer.alloc(3000, 1))
+    ;[service, browser] = await Promise.all([startConsole({ data: join(folder, 'data') }), openBrowser()])
+    pages = new ConsolePages(browser, service)
+    const page = await pages.signedIn()
+    await send(page, join(folder, 'song.wav'), join(folder, 'damaged.mp3'))
+    await openSong(page, 'song.wav')
+    await page.goto(`${service.base}/console`)
+    await rowOf(page, 'damaged.mp3').locator('.status.failed').waitFor()
+    await page.context().close()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await service?.stop()
+    await rm(folder, { recursive: true })
+  })
+  afterEach(async () => {
+    for (const context of browser.contexts()) await context.close()
+    expect(pages.complaints.splice(0)).toEqual([])
+  })
+
+  async function player(): Promise<Page> {
+    const page = await pages.signedIn({ viewport: { width: 1280, height: 900 } })
+    await openSong(page, 'song.wav')
+    return page
+  }
+
+  /** A press of the real mouse, where the person sees it. */
+  async function click(page: Page, target: Locator, share = 0.5): Promise<void> {
+    const { x, y, width, height } = (await target.boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 }
+    await page.mouse.click(x + share * width, y + height / 2)
+  }
+  const position = (page: Page) =>
+    page.getByRole('slider', { name: 'Position' }).evaluate((slider: { value: string }) => Number(slider.value))
+  const isPressed = (page: Page, name: string) => page.getByRole('button', { name }).getAttribute('aria-pressed')
+
+  test('keys of the player work after a click on what it shows and what is heard, and nothing moves', async () => {
+    const page = await player()
+    const shift = await layoutShift(page)
+    const top = async () => (await page.locator('.lanes').boundingBox())?.y
+    const before = await top()
+    for (const choice of ['Spectrogram', 'Original', 'Waveform', 'Mix']) {
+      await click(page, page.locator('.segments label').filter({ hasText: choice }))
+      await eventually(() => page.getByLabel(choice, { exact: true }).isChecked()).toBe(true)
+      expect(await top()).toBe(before)
+      await page.keyboard.press('Space')
+      await page.getByRole('button', { name: 'Pause' }).waitFor()
+      await page.keyboard.press('Space')
+      await page.getByRole('button', { name: 'Play', exact: true }).waitFor()
+    }
+    await page.keyboard.press('1')
+    await eventually(() => isPressed(page, 'Mute Vocals')).toBe('true')
+    expect(await shift()).toBe(0)
+  })
+
+  test('with the keyboard, the focus stays at a choice, so that arrows choose on', async () => {
+    const page = await player()
+    await page.getByLabel('Waveform', { exact: true }).focus()
+    await page.keyboard.press('ArrowRight')
+    await eventually(() => page.getByLabel('Spectrogram', { exact: true }).isChecked()).toBe(true)
+    await page.keyboard.press('ArrowLeft')
+    await eventually(() => page.getByLabel('Waveform', { exact: true }).isChecked()).toBe(true)
+    await page.keyboard.press('Space')
+    await page.getByRole('button', { name: 'Pause' }).waitFor()
+  })
+
+  test('the original shows nothing muted, and a press there mutes; the mix is as it was', async () => {
+    const page = await player()
+    await page.getByRole('button', { name: 'Mute Vocals' }).click()
+    await click(page, page.locator('.segments label').filter({ hasText: 'Original' }))
+    await eventually(() => isPressed(page, 'Mute Vocals')).toBe('false')
+    await page.keyboard.press('o')
+    await eventually(() => isPressed(page, 'Mute Vocals')).toBe('true')
+    await page.keyboard.press('o')
+    await page.getByRole('button', { name: 'Mute Accompaniment' }).click()
+    await eventually(() => isPressed(page, 'Mute Accompaniment')).toBe('true')
+    expect(await page.getByLabel('Mix', { exact: true }).isChecked()).toBe(true)
+  })
+
+  test('a click outside of the loop goes there', async () => {
+    const page = await player()
+    const picture = page.getByRole('region', { name: 'Vocals', exact: true }).locator('.picture')
+    const { x, y, width } = (await picture.boundingBox()) ?? { x: 0, y: 0, width: 0 }
+    await page.mouse.move(x + width / 4, y + 20)
+    await page.mouse.down()
+    await page.mouse.move(x + width / 2, y + 20, { steps: 4 })
+    await page.mouse.up()
+    await page.getByText('Loop 0:02 to 0:04').waitFor()
+    await click(page, picture, 0.75)
+    await page.keyboard.press('Space')
+    await eventually(() => position(page)).toBeGreaterThan(6.2)
+  })
+
+  test('a spectrogram names its frequencies, and that of a muted stem is still dark', async () => {
+    const page = await player()
+    await click(page, page.locator('.segments label').filter({ hasText: 'Spectrogram' }))
+    const lane = page.getByRole('region', { name: 'Vocals', exact: true })
+    expect(await lane.locator('.frequency').allInnerTexts()).toEqual(['100 Hz', '1 kHz', '10 kHz'])
+    await page.keyboard.press('1')
+    const opacity = () =>
+      lane.locator('.picture').evaluate((picture: object) => {
+        const { getComputedStyle } = globalThis as unknown as { getComputedStyle(of: object): { opacity: string } }
+        return getComputedStyle(picture).opacity
+      })
+    await eventually(() => lane.getAttribute('class')).toContain('silent')
+    await eventually(opacity).toBe('1')
+  })
+
+  test('a file that can never work is not offered to be sent again', async () => {
+    const page = await pages.signedIn()
+    const row = rowOf(page, 'damaged.mp3')
+    await row.getByRole('button', { name: 'Delete damaged.mp3' }).waitFor()
+    expect(await row.getByRole('button', { name: /Send again/ }).count()).toBe(0)
+    await row.getByRole('link', { name: 'damaged.mp3' }).click()
+    await page.getByRole('alert').waitFor()
+    expect(await page.getByRole('button', { name: /Send again/ }).count()).toBe(0)
+  })
+
+  test('uploads stand in the order that the songs will have', async () => {
+    const page = await pages.signedIn()
+    await page.route('**/upload', () => undefined)
+    await page
+      .locator('input[type=file]')
+      .first()
+      .setInputFiles(
+        ['first', 'second', 'third'].map((name) => ({
+          name: `${name}.mp3`,
+          mimeType: 'audio/mpeg',
+          buffer: Buffer.alloc(3000, 1),
+        })),
+      )
+    await eventually(() => page.locator('.rows .upload .name').allInnerTexts()).toEqual([
+      'third.mp3',
+      'second.mp3',
+      'first.mp3',
+    ])
+  })
+
+  test('the choice of workflows comes back after a failed request', async () => {
+    const page = await pages.open({}, '/console/icon.svg')
+    await pages.signIn(page)
+    let failures = 0
+    await page.route('**/workflow', (route) => {
+      if (failures++ > 0) return route.continue()
+      return route.abort()
+    })
+    await page.goto(`${service.base}/console`)
+    await page.getByRole('combobox', { name: 'Workflow' }).first().waitFor()
+    expect(failures).toBeGreaterThan(1)
+  })
+
+  test('a first visit logs no error', async () => {
+    const page = await (await browser.newContext()).newPage()
+    const errors: string[] = []
+    page.on('console', (message) => message.type() === 'error' && errors.push(message.text()))
+    await page.goto(`${service.base}/console`)
+    await page.getByLabel('API key').waitFor()
+    expect(errors).toEqual([])
+  })
+})
+
+describe.skipIf(!chromiumPath)('on a plain http address of the network (needs Chromium)', () => {
+  test('a key and its link are copied, and the link is a picture that a phone can scan', async () => {
+    const [service, browser] = await Promise.all([
+      startConsole(),
+      openBrowser('--host-resolver-rules=MAP stems.lan 127.0.0.1'),
+    ])
+    try {
+      const base = service.base.replace(/127\.0\.0\.1|localhost/, 'stems.lan')
+      const pages = new ConsolePages(browser, { base, key: service.key })
+      const page = await pages.open()
+      expect(await page.evaluate('[isSecureContext, typeof navigator.clipboard]')).toEqual([false, 'undefined'])
+      await page.getByLabel('API key').fill(service.key)
+      await page.getByRole('button', { name: 'Continue' }).click()
+      await page.getByRole('link', { name: 'API keys' }).click()
+      await page.getByRole('button', { name: 'Create key' }).click()
+      const card = page.getByRole('region', { name: 'The new key' })
+      await card.getByRole('button', { name: 'Copy key' }).click()
+      await page.getByText('Copied', { exact: true }).first().waitFor()
+      expect(await page.evaluate('getSelection().toString()')).toBe(await card.locator('pre').first().innerText())
+      await card.getByRole('button', { name: 'Copy sign-in link' }).click()
+      await card.getByText(`${base}/console#code=`).waitFor()
+      const picture = card.getByRole('img', { name: 'The sign-in link as a QR code' })
+      await eventually(() => picture.evaluate((canvas: { width: number }) => canvas.width)).toBeGreaterThan(100)
+      // Where copying is forbidden, too, the person is told what to do.
+      await page.evaluate('document.execCommand = () => false')
+      await card.getByRole('button', { name: 'Copy key' }).click()
+      await page.getByText('It is selected: press Ctrl+C').first().waitFor()
+      expect(pages.complaints).toEqual([])
+    } finally {
+      await browser.close()
+      await service.stop()
+    }
+  })
+})
