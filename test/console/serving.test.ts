@@ -58,7 +58,7 @@ describe('the console', () => {
     expect(await (await fetch(`${service.base}/console/NOTICE.txt`)).text()).toContain('The MIT License')
   })
 
-  test('sends its parts compressed to those who take it, and what is loaded first in at most 25 kB with gzip', async () => {
+  test('sends compressed parts to those who take them, and in at most 25 kB what is loaded first', async () => {
     const ask = (name: string, encoding: string) =>
       fetch(`${service.base}/console/${name}`, { headers: { 'accept-encoding': encoding } })
     const first = new Set(['app.js'])
