@@ -3,9 +3,11 @@ import type { PcmFormat } from '../core/media/encode/pcm-encoder.js'
 import type { SeparatedTrack } from '../core/workflows/separation/separate-track.js'
 import type { SeparationProgress } from '../core/workflows/separation/separate-track.js'
 import { type DeviceRequest, type DeviceStem, deviceStems, type FromWorker, type ToWorker } from './messages.js'
+import { canSeparate } from './can-separate.js'
 import { addressesOf, type DeviceAssets, notLoaded, openWorker } from './assets.js'
 import { createResultsFolder, type ResultsFolder } from './results-folder.js'
 
+export { canSeparate } from './can-separate.js'
 export { StemworkError } from '../core/engine/errors.js'
 export type { SeparationProgress } from '../core/workflows/separation/separate-track.js'
 export type { DeviceAssets } from './assets.js'
@@ -38,21 +40,6 @@ export interface DeviceSeparation extends SeparatedTrack {
   warnings: readonly string[]
   /** Removes the files. */
   remove(): Promise<void>
-}
-
-/**
- * Whether this page can separate: it needs a secure context (HTTPS or localhost) and a file system of the browser.
- *
- * @experimental
- */
-export function canSeparate(): boolean {
-  return (
-    globalThis.isSecureContext &&
-    typeof Worker === 'function' &&
-    'locks' in navigator &&
-    typeof FileSystemFileHandle === 'function' &&
-    'createWritable' in FileSystemFileHandle.prototype
-  )
 }
 
 /**

@@ -11,6 +11,7 @@ import { useJobPages } from './job-pages.js'
 import { LibraryFilters } from './library-filters.js'
 import { LibraryRow } from './library-row.js'
 import type { LiveJobs } from './live-jobs.js'
+import { OnDeviceChoice } from './on-device-choice.js'
 import { libraryAddress, type ListFilters } from './route.js'
 import { UploadRow } from './upload-row.js'
 import type { Uploads } from './uploads.js'
@@ -39,11 +40,6 @@ export function Library(props: LibraryProps) {
   useEffect(() => {
     document.title = 'Library – stemwork'
   }, [])
-  const isShown = pages.jobs !== undefined
-  useEffect(() => {
-    // What the person sees first is there; without this script nothing else is missing.
-    if (isShown) import('./on-device.js').catch(() => undefined)
-  }, [isShown])
 
   /** Nothing is sent with a setting that is wrong; the person is led to it. */
   const isCorrected = () => {
@@ -83,8 +79,7 @@ export function Library(props: LibraryProps) {
         </h1>
         <DropZone onFiles={(files) => isCorrected() && uploads.add(files)} />
         <JobChoices client={client} workflows={workflows} choices={choices} refusals={refusals} onChange={onChoices} />
-        {/* By a script of its own (on-device.ts), where the browser can. */}
-        <on-device />
+        <OnDeviceChoice />
       </section>
       <section class="jobs" aria-labelledby="jobs-title">
         <div class="line">

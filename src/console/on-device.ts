@@ -1,12 +1,4 @@
-import { canSeparate, type DeviceSeparation, separate, StemworkError } from '../browser/index.js'
-
-declare module 'preact' {
-  namespace JSX {
-    interface IntrinsicElements {
-      'on-device': object
-    }
-  }
-}
+import { type DeviceSeparation, separate, StemworkError } from '../browser/index.js'
 
 /** The files of the separation lie below the page's own parts. */
 const folder = new URL('console/device/', document.baseURI)
@@ -16,25 +8,15 @@ const songs = new Set<HTMLElement>()
 let last = Promise.resolve()
 let running = 0
 
-/** Separates songs within the page. Nothing of them reaches the service. */
-class OnDevice extends HTMLElement {
-  connectedCallback(): void {
-    if (!canSeparate()) return
-    const input = make('input', { type: 'file', multiple: true })
-    const list = make('ul', { className: 'rows' })
-    list.append(...songs)
-    input.onchange = () => {
-      for (const file of input.files ?? []) list.append(order(file))
-      input.value = ''
-    }
-    const words = 'Separate on this device (nothing is uploaded)'
-    this.replaceChildren(
-      button(words, words, () => input.click()),
-      list,
-    )
-  }
+/** Shows what was separated here, or waits for it. */
+export function showSongs(list: HTMLUListElement): void {
+  list.replaceChildren(...songs)
 }
-customElements.define('on-device', OnDevice)
+
+/** Separates songs within the page. Nothing of them reaches the service. */
+export function separateSongs(files: readonly File[], list: HTMLUListElement): void {
+  for (const file of files) list.append(order(file))
+}
 
 /** Puts a song last, and returns its row. */
 function order(file: File): HTMLElement {

@@ -46,7 +46,7 @@ export function Workspace({ client, session: { application, session }, onLeave, 
   })
   const deletions = useDeletions(client)
   const commands = useJobCommands(client, uploads, deletions)
-  const workflows = useWorkflows(client, live.connections, choices, setChoices)
+  const workflows = useWorkflows(client, choices, setChoices)
   useFocusOnReturn(route.name)
 
   return (
@@ -116,7 +116,6 @@ export function Workspace({ client, session: { application, session }, onLeave, 
 
 function useWorkflows(
   client: Client,
-  connections: number,
   choices: Choices,
   onChoices: (choices: Choices) => void,
 ): readonly WorkflowSummary[] {
@@ -131,7 +130,7 @@ function useWorkflows(
         setWorkflows(all)
         if (!all.some(({ id }) => id === choices.workflow) && all[0]) onChoices({ ...choices, workflow: all[0].id })
       },
-      // Without them there is nothing to choose until the next connection or attempt.
+      // Without them there is nothing to choose until the next attempt.
       () => {
         if (!stop.signal.aborted) timer = setTimeout(() => setAttempts((now) => now + 1), retryMs)
       },
@@ -140,7 +139,7 @@ function useWorkflows(
       stop.abort()
       clearTimeout(timer)
     }
-  }, [client, workflows.length === 0 && connections, attempts])
+  }, [client, attempts])
   return workflows
 }
 

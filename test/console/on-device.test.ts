@@ -31,7 +31,7 @@ describe.skipIf(!chromiumPath)('the choice to separate on the device (needs Chro
     const chooser = page.waitForEvent('filechooser')
     await page.getByRole('button', { name: choice }).click()
     await (await chooser).setFiles(song)
-    const row = page.locator('on-device li')
+    const row = page.locator('.on-device li')
     await row.getByText('Separated.').waitFor()
     expect(await barriers(page)).toEqual([])
 

@@ -1,0 +1,42 @@
+import { useEffect, useRef } from 'preact/hooks'
+import { canSeparate } from '../browser/can-separate.js'
+import { useMessages } from './messages.js'
+
+/** What separates, once a song was chosen for it. */
+let separation: typeof import('./on-device.js') | undefined
+
+/** Separates within the page, where the browser can. */
+export function OnDeviceChoice() {
+  const { show } = useMessages()
+  const input = useRef<HTMLInputElement>(null)
+  const list = useRef<HTMLUListElement>(null)
+  useEffect(() => {
+    if (list.current) separation?.showSongs(list.current)
+  }, [])
+  if (!canSeparate()) return null
+
+  const take = async (files: readonly File[]) => {
+    separation ??= await import('./on-device.js')
+    if (list.current) separation.separateSongs(files, list.current)
+  }
+  return (
+    <div class="on-device">
+      <button type="button" class="plain" onClick={() => input.current?.click()}>
+        Separate on this device (nothing is uploaded)
+      </button>
+      <input
+        ref={input}
+        type="file"
+        multiple
+        hidden
+        aria-label="Songs for this device"
+        onChange={(event) => {
+          const files = [...(event.currentTarget.files ?? [])]
+          event.currentTarget.value = ''
+          take(files).catch(() => show({ text: 'This part of the page could not be loaded. Check your connection.' }))
+        }}
+      />
+      <ul ref={list} class="rows" />
+    </div>
+  )
+}
