@@ -8,7 +8,6 @@ let separation: typeof import('./on-device.js') | undefined
 /** Separates within the page, where the browser can. */
 export function OnDeviceChoice() {
   const { show } = useMessages()
-  const input = useRef<HTMLInputElement>(null)
   const list = useRef<HTMLUListElement>(null)
   useEffect(() => {
     if (list.current) separation?.showSongs(list.current)
@@ -19,23 +18,19 @@ export function OnDeviceChoice() {
     separation ??= await import('./on-device.js')
     if (list.current) separation.separateSongs(files, list.current)
   }
+  const choose = () => {
+    const input = Object.assign(document.createElement('input'), { type: 'file', multiple: true })
+    input.onchange = () =>
+      take([...(input.files ?? [])]).catch(() =>
+        show({ text: 'This part of the page could not be loaded. Check your connection.' }),
+      )
+    input.click()
+  }
   return (
     <div class="on-device">
-      <button type="button" class="plain" onClick={() => input.current?.click()}>
+      <button type="button" class="plain" onClick={choose}>
         Separate on this device (nothing is uploaded)
       </button>
-      <input
-        ref={input}
-        type="file"
-        multiple
-        hidden
-        aria-label="Songs for this device"
-        onChange={(event) => {
-          const files = [...(event.currentTarget.files ?? [])]
-          event.currentTarget.value = ''
-          take(files).catch(() => show({ text: 'This part of the page could not be loaded. Check your connection.' }))
-        }}
-      />
       <ul ref={list} class="rows" />
     </div>
   )

@@ -372,7 +372,7 @@ describe.skipIf(!chromiumPath)(
         await page.getByRole('button', { name: 'Send again: short song.wav' }).click()
       }
       await again()
-      await page.getByText('Sent again.').waitFor()
+      await page.getByRole('region', { name: 'Messages' }).getByText('Sent again.').waitFor()
       expect(await rows()).toBe(before + 1)
       await rm(join(path('data'), 'blobs', 'uploads'), { recursive: true })
       // Another visit has no file to send.
