@@ -78,7 +78,8 @@ const borders: Border[] = [
   {
     room: /^console\//,
     // The operator's page alone has an interface of its own.
-    may: [/^console\//, /^client\//, /^http\/operator\/answers\.ts$/, /^browser\/index\.ts$/],
+    // `canSeparate` is public, and alone in its file, so that the rest is only loaded where it can be used.
+    may: [/^console\//, /^client\//, /^http\/operator\/answers\.ts$/, /^browser\/(index|can-separate)\.ts$/],
     why: 'the page uses the public interface by way of the client, and separates as any page can',
   },
   {
