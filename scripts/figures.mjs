@@ -92,7 +92,7 @@ function importedModules() {
   return Number(node(['--import', record, '--input-type=module', '--eval', code]))
 }
 
-/** What the first visit of each page transfers: the page with its scripts and style sheets, each by gzip. */
+/** What the first visit of each page transfers: the page with its style sheets and scripts, each by gzip. */
 async function* pageBytes() {
   const engine = createEngine({ workflows: [] })
   const handler = createHandler(engine, { console: true, operator: { key: 'never asked for it' } })
@@ -102,10 +102,22 @@ async function* pageBytes() {
     const parts = [...html.toString().matchAll(/<(?:script|link)[^>]* (?:src|href)="([^"]+\.(?:js|css))[^"]*"/g)]
     if (parts.length === 0)
       throw new Error(`${address} names no script and no style sheet: ${html.toString('utf8', 0, 200)}`)
-    const bodies = await Promise.all(parts.map(([, path]) => bytesOf(handler, new URL(path, address))))
+    const bodies = await withImports(handler, new Set(parts.map(([, path]) => new URL(path, address).href)))
     yield [`${page}Bytes`, [html, ...bodies].reduce((sum, body) => sum + gzipSync(body, { level: 9 }).length, 0)]
   }
   await engine.close()
+}
+
+/** The files at these addresses, and the scripts that they import at once. */
+async function withImports(handler, addresses) {
+  const bodies = []
+  for (const address of addresses) {
+    const body = await bytesOf(handler, new URL(address))
+    bodies.push(body)
+    for (const [, path] of body.toString().matchAll(/(?:\bfrom|\bimport)\s*"(\.{1,2}\/[\w./-]+\.js)"/g))
+      addresses.add(new URL(path, address).href)
+  }
+  return bodies
 }
 
 async function bytesOf(handler, address) {
