@@ -4,6 +4,8 @@ import { commandHelp } from '../dist/cli/help.js'
 
 console.log(`# Command line
 
+For everybody at a terminal: every command and option, to look up.
+
 This page is generated from the help texts by \`scripts/command-line.mjs\`. After \`npm install stemwork\`, run the
 commands with \`npx stemwork\`; in a checkout, with
 \`node dist/cli/main.js\`.

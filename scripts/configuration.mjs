@@ -150,6 +150,8 @@ export function configuration() {
   return [
     '# Configuration',
     '',
+    'For developers and operators: every option with its default, in code, on the command line and in a file.',
+    '',
     'This page is generated from the option schemas by `scripts/configuration.mjs`. Invalid values are rejected at ' +
       'startup, with a message that names the option.',
     '',

@@ -5,6 +5,8 @@ import { createHandler } from '../dist/http/index.js'
 
 const introduction = `# HTTP reference
 
+For developers of clients in any language: every route, field and error, to look up.
+
 This page is generated from the service's OpenAPI document by \`scripts/http-reference.mjs\`. A running service shows
 the same at \`/docs\` and, as data, at
 \`/openapi.json\`. Paths are relative to the path of the mount, which is \`/v1\` for \`stemwork serve\`. [Getting

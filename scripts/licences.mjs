@@ -70,6 +70,8 @@ const left = packages.filter((each) => isCopyleft(each) && each.name in decodes)
 
 console.log(`# Licences of the decoders
 
+For people who distribute a program or an image: you will know the licence of each decoder, and how to leave one out.
+
 This page is generated from the installed packages by \`scripts/licences.mjs\`. This package is MIT. In it,
 \`dist/container.js\` contains tsyringe (MIT), reflect-metadata (Apache-2.0) and tslib (0BSD), with their licences at its
 end, and \`dist/core/models/session\` contains the WebAssembly build of onnxruntime (MIT; the end of \`onnxruntime-web.js\`

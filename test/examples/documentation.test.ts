@@ -48,6 +48,11 @@ describe('the documentation', () => {
     expect(pages.filter((page) => page !== 'README.md' && !text.includes(`(${page})`))).toEqual([])
   })
 
+  test.each(pages.filter((page) => page.startsWith('docs/')))('%s says first for whom it is', (page) => {
+    const [, , first = ''] = readFileSync(join(root, page), 'utf8').split('\n')
+    expect(first).toMatch(/^For [^:]+: .+\.$/)
+  })
+
   test('the README is short, and shows a picture that moves, sounds and figures before it explains', () => {
     const text = textOf('README.md')
     expect(text.split('\n').length).toBeLessThanOrEqual(120)
