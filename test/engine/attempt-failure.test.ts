@@ -29,6 +29,7 @@ function answer(error: unknown, { attempts = 1, ...fields }: Partial<JobRecord> 
     inputs: { inputUrl: { path: '/tmp/input', bytes: 7 } },
     policy,
     options,
+    processorSeconds: 1.5,
   })
 }
 
@@ -38,7 +39,7 @@ describe('a failure is answered', () => {
   })
 
   test('by a hand-back where the process ends, and as any failure once there were too many', () => {
-    const handBack = { kind: 'requeue', ...claim, delayMs: 0 }
+    const handBack = { kind: 'requeue', ...claim, processorSeconds: 1.5, delayMs: 0 }
     expect(answer(shuttingDown(), { shutdownRequeues: 1 })).toEqual({ ...handBack, onShutdown: true })
     const tooMany = { shutdownRequeues: 2 }
     expect(answer(shuttingDown(), tooMany)).toMatchObject({ kind: 'requeue', delayMs: 1000, onShutdown: false })
@@ -48,7 +49,7 @@ describe('a failure is answered', () => {
 
   test('by a hand-back, each after a longer wait, where others needed its slot more, and at last by a failure', () => {
     const failure = expect.stringContaining('others need the slot')
-    const handBack = { kind: 'requeue', ...claim, onShutdown: true, failure }
+    const handBack = { kind: 'requeue', ...claim, processorSeconds: 1.5, onShutdown: true, failure }
     expect(answer(crowdedOut({}))).toEqual({ ...handBack, delayMs: 1000 })
     expect(answer(crowdedOut({}), { shutdownRequeues: 1, attempts: 3 })).toEqual({ ...handBack, delayMs: 2000 })
     expect(answer(crowdedOut({}), { shutdownRequeues: 2, attempts: 2 })).toMatchObject({ onShutdown: false, failure })
@@ -59,7 +60,8 @@ describe('a failure is answered', () => {
   })
 
   test('by another attempt, each after a longer wait, while some are left', () => {
-    const again = { kind: 'requeue', ...claim, onShutdown: false, failure: expect.stringContaining('disk full') }
+    const failure = expect.stringContaining('disk full')
+    const again = { kind: 'requeue', ...claim, processorSeconds: 1.5, onShutdown: false, failure }
     expect(answer(new Error('disk full'))).toEqual({ ...again, delayMs: 1000 })
     expect(answer(new Error('disk full'), { attempts: 2 })).toEqual({ ...again, delayMs: 2000 })
   })

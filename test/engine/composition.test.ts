@@ -10,7 +10,7 @@ import { StemworkError } from '../../src/core/engine/errors.js'
 import { localFile } from '../../src/core/engine/intake/local-file.js'
 import { type EngineSettings, resolveEngineOptions } from '../../src/core/engine/options.js'
 import { silentLogger } from '../../src/core/engine/ports/logger.js'
-import type { WorkProgress } from '../../src/core/engine/ports/runner.js'
+import type { Runner, WorkProgress } from '../../src/core/engine/ports/runner.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import type { WorkflowPolicy } from '../../src/core/engine/workflow/policy.js'
 import { type Composition, composeWorkflow } from '../../src/core/engine/workflow/composition.js'
@@ -118,6 +118,29 @@ describe('a composed workflow', () => {
     // The steps' files have one name; those of the whole are named after its outputs.
     expect(done.outputs).toMatchObject({ one: { fileName: 'one.txt' }, two: { fileName: 'two.txt' } })
     expect(done.details).toEqual({ steps: { split: { words: 2 }, one: {}, two: {} } })
+  })
+
+  test('uses the processor time of all its steps', async () => {
+    const parts = plain()
+    const inChildren = parts.map((part) => ({ ...part, module: { url: 'file:///workflow.js', settings: {} } }))
+    const workflow = composeWorkflow(composition(), { workflows: inChildren })
+    const inner = inlineRunner({ resolve: (id) => parts.find((part) => part.id === id)! })
+    const runner: Runner = {
+      ...inner,
+      run: (order, options) => {
+        options.onUse?.(2)
+        return inner.run({ ...order, module: null }, options)
+      },
+    }
+    const tested = testEngine(workflow, {}, { runner })
+    const inputs = { inputUrl: localFile(twoWords) }
+    const { job } = await tested.engine.submit({ app: 'app', workflow: workflow.id, params: {}, inputs })
+    const used = new Promise((resolve) =>
+      tested.engine.on('usage.recorded', ({ entry }) => resolve(entry.processorSeconds)),
+    )
+    await tested.engine.run(job.id)
+    expect(await used).toBe(2 * Object.keys(composition().steps).length)
+    await tested.engine.close()
   })
 
   test('gives a step an optional input only if the step names it, or names none', async () => {

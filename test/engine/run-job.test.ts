@@ -1,11 +1,36 @@
 import { describe, expect, test } from 'vitest'
 import { memoryJobs } from '../../src/adapters/memory.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
+import type { Runner } from '../../src/core/engine/ports/runner.js'
+import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import { gate, testEngine, textWorkflow } from './harness.js'
 
 const temporary = () => new StemworkError('INTERNAL_ERROR', 'not yet', { retryable: true })
 
 describe('run', () => {
+  test('counts the processor time of all attempts for the ledger, and anew after a retry by the client', async () => {
+    let attempts = 0
+    const workflow = textWorkflow(() => {
+      if (++attempts < 5) throw temporary()
+    })
+    const inner = inlineRunner({ resolve: () => workflow })
+    const runner: Runner = {
+      ...inner,
+      run: (order, options) => {
+        for (const seconds of [1, 2]) options.onUse?.(seconds)
+        return inner.run(order, options)
+      },
+    }
+    const { engine, submit } = testEngine(workflow, {}, { runner })
+    const used: number[] = []
+    engine.on('usage.recorded', ({ entry }) => void used.push(entry.processorSeconds))
+    const job = await submit()
+    expect(await engine.run(job.id)).toMatchObject({ status: 'FAILED', attempts: 3 })
+    await engine.retry(job.id)
+    expect(await engine.run(job.id)).toMatchObject({ status: 'SUCCEEDED', attempts: 2 })
+    expect(used).toEqual([6, 4])
+  })
+
   test('resolves when the job has ended, after its retries', async () => {
     let attempts = 0
     const { engine, submit, events } = testEngine(

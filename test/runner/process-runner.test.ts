@@ -58,6 +58,41 @@ describe('a run in a child process', () => {
     expect(seen.at(-1)?.progress).toBe(1)
   })
 
+  it('tells how much processor time it has used, also when it fails or is ended', async () => {
+    const used = async (action: string, aborting = new AbortController()) => {
+      let seconds = 0
+      const end = await warm
+        .run(orderTo(action), {
+          signal: aborting.signal,
+          onProgress: (progress) => acts(progress) && action === 'wait' && aborting.abort(),
+          onUse: (now) => {
+            expect(now).toBeGreaterThanOrEqual(seconds)
+            seconds = now
+          },
+        })
+        .catch((error: unknown) => error)
+      return { seconds, failed: end instanceof Error }
+    }
+    for (const [action, failed] of [
+      ['ticks', false],
+      ['refuse', true],
+      ['wait', true],
+    ] as const) {
+      const { seconds, failed: hasFailed } = await used(action)
+      expect([action, hasFailed]).toEqual([action, failed])
+      expect(seconds).toBeGreaterThan(0)
+      expect(seconds).toBeLessThan(20)
+    }
+  })
+
+  it.skipIf(process.platform !== 'linux')('counts the programs that it has run (only on Linux)', async () => {
+    let seconds = 0
+    const { signal } = new AbortController()
+    await warm.run(orderTo('program'), { signal, onProgress: () => {}, onUse: (now) => (seconds = now) })
+    // It has spun for a second, of which other processes may have taken a part.
+    expect(seconds).toBeGreaterThan(0.2)
+  })
+
   it('keeps the child warm for the next order, and gives a fresh one after a kill', async () => {
     const runner = start()
     const orders = [orderTo('write'), orderTo('write'), orderTo('kill'), orderTo('write')]

@@ -73,6 +73,7 @@ describe('a new job', () => {
       token: 0,
       attempts: 0,
       lapses: 0,
+      processorSeconds: 0,
       shutdownRequeues: 0,
       steps: [],
       settlement: null,

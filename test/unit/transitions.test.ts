@@ -233,6 +233,22 @@ describe('each change writes exactly its fields:', () => {
     })
   })
 
+  test('what attempts used that did not end the job is in the entry of its end, and no more after a retry', () => {
+    const [again, suspended] = [
+      after(running, { kind: 'requeue', ...held, delayMs: 0, onShutdown: true, processorSeconds: 2 }),
+      after(running, { kind: 'suspend', ...held, waitsFor: [], processorSeconds: 3 }),
+    ]
+    expect([again?.processorSeconds, suspended?.processorSeconds]).toEqual([2, 3])
+    expect(after(running, { kind: 'preempt', ...held, processorSeconds: 4 })?.processorSeconds).toBe(4)
+    const used = { processorSeconds: 0.5 }
+    const failed = after(
+      { ...running, processorSeconds: 2 },
+      { kind: 'fail', ...held, error: sampleError, used, retentionMs: 60, messages },
+    )
+    expect(failed?.settlement?.processorSeconds).toBe(2.5)
+    expect(after(failed!, { kind: 'retry' })?.processorSeconds).toBe(0)
+  })
+
   test('an end has the entry of the ledger: what was used, and how it ended', () => {
     const used = { audioSeconds: 3, bytes: 4, processorSeconds: 0.5 }
     const success: JobChange = {

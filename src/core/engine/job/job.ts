@@ -125,6 +125,8 @@ const jobFields = z.object({
    * off, whether or not the job caused it.
    */
   lapses: z.number().int().nonnegative().default(0),
+  /** Processor time of earlier attempts since it was created or retried, for the ledger of use. */
+  processorSeconds: z.number().nonnegative().default(0),
   /** Claims that a graceful shutdown requeued, with their own limit. */
   shutdownRequeues: z.number().int().nonnegative(),
   /** What its workflow did in steps. */

@@ -1,13 +1,16 @@
 import { z } from 'zod'
 import { dayMs, dayOf } from './quota.js'
 
-/** What the last attempt of a job used. */
+/** What a job used. */
 export interface Used {
   /** Length of the audio, after a success. */
   audioSeconds: number
   /** Of the inputs. */
   bytes: number
-  /** Of the child process that did the work; 0 where it is not known. */
+  /**
+   * Of the child processes that did the work of the last attempt. What the host's own process did is not in it, since
+   * nobody can tell it from the rest.
+   */
   processorSeconds: number
 }
 
@@ -42,6 +45,8 @@ interface EndedJob {
   workflow: string
   priority: number
   retries: number
+  /** Of earlier attempts. */
+  processorSeconds: number
   details: Record<string, unknown>
   status: string
   error: { code: string } | null
@@ -59,7 +64,7 @@ export function ledgerEntry(job: EndedJob, used: Partial<Used> = {}): LedgerEntr
     model: modelOf(details),
     audioSeconds: used.audioSeconds ?? 0,
     bytes: used.bytes ?? 0,
-    processorSeconds: used.processorSeconds ?? 0,
+    processorSeconds: job.processorSeconds + (used.processorSeconds ?? 0),
     priority,
     result: job.status === 'SUCCEEDED' ? 'SUCCEEDED' : 'FAILED',
     error: job.error?.code ?? null,

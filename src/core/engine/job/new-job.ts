@@ -47,6 +47,7 @@ export function newJob(request: JobRequest): JobRecord {
     token: 0,
     attempts: 0,
     lapses: 0,
+    processorSeconds: 0,
     shutdownRequeues: 0,
     steps: [],
     history: [],

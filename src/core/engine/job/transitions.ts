@@ -52,18 +52,18 @@ export type JobChange =
   /**
    * Ends the claim and queues the job again, not before `delayMs` from now. `onShutdown` does not count the attempt.
    */
-  | ({ kind: 'requeue'; delayMs: number; onShutdown: boolean; failure?: string } & HeldClaim)
+  | ({ kind: 'requeue'; delayMs: number; onShutdown: boolean; failure?: string } & EndedAttempt)
   /** Keeps what a step of the workflow has become, and renews the lease. A finished step is never repeated. */
   | ({ kind: 'step'; leaseMs: number; step: StepRecord } & HeldClaim)
   /** Ends the claim until one of these steps, which wait, is over. It does not count as an attempt. */
-  | ({ kind: 'suspend'; waitsFor: readonly string[] } & HeldClaim)
+  | ({ kind: 'suspend'; waitsFor: readonly string[] } & EndedAttempt)
   /** Gives a waiting or later step the event that it waits for. */
   | { kind: 'event'; name: string; value: unknown }
   /**
    * Ends the claim and queues the job again, for the job of another application that runs instead. It is no attempt,
    * and the job keeps its place.
    */
-  | ({ kind: 'preempt' } & HeldClaim)
+  | ({ kind: 'preempt' } & EndedAttempt)
   /**
    * Ends a job that nobody runs: a queued one, or one whose lease has expired. Asks a running one to stop, which its
    * worker learns with its next heartbeat.
@@ -103,6 +103,12 @@ export interface HeldClaim {
   token: number
   /** As given with the claim. Default: none. */
   nonce?: string
+}
+
+/** The claim of an attempt that has ended, while the job has not. */
+export interface EndedAttempt extends HeldClaim {
+  /** What the attempt used. Default: 0 */
+  processorSeconds?: number
 }
 
 /** A webhook message that a change puts into the job's outbox, in the same write. */
@@ -198,7 +204,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
     case 'requeue':
       if (!heldLease(job, change)) return undefined
       return {
-        ...released(job),
+        ...withUse(released(job), change),
         dueAt: now + change.delayMs,
         failure: change.failure ?? job.failure,
         attempts: change.onShutdown ? job.attempts - 1 : job.attempts,
@@ -208,7 +214,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
     case 'preempt':
       if (!heldLease(job, change)) return undefined
       return {
-        ...released(job),
+        ...withUse(released(job), change),
         attempts: Math.max(0, job.attempts - 1),
         history: withEnd(job.history, now, 'preempted'),
       }
@@ -227,7 +233,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
     case 'suspend':
       if (!heldLease(job, change)) return undefined
       return {
-        ...job,
+        ...withUse(job, change),
         status: 'QUEUED',
         lease: null,
         stage: null,
@@ -271,6 +277,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         attempts: 0,
         lapses: 0,
         shutdownRequeues: 0,
+        processorSeconds: 0,
         retries: job.retries + 1,
         steps: job.error && isWorthKeeping(job.error) ? job.steps : [],
         metered: job.metered || change.quota !== undefined,
@@ -300,6 +307,11 @@ function heldLease(job: JobRecord, { token, nonce = '' }: HeldClaim): Lease | un
   if (job.deleted || job.status !== 'STARTED' || job.lease?.token !== token || job.lease.nonce !== nonce)
     return undefined
   return job.lease
+}
+
+/** The job goes on later; what this attempt used counts at its end. */
+function withUse(job: JobRecord, { processorSeconds = 0 }: EndedAttempt): JobRecord {
+  return { ...job, processorSeconds: job.processorSeconds + processorSeconds }
 }
 
 /** No worker holds it any more. */

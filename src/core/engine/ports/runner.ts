@@ -48,8 +48,6 @@ export interface OutputFile {
 export interface WorkResult {
   outputs: Record<string, OutputFile>
   details: Record<string, unknown>
-  /** Processor time of the process that did the work, if that is known. */
-  processorSeconds?: number
   /** The steps that the run waits for, if it has not ended: it is run again when one of them is over. */
   waitsFor?: string[]
 }
@@ -101,6 +99,11 @@ export interface RunOptions {
   /** Ends the run at once, by force if necessary; the run rejects with its reason. */
   signal: AbortSignal
   onProgress(progress: WorkProgress): void
+  /**
+   * Told how much processor time the run has used so far, of a process of its own: with its progress and at its end,
+   * whatever that is.
+   */
+  onUse?(processorSeconds: number): void
   /** Stores what the stages keep for a later attempt. Absent: nothing is kept. */
   checkpoint?: RunCheckpoint
   /** Keeps the steps of a workflow that has some. */

@@ -4,6 +4,7 @@ import { requirePrograms } from '../program/find-program.js'
 import { execute } from './execute.js'
 import { memoryLimit } from '../workflow/memory-limit.js'
 import { watchProcess } from './host-watch.js'
+import { processorSeconds } from './processor-seconds.js'
 import { throttleProgress } from './progress-throttle.js'
 import type { KeptStep, RunSteps, StepResult } from '../ports/runner.js'
 import {
@@ -29,6 +30,8 @@ let currentRun: number | undefined
 let lastRequest = 0
 let handBack = new AbortController()
 let partStored = () => {}
+/** The processor time when the run began. */
+let before = processorSeconds()
 let stepRequests = new Map<number, (answer: StepAnswer) => void>()
 
 function send(message: ChildMessage, sent?: () => void): void {
@@ -42,16 +45,20 @@ function die(): void {
 
 function fail(run: number, error: unknown, fatal: boolean): void {
   const failure = failureOf(StemworkError.is(error) ? error : internalError(error))
-  send({ type: 'failed', run, failure, fatal }, fatal ? die : undefined)
+  send({ type: 'failed', run, failure, fatal, processorSeconds: processorSeconds() - before }, fatal ? die : undefined)
   if (fatal) setTimeout(die, lastWordMs)
 }
 
 async function take(message: HostRequest & { run: number }): Promise<void> {
   const { run } = message
   currentRun = run
+  before = processorSeconds()
   handBack = new AbortController()
   stepRequests = new Map()
-  const progress = throttleProgress((value) => send({ type: 'progress', run, progress: value }), progressIntervalMs)
+  const progress = throttleProgress(
+    (value) => send({ type: 'progress', run, progress: value, processorSeconds: processorSeconds() - before }),
+    progressIntervalMs,
+  )
   try {
     const { module, settings } = message.type === 'run' ? message.order : message
     if (module === null) throw new TypeError('an order without a module cannot be run in a child')
@@ -75,17 +82,14 @@ async function take(message: HostRequest & { run: number }): Promise<void> {
       save: async (step) => (await askAboutStep(run, step))?.files ?? step.files,
       finished: (name) => askAboutStep(run, name),
     }
-    const before = process.cpuUsage()
-    const made = await execute(workflow, message.order, {
+    const result = await execute(workflow, message.order, {
       signal: neverAborted,
       onProgress: progress.push,
       checkpoint,
       steps,
     })
     progress.flush()
-    const { user, system } = process.cpuUsage(before)
-    const result = { ...made, processorSeconds: (user + system) / 1e6 }
-    send({ type: 'done', run, result, isLast: isFull() })
+    send({ type: 'done', run, result, isLast: isFull(), processorSeconds: processorSeconds() - before })
   } catch (error) {
     progress.flush()
     fail(run, error, false)

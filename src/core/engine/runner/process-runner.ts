@@ -86,9 +86,9 @@ export function processRunner(options: ProcessRunnerOptions): Runner {
   }
 
   return {
-    run: (order, { signal, onProgress, checkpoint, steps }) =>
+    run: (order, { signal, onProgress, onUse, checkpoint, steps }) =>
       runs.run(signal, async (ending) => {
-        const run = { signal: ending, onProgress, checkpoint, steps }
+        const run = { signal: ending, onProgress, onUse, checkpoint, steps }
         if (order.module === null) return await runInline(async () => resolve(order.workflow), order, run, logger)
         return await inChild({ type: 'run', order }, run)
       }),

@@ -85,7 +85,7 @@ export class ProcessSlot {
   #converse(
     child: ChildProcess,
     request: HostRequest,
-    { signal, onProgress, checkpoint, steps }: RunOptions,
+    { signal, onProgress, onUse, checkpoint, steps }: RunOptions,
   ): Promise<WorkResult> {
     const run = ++this.#runs
     const jobId = request.type === 'run' ? request.order.jobId : undefined
@@ -109,6 +109,7 @@ export class ProcessSlot {
           clearTimeout(startTimer)
         }
         if (!message || message.type === 'ready' || message.run !== run) return
+        if ('processorSeconds' in message) onUse?.(message.processorSeconds)
         if (message.type === 'done') {
           if (message.isLast) this.#retire(child)
           resolve(message.result)

@@ -58,7 +58,6 @@ const workResultSchema = z.object({
     }),
   ),
   details: z.record(z.string(), z.unknown()),
-  processorSeconds: z.number().optional(),
   waitsFor: z.array(z.string()).optional(),
 }) satisfies z.ZodType<WorkResult>
 
@@ -102,10 +101,13 @@ export type HostMessage = (
   | { type: 'stepAnswer'; request: number; answer: StepAnswer }
 ) & { run: number }
 
+/** Of the run so far. */
+const processorSeconds = z.number().nonnegative().default(0)
+
 /** Messages from the child to the host. */
 export const childMessageSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('ready') }),
-  z.object({ type: z.literal('progress'), run: z.number(), progress: workProgressSchema }),
+  z.object({ type: z.literal('progress'), run: z.number(), progress: workProgressSchema, processorSeconds }),
   /** A part of the checkpoint is in the order's folder; the next one follows after `stored`. */
   z.object({ type: z.literal('part'), run: z.number(), part: z.number().int().nonnegative() }),
   /** A step to be kept, or the name of a finished one whose result is wanted. */
@@ -116,11 +118,23 @@ export const childMessageSchema = z.discriminatedUnion('type', [
     step: z.union([keptStepSchema, z.string()]),
   }),
   /** `isLast`: the child must not get another order, because runs have left too much in its memory. */
-  z.object({ type: z.literal('done'), run: z.number(), result: workResultSchema, isLast: z.boolean().optional() }),
+  z.object({
+    type: z.literal('done'),
+    run: z.number(),
+    result: workResultSchema,
+    isLast: z.boolean().optional(),
+    processorSeconds,
+  }),
   /** `fatal`: the child ends itself and must not get another order. */
-  z.object({ type: z.literal('failed'), run: z.number(), failure: failureSchema, fatal: z.boolean() }),
+  z.object({
+    type: z.literal('failed'),
+    run: z.number(),
+    failure: failureSchema,
+    fatal: z.boolean(),
+    processorSeconds,
+  }),
 ])
-export type ChildMessage = z.infer<typeof childMessageSchema>
+export type ChildMessage = z.input<typeof childMessageSchema>
 
 export function failureOf(error: StemworkError): Failure {
   return {

@@ -19,6 +19,8 @@ interface FailedAttempt {
   inputs: Readonly<Record<string, InputFile>>
   policy: Policy
   options: Pick<EngineOptions, 'dispatch' | 'retention'>
+  /** Of this attempt. */
+  processorSeconds: number
 }
 
 /** Why an attempt must not begin. @param claimedAt by the store's clock */
@@ -48,10 +50,10 @@ type FailureAnswer = Extract<JobChange, { kind: 'requeue' | 'preempt' | 'fail' }
 /** The change that answers a failure: another attempt, a hand-back, the end of the job, or nothing for a lost lease. */
 export function answerToFailure(
   error: unknown,
-  { job, attempts, inputs, policy, options: { dispatch, retention } }: FailedAttempt,
+  { job, attempts, inputs, policy, options: { dispatch, retention }, processorSeconds }: FailedAttempt,
 ): FailureAnswer | undefined {
   if (StemworkError.is(error) && error.code === 'LEASE_LOST') return undefined
-  const claim = claimOf(job)
+  const claim = { ...claimOf(job), processorSeconds }
   if (StemworkError.is(error) && error.code === 'PREEMPTED') return { kind: 'preempt', ...claim }
   const failure = errorText(error)
   // Neither is a fault of the job, but must not go on for ever: a runner may be closed while its engine goes on.
@@ -64,10 +66,10 @@ export function answerToFailure(
     return { kind: 'requeue', ...claim, delayMs: policy.delayMs(attempts), onShutdown: false, failure }
   return {
     kind: 'fail',
-    ...claim,
+    ...claimOf(job),
     error: jobError(error),
     failure,
-    ...usageOf(job, inputs),
+    ...usageOf(job, inputs, { processorSeconds }),
     retentionMs: retention.failedInputsMs,
     messages: webhookMessages(job, 'job.failed'),
   }

@@ -1,10 +1,10 @@
 import type { JobRecord } from '../../job/job.js'
 import type { Used } from '../../job/ledger.js'
 import type { Usage } from '../../job/quota.js'
-import type { InputFile } from '../../ports/runner.js'
+import type { InputFile, Runner } from '../../ports/runner.js'
 
 /**
- * What the job's last attempt used, for the ledger and, if the job has one, for the quota: bytes of its inputs and,
+ * What an attempt used, for the ledger and, if the job has one, for the quota: bytes of its inputs and,
  * after a success, the length of the audio (the workflow's detail `seconds`).
  */
 export function usageOf(
@@ -15,6 +15,26 @@ export function usageOf(
   const bytes = Object.values(inputs).reduce((sum, file) => sum + file.bytes, 0)
   const audioSeconds = secondsOf(details)
   return { used: { bytes, audioSeconds, processorSeconds }, ...(metered ? { usage: { bytes, audioSeconds } } : {}) }
+}
+
+/** Counts the processor time of the runs of an attempt. */
+export class ProcessorTime {
+  readonly #runs: number[] = []
+
+  get seconds(): number {
+    return this.#runs.reduce((sum, seconds) => sum + seconds, 0)
+  }
+
+  /** The same runner, whose runs are counted. */
+  of(runner: Runner): Runner {
+    return {
+      ...runner,
+      run: (order, options) => {
+        const index = this.#runs.push(0) - 1
+        return runner.run(order, { ...options, onUse: (seconds) => (this.#runs[index] = seconds) })
+      },
+    }
+  }
 }
 
 /** For a composition, the longest of its steps: all worked on the same song. */

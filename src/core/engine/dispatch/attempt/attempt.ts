@@ -13,7 +13,7 @@ import { claimOf, successOf } from './attempt-end.js'
 import { AttemptLog } from './attempt-log.js'
 import { AttemptSpans } from './attempt-spans.js'
 import { AttemptSteps } from './attempt-steps.js'
-import { usageOf } from './attempt-usage.js'
+import { ProcessorTime, usageOf } from './attempt-usage.js'
 import { answerToFailure, crowdedOut, hindranceOf } from './attempt-failure.js'
 import { fetchInputs, needsDownload } from './attempt-inputs.js'
 import { publishOutputs } from './attempt-outputs.js'
@@ -52,6 +52,7 @@ export class Attempt {
   readonly #settlement: Settlement
   readonly #log: AttemptLog
   readonly #claimedAt: number
+  readonly #processorTime = new ProcessorTime()
   #inputs: Record<string, InputFile> = {}
   /** Attempts without progress, including this one. Kept work is never repeated. */
   #attempts: number
@@ -178,14 +179,14 @@ export class Attempt {
       const result = await this.#inSlot(() => this.#runStages(workflow, inputs, directory))
       if (result.waitsFor) {
         await this.#checkpoint.keepDownloads()
-        end = { kind: 'suspend', ...claimOf(this.#job), waitsFor: result.waitsFor }
+        end = { kind: 'suspend', ...claimOf(this.#job), waitsFor: result.waitsFor, ...this.#used }
       } else {
         published = Object.keys(result.outputs).length > 0
         const outputs = await this.#spans.step('publish', () => this.#publish(result))
         this.#controller.signal.throwIfAborted()
         end = successOf(this.#job, outputs, {
           details: result.details,
-          usage: usageOf(this.#job, inputs, result),
+          usage: usageOf(this.#job, inputs, { ...result, ...this.#used }),
           retentionMs: options.retention.resultsMs,
         })
       }
@@ -264,6 +265,7 @@ export class Attempt {
     const hasSteps = workflow.run !== undefined || (workflow.composition !== undefined && this.#checkpoint.isOn)
     return await runWorkflow(workflow, {
       ...this.#ports,
+      runner: this.#processorTime.of(this.#ports.runner),
       job: this.#job,
       inputs,
       directory,
@@ -348,6 +350,7 @@ export class Attempt {
       inputs: this.#inputs,
       policy: this.#policy,
       options: this.#ports.options,
+      ...this.#used,
     })
     if (answer?.kind === 'requeue' && answer.failure !== undefined)
       this.#log.warn(`Attempt ${this.#attempts} of ${this.#policy.maxAttempts} failed; the job is queued again.`, error)
@@ -356,6 +359,10 @@ export class Attempt {
       this.#log.failed(error)
     }
     return answer
+  }
+
+  get #used(): { processorSeconds: number } {
+    return { processorSeconds: this.#processorTime.seconds }
   }
 
   /** Then nothing waits for an outage to end: other workers go on. */
