@@ -9,6 +9,7 @@ export type { Download, DownloadOptions } from './download.js'
 export type { FollowOptions } from './follow.js'
 export type { ApiKey, IssuedKey, NewKey } from './key.js'
 export type { WebhookReceiver } from './receiver.js'
+export type { UsageQuery, UsageTotal } from './usage.js'
 export type { Batch, BulkReport, ManyJobs, NewBatch } from './batch.js'
 export { hasEnded } from './job.js'
 export type {

@@ -6,6 +6,7 @@ import type { Archive, Job, JobPage, NewJobOf, Peaks, Workflow, WorkflowSummary 
 import { type JobFilters, listQuery } from './job-filters.js'
 import type { ApiKey, IssuedKey, NewKey } from './key.js'
 import type { WebhookReceiver } from './receiver.js'
+import type { UsageQuery, UsageTotal } from './usage.js'
 import type { AnyOffer, JobId, Offer, OfferBy } from './offer.js'
 import { putFile, type UploadOptions } from './upload.js'
 import { isWhole, sizeOf, type UploadSource } from './upload-source.js'
@@ -91,6 +92,8 @@ export interface SingleJobs<Offered extends AnyOffer = Offer> {
   createKey(key?: NewKey, options?: RequestOptions): Promise<IssuedKey>
   /** The key stops working at once. */
   endKey(id: string, options?: RequestOptions): Promise<void>
+  /** What the application has used. Throws `NOT_FOUND` where the job store keeps no ledger. */
+  usage(query?: UsageQuery, options?: RequestOptions): Promise<UsageTotal[]>
   /** The application's webhook receivers that are failing, disabled ones first. */
   failingReceivers(options?: RequestOptions): Promise<WebhookReceiver[]>
   /** Lets a paused or disabled one get messages again. @throws ClientError `NOT_FOUND` if it is not failing */
@@ -174,6 +177,10 @@ export function singleJobs(connection: Connection, hasOwnFetch: boolean): Single
       (await connection.json<IssuedKey>('/application/key', { method: 'POST', json: key, signal })).value,
     async endKey(id, { signal } = {}) {
       await connection.json(`/application/key/${encodeURIComponent(id)}`, { method: 'DELETE', signal })
+    },
+    async usage({ groupBy, ...days } = {}, { signal } = {}) {
+      const query = new URLSearchParams({ ...days, ...(groupBy?.length ? { groupBy: groupBy.join(',') } : {}) })
+      return (await connection.json<{ usage: UsageTotal[] }>('/usage', { query, signal })).value.usage
     },
     failingReceivers: async ({ signal } = {}) =>
       (await connection.json<{ receivers: WebhookReceiver[] }>('/application/webhook-receiver', { signal })).value

@@ -7,6 +7,7 @@ import { ErrorNotice } from './error-notice.js'
 import { MadeKey } from './made-key.js'
 import { useMessages } from './messages.js'
 import { remember, type Session } from './session.js'
+import { UsedThisMonth } from './used-this-month.js'
 import { explain, type Explanation, whenWords } from './words.js'
 
 /** Keys of the application: listed, made and ended while the service runs. */
@@ -110,6 +111,7 @@ export function KeysPage({ client, session }: { client: Client; session: Session
         </ul>
       )}
       <FailingReceivers client={client} />
+      <UsedThisMonth client={client} />
       {session && <Device session={session} onError={(error) => setProblem(explain(error))} />}
     </section>
   )

@@ -42,6 +42,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
     for (const [label] of sizes)
       for (const name of ['quieter', 'shorter', 'never sent'])
         await writeWav(song(`${name} (${label})`), [tone, tone], rate, '16')
+    await writeWav(song('used'), [tone, tone], rate, '16')
     await writeWav(song('other rate'), [tone, tone], rate, '16')
     ;[service, browser] = await Promise.all([startConsole(), openBrowser()])
     pages = new ConsolePages(browser, service)
@@ -126,6 +127,20 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
       expect(report.integratedLufs + gainDb).toBeCloseTo(-30, 1)
     },
   )
+
+  test('what the application has used this month is beside its keys', async () => {
+    const page = await pages.signedIn()
+    await send(page, song('used'))
+    await done(page, 'used')
+    await page.getByRole('link', { name: 'API keys' }).click()
+    const row = page.getByRole('list', { name: 'Used this month' }).getByRole('listitem')
+    await row.filter({ hasText: 'stems-vocals-accompaniment' }).waitFor()
+    const [text] = await row.filter({ hasText: 'stems-vocals-accompaniment' }).allTextContents()
+    expect(text).toMatch(
+      /\d+ jobs?(, \d+ failed)? · (\d+ min )?[\d.]+ s of audio · (\d+ min )?[\d.]+ s of processor time$/,
+    )
+    expect(text).not.toContain('< 0.1 s')
+  })
 
   test.each(sizes)(
     'a song is cut and written at another rate; the settings outlive a reload: %s',

@@ -205,6 +205,21 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
     ])
   })
 
+  test('shows what applications have used this month', async () => {
+    const page = await signedIn()
+    const rows = page.getByRole('region', { name: 'Used this month' }).getByRole('row')
+    await rows.nth(1).waitFor()
+    // At most a minute old: of the jobs that had ended then.
+    expect(await rows.nth(1).getByRole('cell').allTextContents()).toEqual([
+      expect.stringMatching(/^[1-9]\d*$/),
+      expect.stringMatching(/^[1-9]\d*$/),
+      '< 0.1 s',
+      '< 0.1 s',
+    ])
+    await rows.nth(1).getByRole('link').click()
+    await page.getByRole('link', { name: 'Reel 7' }).waitFor()
+  })
+
   test('finds a job by its name and cancels it', async () => {
     const page = await signedIn()
     await page.getByRole('link', { name: 'Jobs', exact: true }).click()

@@ -2,6 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createClient } from '../../src/client/client.js'
 import type { LedgerEntry } from '../../src/core/engine/job/ledger.js'
 import { dayMs } from '../../src/core/engine/job/quota.js'
 import { stripeMeterEvent } from '../../src/core/engine/job/stripe-meter.js'
@@ -54,6 +55,14 @@ describe('GET /usage', () => {
     const csv = `day,jobs,succeeded,audioSeconds,bytes,processorSeconds\r\n${today},2,1,0,4,0\r\n`
     expect(await answer.text()).toBe(csv)
     expect(await (await usage('?groupBy=day', { headers: { accept: 'text/csv' } })).text()).toBe(csv)
+  })
+
+  test('is told by the client', async () => {
+    const client = createClient({ baseUrl: service.base, apiKey: service.app.key })
+    const [total] = await client.usage()
+    expect(total).toMatchObject({ jobs: 2, succeeded: 1, bytes: 4 })
+    expect(await client.usage({ groupBy: ['day', 'workflow'] })).toEqual([{ day: today, workflow: stems, ...total }])
+    expect(await client.usage({ from: '2020-01-01', to: '2020-12-31' })).toEqual([])
   })
 
   test('is that of the application alone', async () => {

@@ -6,6 +6,7 @@ import { type OnChange, Levers, ruleOf, StateChip } from './levers.js'
 import { LimitsForm } from './limits-form.js'
 import { RateChart } from './rate-chart.js'
 import { duration, timeOf } from './times.js'
+import { Usage } from './usage.js'
 
 interface PageProps {
   overview: Overview
@@ -69,6 +70,7 @@ export function OverviewPage({ overview, onChange, onWorker }: PageProps) {
         <Failures overview={overview} />
       </div>
       <Applications overview={overview} onChange={onChange} />
+      <Usage overview={overview} />
     </>
   )
 }

@@ -9,10 +9,20 @@ export interface Overview {
   /** What is paused, drained or limited. */
   rules: { kind: 'deployment' | 'application' | 'workflow'; id: string; state: RuleState; maxRunning: number | null }[]
   applications: { id: string; name: string }[]
+  /** Of jobs that ended this month (UTC), most processor time first; empty where the store keeps no ledger. */
+  usage: UsageFacts[]
   /** Rates and failures cover this many of the newest jobs; `complete` tells whether these are all of the last day. */
   sample: { jobs: number; complete: boolean }
   problems: string[]
   warnings: string[]
+}
+
+export interface UsageFacts {
+  app: string
+  jobs: number
+  failed: number
+  audioSeconds: number
+  processorSeconds: number
 }
 
 /** What an application may do: its own figures and those that hold; what it has used today. */

@@ -2,7 +2,8 @@ import type { PoolStatus, Worker } from '../../core/engine/engine.js'
 import type { JobRecord } from '../../core/engine/job/job.js'
 import { idOf } from '../../core/engine/job/scheduling.js'
 import type { HttpEngine } from '../http-engine.js'
-import type { FailureFacts, Overview, QueueFacts, WorkerFacts } from './answers.js'
+import type { FailureFacts, Overview, QueueFacts, UsageFacts, WorkerFacts } from './answers.js'
+import { StemworkError } from '../../core/engine/errors.js'
 import { mostCounted } from '../../core/engine/job/most-counted.js'
 
 /** Jobs that are sampled for rates and failures. */
@@ -14,11 +15,15 @@ const rateStepMs = 5 * 60_000
 const rateSteps = 12
 /** Simultaneous viewers share a result. */
 const keptMs = 2_000
+/** What applications have used is read less often. */
+const usageKeptMs = 60_000
+const mostUsers = 50
 
 /** The state of the whole store, read at most every two seconds for any number of viewers. */
 export class OverviewReader {
   readonly #engine: HttpEngine
   #last: { at: number; overview: Promise<Overview> } | undefined
+  #usage: { at: number; facts: Promise<UsageFacts[]> } | undefined
 
   constructor(engine: HttpEngine) {
     this.#engine = engine
@@ -27,11 +32,20 @@ export class OverviewReader {
   read(): Promise<Overview> {
     const at = Date.now()
     if (!this.#last || at - this.#last.at >= keptMs) {
-      const overview = readOverview(this.#engine, at)
+      const overview = readOverview(this.#engine, at, this.#usageAt(at))
       this.#last = { at, overview }
       overview.catch(() => (this.#last = undefined))
     }
     return this.#last.overview
+  }
+
+  #usageAt(at: number): Promise<UsageFacts[]> {
+    if (!this.#usage || at - this.#usage.at >= usageKeptMs) {
+      const facts = usageOf(this.#engine, at)
+      this.#usage = { at, facts }
+      facts.catch(() => (this.#usage = undefined))
+    }
+    return this.#usage.facts
   }
 
   /** After a change, so that its author sees it. */
@@ -40,8 +54,8 @@ export class OverviewReader {
   }
 }
 
-async function readOverview(engine: HttpEngine, at: number): Promise<Overview> {
-  const [recent, running, pools, workers, rules, applications, health] = await Promise.all([
+async function readOverview(engine: HttpEngine, at: number, using: Promise<UsageFacts[]>): Promise<Overview> {
+  const [recent, running, pools, workers, rules, applications, health, usage] = await Promise.all([
     engine.list({ createdAfter: at - dayMs, limit: sampleSize }),
     engine.list({ statuses: ['STARTED'], limit: mostRunning }),
     engine.pools(),
@@ -49,6 +63,7 @@ async function readOverview(engine: HttpEngine, at: number): Promise<Overview> {
     engine.schedulingRules(),
     engine.applications.listApplications(),
     engine.health(),
+    using,
   ])
   return {
     at,
@@ -58,10 +73,26 @@ async function readOverview(engine: HttpEngine, at: number): Promise<Overview> {
     failures: failuresOf(recent),
     rules: rules.map(({ target, state, maxRunning }) => ({ kind: target.kind, id: idOf(target), state, maxRunning })),
     applications: applications.map(({ id, name }) => ({ id, name })),
+    usage,
     sample: { jobs: recent.length, complete: recent.length < sampleSize },
     problems: health.problems,
     warnings: health.warnings,
   }
+}
+
+async function usageOf(engine: HttpEngine, at: number): Promise<UsageFacts[]> {
+  const firstDay = Date.parse(`${new Date(at).toISOString().slice(0, 7)}-01`)
+  const totals = await engine.usageTotals({ from: firstDay, to: at, groupBy: ['app'] }).catch((error: unknown) => {
+    // The store keeps no ledger.
+    if (StemworkError.is(error) && error.code === 'NOT_FOUND') return []
+    throw error
+  })
+  return totals
+    .map(({ app = '', jobs, succeeded, audioSeconds, processorSeconds }) => {
+      return { app, jobs, failed: jobs - succeeded, audioSeconds, processorSeconds }
+    })
+    .sort((a, b) => b.processorSeconds - a.processorSeconds)
+    .slice(0, mostUsers)
 }
 
 function queuesOf(

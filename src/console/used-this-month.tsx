@@ -1,0 +1,32 @@
+import { useEffect, useState } from 'preact/hooks'
+import type { UsageTotal } from '../client/client.js'
+import type { Client } from './page-client.js'
+import { duration } from './operator/times.js'
+
+/** What the application has used, by workflow; nothing where it has used none, or where nobody counts. */
+export function UsedThisMonth({ client }: { client: Client }) {
+  const [totals, setTotals] = useState<readonly UsageTotal[]>([])
+  useEffect(() => {
+    client.usage({ groupBy: ['workflow'] }).then(setTotals, () => setTotals([]))
+  }, [client])
+  if (totals.length === 0) return null
+  return (
+    <section class="stack">
+      <h2>Used this month</h2>
+      <ul class="rows" aria-label="Used this month">
+        {totals.map(({ workflow, jobs, succeeded, audioSeconds, processorSeconds }) => (
+          <li key={workflow}>
+            <div class="row">
+              <span class="name">{workflow?.replace(/^service\//, '')}</span>
+              <span class="quiet">
+                {jobs === 1 ? '1 job' : `${jobs.toLocaleString()} jobs`}
+                {succeeded < jobs && `, ${(jobs - succeeded).toLocaleString()} failed`} ·{' '}
+                {duration(audioSeconds * 1000)} of audio · {duration(processorSeconds * 1000)} of processor time
+              </span>
+            </div>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
