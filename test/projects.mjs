@@ -35,7 +35,7 @@ export const rules = ['test/architecture/**/*.test.ts', 'test/package/types.test
 export const daily = [
   'test/package/pack.test.ts',
   'test/console/recording.test.ts',
-  'test/simulation/*.test.ts',
+  'test/simulation/{defects,more-histories}.test.ts',
   'test/platforms/**/*.test.ts',
   'test/models/htdemucs-service.test.ts',
   'test/separation/{peers,museval}.test.ts',

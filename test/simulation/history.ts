@@ -1,8 +1,10 @@
 // Modules that the engine loads when it needs them: reading them takes real time.
 import '../../src/core/engine/dispatch/attempt/attempt.js'
 import '../../src/core/engine/fetch/guarded-fetch.js'
+import '../../src/core/engine/runner/execute.js'
 import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
+import { StemworkError } from '../../src/core/engine/errors.js'
 import { JobEngine } from '../../src/core/engine/engine.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
 import { silentLogger } from '../../src/core/engine/ports/logger.js'
@@ -11,7 +13,7 @@ import type { JobStore } from '../../src/core/engine/ports/job-store.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
 import { textlessWorkflow } from './workflows.js'
-import { Ledger } from './ledger.js'
+import { Ledger, meteredJobs, type Seen } from './ledger.js'
 import { type Network, remote, type SimulatedNode, World } from './world.js'
 
 export const leaseMs = 20_000
@@ -64,7 +66,7 @@ interface Deployment {
 export async function runHistory(
   seed: number,
   remedies: Remedies = allRemedies,
-): Promise<{ violations: string[]; trace: number }> {
+): Promise<{ violations: string[]; seen: Readonly<Seen>; trace: number }> {
   const world = new World(seed)
   const leave = world.enter()
   try {
@@ -78,7 +80,7 @@ export async function runHistory(
     await world.pass(60_000)
     for (let left = 20; left > 0 && (await ledger.isOpen(deployment.store)); left--) await world.pass(60_000)
     await ledger.checkEnd(deployment.store)
-    return { violations: ledger.violations, trace: world.trace }
+    return { violations: [...ledger.violations, ...world.escapes], seen: ledger.seen, trace: world.trace }
   } finally {
     leave()
   }
@@ -89,6 +91,8 @@ async function deploy(world: World, remedies: Remedies): Promise<Deployment> {
   const ledger = new Ledger(world, jobsMs)
   const store: JobStore = ledger.watching({ ...inner, traits: { scope: 'shared' } })
   const applications = memoryApplications()
+  const metered = { id: 'metered', name: 'metered', createdAt: 0, webhook: null, quota: { jobs: meteredJobs } }
+  await applications.putApplication(metered)
   const blobs: BlobStore = { ...memoryBlobs({ clock: () => world.now }), traits: { scope: 'shared' } }
   await store.changeRule({ kind: 'application', id: 'limited' }, { maxRunning: 1 })
   const network: Deployment['network'] = {
@@ -176,9 +180,13 @@ function scheduleRequests({ world, ledger, nodes, store }: Deployment): void {
     world.later(random.between(0, 150_000), () => {
       const { node, engine } = random.pick(nodes)
       if (node.isDead || node.isFrozen) return
-      const [app, workflow] = [random.pick(['app', 'limited']), random.pick(['sim/any', 'sim/any', 'sim/rare'])]
+      const [app, workflow] = [
+        random.pick(['app', 'app', 'limited', 'limited', 'metered']),
+        random.pick(['sim/any', 'sim/any', 'sim/rare']),
+      ]
       const seconds = random.between(1, 60)
-      const submit = () => engine.submit({ app, workflow, params: { seconds } })
+      const webhook = random.chance(0.3) ? { url: 'http://127.0.0.1:9/' } : undefined
+      const submit = () => engine.submit({ app, workflow, params: { seconds }, webhook })
       void world.on(node, submit).then(
         ({ job }) => {
           ledger.accepted(job)
@@ -193,7 +201,7 @@ function scheduleRequests({ world, ledger, nodes, store }: Deployment): void {
             )
           })
         },
-        () => {},
+        (error: unknown) => StemworkError.is(error) && error.code === 'QUOTA_EXCEEDED' && ledger.refused(),
       )
     })
   }

@@ -7,9 +7,22 @@ import type { JobStore } from '../../src/core/engine/ports/job-store.js'
 import type { StageContext } from '../../src/core/engine/workflow/workflow.js'
 import type { SimulatedNode, World } from './world.js'
 
+/** What its application may submit on the day of a history. */
+export const meteredJobs = 1
+
 interface Run {
   node: SimulatedNode
   startedAt: number
+}
+
+export interface Seen {
+  runs: number
+  takeOvers: number
+  successes: number
+  cancels: number
+  batches: number
+  /** Submits beyond the quota. */
+  refusals: number
 }
 
 /** What may happen to jobs and batches, written down apart from the engine, and what did happen. */
@@ -24,6 +37,7 @@ export class Ledger {
   readonly #ended = new Map<string, string>()
   readonly #purged = new Set<string>()
   readonly #announced = new Map<string, Set<string>>()
+  readonly #seen: Seen = { runs: 0, takeOvers: 0, successes: 0, cancels: 0, batches: 0, refusals: 0 }
   /** When a node was not itself: dead, frozen, or alone without the store. */
   readonly #disturbed = new Map<SimulatedNode, number[]>()
 
@@ -32,8 +46,17 @@ export class Ledger {
     this.#jobsMs = jobsMs
   }
 
+  /** What happened, so that a test can tell whether anything did. */
+  get seen(): Readonly<Seen> {
+    return this.#seen
+  }
+
   accepted({ id }: JobRecord): void {
     this.#accepted.add(id)
+  }
+
+  refused(): void {
+    this.#seen.refusals++
   }
 
   canceled(id: string): void {
@@ -60,6 +83,8 @@ export class Ledger {
     return async ({ jobId, signal }: StageContext, seconds: number) => {
       const earlier = this.#runs.get(jobId) ?? []
       const last = earlier.at(-1)
+      this.#seen.runs++
+      if (last && last.node !== node) this.#seen.takeOvers++
       // Another run is right only if something happened to the node of the one before, and to it alone.
       if (last && !this.#wasDisturbed(last))
         this.#violated(
@@ -113,7 +138,7 @@ export class Ledger {
   }
 
   #mustEnd(job: JobRecord): boolean {
-    const isServed = job.workflow !== 'sim/rare' || this.#runs.size === 0 || !this.#isDead('ann')
+    const isServed = job.workflow !== 'sim/rare' || !this.#isDead('ann')
     return !isTerminal(job) && (isServed || this.#canceled.has(job.id))
   }
 
@@ -125,6 +150,8 @@ export class Ledger {
       if (job && this.#mustEnd(job))
         this.#violated(`${id} has not ended: ${job.status}${job.cancelRequested ? ', canceled' : ''}`)
     }
+    const metered = await store.count({ app: 'metered' })
+    if (metered > meteredJobs) this.#violated(`${metered} jobs were accepted with a quota of ${meteredJobs}`)
     for (const job of await store.list({ limit: 100 })) {
       if ('ofTheFuture' in job && JSON.stringify(job.ofTheFuture) !== '{"kept":true}')
         this.#violated(`${job.id} lost a field of a newer node`)
@@ -150,13 +177,25 @@ export class Ledger {
     if (!job) return undefined
     const ended = this.#ended.get(job.id)
     if (ended !== undefined && ended !== job.status) this.#violated(`${job.id} was ${ended}, and is ${job.status} now`)
-    if (isTerminal(job)) this.#ended.set(job.id, job.status)
+    if (isTerminal(job)) this.#judgeEnd(job, ended === undefined)
     return job
+  }
+
+  #judgeEnd(job: JobRecord, isFirst: boolean): void {
+    this.#ended.set(job.id, job.status)
+    const announced = job.deliveries.filter(({ event }) => event !== 'job.started').length
+    if (announced !== (job.webhook ? 1 : 0)) this.#violated(`${job.id} ended with ${announced} messages`)
+    if (job.status === 'FAILED' && job.error?.code !== 'CANCELED')
+      this.#violated(`${job.id} failed: ${job.error?.message}`)
+    if (!isFirst) return
+    if (job.status === 'SUCCEEDED') this.#seen.successes++
+    else this.#seen.cancels++
   }
 
   async #judgeBatch(batch: Batch, store: JobStore): Promise<void> {
     if (batch.endedAt === null) return
     const ids = batch.deliveries.map(({ id }) => id)
+    this.#seen.batches++
     this.#announced.set(batch.name, new Set([...(this.#announced.get(batch.name) ?? []), ...ids]))
     const scope = { app: batch.app, batchName: batch.name }
     const [open, all] = [

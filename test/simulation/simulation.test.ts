@@ -14,6 +14,15 @@ test(`nodes that freeze, die or are cut off lose, double and revive nothing (see
   expect(found, `STEMWORK_SIMULATION_SEED=${found?.seed} npx vitest run test/simulation/simulation`).toBeUndefined()
 }, 600_000)
 
+test('jobs run, succeed, are canceled, taken over and refused in histories, and batches end', async () => {
+  const sums: Record<string, number> = {}
+  for (let each = 0; each < 30; each++)
+    for (const [what, count] of Object.entries((await runHistory(seed + each)).seen))
+      sums[what] = (sums[what] ?? 0) + count
+  expect(Object.entries(sums).filter(([, count]) => count === 0)).toEqual([])
+  expect(sums.runs).toBeGreaterThan(100)
+})
+
 test('a history repeats by its seed, whatever ran before it', async () => {
   const traces = async (seeds: number[]) => {
     const found = new Map<number, number>()

@@ -56,6 +56,8 @@ export class World {
   #ids = 0
   readonly #happenings: Happening[] = []
   #trace = 0
+  /** What was asked of the real world. Whoever catches the error must not hide it. */
+  readonly escapes: string[] = []
 
   constructor(seed: number) {
     this.random = randomFrom(seed)
@@ -191,7 +193,7 @@ export class World {
       this.later(ms, expire, this.here)
       return controller.signal
     }
-    Object.assign(files, noFiles)
+    Object.assign(files, this.#noFiles())
     syncBuiltinESMExports()
     return () => {
       Object.assign(globalThis, real)
@@ -216,6 +218,21 @@ export class World {
       })
     })
 
+  /** The simulated workflows read and write no file; a node only looks whether it could. */
+  #noFiles(): Partial<typeof files> {
+    const refuse = (name: string) => () => {
+      this.escapes.push(`the simulation has no files for ${name}`)
+      return Promise.reject(new Error(`The simulation has no files for ${name}.`))
+    }
+    const names = Object.keys(files).filter((name) => name !== 'constants')
+    return {
+      ...Object.fromEntries(names.map((name) => [name, refuse(name)])),
+      mkdir: () => Promise.resolve(undefined),
+      access: () => Promise.resolve(),
+      readdir: () => Promise.resolve([]),
+    }
+  }
+
   #takeFirst(): void {
     const heap = this.#happenings
     const last = heap.pop()!
@@ -232,18 +249,6 @@ export class World {
     heap[index] = last
   }
 }
-
-/** The simulated workflows read and write no file; a node only looks whether it could. */
-const noFiles: Partial<typeof files> = Object.fromEntries(
-  Object.keys(files)
-    .filter((name) => name !== 'constants')
-    .map((name) => [name, () => Promise.reject(new Error(`The simulation has no files for ${name}.`))]),
-)
-Object.assign(noFiles, {
-  mkdir: () => Promise.resolve(undefined),
-  access: () => Promise.resolve(),
-  readdir: () => Promise.resolve([]),
-})
 
 function isBefore(a: Happening, b: Happening): boolean {
   return a.at < b.at || (a.at === b.at && a.order < b.order)
