@@ -4,9 +4,11 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { liveService } from '../../src/live.js'
 import { createHandler } from '../../src/http/index.js'
+import type { SeparateLive } from '../../src/http/options.js'
 import { acceptUpgrades, listener } from '../../src/http/mounts/node.js'
 import { writeModel } from '../separation/models.js'
 import { maskNetwork } from '../separation/onnx-graph.js'
@@ -15,7 +17,8 @@ import { type Service, startService } from './harness.js'
 
 /** What is used of the package `ws`, which brings no types. */
 interface Client extends NodeJS.EventEmitter {
-  send(message: Uint8Array | string): void
+  send(message: Uint8Array | string, sent?: (error?: Error) => void): void
+  pause(): void
   terminate(): void
 }
 const library = 'ws'
@@ -45,8 +48,8 @@ afterEach(() => service.close())
 
 const query = `sampleRate=${rate}&channels=1&stem=vocals&latencyMs=300`
 
-function connect(key = service.app.key, asked = query): Client {
-  const address = service.base.replace('http:', 'ws:')
+function connect(key = service.app.key, asked = query, base = service.base): Client {
+  const address = base.replace('http:', 'ws:')
   return new WebSocket(`${address}/live?${asked}`, { headers: { authorization: key } })
 }
 
@@ -165,6 +168,68 @@ describe('a live stream', () => {
     const all = received(client)
     client.send('{"hello":1}')
     expect(await all).toMatchObject({ code: 1007, reason: expect.stringMatching(/binary messages/) })
+  })
+})
+
+describe('a client', () => {
+  const heartbeatMs = 150
+
+  /** What is sent comes back, at this pace. */
+  function echo(bytesPerSecond: number): SeparateLive {
+    return async function* (samples) {
+      for await (const bytes of samples) {
+        await delay((1000 * bytes.length) / bytesPerSecond)
+        yield { bytes, seconds: bytes.length / secondBytes, isLate: false }
+      }
+    }
+  }
+
+  async function startEcho(bytesPerSecond = Infinity): Promise<Service> {
+    const live = { separate: echo(bytesPerSecond), streams: 1 }
+    const started = await startService({ http: { live, limits: { heartbeatMs } } })
+    onTestFinished(() => started.close())
+    return started
+  }
+
+  test('that reads nothing is ended, and what it sends stays with it', async () => {
+    const { base, app } = await startEcho()
+    const client = connect(app.key, query, base)
+    await once(client, 'open')
+    const closed = once(client, 'close')
+    client.pause()
+    const [megabytes, megabyte] = [64, new Uint8Array(2 ** 20)]
+    let gone = 0
+    for (let sent = 0; sent < megabytes; sent++) client.send(megabyte, (error) => (gone += error ? 0 : 1))
+    // It does not read the end of its connection either, so the next one tells of it.
+    await expect
+      .poll(
+        async () => {
+          const next = connect(app.key, query, base)
+          await once(next, 'open')
+          const all = received(next)
+          next.send(new Uint8Array(100))
+          next.send('end')
+          return (await all).code
+        },
+        { interval: 100 },
+      )
+      .toBe(1000)
+    // What the kernels of both sides hold is no more than some megabytes.
+    expect(gone).toBeLessThan(megabytes / 2)
+    client.terminate()
+    await closed
+  })
+
+  test('that has sent everything at once may wait for a slow service', async () => {
+    const { base, app } = await startEcho(2 ** 20)
+    const client = connect(app.key, query, base)
+    await once(client, 'open')
+    const all = received(client)
+    // Its answers to pings wait behind two seconds of samples.
+    for (let sent = 0; sent < 64; sent++) client.send(new Uint8Array(2 ** 15))
+    client.send('end')
+    const { code, bytes } = await all
+    expect([code, bytes.length]).toEqual([1000, 64 * 2 ** 15])
   })
 })
 

@@ -20,6 +20,8 @@ export class LiveSession {
   #seconds = 0
   #uncharged = 0
   #late = { blocks: 0, seconds: 0 }
+  /** Since the last ping. */
+  #isAlive = true
 
   constructor(socket: WebSocketConnection, call: KeyedCall, format: LiveFormat) {
     this.#socket = socket
@@ -71,7 +73,13 @@ export class LiveSession {
 
   /** Waits until the message has left this process, which is as fast as the client reads. */
   #sent(message: Uint8Array | string): Promise<void> {
-    return new Promise((resolve, reject) => this.#socket.send(message, (error) => (error ? reject(error) : resolve())))
+    return new Promise((resolve, reject) =>
+      this.#socket.send(message, (error) => {
+        if (error) return reject(error)
+        this.#isAlive = true
+        resolve()
+      }),
+    )
   }
 
   async #charge(): Promise<void> {
@@ -80,13 +88,16 @@ export class LiveSession {
     await this.#call.service.engine.chargeAudio(this.#call.caller.id, seconds)
   }
 
-  /** Ends the stream of a client that is gone. */
+  /**
+   * Ends the stream of a client that is gone, or that neither sends nor reads. A pong may wait behind megabytes of
+   * samples, so these count as well.
+   */
   #heartbeat(): NodeJS.Timeout {
-    let isAlive = true
-    this.#socket.on('pong', () => (isAlive = true))
+    const note = () => (this.#isAlive = true)
+    this.#socket.on('pong', note).on('message', note)
     return setInterval(() => {
-      if (!isAlive) return this.#socket.terminate()
-      isAlive = false
+      if (!this.#isAlive) return this.#socket.terminate()
+      this.#isAlive = false
       this.#socket.ping()
     }, this.#call.service.options.limits.heartbeatMs)
   }
