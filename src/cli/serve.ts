@@ -4,7 +4,7 @@ import { createEngine } from '../create-engine.js'
 import { KeySeal, signInCode } from '../http/auth/sealed-key.js'
 import { createHandler } from '../http/handler.js'
 import { hasTus } from '../http/storage/resumable-routes.js'
-import { serve } from '../http/mounts/node.js'
+import { acceptUpgrades, serve } from '../http/mounts/node.js'
 import { type Command, type CommandInput, exitStatus, numberOf, type Terminal, textOf, UsageError } from './command.js'
 import type { DeploymentUrls } from './deployment.js'
 import { withEnvironment } from './environment.js'
@@ -200,7 +200,6 @@ function publicUrlOf(text: string | undefined): string | undefined {
 async function liveOf(request: ServiceRequest) {
   const { liveStreams: streams, input } = request
   if (streams === undefined) return undefined
-  if (request.mcp) throw new UsageError('--live and --mcp cannot be combined. Run two services, or leave one out.')
   const { model, runtime } = separationSettings(input)
   const { liveService } = await import('../live.js')
   return { separate: liveService({ model, runtime }), streams }
@@ -251,6 +250,8 @@ async function runService(
       host: request.host,
       port: request.port,
     })
+    // Agents are answered by a handler around the service's, which cannot become a WebSocket.
+    const upgraded = request.mcp ? acceptUpgrades(server.server, handler) : []
     if (!request.apiOnly) await engine.start()
     const code = newKey && signInCode(new KeySeal([secret]), newKey)
     stderr.write(addressLines(request, request.publicUrl ?? server.origin + basePath, { newKey, code }))
@@ -259,6 +260,7 @@ async function runService(
     stderr.write('Stopping. Press Ctrl-C again to stop at once.\n')
     // What is not durable would be lost anyway, so nobody waits for it.
     const timeoutMs = durable ? request.graceMs : 0
+    for (const socket of upgraded) socket.destroy()
     await Promise.all([server.close({ timeoutMs }), engine.close({ timeoutMs })])
   } finally {
     await engine.close({ timeoutMs: 0 })

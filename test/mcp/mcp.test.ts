@@ -3,6 +3,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
+import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type RunningServer, serve } from '../../src/http/mounts/node.js'
@@ -29,6 +30,15 @@ afterEach(async () => {
   await mcp.close({ timeoutMs: 100 })
   await service.close()
 })
+
+/** What is used of the package `ws`, which brings no types. */
+const library = 'ws'
+const { WebSocket } = (await import(library)) as {
+  WebSocket: new (
+    address: string,
+    options: { headers: Record<string, string> },
+  ) => NodeJS.EventEmitter & { send(message: Uint8Array): void }
+}
 
 const isMcp = ({ url }: Request) => new URL(url).pathname === '/mcp'
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
@@ -209,6 +219,30 @@ describe('stemwork serve --mcp', () => {
     } finally {
       running.process.kill('SIGKILL')
       await running.process.finished()
+    }
+  })
+
+  it('goes together with live streams, which a stop ends', async () => {
+    const key = 'a-key-of-an-application'
+    const { baseUrl, process } = await startCommand(['--mcp', '--live', '1', '--api-key', key])
+    try {
+      const address = `${baseUrl.replace('http:', 'ws:')}/live?sampleRate=44100&latencyMs=250`
+      const stream = new WebSocket(address, { headers: { authorization: key } })
+      await once(stream, 'open')
+      stream.send(new Uint8Array(1000))
+      const client = await connected(
+        new StreamableHTTPClientTransport(new URL('/mcp', baseUrl), {
+          requestInit: { headers: { authorization: key } },
+        }),
+      )
+      expect((await client.listTools()).tools.length).toBeGreaterThan(0)
+      await client.close()
+      const closed = once(stream, 'close')
+      process.kill('SIGTERM')
+      expect((await process.finished()).status).toBe(0)
+      await closed
+    } finally {
+      process.kill('SIGKILL')
     }
   })
 })
