@@ -184,11 +184,11 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
   })
 
   /** The most rows that one step of a claim by a worker with these labels reads, as Postgres counts them. */
-  async function rowsReadByClaim(labels = ['cpu']): Promise<number> {
+  async function rowsReadByClaim(labels = ['cpu'], lapsedBefore: number | null = null): Promise<number> {
     await pool.query(`ANALYZE ${schema}.jobs, ${schema}.turns`)
     const { rows } = await pool.query<{ 'QUERY PLAN': string }>(
       `EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) ${claimNextStatement(`"${schema}"`)}`,
-      ['worker', 1000, '', [], [], ['w'], false, labels, null, null, 1, 4, null],
+      ['worker', 1000, '', [], [], ['w'], false, labels, lapsedBefore, null, 1, 4, null],
     )
     const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
     const counts = plan.matchAll(/Rows Removed by \w+: (\d+)|actual rows=(\d+) loops=(\d+)/g)
@@ -222,6 +222,16 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     assert.ok((await rowsReadByClaim(['cpu', 'rare'])) < 100)
     const claimed = await pool.query(`SELECT id FROM ${schema}.jobs WHERE status = 'STARTED'`)
     assert.deepEqual(claimed.rows, [{ id: 'job-10000' }])
+  })
+
+  test('a claim passes none of the jobs whose workers have still time to come back after an outage', async () => {
+    const minuteAgo = Date.now() - 60_000
+    await pool.query(
+      `INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, created_at, lease_until, record)
+      SELECT 'job-' || n, 1, 'app', 'STARTED', false, 'w', n, $1, '{}' FROM generate_series(1, 5000) AS n`,
+      [minuteAgo],
+    )
+    assert.ok((await rowsReadByClaim(['cpu'], minuteAgo - 120_000)) < 100)
   })
 
   test('a job is found that an older node entered into another list than that of the row', async () => {

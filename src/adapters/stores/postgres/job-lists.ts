@@ -142,8 +142,11 @@ export function deliverableStatement(
   }
 }
 
-/** Started jobs whose lease ran out. */
-export const lapsedSql = `lease_bucket <= ${nowSql} / ${leaseBucketMs} AND coalesce(lease_until, 0) <= ${nowSql}`
+/** Started jobs whose lease ran out by then. The index passes over those whose leases ended since. */
+export function lapsedBy(time: string): string {
+  return `lease_bucket <= ${time} / ${leaseBucketMs} AND coalesce(lease_until, 0) <= ${time}`
+}
+const lapsedSql = lapsedBy(nowSql)
 export const earliestLapsed = 'ORDER BY lease_bucket, lease_until NULLS FIRST, id'
 
 /** Of what the application in $1 keeps. */

@@ -1,6 +1,6 @@
 import { everyApplication } from '../../../core/engine/job/scheduling.js'
 import { type PostgresClient, type PostgresPool, query, transaction } from './database.js'
-import { earliestLapsed, lapsedSql } from './job-lists.js'
+import { earliestLapsed, lapsedBy } from './job-lists.js'
 import { nowSql, quickCommitSql } from './job-row.js'
 import type { PlannedStatement } from './planned-statements.js'
 
@@ -115,10 +115,12 @@ export function claimNextStatement(schema: string): string {
       AND ${isBelow(ofApp('t.app'))}
     ORDER BY served, id LIMIT (SELECT most + look FROM asked)`
   return `
-    WITH clock AS MATERIALIZED (SELECT ${nowSql} AS now, ${quickCommitSql} AS commit),
+    WITH clock AS MATERIALIZED (
+      SELECT now, least(now, $9::bigint) AS lapsed, ${quickCommitSql} AS commit FROM ${nowSql} AS clock(now)
+    ),
     asked AS MATERIALIZED (SELECT $4::text[] AS apps, $5::text[] AS ids, $6::text[] AS workflows,
-      $7::boolean AS is_locked, $8::text[] AS labels, $9::bigint AS lapsed_before, $10::int AS below, $11::int AS most,
-      $12::int AS look, $13::text[] AS only_apps),
+      $7::boolean AS is_locked, $8::text[] AS labels, $10::int AS below, $11::int AS most, $12::int AS look,
+      $13::text[] AS only_apps),
     limited AS MATERIALIZED (SELECT EXISTS (SELECT FROM ${schema}.rules WHERE max_running IS NOT NULL) AS is_so),
     begun AS MATERIALIZED (
       SELECT app, workflow, count(*) AS jobs FROM ${schema}.jobs WHERE lease_bucket IS NOT NULL
@@ -147,7 +149,7 @@ export function claimNextStatement(schema: string): string {
         AND NOT EXISTS (SELECT FROM closed AS c WHERE is_paused AND CASE kind
           WHEN 'application' THEN c.id = job.app WHEN 'workflow' THEN c.id = job.workflow ELSE true END)
         AND ${isBelow(`${ofApp('job.app')} AND running.id <> job.id`)}
-        AND ${lapsedSql} AND coalesce(lease_until, 0) <= coalesce((SELECT lapsed_before FROM asked), ${nowSql})
+        AND ${lapsedBy('(SELECT lapsed FROM clock)')}
         ${earliestLapsed} LIMIT 1 FOR UPDATE OF job SKIP LOCKED
     ),
     -- Lists with a job for the worker now. Without any, no application is looked at.
