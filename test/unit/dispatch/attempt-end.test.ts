@@ -14,7 +14,10 @@ beforeEach(stopTime)
 afterEach(resumeTime)
 
 /** With a store that gives these answers, one for each try; later tries get the last one. */
-async function end(answers: unknown[], { forMs = 10_000, found }: { forMs?: number; found?: unknown } = {}) {
+async function end(
+  answers: unknown[],
+  { forMs = 10_000, answeredAtMs, found }: { forMs?: number; answeredAtMs?: () => number; found?: unknown } = {},
+) {
   const tries: unknown[] = []
   const times: number[] = []
   const retries: unknown[] = []
@@ -29,9 +32,11 @@ async function end(answers: unknown[], { forMs = 10_000, found }: { forMs?: numb
     },
     get: async (id: string) => (id === 'job' ? found : undefined),
   } as unknown as JobStore
-  const ending = writeEnd(jobs, job, change, { forMs: () => forMs, onRetry: (error) => retries.push(error) }).catch(
-    (error: unknown) => ({ thrown: error }),
-  )
+  const ending = writeEnd(jobs, job, change, {
+    outageMs: () => forMs,
+    answeredAt: () => (answeredAtMs ? startedAt + answeredAtMs() : -Infinity),
+    onRetry: (error) => retries.push(error),
+  }).catch((error: unknown) => ({ thrown: error }))
   await vi.advanceTimersByTimeAsync(60_000)
   return { written: await ending, tries, retries, times }
 }
@@ -59,4 +64,12 @@ test('after its time, the error of the store is thrown', async () => {
   expect(await end([outage], { forMs: 0 })).toMatchObject({ written: { thrown: outage }, retries: [], times: [0] })
   expect(await end([outage], { forMs: 149 })).toMatchObject({ written: { thrown: outage }, times: [0, 50] })
   expect(await end([outage], { forMs: 150 })).toMatchObject({ written: { thrown: outage }, times: [0, 50, 150] })
+})
+
+test('after a heartbeat was answered it is another outage, of which a write waits for three in a row', async () => {
+  const lastTry = ({ times }: { times: number[] }) => times.at(-1)
+  expect(lastTry(await end([outage], { forMs: 4000 }))).toBe(3150)
+  expect(lastTry(await end([outage], { forMs: 4000, answeredAtMs: () => 3000 }))).toBe(5150)
+  const always = () => 60_000
+  expect(lastTry(await end([outage], { forMs: 4000, answeredAtMs: always }))).toBe(11_150)
 })

@@ -45,6 +45,11 @@ export class StoreContact {
     this.#since = undefined
   }
 
+  /** When the store last answered, by `performance.now()`. */
+  get answeredAt(): number {
+    return this.#last.rising
+  }
+
   /** Whether it may judge now. */
   get isSteady(): boolean {
     return this.#since !== undefined && this.#last.rising - this.#since >= this.#parts.leaseMs && !this.#isGap

@@ -7,18 +7,28 @@ import type { usageOf } from './attempt-usage.js'
 
 type Usage = ReturnType<typeof usageOf>
 
+/** Outages in a row that one write waits for. */
+const mostOutages = 3
+
+export interface EndPatience {
+  /** How long an outage may last; asked after each try. */
+  outageMs(): number
+  /** When the store last answered any call of this process, by `performance.now()`. */
+  answeredAt(): number
+  onRetry(error: unknown): void
+}
+
 /**
  * Writes the change that ends a claim. An outage of the store must not lose a finished job, so this retries, and then
  * throws the store's error.
  *
- * @param options.forMs how long from the first try; asked after each
  * @returns the record as written; `undefined` if the claim is no longer the job's
  */
 export async function writeEnd(
   jobs: JobStore,
   job: JobRecord,
   change: JobChange,
-  { forMs, onRetry }: { forMs: () => number; onRetry: (error: unknown) => void },
+  { outageMs, answeredAt, onRetry }: EndPatience,
 ): Promise<JobRecord | undefined> {
   const startedAt = performance.now()
   let mayBeWritten = false
@@ -28,7 +38,10 @@ export async function writeEnd(
       return written ?? (mayBeWritten ? await ownEnd(jobs, job) : undefined)
     } catch (error) {
       mayBeWritten = true
-      if (performance.now() + waitMs > startedAt + forMs()) throw error
+      const forMs = outageMs()
+      // What a heartbeat still reached is another outage.
+      const giveUpAt = Math.min(Math.max(startedAt, answeredAt()) + forMs, startedAt + mostOutages * forMs)
+      if (performance.now() + waitMs > giveUpAt) throw error
       onRetry(error)
       await delay(waitMs)
     }

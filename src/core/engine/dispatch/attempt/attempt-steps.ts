@@ -9,16 +9,14 @@ import { maxRecordedCharacters, type StepRecord } from '../../job/step.js'
 import type { BlobStore } from '../../ports/blob-store.js'
 import type { JobStore } from '../../ports/job-store.js'
 import type { InputFile, KeptStep, RunSteps, StepResult, StepState } from '../../ports/runner.js'
-import { claimOf, writeEnd } from './attempt-end.js'
+import { claimOf, type EndPatience, writeEnd } from './attempt-end.js'
 import { leaseLost } from './heartbeat.js'
 
-interface StepsPorts {
+interface StepsPorts extends EndPatience {
   job: JobRecord
   jobs: JobStore
   blobs: BlobStore
   leaseMs: number
-  /** As in `writeEnd`. */
-  forMs(): number
   /** The run's folder. */
   directory: string
   signal: AbortSignal
@@ -26,7 +24,6 @@ interface StepsPorts {
   onFiles(): void
   /** Called with the job when a step has been kept. The work up to one that is done is never repeated. */
   onKept(step: StepState, job: JobRecord): void
-  onRetry(error: unknown): void
   throughOutage<Result>(work: () => Promise<Result>): Promise<Result>
 }
 
@@ -46,17 +43,12 @@ export class AttemptSteps implements RunSteps {
   }
 
   async save(step: KeptStep): Promise<Record<string, InputFile>> {
-    const { jobs, job, leaseMs, forMs, onKept, onRetry } = this.#ports
+    const { jobs, job, leaseMs, onKept } = this.#ports
     const stored = await this.#store(step)
     const files = Object.fromEntries(Object.entries(stored).map(([name, { key, bytes }]) => [name, { key, bytes }]))
     const record: StepRecord = { ...step, ...(await this.#recorded(step)), files }
     // Repeated, it changes nothing more.
-    const written = await writeEnd(
-      jobs,
-      job,
-      { kind: 'step', ...claimOf(job), leaseMs, step: record },
-      { forMs, onRetry },
-    )
+    const written = await writeEnd(jobs, job, { kind: 'step', ...claimOf(job), leaseMs, step: record }, this.#ports)
     if (!written) throw leaseLost()
     this.#records.set(step.name, record)
     onKept(step, written)

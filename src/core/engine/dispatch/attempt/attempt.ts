@@ -80,6 +80,7 @@ export class Attempt {
       checkpoint: this.#checkpoint,
       stages,
       outageMs: () => this.#outageMs(),
+      answeredAt: () => contact.answeredAt,
       log: this.#log,
     })
     this.#policy = withSafeRetryOn(policyOf(job.workflow, workflows.get(job.workflow)?.policy, options), this.#log)
@@ -297,7 +298,8 @@ export class Attempt {
       job: this.#job,
       directory,
       leaseMs: this.#ports.options.dispatch.leaseMs,
-      forMs: () => this.#outageMs(),
+      outageMs: () => this.#outageMs(),
+      answeredAt: () => this.#ports.contact.answeredAt,
       signal: this.#controller.signal,
       onFiles: () => this.#checkpoint.noteStepFiles(),
       onKept: (step, job) => {

@@ -4,7 +4,7 @@ import { isWorthKeeping } from '../../job/retry.js'
 import type { JobChange } from '../../job/transitions.js'
 import { longestTimerMs } from '../../workflow/policy.js'
 import type { AttemptCheckpoint } from './attempt-checkpoint.js'
-import { writeEnd } from './attempt-end.js'
+import { type EndPatience, writeEnd } from './attempt-end.js'
 import type { AttemptLog } from './attempt-log.js'
 import type { AttemptPorts } from './attempt-ports.js'
 import type { Stages } from './stages.js'
@@ -12,12 +12,11 @@ import type { Stages } from './stages.js'
 /** Timers and clocks may be early by some milliseconds, and a notification finds nothing before its job is due. */
 const timerSlackMs = 25
 
-interface SettlementPorts extends Pick<AttemptPorts, 'jobs' | 'blobs' | 'events' | 'onEnd' | 'waking'> {
+interface SettlementPorts
+  extends Pick<AttemptPorts, 'jobs' | 'blobs' | 'events' | 'onEnd' | 'waking'>, Omit<EndPatience, 'onRetry'> {
   job: JobRecord
   checkpoint: AttemptCheckpoint
   stages: Stages | undefined
-  /** How long the store may be away before the write is given up. */
-  outageMs(): number
   log: AttemptLog
 }
 
@@ -73,10 +72,11 @@ export class Settlement {
   }
 
   #write(change: JobChange): Promise<JobRecord | undefined> {
-    const { jobs, job, stages, outageMs, log } = this.#ports
+    const { jobs, job, stages, outageMs, answeredAt, log } = this.#ports
     const write = () =>
       writeEnd(jobs, job, change, {
-        forMs: outageMs,
+        outageMs,
+        answeredAt,
         onRetry: (error) => log.warn('The end of the job could not be written; trying again.', error),
       })
     return stages ? stages.end(write) : write()
