@@ -57,6 +57,9 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
 
   test('keys of the player work after a click on what it shows and what is heard, and nothing moves', async () => {
     const page = await player()
+    // A slow device, on which a frame of playing takes long.
+    const session = await page.context().newCDPSession(page)
+    await session.send('Emulation.setCPUThrottlingRate', { rate: 6 })
     const shift = await layoutShift(page)
     const top = async () => (await page.locator('.lanes').boundingBox())?.y
     const before = await top()
