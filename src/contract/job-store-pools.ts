@@ -43,6 +43,29 @@ export const poolCases = {
     )
   },
 
+  async 'a job that goes on with other labels is granted and counted by these'({ store }) {
+    const { job } = await store.create(sampleJob({ pool: 'eu' }))
+    const held = await store.claim({ ...worker, labels: ['eu'] })
+    const suspend = { kind: 'suspend', token: held?.token ?? 0, waitsFor: [], pool: 'eu gpu' } as const
+    assert.equal((await store.apply(job.id, suspend))?.pool, 'eu gpu', 'The record has the labels that it needs now.')
+    assert.equal(
+      await store.claim({ ...worker, labels: ['eu'] }),
+      undefined,
+      'A worker that had the labels before gets it no more.',
+    )
+    const [lane, ...others] = await store.backlog()
+    assert.deepEqual(
+      [lane?.pool, lane?.queued, others],
+      ['eu gpu', 1, []],
+      'It waits for the labels that it needs now.',
+    )
+    assert.equal(
+      (await store.claim({ ...worker, labels: ['eu', 'gpu'] }))?.id,
+      job.id,
+      'A worker that has what it needs now gets it.',
+    )
+  },
+
   async 'jobs that a worker cannot take keep no others from it, of whatever application and workflow'({ store }) {
     for (let n = 0; n < 150; n++) await store.create(sampleJob({ pool: 'gpu', priority: 2, workflow: `w/${n % 2}` }))
     const { job } = await store.create(sampleJob({ workflow: 'w/1' }))

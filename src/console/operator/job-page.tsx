@@ -12,7 +12,7 @@ const outcomes: Record<AttemptFacts['outcome'], string> = {
   failed: 'Failed',
   requeued: 'Failed, tried again',
   handed_back: 'Handed back by a worker that was stopped',
-  suspended: 'Waited for a time or an event',
+  suspended: 'Waited for a time, an event or another worker',
   preempted: 'Gave way to another application',
   lapsed: 'Its worker was lost',
 }

@@ -75,17 +75,19 @@ export function claimedEnds(schema: string): PlannedStatement {
  * under a lock.
  */
 export function jobUpdates(schema: string) {
-  const update = `
+  const updated = (more = '') => `
     UPDATE ${schema}.jobs SET version = version + 1, status = $3, deleted = $4, waiting_since = $5, lease_until = $6,
       ended_at = $7, removable_at = $8, deliverable_at = $9, record = $10, nonce = $11, result_bytes = $13,
-      claims = NULL,
+      claims = NULL${more},
       idempotency_key = CASE WHEN $4 THEN NULL ELSE idempotency_key END
     WHERE id = $1 AND version = $2 AND ($12::text IS NULL OR nonce = $12)`
+  const update = updated()
   const durable = `${update} RETURNING id`
   const counting = countingUsage(schema, durable, ['$14', '$15', '$16'])
   const quick = `${update} AND ${quickCommitSql} = 'off' RETURNING id`
-  const itsList = `SELECT workflow, pool FROM ${schema}.jobs WHERE id = $1`
-  const toWaiting = (text: string) => `WITH ${joinTurns(schema, '$14', itsList)} ${text}`
+  // A job that waits for what its next step needs has another pool.
+  const itsList = `SELECT workflow, $15::text COLLATE "C" AS pool FROM ${schema}.jobs WHERE id = $1`
+  const toWaiting = `WITH ${joinTurns(schema, '$14', itsList)} ${updated(', pool = $15')}`
 
   /**
    * Writes `next` instead of what was read; false if somebody has written it in between.
@@ -120,9 +122,11 @@ export function jobUpdates(schema: string) {
       const counted = [columnText(next.app), usage.audioSeconds ?? 0, Math.round(usage.bytes ?? 0)]
       return (await run(counting, [...values, ...counted])).length > 0
     }
-    const text = isRepeatable ? quick : durable
+    const end = isRepeatable ? ` AND ${quickCommitSql} = 'off' RETURNING id` : ' RETURNING id'
     const rows =
-      waitingSince === null ? await run(text, values) : await run(toWaiting(text), [...values, columnText(next.app)])
+      waitingSince === null
+        ? await run(isRepeatable ? quick : durable, values)
+        : await run(toWaiting + end, [...values, columnText(next.app), next.pool])
     return rows.length > 0
   }
 }

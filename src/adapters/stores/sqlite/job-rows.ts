@@ -22,10 +22,10 @@ const lasting: Columns = {
   batch_name: ({ batchName }) => batchName,
   rank: ({ priority }) => -priority,
   deadline: ({ deadline }) => deadline,
-  pool: ({ pool }) => pool,
   idempotency_key: ({ idempotency }) => idempotency?.key ?? null,
 }
 const changing: Columns = {
+  pool: ({ pool }) => pool,
   status: ({ status }) => status,
   deleted: ({ deleted }) => (deleted ? 1 : 0),
   waiting_since: waitingSince,

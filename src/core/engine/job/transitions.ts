@@ -55,8 +55,11 @@ export type JobChange =
   | ({ kind: 'requeue'; delayMs: number; onShutdown: boolean; failure?: string } & EndedAttempt)
   /** Keeps what a step of the workflow has become, and renews the lease. A finished step is never repeated. */
   | ({ kind: 'step'; leaseMs: number; step: StepRecord } & HeldClaim)
-  /** Ends the claim until one of these steps, which wait, is over. It does not count as an attempt. */
-  | ({ kind: 'suspend'; waitsFor: readonly string[] } & EndedAttempt)
+  /**
+   * Ends the claim until one of these steps, which wait, is over; without any, at once. It does not count as an attempt.
+   * `pool`: what the next worker must have. Default: as before.
+   */
+  | ({ kind: 'suspend'; waitsFor: readonly string[]; pool?: string } & EndedAttempt)
   /** Gives a waiting or later step the event that it waits for. */
   | { kind: 'event'; name: string; value: unknown }
   /**
@@ -237,6 +240,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         status: 'QUEUED',
         lease: null,
         stage: null,
+        pool: change.pool ?? job.pool,
         dueAt: job.cancelRequested ? now : wakeTime(job.steps, change.waitsFor, now),
         attempts: 0,
         history: withEnd(job.history, now, 'suspended'),

@@ -28,6 +28,8 @@ export interface WorkOrder {
   checkpoint?: { parts: KeptPart[]; afterMs: number; everyMs: number; maxBytes: number }
   /** The steps that earlier runs kept. Their values and files come on demand. */
   steps?: StepState[]
+  /** Labels that steps of the run may need of its worker. Absent: any. */
+  offers?: string[]
   /** Where the run is in a trace. */
   trace?: TraceContext
 }
@@ -50,6 +52,8 @@ export interface WorkResult {
   details: Record<string, unknown>
   /** The steps that the run waits for, if it has not ended: it is run again when one of them is over. */
   waitsFor?: string[]
+  /** With `waitsFor`: labels of the worker that the run goes on on, because a step needs them. */
+  needs?: string[]
 }
 
 /** How a step stands. */

@@ -4,7 +4,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { StemworkError } from '../errors.js'
 import { isTransient, jobError } from '../job/failure.js'
 import { maxStepFiles, maxSteps, stepNameSchema } from '../job/step.js'
-import type { InputFile, KeptStep, RunSteps, StepResult, StepState } from '../ports/runner.js'
+import { labelSchema } from '../job/pool.js'
+import type { InputFile, KeptStep, RunSteps, StepResult, StepState, WorkResult } from '../ports/runner.js'
 import { asKept, MadeFile, withFiles, wrongSteps } from './step-files.js'
 import type { StepContext, StepOptions, Steps, Work } from '../workflow/steps.js'
 
@@ -19,6 +20,8 @@ interface StepPorts extends Omit<StepContext, 'file' | 'progress'> {
   /** Absent: nothing is kept, for runs without an engine. */
   host?: RunSteps
   clock?: StepClock
+  /** Labels that a step may need here. Absent: any. */
+  offers?: readonly string[]
   /** @param name of the step that runs */
   report(name: string, progress: number): void
 }
@@ -31,6 +34,9 @@ export interface StepClock {
 
 const realClock: StepClock = { now: Date.now, wait: (ms, signal) => delay(ms, undefined, { signal }) }
 
+/** Steps that wait, or labels of the worker that the next step needs. */
+export type Suspension = Required<Pick<WorkResult, 'waitsFor'>> & Pick<WorkResult, 'needs'>
+
 /** How a step is run. */
 export interface StepPolicy {
   maxAttempts: number
@@ -39,6 +45,7 @@ export interface StepPolicy {
   delayMs(tries: number): number
   timeoutMs?: number
   share?: number
+  needs?: readonly string[]
   /** What another version of the step returned is not taken. */
   version?: string
   onRetry?(error: unknown, tries: number, delayMs: number): void
@@ -51,12 +58,14 @@ export class StepRun implements Steps {
   readonly #kept: ReadonlyMap<string, StepState>
   readonly #used = new Set<string>()
   readonly #waits = new Set<string>()
+  /** Of the first step that cannot run here. */
+  #needs: readonly string[] | undefined
   #running = 0
   #files = 0
   #progress = 0
-  #suspend: (waitsFor: string[]) => void = () => {}
-  /** Resolves with the steps that are waited for, once nothing else runs. */
-  readonly suspended = new Promise<string[]>((resolve) => (this.#suspend = resolve))
+  #suspend: (suspension: Suspension) => void = () => {}
+  /** Resolves with what the run waits for, once nothing else runs. */
+  readonly suspended = new Promise<Suspension>((resolve) => (this.#suspend = resolve))
 
   constructor(ports: StepPorts) {
     this.#ports = ports
@@ -65,28 +74,30 @@ export class StepRun implements Steps {
   }
 
   run<Value>(name: string, work: Work<Value>, options: StepOptions = {}): Promise<Value> {
-    const { maxAttempts = 1, retryDelayMs = defaultRetryDelayMs, timeoutMs, share } = options
+    const { maxAttempts = 1, retryDelayMs = defaultRetryDelayMs, timeoutMs, share, needs } = options
     const delayMs = (tries: number) => retryDelayMs * 2 ** (tries - 1)
     // A time limit and more than one try mean that it may pass.
     const isRetried = (error: unknown) => isTransient(error) || jobError(error).code === 'TIMEOUT'
-    return this.do(name, work, { maxAttempts, delayMs, isRetried, timeoutMs, share })
+    return this.do(name, work, { maxAttempts, delayMs, isRetried, timeoutMs, share, needs })
   }
 
   /** As `run`, by any policy. */
   async do<Value>(name: string, work: Work<Value>, policy: StepPolicy): Promise<Value> {
     this.#use(name)
-    return await this.#busy(async () => {
+    const done = await this.#busy(async () => {
       const { version = this.#ports.version, share = defaultShare } = policy
       const kept = this.#earlier(name, version)
       const finished = kept?.state === 'done' ? await this.#ports.host?.finished(name) : undefined
+      if (!finished && !this.#isOffered(name, policy.needs)) return undefined
       const { value, files } = finished ?? (await this.#tried(name, work, { ...policy, version }, kept?.attempts ?? 0))
       this.#files += Object.keys(files).length
       if (this.#files > maxStepFiles)
         throw wrongSteps(`The steps of the job made more than ${maxStepFiles} files. Put several into one.`)
       this.#progress += share
       if (!finished) this.#ports.report(name, this.#progress)
-      return withFiles(value, files) as Value
+      return { value: withFiles(value, files) as Value }
     })
+    return done ? done.value : await new Promise<never>(() => {})
   }
 
   async all<Values extends Record<string, unknown>>(
@@ -129,6 +140,17 @@ export class StepRun implements Steps {
     return kept && ['', version].includes(kept.version) ? kept : undefined
   }
 
+  /** Whether the step may run on this worker; else the run goes on on another. */
+  #isOffered(name: string, needs: readonly string[] = []): boolean {
+    const { offers } = this.#ports
+    const wrong = needs.find((label) => !labelSchema.safeParse(label).success)
+    if (wrong !== undefined)
+      throw wrongSteps(`The step "${name}" needs ${JSON.stringify(wrong)}. Expected a label such as "gpu".`)
+    if (offers === undefined || needs.every((label) => offers.includes(label))) return true
+    this.#needs ??= needs
+    return false
+  }
+
   #use(name: string): void {
     if (!stepNameSchema.safeParse(name).success)
       throw wrongSteps(
@@ -154,7 +176,9 @@ export class StepRun implements Steps {
   #suspendIfIdle(): void {
     setImmediate(() =>
       setImmediate(() => {
-        if (this.#running === 0 && this.#waits.size > 0) this.#suspend([...this.#waits])
+        if (this.#running > 0) return
+        if (this.#needs) this.#suspend({ waitsFor: [], needs: [...this.#needs] })
+        else if (this.#waits.size > 0) this.#suspend({ waitsFor: [...this.#waits] })
       }),
     )
   }
@@ -227,6 +251,7 @@ export class StepRun implements Steps {
       signal,
       report,
       kept: _kept,
+      offers: _offers,
       host: _host,
       version: _version,
       clock: _clock,

@@ -90,8 +90,8 @@ async function executeSteps(
     onProgress({ stage, progress: highest })
   }
   const version = workflow.version ?? ''
-  const kept = order.steps ?? []
-  const step = new StepRun({ jobId, version, directory, limits, trace, signal, detail, report, host, clock, kept })
+  const ports = { host, clock, kept: order.steps ?? [], offers: order.offers }
+  const step = new StepRun({ jobId, version, directory, limits, trace, signal, detail, report, ...ports })
   const outputPath = (name: string) => pathOf(name, declared, directory, workflow.id)
   const ended = (async () => {
     const downloadName = (name: string, fileName: string) => void downloadNames.set(name, safeDownloadName(fileName))
@@ -99,13 +99,13 @@ async function executeSteps(
     step.requireAllUsed()
     await publishFiles(returned, outputPath)
   })()
-  const waitsFor = await Promise.race([ended, step.suspended]).catch((error: unknown) => {
+  const suspension = await Promise.race([ended, step.suspended]).catch((error: unknown) => {
     signal.throwIfAborted()
     throw StemworkError.is(error) ? error : internalError(error)
   })
   signal.throwIfAborted()
-  const outputs = waitsFor ? {} : await collect(declared, outputPath, downloadNames, workflow.id)
-  return { outputs, details: Object.fromEntries(details), ...(waitsFor ? { waitsFor } : {}) }
+  const outputs = suspension ? {} : await collect(declared, outputPath, downloadNames, workflow.id)
+  return { outputs, details: Object.fromEntries(details), ...suspension }
 }
 
 /**

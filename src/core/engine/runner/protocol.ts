@@ -38,6 +38,7 @@ const workOrderSchema = z.object({
     })
     .optional(),
   steps: z.array(stepStateSchema).optional(),
+  offers: z.array(z.string()).optional(),
   trace: traceContextSchema.optional(),
 }) satisfies z.ZodType<WorkOrder>
 
@@ -59,6 +60,7 @@ const workResultSchema = z.object({
   ),
   details: z.record(z.string(), z.unknown()),
   waitsFor: z.array(z.string()).optional(),
+  needs: z.array(z.string()).optional(),
 }) satisfies z.ZodType<WorkResult>
 
 const failureSchema = z.object({

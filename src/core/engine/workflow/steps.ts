@@ -23,6 +23,11 @@ export interface StepOptions {
   retryDelayMs?: number
   /** Longest try, in milliseconds. Default: that of the job. */
   timeoutMs?: number
+  /**
+   * Labels that the worker must have, such as `gpu`, besides those that the workflow needs. On another worker the run
+   * ends, and goes on on one that has them; finished steps are kept.
+   */
+  needs?: readonly string[]
   /** Its share of the job's progress, 0 to 1. Default: 0.1. */
   share?: number
 }

@@ -1,8 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { JobOutput, JobRecord } from '../../job/job.js'
 import type { HeldClaim, JobChange } from '../../job/transitions.js'
+import { poolOf } from '../../job/pool.js'
 import type { JobStore } from '../../ports/job-store.js'
 import { webhookMessages } from '../../webhooks/webhook-message.js'
+import { needsOf } from '../../workflow/needs.js'
+import type { Workflow } from '../../workflow/workflow.js'
 import type { usageOf } from './attempt-usage.js'
 
 type Usage = ReturnType<typeof usageOf>
@@ -56,6 +59,17 @@ export function successOf(
 ): JobChange {
   const messages = webhookMessages(job, 'job.succeeded')
   return { kind: 'succeed', ...claimOf(job), outputs, details, ...usage, retentionMs, messages }
+}
+
+/** The change that ends a claim until steps that wait are over, or for a worker that has what the next step needs. */
+export function suspensionOf(
+  job: JobRecord,
+  workflow: Workflow,
+  { waitsFor, needs = [], processorSeconds }: { waitsFor: string[]; needs?: string[]; processorSeconds: number },
+): JobChange {
+  const params = workflow.params.parse(job.params) as Record<string, unknown>
+  const pool = poolOf([...needsOf(workflow, params), ...needs])
+  return { kind: 'suspend', ...claimOf(job), waitsFor, pool, processorSeconds }
 }
 
 export function claimOf({ token, lease }: Pick<JobRecord, 'token' | 'lease'>): HeldClaim {

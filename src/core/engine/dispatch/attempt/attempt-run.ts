@@ -15,6 +15,8 @@ interface RunContext {
   checkpoint: NonNullable<Parameters<typeof runSteps>[3]['checkpoint']>
   /** Of a workflow that has steps. */
   steps?: RunSteps & { readonly kept: StepState[] }
+  /** Labels that steps may need here. */
+  offers?: string[]
   runner: Runner
   policy: Policy
   options: EngineOptions
@@ -27,7 +29,21 @@ interface RunContext {
 /** Runs the workflow on the inputs: as one order, or as one order for each step of a composition. */
 export async function runWorkflow(
   workflow: Workflow,
-  { job, inputs, directory, checkpoint, steps, runner, policy, options, logger, spans, signal, onProgress }: RunContext,
+  {
+    job,
+    inputs,
+    directory,
+    checkpoint,
+    steps,
+    offers,
+    runner,
+    policy,
+    options,
+    logger,
+    spans,
+    signal,
+    onProgress,
+  }: RunContext,
 ): Promise<WorkResult> {
   const { composition } = workflow
   const order: WorkOrder = {
@@ -40,6 +56,7 @@ export async function runWorkflow(
     directory,
     limits: { maxAudioSeconds: options.limits.maxAudioSeconds },
     steps: steps?.kept,
+    offers,
   }
   const { host, ...kept } = composition ? {} : await checkpoint(directory, '')
   return await spans.run((trace, onStage) => {

@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises'
 import { isSetupError, preempted, StemworkError } from '../../errors.js'
 import { missedDeadline, timedOut } from '../../job/failure.js'
 import type { JobOutput, JobRecord } from '../../job/job.js'
+import { hasAmounts, labelsOf } from '../../job/pool.js'
 import { isWorthKeeping } from '../../job/retry.js'
 import type { JobChange } from '../../job/transitions.js'
 import { type Policy, policyOf, withSafeRetryOn } from './policy.js'
@@ -9,7 +10,7 @@ import type { InputFile, WorkResult } from '../../ports/runner.js'
 import { longestTimerMs } from '../../workflow/policy.js'
 import type { Workflow } from '../../workflow/workflow.js'
 import { AttemptCheckpoint } from './attempt-checkpoint.js'
-import { claimOf, successOf } from './attempt-end.js'
+import { successOf, suspensionOf } from './attempt-end.js'
 import { AttemptLog } from './attempt-log.js'
 import { AttemptSpans } from './attempt-spans.js'
 import { AttemptSteps } from './attempt-steps.js'
@@ -180,7 +181,7 @@ export class Attempt {
       const result = await this.#inSlot(() => this.#runStages(workflow, inputs, directory))
       if (result.waitsFor) {
         await this.#checkpoint.keepDownloads()
-        end = { kind: 'suspend', ...claimOf(this.#job), waitsFor: result.waitsFor, ...this.#used }
+        end = suspensionOf(this.#job, workflow, { ...result, waitsFor: result.waitsFor, ...this.#used })
       } else {
         published = Object.keys(result.outputs).length > 0
         const outputs = await this.#spans.step('publish', () => this.#publish(result))
@@ -274,6 +275,7 @@ export class Attempt {
       steps: hasSteps ? this.#steps(workflow, directory) : undefined,
       policy: this.#policy,
       spans: this.#spans,
+      offers: this.#offers,
       signal: this.#controller.signal,
       onProgress: ({ stage, progress }) => this.#heartbeat.report({ stage, progress: fetchShare + share * progress }),
     })
@@ -361,6 +363,13 @@ export class Attempt {
       this.#log.failed(error)
     }
     return answer
+  }
+
+  /** What steps may need here: of amounts, what the job was claimed with. A run that the host asks for has all. */
+  get #offers(): string[] | undefined {
+    if (!this.#stages) return undefined
+    const { labels } = this.#ports.options.dispatch
+    return [...labels.filter((label) => !hasAmounts([label])), ...labelsOf(this.#job.pool)]
   }
 
   get #used(): { processorSeconds: number } {
