@@ -10,8 +10,8 @@ const fields = z.object({
   endedAt: z.number().nullable(),
   /**
    * `requeued`: it failed, and another follows. `handed_back`: its worker was stopped. `lapsed`: its worker was lost.
-   * `suspended`: it waits for a time, an event or a worker with what a step needs. `preempted`: it gave way to the job of
-   * another application.
+   * `suspended`: it waits for a time, an event or a worker that has what a step needs. `preempted`: it gave way to the
+   * job of another application.
    */
   outcome: z.enum(['running', 'succeeded', 'failed', 'requeued', 'handed_back', 'lapsed', 'suspended', 'preempted']),
   /** Why it failed, in one line, for operators only: it may contain paths and addresses. */

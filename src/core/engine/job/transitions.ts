@@ -56,8 +56,8 @@ export type JobChange =
   /** Keeps what a step of the workflow has become, and renews the lease. A finished step is never repeated. */
   | ({ kind: 'step'; leaseMs: number; step: StepRecord } & HeldClaim)
   /**
-   * Ends the claim until one of these steps, which wait, is over; without any, at once. It does not count as an attempt.
-   * `pool`: what the next worker must have. Default: as before.
+   * Ends the claim until one of these steps, which wait, is over; without any, at once. It does not count as an
+   * attempt. `pool`: what the next worker must have. Default: as before.
    */
   | ({ kind: 'suspend'; waitsFor: readonly string[]; pool?: string } & EndedAttempt)
   /** Gives a waiting or later step the event that it waits for. */
