@@ -174,7 +174,7 @@ export const keyViewSchema = z
 export const keyListSchema = z.object({ keys: z.array(keyViewSchema) }).meta({ id: 'KeyList' })
 
 export const newKeySchema = z
-  .object({ label: z.string().trim().min(1).max(100).nullish().describe('What the key is for.') })
+  .strictObject({ label: z.string().trim().min(1).max(100).nullish().describe('What the key is for.') })
   .meta({ id: 'NewKey' })
 
 export const issuedKeySchema = keyViewSchema
@@ -184,7 +184,7 @@ export const issuedKeySchema = keyViewSchema
 export const webhookSecretSchema = z.object({ secret: z.string() }).meta({ id: 'WebhookSecret' })
 
 export const newWebhookSecretSchema = z
-  .object({
+  .strictObject({
     secret: z
       .string()
       .max(100)
@@ -246,7 +246,7 @@ export const newJobSchema = z
           'JSON.',
       ),
     webhook: z
-      .object({ url: httpUrl, events: atMost(20, 'entries', z.array(z.string().min(1).max(100))).nullish() })
+      .strictObject({ url: httpUrl, events: atMost(20, 'entries', z.array(z.string().min(1).max(100))).nullish() })
       .nullish()
       .describe('Where to send a signed message at each of the `events`; without `events`, at the end of the job.'),
     priority: prioritySchema

@@ -50,6 +50,31 @@ describe('a field of a new job that is not known', () => {
     expect(batch.errors?.map(({ path }) => path)).toEqual(['jobs.0.webhookUrl', 'note'])
   })
 
+  test('is refused likewise within a field, as is one of a batch', async () => {
+    const url = 'https://example.com'
+    const { errors } = await refusal(post('/job', { ...job, webhook: { url, event: ['job.succeeded'], secret: 'x' } }))
+    expect(errors).toEqual([
+      { path: 'webhook.event', message: 'is not known: the nearest name is events' },
+      { path: 'webhook.secret', message: 'is not known: expected only url, events' },
+    ])
+    const batch = await refusal(
+      post('/batch', {
+        jobs: [
+          { ...job, webhook: { uri: url } },
+          { ...job, prority: 1 },
+        ],
+        webhook: { url, events: [] },
+      }),
+    )
+    expect(batch.errors).toEqual(
+      expect.arrayContaining([
+        { path: 'jobs.0.webhook.uri', message: 'is not known: the nearest name is url' },
+        { path: 'jobs.1.prority', message: 'is not known: the nearest name is priority' },
+        { path: 'webhook.events', message: 'is not known: expected only url' },
+      ]),
+    )
+  })
+
   test('is nothing that the specification has: its whole request is accepted', async () => {
     const { status } = await post('/job', { name: 'A song', ...job })
     expect(status).toBe(200)

@@ -8,7 +8,7 @@ export const newBatchSchema = z
   .strictObject({
     name: z.string().min(1).max(255).nullish().describe('The `batchName` of its jobs. Default: a new one.'),
     webhook: z
-      .object({ url: z.url({ protocol: /^https?$/ }).max(8192) })
+      .strictObject({ url: z.url({ protocol: /^https?$/ }).max(8192) })
       .nullish()
       .describe('Where to send a signed message `batch.ended` when all jobs of the batch have ended.'),
     jobs: z

@@ -31,7 +31,7 @@ export const receiverRoutes = [
       'are not sent.',
     access: 'key',
     bucket: 'other',
-    body: z.object({ origin: z.string().max(8192).describe('As it is listed.') }).meta({ id: 'EnabledReceiver' }),
+    body: z.strictObject({ origin: z.string().max(8192).describe('As it is listed.') }).meta({ id: 'EnabledReceiver' }),
     answer: { description: 'It counts as one that answers.', schema: z.object({ origin: z.string() }) },
     problems: ['UNSUPPORTED_MEDIA_TYPE', 'TOO_LARGE', 'NOT_FOUND'],
     async handle(call, { body: { origin } }) {

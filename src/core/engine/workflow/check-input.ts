@@ -45,14 +45,20 @@ function unknownNames(issue: z.core.$ZodIssueUnrecognizedKeys, schema: z.ZodType
 /** The schema of what is at this path, without defaults around it. */
 function memberAt(schema: z.ZodType | undefined, path: readonly PropertyKey[]): z.ZodType | undefined {
   let member = schema
-  for (const key of path) member = withoutDefaults(shapeOf(member)?.[String(key)])
+  for (const key of path)
+    member = withoutDefaults(
+      member instanceof z.ZodArray ? (member.element as z.ZodType) : shapeOf(member)?.[String(key)],
+    )
   return member
 }
 
 function withoutDefaults(schema: z.ZodType | undefined): z.ZodType | undefined {
-  return schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault
-    ? withoutDefaults(schema.unwrap() as z.ZodType)
-    : schema
+  const isWrapped =
+    schema instanceof z.ZodOptional ||
+    schema instanceof z.ZodNullable ||
+    schema instanceof z.ZodDefault ||
+    schema instanceof z.ZodPrefault
+  return isWrapped ? withoutDefaults(schema.unwrap() as z.ZodType) : schema
 }
 
 /** The members of an object schema, if available. */
