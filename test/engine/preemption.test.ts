@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
+import type { RunContext } from '../../src/core/engine/workflow/steps.js'
 import { defineWorkflow, type StageContext } from '../../src/core/engine/workflow/workflow.js'
 import { gate, testEngine, textWorkflow } from './harness.js'
 
@@ -75,6 +76,23 @@ function oneSlot(
   return { engine, jobs, done, until, submit, submitQuick }
 }
 
+/** The same for a workflow that is a function of steps. */
+function stepsAndQuick(run: (context: RunContext) => Promise<void>) {
+  const workflow = defineWorkflow({
+    id: 'test/steps',
+    name: 'Steps',
+    description: '',
+    params: z.object({}),
+    inputs: [],
+    outputs: {},
+    run,
+  })
+  const quick = textWorkflow(() => {}, 'test/quick')
+  const workflows = [workflow, quick]
+  const runner = inlineRunner({ resolve: (id) => workflows.find((one) => one.id === id)! })
+  return { workflow, ...oneSlot(() => pause(1), { workflows, runner }) }
+}
+
 describe('a job that has kept its work', () => {
   test('gives way to the waiting job of another application, and goes on where it was', async () => {
     let isOver = false
@@ -97,6 +115,34 @@ describe('a job that has kept its work', () => {
     expect(done.length - new Set(done).size).toBeLessThan(0.02 * manyUnits)
     expect((await jobs.get(long.id))?.history.map(({ outcome }) => outcome)).toEqual(['preempted', 'succeeded'])
     expect(await jobs.get(long.id)).toMatchObject({ attempts: 1, lapses: 0, shutdownRequeues: 0 })
+    await engine.close()
+  })
+
+  test('of steps is run again from its beginning, with what its finished steps returned', async () => {
+    const ran: string[] = []
+    let runs = 0
+    const {
+      workflow: steps,
+      until,
+      jobs,
+      submitQuick,
+      engine,
+    } = stepsAndQuick(async ({ step, signal }) => {
+      runs++
+      for (let n = 0; n < 3; n++) expect(await step.run(`short-${n}`, async () => ran.push(`short-${n}`))).toBe(n + 1)
+      await step.run('long', async () => {
+        ran.push('long')
+        if (runs === 1) await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+      })
+    })
+    await engine.start()
+    const long = (await engine.submit({ app: 'long', workflow: steps.id, params: {} })).job
+    await expect.poll(() => ran.length).toBe(4)
+    await until((await submitQuick('other')).id, 'SUCCEEDED')
+    await until(long.id, 'SUCCEEDED')
+    expect(ran).toEqual(['short-0', 'short-1', 'short-2', 'long', 'long'])
+    const { history, attempts } = (await jobs.get(long.id)) ?? {}
+    expect([history?.map(({ outcome }) => outcome), attempts]).toEqual([['preempted', 'succeeded'], 1])
     await engine.close()
   })
 
