@@ -29,12 +29,17 @@ async function stored(): Promise<JobRecord | undefined> {
   }
 }
 
-async function begun(): Promise<string[]> {
-  return (await readFile(join(folder, 'notes.txt'), 'utf8').catch(() => '')).split('\n').filter(Boolean)
+/** The steps that were begun, each with the worker that it was begun for. */
+async function begun(): Promise<{ name: string; worker: number }[]> {
+  const lines = (await readFile(join(folder, 'notes.txt'), 'utf8').catch(() => '')).split('\n').filter(Boolean)
+  return lines.map((line) => {
+    const [name = '', worker] = line.split(' ')
+    return { name, worker: Number(worker) }
+  })
 }
 
-/** Works on the job; killed after a while, unless it ends before. Resolves with what it printed at the end. */
-async function work(killAfterMs?: number, ...args: string[]): Promise<string> {
+/** Works on the job; killed after a while, unless it ends before. Resolves with its id, and what it printed at the end. */
+async function work(killAfterMs?: number, ...args: string[]): Promise<{ pid: number | undefined; text: string }> {
   const worker = spawn(process.execPath, [script, folder, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
   let printed = ''
   worker.stdout.setEncoding('utf8').on('data', (text: string) => void (printed += text))
@@ -45,7 +50,7 @@ async function work(killAfterMs?: number, ...args: string[]): Promise<string> {
     worker.kill('SIGKILL')
   }
   await exit
-  return printed.replace('working\n', '')
+  return { pid: worker.pid, text: printed.replace('working\n', '') }
 }
 
 test(
@@ -64,13 +69,15 @@ test(
       const job = before === 0 ? undefined : await stored()
       const done = job?.steps.filter(({ state }) => state === 'done').map(({ name }) => name) ?? []
       const isKilled = killed < kills
-      printed = await work(isKilled ? 600 * random() : undefined)
+      const { pid, text } = await work(isKilled ? 600 * random() : undefined)
+      printed = text
       if (!isKilled && printed === '') throw new Error('The worker ended without its job.')
       if (printed === '') killed++
       const again = (await begun()).slice(before)
-      expect(again.filter((name) => done.includes(name))).toEqual([])
-      // One after the other, and none is left out.
-      expect(again).toEqual(again.map((_, index) => `step-${done.length + 1 + index}`))
+      expect(again.filter(({ name }) => done.includes(name))).toEqual([])
+      // One after the other, and none is left out. The child process of the worker before may still have begun one.
+      const own = again.filter(({ worker }) => worker === pid).map(({ name }) => name)
+      expect(own).toEqual(own.map((_, index) => `step-${done.length + 1 + index}`))
     }
     const { status, key } = JSON.parse(printed) as { status: string; key: string }
     expect(status).toBe('SUCCEEDED')
