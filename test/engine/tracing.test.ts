@@ -1,6 +1,10 @@
+import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
+import { memoryBlobs } from '../../src/adapters/memory.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
+import { localFile } from '../../src/core/engine/intake/local-file.js'
 import type { SpanOrder, Tracing } from '../../src/core/engine/ports/tracing.js'
+import { composeWorkflow } from '../../src/core/engine/workflow/composition.js'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
 import { stepsWorkflow, testEngine, textWorkflow } from './harness.js'
 
@@ -81,6 +85,37 @@ describe('an attempt', () => {
     expect(begun.filter((order) => idOf(order) === idOf(steps[0]))).toHaveLength(2)
     expect(ended).toContain('step second not yet')
     expect(begun.filter(({ name }) => name.startsWith('stage '))).toEqual([])
+  })
+
+  test.each([
+    ['kept', true],
+    ['not kept', false],
+  ])('has the same for the steps of a composition that are %s', async (_, isKept) => {
+    const { tracing, begun, ended } = recordingTracing()
+    let tries = 0
+    const flaky = textWorkflow(() => {
+      if (++tries === 1) throw new StemworkError('INTERNAL_ERROR', 'not yet', { retryable: true })
+    })
+    const composed = composeWorkflow({
+      id: 'test/composed',
+      name: 'Composed',
+      description: '',
+      steps: { one: { workflow: flaky, policy: { maxAttempts: 2, retryDelayMs: 1 } } },
+      outputs: { text: 'one.text' },
+    })
+    const blobs = { ...memoryBlobs(), traits: { scope: isKept ? ('shared' as const) : ('process' as const) } }
+    const { engine } = testEngine(composed, { tracing }, { blobs })
+    const inputs = { inputUrl: localFile(fileURLToPath(new URL('fixtures/two-words.txt', import.meta.url))) }
+    const { job } = await engine.submit({ app: 'app', workflow: composed.id, params: {}, inputs })
+    const done = await engine.run(job.id)
+    expect([done?.status, done?.steps.length]).toEqual(['SUCCEEDED', isKept ? 1 : 0])
+    const run = begun.find(({ name }) => name === 'run')
+    const below = begun.filter((order) => idOf(order) === run?.id)
+    expect(below.map(({ name, attributes }) => [name, attributes?.['stemwork.step.attempt']])).toEqual([
+      ['step one', 1],
+      ['step one', 2],
+    ])
+    expect(ended).toContain('step one not yet')
   })
 
   test('that is made again is a second one below the same submit', async () => {

@@ -63,10 +63,10 @@ export async function runWorkflow(
     const run: RunOptions = {
       signal,
       checkpoint: host,
-      steps,
+      steps: steps ?? spans.unkeptSteps,
       onProgress: (made) => {
-        // Steps may be side by side, and have spans of their own.
-        if (!workflow.run) onStage(made.stage)
+        // Steps may be side by side, and have spans of their own; those of compositions, too.
+        if (!workflow.run && !composition) onStage(made.stage)
         onProgress(made)
       },
     }

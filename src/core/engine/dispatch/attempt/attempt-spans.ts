@@ -2,7 +2,7 @@ import { type ErrorCode, StemworkError } from '../../errors.js'
 import type { JobRecord } from '../../job/job.js'
 import { jobAttributes } from '../../job/span-attributes.js'
 import type { TraceContext } from '../../job/trace-context.js'
-import type { StepState } from '../../ports/runner.js'
+import type { RunSteps, StepState } from '../../ports/runner.js'
 import { type Span, traced, type Tracing } from '../../ports/tracing.js'
 
 /** An attempt in the trace of its job: a span for all of it, one for each step, and in the run one for each stage. */
@@ -60,6 +60,15 @@ export class AttemptSpans {
     const order = { name: `step ${name}`, kind: 'internal', parent: this.#run ?? null, startedAt, attributes } as const
     const cause = error ? new StemworkError(error.code as ErrorCode, error.message) : undefined
     this.#tracing.begin(order).end(cause)
+  }
+
+  /** For steps that are not kept: each try has its span all the same. */
+  readonly unkeptSteps: RunSteps = {
+    save: async (step) => {
+      this.ended(step)
+      return step.files
+    },
+    finished: async () => undefined,
   }
 
   /**

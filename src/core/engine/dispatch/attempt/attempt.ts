@@ -272,7 +272,7 @@ export class Attempt {
       inputs,
       directory,
       checkpoint: (folder, work) => this.#checkpointOf(folder, work),
-      steps: hasSteps ? this.#steps(workflow, directory) : undefined,
+      steps: hasSteps ? this.#steps(directory) : undefined,
       policy: this.#policy,
       spans: this.#spans,
       offers: this.#offers,
@@ -294,7 +294,7 @@ export class Attempt {
     return { checkpoint, host: this.#checkpoint.of(directory, work) }
   }
 
-  #steps(workflow: Workflow, directory: string): AttemptSteps {
+  #steps(directory: string): AttemptSteps {
     return new AttemptSteps({
       ...this.#ports,
       job: this.#job,
@@ -307,8 +307,7 @@ export class Attempt {
       onKept: (step, job) => {
         this.#ports.events.announce('job.progressed', { job })
         if (step.state === 'done') this.#onKept()
-        // Those of a composition have the spans of stages.
-        if (workflow.run) this.#spans.ended(step)
+        this.#spans.ended(step)
       },
       onRetry: (error) => this.#log.warn('A step could not be kept; trying again.', error),
       throughOutage: (work) => this.#throughOutage(work),
