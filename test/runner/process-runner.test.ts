@@ -89,8 +89,7 @@ describe('a run in a child process', () => {
     let seconds = 0
     const { signal } = new AbortController()
     await warm.run(orderTo('program'), { signal, onProgress: () => {}, onUse: (now) => (seconds = now) })
-    // It has spun for a second, of which other processes may have taken a part.
-    expect(seconds).toBeGreaterThan(0.2)
+    expect(seconds).toBeGreaterThan(0.5)
   })
 
   it('keeps the child warm for the next order, and gives a fresh one after a kill', async () => {
