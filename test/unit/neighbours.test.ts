@@ -41,7 +41,14 @@ function lanes(): Lane[] {
       name: 'slices of lists and bulk changes',
       atOnce: 3,
       // Until its work is done: the rest after it lasts by the clock, and others pass meanwhile.
-      use: (app) => new Promise<void>((done) => void queries.slice(app, () => settled().then(() => done()))),
+      use: async (app) => {
+        const { promise, resolve } = held()
+        void queries.slice(app, async () => {
+          await settled()
+          resolve()
+        })
+        await promise
+      },
     },
     { name: 'chunks and frames that are sent', atOnce: 2, use: (app) => sending.next(app) },
     { name: 'peaks', atOnce: 2, use: (app) => peaks.of(peaksOf(app), 'x').catch(() => delay(1)) },
