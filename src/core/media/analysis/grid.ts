@@ -31,7 +31,7 @@ export function meansBetween(frames: readonly Float32Array[], grid: readonly num
   return grid.slice(1).map((end) => {
     const first = next
     while (next < frames.length && chromaSeconds(next) < end) next++
-    const chosen = next > first ? frames.slice(first, next) : frames.slice(Math.max(0, first - 1)).slice(0, 1)
+    const chosen = next > first ? frames.slice(first, next) : frames.slice(Math.max(0, first - 1), Math.max(1, first))
     const sum = new Float64Array(frames[0]?.length ?? 0)
     for (const frame of chosen) frame.forEach((value, i) => (sum[i]! += value / chosen.length))
     return sum

@@ -51,6 +51,9 @@ export async function openCodec({ pieces, ...encoded }: Encoded): Promise<AudioS
   return await openLinks(encoded, [pieces])
 }
 
+/** Each link costs a decoder, however short it is. Those beyond this number are left to the decoder of the last one. */
+export const mostLinks = 100
+
 /** The same for what was joined end to end: each link has a decoder of its own, which knows where its audio ends. */
 export async function openLinks(
   encoded: Omit<Encoded, 'pieces'>,

@@ -1,5 +1,5 @@
 import { concat, latin1Bytes } from '../bytes.js'
-import type { EncodedPieces } from './codec-stream.js'
+import { type EncodedPieces, mostLinks } from './codec-stream.js'
 import { findMpegAudio, mpegHeader } from './frame-sync.js'
 
 /** More than a frame with information and the header after it. */
@@ -15,13 +15,14 @@ const tagOffsets = [13, 21, 36]
 export async function* mp3Links(pieces: EncodedPieces): AsyncGenerator<EncodedPieces, void, undefined> {
   let bytes: Uint8Array = new Uint8Array(0)
   let isEnd = false
+  let links = 0
 
   async function* link(): EncodedPieces {
     // The frame with which the link begins is no start of another.
     let hasAudio = false
     let from = 1
     for (;;) {
-      const at = infoFrameAt(bytes, from)
+      const at = links < mostLinks ? infoFrameAt(bytes, from) : undefined
       const before = at === undefined ? bytes.subarray(0, isEnd ? undefined : -heldBytes) : bytes.subarray(0, at)
       hasAudio ||= findMpegAudio(before) !== undefined
       if (at !== undefined && !hasAudio) {
@@ -39,6 +40,7 @@ export async function* mp3Links(pieces: EncodedPieces): AsyncGenerator<EncodedPi
   }
 
   do {
+    links++
     const next = link()
     yield next
     for await (const _ of next);

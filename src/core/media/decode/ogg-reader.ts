@@ -1,5 +1,5 @@
 import type { AudioStream } from '../dsp/audio-stream.js'
-import { type CodecLoader, type EncodedPieces, openLinks } from './codec-stream.js'
+import { type CodecLoader, type EncodedPieces, mostLinks, openLinks } from './codec-stream.js'
 import { damagedFile } from './damaged-file.js'
 import type { FileBytes } from './file-bytes.js'
 import { openFlacPieces, readStreamInfo } from './flac-reader.js'
@@ -65,9 +65,10 @@ async function* bytesOf(pages: ReturnType<typeof streamPages>): AsyncGenerator<U
 /** Each must be read before the next. */
 async function* linksOf(pages: ReturnType<typeof streamPages>): AsyncGenerator<EncodedPieces, void, undefined> {
   let next = await pages.next()
-  while (!next.done) {
+  for (let links = 1; !next.done; links++) {
     const link = (async function* (): EncodedPieces {
-      for (let isStart = true; !next.done && (isStart || !next.value.isFirst); isStart = false) {
+      for (let isStart = true; !next.done; isStart = false) {
+        if (!isStart && next.value.isFirst && links < mostLinks) return
         yield next.value.bytes
         next = await pages.next()
       }
