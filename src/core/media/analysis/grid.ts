@@ -45,5 +45,8 @@ export function direction(values: Float64Array): Float64Array {
 }
 
 export function dot(one: Float64Array, other: Float64Array): number {
-  return one.reduce((sum, value, i) => sum + value * other[i]!, 0)
+  // A loop, as sections compare millions of pairs.
+  let sum = 0
+  for (let i = 0; i < one.length; i++) sum += one[i]! * other[i]!
+  return sum
 }

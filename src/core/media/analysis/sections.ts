@@ -110,8 +110,9 @@ function standardized(likeness: Likeness, count: number): Likeness {
 function likenessOf(bars: readonly Bar[]): Likeness {
   return (one, other) => {
     const [a, b] = [bars[one]!, bars[other]!]
-    const distance = Math.hypot(...a.timbre.map((value, i) => value - b.timbre[i]!))
-    return (1 - timbreWeight) * dot(a.harmony, b.harmony) + timbreWeight * (1 - distance)
+    let squares = 0
+    for (let i = 0; i < a.timbre.length; i++) squares += (a.timbre[i]! - b.timbre[i]!) ** 2
+    return (1 - timbreWeight) * dot(a.harmony, b.harmony) + timbreWeight * (1 - Math.sqrt(squares))
   }
 }
 
