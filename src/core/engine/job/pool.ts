@@ -47,6 +47,11 @@ export function offered(labels: readonly string[], running: readonly string[]): 
   })
 }
 
+/** What steps of a job may need on a worker with these labels: of amounts, only what the job was claimed with. */
+export function offersTo(pool: string, labels: readonly string[]): string[] {
+  return [...labels.filter((label) => !hasAmounts([label])), ...labelsOf(pool)]
+}
+
 function hasUnits(labels: readonly string[], label: string): boolean {
   const needed = amountOf(label)
   return needed !== undefined && unitsIn(labels, needed.name) >= needed.units

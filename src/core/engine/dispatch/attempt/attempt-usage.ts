@@ -21,8 +21,8 @@ export function usageOf(
 export class ProcessorTime {
   readonly #runs: number[] = []
 
-  get seconds(): number {
-    return this.#runs.reduce((sum, seconds) => sum + seconds, 0)
+  get used(): { processorSeconds: number } {
+    return { processorSeconds: this.#runs.reduce((sum, seconds) => sum + seconds, 0) }
   }
 
   /** The same runner, whose runs are counted. */

@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises'
 import { isSetupError, preempted, StemworkError } from '../../errors.js'
 import { missedDeadline, timedOut } from '../../job/failure.js'
 import type { JobOutput, JobRecord } from '../../job/job.js'
-import { hasAmounts, labelsOf } from '../../job/pool.js'
+import { offersTo } from '../../job/pool.js'
 import { isWorthKeeping } from '../../job/retry.js'
 import type { JobChange } from '../../job/transitions.js'
 import { type Policy, policyOf, withSafeRetryOn } from './policy.js'
@@ -181,14 +181,14 @@ export class Attempt {
       const result = await this.#inSlot(() => this.#runStages(workflow, inputs, directory))
       if (result.waitsFor) {
         await this.#checkpoint.keepDownloads()
-        end = suspensionOf(this.#job, workflow, { ...result, waitsFor: result.waitsFor, ...this.#used })
+        end = suspensionOf(this.#job, workflow, { ...result, waitsFor: result.waitsFor, ...this.#processorTime.used })
       } else {
         published = Object.keys(result.outputs).length > 0
         const outputs = await this.#spans.step('publish', () => this.#publish(result))
         this.#controller.signal.throwIfAborted()
         end = successOf(this.#job, outputs, {
           details: result.details,
-          usage: usageOf(this.#job, inputs, { ...result, ...this.#used }),
+          usage: usageOf(this.#job, inputs, { ...result, ...this.#processorTime.used }),
           retentionMs: options.retention.resultsMs,
         })
       }
@@ -275,7 +275,8 @@ export class Attempt {
       steps: hasSteps ? this.#steps(directory) : undefined,
       policy: this.#policy,
       spans: this.#spans,
-      offers: this.#offers,
+      // Where the host asks for the run, it has whatever a step needs.
+      offers: this.#stages && offersTo(this.#job.pool, this.#ports.options.dispatch.labels),
       signal: this.#controller.signal,
       onProgress: ({ stage, progress }) => this.#heartbeat.report({ stage, progress: fetchShare + share * progress }),
     })
@@ -353,7 +354,7 @@ export class Attempt {
       inputs: this.#inputs,
       policy: this.#policy,
       options: this.#ports.options,
-      ...this.#used,
+      ...this.#processorTime.used,
     })
     if (answer?.kind === 'requeue' && answer.failure !== undefined)
       this.#log.warn(`Attempt ${this.#attempts} of ${this.#policy.maxAttempts} failed; the job is queued again.`, error)
@@ -362,17 +363,6 @@ export class Attempt {
       this.#log.failed(error)
     }
     return answer
-  }
-
-  /** What steps may need here: of amounts, what the job was claimed with. A run that the host asks for has all. */
-  get #offers(): string[] | undefined {
-    if (!this.#stages) return undefined
-    const { labels } = this.#ports.options.dispatch
-    return [...labels.filter((label) => !hasAmounts([label])), ...labelsOf(this.#job.pool)]
-  }
-
-  get #used(): { processorSeconds: number } {
-    return { processorSeconds: this.#processorTime.seconds }
   }
 
   /** Then nothing waits for an outage to end: other workers go on. */
