@@ -56,23 +56,26 @@ describe.skipIf(!hasProgram('ffmpeg'))('files that were joined end to end (needs
     expect(warnings).toEqual([expect.stringContaining('all of them are used')])
   })
 
-  it.each(['mp3', 'ogg'])('%s: more than a hundred of them cost a hundred decoders, and are all heard', async (kind) => {
-    const part = await readFile(join(folder, `1.${kind}`))
-    const path = join(folder, `many.${kind}`)
-    await writeFile(path, Buffer.concat(Array.from({ length: 150 }, () => part)))
-    let decoders = 0
-    const load = async (codec: string) => {
-      decoders++
-      return await loadCodec(codec)
-    }
-    const openOther = (_: unknown, error: Error) => Promise.reject(error)
-    const stream = await openSource(await localFile(path), { load, openOther, maxSeconds: Infinity })
-    const [samples] = await collect(stream)
-    expect(decoders).toBe(100)
-    // Those that share the last decoder keep what their encoders added.
-    expect(samples!.length).toBeGreaterThanOrEqual(150 * 0.7 * 48_000 - 1)
-    expect(samples!.length).toBeLessThan(155 * 0.7 * 48_000)
-  })
+  it.each(['mp3', 'ogg'])(
+    '%s: more than a hundred of them cost a hundred decoders, and are all heard',
+    async (kind) => {
+      const part = await readFile(join(folder, `1.${kind}`))
+      const path = join(folder, `many.${kind}`)
+      await writeFile(path, Buffer.concat(Array.from({ length: 150 }, () => part)))
+      let decoders = 0
+      const load = async (codec: string) => {
+        decoders++
+        return await loadCodec(codec)
+      }
+      const openOther = (_: unknown, error: Error) => Promise.reject(error)
+      const stream = await openSource(await localFile(path), { load, openOther, maxSeconds: Infinity })
+      const [samples] = await collect(stream)
+      expect(decoders).toBe(100)
+      // Those that share the last decoder keep what their encoders added.
+      expect(samples!.length).toBeGreaterThanOrEqual(150 * 0.7 * 48_000 - 1)
+      expect(samples!.length).toBeLessThan(155 * 0.7 * 48_000)
+    },
+  )
 
   it('mp3: also with a tag between them', async () => {
     const tag = Buffer.from(`ID3\x04\0\0\0\0\x02\0${'\0'.repeat(256)}`, 'latin1')
