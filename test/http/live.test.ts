@@ -220,6 +220,23 @@ describe('a client', () => {
     await closed
   })
 
+  test('is told how much passed unchanged because the service was too slow', async () => {
+    const separate: SeparateLive = async function* (samples) {
+      let isLate = false
+      for await (const bytes of samples)
+        yield { bytes, seconds: bytes.length / secondBytes, isLate: (isLate = !isLate) }
+    }
+    const { base, app, close } = await startService({ http: { live: { separate, streams: 1 } } })
+    onTestFinished(() => close())
+    const client = connect(app.key, query, base)
+    await once(client, 'open')
+    const all = received(client)
+    for (let sent = 0; sent < 5; sent++) client.send(new Uint8Array(secondBytes / 2))
+    client.send('end')
+    const { texts } = await all
+    expect(JSON.parse(texts[0] ?? '')).toEqual({ type: 'end', seconds: 2.5, lateBlocks: 3, lateSeconds: 1.5 })
+  })
+
   test('that has sent everything at once may wait for a slow service', async () => {
     const { base, app } = await startEcho(2 ** 20)
     const client = connect(app.key, query, base)
