@@ -31,12 +31,9 @@ function trickle(url: string, head: string[], piece: string, everyMs: number, co
     const socket: Socket = connect(Number(port), hostname)
     let received = ''
     let sent = 0
+    // What is written before it is connected is kept in this order, so that no piece goes before the head.
+    socket.write([`${head[0]} ${pathname}${search} HTTP/1.1`, `Host: ${host}`, ...head.slice(1), '', ''].join('\r\n'))
     const timer = setInterval(() => socket.writable && sent++ < count && socket.write(piece), everyMs)
-    socket.on('connect', () =>
-      socket.write(
-        [`${head[0]} ${pathname}${search} HTTP/1.1`, `Host: ${host}`, ...head.slice(1), '', ''].join('\r\n'),
-      ),
-    )
     socket.on('data', (chunk) => (received += chunk.toString()))
     socket.on('error', reject)
     socket.on('close', () => {
