@@ -42,7 +42,7 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
   beforeAll(async () => {
     ;[service, browser] = await Promise.all([
       startService({
-        http: { operator: { key } },
+        http: { operator: { key }, console: true },
         engine: { owner: 'studio-1:4711', dispatch: { concurrency: 2, maxAttempts: 2, retryDelayMs: 1 } },
         workflows: [failing],
       }),
@@ -202,6 +202,19 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
     expect(await steps.allTextContents()).toEqual([
       expect.stringMatching(/^label · Done.*label\.txt/),
       expect.stringMatching(/^read · Failed, after 2 tries.*INTERNAL_ERROR: The disk is away\.$/),
+    ])
+  })
+
+  test('and its application reads of the same steps on its own page', async () => {
+    const page = await pages.entered({}, service.app.key)
+    await page.getByRole('link', { name: 'Reel 7' }).click()
+    await page.getByRole('link', { name: 'Details' }).click()
+    const steps = page.getByRole('region', { name: 'Steps' })
+    await steps.waitFor()
+    expect(await steps.getByRole('term').allTextContents()).toEqual(['label', 'read'])
+    expect(await steps.getByRole('definition').allTextContents()).toEqual([
+      expect.stringMatching(/^Done after .* · label\.txt \(1 kB\)$/),
+      expect.stringMatching(/^Failed after .* · 2 tries · The disk is away\.$/),
     ])
   })
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { memoryBlobs } from '../../src/adapters/memory.js'
+import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { internalError } from '../../src/core/engine/errors.js'
 import { checkpointsPrefix } from '../../src/core/engine/job/checkpoint-keys.js'
 import { localFile } from '../../src/core/engine/intake/local-file.js'
@@ -11,7 +11,7 @@ import type { EngineSettings } from '../../src/core/engine/options.js'
 import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
 import { composeWorkflow } from '../../src/core/engine/workflow/composition.js'
 import { defineWorkflow, type StageContext, type Workflow } from '../../src/core/engine/workflow/workflow.js'
-import { keys, testEngine } from './harness.js'
+import { gate, keys, stepsWorkflow, testEngine } from './harness.js'
 
 const twoWords = fileURLToPath(new URL('./fixtures/two-words.txt', import.meta.url))
 const params = z.strictObject({ inputUrl: z.url(), mark: z.string().default('*') })
@@ -207,4 +207,45 @@ describe('the checkpoint of a composed workflow', () => {
     expect([done?.status, runs]).toEqual(['SUCCEEDED', ['first', 'second', 'first', 'second']])
     expect(done?.steps).toEqual([])
   })
+})
+
+test('a shutdown stops the step in progress and hands the job back: what is finished is not run again', async () => {
+  const jobs = memoryJobs()
+  const blobs = sharedBlobs()
+  const ran: string[] = []
+  const reached = gate()
+  const stopped = gate<unknown>()
+  const workflow = stepsWorkflow(async ({ step }) => {
+    const { made } = await step.run('make', async ({ file }) => {
+      ran.push('make')
+      const text = file('made.txt')
+      await writeFile(text.path, 'kept')
+      return { made: text }
+    })
+    await step.run('read', async ({ signal }) => {
+      ran.push(`read ${await readFile(made.path, 'utf8')}`)
+      if (ran.length > 2) return
+      reached.open()
+      await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))).catch(
+        stopped.open,
+      )
+      signal.throwIfAborted()
+    })
+  })
+  const first = testEngine(workflow, {}, { jobs, blobs })
+  await first.engine.start()
+  const { id } = await first.submit()
+  await reached.opened
+  await first.engine.close({ timeoutMs: 0 })
+  expect(await stopped.opened).toBeInstanceOf(Error)
+  expect(await jobs.get(id)).toMatchObject({
+    status: 'QUEUED',
+    attempts: 0,
+    steps: [{ name: 'make', state: 'done', attempts: 1 }],
+  })
+
+  const second = testEngine(workflow, {}, { jobs, blobs })
+  expect(await second.engine.run(id)).toMatchObject({ status: 'SUCCEEDED' })
+  expect(ran).toEqual(['make', 'read kept', 'read kept'])
+  await second.engine.close()
 })
