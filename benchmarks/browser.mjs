@@ -2,6 +2,7 @@
 // memory that the page's process held. Needs Linux, for the figures of processes. Options:
 //   --minutes N  length of the input, noise (default 3; the aim for memory is one for 60)
 //   --song FILE  a file to separate instead
+//   --live       the page that separates while it plays: the share of a core that it takes, and what was late
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -9,13 +10,16 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { basename, extname, join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { chromium } from 'playwright-core'
 import { openAudio } from '../dist/core/media/decode/open-audio.js'
 import { writeNoise } from './architectures/files.mjs'
 
-const { values } = parseArgs({ options: { minutes: { type: 'string', default: '3' }, song: { type: 'string' } } })
+const { values } = parseArgs({
+  options: { minutes: { type: 'string', default: '3' }, song: { type: 'string' }, live: { type: 'boolean' } },
+})
 const aims = { speed: 2, bytes: 500e6 }
 const places = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium', '/usr/bin/google-chrome']
 const executablePath = [process.env.CHROMIUM_PATH, ...places].find((path) => path && existsSync(path))
@@ -28,17 +32,28 @@ const server = spawn(process.execPath, [fileURLToPath(new URL('../examples/brows
   env: { ...process.env, PORT: String(await freePort()) },
   stdio: ['ignore', 'pipe', 'inherit'],
 })
-const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] })
+const browser = await chromium.launch({
+  executablePath,
+  args: ['--no-sandbox', '--disable-gpu'],
+})
 try {
   const [address] = await once(server.stdout, 'data')
   const input = values.song ?? (await writeNoise(folder, 60 * Number(values.minutes)))
   const seconds = await secondsOf(input)
   const page = await browser.newPage()
-  await page.goto(String(address).trim())
+  await page.goto(`${String(address).trim()}${values.live ? '/live' : ''}`)
   console.log(
     `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start; ` +
       `Chromium ${browser.version()}, ${(seconds / 60).toFixed(1)} minutes of audio\n`,
   )
+  await (values.live ? measureLive(page, input, seconds) : measure(page, input, seconds))
+} finally {
+  await browser.close()
+  server.kill()
+  await rm(folder, { recursive: true })
+}
+
+async function measure(page, input, seconds) {
   const startedAt = performance.now()
   await page.setInputFiles('input', input)
   const link = page.getByRole('link', { name: `${basename(input, extname(input))} - vocals.wav` })
@@ -50,10 +65,20 @@ try {
       `time (aim: at least ${aims.speed}); at most ${(peakBytes / 1e6).toFixed(0)} MB in the page's process (aim: at ` +
       `most ${aims.bytes / 1e6})`,
   )
-} finally {
-  await browser.close()
-  server.kill()
-  await rm(folder, { recursive: true })
+}
+
+async function measureLive(page, input, seconds) {
+  await page.setInputFiles('input[type=file]', input)
+  const output = page.locator('output')
+  await output.filter({ hasText: /./ }).waitFor()
+  const before = await rendererOf(process.pid)
+  await delay(1000 * seconds)
+  const after = await rendererOf(process.pid)
+  const share = (100 * (after.cpuSeconds - before.cpuSeconds)) / seconds
+  console.log(
+    `${share.toFixed(0)} % of a core; at most ${(after.peakBytes / 1e6).toFixed(0)} MB in the page's process. The page says: ` +
+      (await output.textContent()),
+  )
 }
 
 async function freePort() {

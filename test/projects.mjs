@@ -21,7 +21,7 @@ export const shared = [
   'test/http/!(abuse|all-job-events|fuzz|mounts).test.ts',
   'test/media/!(audio-memory|ffmpeg|hostile-files|kernels|threaded-encoder).test.ts',
   'test/models/{archives,best-model,model-service,pull}.test.ts',
-  'test/separation/{ensemble*,evaluation,htdemucs,manifest,mdx,pipeline,presets,roformer}.test.ts',
+  'test/separation/{ensemble*,evaluation,htdemucs,live,manifest,mdx,pipeline,presets,roformer}.test.ts',
   'test/separation/{scnet,scores,spleeter,umx,unusable-audio,wav}.test.ts',
 ]
 

@@ -122,11 +122,13 @@ describe.skipIf(!chromiumPath)('streams in a page (needs Chromium; CHROMIUM_PATH
     const page = await openPage(host.base)
     await page.waitForFunction('globalThis.device')
     // Rendered as fast as it goes, so that next to everything is late.
-    const { sum, latencySeconds } = await page.evaluate(
+    const { sum, latencySeconds, lateSeconds } = await page.evaluate(
       async ({ samples, sampleRate, given }) => {
         const web = globalThis as unknown as AudioPage
         const context = new web.OfflineAudioContext(1, samples.length, sampleRate)
-        const live = await web.device.createLiveNode(context, { latencyMs: 500, assets: given })
+        let lateSeconds = 0
+        const onLate = (seconds: number) => (lateSeconds = seconds)
+        const live = await web.device.createLiveNode(context, { latencyMs: 500, assets: given, onLate })
         const buffer = new web.AudioBuffer({ numberOfChannels: 1, length: samples.length, sampleRate })
         buffer.copyToChannel(Float32Array.from(samples), 0)
         const source = new web.AudioBufferSourceNode(context, { buffer })
@@ -140,12 +142,18 @@ describe.skipIf(!chromiumPath)('streams in a page (needs Chromium; CHROMIUM_PATH
         const rendered = await context.startRendering()
         live.close()
         await live.ended
-        return { sum: Array.from(rendered.getChannelData(0)), latencySeconds: live.latencySeconds }
+        const { latencySeconds } = live
+        // What the audio thread has posted comes in its order, but by a way of its own.
+        const isTold = () => lateSeconds > samples.length / sampleRate - latencySeconds - 0.1
+        for (let tries = 0; tries < 1000 && !isTold(); tries++) await new Promise((resolve) => setTimeout(resolve, 10))
+        return { sum: Array.from(rendered.getChannelData(0)), latencySeconds, lateSeconds }
       },
       { samples: Array.from(plane), sampleRate: rate, given: assets },
     )
     const delay = Math.round(latencySeconds * rate)
     expect(latencySeconds).toBeCloseTo(0.56, 3)
+    expect(lateSeconds).toBeGreaterThan(2.3)
+    expect(lateSeconds).toBeLessThanOrEqual(3 - latencySeconds)
     expect(sum.slice(0, delay).every((value) => value === 0)).toBe(true)
     expect(maxDifference(Float32Array.from(sum.slice(delay)), plane.subarray(0, plane.length - delay))).toBeLessThan(
       1e-6,

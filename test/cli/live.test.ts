@@ -5,6 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buffer, text } from 'node:stream/consumers'
+import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { writeModel } from '../separation/models.js'
 import { maskNetwork } from '../separation/onnx-graph.js'
@@ -75,6 +76,32 @@ test.skipIf(!hasProgram('ffmpeg'))('ffmpeg reads and writes the other ends (skip
   const { stdout } = spawn('sh', ['-c', `${source} | ${live} | ${sink}`])
   const bytes = await buffer(stdout)
   expect(bytes.length).toBe(3 * 22_050 * 2)
+})
+
+test('a machine that stands still at times lets the input pass, and is told of', async () => {
+  const { child, stdout, stderr, status } = live(['--raw', 's16', '--stem', 'accompaniments'])
+  let said = ''
+  child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()))
+  let sentBytes = 0
+  const second = new Uint8Array(rate * 4)
+  const feed = (async () => {
+    while (!said.includes('too slow')) {
+      sentBytes += second.length
+      if (!child.stdin.write(second)) await once(child.stdin, 'drain')
+    }
+    child.stdin.end()
+  })()
+  // It is most likely waiting for an estimate.
+  while (!said.includes('too slow')) {
+    child.kill('SIGSTOP')
+    await delay(1000)
+    child.kill('SIGCONT')
+    await delay(300)
+  }
+  await feed
+  expect((await stdout).length).toBe(sentBytes)
+  expect(await status).toBe(0)
+  expect(await stderr).toMatch(/the input passes unchanged[\s\S]*\d blocks? .* of /)
 })
 
 test('a reader that has enough ends it, without an error', async () => {

@@ -2,19 +2,12 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest'
-import type { AudioBlock } from '../../src/core/media/dsp/audio-stream.js'
-import type { Architecture } from '../../src/core/workflows/separation/architectures/architecture.js'
-import { coreSpeed } from '../../src/core/workflows/separation/live/core-speed.js'
-import type { Clock } from '../../src/core/workflows/separation/live/deadline.js'
-import { LiveEstimator } from '../../src/core/workflows/separation/live/live-estimator.js'
-import type { LiveStems } from '../../src/core/workflows/separation/live/live-mix.js'
-import type { LiveWorker } from '../../src/core/workflows/separation/live/live-worker.js'
 import type { LiveSource } from '../../src/core/workflows/separation/live/pcm-source.js'
-import { separateLive } from '../../src/core/workflows/separation/live/separate-live.js'
 import { separateStream, type StreamOptions } from '../../src/live.js'
+import { blocks, collect, steepest, sumError } from './live-streams.js'
 import { writeModel } from './models.js'
 import { maskNetwork } from './onnx-graph.js'
-import { decibelsAlike, joined, maxDifference, noise, sine } from './tracks.js'
+import { decibelsAlike, joined, noise, sine } from './tracks.js'
 
 const rate = 44_100
 
@@ -30,47 +23,9 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true }))
 
-/** The planes in blocks of these sizes, by turns. */
-async function* blocks(planes: Float32Array[], sizes: readonly number[] = [1024]): AsyncGenerator<Float32Array[]> {
-  for (let from = 0, turn = 0; from < planes[0]!.length; turn++) {
-    const to = from + sizes[turn % sizes.length]!
-    yield planes.map((plane) => plane.slice(from, to))
-    from = to
-  }
-}
-
-async function collect(stream: AsyncIterable<LiveStems>) {
-  const parts: LiveStems[] = []
-  for await (const block of stream) {
-    expect(block.start).toBe(parts.reduce((sum, { stems }) => sum + stems.vocals[0]!.length, 0))
-    parts.push(block)
-  }
-  const planes = (stem: 'vocals' | 'accompaniments') =>
-    (parts[0]?.stems.vocals ?? []).map((_, channel) => joined(parts.map(({ stems }) => stems[stem][channel]!)))
-  return { parts, vocals: planes('vocals'), accompaniments: planes('accompaniments') }
-}
-
 /** Without deadlines: this machine may be busy. */
 const separated = (source: LiveSource, options: Partial<StreamOptions> = {}) =>
   collect(separateStream(source, { sampleRate: rate, model: lowPass, whenLate: 'wait', ...options }))
-
-function sumError(planes: Float32Array[], { vocals, accompaniments }: Awaited<ReturnType<typeof collect>>): number {
-  expect(vocals).toHaveLength(planes.length)
-  return Math.max(
-    ...planes.map((plane, channel) => {
-      const sum = vocals[channel]!.map((value, i) => value + accompaniments[channel]![i]!)
-      return maxDifference(sum, plane)
-    }),
-  )
-}
-
-/** Longest step from one sample to the next, which a click exceeds. */
-function steepest(samples: Float32Array): number {
-  let steepestStep = 0
-  for (let i = 1; i < samples.length; i++)
-    steepestStep = Math.max(steepestStep, Math.abs(samples[i]! - samples[i - 1]!))
-  return steepestStep
-}
 
 describe('the stems of a stream', () => {
   test.each([
@@ -121,6 +76,19 @@ describe('the stems of a stream', () => {
     expect(vocals[0]!.subarray(0, 149 * rate).every((value) => value === 0)).toBe(true)
     const found = vocals[0]!.subarray(150 * rate, 151 * rate)
     expect(decibelsAlike(found.subarray(9000, 35_000), burst.subarray(9000, 35_000))).toBeGreaterThan(40)
+  })
+
+  test('know nothing of what comes later: the level, too, is of what has passed', async () => {
+    const quiet = noise(4 * rate).map((value) => 0.01 * value)
+    const both = joined([quiet, noise(2 * rate, 2)])
+    const options = { model: 'embedded', latencyMs: 1000 }
+    const change = await separated(blocks([both]), options)
+    const none = await separated(blocks([quiet]), options)
+    // What a sample becomes is known once the latency has passed.
+    const known = 3 * rate
+    expect(change.vocals[0]!.subarray(0, known)).toEqual(none.vocals[0]!.subarray(0, known))
+    expect(change.vocals[0]!.subarray(rate, known).some((value) => value !== 0)).toBe(true)
+    expect(sumError([both], change)).toBeLessThan(1e-6)
   })
 
   test('of a web stream come, too', async () => {
@@ -199,153 +167,5 @@ describe('the source', () => {
       await new Promise(() => undefined)
     }
     await expect(separated(stuck(), { signal: controller.signal })).rejects.toThrow('enough')
-  })
-})
-
-/** A worker in this thread, with an architecture that needs no network: half of everything is vocals. */
-function halfWorker(sampleRate: number, latencyMs = 1000): LiveWorker {
-  const architecture: Architecture = {
-    sampleRate,
-    geometry: { step: 10 * sampleRate, before: 0, length: 10 * sampleRate },
-    stems: ['vocals'],
-    needsTrackStatistics: false,
-    prepare: () => [],
-    collect: ({ planes }) => ({
-      start: 0,
-      stems: { vocals: planes.map((plane) => plane.map((value) => value / 2)) },
-      sampleCount: planes[0]!.length,
-      fadeIn: new Float32Array(0),
-      fadeOut: new Float32Array(0),
-      finishedBefore: planes[0]!.length,
-    }),
-    close: () => undefined,
-  }
-  const estimator = new LiveEstimator({
-    architecture,
-    networks: [],
-    sampleRate,
-    channelCount: 1,
-    latencyMs,
-    speed: coreSpeed.wasm,
-  })
-  return {
-    timing: estimator.timing,
-    push: (planes, passed) => estimator.push(planes, passed),
-    end: (passed) => estimator.end(passed),
-    close: async () => undefined,
-  }
-}
-
-test('an hour takes no more memory than its first minute', async () => {
-  // Without a network, whose 14,000 runs would take half an hour; what keeps samples is all real.
-  const sampleRate = 8000
-  const second = noise(sampleRate)
-  async function* hour() {
-    for (let index = 0; index < 3600; index++) yield [second]
-  }
-  let done = 0
-  let early = 0
-  let most = 0
-  for await (const { stems } of separateLive(hour(), async () => halfWorker(sampleRate), {
-    sampleRate,
-    whenLate: 'wait',
-  })) {
-    done += stems.vocals[0]!.length
-    const { arrayBuffers } = process.memoryUsage()
-    if (done < 60 * sampleRate) early = Math.max(early, arrayBuffers)
-    else most = Math.max(most, arrayBuffers)
-  }
-  expect(done).toBe(3600 * sampleRate)
-  expect(most).toBeLessThan(early + 50e6)
-})
-
-describe('a machine that is too slow', () => {
-  const sampleRate = 8000
-
-  /** A second of work, and of patience, passes when the test says so. */
-  function slowMachine() {
-    const worker = halfWorker(sampleRate)
-    let now = 0
-    let takenMs = 0
-    const clock: Clock = {
-      now: () => now,
-      // The work is done first, unless it takes longer than there is patience for.
-      wait: async (milliseconds) => {
-        if (milliseconds >= takenMs) return await new Promise(() => undefined)
-        now += milliseconds
-        takenMs -= milliseconds
-      },
-    }
-    let release: (() => void)[] = []
-    const slowly = async (work: Promise<AudioBlock[]>) => {
-      const blocks = await work
-      if (takenMs > 0) await new Promise<void>((resolve) => release.push(resolve))
-      return blocks
-    }
-    const slow: LiveWorker = {
-      ...worker,
-      push: (planes, passed) => slowly(worker.push(planes, passed)),
-      end: (passed) => slowly(worker.end(passed)),
-    }
-    return {
-      worker: slow,
-      clock,
-      slowDown: () => void (takenMs = Infinity),
-      recover() {
-        takenMs = 0
-        for (const resolve of release) resolve()
-        release = []
-      },
-    }
-  }
-
-  test('passes the input on unchanged, counts it, and goes on separating once it can, without a click', async () => {
-    const { worker, clock, slowDown, recover } = slowMachine()
-    const plane = sine(30 * sampleRate, 100, sampleRate)
-    async function* source() {
-      for await (const block of blocks([plane], [800])) {
-        if (block[0]!.length > 0) yield block
-        sent++
-        if (sent === 100) slowDown()
-        if (sent === 200) recover()
-      }
-    }
-    let sent = 0
-    const { parts, vocals, accompaniments } = await collect(
-      separateLive(source(), async () => worker, { sampleRate }, clock),
-    )
-    expect(sumError([plane], { parts, vocals, accompaniments })).toBeLessThan(1e-6)
-    const late = parts.filter(({ isLate }) => isLate)
-    const lateSamples = late.reduce((sum, { stems }) => sum + stems.vocals[0]!.length, 0)
-    // It was slow for ten seconds.
-    expect(lateSamples / sampleRate).toBeGreaterThan(8)
-    expect(lateSamples / sampleRate).toBeLessThan(12)
-    const silent = joined(late.map(({ stems }) => stems.vocals[0]!)).subarray(0.02 * sampleRate)
-    expect(silent.every((value) => value === 0)).toBe(true)
-    const half = (from: number, to: number) => vocals[0]!.subarray(from * sampleRate, to * sampleRate)
-    expect(
-      maxDifference(
-        half(1, 8),
-        plane.subarray(sampleRate, 8 * sampleRate).map((value) => value / 2),
-      ),
-    ).toBe(0)
-    expect(
-      maxDifference(
-        half(22, 29),
-        plane.subarray(22 * sampleRate, 29 * sampleRate).map((value) => value / 2),
-      ),
-    ).toBe(0)
-    expect(steepest(vocals[0]!)).toBeLessThan((1.1 * steepest(plane)) / 2)
-  })
-
-  test('ends with the stream, too', async () => {
-    const { worker, clock, slowDown } = slowMachine()
-    slowDown()
-    const plane = noise(5 * sampleRate)
-    const { vocals, accompaniments } = await collect(
-      separateLive(blocks([plane]), async () => worker, { sampleRate }, clock),
-    )
-    expect(accompaniments).toEqual([plane])
-    expect(vocals[0]!.every((value) => value === 0)).toBe(true)
   })
 })
