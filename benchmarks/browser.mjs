@@ -76,8 +76,8 @@ async function measureLive(page, input, seconds) {
   const after = await rendererOf(process.pid)
   const share = (100 * (after.cpuSeconds - before.cpuSeconds)) / seconds
   console.log(
-    `${share.toFixed(0)} % of a core; at most ${(after.peakBytes / 1e6).toFixed(0)} MB in the page's process. The page says: ` +
-      (await output.textContent()),
+    `${share.toFixed(0)} % of a core; at most ${(after.peakBytes / 1e6).toFixed(0)} MB in the page's process. ` +
+      `The page says: ${await output.textContent()}`,
   )
 }
 
