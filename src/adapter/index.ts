@@ -29,6 +29,7 @@ export { alreadyExists, queueFull } from '../core/engine/job/queue-limit.js'
 
 // The filters of lists: a table for each of them, so that a store that ignores one does not compile.
 export { type ByFilter, eachFilter, type FilteredJob, matcherOf } from '../core/engine/ports/job-query.js'
+export { searchText, searchWords } from '../core/engine/job/search-text.js'
 
 // What a store keeps in an index of its own.
 export {

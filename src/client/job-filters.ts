@@ -12,6 +12,8 @@ export interface JobFilters {
   completedAfter?: Date | string
   /** Only jobs that ended before this time. */
   completedBefore?: Date | string
+  /** Only jobs whose name and batch name contain all of these words; case, accents and quotation marks are alike. */
+  search?: string
   /** Jobs of a page, 1 to 100. Default: 100. */
   size?: number
   /** `next` of the page before. */
@@ -27,6 +29,7 @@ export interface JobFilter {
   createdBefore?: string
   completedAfter?: string
   completedBefore?: string
+  search?: string
   all?: true
   /** Jobs that one request looks at. Default: 100, at most 1,000. */
   limit?: number
@@ -45,6 +48,7 @@ const params: { [Name in keyof JobFilters]-?: (value: NonNullable<JobFilters[Nam
   createdBefore: (time) => [timeText(time)],
   completedAfter: (time) => [timeText(time)],
   completedBefore: (time) => [timeText(time)],
+  search: (words) => [words],
   size: (rows) => [String(rows)],
   cursor: (after) => [after],
 }

@@ -6,8 +6,10 @@ import type { ListFilters } from './route.js'
 import { explain, type Explanation } from './words.js'
 
 const pageSize = 50
-/** Jobs that one search looks at before it asks whether to go on. */
-const searchedJobs = 1000
+/** So that the answer to each pause in writing stays small. */
+const foundSize = 15
+/** Writing that pauses for so long is searched for. */
+const pauseMs = 200
 const dayMs = 24 * 60 * 60 * 1000
 
 export interface JobPages {
@@ -23,6 +25,8 @@ export interface JobPages {
 
 interface State {
   jobs: Map<string, Job>
+  /** What was searched for. */
+  search: string
   /** Of the pages read so far; undefined before the first answer. */
   end: PagesEnd | undefined
 }
@@ -36,13 +40,15 @@ interface PagesEnd {
   further: number
 }
 
-const nothing: State = { jobs: new Map(), end: undefined }
+const nothing: State = { jobs: new Map(), search: '', end: undefined }
 
 /** The jobs of a list, page by page, and alive: what the stream of changes tells is in it at once. */
 export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters): JobPages {
   const [state, setState] = useState(nothing)
   const [problem, setProblem] = useState<Explanation>()
   const [isLoading, setLoading] = useState(true)
+  /** The latest job of this page that a search may find. */
+  const [added, setAdded] = useState<string>()
   const { status, days, workflow, batch, search = '' } = filters
   const serverKey = JSON.stringify([status, days, workflow, batch])
   const stop = useRef(new AbortController())
@@ -53,6 +59,8 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
   newest.current = filters
   const shown = useRef(0)
   shown.current = state.jobs.size
+  const searched = useRef('')
+  searched.current = state.search
 
   const change = (id: string, job: Job | 'deleted') =>
     setState((now) => (job === 'deleted' || !passes(job, newest.current) ? without(now, id) : withJob(now, job)))
@@ -60,10 +68,11 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
   const create = (job: Job) =>
     setState((now) => (now.jobs.has(job.id) || !passes(job, newest.current) ? now : withJob(now, job)))
 
-  /** Reads the next page, or from the first all that are shown; of a search as many as it takes. */
+  /** Reads the next page, or from the first all that are shown. */
   const load = async (cursor?: string) => {
     const { signal } = stop.current
     const isFirst = cursor === undefined
+    const isSame = searched.current === search
     heard.current.clear()
     made.current.clear()
     setLoading(true)
@@ -73,10 +82,11 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
       do {
         const page = await client.listJobs(
           {
-            size: search ? 100 : pageSize,
+            size: search ? foundSize : pageSize,
             status,
             workflow,
             batchName: batch || undefined,
+            search: search || undefined,
             createdAfter: days === undefined ? undefined : new Date(Date.now() - days * dayMs),
             cursor: next,
           },
@@ -85,17 +95,13 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
         signal.throwIfAborted()
         read.push(...page.jobs)
         const pages = { ...page, jobs: [...read] }
-        setState((now) => withPages(now, pages, isFirst))
+        setState((now) => withPages(now.search === search ? now : { ...nothing, search }, pages, isFirst))
         for (const job of made.current.values()) create(job)
         for (const [id, job] of heard.current) change(id, job)
         live.read(page.jobs.filter(({ id }) => !heard.current.has(id)))
         next = page.next
         setProblem(undefined)
-      } while (
-        next !== undefined &&
-        ((isFirst && read.length < shown.current) ||
-          (search && read.length < searchedJobs && read.filter((job) => isFound(job, search)).length < pageSize))
-      )
+      } while (next !== undefined && isFirst && isSame && read.length < shown.current)
     } catch (error) {
       if (!signal.aborted) setProblem(explain(error))
     } finally {
@@ -106,9 +112,13 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
   useEffect(() => setState(nothing), [client, serverKey])
   useEffect(() => {
     stop.current = new AbortController()
-    void load()
-    return () => stop.current.abort()
-  }, [client, serverKey, search, live.connections])
+    setLoading(true)
+    const timer = setTimeout(() => void load(), search && search !== state.search ? pauseMs : 0)
+    return () => {
+      clearTimeout(timer)
+      stop.current.abort()
+    }
+  }, [client, serverKey, search, live.connections, added])
 
   useEffect(
     () =>
@@ -121,6 +131,7 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
           if (heard.current.has(job.id)) return
           made.current.set(job.id, job)
           create(job)
+          if (newest.current.search) setAdded(job.id)
         },
         onDeleted(id) {
           heard.current.set(id, 'deleted')
@@ -130,7 +141,7 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
     [live],
   )
 
-  const sorted = [...state.jobs.values()].filter((job) => passes(job, filters) && isFound(job, search))
+  const sorted = [...state.jobs.values()].filter((job) => passes(job, filters))
   sorted.sort((a, b) => (isFurtherDown(a, b) ? 1 : -1))
   return {
     jobs: state.end && sorted,
@@ -148,12 +159,12 @@ function withPages(state: State, { jobs: read, total, next }: JobPage, isFirst: 
   // What belongs on the first pages and is not there is gone.
   if (isFirst) for (const job of state.jobs.values()) if (!isFurtherDown(job, last)) jobs.delete(job.id)
   for (const job of read) jobs.set(job.id, job)
-  return { jobs, end: { next, last, further: next === undefined ? 0 : total - jobs.size } }
+  return { ...state, jobs, end: { next, last, further: next === undefined ? 0 : total - jobs.size } }
 }
 
 function withJob(state: State, job: Job): State {
-  // A job of a later page comes with it.
-  if (!state.jobs.has(job.id) && (!state.end || isFurtherDown(job, state.end.last))) return state
+  // A job of a later page comes with it, and the service alone knows what a search finds.
+  if (!state.jobs.has(job.id) && (state.search || !state.end || isFurtherDown(job, state.end.last))) return state
   return { ...state, jobs: new Map(state.jobs).set(job.id, job) }
 }
 
@@ -176,12 +187,4 @@ function passes(job: Job, { status, days, workflow, batch }: ListFilters): boole
     (!batch || job.batchName === batch) &&
     (days === undefined || Date.parse(job.createdAt) > Date.now() - days * dayMs)
   )
-}
-
-function isFound({ name, batchName }: Job, search: string): boolean {
-  const text = `${name ?? ''} ${batchName ?? ''}`.toLowerCase()
-  return search
-    .toLowerCase()
-    .split(/\s+/)
-    .every((word) => text.includes(word))
 }

@@ -86,7 +86,7 @@ export function Library(props: LibraryProps) {
           <h2 id="jobs-title" ref={heading} tabIndex={-1}>
             Your songs
           </h2>
-          {jobs && pages.total > 0 && !filters.search && (
+          {jobs && pages.total > 0 && (
             <span class="quiet">{pages.total === 1 ? '1 song' : `${pages.total} songs`}</span>
           )}
         </div>
@@ -132,7 +132,7 @@ export function Library(props: LibraryProps) {
         {jobs && pages.hasMore && (
           <p class="centred">
             <button type="button" disabled={pages.isLoading} onClick={() => pages.more()}>
-              {filters.search ? 'Search older songs' : 'Show more'}
+              Show more
             </button>
           </p>
         )}

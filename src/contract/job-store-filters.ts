@@ -20,6 +20,7 @@ export const filterCases = {
       completedAfter: [undefined, ends[2]],
       completedBefore: [undefined, ends[8]],
       uploadKey: [undefined, 'uploads/app-1/shared', 'uploads/app-1/none'],
+      search: [undefined, 'SONG batch', '', 'song none'],
     }
     for (const query of combinations(options)) {
       const expected = jobs
@@ -142,6 +143,59 @@ export const filterCases = {
     assert.equal(await store.count({ uploadKey: 'uploads/app-1/one' }), 0, 'The inputs of a deleted job are not found.')
   },
 
+  async 'a search finds words in any order, however they are written, and ids as a whole'({ store, advance }) {
+    const named = async (name: string | null, batchName: string | null = null, app = 'app-1') => {
+      await advance(1)
+      return (await store.create(sampleJob({ app, name, batchName }))).job
+    }
+    const first = await named('Łódź – Don’t Stop (Live).flac', 'Żółć')
+    const second = await named('STRASSE  Ørsted\t100%_a\\b.wav')
+    const third = await named(null)
+    const other = await named('Łódź', null, 'app-2')
+    const long = await named(`${'ﷺ'.repeat(300)} last`)
+    const found: [search: string, ...jobs: JobRecord[]][] = [
+      ['lodz', first],
+      ['LÓDZ', first],
+      ["don't", first],
+      ['“stop'],
+      ['stop don‘t zolc', first],
+      ['op odz', first],
+      ['lodz-'],
+      ['lodz orsted'],
+      ['straße', second],
+      ['strasse orsted 100', second],
+      ['%', second],
+      ['100%_A\\b', second],
+      ['ø', second, first],
+      ['_', second],
+      ['null'],
+      [third.id, third],
+      [third.id.slice(0, -1)],
+      [other.id],
+      ['last', long],
+      [' \u0000\ud800 ', long, third, second, first],
+    ]
+    for (const [search, ...jobs] of found) {
+      const query: JobQuery = { app: 'app-1', search }
+      const expected = jobs.map(idOf)
+      assert.deepEqual(
+        (await store.list({ ...query, limit: 10 })).map(idOf),
+        expected,
+        `A search for ${JSON.stringify(search)} finds the jobs whose name and batch have all of its words.`,
+      )
+      assert.equal(await store.count(query), jobs.length, `So does a count of ${JSON.stringify(search)}.`)
+    }
+    assert.equal(await store.count({ search: 'lodz' }), 2, 'Without an application, a search is for those of all.')
+    const [before] = await store.list({ app: 'app-1', search: 's', limit: 1 })
+    assert.deepEqual(
+      (await store.list({ app: 'app-1', search: 's', limit: 9, after: before })).map(idOf),
+      [second.id, first.id],
+      'The next page of a search goes on behind the last job of the page before.',
+    )
+    await store.apply(first.id, { kind: 'delete' })
+    assert.equal(await store.count({ app: 'app-1', search: 'lodz' }), 0, 'A deleted job is not found.')
+  },
+
   async 'filters take text literally'({ store }) {
     const names = ['a_b', 'axb', 'a%', '%', "it's", 'Ü', 'ü', ' a', 'a']
     for (const batchName of names)
@@ -175,6 +229,7 @@ async function variedJobs(store: JobStore, advance: (milliseconds: number) => Pr
         app: n % 3 ? 'app-1' : 'app-2',
         workflow: `service/${'abc'[(n % 5) % 3]}`,
         batchName: [null, 'batch', ''][(n % 7) % 3],
+        name: n % 5 ? 'A song' : null,
         uploads: n % 4 ? {} : { inputUrl: 'uploads/app-1/shared' },
       }),
     )
@@ -205,7 +260,10 @@ function matches(job: JobRecord, query: JobQuery): boolean {
     (query.createdBefore === undefined || job.createdAt < query.createdBefore) &&
     (query.completedAfter === undefined || (job.completedAt ?? -Infinity) >= query.completedAfter) &&
     (query.completedBefore === undefined || (job.completedAt ?? Infinity) < query.completedBefore) &&
-    (query.uploadKey === undefined || Object.values(job.uploads).includes(query.uploadKey))
+    (query.uploadKey === undefined || Object.values(job.uploads).includes(query.uploadKey)) &&
+    (query.search ?? '')
+      .split(' ')
+      .every((word) => `${job.name ?? ''} ${job.batchName ?? ''}`.toLowerCase().includes(word.toLowerCase()))
   )
 }
 

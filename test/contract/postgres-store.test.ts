@@ -75,8 +75,9 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
           [id, app, status, lease ? null : at, lease && at, { ...sampleJob({ createdAt: 1 }), id, app, status, lease }],
         )
       }
-      const ended = sampleJob({ createdAt: 1, app: 'a', status: 'SUCCEEDED', outputs: sampleOutputs('ended', 1) })
-      const bytes = Object.values(ended.outputs ?? {}).reduce((sum, output) => sum + output.bytes, 0)
+      const ended = sampleJob({ createdAt: 1, app: 'a', status: 'SUCCEEDED', name: '\0 Łódź' })
+      ended.outputs = sampleOutputs('ended', 1)
+      const bytes = Object.values(ended.outputs).reduce((sum, output) => sum + output.bytes, 0)
       await pool.query(
         `INSERT INTO ${old}.jobs (id, version, app, status, deleted, workflow, created_at, removable_at, record)
         VALUES ('ended', 1, 'a', 'SUCCEEDED', false, 'w', 1, 4e12, $1)`,
@@ -86,6 +87,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       await migrate()
       // Of a row that an older node has written, and may still write.
       assert.equal(await jobs.resultBytes('a'), bytes)
+      assert.equal(await jobs.count({ app: 'a', search: 'lodz' }), 1)
       const claimed: (string | undefined)[] = []
       for (let n = 0; n < 4; n++) claimed.push((await jobs.claim({ owner: 'w', leaseMs: 60_000 }))?.id)
       assert.deepEqual(claimed, ['lapsed', 'early', 'late', undefined])

@@ -279,6 +279,7 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
       deleted: dueStatement(quoted, 'deleted', 100, []),
       'count of an application': countStatement(quoted, { app: 'app-1', statuses: ['QUEUED'] }),
       'page of an application': listStatement(quoted, { app: 'app-1', limit: 20 }),
+      'page of a search': listStatement(quoted, { app: 'app-1', search: 'a song', limit: 20 }),
     }
     for (const [name, statement] of Object.entries(statements)) {
       assert.ok(statement)

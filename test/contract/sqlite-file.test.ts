@@ -69,7 +69,7 @@ describe('a SQLite file', () => {
       c: { ...output, bytes: 8, copied: true },
     }
     const ofEnded = [
-      JSON.stringify({ ...sampleJob({ createdAt: 1, app: 'a', status: 'SUCCEEDED' }), outputs }),
+      JSON.stringify({ ...sampleJob({ createdAt: 1, app: 'a', status: 'SUCCEEDED', name: 'Łódź' }), outputs }),
       '{"dam',
     ]
     for (const [index, record] of ofEnded.entries())
@@ -82,6 +82,7 @@ describe('a SQLite file', () => {
     database.close()
     const { jobs, close } = sqliteStores({ path })
     expect(await jobs.resultBytes('a')).toBe(42)
+    expect(await jobs.count({ app: 'a', search: 'lodz' })).toBe(1)
     const claimed: (string | undefined)[] = []
     for (let n = 0; n < 4; n++) claimed.push((await jobs.claim({ owner: 'w', leaseMs: 60_000 }))?.id)
     expect(claimed).toEqual(['lapsed', 'early', 'late', undefined])
@@ -236,13 +237,20 @@ describe('every query of the SQLite store', () => {
     expect(explain(resultBytesSql, 1)).toMatch(/SEARCH jobs USING COVERING INDEX jobs_with_results/)
   })
 
+  test('searches the texts of one application in the order of an index, without their rows', () => {
+    const search = { app: 'a', search: 'two words' }
+    const list = explain(listSql({ ...search, statuses: ['FAILED'], limit: 10, after: { createdAt: 1, id: 'x' } }).text)
+    expect(list).toBe('SEARCH jobs USING INDEX jobs_by_app (app=? AND (created_at,id)<(?,?))')
+    expect(explain(countSql(search, 100).text)).toContain('SEARCH jobs USING COVERING INDEX jobs_by_app (app=?)')
+  })
+
   test('finds the jobs of an upload by index', () => {
     const plan = explain(countSql({ uploadKey: 'k', statuses: ['QUEUED', 'STARTED'] }).text, 3)
     expect(plan).toMatch(/job_uploads_by_key/)
     expect(plan).not.toMatch(/SCAN jobs/)
   })
 
-  function explain(sql: string, maxParameters: number): string {
+  function explain(sql: string, maxParameters = Infinity): string {
     const database = new Database(':memory:')
     database.exec(migrations.join(';'))
     const parameters = Array.from({ length: Math.min(maxParameters, sql.split('?').length - 1) }, () => 1)

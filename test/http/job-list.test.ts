@@ -99,6 +99,14 @@ describe('filters', () => {
     expect((await list('?workflow=service/other')).ids).toEqual([])
   })
 
+  test('by words of the name and the batch name, or by id', async () => {
+    expect((await list('?search=NIGHT%20j%C3%B4b%201')).ids).toEqual([ids[5]])
+    expect(await list('?search=job&size=2')).toMatchObject({ ids: ids.slice(0, 2), total: '7' })
+    expect((await list(`?search=${ids[3]}`)).ids).toEqual([ids[3]])
+    expect((await list('?search=none')).ids).toEqual([])
+    expect((await service.api('/job?search=')).status).toBe(400)
+  })
+
   test('by time: from the first on, before the second', async () => {
     const { jobs } = await list('')
     const query = new URLSearchParams({ createdAfter: jobs[4]!.createdAt, createdBefore: jobs[2]!.createdAt })

@@ -19,6 +19,7 @@ test('the client writes what the service reads', () => {
     createdBefore: new Date(2),
     completedAfter: new Date(3),
     completedBefore: new Date(4),
+    search: 'lodz',
   }
   const sent = listQuery(filters)
   const read = Object.keys(queryFilters).map((name) => {
@@ -33,6 +34,7 @@ test('the client writes what the service reads', () => {
     createdBefore: 2,
     completedAfter: 3,
     completedBefore: 4,
+    search: 'lodz',
   })
 })
 
@@ -53,6 +55,7 @@ test('a store whose conditions lack a filter does not compile', () => {
     completedAfter: () => 'completedAfter',
     completedBefore: () => 'completedBefore',
     uploadKey: () => 'uploadKey',
+    search: () => 'search',
   } satisfies ByFilter<string>
   expect(eachFilter({ app: 'a', createdAfter: 0 }, { app, ...others })).toEqual(['app', 'createdAfter'])
   // @ts-expect-error: it would list the jobs of every application

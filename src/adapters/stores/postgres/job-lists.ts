@@ -1,4 +1,5 @@
 import { jobStatusSchema } from '../../../core/engine/job/job.js'
+import { searchWords } from '../../../core/engine/job/search-text.js'
 import { type ByFilter, eachFilter, type JobQuery } from '../../../core/engine/ports/job-query.js'
 import type { DeliverablePage, DueReason, JobPage } from '../../../core/engine/ports/job-store.js'
 import { columnText, leaseBucketMs, nowSql } from './job-row.js'
@@ -11,7 +12,8 @@ export interface Statement {
 /** Adds a value to a statement and returns its parameter. */
 type Param = (value: unknown) => string
 
-const newestFirst = 'ORDER BY created_at DESC, id DESC'
+/** The order of an index that has it for each application alone: no plan of a search reads the jobs of others. */
+const searchedTime = 'created_at + 0'
 
 /** @param app of the same query: which indexes are searched depends on it */
 function conditions(param: Param, app: string | undefined): ByFilter<string> {
@@ -25,6 +27,11 @@ function conditions(param: Param, app: string | undefined): ByFilter<string> {
     completedAfter: (time) => `ended_at >= ${param(time)}`,
     completedBefore: (time) => `ended_at < ${param(time)}`,
     uploadKey: (key) => `upload_keys @> ARRAY[${param(columnText(key))}]::text[]`,
+    search: (search) =>
+      searchWords(search)
+        .map(param)
+        .map((word) => `(strpos(search, ${word}) > 0 OR id = ${word})`)
+        .join(' AND ') || 'true',
   }
 }
 
@@ -35,13 +42,16 @@ export function listStatement(
   exceptIds: readonly string[] = [],
 ): Statement | undefined {
   if (limit <= 0 || isEmpty(query)) return undefined
-  const { app, uploadKey, statuses, workflows, ...rest } = query
-  const isByList = app !== undefined && uploadKey === undefined
+  const { app, uploadKey, search, statuses, workflows, ...rest } = query
+  // A search reads each job of the application once, from the newest on.
+  const isByList = app !== undefined && uploadKey === undefined && search === undefined
   const values: unknown[] = []
   const param: Param = (value) => `$${values.push(value)}`
+  const time = app !== undefined && search !== undefined ? searchedTime : 'created_at'
   const where = ['NOT deleted', ...eachFilter(isByList ? { app, ...rest } : query, conditions(param, app))]
-  if (after) where.push(`(created_at, id) < (${param(after.createdAt)}, ${param(columnText(after.id))})`)
+  if (after) where.push(`(${time}, id) < (${param(after.createdAt)}, ${param(columnText(after.id))})`)
   if (exceptIds.length > 0) where.push(`id <> ALL(${param(exceptIds)}::text[])`)
+  const newestFirst = `ORDER BY ${time} DESC, id DESC`
   const page = `${newestFirst} LIMIT ${param(limit)} OFFSET ${param(offset)}`
   if (!isByList)
     return {

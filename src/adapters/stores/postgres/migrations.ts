@@ -190,6 +190,15 @@ export const steps: MigrationStep[] = [
     isAdditive: true,
   },
   { statements: ledgerStatements, isAdditive: true },
+  {
+    // What a search looks for words in, folded. Null in rows of older nodes until the first search (`fillSearch`).
+    statements: (schema) => [
+      `ALTER TABLE ${schema}.jobs ADD COLUMN search text COLLATE "C"`,
+      `CREATE INDEX jobs_unfolded ON ${schema}.jobs (app) WHERE search IS NULL`,
+      `CREATE INDEX jobs_searched ON ${schema}.jobs (app, (created_at + 0) DESC, id DESC) WHERE NOT deleted`,
+    ],
+    isAdditive: true,
+  },
 ]
 
 /**

@@ -5,6 +5,7 @@ import type { JobStore } from '../../../core/engine/ports/job-store.js'
 import { plainCopy } from '../shared/plain-copy.js'
 import { repeatable } from '../shared/repeatable.js'
 import type { PostgresClient, PostgresPool } from './database.js'
+import { fillSearch } from './fill-search.js'
 import { jobClaims } from './job-claims.js'
 import { jobInserts } from './job-inserts.js'
 import { countStatement, deliverableStatement, dueStatement, listStatement, resultBytesStatement } from './job-lists.js'
@@ -100,15 +101,20 @@ function jobEntries(
 
 function jobLists(schema: string, jobs: StoredJobs): Pick<JobStore, 'get' | 'list' | 'count' | 'resultBytes'> {
   const resultBytesSql = resultBytesStatement(schema)
+  const fill = fillSearch(schema)
   return {
     async get(id) {
       const job = (await jobs.read(id))?.job
       return job?.deleted ? undefined : job
     },
 
-    list: (page) => jobs.select((unreadable) => listStatement(schema, page, unreadable)),
+    async list(page) {
+      await fill(jobs.sendPrepared, page)
+      return await jobs.select((unreadable) => listStatement(schema, page, unreadable))
+    },
 
     async count(query, { max } = {}) {
+      await fill(jobs.sendPrepared, query)
       const count = countStatement(schema, query, max)
       const [row] = count ? await jobs.send(count.text, count.values) : []
       return Number(row?.[0] ?? 0)

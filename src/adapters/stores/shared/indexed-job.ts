@@ -4,7 +4,6 @@ import { filteredFields } from '../../../core/engine/ports/job-query.js'
 /** Fields of a job that the index reads. */
 const indexedFields = [
   ...filteredFields,
-  'id',
   'pool',
   'expiresAt',
   'expired',

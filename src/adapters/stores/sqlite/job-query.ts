@@ -1,4 +1,5 @@
 import { jobStatusSchema } from '../../../core/engine/job/job.js'
+import { searchWords } from '../../../core/engine/job/search-text.js'
 import { type ByFilter, eachFilter, type JobQuery } from '../../../core/engine/ports/job-query.js'
 import type { DeliverablePage, DueReason, JobPage } from '../../../core/engine/ports/job-store.js'
 import type { Value } from './sqlite-database.js'
@@ -22,6 +23,13 @@ const conditions: ByFilter<Condition> = {
   completedAfter: (time) => ['completed_at >= ?', time],
   completedBefore: (time) => ['completed_at < ?', time],
   uploadKey: (key) => ['id IN (SELECT job_id FROM job_uploads WHERE upload_key = ?)', key],
+  search(search) {
+    const words = searchWords(search)
+    return [
+      words.map(() => '(instr(search, ?) > 0 OR id = ?)').join(' AND ') || 'true',
+      ...words.flatMap((word) => [word, word]),
+    ]
+  },
 }
 
 /** The plus keeps SQLite from searching by status and sorting what it finds. */
@@ -100,7 +108,8 @@ export function deliverableSql(
 export function countSql(query: JobQuery, max = Infinity): Sql {
   // The status narrows the search in the indexes of lists even where it excludes nothing.
   const statuses = query.statuses ?? (hasLists(query) ? jobStatusSchema.options : undefined)
-  const { text, values } = where(eachFilter({ ...query, statuses }, conditions))
+  const table = query.search === undefined ? conditions : listConditions
+  const { text, values } = where(eachFilter({ ...query, statuses }, table))
   if (max === Infinity) return { text: `SELECT count(*) AS count FROM jobs ${text}`, values }
   return { text: `SELECT count(*) AS count FROM (SELECT 1 FROM jobs ${text} LIMIT ?)`, values: [...values, max] }
 }
@@ -110,7 +119,7 @@ export function listSql({ limit, offset = 0, after, ...query }: JobPage, exceptI
   const position: Condition[] = after ? [['(created_at, id) < (?, ?)', after.createdAt, after.id]] : []
   if (exceptIds.length > 0) position.push(['id NOT IN (SELECT value FROM json_each(?))', JSON.stringify(exceptIds)])
   const rows = Math.max(limit, 0)
-  if (query.uploadKey === undefined && hasLists(query)) return mergedLists(query, position, rows, offset)
+  if (hasLists(query)) return mergedLists(query, position, rows, offset)
   const { text, values } = where([...eachFilter(query, listConditions), ...position])
   return {
     text: `SELECT id, record FROM jobs ${text} ${newestFirst} LIMIT ? OFFSET ?`,
@@ -118,10 +127,15 @@ export function listSql({ limit, offset = 0, after, ...query }: JobPage, exceptI
   }
 }
 
-/** Whether an index has the jobs as a list for each status: so a page of a rare one costs no more than any other. */
-function hasLists({ app, statuses, workflows, batchName, completedAfter, completedBefore }: JobQuery): boolean {
+/**
+ * Whether an index has the jobs as a list for each status: so a page of a rare one costs no more than any other. A
+ * search reads the texts in the index of all jobs of an application, not the rows.
+ */
+function hasLists(query: JobQuery): boolean {
+  const { app, statuses, workflows, batchName, completedAfter, completedBefore, uploadKey, search } = query
   const listed = [statuses, workflows, batchName, completedAfter, completedBefore]
-  return app !== undefined && listed.some((filter) => filter !== undefined)
+  const isSearched = uploadKey !== undefined || search !== undefined
+  return app !== undefined && !isSearched && listed.some((filter) => filter !== undefined)
 }
 
 /** The first rows of each status (and workflow), merged. */

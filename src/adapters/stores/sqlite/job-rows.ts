@@ -2,6 +2,7 @@ import { deliverableAt, lapsesAt, removableAt, waitingSince } from '../../../cor
 import { type JobRecord, jobRecordSchema } from '../../../core/engine/job/job.js'
 import { alreadyExists } from '../../../core/engine/job/queue-limit.js'
 import { resultBytes } from '../../../core/engine/job/result-bytes.js'
+import { searchText } from '../../../core/engine/job/search-text.js'
 import { UnreadableRows } from '../shared/unreadable-rows.js'
 import type { Sql } from './job-query.js'
 import { parseRecord } from './record.js'
@@ -23,6 +24,7 @@ const lasting: Columns = {
   rank: ({ priority }) => -priority,
   deadline: ({ deadline }) => deadline,
   idempotency_key: ({ idempotency }) => idempotency?.key ?? null,
+  search: searchText,
 }
 const changing: Columns = {
   pool: ({ pool }) => pool,

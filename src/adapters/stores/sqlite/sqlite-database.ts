@@ -2,6 +2,7 @@ import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'libsql'
 import { StemworkError } from '../../../core/engine/errors.js'
+import { fillSearch } from './fill-search.js'
 import { migrations } from './schema.js'
 import { SyncedFile } from './synced-file.js'
 
@@ -39,6 +40,7 @@ export class SqliteDatabase {
       // Takes the lock: the system's own lock on the file, which ends with the process, however that ends.
       this.#database.exec('BEGIN IMMEDIATE; COMMIT')
       this.#migrate()
+      fillSearch(this.#database)
       this.#log = new SyncedFile(`${path}-wal`)
     } catch (error) {
       this.#database.close()

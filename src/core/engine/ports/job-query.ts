@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { type JobRecord, type JobStatus, jobStatusSchema } from '../job/job.js'
+import { searchText, searchWords } from '../job/search-text.js'
 
 /** Which jobs a list shows: those that match every given field. Deleted jobs are never shown. */
 export interface JobQuery {
@@ -19,6 +20,8 @@ export interface JobQuery {
   completedBefore?: number
   /** Jobs with this blob key as an input. */
   uploadKey?: string
+  /** Jobs whose name and batch have all of these words (`searchText`, `searchWords`), or whose id is one of them. */
+  search?: string
 }
 
 /** Something for each filter. A store that makes its conditions this way does not compile if it ignores one. */
@@ -35,6 +38,8 @@ export function eachFilter<Result>(query: JobQuery, table: ByFilter<Result>): Re
 
 /** Fields of a job that filters read. */
 export const filteredFields = [
+  'id',
+  'name',
   'app',
   'status',
   'workflow',
@@ -107,11 +112,33 @@ export const jobFilters = {
     schema: z.string(),
     matches: (key) => (job) => Object.values(job.uploads).includes(key),
   },
+  search: {
+    schema: z.string(),
+    matches(search) {
+      const words = searchWords(search)
+      return (job) => words.every((word) => job.id === word || textOf(job).includes(word))
+    },
+    param: text(
+      'search',
+      255,
+      'Only jobs whose name and batch name contain all of these words, in any order, or whose id is one of them. ' +
+        'Case, accents and the form of quotation marks make no difference: `lodz` finds `Łódź`',
+    ),
+  },
 } satisfies { [Field in keyof JobQuery]-?: JobFilter<NonNullable<JobQuery[Field]>> }
 
 const matchers = Object.fromEntries(
   Object.entries(jobFilters).map(([field, { matches }]) => [field, matches]),
 ) as unknown as ByFilter<(job: FilteredJob) => boolean>
+
+/** Folding takes longer than the search. Stores replace a job where it changes. */
+const texts = new WeakMap<FilteredJob, string>()
+
+function textOf(job: FilteredJob): string {
+  let known = texts.get(job)
+  if (known === undefined) texts.set(job, (known = searchText(job)))
+  return known
+}
 
 /** Whether a job has all that the query asks for. */
 export function matcherOf(query: JobQuery): (job: FilteredJob) => boolean {

@@ -1,0 +1,41 @@
+import type { JobRecord } from './job.js'
+
+/** Letters that Unicode does not take apart. */
+const letters: Readonly<Record<string, string>> = {
+  ł: 'l',
+  ø: 'o',
+  đ: 'd',
+  ð: 'd',
+  ħ: 'h',
+  ŧ: 't',
+  ı: 'i',
+  ß: 'ss',
+  æ: 'ae',
+  œ: 'oe',
+  þ: 'th',
+  ς: 'σ',
+}
+const letterForm = new RegExp(`[${Object.keys(letters).join('')}]`, 'g')
+
+/** Text as it is compared in a search: "lodz" for "Łódź". Stored by stores, so a change of it needs a migration. */
+export function folded(text: string): string {
+  return text
+    .replaceAll(/[\p{Pi}\p{Pf}"`´‚„ʼʹ′″＇＂]/gu, "'")
+    .normalize('NFKD')
+    .toLowerCase()
+    .replaceAll(/[\p{M}\p{Cf}]/gu, '')
+    .replaceAll(letterForm, (letter) => letters[letter] ?? letter)
+    .replaceAll(/[\p{Pd}−]/gu, '-')
+    .replaceAll(/[\s\p{Cc}\p{Cs}]+/gu, ' ')
+    .trim()
+}
+
+/** What a search looks for words in; never changes. */
+export function searchText({ name, batchName }: Pick<JobRecord, 'name' | 'batchName'>): string {
+  return folded(`${name ?? ''} ${batchName ?? ''}`)
+}
+
+/** A job is found if its text has each of them somewhere, or its id is one. */
+export function searchWords(search: string): string[] {
+  return [...new Set(folded(search).split(' '))].filter((word) => word !== '')
+}
