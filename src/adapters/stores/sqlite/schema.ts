@@ -120,7 +120,7 @@ export const migrations: readonly string[] = [
   CREATE INDEX jobs_deliverable ON jobs (app, deliverable_at, id) WHERE deliverable_at IS NOT NULL;
   `,
   ledgerSchema,
-  // What a search looks for words in, folded; in the index, so that it is read without the rows. Filled by `fillSearch`.
+  // What is searched, folded; in the index, so that it is read without the rows. `fillSearch` fills it.
   `
   ALTER TABLE jobs ADD COLUMN search TEXT;
   DROP INDEX jobs_by_app;
