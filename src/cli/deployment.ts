@@ -151,7 +151,7 @@ async function openBlobs(url: string): Promise<EngineParts['blobs']> {
     const { hostname, pathname, searchParams } = new URL(url)
     const endpoint = searchParams.get('endpoint') ?? undefined
     const client = new S3Client({
-      region: searchParams.get('region') ?? process.env.AWS_REGION ?? 'us-east-1',
+      region: searchParams.get('region') || process.env.AWS_REGION || 'us-east-1',
       endpoint,
       // Servers other than AWS seldom answer at <bucket>.<host>.
       forcePathStyle: searchParams.has('pathStyle')

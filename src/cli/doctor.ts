@@ -1,4 +1,3 @@
-import { mkdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { silentLogger } from '../core/engine/ports/logger.js'
@@ -10,6 +9,7 @@ import { createEngine } from '../create-engine.js'
 import { type Command, type CommandInput, exitStatus, textOf, UsageError } from './command.js'
 import { type Deployment, openDeployment } from './deployment.js'
 import { blobs, examine, ffmpeg, type Finding, type Outcome, folder, jobStore, nodeVersion } from './doctor-checks.js'
+import { makeFolder } from './local-file.js'
 import { separationSettings } from './model-options.js'
 import { serveCommand } from './serve.js'
 import { serverAddress } from './server-failure.js'
@@ -108,7 +108,7 @@ async function* storage(input: CommandInput): AsyncGenerator<Finding, void, void
   const store = { tried: serverAddress(urls.store) }
   const open = async (): Promise<Outcome> => {
     // As serve makes it: a database makes its file, not its folder.
-    if (urls.data !== undefined) await mkdir(urls.data, { recursive: true, mode: 0o700 })
+    if (urls.data !== undefined) await makeFolder(urls.data, 0o700)
     deployment = await openDeployment(urls, silentLogger)
     return {
       status: 'ok',

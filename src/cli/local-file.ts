@@ -1,6 +1,6 @@
 import type { Stats } from 'node:fs'
-import { mkdtemp, stat } from 'node:fs/promises'
-import { basename, join, resolve } from 'node:path'
+import { mkdir, mkdtemp, stat } from 'node:fs/promises'
+import { basename, dirname, join, resolve } from 'node:path'
 import { badInput, StemworkError } from '../core/engine/errors.js'
 import type { InputFile } from '../core/engine/ports/runner.js'
 import { UsageError } from './command.js'
@@ -36,4 +36,25 @@ export async function unfinishedFolder(parent: string, prefix: string): Promise<
   return mkdtemp(join(parent, prefix)).catch((error: unknown) => {
     throw error instanceof Error ? Object.assign(error, { path: parent }) : error
   })
+}
+
+/**
+ * A folder and those above it. Not by Node's recursive `mkdir`, which never ends in /proc, and says of a read-only disk
+ * that the path is not there.
+ *
+ * @returns the first folder that was made
+ */
+export async function makeFolder(given: string, mode = 0o777): Promise<string | undefined> {
+  const path = resolve(given)
+  try {
+    await mkdir(path, { mode })
+    return path
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST' && (await stat(path)).isDirectory()) return undefined
+    if (code !== 'ENOENT' || dirname(path) === path) throw error
+    const above = await makeFolder(dirname(path), mode)
+    await mkdir(path, { mode })
+    return above ?? path
+  }
 }

@@ -27,7 +27,10 @@ export const mcpCommand: Command = {
   async run(input) {
     const baseUrl = textOf(input, 'url')
     if (baseUrl === undefined || !/^https?:\/\/./.test(baseUrl))
-      throw new UsageError('--url must be the base address of a service, for example http://127.0.0.1:8080/v1.')
+      throw new UsageError(
+        '--url, or STEMWORK_URL, must be the base address of a service, for example http://127.0.0.1:8080/v1, not ' +
+          `${JSON.stringify(baseUrl ?? '')}.`,
+      )
     const { createMcpServer, StdioServerTransport } = await loadProtocol()
     const server = createMcpServer({ baseUrl, apiKey: textOf(input, 'api-key') })
     const interruption = onInterruption((status) => process.exit(status))

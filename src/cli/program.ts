@@ -7,7 +7,7 @@ import { actionHelp, commandHelp, programHelp } from './help.js'
 import { nearest } from '../core/engine/workflow/nearest.js'
 import { styled } from './style.js'
 import { causesOf, serverRemedy } from './server-failure.js'
-import { systemErrorText } from './system-error.js'
+import { fullDiskText, systemErrorText } from './system-error.js'
 
 /** The whole program, from the arguments to the exit status of this process. */
 export async function runProgram(): Promise<void> {
@@ -94,10 +94,10 @@ function withCause(error: StemworkError): string {
 
 /** Our own errors are written for users; anything else is a fault of the program, so its stack helps. */
 function failureText(error: unknown): string {
-  if (StemworkError.is(error))
-    return error.code === 'INTERNAL_ERROR' && error.cause instanceof Error
-      ? `${error.message}\n${error.cause.stack}`
-      : withCause(error)
+  if (StemworkError.is(error)) {
+    if (error.code !== 'INTERNAL_ERROR' || !(error.cause instanceof Error)) return withCause(error)
+    return fullDiskText(error.cause) ?? `${error.message}\n${error.cause.stack}`
+  }
   if (error instanceof Error && 'syscall' in error) return systemErrorText(error as NodeJS.ErrnoException)
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }

@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs'
-import { mkdir, rename, rm, rmdir } from 'node:fs/promises'
+import { rename, rm, rmdir } from 'node:fs/promises'
 import { getPriority } from 'node:os'
 import { join } from 'node:path'
 import { fetchInput } from '../core/engine/fetch/fetch-input.js'
@@ -12,7 +12,7 @@ import type { Step } from '../core/engine/workflow/workflow.js'
 import { nameInUrl } from '../core/engine/job/download-name.js'
 import { processRunner } from '../core/engine/runner/process-runner.js'
 import { requireModel } from '../core/models/index.js'
-import { refuseInput, requireFile, unfinishedFolder } from './local-file.js'
+import { makeFolder, refuseInput, requireFile, unfinishedFolder } from './local-file.js'
 import { duration, type ProgressLine } from './progress-line.js'
 import { maxAudioSeconds, type SongRequest } from './separation-request.js'
 
@@ -51,7 +51,7 @@ export async function separateSong(
   if (local)
     for (const { fileName } of Object.values(workflow.outputs(params)))
       await refuseInput(local.path, join(request.folder, fileName))
-  const firstMade = await mkdir(request.folder, { recursive: true })
+  const firstMade = await makeFolder(request.folder)
   // In the folder of the results, so that a finished file only needs to be renamed.
   const directory = await unfinishedFolder(request.folder, '.unfinished-')
   const removeAtOnce = () => rmSync(directory, { recursive: true, force: true })

@@ -45,6 +45,14 @@ const remedies: readonly (readonly [RegExp, string])[] = [
     /^CredentialsProviderError$/,
     'Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or another source of credentials that the AWS SDK knows.',
   ],
+  [
+    /^(RequestTimeTooSkewed|RequestExpired)$/,
+    'The clock of this machine and that of the server differ by minutes. Synchronize both with NTP.',
+  ],
+  [
+    /^(PermanentRedirect|AuthorizationHeaderMalformed|IllegalLocationConstraintException)$/,
+    'The bucket is in another region. Name it: --blobs s3://<bucket>?region=<name>, or AWS_REGION.',
+  ],
   [/^NoSuchBucket$/, 'Create the bucket, or correct its name in the URL.'],
   [/^(42501|AccessDenied)$/, 'Give this user the right to read, write and delete.'],
 ]

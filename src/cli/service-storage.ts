@@ -9,6 +9,7 @@ import { type CommandInput, type CommandOption, textOf, UsageError } from './com
 import { type Deployment, type DeploymentUrls, openDeployment } from './deployment.js'
 import { withEnvironment } from './environment.js'
 import { linkSecret } from './link-secret.js'
+import { makeFolder } from './local-file.js'
 
 /** Where a service keeps what it knows. */
 export interface ServiceStorage extends Deployment {
@@ -94,7 +95,7 @@ export async function withStore<Result>(
 export async function openStorage(urls: DeploymentUrls, logger: Logger): Promise<ServiceStorage> {
   const { data } = urls
   const root = data === undefined ? await passingFolder(logger) : resolve(data)
-  await mkdir(root, { recursive: true, mode: 0o700 })
+  await makeFolder(root, 0o700)
   // Without --data files lie in a temporary folder that goes with the process: a song's stems are too large to keep in
   // memory.
   const isPassing = data === undefined && urls.store === undefined

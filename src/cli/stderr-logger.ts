@@ -1,10 +1,24 @@
+import { errorLine } from '../core/engine/job/error-text.js'
 import { type Logger, textLogger } from '../core/engine/ports/logger.js'
 import type { Terminal } from './command.js'
+import { serverRemedy } from './server-failure.js'
 import { styled } from './style.js'
 
 const styles = { debug: 'dim', info: 'dim', warn: 'yellow', error: 'red' } as const
 
-/** Log lines for people. Debug lines only if asked for. */
+/**
+ * Log lines for people. Debug lines only if asked for. Where the operator can put a server right, the line says so, and
+ * no stack hides it.
+ */
 export function stderrLogger(stderr: Terminal['stderr'], { debug = false } = {}): Logger {
-  return textLogger(stderr, debug ? 'debug' : 'info', (level) => styled(stderr, styles[level], level))
+  const logger = textLogger(stderr, debug ? 'debug' : 'info', (level) => styled(stderr, styles[level], level))
+  if (debug) return logger
+  const taught =
+    (write: Logger['warn']): Logger['warn'] =>
+    ({ err, ...fields }, message) => {
+      const remedy = serverRemedy(err)
+      if (remedy === undefined) write(err === undefined ? fields : { ...fields, err }, message)
+      else write({ ...fields, cause: errorLine(err) }, `${message} ${remedy}`)
+    }
+  return { ...logger, warn: taught(logger.warn), error: taught(logger.error) }
 }

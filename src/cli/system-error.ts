@@ -3,6 +3,9 @@ type Explanations = Record<string, ((facts: SystemError & { file: string }) => s
 
 const noAddress = ({ address, hostname }: SystemError) =>
   `This machine has no address ${address ?? hostname}. Choose another --host, such as 127.0.0.1 or 0.0.0.0.`
+const noFolder = ({ file }: { file: string }) => `No folder can be made at ${file}. Name a path in another folder.`
+const isReadOnly = ({ file }: { file: string }) =>
+  `The disk with ${file} can only be read. Name a path on another disk, or mount it for writing.`
 const noPermission = ({ file }: { file: string }) =>
   `This process has no permission to use ${file}. Check its owner and its mode, or name another path.`
 const isFile = ({ file }: { file: string }) =>
@@ -20,10 +23,10 @@ const ofListening: Explanations = {
 }
 
 const ofFiles: Explanations = {
-  ENOENT: ({ file }) => `There is no ${file}. Check the path.`,
+  ENOENT: (facts) => (facts.syscall === 'mkdir' ? noFolder(facts) : `There is no ${facts.file}. Check the path.`),
   EACCES: noPermission,
   EPERM: noPermission,
-  EROFS: noPermission,
+  EROFS: isReadOnly,
   ENOTDIR: isFile,
   EEXIST: isFile,
   EISDIR: ({ file }) => `${file} is a folder where a file was expected. Name a file.`,
@@ -37,4 +40,11 @@ export function systemErrorText(error: SystemError): string {
   const { code = '', syscall, path, message } = error
   const said = (syscall === 'listen' || syscall === 'getaddrinfo' ? ofListening : ofFiles)[code]
   return said === undefined ? message : `${said({ ...error, file: path ?? 'a file' })} (${message})`
+}
+
+/** Where work in a child process failed for want of space: its errors keep their code, but not their path. */
+export function fullDiskText(error: Error): string | undefined {
+  const { code, message } = error as SystemError
+  if (code !== 'ENOSPC' && code !== 'EDQUOT') return undefined
+  return `${isFull({ file: 'the files that are being written' })} (${message})`
 }

@@ -59,6 +59,6 @@ export interface Client<Offered extends AnyOffer = Offer> extends SingleJobs<Off
  */
 export function createClient<Engine = unknown>(options: ClientOptions): Client<OffersOf<Engine>>
 export function createClient(options: ClientOptions): Client {
-  const connection = new Connection(options)
+  const connection = new Connection(options ?? {})
   return { ...singleJobs(connection, options.fetch !== undefined), ...manyJobs(connection) }
 }

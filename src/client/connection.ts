@@ -44,7 +44,7 @@ export class Connection {
     if (typeof baseUrl !== 'string' || !/^(https?:\/)?\//.test(baseUrl))
       throw new TypeError(
         'createClient needs baseUrl, the address of a service such as https://stems.example.org/v1, not ' +
-          `${JSON.stringify(baseUrl)}.`,
+          `${JSON.stringify(baseUrl ?? null)}.`,
       )
     this.baseUrl = baseUrl.replace(/\/+$/, '')
     // Browsers refuse a `fetch` that is called on another object than the window.

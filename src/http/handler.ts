@@ -102,10 +102,10 @@ function checkParts({ blobs, options: { logger } }: HttpEngine, options: Handler
       'directStorage needs a blob store that can sign links, such as S3. Leave it off with this one.',
     )
   }
-  if (options.publicUrl && !options.publicUrl.startsWith('https://')) {
+  if (options.publicUrl && !/^(https:|http:\/\/(localhost|127\.0\.0\.1|\[::1\])[:/])/.test(options.publicUrl)) {
     logger.warn(
       { publicUrl: options.publicUrl },
-      'publicUrl is not https. Existing clients download only results whose link begins with https://.',
+      'publicUrl is not https. The client @music.ai/sdk downloads only results whose link begins with https://.',
     )
   }
 }

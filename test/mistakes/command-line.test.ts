@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { once } from 'node:events'
+import Database from 'libsql'
 import { afterAll, beforeAll, test } from 'vitest'
 import { Stemwork } from '../cli/stemwork.js'
 import { expectToTeach, type Mistake } from './table.js'
@@ -42,6 +43,11 @@ const mistakes: CommandMistake[] = [
     what: 'not a database',
     words: 'serve --port 0 --store sqlite:plain --blobs file:b',
     says: [/not a SQLite.*\/plain/],
+  },
+  {
+    what: 'database of a newer version',
+    words: 'serve --port 0 --store sqlite:newer.db --blobs file:b',
+    says: [/newer version of this library \(schema 999; this one knows \d+\)/],
   },
   {
     what: 'blobs without a scheme',
@@ -99,7 +105,7 @@ const mistakes: CommandMistake[] = [
     says: [/\.\/no\/model\.json.*ENOENT/],
   },
   { what: 'manifest with a gap', words: 'separate text.mp3 --model ./model.json', says: [/version: is missing/] },
-  { what: 'no address for agents', words: 'mcp', says: [/--url.*for example http/] },
+  { what: 'no address for agents', words: 'mcp', says: [/--url, or STEMWORK_URL, .*for example http/] },
   { what: 'keys without a store', words: 'keys create', says: [/give --data <dir> or --store <url>/] },
   {
     what: 'private address',
@@ -123,6 +129,9 @@ beforeAll(async () => {
     'other.mjs': 'export const workflow = 1',
     'model.json': '{ "name": "mine" }',
   }
+  const newer = new Database(join(folder, 'newer.db'))
+  newer.exec('PRAGMA user_version = 999')
+  newer.close()
   await mkdir(join(folder, 'empty'))
   await Promise.all(Object.entries(files).map(([name, text]) => writeFile(join(folder, name), text)))
 })

@@ -4,11 +4,14 @@ import { inspect } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
-import { postgresStores } from '../../src/adapters/postgres.js'
+import { s3Blobs } from '../../src/adapters/blobs/s3/index.js'
+import { postgresQueue, postgresStores } from '../../src/adapters/postgres.js'
+import { bullmqQueue } from '../../src/adapters/queues/bullmq/index.js'
+import { keyvStores } from '../../src/adapters/stores/keyv/index.js'
 import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
 import { createClient } from '../../src/client/client.js'
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
-import { createEngine, type JobEngine, localFile } from '../../src/index.js'
+import { composeWorkflow, createEngine, type JobEngine, localFile } from '../../src/index.js'
 import { createApplication, createHandler, issueKey } from '../../src/http/index.js'
 import { expressMount } from '../../src/http/mounts/express.js'
 import { expectToTeach, type Mistake } from './table.js'
@@ -79,9 +82,21 @@ const mistakes: ProgramMistake[] = [
     make: () => engine.submit({ app: 'me', workflow, inputs: wrong({ song: localFile('package.json') }) }),
     says: [/inputs\.song: is no input of .*it has inputUrl/],
   },
-  { what: 'a folder under another name', make: () => fsBlobs(wrong({ folder: 'x' })), says: [/\{ directory: /] },
-  { what: 'a database without a path', make: () => sqliteStores(wrong({ file: 'x' })), says: [/\{ path: /] },
-  { what: 'an address for a pool', make: () => postgresStores(wrong({ url: 'x' })), says: [/\{ pool \}: a Pool of/] },
+  {
+    what: 'a folder under another name',
+    make: () => fsBlobs(wrong({ folder: 'x' })),
+    says: [/\{ directory: .*called with \{ folder \}/],
+  },
+  {
+    what: 'a database without a path',
+    make: () => sqliteStores(wrong({ file: 'x' })),
+    says: [/\{ path: .*called with \{ file \}/],
+  },
+  {
+    what: 'an address for a pool',
+    make: () => postgresStores(wrong({ url: 'x' })),
+    says: [/\{ pool \}\) needs a Pool.*\{ url \}/],
+  },
   {
     what: 'a workflow id with a space',
     make: () => defineWorkflow({ ...definition, id: 'my workflow', params: z.object({}), stages }),
@@ -120,6 +135,23 @@ const mistakes: ProgramMistake[] = [
     says: [/at http:\/\/127\.0\.0\.1:\d+\/v1 did not answer \(connect ECONNREFUSED.*Check the address/],
   },
 ]
+
+/** What needs an argument, without any: what to pass instead. */
+const bare: [call: string, make: (nothing: never) => unknown, says: RegExp][] = [
+  ['fsBlobs', fsBlobs, /fsBlobs\(\{ directory: 'data\/blobs' \}\) needs the path of a folder/],
+  ['s3Blobs', s3Blobs, /s3Blobs\(\{ client, bucket: 'media' \}\) needs an S3Client and the name of a bucket/],
+  ['sqliteStores', sqliteStores, /sqliteStores\(\{ path: 'data\/stemwork\.db' \}\) needs the path of a file/],
+  ['postgresStores', postgresStores, /postgresStores\(\{ pool \}\) needs a Pool/],
+  ['postgresQueue', postgresQueue, /postgresQueue\(\{ pool \}\) needs a Pool/],
+  ['bullmqQueue', bullmqQueue, /bullmqQueue\(\{ connection: 'redis:.*needs the address of a Redis/],
+  ['keyvStores', keyvStores, /keyvJobs\(\{ keyv \}\) needs a Keyv/],
+  ['localFile', localFile, /localFile\('song\.mp3'\) needs the path of a file/],
+  ['defineWorkflow', defineWorkflow, /definition: is missing: expected an object/],
+  ['composeWorkflow', composeWorkflow, /composition: is missing: expected an object/],
+  ['createClient', createClient, /createClient needs baseUrl/],
+]
+for (const [call, make, says] of bare)
+  mistakes.push({ what: `${call} without an argument`, make: () => make(wrong(undefined)), says: [says] })
 
 test.each(mistakes)('$what', async ({ make, ...mistake }) => {
   const message = await Promise.resolve()

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { wavFile } from '../separation/wav-file.js'
+import { expectToTeach } from '../mistakes/table.js'
 import { packInto, root, unpackInto } from './tarball.js'
 
 // A child compiles the runtime and the network anew in each process.
@@ -30,6 +31,18 @@ describe('the packed tarball without onnxruntime', () => {
     expect(readdirSync(join(folder, 'song-stems')).sort()).toEqual(['accompaniments.wav', 'vocals.wav'])
     expect(stdout).toContain('The networks run on WebAssembly')
     expect(stdout).toContain('npm install onnxruntime-node')
+  })
+
+  test('says what is missing where the native library is asked for', () => {
+    const { status, stderr } = node(
+      'node_modules/stemwork/dist/cli/main.js',
+      'separate',
+      'song.wav',
+      '--runtime',
+      'native',
+    )
+    expect(status).toBe(1)
+    expectToTeach({ what: 'runtime', says: [/onnxruntime-node/, /npm install onnxruntime-node/] }, stderr)
   })
 
   test('runs the jobs of a host', () => {

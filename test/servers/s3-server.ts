@@ -39,6 +39,10 @@ export interface S3Server {
   requests: S3Request[]
   /** Asked for each of them; faults are off while it is undefined. */
   fault?: (request: S3Request) => S3Fault | undefined
+  /** The only one whose signatures are right; undefined: any. */
+  region?: string
+  /** Answers without the date, by which the SDK would correct the clock of its requests. */
+  hidesDate?: boolean
   /** What the server makes of If-None-Match on writes: `ignore` as old servers, `refuse` (501) as others. */
   conditions: 'honour' | 'ignore' | 'refuse'
   /** Sub-resources that the server answers with 501, as servers do that lack them. */
@@ -58,7 +62,10 @@ const knownQuery =
 export async function startS3Server(buckets: string[] = ['test']): Promise<S3Server> {
   const directory = await mkdtemp(join(tmpdir(), 'stemwork-s3-'))
   const stored = new Map(buckets.map((name) => [name, new Bucket(directory)]))
-  const http = createServer((request, response) => void answer(request, response))
+  const http = createServer((request, response) => {
+    response.sendDate = server.hidesDate !== true
+    void answer(request, response)
+  })
   await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve))
   const address = http.address()
   if (typeof address !== 'object' || address === null) throw new Error('The server has no port.')
@@ -99,6 +106,13 @@ export async function startS3Server(buckets: string[] = ['test']): Promise<S3Ser
   async function handle(message: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(message.url ?? '/', server.url)
     const verified = verifySignature(message, url, server.credentials)
+    const [, region] = verified.scope.split('/')
+    if (server.region !== undefined && region !== server.region)
+      throw new S3Error(
+        400,
+        'AuthorizationHeaderMalformed',
+        `The authorization header is malformed; the region '${region}' is wrong; expecting '${server.region}'`,
+      )
     const [, bucketName, ...rest] = url.pathname.split('/')
     const request: S3Request = {
       method: message.method ?? '',

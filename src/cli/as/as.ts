@@ -5,7 +5,7 @@ import { nearest } from '../../core/engine/workflow/nearest.js'
 import { findInputs } from '../batch-inputs.js'
 import { type Command, type CommandInput, type Terminal, UsageError } from '../command.js'
 import { runInForeground } from '../foreground-run.js'
-import { refuseInput, requirePath, unfinishedFolder } from '../local-file.js'
+import { makeFolder, refuseInput, requirePath, unfinishedFolder } from '../local-file.js'
 import type { ProgressLine } from '../progress-line.js'
 import { separateSong } from '../separate-song.js'
 import { type SeparationChoice, separationChoice } from '../separation-request.js'
@@ -119,7 +119,7 @@ async function separateAs(
     written.map((stem) => [stem, join(request.folder, program.pathOf(request, track, program.stemName(stem)))]),
   )
   for (const target of Object.values(targets)) await refuseInput(source, target)
-  await mkdir(request.folder, { recursive: true })
+  await makeFolder(request.folder)
   const folder = await unfinishedFolder(resolve(request.folder), '.unfinished-')
   try {
     const song = { ...choice, source, isUrl: false, folder, allowPrivate: false }

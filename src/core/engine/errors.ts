@@ -104,6 +104,19 @@ export function internalError(cause: unknown, details: Record<string, unknown> =
   )
 }
 
+/**
+ * For a function that JavaScript may call without what it needs: how the call looks, and how it looked. Names only, for
+ * values may be secret.
+ *
+ * @throws StemworkError `INVALID_OPTIONS` unless the option is given
+ */
+export function requireOption(isGiven: boolean, options: unknown, call: string, what: string): void {
+  if (isGiven) return
+  const names = typeof options === 'object' && options !== null ? Object.keys(options).join(', ') : typeof options
+  const given = options === undefined ? 'nothing' : `{ ${names} }`
+  throw new StemworkError('INVALID_OPTIONS', `${call} needs ${what}. It was called with ${given}.`)
+}
+
 const setupCodes: readonly ErrorCode[] = [
   'INVALID_OPTIONS',
   'MISSING_DEPENDENCY',

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { StemworkError } from '../engine/errors.js'
 import { givenWords } from '../engine/workflow/issue-words.js'
+import { checkInput } from '../engine/workflow/check-input.js'
 import { firstIssueText } from '../engine/workflow/schema-issues.js'
 import { fileExtensions } from '../media/decode/file-extensions.js'
 import { outputFormats } from '../media/encode/output-format.js'
@@ -44,9 +45,9 @@ export type AudioSettings = z.infer<typeof audioSettingsSchema>
 
 /** @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong */
 export function checkedSettings(workflow: string, settings: unknown): AudioSettings {
-  const checked = audioSettingsSchema.safeParse(settings)
+  const checked = checkInput(audioSettingsSchema, settings)
   if (checked.success) return checked.data
-  const issue = firstIssueText(checked.error, 'settings')
+  const issue = firstIssueText(checked, 'settings')
   throw new StemworkError('INVALID_OPTIONS', `Workflow ${workflow}: ${issue}.`)
 }
 

@@ -9,7 +9,7 @@ import type { KeyWatch } from '../auth/key-watch.js'
 import type { KnownKeys } from '../auth/known-keys.js'
 import type { Metrics } from '../metrics.js'
 import type { HandlerOptions, Sender } from '../options.js'
-import { publicOrigin } from './public-origin.js'
+import { noticeProxy, publicOrigin } from './public-origin.js'
 import type { RateLimiter } from './rate-limit.js'
 import type { RequestBody } from './request-body.js'
 import type { RequestUrl } from './request-url.js'
@@ -113,8 +113,11 @@ export class Call {
 
   /** Absolute address of the service as this client sees it, without a slash at the end. */
   get baseUrl(): string {
-    const { publicUrl, trustProxy } = this.service.options
-    return publicUrl ?? publicOrigin(this.request, this.#url.origin, trustProxy) + this.#basePath
+    const { options, engine } = this.service
+    if (options.publicUrl !== undefined) return options.publicUrl
+    const { origin } = this.#url
+    if (!options.trustProxy) noticeProxy(this.request, origin, engine.options.logger)
+    return publicOrigin(this.request, origin, options.trustProxy) + this.#basePath
   }
 }
 

@@ -1,3 +1,4 @@
+import type { Logger } from '../../core/engine/ports/logger.js'
 import type { ApiRequest } from './api-request.js'
 
 /** Segments such as `..` would lead outside the path of the links. */
@@ -5,7 +6,24 @@ const prefixForm = /^(\/(?!\.{1,2}(\/|$))[A-Za-z0-9._~-]+)+$/
 
 /** Scheme, host and path prefix of the service as the client sent them, directly or through a trusted proxy. */
 export function publicOrigin(request: ApiRequest, direct: URL, trustProxy: boolean): string {
-  if (!trustProxy) return direct.origin
+  return trustProxy ? forwardedOrigin(request, direct) : direct.origin
+}
+
+const noticed = new WeakSet<Logger>()
+
+/** Tells the operator once of a proxy that the service knows nothing of: clients could not follow its links. */
+export function noticeProxy(request: ApiRequest, direct: URL, logger: Logger): void {
+  const seen = forwardedOrigin(request, direct)
+  if (seen === direct.origin || noticed.has(logger)) return
+  noticed.add(logger)
+  logger.warn(
+    { forwarded: seen, links: direct.origin },
+    'A proxy forwards requests (X-Forwarded-*), but links are made for the address that it asks. Set publicUrl ' +
+      '(--public-url), or trustProxy if the proxy sets these headers itself.',
+  )
+}
+
+function forwardedOrigin(request: ApiRequest, direct: URL): string {
   const forwarded = (name: string) => request.headers.get(`x-forwarded-${name}`)?.split(',')[0]?.trim()
   const scheme = forwarded('proto')
   const host = forwarded('host')

@@ -1,4 +1,4 @@
-import { StemworkError } from '../../../core/engine/errors.js'
+import { requireOption } from '../../../core/engine/errors.js'
 import { stat, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { BlobStore } from '../../../core/engine/ports/blob-store.js'
@@ -25,9 +25,10 @@ export interface FsBlobsOptions {
  * @example
  * const blobs = fsBlobs({ directory: 'data/blobs' })
  */
-export function fsBlobs({ directory }: FsBlobsOptions): BlobStore {
-  if (typeof directory !== 'string' || directory === '')
-    throw new StemworkError('INVALID_OPTIONS', "fsBlobs needs a folder for the files: { directory: 'data/blobs' }.")
+export function fsBlobs(options: FsBlobsOptions): BlobStore {
+  const { directory } = options ?? {}
+  const isGiven = typeof directory === 'string' && directory !== ''
+  requireOption(isGiven, options, "fsBlobs({ directory: 'data/blobs' })", 'the path of a folder for the files')
   const folder = new BlobFolder(directory)
   const writing = new Set<string>()
   return {

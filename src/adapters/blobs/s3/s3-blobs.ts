@@ -1,7 +1,7 @@
 import type { S3Client } from '@aws-sdk/client-s3'
 import { DeleteObjectCommand, GetObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
-import { StemworkError } from '../../../core/engine/errors.js'
+import { requireOption, StemworkError } from '../../../core/engine/errors.js'
 import { attachment } from '../../../core/engine/job/attachment.js'
 import { checkBlobKey, checkBlobPrefix } from '../../../core/engine/job/blob-keys.js'
 import type { BlobStore } from '../../../core/engine/ports/blob-store.js'
@@ -54,6 +54,8 @@ const maxLinkSeconds = 7 * 24 * 60 * 60
  * const engine = createEngine({ blobs: s3Blobs({ client, bucket: 'media' }) })
  */
 export function s3Blobs(options: S3BlobsOptions): BlobStore {
+  const isGiven = typeof options?.client?.send === 'function' && typeof options.bucket === 'string'
+  requireOption(isGiven, options, "s3Blobs({ client, bucket: 'media' })", 'an S3Client and the name of a bucket')
   const { prefix = '', partBytes = minPartBytes, requestTimeoutMs = 20_000 } = options
   if (prefix !== '') checkBlobPrefix(prefix)
   if (!(partBytes >= minPartBytes))

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
-import { StemworkError } from '../../../core/engine/errors.js'
+import { requireOption, StemworkError } from '../../../core/engine/errors.js'
 import type { JobQueue, QueueSubscription } from '../../../core/engine/ports/job-queue.js'
 import { defaultLogger, type Logger } from '../../../core/engine/ports/logger.js'
 import { type RedisAddress, RedisConnections } from './redis-connections.js'
@@ -43,6 +43,8 @@ const jobOptions = { attempts: 1, removeOnComplete: true, removeOnFail: true }
  * @throws StemworkError `INVALID_OPTIONS`.
  */
 export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
+  const isGiven = Boolean(options?.connection)
+  requireOption(isGiven, options, "bullmqQueue({ connection: 'redis://127.0.0.1' })", 'the address of a Redis')
   const { connection, name = 'stemwork', prefix = 'bull', answerTimeoutMs = 5000, logger = defaultLogger } = options
   if (!/^[^:]+$/.test(name))
     throw new StemworkError(

@@ -1,4 +1,4 @@
-import { StemworkError } from '../../../core/engine/errors.js'
+import { requireOption, StemworkError } from '../../../core/engine/errors.js'
 import type { JobQueue } from '../../../core/engine/ports/job-queue.js'
 import { defaultLogger, type Logger } from '../../../core/engine/ports/logger.js'
 import { type PostgresPool, query, surviveLostConnections } from '../../stores/postgres/database.js'
@@ -39,6 +39,7 @@ export interface PostgresQueueOptions {
  * @throws StemworkError `INVALID_OPTIONS`.
  */
 export function postgresQueue(options: PostgresQueueOptions): JobQueue {
+  requireOption(typeof options?.pool?.query === 'function', options, 'postgresQueue({ pool })', 'a Pool of pg')
   const {
     pool,
     schema = 'stemwork',

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Keyv } from 'keyv'
-import { StemworkError } from '../../../core/engine/errors.js'
+import { requireOption, StemworkError } from '../../../core/engine/errors.js'
 
 /**
  * A Keyv instance that is trusted only as far as it deserves: by default, Keyv answers "not there" when its backend is
@@ -14,9 +14,12 @@ export class Backend {
   /**
    * One per Keyv instance, which is set to throw, and whose `error` events this listens to.
    *
-   * @throws StemworkError `INVALID_OPTIONS` if another instance with another namespace has the same backend.
+   * @throws StemworkError `INVALID_OPTIONS` without one, and if another instance with another namespace has the same
+   * backend.
    */
-  static of(keyv: Keyv): Backend {
+  static of(call: string, options: { keyv: Keyv }): Backend {
+    const { keyv } = options ?? {}
+    requireOption(typeof keyv?.get === 'function', options, `${call}({ keyv })`, 'a Keyv of the package keyv')
     const known = this.#known.get(keyv)
     if (known) return known
     const store: unknown = keyv.store

@@ -19,8 +19,9 @@ const applicationIndex = 'stemwork/applications'
  * Applications and their keys in any backend of Keyv. Any number of processes may read; only one may write, as the
  * lists of ids are read, extended and written back.
  */
-export function keyvApplications({ keyv, timeoutMs = 10_000 }: KeyvApplicationsOptions): ApplicationStore {
-  const backend = Backend.of(keyv)
+export function keyvApplications(options: KeyvApplicationsOptions): ApplicationStore {
+  const { timeoutMs = 10_000 } = options ?? {}
+  const backend = Backend.of('keyvApplications', options)
   const locks = new KeyLocks()
 
   return {

@@ -45,13 +45,9 @@ export interface KeyvJobsOptions {
  * const keyv = new Keyv({ store: new KeyvRedis('redis://127.0.0.1:6379'), namespace: 'jobs' })
  * const engine = createEngine({ jobs: keyvJobs({ keyv }) })
  */
-export function keyvJobs({
-  keyv,
-  clock = Date.now,
-  idempotencyMs = 24 * 60 * 60 * 1000,
-  timeoutMs = 10_000,
-}: KeyvJobsOptions): JobStore {
-  const backend = Backend.of(keyv)
+export function keyvJobs(options: KeyvJobsOptions): JobStore {
+  const { clock = Date.now, idempotencyMs = 24 * 60 * 60 * 1000, timeoutMs = 10_000 } = options ?? {}
+  const backend = Backend.of('keyvJobs', options)
   const operate = operations(backend, clock, timeoutMs)
   const ledger = new KeyvLedger(backend)
   const { after, ...documents } = keyvDocuments(backend, clock)

@@ -16,6 +16,5 @@ export interface KeyvStores {
  * const engine = createEngine({ ...keyvStores({ keyv }) })
  */
 export function keyvStores(options: KeyvJobsOptions): KeyvStores {
-  const { keyv, timeoutMs } = options
-  return { jobs: keyvJobs(options), applications: keyvApplications({ keyv, timeoutMs }) }
+  return { jobs: keyvJobs(options), applications: keyvApplications(options) }
 }

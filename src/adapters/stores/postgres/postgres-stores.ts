@@ -1,4 +1,4 @@
-import { StemworkError } from '../../../core/engine/errors.js'
+import { requireOption } from '../../../core/engine/errors.js'
 import type { ApplicationStore } from '../../../core/engine/ports/application-store.js'
 import type { JobStore } from '../../../core/engine/ports/job-store.js'
 import { type PostgresPool, surviveLostConnections } from './database.js'
@@ -38,13 +38,9 @@ export interface PostgresStores {
  * const engine = createEngine({ jobs, applications, queue: postgresQueue({ pool }), blobs })
  * @throws StemworkError `INVALID_OPTIONS`.
  */
-export function postgresStores({
-  pool,
-  schema = 'stemwork',
-  idempotencyMs = 24 * 60 * 60 * 1000,
-}: PostgresStoresOptions): PostgresStores {
-  if (typeof pool?.query !== 'function')
-    throw new StemworkError('INVALID_OPTIONS', 'postgresStores needs { pool }: a Pool of the package pg.')
+export function postgresStores(options: PostgresStoresOptions): PostgresStores {
+  const { pool, schema = 'stemwork', idempotencyMs = 24 * 60 * 60 * 1000 } = options ?? {}
+  requireOption(typeof pool?.query === 'function', options, 'postgresStores({ pool })', 'a Pool of the package pg')
   requireSchemaName(schema)
   surviveLostConnections(pool)
   const quoted = `"${schema}"`

@@ -1,4 +1,4 @@
-import { StemworkError } from '../../../core/engine/errors.js'
+import { requireOption } from '../../../core/engine/errors.js'
 import type { ApplicationStore } from '../../../core/engine/ports/application-store.js'
 import type { JobStore } from '../../../core/engine/ports/job-store.js'
 import { SqliteDatabase } from './sqlite-database.js'
@@ -37,14 +37,10 @@ export interface SqliteStores {
  * @throws StemworkError `INVALID_OPTIONS` without a path; `STORE_UNAVAILABLE` when another process holds the file or it
  * cannot be used.
  */
-export function sqliteStores({
-  path,
-  clock = Date.now,
-  idempotencyMs = 24 * 60 * 60 * 1000,
-  openTimeoutMs = 1000,
-}: SqliteStoresOptions): SqliteStores {
-  if (typeof path !== 'string' || path === '')
-    throw new StemworkError('INVALID_OPTIONS', "sqliteStores needs the path of a file: { path: 'data/stemwork.db' }.")
+export function sqliteStores(options: SqliteStoresOptions): SqliteStores {
+  const { path, clock = Date.now, idempotencyMs = 24 * 60 * 60 * 1000, openTimeoutMs = 1000 } = options ?? {}
+  const isGiven = typeof path === 'string' && path !== ''
+  requireOption(isGiven, options, "sqliteStores({ path: 'data/stemwork.db' })", 'the path of a file')
   const database = new SqliteDatabase(path, openTimeoutMs)
   return {
     jobs: sqliteJobs(database, { clock, idempotencyMs }),

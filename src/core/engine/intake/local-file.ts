@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { StemworkError, tooLarge } from '../errors.js'
+import { requireOption, StemworkError, tooLarge } from '../errors.js'
 import { uploadKey } from '../job/blob-keys.js'
 import type { BlobStore } from '../ports/blob-store.js'
 
@@ -25,6 +25,8 @@ export interface LocalFile {
  * await engine.submit({ app: 'me', workflow: 'service/stems-vocals-accompaniment', inputs })
  */
 export function localFile(path: string | URL): LocalFile {
+  const isGiven = path instanceof URL || typeof path === 'string'
+  requireOption(isGiven, path, "localFile('song.mp3')", 'the path of a file')
   const isUrl = path instanceof URL || path.startsWith('file:')
   return { [brand]: true, path: isUrl ? fileURLToPath(path) : path }
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
+import { checkInput } from '../workflow/check-input.js'
 import { firstIssueText } from '../workflow/schema-issues.js'
 import type { NeededProgram, Stage, StageContext } from '../workflow/workflow.js'
 import type { ProgramContext, ProgramOptions, ProgramResult } from './program-options.js'
@@ -65,9 +66,9 @@ export function program<
   Input extends string = string,
   Output extends string = string,
 >(name: string, options: ProgramOptions<Params, Input, Output> = {}): Program<Params, Input, Output> {
-  const checked = optionsSchema.safeParse(options)
+  const checked = checkInput(optionsSchema, options)
   if (!checked.success || name === '') {
-    const problem = checked.success ? 'expected a name' : firstIssueText(checked.error, 'options')
+    const problem = checked.success ? 'expected a name' : firstIssueText(checked, 'options')
     throw new StemworkError('INVALID_OPTIONS', `program(${JSON.stringify(name)}): ${problem}.`)
   }
   const needed: NeededProgram = { name, path: options.path }

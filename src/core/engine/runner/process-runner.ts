@@ -9,6 +9,7 @@ import { nicenessSchema } from './process-priority.js'
 import { ProcessSlot } from './process-slot.js'
 import type { HostRequest } from './protocol.js'
 import { RunGroup } from './run-group.js'
+import { checkInput } from '../workflow/check-input.js'
 import { firstIssueText } from '../workflow/schema-issues.js'
 
 export interface ProcessRunnerOptions extends ChildOptions {
@@ -40,9 +41,9 @@ const optionsSchema = childOptionsSchema.extend({
  * @throws StemworkError `INVALID_OPTIONS` naming the option and what it expects
  */
 export function processRunner(options: ProcessRunnerOptions): Runner {
-  const checked = optionsSchema.safeParse(options)
+  const checked = checkInput(optionsSchema, options)
   if (!checked.success) {
-    throw new StemworkError('INVALID_OPTIONS', `processRunner: ${firstIssueText(checked.error, 'options')}.`)
+    throw new StemworkError('INVALID_OPTIONS', `processRunner: ${firstIssueText(checked, 'options')}.`)
   }
   const { resolve, slots: count, logger = defaultLogger, ...child } = checked.data
   const slots = Array.from({ length: count }, () => new ProcessSlot({ ...child, logger }))

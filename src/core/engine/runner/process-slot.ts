@@ -111,7 +111,7 @@ export class ProcessSlot {
         if (!message || message.type === 'ready' || message.run !== run) return
         if ('processorSeconds' in message) onUse?.(message.processorSeconds)
         if (message.type === 'done') {
-          if (message.isLast) this.#retire(child)
+          if (message.isLast) this.#retire(child, request)
           resolve(message.result)
         } else if (message.type === 'part') void store(message.part)
         else if (message.type === 'step') void answer(message.request, message.step)
@@ -189,7 +189,12 @@ export class ProcessSlot {
     return child
   }
 
-  #retire(child: ChildProcess): void {
+  #retire(child: ChildProcess, request: HostRequest): void {
+    this.#settings.logger.warn(
+      request.type === 'run' ? { workflow: request.order.workflow, jobId: request.order.jobId } : {},
+      'The process that ran the job is replaced: runs have left so much in its memory that it would soon end. If ' +
+        'this comes often, look for what the workflow keeps between runs.',
+    )
     this.#lose(child)
     void kill(child)
   }

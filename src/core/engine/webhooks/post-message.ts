@@ -1,3 +1,4 @@
+import { errorLine } from '../job/error-text.js'
 import type { Delivery } from '../job/job.js'
 import { type TraceContext, traceHeaders } from '../job/trace-context.js'
 import type { EngineOptions } from '../options.js'
@@ -91,7 +92,12 @@ async function post(
     response.cancel()
     return response.status
   } catch (error) {
-    logger.info({ ...about, deliveryId: delivery.id, err: error }, 'A webhook receiver could not be reached.')
+    const receiver = new URL(delivery.url).origin
+    if (!signal.aborted)
+      logger.warn(
+        { ...about, deliveryId: delivery.id, receiver, cause: errorLine(error) },
+        'A webhook receiver could not be reached. Check its address, and that it runs.',
+      )
     return null
   }
 }

@@ -4,7 +4,7 @@ import { stepNameSchema } from '../job/step.js'
 import { checkInput, shapeOf } from './check-input.js'
 import { needsOf } from './needs.js'
 import { type WorkflowPolicy, workflowPolicySchema } from './policy.js'
-import { firstIssueText } from './schema-issues.js'
+import { firstIssueText, idWords } from './schema-issues.js'
 import { defineWorkflow, type OutputDeclaration, type Step, type Workflow } from './workflow.js'
 
 const reference = z.string().regex(/^[A-Za-z][\w-]*\.[\w-]+$/, 'must be "<step>.<name>"')
@@ -96,13 +96,10 @@ const localAddress = 'http://localhost/'
  * @throws StemworkError `INVALID_OPTIONS` naming what is wrong
  */
 export function composeWorkflow(composition: Composition, options: { workflows?: readonly Workflow[] } = {}): Workflow {
-  const checked = compositionSchema.safeParse(composition)
+  const checked = checkInput(compositionSchema, composition)
   const problem: Problem = (text) =>
-    new StemworkError(
-      'INVALID_OPTIONS',
-      `Composed workflow ${JSON.stringify((composition as Composition | null)?.id)}: ${text}.`,
-    )
-  if (!checked.success) throw problem(firstIssueText(checked.error, 'composition'))
+    new StemworkError('INVALID_OPTIONS', `Composed workflow${idWords(composition)}: ${text}.`)
+  if (!checked.success) throw problem(firstIssueText(checked, 'composition'))
   const { id, name, description, inputs, policy, steps: declared } = checked.data
   const steps = inOrder(declared, problem).map((step) => stepOf(step, checked.data, options.workflows ?? [], problem))
   const composed: Composed = { steps, outputs: publishedOutputs(checked.data, problem) }

@@ -12,3 +12,9 @@ export function issueTexts({ issues }: SchemaError, whole: string): string[] {
 export function firstIssueText(error: SchemaError, whole: string): string {
   return issueTexts(error, whole)[0] ?? `${whole}: is not valid`
 }
+
+/** ` "service/mine"`: the id of what should have one; nothing where it has none. */
+export function idWords(value: unknown): string {
+  const { id } = (value ?? {}) as { id?: unknown }
+  return id === undefined ? '' : ` ${JSON.stringify(id)}`
+}

@@ -4,7 +4,7 @@ import { labelSchema } from '../job/pool.js'
 import { stepNameSchema } from '../job/step.js'
 import { type WorkflowPolicy, workflowPolicySchema } from './policy.js'
 import { checkInput } from './check-input.js'
-import { firstIssueText } from './schema-issues.js'
+import { firstIssueText, idWords } from './schema-issues.js'
 import type { NeededProgram, Stage } from './stage.js'
 import type { RunContext, StepFile } from './steps.js'
 
@@ -198,7 +198,7 @@ export function defineWorkflow<
   const checked = checkInput(definitionSchema, definition)
   if (!checked.success) {
     const issue = firstIssueText(checked, 'definition')
-    throw new StemworkError('INVALID_OPTIONS', `Workflow ${JSON.stringify(definition.id)}: ${issue}.`)
+    throw new StemworkError('INVALID_OPTIONS', `Workflow${idWords(definition)}: ${issue}.`)
   }
   const { outputs, stages = [], run } = definition
   if ((run === undefined) === (definition.stages === undefined))

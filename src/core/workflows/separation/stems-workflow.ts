@@ -10,6 +10,7 @@ import { ensembleAlgorithms } from '../../models/ensemble-algorithm.js'
 import { executionProviders } from '../../models/session/execution-provider.js'
 import { runtimeChoices } from '../../models/session/runtime.js'
 import { pictureOutputs } from './picture-outputs.js'
+import { checkInput } from '../../engine/workflow/check-input.js'
 import { firstIssueText } from '../../engine/workflow/schema-issues.js'
 
 const modelName = z.string().min(1)
@@ -213,9 +214,9 @@ export interface StemsWork {
 const drawWeight = 0.02
 
 export function defineStems(definition: unknown, work: (definition: StemsDefinition) => StemsWork): Workflow {
-  const checked = definitionSchema.safeParse(definition)
+  const checked = checkInput(definitionSchema, definition)
   if (!checked.success) {
-    throw new StemworkError('INVALID_OPTIONS', `Stems workflow: ${firstIssueText(checked.error, 'settings')}.`)
+    throw new StemworkError('INVALID_OPTIONS', `Stems workflow: ${firstIssueText(checked, 'settings')}.`)
   }
   const { id, name, description, stems, format: usualFormat = '16' } = checked.data
   const { separate, draw, prepare } = work(checked.data)

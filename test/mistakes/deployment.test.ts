@@ -1,0 +1,104 @@
+import { spawnSync } from 'node:child_process'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { excerpt, Stemwork } from '../cli/stemwork.js'
+import { type S3Server, startS3Server } from '../servers/s3-server.js'
+import { expectToTeach, type Mistake } from './table.js'
+
+let place: string
+let s3: S3Server
+beforeAll(async () => {
+  place = await mkdtemp(join(tmpdir(), 'stemwork-mistakes-deployment-'))
+  s3 = await startS3Server()
+  await writeFile(join(place, 'song.wav'), await excerpt(place, { fromSeconds: 0, seconds: 2 }))
+  await mkdir(join(place, 'disk'))
+})
+afterAll(async () => {
+  await s3.close()
+  await rm(place, { recursive: true })
+})
+
+/** What a server of buckets refuses. */
+interface BucketMistake extends Mistake {
+  bucket?: string
+  /** Where the bucket is. */
+  region?: string
+  env?: Record<string, string>
+  /** The server does not tell its time, by which the SDK would correct the clock. */
+  hidesDate?: boolean
+}
+
+/** A clock that is 20 minutes slow. */
+const slowClock = `--import data:text/javascript,${encodeURIComponent(
+  'const D = Date; const slow = () => D.now() - 1.2e6; globalThis.Date = class extends D {' +
+    'constructor(...given) { super(...(given.length ? given : [slow()])) } static now() { return slow() } }',
+)}`
+
+const buckets: BucketMistake[] = [
+  {
+    what: 'of another name',
+    bucket: 'tset',
+    says: [/s3:\/\/tset at .*404 NoSuchBucket/, /correct its name in the URL/],
+  },
+  { what: 'elsewhere', region: 'eu-west-1', says: [/'us-east-1' is wrong; expecting 'eu-west-1'/, /region=<name>/] },
+  { what: 'of another', env: { AWS_SECRET_ACCESS_KEY: 'wrong' }, says: [/SignatureDoes/, /AWS_SECRET_ACCESS_KEY/] },
+  { what: 'and a slow clock', env: { NODE_OPTIONS: slowClock }, hidesDate: true, says: [/TooSkewed/, /with NTP/] },
+  { what: 'without a key', env: { AWS_ACCESS_KEY_ID: '' }, says: [/Set AWS_ACCESS_KEY_ID and/] },
+]
+
+const environment = () => ({
+  AWS_ACCESS_KEY_ID: s3.credentials.accessKeyId,
+  AWS_SECRET_ACCESS_KEY: s3.credentials.secretAccessKey,
+  // An empty variable is as good as none.
+  AWS_REGION: '',
+  AWS_EC2_METADATA_DISABLED: 'true',
+})
+
+test.each(buckets)('a bucket $what', async ({ bucket = 'test', region, hidesDate, env, ...mistake }) => {
+  Object.assign(s3, { region, hidesDate })
+  const words = ['doctor', '--api-only', '--blobs', `s3://${bucket}?endpoint=${s3.url}`]
+  const { stdout } = await new Stemwork(words, place, { ...environment(), ...env }).finished()
+  expectToTeach(mistake, /^problem +blobs[^]*?(?=^\w)/m.exec(stdout)?.[0] ?? stdout)
+})
+
+test('a service with a bucket of another name starts, and its log says what to do, without a stack', async () => {
+  Object.assign(s3, { region: undefined, hidesDate: false })
+  const words = ['serve', '--port', '0', '--blobs', `s3://tset?endpoint=${s3.url}`]
+  const service = new Stemwork(words, place, environment())
+  const [line] = await service.printed('stderr', /^.* warn .*\n/m)
+  service.kill('SIGINT')
+  await service.finished()
+  expectToTeach({ what: 'log', says: [/sweep of files.*Create the bucket.*NoSuchBucket: The specified/] }, line)
+  expect(service.stderr).not.toMatch(/^ +at /m)
+})
+
+const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
+const mayMount = spawnSync('unshare', ['-rm', 'mount', '-t', 'tmpfs', 'none', '/mnt']).status === 0
+
+const disks: (Mistake & { options: string; words: string })[] = [
+  { what: 'full', options: 'size=64k', words: 'serve --port 0 --data disk', says: [/disk of the job.*full.*Free/i] },
+  { what: 'full', options: 'size=64k', words: 'separate song.wav -o disk/x', says: [/no space left.*Free some/] },
+  {
+    what: 'read-only',
+    options: 'ro',
+    words: 'serve --port 0 --data disk/x',
+    says: [/disk\/x can only be read\. Name/],
+  },
+  { what: 'read-only', options: 'ro', words: 'separate song.wav -o disk/x', says: [/disk\/x can only be read\. Name/] },
+]
+
+test.skipIf(!mayMount).each(disks)('a $what disk: stemwork $words', ({ options, words, ...mistake }) => {
+  const script = `mount -t tmpfs -o ${options} none disk && exec "${process.execPath}" "${main}" ${words}`
+  const { status, stderr } = spawnSync('unshare', ['-rm', 'sh', '-c', script], { cwd: place, encoding: 'utf8' })
+  expect(status, stderr).toBe(1)
+  expectToTeach(mistake, /^stemwork: [^]*/m.exec(stderr)?.[0] ?? stderr)
+})
+
+test('a folder where none can be made', async () => {
+  const { status, stderr } = await new Stemwork(['serve', '--port', '0', '--data', '/proc/x'], place).finished()
+  expect(status, stderr).toBe(1)
+  expectToTeach({ what: '/proc', says: [/No folder can be made at \/proc\/x\. Name a path/] }, stderr)
+})
