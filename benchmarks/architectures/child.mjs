@@ -3,6 +3,7 @@ import { fork } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { childArguments } from '../../dist/core/engine/runner/child-arguments.js'
+import { childEnvironment } from '../../dist/core/engine/runner/child-environment.js'
 import { createArchitecture } from '../../dist/core/workflows/separation/architectures/create-architecture.js'
 import { resolveModel } from '../../dist/core/models/registry.js'
 import { openSession } from '../../dist/core/models/session/session.js'
@@ -13,7 +14,10 @@ const sampleRate = 44_100
 /** Runs one of the tasks below in a new process and returns what it answers. */
 export function inChild(task, settings) {
   return new Promise((resolve, reject) => {
-    const child = fork(import.meta.filename, [task, JSON.stringify(settings)], { execArgv: [...childArguments] })
+    const child = fork(import.meta.filename, [task, JSON.stringify(settings)], {
+      execArgv: [...childArguments],
+      env: childEnvironment(process.env),
+    })
     child.once('message', resolve)
     child.once('error', reject)
     child.once('exit', (code) => reject(new Error(`the child ended with ${code}`)))

@@ -134,6 +134,7 @@ describe('a run in a child process', () => {
     )
     const environment = details.environment as Record<string, string>
     expect(environment).toMatchObject({ STEMWORK_TEST_SEEN: 'yes', EXTRA: 'given', PATH: process.env.PATH })
+    expect(environment).toMatchObject({ MALLOC_ARENA_MAX: '1' })
     expect(Object.keys(environment).filter((name) => /PASSWORD|SECRET|KEY|NODE_OPTIONS|VITEST/.test(name))).toEqual([])
     expect(details.execArgv).toEqual([...childArguments, '--max-old-space-size=300'])
   })

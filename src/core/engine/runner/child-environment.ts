@@ -1,11 +1,17 @@
 const inherited = [
   /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|TZ|TMPDIR|TMP|TEMP|PWD)$/i,
   /^(SystemRoot|windir|ComSpec|PATHEXT|APPDATA|LOCALAPPDATA|USERPROFILE|ProgramData|ProgramFiles.*)$/i,
-  /^(LC|XDG|FFMPEG|CUDA|NVIDIA|ORT|OMP|MKL|LD|DYLD)_/,
+  /^(LC|XDG|FFMPEG|CUDA|NVIDIA|ORT|OMP|MKL|LD|DYLD|MALLOC)_/,
   // Not the service's own secrets: STEMWORK_LINK_SECRET, STEMWORK_API_KEYS, STEMWORK_WEBHOOK_SECRET.
   /^STEMWORK_(?!.*(SECRET|KEY))/,
   /^NODE_(ENV|EXTRA_CA_CERTS)$/,
 ]
+
+/**
+ * glibc gives every thread a heap of its own, and keeps what the threads of a compiler have freed: a separation by
+ * WebAssembly held 537 MB, and holds 394 MB with one heap, in the same time.
+ */
+const defaults = { MALLOC_ARENA_MAX: '1' }
 
 /**
  * The environment of a child: what programs, caches and accelerators need, and `extra`. Everything else is withheld:
@@ -16,5 +22,5 @@ export function childEnvironment(host: NodeJS.ProcessEnv, extra: Record<string, 
   const kept = Object.entries(host).filter(
     (entry): entry is [string, string] => entry[1] !== undefined && inherited.some((pattern) => pattern.test(entry[0])),
   )
-  return { ...Object.fromEntries(kept), ...extra }
+  return { ...defaults, ...Object.fromEntries(kept), ...extra }
 }
