@@ -244,6 +244,11 @@ describe('every query of the SQLite store', () => {
     expect(explain(countSql(search, 100).text)).toContain('SEARCH jobs USING COVERING INDEX jobs_by_app (app=?)')
   })
 
+  test('counts the ends in a span of the whole store by their time', () => {
+    const count = countSql({ statuses: ['FAILED'], completedAfter: 5, completedBefore: 9 }, 100)
+    expect(explain(count.text)).toMatch(/SEARCH jobs USING INDEX jobs_ended \(completed_at>\? AND completed_at<\?\)/)
+  })
+
   test('finds the jobs of an upload by index', () => {
     const plan = explain(countSql({ uploadKey: 'k', statuses: ['QUEUED', 'STARTED'] }).text, 3)
     expect(plan).toMatch(/job_uploads_by_key/)

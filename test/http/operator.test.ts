@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { memoryJobs } from '../../src/adapters/memory.js'
+import { sampleJob, succeed } from '../../src/contract/job-samples.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
 import type { BulkFacts, JobFacts, JobPage, Overview } from '../../src/http/operator/answers.js'
@@ -172,6 +174,22 @@ describe("the operator's interface", () => {
     await until(waiting, ({ status }) => status === 'STARTED')
     for (const id of [waiting, running]) await ask(`job/${id}/cancel`, {})
     await until(running, ({ status, error }) => status === 'FAILED' && error?.code === 'CANCELED')
+  })
+
+  test('counts the jobs that ended in the last hour, however many they are', async () => {
+    const jobs = memoryJobs()
+    const many = await startService({ worker: false, http: { operator: { key: operatorKey } }, stores: { jobs } })
+    const made = await jobs.createAll(Array.from({ length: 702 }, () => sampleJob()))
+    for (const { id } of made ?? []) {
+      const claimed = await jobs.claim({ id, owner: 'w', leaseMs: 60_000 })
+      await jobs.apply(id, succeed(claimed ?? sampleJob()))
+    }
+    const answer = await fetch(`${many.base}/operator/api/overview`, { headers: { authorization: operatorKey } })
+    const { rates, sample } = (await answer.json()) as Overview
+    expect(rates.reduce((sum, { succeeded }) => sum + succeeded, 0)).toBe(702)
+    expect(rates.reduce((sum, { failed }) => sum + failed, 0)).toBe(0)
+    expect(sample).toEqual({ jobs: 500, complete: false })
+    await many.close()
   })
 
   test('shows idle workers, and jobs that no living worker takes', async () => {

@@ -19,7 +19,8 @@ type OnWorker = (name: string, state: WorkerState) => Promise<void>
 export function OverviewPage({ overview, onChange, onWorker }: PageProps) {
   const { queues, rates, rules, problems, warnings } = overview
   const sum = (pick: (queue: QueueFacts) => number) => queues.reduce((total, queue) => total + pick(queue), 0)
-  const isMore = queues.some((queue) => queue.isMore)
+  const more = queues.some((queue) => queue.isMore) ? '+' : ''
+  const moreEnded = rates.some((rate) => rate.isMore) ? '+' : ''
   const failed = rates.reduce((total, rate) => total + rate.failed, 0)
   const finished = rates.reduce((total, rate) => total + rate.succeeded, 0)
   const deployment = ruleOf(rules, { kind: 'deployment' })
@@ -42,7 +43,7 @@ export function OverviewPage({ overview, onChange, onWorker }: PageProps) {
       <section class="figures" aria-label="Now">
         <Figure
           label="Waiting"
-          value={`${sum((queue) => queue.queued).toLocaleString()}${isMore ? '+' : ''}`}
+          value={sum((queue) => queue.queued).toLocaleString() + more}
           href={jobsAddress({ status: 'QUEUED' })}
         />
         <Figure
@@ -52,13 +53,13 @@ export function OverviewPage({ overview, onChange, onWorker }: PageProps) {
         />
         <Figure
           label="Done in the last hour"
-          value={finished.toLocaleString()}
+          value={finished.toLocaleString() + moreEnded}
           tone="good"
           href={jobsAddress({ status: 'SUCCEEDED' })}
         />
         <Figure
           label="Failed in the last hour"
-          value={failed.toLocaleString()}
+          value={failed.toLocaleString() + moreEnded}
           tone={failed > 0 ? 'bad' : ''}
           href={jobsAddress({ status: 'FAILED' })}
         />

@@ -3,15 +3,15 @@ export interface Overview {
   at: number
   queues: QueueFacts[]
   workers: WorkerFacts[]
-  /** Jobs that ended in the last hour, by interval, earliest first. */
-  rates: { from: number; succeeded: number; failed: number }[]
+  /** Jobs that ended in the last hour, counted, by interval, earliest first; `isMore` where counting stopped. */
+  rates: { from: number; succeeded: number; failed: number; isMore: boolean }[]
   failures: FailureFacts[]
   /** What is paused, drained or limited. */
   rules: { kind: 'deployment' | 'application' | 'workflow'; id: string; state: RuleState; maxRunning: number | null }[]
   applications: { id: string; name: string }[]
   /** Of jobs that ended this month (UTC), most processor time first; empty where the store keeps no ledger. */
   usage: UsageFacts[]
-  /** Rates and failures cover this many of the newest jobs; `complete` tells whether these are all of the last day. */
+  /** Failures and typical times cover this many of the newest jobs; `complete` tells whether these are all of the last day. */
   sample: { jobs: number; complete: boolean }
   problems: string[]
   warnings: string[]

@@ -2,17 +2,16 @@ import type { PoolStatus, Worker } from '../../core/engine/engine.js'
 import type { JobRecord } from '../../core/engine/job/job.js'
 import { idOf } from '../../core/engine/job/scheduling.js'
 import type { HttpEngine } from '../http-engine.js'
+import { EndedCounts } from './ended-counts.js'
 import type { FailureFacts, Overview, QueueFacts, UsageFacts, WorkerFacts } from './answers.js'
 import { StemworkError } from '../../core/engine/errors.js'
 import { mostCounted } from '../../core/engine/job/most-counted.js'
 
-/** Jobs that are sampled for rates and failures. */
+/** Jobs that are sampled for typical times and failures. */
 const sampleSize = 500
 /** Running jobs that are shown with their workers. */
 const mostRunning = 500
 const dayMs = 24 * 3_600_000
-const rateStepMs = 5 * 60_000
-const rateSteps = 12
 /** Simultaneous viewers share a result. */
 const keptMs = 2_000
 /** What applications have used is read less often. */
@@ -22,17 +21,19 @@ const mostUsers = 50
 /** The state of the whole store, read at most every two seconds for any number of viewers. */
 export class OverviewReader {
   readonly #engine: HttpEngine
+  readonly #ended: EndedCounts
   #last: { at: number; overview: Promise<Overview> } | undefined
   #usage: { at: number; facts: Promise<UsageFacts[]> } | undefined
 
   constructor(engine: HttpEngine) {
     this.#engine = engine
+    this.#ended = new EndedCounts(engine)
   }
 
   read(): Promise<Overview> {
     const at = Date.now()
     if (!this.#last || at - this.#last.at >= keptMs) {
-      const overview = readOverview(this.#engine, at, this.#usageAt(at))
+      const overview = readOverview(this.#engine, at, { rates: this.#ended.read(at), using: this.#usageAt(at) })
       this.#last = { at, overview }
       overview.catch(() => (this.#last = undefined))
     }
@@ -54,8 +55,12 @@ export class OverviewReader {
   }
 }
 
-async function readOverview(engine: HttpEngine, at: number, using: Promise<UsageFacts[]>): Promise<Overview> {
-  const [recent, running, pools, workers, rules, applications, health, usage] = await Promise.all([
+async function readOverview(
+  engine: HttpEngine,
+  at: number,
+  counting: { rates: Promise<Overview['rates']>; using: Promise<UsageFacts[]> },
+): Promise<Overview> {
+  const [recent, running, pools, workers, rules, applications, health, rates, usage] = await Promise.all([
     engine.list({ createdAfter: at - dayMs, limit: sampleSize }),
     engine.list({ statuses: ['STARTED'], limit: mostRunning }),
     engine.pools(),
@@ -63,13 +68,14 @@ async function readOverview(engine: HttpEngine, at: number, using: Promise<Usage
     engine.schedulingRules(),
     engine.applications.listApplications(),
     engine.health(),
-    using,
+    counting.rates,
+    counting.using,
   ])
   return {
     at,
     queues: queuesOf(engine, { pools, workers, recent }),
     workers: workersOf(workers, running, engine.options.dispatch.leaseMs),
-    rates: ratesOf(recent, at),
+    rates,
     failures: failuresOf(recent),
     rules: rules.map(({ target, state, maxRunning }) => ({ kind: target.kind, id: idOf(target), state, maxRunning })),
     applications: applications.map(({ id, name }) => ({ id, name })),
@@ -148,18 +154,6 @@ function workersOf(alive: readonly Worker[], running: readonly JobRecord[], leas
     worker.jobs.push({ id, workflow, stage, progress, startedAt: history.at(-1)?.startedAt ?? startedAt ?? 0 })
   }
   return workers.sort((a, b) => compare(a.name, b.name))
-}
-
-function ratesOf(jobs: readonly JobRecord[], at: number): Overview['rates'] {
-  const end = Math.ceil(at / rateStepMs) * rateStepMs
-  return Array.from({ length: rateSteps }, (_, step) => {
-    const from = end - (rateSteps - step) * rateStepMs
-    const ended = jobs.filter(
-      ({ completedAt }) => completedAt !== null && completedAt >= from && completedAt < from + rateStepMs,
-    )
-    const succeeded = ended.filter(({ status }) => status === 'SUCCEEDED').length
-    return { from, succeeded, failed: ended.length - succeeded }
-  })
 }
 
 function failuresOf(jobs: readonly JobRecord[]): FailureFacts[] {

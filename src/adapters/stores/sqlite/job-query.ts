@@ -108,7 +108,9 @@ export function deliverableSql(
 export function countSql(query: JobQuery, max = Infinity): Sql {
   // The status narrows the search in the indexes of lists even where it excludes nothing.
   const statuses = query.statuses ?? (hasLists(query) ? jobStatusSchema.options : undefined)
-  const table = query.search === undefined ? conditions : listConditions
+  // A search, and a span of ends in the whole store, have an index that is not of the status.
+  const isBySpan = query.app === undefined && (query.completedAfter ?? query.completedBefore) !== undefined
+  const table = query.search === undefined && !isBySpan ? conditions : listConditions
   const { text, values } = where(eachFilter({ ...query, statuses }, table))
   if (max === Infinity) return { text: `SELECT count(*) AS count FROM jobs ${text}`, values }
   return { text: `SELECT count(*) AS count FROM (SELECT 1 FROM jobs ${text} LIMIT ?)`, values: [...values, max] }
