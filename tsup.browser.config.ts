@@ -1,24 +1,15 @@
 import { resolve } from 'node:path'
 import { readFileSync } from 'node:fs'
-import { defineConfig } from 'tsup'
+import { defineConfig, type Options } from 'tsup'
 
-/** `stemwork/browser`: a script for the page, those of its workers and that of the audio thread. After `scripts/build-kernels.mjs`. */
-export default defineConfig({
-  entry: {
-    index: 'src/browser/index.ts',
-    worker: 'src/browser/worker.ts',
-    'live-worker': 'src/browser/live-worker.ts',
-    'live-processor': 'src/browser/live-processor.ts',
-  },
-  outDir: 'dist/browser',
-  tsconfig: 'tsconfig.browser.json',
+/** Scripts of browsers that use the kernels, so after `scripts/build-kernels.mjs`. */
+const withKernels: Options = {
   platform: 'browser',
   format: 'esm',
   target: 'es2022',
   noExternal: [/./],
   minify: true,
   splitting: true,
-  footer: { js: `/*\n${readFileSync('scripts/onnxruntime-licences.txt', 'utf8').trim()}\n*/` },
   silent: true,
   esbuildPlugins: [
     {
@@ -36,4 +27,27 @@ export default defineConfig({
       },
     },
   ],
-})
+}
+
+export default defineConfig([
+  // `stemwork/browser`: a script for the page, those of its workers and that of the audio thread.
+  {
+    ...withKernels,
+    entry: {
+      index: 'src/browser/index.ts',
+      worker: 'src/browser/worker.ts',
+      'live-worker': 'src/browser/live-worker.ts',
+      'live-processor': 'src/browser/live-processor.ts',
+    },
+    outDir: 'dist/browser',
+    tsconfig: 'tsconfig.browser.json',
+    footer: { js: `/*\n${readFileSync('scripts/onnxruntime-licences.txt', 'utf8').trim()}\n*/` },
+  },
+  // Of `/console`, loaded when they are used.
+  {
+    ...withKernels,
+    entry: { 'stretch-processor': 'src/console/stretch-processor.ts' },
+    outDir: 'dist/console',
+    tsconfig: 'tsconfig.console.json',
+  },
+])

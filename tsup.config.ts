@@ -20,6 +20,7 @@ const apart = {
   'qr-code': 'src/console/qr-code.ts',
   'resumable-upload': 'src/client/resumable-upload.ts',
   spectrum: 'src/console/spectrum.ts',
+  stretcher: 'src/console/stretcher.ts',
   wait: 'src/client/wait.ts',
 }
 

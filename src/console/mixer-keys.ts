@@ -14,6 +14,7 @@ export interface MixerActions {
   endLoop(): void
   zoom(factor: number): void
   faster(steps: number): void
+  higher(semitones: number): void
   original(): void
   louder(steps: number): void
 }
@@ -32,6 +33,7 @@ export const keyTexts: readonly (readonly [keys: string, meaning: string])[] = [
   ['L', 'Remove the loop'],
   ['+ −', 'Zoom'],
   ['< >', 'Slower or faster'],
+  ['P', 'A semitone up (with Shift: down)'],
 ]
 
 /** Keys work wherever the focus is, unless they mean something to the element in focus. */
@@ -75,65 +77,39 @@ export function useFocusBack(player: RefObject<HTMLElement | null>): void {
   }, [])
 }
 
+type Act = (actions: MixerActions, isShifted: boolean) => void
+
+const acts: Record<string, Act | undefined> = {
+  ' ': (actions) => actions.toggle(),
+  arrowleft: (actions) => actions.step(-stepSeconds),
+  arrowright: (actions) => actions.step(stepSeconds),
+  arrowup: (actions) => actions.louder(1),
+  arrowdown: (actions) => actions.louder(-1),
+  home: (actions) => actions.toStart(),
+  end: (actions) => actions.toEnd(),
+  '[': (actions) => actions.loopFrom(),
+  ']': (actions) => actions.loopTo(),
+  l: (actions) => actions.endLoop(),
+  '+': (actions) => actions.zoom(2),
+  '=': (actions) => actions.zoom(2),
+  '-': (actions) => actions.zoom(0.5),
+  '<': (actions) => actions.faster(-1),
+  ',': (actions) => actions.faster(-1),
+  '>': (actions) => actions.faster(1),
+  '.': (actions) => actions.faster(1),
+  p: (actions, isShifted) => actions.higher(isShifted ? -1 : 1),
+  o: (actions) => actions.original(),
+}
+
 /** False for a key without a meaning here. */
-// oxlint-disable-next-line complexity -- a table of keys
-function perform(event: KeyboardEvent, actions: MixerActions): boolean {
-  const digit = /^(?:Digit|Numpad)([1-9])$/.exec(event.code)?.[1]
+function perform({ code, key, shiftKey }: KeyboardEvent, actions: MixerActions): boolean {
+  const digit = /^(?:Digit|Numpad)([1-9])$/.exec(code)?.[1]
   if (digit !== undefined) {
-    if (event.shiftKey) actions.solo(Number(digit) - 1)
+    if (shiftKey) actions.solo(Number(digit) - 1)
     else actions.mute(Number(digit) - 1)
     return true
   }
-  switch (event.key.toLowerCase()) {
-    case ' ':
-      actions.toggle()
-      return true
-    case 'arrowleft':
-      actions.step(-stepSeconds)
-      return true
-    case 'arrowright':
-      actions.step(stepSeconds)
-      return true
-    case 'arrowup':
-      actions.louder(1)
-      return true
-    case 'arrowdown':
-      actions.louder(-1)
-      return true
-    case 'home':
-      actions.toStart()
-      return true
-    case 'end':
-      actions.toEnd()
-      return true
-    case '[':
-      actions.loopFrom()
-      return true
-    case ']':
-      actions.loopTo()
-      return true
-    case 'l':
-      actions.endLoop()
-      return true
-    case '+':
-    case '=':
-      actions.zoom(2)
-      return true
-    case '-':
-      actions.zoom(0.5)
-      return true
-    case '<':
-    case ',':
-      actions.faster(-1)
-      return true
-    case '>':
-    case '.':
-      actions.faster(1)
-      return true
-    case 'o':
-      actions.original()
-      return true
-    default:
-      return false
-  }
+  const act = acts[key.toLowerCase()]
+  act?.(actions, shiftKey)
+  return act !== undefined
 }

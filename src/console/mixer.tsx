@@ -10,7 +10,8 @@ import { type Loop, Player } from './player.js'
 import { Ruler } from './ruler.js'
 import { isWholeSong } from './stem-names.js'
 import type { Stem } from './stems.js'
-import { speeds, Transport } from './transport.js'
+import { changeTempo, changeSemitones, Practice } from './practice.js'
+import { Transport } from './transport.js'
 import { following, moved, type ViewWindow, zoomed } from './view-window.js'
 import { clock, explain, type Explanation, outputWords } from './words.js'
 
@@ -26,16 +27,17 @@ export function Mixer({ stems, song }: { stems: readonly Stem[]; song: string })
   )
   const isGrowing = stems.some(({ source }) => source.isGrowing)
   // When the finished stems take the place of the growing ones, the music goes on as it was.
-  const heard = useRef<Pick<Player, 'position' | 'speed' | 'loop' | 'isPlaying'>>(undefined)
+  const heard = useRef<Pick<Player, 'position' | 'tempo' | 'semitones' | 'loop' | 'isPlaying'>>(undefined)
   useEffect(() => {
-    const { position = 0, speed = 1, loop: repeated, isPlaying = false } = heard.current ?? {}
-    if (speed !== 1) player.setSpeed(speed)
+    const { position = 0, tempo = 1, semitones = 0, loop: repeated, isPlaying = false } = heard.current ?? {}
+    player.setTempo(tempo)
+    player.setSemitones(semitones)
     if (position > 0) player.seek(position)
     if (repeated) player.setLoop(repeated)
     if (isPlaying) player.play()
     return () => {
-      const { position, speed, loop, isPlaying } = player
-      heard.current = { position, speed, loop, isPlaying }
+      const { position, tempo, semitones, loop, isPlaying } = player
+      heard.current = { position, tempo, semitones, loop, isPlaying }
       player.close()
     }
   }, [player])
@@ -117,12 +119,8 @@ export function Mixer({ stems, song }: { stems: readonly Stem[]; song: string })
     loopTo: () => setLoop({ from: loop && loop.from < player.position ? loop.from : 0, to: player.position }),
     endLoop: () => setLoop(undefined),
     zoom,
-    faster(steps) {
-      const at = speeds.findIndex((speed) => speed === player.speed) + steps
-      const speed = speeds[Math.max(0, Math.min(speeds.length - 1, at))] ?? 1
-      player.setSpeed(speed)
-      announce(`Speed ${speed}`)
-    },
+    faster: (steps) => announce(changeTempo(player, steps)),
+    higher: (steps) => announce(changeSemitones(player, steps)),
     original: () => isWholeSong(names) && mix.setOriginal((now) => !now),
     louder: mix.louder,
   })
@@ -140,6 +138,7 @@ export function Mixer({ stems, song }: { stems: readonly Stem[]; song: string })
         onToggle={toggle}
         onZoom={zoom}
       />
+      <Practice player={player} />
       {problem && <ErrorNotice problem={problem} />}
       <div
         class="lanes"

@@ -1,5 +1,6 @@
 import type { PcmSource } from './pcm-source.js'
 import { PieceCache } from './piece-cache.js'
+import { type PlayerOutput, ScheduledOutput } from './scheduled-output.js'
 import { Timeline } from './timeline.js'
 
 export interface PlayerTrack {
@@ -8,17 +9,8 @@ export interface PlayerTrack {
 }
 
 /** What the player uses of an `AudioContext`. */
-export type PlayerContext = Pick<
-  AudioContext,
-  | 'currentTime'
-  | 'createAnalyser'
-  | 'createBuffer'
-  | 'createBufferSource'
-  | 'createGain'
-  | 'destination'
-  | 'resume'
-  | 'close'
->
+export type PlayerContext = Pick<AudioContext, 'createAnalyser' | 'createGain' | 'destination' | 'resume' | 'close'> &
+  ConstructorParameters<typeof ScheduledOutput>[0]
 
 export interface PlayerOptions {
   /** Called when it plays, waits, pauses or ends. */
@@ -36,8 +28,6 @@ export interface Loop {
 /** Small, so that playing begins soon after a seek. */
 const pieceSeconds = 2
 const aheadSeconds = 8
-/** Time to hand a piece of every track to the audio hardware. */
-const leadSeconds = 0.08
 const checkMs = 200
 const fadeSeconds = 0.015
 const meterSamples = 1024
@@ -45,10 +35,17 @@ export const shortestLoopSeconds = 0.1
 
 interface Run {
   stop: AbortController
-  nodes: Set<AudioBufferSourceNode>
+  output?: PlayerOutput
   /** What was handed to the audio hardware; empty while the first piece is awaited. */
   timeline: Timeline
   from: number
+}
+
+/** A part of all tracks. */
+interface Piece {
+  tracks: Float32Array<ArrayBuffer>[][]
+  frame: number
+  frames: number
 }
 
 interface Channel {
@@ -70,7 +67,8 @@ export class Player {
   readonly #meterSamples = new Float32Array(meterSamples)
   #master: GainNode | undefined
   #masterVolume = 1
-  #speed = 1
+  #tempo = 1
+  #semitones = 0
   #loop: Loop | undefined
   #context: PlayerContext | undefined
   #run: Run | undefined
@@ -112,8 +110,12 @@ export class Player {
     return this.#loop
   }
 
-  get speed(): number {
-    return this.#speed
+  get tempo(): number {
+    return this.#tempo
+  }
+
+  get semitones(): number {
+    return this.#semitones
   }
 
   /** Call it from a click or a key press: browsers allow no sound before one. */
@@ -122,7 +124,7 @@ export class Player {
     this.#context ??= this.#open()
     void this.#context.resume()
     const from = this.#restAt >= this.duration ? 0 : this.#restAt
-    const run: Run = { stop: new AbortController(), nodes: new Set(), timeline: new Timeline(), from }
+    const run: Run = { stop: new AbortController(), timeline: new Timeline(), from }
     this.#run = run
     this.#feed(run, this.#context).catch((error: unknown) => {
       if (run.stop.signal.aborted) return
@@ -157,9 +159,18 @@ export class Player {
     this.seek(set && (position < set.from || position >= set.to) ? set.from : position)
   }
 
-  /** @param speed 0.25..2; the pitch follows, as on a tape. */
-  setSpeed(speed: number): void {
-    this.#speed = speed
+  /** @param tempo 0.5..1.5; the pitch stays. */
+  setTempo(tempo: number): void {
+    this.#tempo = tempo
+    const output = this.#run?.output
+    if (!output?.setTempo || this.#isPlain) return this.seek(this.position)
+    output.setTempo(tempo)
+    this.#options.onChange()
+  }
+
+  /** @param semitones -12..12; the tempo stays. */
+  setSemitones(semitones: number): void {
+    this.#semitones = semitones
     this.seek(this.position)
   }
 
@@ -220,14 +231,62 @@ export class Player {
 
   #end(): void {
     this.#run?.stop.abort()
-    for (const node of this.#run?.nodes ?? []) node.stop()
+    this.#run?.output?.stop()
     this.#run = undefined
+  }
+
+  /** Tracks are heard as they are, sample for sample. */
+  get #isPlain(): boolean {
+    return this.#tempo === 1 && this.#semitones === 0
   }
 
   async #feed(run: Run, context: PlayerContext): Promise<void> {
     const { signal } = run.stop
+    const output = this.#isPlain ? this.#scheduled(run, context) : await this.#stretched(run, context)
+    if (signal.aborted) return output.stop()
+    run.output = output
+    for await (const { tracks, frame, frames } of this.#piecesOf(run)) {
+      output.give(tracks, frame / this.#sampleRate, frames)
+      while (output.ahead > aheadSeconds) {
+        await new Promise((resolve) => setTimeout(resolve, checkMs))
+        if (signal.aborted) return
+      }
+    }
+    if (signal.aborted) return
+    await output.end(signal)
+    if (signal.aborted) return
+    this.#end()
+    this.#restAt = 0
+    this.#options.onChange()
+  }
+
+  #scheduled({ timeline }: Run, context: PlayerContext): PlayerOutput {
+    const targets = this.#tracks.map(({ name }) => this.#channels.get(name)?.gain)
+    return new ScheduledOutput(context, this.#sampleRate, targets, {
+      heard: (stretch) => this.#heard(timeline, stretch),
+      end: () => timeline.end,
+    })
+  }
+
+  async #stretched({ timeline }: Run, context: PlayerContext): Promise<PlayerOutput> {
+    const { Stretcher } = await import('./stretcher.js')
+    const targets = this.#tracks.map(({ name }) => this.#channels.get(name)?.gain)
+    const options = { partCount: targets.length, tempo: this.#tempo, semitones: this.#semitones }
+    return Stretcher.open(context as AudioContext, options, targets, ({ at, position, tempo }) =>
+      this.#heard(timeline, { at, position, seconds: Infinity, speed: tempo }),
+    )
+  }
+
+  #heard(timeline: Timeline, stretch: Parameters<Timeline['add']>[0]): void {
+    const wasWaiting = timeline.isEmpty
+    timeline.add(stretch)
+    if (wasWaiting) this.#options.onChange()
+  }
+
+  /** What is played from now on, in pieces of all tracks. */
+  async *#piecesOf(run: Run): AsyncGenerator<Piece, void, void> {
+    const { signal } = run.stop
     const { pieceFrames } = this.#pieces
-    const speed = this.#speed
     const toFrame = (seconds: number) => Math.round(seconds * this.#sampleRate)
     const loop = this.#loop && { from: toFrame(this.#loop.from), to: Math.min(this.#frames, toFrame(this.#loop.to)) }
     const isGrowing = this.#tracks.some(({ source }) => source.isGrowing)
@@ -241,52 +300,12 @@ export class Player {
       const index = Math.floor(frame / pieceFrames)
       const limit = loop && frame < loop.to ? loop.to : this.#frames
       const end = Math.min((index + 1) * pieceFrames, limit)
-      const planes = await Promise.all(this.#tracks.map((track) => this.#pieces.read(track, index)))
+      const read = await Promise.all(this.#tracks.map((track) => this.#pieces.read(track, index)))
       if (signal.aborted) return
-      let at = run.timeline.end
-      if (at === undefined || at < context.currentTime + leadSeconds / 4) {
-        // The beginning, or the network was too slow: all tracks go on together from here.
-        at = Math.ceil((context.currentTime + leadSeconds) * this.#sampleRate) / this.#sampleRate
-      }
-      const wasWaiting = run.timeline.isEmpty
-      const seconds = (end - frame) / this.#sampleRate
-      run.timeline.add({ at, position: frame / this.#sampleRate, seconds, speed })
-      if (wasWaiting) this.#options.onChange()
       const start = frame - index * pieceFrames
-      this.#tracks.forEach(({ name }, track) => {
-        const cut = planes[track]?.map((plane) => plane.subarray(start, start + end - frame)) ?? []
-        this.#schedule(run, context, name, cut, at)
-      })
+      const tracks = read.map((planes) => planes.map((plane) => plane.subarray(start, start + end - frame)))
+      yield { tracks, frame, frames: end - frame }
       frame = loop && end === loop.to ? loop.from : end
-      while ((run.timeline.end ?? 0) - context.currentTime > aheadSeconds) {
-        await new Promise((resolve) => setTimeout(resolve, checkMs))
-        if (signal.aborted) return
-      }
     }
-    while (context.currentTime < (run.timeline.end ?? 0)) {
-      await new Promise((resolve) => setTimeout(resolve, checkMs))
-      if (signal.aborted) return
-    }
-    this.#end()
-    this.#restAt = 0
-    this.#options.onChange()
-  }
-
-  #schedule(run: Run, context: PlayerContext, name: string, planes: Float32Array<ArrayBuffer>[], at: number): void {
-    const frames = planes[0]?.length ?? 0
-    const channel = this.#channels.get(name)
-    if (frames <= 0 || !channel) return
-    const buffer = context.createBuffer(planes.length, frames, this.#sampleRate)
-    planes.forEach((plane, index) => buffer.copyToChannel(plane, index))
-    const node = context.createBufferSource()
-    node.buffer = buffer
-    if (this.#speed !== 1) node.playbackRate.value = this.#speed
-    node.connect(channel.gain)
-    node.onended = () => {
-      node.disconnect()
-      run.nodes.delete(node)
-    }
-    run.nodes.add(node)
-    node.start(at)
   }
 }

@@ -5,8 +5,6 @@ import type { MixSettings } from './mix-settings.js'
 import type { Player } from './player.js'
 import { clock } from './words.js'
 
-export const speeds = [0.5, 0.75, 0.9, 1, 1.1, 1.25, 1.5] as const
-
 interface TransportProps {
   player: Player
   time: RefObject<HTMLSpanElement | null>
@@ -99,21 +97,7 @@ export function Transport(props: TransportProps) {
             +
           </button>
         </span>
-        <label class="speed">
-          Speed
-          <select
-            value={String(player.speed)}
-            title="Changing the speed also changes the pitch."
-            onChange={(event) => player.setSpeed(Number(event.currentTarget.value))}
-          >
-            {speeds.map((speed) => (
-              <option key={speed} value={String(speed)}>
-                {speed} ×
-              </option>
-            ))}
-          </select>
-        </label>
-        <label class="master">
+        <label class="slider">
           Volume
           <input
             type="range"

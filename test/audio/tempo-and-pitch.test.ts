@@ -6,10 +6,11 @@ import { processRunner } from '../../src/core/engine/runner/process-runner.js'
 import type { Runner } from '../../src/core/engine/ports/runner.js'
 import { WorkflowRegistry } from '../../src/core/engine/workflow/registry.js'
 import type { AudioStream } from '../../src/core/media/dsp/audio-stream.js'
-import { stretched, type Stretching } from '../../src/core/media/dsp/stretch/stretched.js'
+import { stretched } from '../../src/core/media/dsp/stretch/stretched.js'
+import { type Stretching, TempoAndPitch } from '../../src/core/media/dsp/stretch/tempo-and-pitch.js'
 import { openEncoder } from '../../src/core/media/encode/encoder.js'
 import { transcodeWorkflow } from '../../src/core/workflows/transcode/transcode-workflow.js'
-import { readAudio } from '../separation/tracks.js'
+import { noise, readAudio } from '../separation/tracks.js'
 
 const sampleRate = 44_100
 
@@ -52,6 +53,36 @@ describe('tempo and pitch', () => {
     const output = await result(input, { tempo })
     expect(output).toHaveLength(Math.round(input.length / tempo))
     expect(Math.abs(1200 * Math.log2(hertzOf(output.subarray(4410, -4410)) / 440))).toBeLessThan(0.1)
+  })
+
+  it.each([
+    { tempo: 0.5, semitones: 0 },
+    { tempo: 1.5, semitones: -12 },
+    { tempo: 0.8, semitones: 3 },
+  ])('of stems sum to those of their sum: $tempo, $semitones', (stretching) => {
+    const burst = noise(2000, 3)
+    const strokes = new Float32Array(3 * sampleRate)
+    for (let at = 5000; at + burst.length < strokes.length; at += 9000)
+      burst.forEach((value, i) => (strokes[at + i] = value * Math.exp(-i / 200)))
+    const stems = [strokes, sine(220, 3), noise(strokes.length, 5).map((value) => value / 8)]
+    const sum = strokes.map((_, i) => stems.reduce((all, stem) => all + stem[i]!, 0))
+    const made = (parts: readonly Float32Array[]) => {
+      const change = new TempoAndPitch({ sampleRate, channelCount: 1, partCount: parts.length, ...stretching })
+      change.push(parts)
+      change.end()
+      const output = parts.map((): number[] => [])
+      while (change.position < sum.length) change.pull()!.forEach((plane, part) => output[part]!.push(...plane))
+      return output
+    }
+    const [parts, [whole]] = [made(stems), made([sum])]
+    const distance = (tracks: readonly number[][]) =>
+      whole!.reduce((most, value, i) => {
+        const all = tracks.reduce((added, track) => added + (track[i] ?? 0), 0)
+        return Math.max(most, Math.abs(value - all))
+      }, 0)
+    expect(distance(parts)).toBeLessThan(1e-4)
+    // Each on its own, their phases would differ.
+    expect(distance(stems.map((stem) => made([stem])[0]!))).toBeGreaterThan(0.05)
   })
 
   it('takes audio that is shorter than a frame', async () => {

@@ -270,7 +270,7 @@ describe.skipIf(!chromiumPath)(
         page.getByRole('button', { name: 'Solo Accompaniment' }).getAttribute('aria-pressed'),
       ).toBe('true')
       await page.keyboard.press('>')
-      await eventually(() => page.getByLabel('Speed').inputValue()).toBe('1.1')
+      await eventually(() => page.getByLabel('Tempo').inputValue()).toBe('105')
 
       await page.getByRole('button', { name: 'Delete short song.wav' }).focus()
       await page.keyboard.press('Enter')

@@ -180,18 +180,6 @@ describe('the player', () => {
     player.close()
   })
 
-  test('plays slower, and tells the position by the speed', async () => {
-    const { player, starts, clock } = play([counting(20)])
-    player.setSpeed(0.5)
-    player.play()
-    await vi.waitFor(() => expect(starts.length).toBeGreaterThanOrEqual(2))
-    expect(starts[0]!.node.playbackRate.value).toBe(0.5)
-    expect(starts[1]!.at - starts[0]!.at).toBeCloseTo(4, 9)
-    clock.currentTime = starts[0]!.at + 3
-    expect(player.position).toBeCloseTo(1.5, 6)
-    player.close()
-  })
-
   test('waits at the end of tracks that grow, and goes on when there is more', async () => {
     let frames = 2 * sampleRate
     const growing: PcmSource = {

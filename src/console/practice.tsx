@@ -1,0 +1,72 @@
+import type { Player } from './player.js'
+
+const tempoStep = 0.05
+const [slowest, fastest] = [0.5, 1.5]
+const octave = 12
+
+function tempoText(tempo: number): string {
+  return `${Math.round(tempo * 100)} %`
+}
+
+function pitchText(semitones: number): string {
+  return semitones > 0 ? `+${semitones}` : String(semitones).replace('-', '−')
+}
+
+/** @returns what to tell the person */
+export function changeTempo(player: Player, steps: number): string {
+  const tempo = Math.round((player.tempo + steps * tempoStep) * 100) / 100
+  player.setTempo(Math.max(slowest, Math.min(fastest, tempo)))
+  return `Tempo ${tempoText(player.tempo)}`
+}
+
+/** @returns what to tell the person */
+export function changeSemitones(player: Player, steps: number): string {
+  player.setSemitones(Math.max(-octave, Math.min(octave, player.semitones + steps)))
+  return `Pitch ${pitchText(player.semitones)}`
+}
+
+/** How the song is played: its tempo, and its pitch in semitones. */
+export function Practice({ player }: { player: Player }) {
+  const { tempo, semitones } = player
+  return (
+    <div class="tools">
+      <label class="slider">
+        Tempo
+        <input
+          type="range"
+          min={slowest * 100}
+          max={fastest * 100}
+          value={Math.round(tempo * 100)}
+          aria-label="Tempo"
+          aria-valuetext={tempoText(tempo)}
+          onInput={(event) => player.setTempo(Number(event.currentTarget.value) / 100)}
+        />
+        <output aria-hidden="true">{tempoText(tempo)}</output>
+      </label>
+      <label class="slider">
+        Pitch
+        <input
+          type="range"
+          min={-octave}
+          max={octave}
+          value={semitones}
+          aria-label="Pitch"
+          aria-valuetext={`${pitchText(semitones)} semitones`}
+          onInput={(event) => player.setSemitones(Number(event.currentTarget.value))}
+        />
+        <output aria-hidden="true">{pitchText(semitones)}</output>
+      </label>
+      <button
+        type="button"
+        class="plain"
+        disabled={tempo === 1 && semitones === 0}
+        onClick={() => {
+          player.setTempo(1)
+          player.setSemitones(0)
+        }}
+      >
+        As recorded
+      </button>
+    </div>
+  )
+}

@@ -1,0 +1,86 @@
+import type { Timeline } from './timeline.js'
+
+/** Where pieces of all tracks go to be heard, one after the other. */
+export interface PlayerOutput {
+  /** Seconds that were given and not heard yet. */
+  readonly ahead: number
+  /** @param tracks the planes of each track, from `position` on, in seconds */
+  give(tracks: readonly Float32Array<ArrayBuffer>[][], position: number, frames: number): void
+  /** Nothing more is given. Resolves when all of it was heard. */
+  end(signal: AbortSignal): Promise<void>
+  stop(): void
+  /** While it is heard, where that is possible. */
+  setTempo?(tempo: number): void
+}
+
+/** Time to hand a piece of every track to the audio hardware. */
+const leadSeconds = 0.08
+const checkMs = 200
+
+type ClockedContext = Pick<AudioContext, 'currentTime' | 'createBuffer' | 'createBufferSource'>
+
+/** What is heard when. */
+interface Schedule {
+  heard: Timeline['add']
+  end(): number | undefined
+}
+
+/** The tracks as they are: their pieces for a stretch of time are started at the same instant of the audio clock. */
+export class ScheduledOutput implements PlayerOutput {
+  readonly #context: ClockedContext
+  readonly #sampleRate: number
+  readonly #targets: readonly (AudioNode | undefined)[]
+  readonly #timeline: Schedule
+  readonly #nodes = new Set<AudioBufferSourceNode>()
+
+  constructor(
+    context: ClockedContext,
+    sampleRate: number,
+    targets: readonly (AudioNode | undefined)[],
+    timeline: Schedule,
+  ) {
+    this.#context = context
+    this.#sampleRate = sampleRate
+    this.#targets = targets
+    this.#timeline = timeline
+  }
+
+  get ahead(): number {
+    return (this.#timeline.end() ?? 0) - this.#context.currentTime
+  }
+
+  give(tracks: readonly Float32Array<ArrayBuffer>[][], position: number, frames: number): void {
+    const { currentTime } = this.#context
+    let at = this.#timeline.end()
+    if (at === undefined || at < currentTime + leadSeconds / 4) {
+      // The beginning, or the network was too slow: all tracks go on together from here.
+      at = Math.ceil((currentTime + leadSeconds) * this.#sampleRate) / this.#sampleRate
+    }
+    this.#timeline.heard({ at, position, seconds: frames / this.#sampleRate, speed: 1 })
+    for (const [index, planes] of tracks.entries()) this.#start(planes, this.#targets[index], at)
+  }
+
+  async end(signal: AbortSignal): Promise<void> {
+    while (this.ahead > 0 && !signal.aborted) await new Promise((resolve) => setTimeout(resolve, checkMs))
+  }
+
+  stop(): void {
+    for (const node of this.#nodes) node.stop()
+  }
+
+  #start(planes: readonly Float32Array<ArrayBuffer>[], target: AudioNode | undefined, at: number): void {
+    const frames = planes[0]?.length ?? 0
+    if (frames <= 0 || !target) return
+    const buffer = this.#context.createBuffer(planes.length, frames, this.#sampleRate)
+    planes.forEach((plane, index) => buffer.copyToChannel(plane, index))
+    const node = this.#context.createBufferSource()
+    node.buffer = buffer
+    node.connect(target)
+    node.onended = () => {
+      node.disconnect()
+      this.#nodes.delete(node)
+    }
+    this.#nodes.add(node)
+    node.start(at)
+  }
+}
