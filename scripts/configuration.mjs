@@ -2,6 +2,9 @@
 // With "security" prints docs/security.md, with its table of bounds made anew.
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
+import { nameInFile } from '../dist/cli/configuration.js'
+import { serveCommand } from '../dist/cli/serve.js'
+import { workerCommand } from '../dist/cli/worker.js'
 import { engineOptionsSchema } from '../dist/core/engine/options.js'
 import { stemsSettingsSchema } from '../dist/core/workflows/separation/stems-workflow.js'
 import { serveDefaults } from '../dist/http/mounts/node.js'
@@ -10,7 +13,6 @@ import { handlerOptionsSchema } from '../dist/http/options.js'
 const variables = {
   STEMWORK_LINK_SECRET:
     'Signs upload and result links; 32 or more characters, the same on every node that serves HTTP.',
-  STEMWORK_API_KEYS: 'Keys for clients, separated by commas, in addition to those of `--api-key`.',
   STEMWORK_WEBHOOK_SECRET:
     'Signs the webhooks of the application `default`. Other applications without their own secret: as ' +
     '`webhooks.secret` above.',
@@ -172,15 +174,73 @@ export function configuration() {
     '',
     ...table(stemsSettingsSchema),
     '',
-    '## Variables of the command line',
+    '## Command line, environment and file',
     '',
-    '`stemwork <command> --help` lists the options. Secrets must not appear in process lists, so they and some ' +
-      'paths are set by environment variables:',
+    '`serve`, `worker`, `doctor` and the commands that look into a service take their options from the command line, ' +
+      'from the environment and from `stemwork.config.ts`, `.mjs`, `.js` or `.json` in the current folder (or ' +
+      '`--config <file>`). The command line goes before the environment, which goes before the file; lists add to ' +
+      'each other. Paths begin at the current folder. A name or value that is wrong is refused, with the nearest ' +
+      'name. TypeScript needs Node 22.18 or newer, Bun or Deno.',
+    '',
+    '```js',
+    '// stemwork.config.mjs',
+    'export default {',
+    '  port: 9000,',
+    "  data: 'data',",
+    '  console: true,',
+    "  workflows: ['workflows'],",
+    '}',
+    '```',
+    '',
+    'Secrets do not belong into a file that is under version control: set them by variables.',
+    '',
+    '| command line | variable | file | in code | of |',
+    '|---|---|---|---|---|',
+    ...commandOptions(),
+    '',
+    '## Other variables',
+    '',
     '',
     '| variable | meaning |',
     '|---|---|',
     ...Object.entries(variables).map(([name, meaning]) => `| \`${name}\` | ${meaning} |`),
   ].join('\n')
+}
+
+/** The options of `serve` and `worker`, each by its four names. */
+function commandOptions() {
+  const places = [
+    ['createEngine', engineOptionsSchema],
+    ['createHandler', handlerOptionsSchema],
+    ['stemsWorkflow', stemsSettingsSchema],
+  ].map(([name, schema]) => [name, z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' })])
+  const [[, { properties }]] = places
+  Object.assign(properties, { queue: {}, blobs: {}, workflows: {} })
+  places.push(['serve', { properties: { host: {}, port: {} } }])
+  const all = { ...serveCommand.options, ...workerCommand.options }
+  return Object.entries(all).map(([option, { variable, inCode, type, multiple }]) => {
+    const found = places.flatMap(([owner, schema]) => pathIn(schema, inCode ?? nameInFile(option), owner))
+    if (inCode !== undefined && found.length === 0) throw new Error(`--${option}: there is no ${inCode} in code.`)
+    const code = found[0] ?? ''
+    const commands = [serveCommand, workerCommand].filter(({ options }) => options[option]).map(commandName)
+    const value = type === 'boolean' ? '' : multiple ? ' ...' : ''
+    const file = option === 'config' ? '' : `\`${nameInFile(option)}\``
+    return `| \`--${option}\`${value} | \`${variable}\` | ${file} | ${code} | ${commands.join(', ')} |`
+  })
+}
+
+function commandName({ usage }) {
+  return usage.split(' ', 1)[0]
+}
+
+/** Where the schema has this path, or a member of a group of this name. */
+function pathIn({ properties = {} }, path, owner) {
+  const [first, ...rest] = path.split('.')
+  const isThere =
+    rest.reduce((at, name) => (at?.properties ? at.properties[name] : at), properties[first]) !== undefined
+  if (isThere) return [`\`${owner}\`: \`${path}\``]
+  const groups = Object.entries(properties).filter(([, group]) => group.properties?.[path])
+  return groups.map(([name]) => `\`${owner}\`: \`${name}.${path}\``)
 }
 
 function table(schema) {

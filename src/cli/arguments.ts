@@ -8,13 +8,15 @@ import { nearest } from '../core/engine/workflow/nearest.js'
 
 /**
  * What the user wrote, checked against the options of the command; `--help` is always known. What was not written is
- * taken from the environment, for options that have a variable.
+ * taken from the environment, for options that have a variable, and else from the configuration file.
  *
+ * @param configured what that file says
  * @throws UsageError naming what is not understood and, for an option, the nearest known one
  */
 export function parseArguments(
   argv: readonly string[],
   command: Pick<Command, 'options' | 'positionals' | 'usage'>,
+  configured: CommandInput['values'] = {},
 ): CommandInput {
   const options: Record<string, CommandOption> = { ...command.options, help: { type: 'boolean', short: 'h', help: '' } }
   const { tokens } = parseArgs({
@@ -40,12 +42,17 @@ export function parseArguments(
   }
   if (values.help === true) return { values, positionals }
   checkCount(positionals, command)
-  const set = environmentValues(command.options)
-  for (const [name, value] of Object.entries(values)) {
-    const before = set[name]
-    set[name] = Array.isArray(before) && Array.isArray(value) ? [...before, ...value] : value
+  return { values: [environmentValues(command.options), values].reduce(overlaid, configured), positionals }
+}
+
+/** The later of two places wins; lists add to each other. */
+function overlaid(below: CommandInput['values'], above: CommandInput['values']): CommandInput['values'] {
+  const all = { ...below }
+  for (const [name, value] of Object.entries(above)) {
+    const before = all[name]
+    all[name] = Array.isArray(before) && Array.isArray(value) ? [...before, ...value] : value
   }
-  return { values: set, positionals }
+  return all
 }
 
 /** @throws UsageError for a switch with a value, and for an option without */

@@ -12,6 +12,8 @@ export interface CommandOption {
   value?: string
   /** The environment variable that sets it, too. */
   variable?: string
+  /** Its path in the options of `createEngine`, `createHandler` or a workflow, where its last name is another there. */
+  inCode?: string
   help: string
 }
 

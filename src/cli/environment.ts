@@ -28,7 +28,7 @@ export function environmentValues(
     if (variable === undefined || text === undefined || text === '') continue
     if (type === 'boolean') {
       if (!/^(1|0|true|false)$/.test(text)) throw new UsageError(`${variable} must be 1 or 0, not "${text}".`)
-      if (text === '1' || text === 'true') values[name] = true
+      values[name] = text === '1' || text === 'true'
       continue
     }
     values[name] = multiple === true ? text.split(',').map((part) => part.trim()) : text

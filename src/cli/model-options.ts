@@ -32,6 +32,7 @@ const runtime: CommandOption = {
 
 const ffmpeg: CommandOption = {
   type: 'boolean',
+  inCode: 'decoders.ffmpeg',
   help: 'Use the ffmpeg on the PATH for formats that the package cannot decode, such as MPEG-TS, FLV or WMV videos.',
 }
 
@@ -54,6 +55,7 @@ export const serviceModelOptions = {
   ...separationCommandOptions,
   'allow-model': {
     type: 'string',
+    inCode: 'allowedModels',
     value: 'name',
     multiple: true,
     help: 'A model that a job may choose with params.model.',

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { StemworkError } from '../core/engine/errors.js'
 import { parseArguments } from './arguments.js'
-import { exitStatus, type Terminal, UsageError } from './command.js'
+import { type Command, type CommandInput, exitStatus, type Terminal, textOf, UsageError } from './command.js'
 import { commands } from './commands.js'
 import { actionHelp, commandHelp, programHelp } from './help.js'
 import { nearest } from '../core/engine/workflow/nearest.js'
@@ -51,7 +51,7 @@ async function dispatch(name: string | undefined, argv: string[], terminal: Term
   if (!entry) throw unknownCommand(name)
   const command = await entry.load(argv)
   const input = parseArguments(argv, command)
-  if (input.values.help !== true) return command.run(input, terminal)
+  if (input.values.help !== true) return command.run(await withConfiguration(input, command, argv), terminal)
   const width = helpWidth(terminal)
   return show(actionHelp(name, command, input.positionals[0] ?? '', width) ?? commandHelp(command, width))
 
@@ -61,6 +61,14 @@ async function dispatch(name: string | undefined, argv: string[], terminal: Term
     )
     return exitStatus.done
   }
+}
+
+/** The same with what the configuration file says, where the command reads one. */
+async function withConfiguration(input: CommandInput, command: Command, argv: string[]): Promise<CommandInput> {
+  if (!command.options.config) return input
+  const { configured } = await import('./configuration.js')
+  const all = async () => ({ ...(await commands.serve?.load())?.options, ...(await commands.worker?.load())?.options })
+  return parseArguments(argv, command, await configured(textOf(input, 'config'), command.options, all))
 }
 
 function unknownCommand(name: string): UsageError {

@@ -7,14 +7,21 @@ import { hasTus } from '../http/storage/resumable-routes.js'
 import { acceptUpgrades, serve } from '../http/mounts/node.js'
 import { type Command, type CommandInput, exitStatus, numberOf, type Terminal, textOf, UsageError } from './command.js'
 import type { DeploymentUrls } from './deployment.js'
-import { withEnvironment } from './environment.js'
+import { configurable } from './configuration.js'
 import { mcpPath, withMcp } from './mcp-mount.js'
 import { type Interruption, onInterruption } from './interruption.js'
 import { logJobs } from './job-log.js'
 import { separationSettings, serviceModelOptions } from './model-options.js'
 import { recommendedModelOption, withRecommendedModel } from './recommended-model.js'
 import { settleKeys, settleWebhookSecret } from './service-keys.js'
-import { deploymentUrls, openStorage, requiredSecret, type ServiceStorage, storageOptions } from './service-storage.js'
+import {
+  deploymentUrls,
+  openStorage,
+  requiredSecret,
+  type ServiceStorage,
+  privateInputsOption,
+  storageOptions,
+} from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 import { tracesOption, tracingOf } from './tracing.js'
 import { allWorkflows } from './workflow-modules.js'
@@ -42,7 +49,7 @@ export const serveCommand: Command = {
     `Runs the HTTP service under ${basePath} (and ${otherBasePath}). Prints one line on stdout when it is ready; ` +
     'logs go to stderr.',
   positionals: { min: 0, max: 0 },
-  options: withEnvironment({
+  options: configurable({
     host: {
       type: 'string',
       value: 'address',
@@ -62,6 +69,7 @@ export const serveCommand: Command = {
     },
     alias: {
       type: 'string',
+      inCode: 'aliases',
       value: 'alias=id',
       multiple: true,
       help:
@@ -84,6 +92,7 @@ export const serveCommand: Command = {
     },
     'operator-key': {
       type: 'string',
+      inCode: 'operator.key',
       value: 'key',
       help:
         `Serve ${basePath}/operator, a page for viewing and controlling all applications, protected by this key ` +
@@ -92,6 +101,7 @@ export const serveCommand: Command = {
     console: { type: 'boolean', help: `Serve ${basePath}/console, a page for uploading songs and listening to stems.` },
     live: {
       type: 'string',
+      inCode: 'live.streams',
       value: 'n',
       help:
         `Serve ${basePath}/live, a WebSocket that separates what plays, for up to n streams at a time, each of which ` +
@@ -103,12 +113,13 @@ export const serveCommand: Command = {
         `Serve ${mcpPath}, the tools for agents (Model Context Protocol over HTTP; needs ` +
         '@modelcontextprotocol/sdk).',
     },
-    'allow-private-inputs': { type: 'boolean', help: 'Allow input URLs that lead to this machine or its network.' },
+    'allow-private-inputs': privateInputsOption,
     ...serviceModelOptions,
     ...recommendedModelOption,
     traces: tracesOption,
     grace: {
       type: 'string',
+      inCode: 'dispatch.graceMs',
       value: 'seconds',
       help:
         'How long running jobs may take to finish after the first Ctrl-C; with --data, the rest continue after the ' +

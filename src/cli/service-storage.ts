@@ -7,7 +7,7 @@ import { makeProcessFolder, removeDeadFolders } from '../core/engine/dispatch/at
 import type { Logger } from '../core/engine/ports/logger.js'
 import { type CommandInput, type CommandOption, textOf, UsageError } from './command.js'
 import { type Deployment, type DeploymentUrls, openDeployment } from './deployment.js'
-import { withEnvironment } from './environment.js'
+import { configurable } from './configuration.js'
 import { linkSecret } from './link-secret.js'
 import { makeFolder } from './local-file.js'
 
@@ -46,8 +46,14 @@ export const storageOptions = {
   },
 } satisfies Record<string, CommandOption>
 
+export const privateInputsOption: CommandOption = {
+  type: 'boolean',
+  inCode: 'fetch.allowPrivate',
+  help: 'Allow input URLs that lead to this machine or its network.',
+}
+
 /** Where a command finds the store of a service that exists. */
-export const storeOptions = withEnvironment({
+export const storeOptions = configurable({
   data: {
     type: 'string',
     value: 'dir',

@@ -4,6 +4,7 @@ import type { CommandInput, CommandOption } from './command.js'
 
 export const tracesOption: CommandOption = {
   type: 'boolean',
+  inCode: 'tracing',
   help:
     'Record traces with OpenTelemetry. Set up its SDK with NODE_OPTIONS="--import <file>" (needs ' +
     '@opentelemetry/api).',

@@ -3,13 +3,13 @@ import { createHandler } from '../http/handler.js'
 import type { HttpEngine } from '../http/http-engine.js'
 import { type RunningServer, serve } from '../http/mounts/node.js'
 import { type Command, type CommandInput, exitStatus, numberOf, textOf, UsageError } from './command.js'
-import { withEnvironment } from './environment.js'
+import { configurable } from './configuration.js'
 import { finiteWork } from './finite-work.js'
 import { onInterruption } from './interruption.js'
 import { logJobs } from './job-log.js'
 import { serviceModelOptions } from './model-options.js'
 import type { DeploymentUrls } from './deployment.js'
-import { deploymentUrls, openStorage, storageOptions } from './service-storage.js'
+import { deploymentUrls, openStorage, privateInputsOption, storageOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 import { tracesOption, tracingOf } from './tracing.js'
 import { allWorkflows } from './workflow-modules.js'
@@ -21,7 +21,7 @@ export const workerCommand: Command = {
   description:
     'Runs jobs that other nodes accept. Start as many as you need, on any machine that can reach the same servers.',
   positionals: { min: 0, max: 0 },
-  options: withEnvironment({
+  options: configurable({
     store: storageOptions.store,
     queue: storageOptions.queue,
     blobs: storageOptions.blobs,
@@ -32,6 +32,7 @@ export const workerCommand: Command = {
     },
     label: {
       type: 'string',
+      inCode: 'dispatch.labels',
       value: 'name',
       multiple: true,
       help:
@@ -45,11 +46,13 @@ export const workerCommand: Command = {
     drain: { type: 'boolean', help: 'Run jobs until none is waiting, then exit.' },
     lease: {
       type: 'string',
+      inCode: 'dispatch.leaseMs',
       value: 'seconds',
       help: 'Seconds after the last heartbeat of a worker until another worker takes over its jobs. Default: 30.',
     },
     grace: {
       type: 'string',
+      inCode: 'dispatch.graceMs',
       value: 'seconds',
       help:
         'Seconds that running jobs may take to finish when the worker is stopped or drained; others then take over ' +
@@ -68,7 +71,7 @@ export const workerCommand: Command = {
       value: 'n',
       help: 'Answers /healthz, /readyz and /metrics on this port (0: a free one). Default: none.',
     },
-    'allow-private-inputs': { type: 'boolean', help: 'Allow input URLs that lead to this machine or its network.' },
+    'allow-private-inputs': privateInputsOption,
     traces: tracesOption,
     verbose: { type: 'boolean', help: 'Log more.' },
   }),

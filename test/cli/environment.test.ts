@@ -29,7 +29,7 @@ describe('options from the environment', () => {
       STEMWORK_PUBLIC_URL: '',
     }
     expect(environmentValues(options, env)).toEqual({ port: '80', workflows: ['a.mjs', 'b.mjs'], console: true })
-    expect(environmentValues(options, { STEMWORK_CONSOLE: '0' })).toEqual({})
+    expect(environmentValues(options, { STEMWORK_CONSOLE: '0' })).toEqual({ console: false })
     expect(() => environmentValues(options, { STEMWORK_CONSOLE: 'yes' })).toThrow('STEMWORK_CONSOLE must be 1 or 0')
   })
 

@@ -1,0 +1,105 @@
+import { access } from 'node:fs/promises'
+import { nearest } from '../core/engine/workflow/nearest.js'
+import { type CommandInput, type CommandOption, UsageError } from './command.js'
+import { withEnvironment } from './environment.js'
+import { importDefault, readJson, runsTypeScript } from './module-file.js'
+
+type Options = Record<string, CommandOption>
+const what = 'configuration file'
+const fileNames = ['ts', 'mjs', 'js', 'json'].map((extension) => `stemwork.config.${extension}`)
+
+const configOption: CommandOption = {
+  type: 'string',
+  value: 'file',
+  help:
+    'File with options by their names, such as publicUrl for --public-url (see docs/configuration.md). Default: ' +
+    `${fileNames.slice(0, -1).join(', ')} or ${fileNames.at(-1)} of the current folder, if there is one.`,
+}
+
+/** The options, which may now also be set by environment variables and by a configuration file. */
+export function configurable<Name extends string>(options: Record<Name, CommandOption>) {
+  const all: Record<Name | 'config', CommandOption> = { ...options, config: configOption }
+  return withEnvironment(all)
+}
+
+/** The name of an option in a configuration file, as in code: `publicUrl` for `--public-url`. */
+export function nameInFile(option: string): string {
+  return option.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
+}
+
+/**
+ * What the configuration file says of a command's options.
+ *
+ * @param given by --config
+ * @param all options that the file may name, those of other commands included
+ * @throws UsageError for a name or a value that is wrong; StemworkError for a file that cannot be loaded
+ */
+export async function configured(
+  given: string | undefined,
+  own: Options,
+  all: () => Promise<Options>,
+): Promise<CommandInput['values']> {
+  const path = given ?? (await presentFile())
+  if (path === undefined) return {}
+  const content = await contentOf(path)
+  if (typeof content !== 'object' || content === null || Array.isArray(content))
+    throw new UsageError(`The ${path.endsWith('.json') ? 'content' : 'default export'} of ${path} must be an object.`)
+  const known = await all()
+  const options = new Map(Object.keys(known).map((option) => [nameInFile(option), option]))
+  options.delete('config')
+  const values: CommandInput['values'] = {}
+  for (const [name, value] of Object.entries(content)) {
+    const option = options.get(name)
+    const kind = option === undefined ? undefined : known[option]
+    if (option === undefined || !kind) throw unknownName(path, name, [...options.keys()])
+    const read = valueOf(value, kind)
+    if (read === undefined) throw new UsageError(`${path}: ${name} must be ${expected(kind)}, not ${shown(value)}.`)
+    if (Object.hasOwn(own, option)) values[option] = read
+  }
+  return values
+}
+
+async function presentFile(): Promise<string | undefined> {
+  for (const name of fileNames) {
+    const isThere = await access(name).then(
+      () => true,
+      () => false,
+    )
+    if (isThere) return name
+  }
+  return undefined
+}
+
+async function contentOf(path: string): Promise<unknown> {
+  if (path.endsWith('.json')) return await readJson(what, path)
+  if (!/\.m?ts$/.test(path) || runsTypeScript()) return await importDefault(what, path)
+  throw new UsageError(
+    `${path} is TypeScript, which Node ${process.versions.node} cannot load. Use Node 22.18 or newer, or write it in ` +
+      'JavaScript as stemwork.config.mjs.',
+  )
+}
+
+/** As the command line has it: texts, lists and switches. */
+function valueOf(value: unknown, { type, multiple }: CommandOption): string | boolean | string[] | undefined {
+  const isText = (one: unknown) => typeof one === 'string' || typeof one === 'number'
+  if (type === 'boolean') return typeof value === 'boolean' ? value : undefined
+  if (!multiple) return isText(value) ? String(value) : undefined
+  const list = Array.isArray(value) ? (value as unknown[]) : [value]
+  return list.every(isText) ? list.map(String) : undefined
+}
+
+function expected({ type, multiple }: CommandOption): string {
+  if (type === 'boolean') return 'true or false'
+  return multiple ? 'a text or a list of texts' : 'a text or a number'
+}
+
+function shown(value: unknown): string {
+  return typeof value === 'object' && value !== null ? 'an object or a list' : JSON.stringify(value ?? null)
+}
+
+function unknownName(path: string, name: string, known: string[]): UsageError {
+  const meant = nearest(name, known)
+  return new UsageError(
+    `${path}: ${name} is not known: ${meant ? `the nearest name is ${meant}` : `expected only ${known.join(', ')}`}.`,
+  )
+}

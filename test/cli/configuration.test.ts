@@ -1,0 +1,91 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { runsTypeScript } from '../../src/cli/module-file.js'
+import { expectToTeach } from '../mistakes/table.js'
+import { hasProgram } from '../servers/found-server.js'
+import { command, Stemwork } from './stemwork.js'
+
+const key = 'a-key-from-the-configuration'
+let place: string
+beforeAll(async () => void (place = await mkdtemp(join(tmpdir(), 'stemwork-configuration-'))))
+afterAll(() => rm(place, { recursive: true }))
+
+let folders = 0
+/** A folder with these files. */
+async function folderWith(files: Record<string, string>): Promise<string> {
+  const folder = join(place, String(folders++))
+  await mkdir(folder)
+  for (const [name, content] of Object.entries(files)) await writeFile(join(folder, name), content)
+  return folder
+}
+
+describe('a configuration file', () => {
+  test('starts a service as flags would; variables and flags go before it, and lists add to each other', async () => {
+    const config = { port: 0, console: true, apiKey: key, data: 'data', alias: ['own/one=service/loudness'] }
+    const folder = await folderWith({ 'stemwork.config.mjs': `export default ${JSON.stringify(config)}` })
+    const args = ['serve', '--alias', 'own/two=service/loudness']
+    const service = new Stemwork(args, folder, { STEMWORK_CONSOLE: '0', STEMWORK_API_KEYS: 'a-key-of-the-variable' })
+    const [, base = ''] = await service.printed('stdout', /on (\S+)\n/)
+    const ask = (path: string, authorization: string) => fetch(base + path, { headers: { authorization } })
+    for (const each of [key, 'a-key-of-the-variable']) expect((await ask('/application', each)).status).toBe(200)
+    for (const alias of ['one', 'two']) expect((await ask(`/workflow/own/${alias}`, key)).status).toBe(200)
+    expect((await ask('/console', key)).status).toBe(404)
+    service.kill('SIGINT')
+    expect((await service.finished()).status).toBe(0)
+    // The commands that look into a service read the same file, and leave alone what is none of their options.
+    const { status, stdout } = await command(['keys', 'list', '--json'], folder)
+    expect(status).toBe(0)
+    expect(stdout.match(/"id":"own-/g)).toHaveLength(2)
+  })
+
+  test('may have another name, and be JSON', async () => {
+    const folder = await folderWith({ 'other.json': '{ "data": "elsewhere" }' })
+    const made = await command(['keys', 'create', '--config', 'other.json'], folder)
+    expect(made.status, made.stderr).toBe(0)
+    expect((await command(['keys', 'list', '--json', '--data', 'elsewhere'], folder)).stdout).toContain('"id"')
+  })
+
+  test.runIf(hasProgram('bun'))('may be TypeScript where that can be loaded', async () => {
+    const folder = await folderWith({ 'stemwork.config.ts': "const data: string = 'typed'\nexport default { data }" })
+    const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
+    const bun = spawn('bun', [main, 'keys', 'create'], { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] })
+    const [said, [status]] = await Promise.all([text(bun.stderr), once(bun, 'exit')])
+    expect(status, said).toBe(0)
+    expect((await command(['keys', 'list', '--json', '--data', join(folder, 'typed')], place)).stdout).toContain('"id"')
+  })
+})
+
+const mistakes: [what: string, name: string, content: string, says: RegExp][] = [
+  ['a name that is not known', 'stemwork.config.json', '{ "publicURL": "x" }', /publicURL.*nearest name is publicUrl/],
+  ['a name of another world', 'stemwork.config.json', '{ "x": 1 }', /x is not known: expected only host, port, data/],
+  ['a text for a switch', 'stemwork.config.json', '{ "console": "on" }', /console must be true or false, not "on"/],
+  ['an object for a text', 'stemwork.config.json', '{ "port": {} }', /port must be a text or a number, not an object/],
+  ['a number out of range', 'stemwork.config.json', '{ "port": 99999 }', /port must be.*65535, not "99999"/],
+  ['a list', 'stemwork.config.mjs', 'export default []', /default export of stemwork\.config\.mjs must be an object/],
+  ['no export', 'stemwork.config.mjs', 'const port = 1', /default export of stemwork\.config\.mjs must be an object/],
+  ['no JSON', 'stemwork.config.json', '{ port: 1 }', /configuration file stemwork\.config\.json.*not JSON/],
+  ['what throws', 'stemwork.config.mjs', 'throw new Error("torn")', /could not be loaded: Error: torn \(.*mjs:1\)/],
+]
+
+test.each(mistakes)('%s in a configuration file is refused', async (what, name, content, says) => {
+  const { status, stderr } = await command(['serve'], await folderWith({ [name]: content }))
+  expect(status).not.toBe(0)
+  expectToTeach({ what, says: [says] }, stderr)
+})
+
+test('a configuration file that is not there is named', async () => {
+  const { stderr } = await command(['serve', '--config', 'nowhere.mjs'], await folderWith({}))
+  expectToTeach({ what: 'file', says: [/configuration file nowhere\.mjs could not be loaded: There is no/] }, stderr)
+})
+
+test.skipIf(runsTypeScript())('TypeScript where it cannot be loaded is answered with what to do', async () => {
+  const { stderr } = await command(['serve'], await folderWith({ 'stemwork.config.ts': 'export default {}' }))
+  const says = [/stemwork\.config\.ts is TypeScript, which Node \S+ cannot load\. Use Node 22\.18.*config\.mjs/]
+  expectToTeach({ what: 'TypeScript', says }, stderr)
+})
