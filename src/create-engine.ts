@@ -10,18 +10,20 @@ import { audioPeaks as makeAudioPeaks } from './core/media/pictures/audio-peaks.
 import { analyzeWorkflow } from './core/workflows/analysis/analyze-workflow.js'
 import { loudnessWorkflow } from './core/workflows/loudness/loudness-workflow.js'
 import { notesWorkflow } from './core/workflows/notes/notes-workflow.js'
+import { practiceWorkflow } from './core/workflows/practice/practice-workflow.js'
 import { transcodeWorkflow } from './core/workflows/transcode/transcode-workflow.js'
 import { stemsWorkflow, type StemsWorkflow } from './core/workflows/separation/stems-workflow.js'
 import { WorkflowRegistry } from './core/engine/workflow/registry.js'
 import type { Workflow } from './core/engine/workflow/workflow.js'
 
-/** What an engine offers unless it is given others: separation, loudness, transcoding, analysis and notes. */
+/** What an engine offers unless it is given others: separation, loudness, transcoding, analysis, notes and practice. */
 export type IncludedWorkflow =
   | StemsWorkflow
   | Workflow<'service/loudness'>
   | Workflow<'service/transcode'>
   | Workflow<'service/analyze'>
   | Workflow<'service/notes'>
+  | Workflow<'service/practice'>
 
 /**
  * Any part may be given; the rest is made here: memory stores, the local queue, a child process, and the workflows of
@@ -70,6 +72,7 @@ export function createEngine<Offered extends Workflow = IncludedWorkflow>(
     transcodeWorkflow(),
     analyzeWorkflow(),
     notesWorkflow(),
+    practiceWorkflow(),
   ])
   provide(tokens.runner, runner, () => {
     let registry: WorkflowRegistry | undefined

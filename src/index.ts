@@ -42,6 +42,7 @@ export type { AudioSettings } from './core/workflows/audio-settings.js'
 export { analyzeWorkflow } from './core/workflows/analysis/analyze-workflow.js'
 export { loudnessWorkflow } from './core/workflows/loudness/loudness-workflow.js'
 export { notesWorkflow } from './core/workflows/notes/notes-workflow.js'
+export { type PracticeSettings, practiceWorkflow } from './core/workflows/practice/practice-workflow.js'
 export { transcodeWorkflow } from './core/workflows/transcode/transcode-workflow.js'
 export { composeWorkflow, type Composition, type StepDefinition } from './core/engine/workflow/composition.js'
 export {

@@ -12,7 +12,7 @@ export const unit = [
 
 /** Servers, audio and small networks, without what stops a server, measures memory or loads the machine. */
 export const shared = [
-  'test/audio/{analysis,beat-model,harmony,key}.test.ts',
+  'test/audio/{analysis,beat-model,harmony,key,practice}.test.ts',
   'test/notes/*.test.ts',
   'test/{client,mcp}/**/*.test.ts',
   'test/service/{bad-input,growing-stems}.test.ts',

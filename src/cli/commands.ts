@@ -30,6 +30,10 @@ export const commands: Record<string, CommandEntry> = {
     summary: 'Write the notes of a song or a stem as a MIDI file.',
     load: async () => (await import('./notes.js')).notesCommand,
   },
+  practice: {
+    summary: 'Write accompaniments, a guide voice, clicks and timed lyrics of a song.',
+    load: async () => (await import('./practice.js')).practiceCommand,
+  },
   evaluate: {
     summary: 'Measure how well models separate songs whose stems are known.',
     load: async () => (await import('./evaluate.js')).evaluateCommand,

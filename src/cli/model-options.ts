@@ -1,6 +1,7 @@
 import { analyzeWorkflow } from '../core/workflows/analysis/analyze-workflow.js'
 import { loudnessWorkflow } from '../core/workflows/loudness/loudness-workflow.js'
 import { notesWorkflow } from '../core/workflows/notes/notes-workflow.js'
+import { practiceWorkflow } from '../core/workflows/practice/practice-workflow.js'
 import { transcodeWorkflow } from '../core/workflows/transcode/transcode-workflow.js'
 import { executionProviders } from '../core/models/session/execution-provider.js'
 import { runtimeChoices } from '../core/models/session/runtime.js'
@@ -111,6 +112,7 @@ export async function packageWorkflows(input: CommandInput, isRunHere: boolean):
     transcodeWorkflow({ decoders, formats }),
     analyzeWorkflow({ decoders, beats }),
     notesWorkflow({ decoders }),
+    practiceWorkflow({ ...settings, model, allowedModels, formats, beats }),
   ]
 }
 

@@ -47,7 +47,7 @@ export async function separateSong(
   for (const model of request.models) await requireModel(model)
   const { workflow } = request
   // The workflow requires a URL, but it reads the local file.
-  const params = { inputUrl: request.isUrl ? request.source : 'http://localhost/' }
+  const params = { ...request.params, inputUrl: request.isUrl ? request.source : 'http://localhost/' }
   if (local)
     for (const { fileName } of Object.values(workflow.outputs(params)))
       await refuseInput(local.path, join(request.folder, fileName))
@@ -125,7 +125,7 @@ function reportOf(
 ): SeparationReport {
   // Of a composed workflow each step has told its own.
   const [first = details, ...later] = Object.values((details.steps ?? {}) as Record<string, WorkResult['details']>)
-  const clippedSamples = [first, ...later].reduce((sum, each) => sum + Number(each.clippedSamples), 0)
+  const clippedSamples = [first, ...later].reduce((sum, each) => sum + Number(each.clippedSamples ?? 0), 0)
   const seconds = Number(first.seconds)
   return {
     input: source,

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { formatTable, outputFormats } from '../core/media/encode/output-format.js'
-import { type Command, type CommandInput, firstPositional, type Terminal } from './command.js'
+import { type Command, type CommandInput, type CommandOption, firstPositional, type Terminal } from './command.js'
 import { runInForeground } from './foreground-run.js'
 import { separationCommandOptions } from './model-options.js'
 import { recommendedModelOption, withRecommendedModel } from './recommended-model.js'
@@ -9,6 +9,17 @@ import { nameFields } from './result-names.js'
 import { separateBatch } from './separate-batch.js'
 import { separateSong, songSummary } from './separate-song.js'
 import { batchRequest, isAddress, songRequest } from './separation-request.js'
+
+/** Options of the commands that separate a song. */
+export const songOptions = {
+  format: {
+    type: 'string',
+    value: outputFormats.join('|'),
+    help: `In this order: ${outputFormats.map((format) => formatTable[format].label).join(', ')}. Default: 16.`,
+  },
+  'no-tags': { type: 'boolean', help: "Do not write the song's tags (title, artist, cover, ...) into the files." },
+  'allow-private-inputs': { type: 'boolean', help: 'Allow a URL on this machine or its network.' },
+} satisfies Record<string, CommandOption>
 
 export const separateCommand: Command = {
   usage: 'separate <file or url> | <files and folders ...> -o <dir> [options]',
@@ -23,17 +34,13 @@ export const separateCommand: Command = {
       value: 'dir',
       help: 'Folder for the files. Default for one song: "<name of the song>-stems" in this folder.',
     },
-    format: {
-      type: 'string',
-      value: outputFormats.join('|'),
-      help: `In this order: ${outputFormats.map((format) => formatTable[format].label).join(', ')}. Default: 16.`,
-    },
+    format: songOptions.format,
     stems: {
       type: 'string',
       value: 'list',
       help: 'Stems to write, separated by commas. Default: vocals,accompaniments; others need a model that has them.',
     },
-    'no-tags': { type: 'boolean', help: "Do not write the song's tags (title, artist, cover, ...) into the files." },
+    'no-tags': songOptions['no-tags'],
     name: {
       type: 'string',
       value: 'template',
@@ -66,7 +73,7 @@ export const separateCommand: Command = {
       type: 'boolean',
       help: 'Print one JSON object with the result or the error on stdout; for several songs, one line per song.',
     },
-    'allow-private-inputs': { type: 'boolean', help: 'Allow a URL on this machine or its network.' },
+    'allow-private-inputs': songOptions['allow-private-inputs'],
   },
   notes:
     'Reads WAV, AIFF, AU, FLAC, WavPack, MP3, M4A/AAC, Ogg Vorbis and Opus, and the sound of MP4, MOV, MKV, WebM ' +

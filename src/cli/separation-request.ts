@@ -24,6 +24,8 @@ export interface SongRequest extends SeparationChoice {
   isUrl: boolean
   folder: string
   allowPrivate: boolean
+  /** Of the workflow, besides the address of the song. */
+  params?: Record<string, unknown>
 }
 
 /** Files and folders, into one folder with names by a template. */
@@ -69,12 +71,16 @@ function presetChoice(input: CommandInput, settings: SeparationChoice['settings'
 }
 
 export function songRequest(input: CommandInput, source: string): SongRequest {
+  return { ...separationChoice(input), ...songPlaces(input, source, 'stems') }
+}
+
+/** @param results what the folder of the results is called, after the song */
+export function songPlaces(input: CommandInput, source: string, results: string) {
   const isUrl = isAddress(source)
   return {
-    ...separationChoice(input),
     source,
     isUrl,
-    folder: resolve(textOf(input, 'output') ?? `${songName(source, isUrl)}-stems`),
+    folder: resolve(textOf(input, 'output') ?? `${songName(source, isUrl)}-${results}`),
     allowPrivate: input.values['allow-private-inputs'] === true,
   }
 }

@@ -17,6 +17,8 @@ interface ParamSchema {
   exclusiveMinimum?: number
   maximum?: number
   'x-unit'?: string
+  /** Whether its text has lines. */
+  'x-multiline'?: boolean
   /** Of the values of `enum`, in words. */
   'x-labels'?: readonly string[]
 }

@@ -81,19 +81,23 @@ function Control({ field, settings, common, onTyping, onChange }: ControlProps) 
       </select>
     )
   }
+  const typed = {
+    ...common,
+    value: String(given ?? ''),
+    onInput({ currentTarget: { value } }: { currentTarget: { value: string } }) {
+      onTyping(true)
+      onChange(value || undefined)
+    },
+    onBlur: () => onTyping(false),
+  }
+  if (field['x-multiline']) return <textarea {...typed} rows={6} />
   return (
     <input
-      {...common}
+      {...typed}
       type="text"
       // Keyboards of phones for decimals have no minus.
-      inputMode={minimum < 0 ? 'text' : 'decimal'}
+      inputMode={minimum < 0 || type === 'string' ? 'text' : 'decimal'}
       placeholder={String(usual ?? '')}
-      value={String(given ?? '')}
-      onInput={({ currentTarget: { value } }) => {
-        onTyping(true)
-        onChange(value || undefined)
-      }}
-      onBlur={() => onTyping(false)}
     />
   )
 }

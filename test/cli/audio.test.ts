@@ -126,6 +126,25 @@ test('stemwork notes writes a MIDI file beside the song, and says which option i
   expect(refused).toMatchObject({ status: 2, stdout: '', stderr: expect.stringMatching(/--onset.*0\.95/) })
 })
 
+test('stemwork practice writes its files into a folder, and says which option is wrong', async () => {
+  const { audio } = rendered({ bpm: 120, key: 'C major', beatsPerBar: 4, bars: 4 })
+  await writeWav(join(folder, 'band.wav'), [audio], 22_050)
+  await writeFile(join(folder, 'words.txt'), 'La la la\n')
+  const args = ['practice', 'band.wav', '--guide', '-12', '--lyrics', 'words.txt', '--format', 'flac']
+  const { status, stderr } = await stemwork(args, folder)
+  expect(status, stderr).toBe(0)
+  const files = await readdir(join(folder, 'band-practice'))
+  expect(files).toEqual(expect.arrayContaining(['accompaniments.flac', 'analysis.json', 'click.wav', 'guide.flac']))
+  const refused = await command(['practice', 'band.wav', '--guide', '3'], folder)
+  expect(refused).toMatchObject({
+    status: 2,
+    stdout: '',
+    stderr: expect.stringContaining('--guide: must be at most 0'),
+  })
+  const missing = await command(['practice', 'band.wav', '--lyrics', 'none.txt'], folder)
+  expect(missing).toMatchObject({ status: 1, stderr: expect.stringContaining('There is no file "none.txt".') })
+})
+
 test('stemwork analyze tells of a tenth of a second how long it is, and what cannot be told', async () => {
   await writeWav(join(folder, 'click.wav'), [new Float32Array(2205)], 22_050)
   const { status, stdout } = await command(['analyze', 'click.wav'], folder)
@@ -159,6 +178,7 @@ test('stemwork serve offers them, and compositions of a JSON file', async () => 
     'service/transcode',
     'service/analyze',
     'service/notes',
+    'service/practice',
     'service/quiet-flac',
   ])
 })

@@ -43,7 +43,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
       for (const name of ['quieter', 'shorter', 'never sent'])
         await writeWav(song(`${name} (${label})`), [tone, tone], rate, '16')
     await writeWav(song('used'), [tone, tone], rate, '16')
-    await writeWav(song('other rate'), [tone, tone], rate, '16')
+    for (const name of ['other rate', 'practised']) await writeWav(song(name), [tone, tone], rate, '16')
     ;[service, browser] = await Promise.all([startConsole(), openBrowser()])
     pages = new ConsolePages(browser, service)
   })
@@ -175,6 +175,21 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
       expect([sampleRate, channels.map(({ length }) => length)]).toEqual([22_050, [11_025]])
     },
   )
+
+  test('words are typed in lines, and lie beside the files for practice', async () => {
+    const page = await opened({}, 'Karaoke and practice')
+    await page.getByLabel('Lyrics').fill('One tone\nand no more\n')
+    await page.getByLabel('Level of the guide (dB)').fill('-12')
+    await checkLayout(page)
+    await send(page, song('practised'))
+    const job = await done(page, 'practised')
+    expect(job.workflowParams).toEqual({
+      inputUrl: expect.any(String),
+      lyrics: 'One tone\nand no more',
+      guideDb: -12,
+    })
+    expect(Object.keys(job.result ?? {})).toEqual(expect.arrayContaining(['accompaniments', 'guide', 'analysis']))
+  })
 
   test('what the service alone can tell of a setting is shown at its field; the corrected one is sent', async () => {
     const page = await opened({}, 'Transcode')

@@ -1,6 +1,7 @@
 import { liveService } from '../../src/live.js'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { notesWorkflow } from '../../src/core/workflows/notes/notes-workflow.js'
+import { practiceWorkflow } from '../../src/core/workflows/practice/practice-workflow.js'
 import { analyzeWorkflow } from '../../src/core/workflows/analysis/analyze-workflow.js'
 import { loudnessWorkflow } from '../../src/core/workflows/loudness/loudness-workflow.js'
 import { transcodeWorkflow } from '../../src/core/workflows/transcode/transcode-workflow.js'
@@ -90,7 +91,8 @@ test('the params of every workflow are described, as what the params of a new jo
 })
 
 test('the params of every workflow have an example that the workflow accepts', async () => {
-  const workflows = [stemsWorkflow(), loudnessWorkflow(), transcodeWorkflow(), analyzeWorkflow(), notesWorkflow()]
+  const audio = [stemsWorkflow(), loudnessWorkflow(), transcodeWorkflow(), analyzeWorkflow(), notesWorkflow()]
+  const workflows = [...audio, practiceWorkflow()]
   const engine = createEngine({ workflows })
   const answer = await createHandler(engine)(new Request('http://localhost/openapi.json'))
   const { schemas } = ((await answer.json()) as OpenApiDocument).components

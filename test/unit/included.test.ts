@@ -10,7 +10,7 @@ import { workflowTools } from '../../src/mcp/workflow-tools.js'
 
 /** What the README says is included. */
 
-const names = ['stems-vocals-accompaniment', 'loudness', 'transcode', 'analyze', 'notes']
+const names = ['stems-vocals-accompaniment', 'loudness', 'transcode', 'analyze', 'notes', 'practice']
 const included = names.map((name) => `service/${name}`)
 
 test('an engine without options offers all that is included, to HTTP and to agents', async () => {

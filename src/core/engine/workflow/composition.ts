@@ -215,7 +215,13 @@ function paramsSchema(
   problem: Problem,
 ): z.ZodType<Record<string, unknown>> {
   const shape: Record<string, z.ZodType> = Object.fromEntries(
-    inputs.map((input) => [input, z.url({ protocol: /^https?$/ }).max(8192)]),
+    inputs.map((input) => [
+      input,
+      z
+        .url({ protocol: /^https?$/ })
+        .max(8192)
+        .meta(factsOf(composed, input)),
+    ]),
   )
   for (const [param, text] of Object.entries(params)) {
     const { step: of, name: its } = referred(text)
@@ -231,6 +237,17 @@ function paramsSchema(
     for (const [path, message] of paramIssues(composed, params, given))
       context.addIssue({ code: 'custom', path, message })
   })
+}
+
+/** What the first step that takes an input of the composition says of it: its description, and what clients need. */
+function factsOf({ steps }: Composed, input: string): Record<string, unknown> {
+  for (const { workflow, inputs } of steps)
+    for (const [its, from] of Object.entries(inputs))
+      if (from.step === undefined && from.name === input) {
+        const { id: _, ...facts } = shapeOf(workflow.params)?.[its]?.meta() ?? {}
+        return facts
+      }
+  return {}
 }
 
 type Issue = [path: PropertyKey[], message: string]

@@ -8,6 +8,10 @@ export interface AudioTags {
   /** The year, possibly with month and day. */
   date?: string
   genre?: string
+  /** Beats per minute, an integer. Written, but not read: it may be of another tempo than the result's. */
+  bpm?: string
+  /** Written, but not read: the tonic, and `m` for minor, such as `F#m`. */
+  key?: string
   cover?: Cover
   /** Size of a picture that was left out, because it is larger than `maxCoverBytes`. */
   largeCoverBytes?: number

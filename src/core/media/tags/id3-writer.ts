@@ -7,6 +7,8 @@ const textFrames: [TextTag, string][] = [
   ['album', 'TALB'],
   ['track', 'TRCK'],
   ['genre', 'TCON'],
+  ['bpm', 'TBPM'],
+  ['key', 'TKEY'],
 ]
 
 /** An ID3v2.3 tag, the version that every player reads; empty without tags. */

@@ -9,11 +9,12 @@ const fields: [TextTag, string][] = [
   ['track', 'ITRK'],
   ['date', 'ICRD'],
   ['genre', 'IGNR'],
+  ['bpm', 'IBPM'],
 ]
 
 /**
- * The chunks of a WAV file for these tags: `LIST` of type `INFO`, and an ID3 tag, which holds the cover, too. Of even
- * length.
+ * The chunks of a WAV file for these tags: `LIST` of type `INFO`, and an ID3 tag, which holds the cover and the key, too.
+ * Of even length.
  */
 export function riffTagChunks(tags: AudioTags): Uint8Array {
   const info = fields.flatMap(([field, type]) => {

@@ -7,6 +7,8 @@ const fields: [TextTag, string][] = [
   ['track', 'TRACKNUMBER'],
   ['date', 'DATE'],
   ['genre', 'GENRE'],
+  ['bpm', 'BPM'],
+  ['key', 'INITIALKEY'],
 ]
 
 const blockTypes = { comments: 4, picture: 6 }

@@ -1,0 +1,65 @@
+import { readFile } from 'node:fs/promises'
+import { checkInput } from '../core/engine/workflow/check-input.js'
+import { firstIssueText } from '../core/engine/workflow/schema-issues.js'
+import { practiceWorkflow } from '../core/workflows/practice/practice-workflow.js'
+import { decimalOf } from './audio-command.js'
+import { type Command, type CommandInput, firstPositional, textOf, UsageError } from './command.js'
+import { runInForeground } from './foreground-run.js'
+import { requirePath } from './local-file.js'
+import { separationCommandOptions } from './model-options.js'
+import { recommendedModelOption, withRecommendedModel } from './recommended-model.js'
+import { songOptions } from './separate.js'
+import { separateSong, songSummary } from './separate-song.js'
+import { separationChoice, songPlaces, type SongRequest } from './separation-request.js'
+
+export const practiceCommand: Command = {
+  usage: 'practice <file or url> [options]',
+  description:
+    'Writes what singers and players practise with: the accompaniments of a song, the same with its voice as a quiet ' +
+    'guide, clicks on its beats, its analysis and, for given words, lyrics with rough times. Audio files are tagged ' +
+    'with tempo and key.',
+  positionals: { min: 1, max: 1 },
+  options: {
+    output: {
+      type: 'string',
+      short: 'o',
+      value: 'dir',
+      help: 'Folder for the files. Default: "<name of the song>-practice" in this folder.',
+    },
+    guide: { type: 'string', value: 'dB', help: 'Level of the guide voice, by that in the song. Default: -18.' },
+    lyrics: { type: 'string', value: 'file.txt', help: 'The words, a line for each that is sung.' },
+    beats: { type: 'string', value: 'model', help: 'Pulled model that finds the beats: beat-this-small.' },
+    format: songOptions.format,
+    'no-tags': songOptions['no-tags'],
+    ...separationCommandOptions,
+    ...recommendedModelOption,
+    json: { type: 'boolean', help: 'Print one JSON object with the result or the error on stdout.' },
+    'allow-private-inputs': songOptions['allow-private-inputs'],
+  },
+  notes: 'Lyrics become lyrics.lrc and ultrastar.txt. What is sung is not recognized, so their times are rough.',
+  async run(given, terminal) {
+    const input = await withRecommendedModel(given, terminal)
+    const request = await practiceRequest(input)
+    return await runInForeground(input.values.json === true, terminal, async (signal, progress) => {
+      const report = await separateSong(request, signal, progress)
+      return { json: report, text: songSummary(report) }
+    })
+  },
+}
+
+async function practiceRequest(input: CommandInput): Promise<SongRequest> {
+  const choice = separationChoice(input)
+  const workflow = practiceWorkflow({ ...choice.settings, beats: textOf(input, 'beats') })
+  const guideDb = decimalOf(input, 'guide')
+  const lyrics = await lyricsOf(textOf(input, 'lyrics'))
+  const params = { ...(guideDb === undefined ? {} : { guideDb }), ...(lyrics === undefined ? {} : { lyrics }) }
+  const checked = checkInput(workflow.params, { ...params, inputUrl: 'http://localhost/' })
+  if (!checked.success) throw new UsageError(`--${firstIssueText(checked, 'options').replace(/^guideDb/, 'guide')}.`)
+  return { ...choice, ...songPlaces(input, firstPositional(input), 'practice'), workflow, params }
+}
+
+async function lyricsOf(path: string | undefined): Promise<string | undefined> {
+  if (path === undefined) return undefined
+  await requirePath(path)
+  return await readFile(path, 'utf8')
+}
