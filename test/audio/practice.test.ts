@@ -32,8 +32,9 @@ const sung = [
   [20.6, 22.9],
 ] as const
 const words = ['Above the hills the evening', 'comes walking to the town', 'and sits beside the river']
-const lyrics = `[Verse 1]\n${words.join('\n')}\n\n[Chorus]\nO river take me over,\nO river take me home,\nwhere all the lights are burning\n`
-const lines = lyrics.split('\n').filter((line) => /^\w/.test(line))
+const chorus = ['O river take me over,', 'O river take me home,', 'where all the lights are burning']
+const lyrics = ['[Verse 1]', ...words, '', '[Chorus]', ...chorus].join('\n')
+const lines = [...words, ...chorus]
 
 let folder: string
 let song: string

@@ -1,6 +1,7 @@
 import {
   analyzeWorkflow,
   notesWorkflow,
+  practiceWorkflow,
   composeWorkflow,
   createEngine,
   defineWorkflow,
@@ -113,7 +114,7 @@ const composed = composeWorkflow({
   steps: { measure: { workflow: loudnessWorkflow(), inputs: { inputUrl: 'inputUrl' }, policy: { maxAttempts: 2 } } },
   outputs: { report: 'measure.report' },
 })
-createEngine({ workflows: [composed, analyzeWorkflow(), notesWorkflow(), transcodeWorkflow({ format: 'flac' })] })
+createEngine({ workflows: [composed, analyzeWorkflow(), notesWorkflow(), practiceWorkflow(), transcodeWorkflow()] })
 // @ts-expect-error: an output names a step's output
 composeWorkflow({ id: 'a', name: 'A', description: '', steps: {}, outputs: { report: 1 } })
 // @ts-expect-error: not a format

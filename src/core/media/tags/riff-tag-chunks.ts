@@ -13,8 +13,8 @@ const fields: [TextTag, string][] = [
 ]
 
 /**
- * The chunks of a WAV file for these tags: `LIST` of type `INFO`, and an ID3 tag, which holds the cover and the key, too.
- * Of even length.
+ * The chunks of a WAV file for these tags: `LIST` of type `INFO`, and an ID3 tag, which holds the cover and the key,
+ * too. Of even length.
  */
 export function riffTagChunks(tags: AudioTags): Uint8Array {
   const info = fields.flatMap(([field, type]) => {

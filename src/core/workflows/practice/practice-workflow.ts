@@ -10,8 +10,8 @@ const id = 'service/practice'
 export type PracticeSettings = StemsSettings & Pick<AnalyzeSettings, 'beats'>
 
 /**
- * `service/practice`: for karaoke and practice. The accompaniments of a song, also with its voice as a quiet guide, with
- * tempo and key in their tags; clicks on its beats; its analysis; and given lyrics with rough times.
+ * `service/practice`: for karaoke and practice. The accompaniments of a song, also with its voice as a quiet guide,
+ * with tempo and key in their tags; clicks on its beats; its analysis; and given lyrics with rough times.
  *
  * @example
  * createEngine({ workflows: [practiceWorkflow({ model: 'kim-vocal-2' })] })
