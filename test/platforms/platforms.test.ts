@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, readFileSync } from 'node:fs'
+import { copyFileSync, readFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { freePort } from '../servers/found-server.js'
@@ -57,15 +57,15 @@ describe('a Next.js application, made as the page says', () => {
   const [install = '', dev = '', build = '', startCommand = ''] = commands
   const publicUrl = /PUBLIC_URL=(\S+)/.exec(startCommand)?.[1] ?? ''
   const standalone = / or: (.*)/.exec(startCommand)?.[1] ?? ''
+  const application = {
+    'app/layout.js': 'export default function Layout({ children }) { return <html><body>{children}</body></html> }',
+    'app/page.js': 'export default function Page() { return <p>stems</p> }',
+    'app/api/media/[...path]/route.js': readFileSync(join(root, 'examples/next-route.mjs'), 'utf8'),
+  }
   let place: string
 
   beforeAll(async () => {
-    place = project('next', {
-      ...files,
-      'app/layout.js': 'export default function Layout({ children }) { return <html><body>{children}</body></html> }',
-      'app/page.js': 'export default function Page() { return <p>stems</p> }',
-      'app/api/media/[...path]/route.js': readFileSync(join(root, 'examples/next-route.mjs'), 'utf8'),
-    })
+    place = project('next', { ...files, ...application })
     if (registryAnswers) await run(install, place)
   })
 
@@ -90,6 +90,22 @@ describe('a Next.js application, made as the page says', () => {
     const environment = { PORT: String(port), HOSTNAME: 'localhost', PUBLIC_URL: publicUrl }
     await serve(standalone, alone, `http://localhost:${port}`, environment)
     await separateOverHttp(`http://localhost:${port}${mount}`, { publicUrl })
+  })
+
+  installsFromRegistry('whose configuration does not name the package says so where its files are not', async () => {
+    const unnamed = project('next-unnamed', {
+      ...application,
+      'next.config.mjs': "export default { output: 'standalone' }",
+    })
+    renameSync(join(place, 'node_modules'), join(unnamed, 'node_modules'))
+    await run(build, unnamed)
+    const alone = project('next-unnamed-alone')
+    await run(`cp -r ${join(unnamed, '.next')} .`, alone)
+    const port = await freePort()
+    const address = `http://localhost:${port}`
+    const output = await serve(standalone, alone, address, { PORT: String(port), HOSTNAME: 'localhost' })
+    expect((await fetch(`${address}${mount}/application`)).status).toBe(500)
+    expect(output()).toMatch(/StemworkError[^\n]*Next\.js: withStemwork\(\) of stemwork\/next/)
   })
 })
 
