@@ -13,11 +13,27 @@ if (args.length === 0) {
   // Other files each day: the seed is the date, and printed.
   if (!succeeds('benchmarks/fuzz.mjs')) failed++
   if (!succeeds('node_modules/vitest/vitest.mjs', 'run', 'test/clients/schemathesis.test.ts')) failed++
+  if (!onWebAssembly()) failed++
   if (!succeeds('dist/cli/main.js', 'models', 'pull', 'htdemucs', '--accept-licence'))
     console.log('htdemucs could not be pulled (see above): its tests will be skipped.')
 }
 const counts = await runTests(['--mode=daily', ...args])
 printCounts({ ...counts, failed: counts.failed + failed })
+
+/** What separates songs, on the other runtime than where onnxruntime-node is installed. */
+function onWebAssembly() {
+  process.env.STEMWORK_RUNTIME = 'wasm'
+  const files = [
+    'test/service',
+    'test/cli/separate',
+    'test/cli/serve',
+    'test/separation/resume',
+    'test/separation/embedded',
+  ]
+  const succeeded = succeeds('scripts/demo.mjs') && succeeds('node_modules/vitest/vitest.mjs', 'run', ...files)
+  delete process.env.STEMWORK_RUNTIME
+  return succeeded
+}
 
 function succeeds(program, ...rest) {
   const env = {
