@@ -15,6 +15,7 @@ const licences = Object.entries(contained).map(
 const apart = {
   'check-file': 'src/console/check-file.ts',
   'compressed-source': 'src/console/compressed-source.ts',
+  'docs-search': 'src/console/docs-search.ts',
   download: 'src/client/download.ts',
   'on-device': 'src/console/on-device.ts',
   'qr-code': 'src/console/qr-code.ts',

@@ -1,7 +1,8 @@
-// Prints docs/http.md from the OpenAPI document that the service gives out: node scripts/http-reference.mjs >
-// docs/http.md
+// Prints docs/http.md and the pages in docs/http, by resource, as JSON, from the OpenAPI document that the service
+// gives out: npm run docs
 import { analyzeWorkflow, createEngine, loudnessWorkflow, stemsWorkflow, transcodeWorkflow } from '../dist/index.js'
 import { createHandler } from '../dist/http/index.js'
+import { groupOf, groups } from '../dist/http/service/docs-page.js'
 
 const introduction = `# HTTP reference
 
@@ -15,8 +16,8 @@ usual flow; [Embedding](embedding.md#a-client) describes a client for browsers a
 
 - **Key.** The header \`Authorization\` contains the API key as the raw value; \`Bearer <key>\` is also accepted. Links
   to files carry their own signature instead.
-- **Success** is always 200 with a JSON body, also for create and delete. **Errors** are a [Problem](#problem), whose
-  \`message\` can be shown to users. With
+- **Success** is always 200 with a JSON body, also for create and delete. **Errors** are a
+  [Problem](http/schemas.md#problem), whose \`message\` can be shown to users. With
   \`Accept: application/problem+json\` it also has the members of RFC 9457.
   Any route may return 500 \`INTERNAL_ERROR\` and 503 \`STORE_UNAVAILABLE\`; routes that require a key may also return
   401 \`UNAUTHORIZED\` and 429 \`RATE_LIMITED\`.
@@ -53,12 +54,57 @@ const { paths, components } = await answer.json()
 await engine.close()
 
 const operations = Object.entries(paths).flatMap(([path, methods]) =>
-  Object.entries(methods).map(([method, operation]) => section(method.toUpperCase(), path, operation)),
+  Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
 )
-const schemas = Object.entries(components.schemas)
-  .sort(([a], [b]) => a.localeCompare(b))
-  .map(([name, schema]) => `### ${name}\n\n${fields(schema)}`)
-console.log([introduction, '## Routes', ...operations, '## Schemas', ...schemas].join('\n\n'))
+const schemaNames = Object.keys(components.schemas).sort((a, b) => a.localeCompare(b))
+const resources = groups.map((group) => ({ ...group, own: operations.filter(({ path }) => groupOf(path) === group) }))
+const allPages = [...resources, { id: 'schemas', title: 'Schemas' }]
+
+const contents = resources.map(({ id, title, own }) => {
+  const routes = own.map(
+    ({ method, path, operation }) =>
+      `- [${code(`${method} ${path}`)}](http/${id}.md#${anchor(method, path)}) ${operation.summary}`,
+  )
+  return `### [${title}](http/${id}.md)\n\n${routes.join('\n')}`
+})
+const schemaLinks = schemaNames.map((name) => `[${name}](http/schemas.md#${name.toLowerCase()})`)
+const made = {
+  'docs/http.md': [
+    introduction,
+    '## Contents',
+    ...contents,
+    `### [Schemas](http/schemas.md)\n\n${schemaLinks.join(', ')}`,
+  ],
+}
+for (const { id, title, own } of resources) {
+  const routes = own.map(({ method, path, operation }) => section(method, path, operation))
+  made[`docs/http/${id}.md`] = [...head(id, title, `the routes of ${title.toLowerCase()}`), ...routes]
+}
+made['docs/http/schemas.md'] = [
+  ...head('schemas', 'Schemas', 'what requests and answers hold'),
+  ...schemaNames.map((name) => `## ${name}\n\n${fields(components.schemas[name]).replaceAll('(schemas.md#', '(#')}`),
+]
+console.log(
+  JSON.stringify(Object.fromEntries(Object.entries(made).map(([page, parts]) => [page, `${parts.join('\n\n')}\n`]))),
+)
+
+/** The beginning of a page, with the way to all others. */
+function head(id, title, what) {
+  const others = allPages.map((page) => (page.id === id ? `**${page.title}**` : `[${page.title}](${page.id}.md)`))
+  return [
+    `# HTTP: ${title.toLowerCase()}`,
+    `For developers of clients in any language: ${what}, to look up.`,
+    `[Overview](../http.md) · ${others.join(' · ')}`,
+  ]
+}
+
+/** As GitHub names the heading of a route. */
+function anchor(method, path) {
+  return `${method} ${path}`
+    .toLowerCase()
+    .replace(/[^\w -]/g, '')
+    .replaceAll(' ', '-')
+}
 
 function section(method, path, { summary, description, security, parameters, requestBody, responses }) {
   const access = security.length === 0 ? 'Needs no key.' : 'signedLink' in security[0] ? 'Signed link, no key.' : ''
@@ -91,7 +137,7 @@ function section(method, path, { summary, description, security, parameters, req
           .map(([, name]) => `${status} ${code(name)}`),
   )
   return [
-    `### ${code(`${method} ${path}`)}`,
+    `## ${code(`${method} ${path}`)}`,
     [`${summary}.`, description, access].filter(Boolean).join(' '),
     rows.length > 0 && table(['parameter', 'in', 'type', 'meaning'], rows),
     bodies.length > 0 && `Body: ${bodies.join(' or ')}`,
@@ -128,7 +174,7 @@ function typeText(schema) {
   const { $ref, anyOf, const: only, enum: values, type, items, additionalProperties, properties, format } = schema
   if ($ref) {
     const name = $ref.split('/').at(-1)
-    return `[${name}](#${name.toLowerCase()})`
+    return `[${name}](schemas.md#${name.toLowerCase()})`
   }
   if (anyOf) return anyOf.map(typeText).join(' or ')
   if (only !== undefined) return code(only)

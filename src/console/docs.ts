@@ -138,8 +138,17 @@ async function answerText(response: Response): Promise<string> {
   return text.slice(0, shownCharacters)
 }
 
+function addSearch(): void {
+  const input = element('input', { type: 'search' })
+  const status = element('p', { role: 'status' })
+  const search = () => void import('./docs-search.js').then(({ searchIn }) => searchIn(input, status))
+  input.addEventListener('focus', search, { once: true })
+  document.querySelector('.contents')?.prepend(element('label', {}, 'Search', input), status)
+}
+
 chooseLanguages()
 askForKey()
+addSearch()
 for (const section of document.querySelectorAll<HTMLElement>('[data-try]')) addForm(section)
 // On a phone the contents come first and would push everything else down.
 const contents = document.querySelector<HTMLDetailsElement>('.contents details')

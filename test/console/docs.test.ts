@@ -6,6 +6,8 @@ import { barriers, ConsolePages, narrow, overflow, patienceMs, phone } from './c
 
 vi.setConfig({ testTimeout: 3 * patienceMs, hookTimeout: 2 * patienceMs })
 
+const ids = (elements: { id: string }[]) => elements.map(({ id }) => id)
+
 describe.skipIf(!chromiumPath)('/docs in a browser (needs Chromium; CHROMIUM_PATH names one that is elsewhere)', () => {
   let service: Service
   let browser: Browser
@@ -66,6 +68,28 @@ describe.skipIf(!chromiumPath)('/docs in a browser (needs Chromium; CHROMIUM_PAT
     await plain.locator('#createJob').getByRole('radio', { name: 'JavaScript' }).check({ force: true })
     expect(await plain.locator('#createJob .javascript').isVisible()).toBe(true)
     expect(await plain.locator('[data-try]').first().isVisible()).toBe(false)
+  })
+
+  test('searches the whole reference as one types, by a script that comes then', async () => {
+    const asked: string[] = []
+    const page = await pages.open({}, '/docs')
+    page.on('request', (request) => asked.push(new URL(request.url()).pathname))
+    const search = page.getByRole('searchbox', { name: 'Search' })
+    await search.fill('webhook secret replace')
+    await page.getByText('1 found').waitFor()
+    expect(asked).toEqual(['/v1/docs/docs-search.js'])
+    const shown = () => page.locator('main > section[id]:visible, main > h2:visible').evaluateAll(ids)
+    expect(await shown()).toEqual(['application', 'rotateWebhookSecret'])
+    expect(await page.locator('.contents li li:visible a').evaluateAll((links) => links.length)).toBe(1)
+    expect(await barriers(page)).toEqual([])
+    await search.fill('no such words')
+    await page.getByText('0 found').waitFor()
+    expect(await shown()).toEqual([])
+    // A link that leads to what is hidden ends the search.
+    await search.fill('rotateWebhookSecret')
+    await page.locator('#rotateWebhookSecret a[href^="#schema-"]').first().click()
+    await page.locator('#createJob').waitFor()
+    expect(await search.inputValue()).toBe('')
   })
 
   test('the addresses that people type first lead on', async () => {

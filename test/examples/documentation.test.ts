@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { bundledQuality, recommendedModel } from '../../src/core/models/best-model.js'
@@ -13,6 +13,8 @@ interface Manifest {
   dependencies: Record<string, string>
 }
 
+const httpPages = readdirSync(join(root, 'docs/http')).map((name) => `docs/http/${name}`)
+
 describe('the documentation', () => {
   test('has generated pages that are up to date', () => {
     buildDeclarations()
@@ -21,7 +23,7 @@ describe('the documentation', () => {
     expect({ stdout, stderr }, 'run: npm run docs').toEqual({ stdout: '', stderr: '' })
   }, 300_000)
 
-  test.each([...pages, 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'llms.txt'])(
+  test.each([...pages, ...httpPages, 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'llms.txt'])(
     '%s links to files and headings that are there',
     (page) => {
       const missing: string[] = []
@@ -43,15 +45,28 @@ describe('the documentation', () => {
     if (page !== 'docs/platforms.md') expect(packagesOf(page).filter((word) => !known.includes(word))).toEqual([])
   })
 
+  test('the HTTP reference has a page for each resource, and the way from each to all others', () => {
+    expect(httpPages.length).toBeGreaterThan(5)
+    for (const page of httpPages) {
+      const links = httpPages.filter((other) => other !== page).map((other) => `(${other.slice('docs/http/'.length)})`)
+      const [, , , , way = ''] = textOf(page).split('\n')
+      expect(links.filter((link) => !way.includes(link))).toEqual([])
+      expect(textOf('docs/http.md')).toContain(`(${page.slice('docs/'.length)})`)
+    }
+  })
+
   test.each(['README.md', 'llms.txt'])('every page is linked from %s', (list) => {
     const text = textOf(list)
     expect(pages.filter((page) => page !== 'README.md' && !text.includes(`(${page})`))).toEqual([])
   })
 
-  test.each(pages.filter((page) => page.startsWith('docs/')))('%s says first for whom it is', (page) => {
-    const [, , first = ''] = readFileSync(join(root, page), 'utf8').split('\n')
-    expect(first).toMatch(/^For [^:]+: .+\.$/)
-  })
+  test.each([...pages, ...httpPages].filter((page) => page.startsWith('docs/')))(
+    '%s says first for whom it is',
+    (page) => {
+      const [, , first = ''] = readFileSync(join(root, page), 'utf8').split('\n')
+      expect(first).toMatch(/^For [^:]+: .+\.$/)
+    },
+  )
 
   test('the README is short, and shows a picture that moves, sounds and figures before it explains', () => {
     const text = textOf('README.md')

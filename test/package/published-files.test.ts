@@ -70,7 +70,7 @@ describe('the packed tarball', () => {
     expect(targets.filter((path) => !files.includes(path))).toEqual([])
     const code =
       /^dist\/([a-z0-9/-]+|browser\/[\w-]+)\.(js|mjs|d\.ts|wasm)$|^dist\/console\/([\w-]+\.js|console\.css|(docs|operator)-style\.css|icon\.svg|NOTICE\.txt)$/
-    const documents = /^docs\/[a-z-]+\.(md|txt|png)$|^[A-Z]+\.md$|^LICENSE$|^llms\.txt$/
+    const documents = /^docs\/(http\/)?[a-z-]+\.(md|txt|png)$|^[A-Z]+\.md$|^LICENSE$|^llms\.txt$/
     const models = /^models\/(embedded\/(model\.onnx|model\.json|README\.md)|basic-pitch\/(nmp\.onnx|LICENSE|NOTICE))$/
     const rest = /^examples\/([a-z]+\/)?[A-Za-z-]+(\.(mjs|js|html|py|yaml|json))?$|^package\.json$/
     expect(files.filter((path) => ![code, documents, models, rest].some((pattern) => pattern.test(path)))).toEqual([])

@@ -9,7 +9,8 @@ interface Group {
   paths: readonly string[]
 }
 
-const groups: readonly Group[] = [
+/** The reference by resource: of `/docs`, and of the pages that `scripts/http-reference.mjs` makes. */
+export const groups: readonly Group[] = [
   { id: 'files', title: 'Files', paths: ['/upload', '/storage', '/archive'] },
   { id: 'jobs', title: 'Jobs', paths: ['/job'] },
   { id: 'batches', title: 'Batches', paths: ['/batch'] },
@@ -79,7 +80,7 @@ ${schemas.join('\n')}
   )
 }
 
-function groupOf(path: string): Group | undefined {
+export function groupOf(path: string): Group | undefined {
   return groups.find(({ paths }) => paths.some((start) => path.startsWith(start)))
 }
 
