@@ -1,6 +1,8 @@
 // Jobs a second of one, four and sixteen processes with four lanes each on one Postgres, for one application and for
 // fifty, beside graphile-worker's. The jobs do nothing and wait already: what is measured is claims and ends. Every
 // number is the median of the rounds; the systems take turns, so that a machine that is busy for a while slows both.
+// Below each rate stands the processor time of a job, which a busy machine changes less: of the server (where it runs
+// on this machine) and of the workers, in milliseconds.
 // Exit status 1 where stemwork is slower than graphile-worker, or than with fewer processes. graphile-worker is
 // installed into a temporary folder when the benchmark runs; --no-peer leaves it out.
 // Options: --jobs=N, --rounds=N, --warm-up=N (jobs of each process before the time begins), --processes=1,4,16,
@@ -8,6 +10,7 @@
 // production.
 import { execFileSync, fork } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { readFileSync, readlinkSync } from 'node:fs'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -27,6 +30,7 @@ const peerVersion = '0.16.6'
 const warmUpJobs = numbers('warm-up', '2000')[0]
 /** As many as a lane's noise: a rate below this share of another counts as slower. */
 const tolerance = 0.9
+let postmaster
 
 const pool = new Pool({ connectionString: databaseUrl, max: 4 })
 const folder = await mkdtemp(join(tmpdir(), 'stemwork-claims-'))
@@ -39,17 +43,24 @@ try {
     `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)}, Node ` +
       `${process.version}, PostgreSQL ${version}; ${jobs} jobs, ${rounds} rounds\n`,
   )
+  postmaster = await postmasterHere()
   console.log(`${'jobs/s, median'.padEnd(32)} ${processes.map((count) => `${count} proc.`.padStart(9)).join(' ')}`)
   const sides = applications.map((count) => ({ name: `stemwork, ${plural(count, 'application')}`, count }))
   if (peer) sides.push({ name: `graphile-worker ${peerVersion}`, file: peer })
-  for (const side of sides) side.rates = processes.map(() => [])
+  for (const side of sides) side.runs = processes.map(() => [])
   for (let round = 0; round < rounds; round++)
     for (const [index, count] of processes.entries())
       for (const side of sides)
-        side.rates[index].push(await (side.file ? peerRate(side.file, count) : ownRate(side.count, count)))
+        side.runs[index].push(await (side.file ? peerRate(side.file, count) : ownRate(side.count, count)))
   for (const side of sides) {
-    side.medians = side.rates.map(median)
-    console.log(`${side.name.padEnd(32)} ${side.medians.map((rate) => rate.toFixed(0).padStart(9)).join(' ')}`)
+    const row = (name, of, digits) => {
+      const medians = side.runs.map((runs) => median(runs.map(of)))
+      console.log(`${name.padEnd(32)} ${medians.map((value) => value.toFixed(digits).padStart(9)).join(' ')}`)
+      return medians
+    }
+    side.medians = row(side.name, ({ rate }) => rate, 0)
+    row('  server, ms', ({ server }) => server, 2)
+    row('  workers, ms', ({ workers }) => workers, 2)
   }
   const missed = []
   const anchor = sides.find(({ file }) => file)
@@ -130,21 +141,31 @@ async function rate(system, { schema, processCount }, fill) {
   await Promise.all(children.map((child) => once(child, 'message')))
   const open = await fill(jobs + warmUpJobs * processCount)
   const warmUp = warmUpJobs * processCount
-  const counts = new Map()
-  let startedAt
+  const told = new Map()
+  const sum = (of) => [...told.values()].reduce((total, each) => total + of(each), 0)
+  const now = () => ({
+    at: performance.now(),
+    ended: sum(({ ended }) => ended),
+    workers: sum(({ cpu }) => cpu),
+    server: serverTime(),
+  })
+  let started
   const ended = new Promise((resolve, reject) => {
     for (const child of children) {
-      child.on('message', ({ ended: count }) => {
-        counts.set(child, count)
-        const all = [...counts.values()].reduce((sum, each) => sum + each, 0)
-        if (all >= warmUp) startedAt ??= { at: performance.now(), ended: all }
-        if (all >= warmUp + jobs) resolve((all - startedAt.ended) / ((performance.now() - startedAt.at) / 1000))
+      child.on('message', (message) => {
+        told.set(child, message)
+        const all = sum(({ ended }) => ended)
+        if (all >= warmUp) started ??= now()
+        if (all < warmUp + jobs) return
+        const end = now()
+        const perJob = (what) => (end[what] - started[what]) / (end.ended - started.ended)
+        resolve({ rate: 1000 / perJob('at'), server: perJob('server'), workers: perJob('workers') })
       })
       child.once('exit', (code) => reject(new Error(`A process ended with ${code}.`)))
     }
   })
   await open()
-  const perSecond = await ended
+  const result = await ended
   await Promise.all(
     children.map((child) => {
       const exited = once(child, 'exit')
@@ -152,7 +173,29 @@ async function rate(system, { schema, processCount }, fill) {
       return exited
     }),
   )
-  return perSecond
+  return result
+}
+
+/** Its process, if it is on this machine and tells. */
+async function postmasterHere() {
+  try {
+    const { rows } = await pool.query(`SELECT pg_read_file('postmaster.pid') AS lines`)
+    const [pid, directory] = rows[0].lines.split('\n')
+    return readlinkSync(`/proc/${pid}/cwd`) === directory ? pid : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Processor time of the server's processes so far, in milliseconds; NaN where it runs elsewhere. */
+function serverTime() {
+  if (!postmaster) return NaN
+  const stat = (pid) => readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').pop().split(' ')
+  const ticks = ([, , , , , , , , , , , user, system]) => Number(user) + Number(system)
+  // Those that ended count as the postmaster's.
+  const [, , , , , , , , , , , , , user, system] = stat(postmaster)
+  const running = readFileSync(`/proc/${postmaster}/task/${postmaster}/children`, 'utf8').trim().split(' ')
+  return [...running.map((pid) => ticks(stat(pid))), Number(user) + Number(system)].reduce((a, b) => a + b) * 10
 }
 
 /** Not a dependency: only this compares with it, and it brings 68 packages. */

@@ -13,9 +13,11 @@ let ended = 0
 let told = 0
 const count = () => ended++
 const stop = await (system === 'stemwork' ? startEngine() : startPeer())
-process.send({ ready: true })
+process.send({ ended: 0, cpu: 0 })
 setInterval(() => {
-  if (ended > told) process.send({ ended: (told = ended) })
+  if (ended === told) return
+  const { user, system } = process.cpuUsage()
+  process.send({ ended: (told = ended), cpu: (user + system) / 1000 })
 }, 5)
 process.once('message', () => void end())
 

@@ -7,7 +7,6 @@ import { cancel, sampleJob, sampleOutputs, succeed } from '../../src/contract/jo
 import { postgresStores } from '../../src/adapters/postgres.js'
 import { steps } from '../../src/adapters/stores/postgres/migrations.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
-import { claimNextStatement } from '../../src/adapters/stores/postgres/turns.js'
 import { describeWith } from '../servers/found-server.js'
 import { findPostgres, startPostgres } from '../servers/postgres.js'
 
@@ -114,29 +113,6 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
         [5, 5, 10],
       )
       assert.ok(rows.every(({ name }) => name.startsWith('stemwork_')))
-    } finally {
-      await one.end()
-    }
-  })
-
-  test('a claim is planned for all its values, not anew for each, also where there is no function', async () => {
-    const one = new Pool({ connectionString: server.url, max: 1 })
-    try {
-      const { jobs } = postgresStores({ pool: one, schema })
-      for (let n = 0; n < 10; n++) {
-        await jobs.create(sampleJob())
-        const values = ['w', 60_000, `n${n}`, [], [], ['service/sample'], false, null, null, null, 1, 4, null]
-        const claimed = await one.query({ name: 'claim', text: claimNextStatement(`"${schema}"`), values })
-        assert.equal(claimed.rows.length, 1)
-      }
-      const { rows } = await one.query<{ custom_plans: string }>(
-        `SELECT custom_plans FROM pg_prepared_statements WHERE name = 'claim'`,
-      )
-      // Five, to compare with.
-      assert.deepEqual(
-        rows.map((row) => Number(row.custom_plans)),
-        [5],
-      )
     } finally {
       await one.end()
     }

@@ -4,12 +4,13 @@ import { claim, type ClaimRequest } from '../../../core/engine/job/transitions.j
 import type { Claimable, JobStore } from '../../../core/engine/ports/job-store.js'
 import { copyOfPlain } from '../shared/plain-copy.js'
 import { backlogStatements, readBacklog } from './backlog.js'
+import { claimNext, mostAtOnce } from './claim-function.js'
 import { type PostgresPool, query, type Row, transaction } from './database.js'
 import { columnText } from './job-row.js'
-import { plannedCall } from './planned-statements.js'
+import { plannedCall } from './planned-functions.js'
 import { aheadStatement, queueStatements, schedulingRules } from './scheduling-rules.js'
 import type { Send, StoredJobs } from './stored-jobs.js'
-import { claimNext, lockClaims, mostAtOnce, tidyTurns } from './turns.js'
+import { lockClaims, tidyTurns } from './turns.js'
 
 /** Claims after which it is worth looking for applications without waiting jobs: each leaves one at most. */
 const claimsBetweenTidying = 50
@@ -108,7 +109,7 @@ class ClaimsInTurn {
     this.#pool = pool
     this.#schema = schema
     this.#jobs = jobs
-    this.#claimNext = plannedCall(schema, claimNext(schema))
+    this.#claimNext = plannedCall(pool, schema, claimNext(schema))
   }
 
   async claim(request: ClaimRequest, wanted: Wanted, max: number): Promise<JobRecord[]> {
@@ -155,21 +156,20 @@ class ClaimsInTurn {
 
   /** The rows of the jobs that were claimed, under the lock where there are limits. */
   async #next(request: ClaimRequest, wanted: Wanted, bounds: Bounds): Promise<Answer> {
-    let answer = this.#isLimited ? undefined : await this.#ask(this.#jobs.sendPrepared, request, wanted, bounds, false)
+    let answer = this.#isLimited ? undefined : await this.#ask(request, wanted, bounds, false)
     if (!answer || (answer.isLimited && answer.rows.length === 0))
-      answer = await underLock(this.#pool, this.#schema, (send) => this.#ask(send, request, wanted, bounds, true))
+      answer = await this.#ask(request, wanted, bounds, true)
     this.#isLimited = answer.isLimited
     return answer
   }
 
   async #ask(
-    send: Send,
     { owner, leaseMs, nonce = '', lapsedBefore }: ClaimRequest,
     { exceptApps = [], onlyApps, workflows, labels, belowRunning }: Wanted,
     { most, look }: Bounds,
     isLocked: boolean,
   ): Promise<Answer> {
-    const rows = await this.#claimNext(send, [
+    const values = [
       columnText(owner),
       Math.ceil(leaseMs),
       nonce,
@@ -183,10 +183,13 @@ class ClaimsInTurn {
       most,
       look,
       onlyApps?.map((app) => columnText(app)) ?? null,
-    ])
+    ]
+    const rows = await this.#claimNext(values, (work) =>
+      isLocked ? underLock(this.#pool, this.#schema, work) : work(this.#jobs.sendPrepared),
+    )
     const [, , , id, isLimited, isWaiting, mayBeMore] = rows[0] ?? []
     return {
-      rows: id === null ? [] : rows,
+      rows: id === null ? [] : rows.toSorted((a, b) => Number(a[7]) - Number(b[7])),
       isLimited: isLimited === 't',
       isWaiting: isWaiting === 't',
       mayBeMore: mayBeMore === 't',

@@ -6,11 +6,11 @@ import { resultBytes } from '../../../core/engine/job/result-bytes.js'
 import { claim } from '../../../core/engine/job/transitions.js'
 import type { Row } from './database.js'
 
-/**
- * Epoch milliseconds, by the database. A sub-select is read once per statement, so that an index can be searched for
- * it.
- */
-export const nowSql = '(SELECT floor(extract(epoch from clock_timestamp()) * 1000)::bigint)'
+/** Epoch milliseconds, by the database. */
+export const clockSql = 'floor(extract(epoch from clock_timestamp()) * 1000)::bigint'
+
+/** The same, read once per statement, so that an index can be searched for it. */
+export const nowSql = `(SELECT ${clockSql})`
 
 /**
  * An expression in a statement: its commit does not wait for the disk. If the server fails within the next moment, it

@@ -1,6 +1,6 @@
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import type { Usage } from '../../../core/engine/job/quota.js'
-import type { Row } from './database.js'
+import type { PostgresPool, Row } from './database.js'
 import {
   columnText,
   deliverable,
@@ -12,7 +12,7 @@ import {
   type StoredJob,
   waiting,
 } from './job-row.js'
-import { type PlannedStatement, plannedCall } from './planned-statements.js'
+import { type PlannedFunction, plannedCall } from './planned-functions.js'
 import { joinTurns } from './turns.js'
 import { countingUsage } from './usage.js'
 
@@ -27,8 +27,8 @@ export interface ClaimedEnd {
  * Writes the ends of claims that this process holds, many at once: true for each that nobody else has written in
  * between. The same fences as of a single change.
  */
-export function jobEnds(schema: string) {
-  const write = plannedCall(schema, claimedEnds(schema))
+export function jobEnds(pool: PostgresPool, schema: string) {
+  const write = plannedCall(pool, schema, claimedEnds(schema))
   return async function end(
     run: (text: string, values: unknown[]) => Promise<Row[]>,
     ends: readonly ClaimedEnd[],
@@ -46,15 +46,15 @@ export function jobEnds(schema: string) {
       result_bytes: removableBytes(next),
       record: JSON.stringify(next),
     }))
-    const written = new Set((await write(run, [JSON.stringify(rows)])).map(([id]) => id))
+    const written = new Set((await write([JSON.stringify(rows)], (work) => work(run))).map(([id]) => id))
     return ends.map((end) => firsts.get(end.next.id) === end && written.has(columnText(end.next.id)))
   }
 }
 
 /** Rows of the ids of the jobs that were ended. Parameter: the ends, as JSON. */
-export function claimedEnds(schema: string): PlannedStatement {
+export function claimedEnds(schema: string): PlannedFunction {
   // Ids as an array: Postgres searches an index for each, however many it expects.
-  const text = `
+  const body = `BEGIN RETURN QUERY
     WITH ended AS MATERIALIZED (
       SELECT * FROM json_to_recordset($1::json) AS e(id text, version integer, held text, status text, ended_at bigint,
         removable_at bigint, deliverable_at bigint, result_bytes bigint, record text)
@@ -65,8 +65,8 @@ export function claimedEnds(schema: string): PlannedStatement {
     FROM ended AS e
     WHERE job.id = ANY(ARRAY(SELECT id FROM ended)) AND job.id = e.id AND job.version = e.version AND NOT job.deleted
       AND job.nonce = e.held
-    RETURNING job.id::text`
-  return { name: 'end_claims', text, parameters: ['json'], columns: ['text'] }
+    RETURNING job.id::text; END`
+  return { name: 'end_claims', body, parameters: 'json', columns: 'text' }
 }
 
 /**

@@ -1,9 +1,9 @@
 import { ledgerStatements } from './postgres-ledger.js'
 import { StemworkError } from '../../../core/engine/errors.js'
+import { claimNext } from './claim-function.js'
 import { leaseBucketMs } from './job-row.js'
 import { claimedEnds } from './job-updates.js'
-import { createFunctions } from './planned-statements.js'
-import { claimNext } from './turns.js'
+import { createFunctions } from './planned-functions.js'
 import { type PostgresClient, query, type PostgresPool, transaction } from './database.js'
 
 /** A step from one form of the tables to the next. */

@@ -37,7 +37,7 @@ export class StoredJobs {
     this.#pool = pool
     this.#readSql = `SELECT ${nowSql}, version, record, claims FROM ${schema}.jobs WHERE id = $1`
     this.#replace = jobUpdates(schema)
-    const end = jobEnds(schema)
+    const end = jobEnds(pool, schema)
     this.#end = batched((ends) => end(this.sendPrepared, ends), {
       maxItems: 100,
       parallel: 2,

@@ -1,0 +1,267 @@
+import { everyApplication } from '../../../core/engine/job/scheduling.js'
+import { earliestLapsed, lapsedBy } from './job-lists.js'
+import { clockSql, quickCommitSql } from './job-row.js'
+import type { PlannedFunction } from './planned-functions.js'
+import { waitingLists } from './turns.js'
+
+/** Most jobs of one claim: the step of the sequence `turn`, which numbers the applications that it serves. */
+export const mostAtOnce = 1000
+
+/**
+ * Claims the next jobs by the rule of `JobStore.claim`. Parameters: $1 the owner, $2 the lease in milliseconds, $3 the
+ * nonce, $4 applications and $5 jobs to leave out, $6 workflows and $8 labels of the worker (null: any), $7 whether the
+ * sender holds the lock (`lockClaims`), $9 when a lease must have ended to be taken over (null: now), $10 how many jobs
+ * of an application do not run (`belowRunning`; null: any), $11 how many jobs at most, $12 how many applications
+ * and jobs more than that are looked at, as other claims may be taking them at the same time, and $13 applications
+ * whose jobs alone are wanted (null: any).
+ *
+ * Simultaneous claims skip each other's jobs. Jobs that are paused, or for other workers, are never read, nor are
+ * applications that have none for the worker.
+ *
+ * Rows of `version, record, claims, id` of the jobs, or one with nulls, each with whether there are limits of running
+ * jobs, whether any job was due for the worker, whether more may be found by looking at more, and its place. Where
+ * there are limits, only a claim with $7 takes a queued job, so that nobody else counts running jobs meanwhile, and no
+ * more than one.
+ *
+ * Several small statements, of which a claim needs few: to set up the steps of a large one costs more than their work.
+ *
+ * The commit does not wait for the disk: a claim that a failing server loses is one whose worker is superseded by its
+ * nonce, as after a lapse.
+ */
+export function claimNext(schema: string): PlannedFunction {
+  return {
+    name: 'claim_next',
+    parameters:
+      'text, bigint, text, text[], text[], text[], boolean, text[], bigint, integer, integer, integer, text[]',
+    columns: 'integer, json, jsonb, text, boolean, boolean, boolean, integer',
+    body: `
+    DECLARE
+      clock bigint := ${clockSql};
+      commits text := ${quickCommitSql};
+      lapsed_by bigint := least(clock, $9);
+      is_limited boolean := false;
+      is_closed boolean := false;
+      is_waiting boolean := false;
+      may_be_more boolean := false;
+      is_exact boolean := false;
+      closed_apps text[] := '{}';
+      closed_workflows text[] := '{}';
+      list_workflows text[];
+      list_pools text[];
+      list_fronts bigint[];
+      its_workflow text := '';
+      its_pool text := '';
+      front bigint;
+      most integer := $11;
+      apps text[];
+      its_app text;
+      round integer;
+      first_ids text[];
+      chosen text[] := '{}';
+      served_apps text[] := '{}';
+      base bigint;
+    BEGIN
+      IF EXISTS (SELECT FROM ${schema}.rules WHERE state <> 'open' OR max_running IS NOT NULL) THEN
+        ${readRules(schema)}
+      END IF;
+      -- With an order, as the planner believes that a third of the table has lapsed.
+      IF NOT is_closed AND (
+        SELECT true FROM ${schema}.jobs WHERE ${lapsedBy('lapsed_by')} ORDER BY lease_bucket LIMIT 1
+      ) THEN
+        ${takeLapsed(schema)}
+        may_be_more := chosen <> '{}';
+      END IF;
+      IF is_limited AND chosen = '{}' THEN
+        ${closeFull(schema)}
+      END IF;
+      IF chosen = '{}' AND NOT is_closed THEN
+        ${search(schema)}
+      END IF;
+      ${grant(schema)}
+    END`,
+  }
+}
+
+/** Looks in the lists of `turns` first, and where jobs wait only if that is not enough. */
+function search(schema: string): string {
+  return `
+    LOOP
+      SELECT workflow, pool, t.served INTO its_workflow, its_pool, front FROM ${schema}.turns AS t
+      WHERE (workflow, pool) > (its_workflow, its_pool) ORDER BY workflow, pool, t.served LIMIT 1;
+      EXIT WHEN NOT FOUND;
+      IF ${isForWorker('its_workflow', 'its_pool')} THEN
+        list_workflows := list_workflows || its_workflow;
+        list_pools := list_pools || its_pool;
+        list_fronts := list_fronts || front;
+      END IF;
+    END LOOP;
+    -- A row without a list may be for any.
+    is_exact := list_workflows IS NULL OR EXISTS (SELECT FROM ${schema}.turns WHERE workflow IS NULL);
+    LOOP
+      IF is_exact THEN
+        SELECT array_agg(workflow), array_agg(pool), array_agg(0) INTO list_workflows, list_pools, list_fronts
+        FROM (${waitingLists(schema)}) AS list WHERE ${isForWorker()} AND waiting_since <= clock;
+        is_waiting := list_workflows IS NOT NULL;
+        EXIT WHEN NOT is_waiting;
+      END IF;
+      ${nextApps(schema)}
+      round := 0;
+      WHILE cardinality(apps) > 0 AND cardinality(chosen) < most AND (round = 0 OR is_exact OR NOT may_be_more) LOOP
+        round := round + 1;
+        ${takeRound(schema)}
+      END LOOP;
+      EXIT WHEN is_exact OR cardinality(chosen) = most OR (chosen <> '{}' AND NOT may_be_more);
+      -- Applications that wait for nothing now, or only for later, may have stood before others.
+      is_exact := true;
+      may_be_more := false;
+      chosen := '{}';
+      served_apps := '{}';
+    END LOOP;
+    may_be_more := may_be_more OR (is_limited AND chosen <> '{}');
+    IF chosen <> '{}' THEN
+      ${noteServed(schema)}
+    END IF;`
+}
+
+/** Writes the claim, or says why there is none. */
+function grant(schema: string): string {
+  return `
+    IF chosen = '{}' THEN
+      RETURN QUERY SELECT NULL::integer, NULL::json, NULL::jsonb, NULL::text, is_limited, is_waiting, may_be_more, 0;
+    ELSE
+      RETURN QUERY UPDATE ${schema}.jobs SET version = version + 1, status = 'STARTED', waiting_since = NULL,
+          lease_until = clock + $2, nonce = $3, claims = coalesce(claims, '[]') ||
+            jsonb_build_object('owner', $1, 'leaseMs', $2, 'nonce', $3, 'at', clock)
+        WHERE id = ANY(chosen)
+        RETURNING version, record, claims, id::text, is_limited, is_waiting, may_be_more, array_position(chosen, id);
+    END IF;`
+}
+
+/** Whether fewer jobs run that fulfill the condition than are asked for. */
+function isBelow(schema: string, condition: string): string {
+  return `($10 IS NULL OR $10 > (SELECT count(*) FROM (
+    SELECT FROM ${schema}.jobs AS running WHERE ${condition} LIMIT $10) AS counted))`
+}
+
+const runsFor = (app: string) => `running.app = ${app} AND running.status = 'STARTED' AND NOT running.deleted`
+
+const isAmongApps = 'app <> ALL($4) AND ($13 IS NULL OR app = ANY($13))'
+
+/** Whether the worker can do the workflow and has all labels that the job needs; null: any job will do. */
+const isForWorker = (workflow = 'workflow', pool = 'pool') => `
+  (($6 IS NULL OR ${workflow} = ANY($6)) AND ${workflow} <> ALL(closed_workflows)
+    AND (${pool} = '' OR $8 IS NULL OR string_to_array(${pool}, ' ') <@ $8))`
+
+/** One: of a limit that it does not know the planner expects much. */
+function takeLapsed(schema: string): string {
+  return `chosen := ARRAY(
+    SELECT id FROM ${schema}.jobs AS job WHERE ${isAmongApps} AND id <> ALL($5) AND ${isForWorker()}
+      AND app <> ALL(closed_apps)
+      AND ${isBelow(schema, `${runsFor('job.app')} AND running.id <> job.id`)} AND ${lapsedBy('lapsed_by')}
+    ${earliestLapsed} LIMIT 1 FOR UPDATE OF job SKIP LOCKED
+  );`
+}
+
+/** What is paused. */
+function readRules(schema: string): string {
+  return `
+    SELECT coalesce(bool_or(max_running IS NOT NULL), false),
+      coalesce(bool_or(kind = 'deployment' AND state = 'paused'), false),
+      coalesce(array_agg(id) FILTER (WHERE kind = 'application' AND state = 'paused'), '{}'),
+      coalesce(array_agg(id) FILTER (WHERE kind = 'workflow' AND state = 'paused'), '{}')
+    INTO is_limited, is_closed, closed_apps, closed_workflows FROM ${schema}.rules;`
+}
+
+/** What runs as often as it may; without the lock, everything. */
+function closeFull(schema: string): string {
+  return `
+    WITH begun AS MATERIALIZED (
+      SELECT app, workflow, count(*) AS jobs FROM ${schema}.jobs WHERE lease_bucket IS NOT NULL GROUP BY app, workflow
+    ),
+    full_ones AS (
+      SELECT kind, id FROM ${schema}.rules AS rule WHERE max_running <= (
+        SELECT coalesce(sum(jobs), 0) FROM begun
+        WHERE CASE kind WHEN 'application' THEN app = rule.id WHEN 'workflow' THEN workflow = rule.id ELSE true END
+      )
+      UNION ALL
+      SELECT 'application', app FROM begun GROUP BY app HAVING sum(jobs) >= (
+        SELECT max_running FROM ${schema}.rules WHERE kind = 'application' AND id = '${everyApplication}'
+      ) AND NOT EXISTS (SELECT FROM ${schema}.rules AS own
+        WHERE own.kind = 'application' AND own.id = begun.app AND own.max_running IS NOT NULL)
+    )
+    SELECT NOT $7 OR coalesce(bool_or(kind = 'deployment'), false),
+      closed_apps || coalesce(array_agg(id) FILTER (WHERE kind = 'application'), '{}'),
+      closed_workflows || coalesce(array_agg(id) FILTER (WHERE kind = 'workflow'), '{}')
+    INTO is_closed, closed_apps, closed_workflows FROM full_ones;
+    most := 1;`
+}
+
+/** The applications in turn, those first that were served longest ago, and whether there are more. */
+function nextApps(schema: string): string {
+  const firstApps = (condition: string) => `
+    SELECT app, served, id FROM ${schema}.turns AS t
+    WHERE ${condition} AND ${isAmongApps} AND app <> ALL(closed_apps) AND ${isBelow(schema, runsFor('t.app'))}
+    ORDER BY served, id LIMIT $11 + $12`
+  return `
+    SELECT coalesce(array_agg(app ORDER BY served, id), '{}'), coalesce(max(rows_seen), 0) >= $11 + $12
+    INTO apps, may_be_more FROM (
+      SELECT app, max(served) AS served, min(id) AS id, sum(count(*)) OVER () AS rows_seen FROM (
+        SELECT first.* FROM unnest(list_workflows, list_pools, list_fronts) AS list(workflow, pool, front)
+        CROSS JOIN LATERAL (
+          ${firstApps('t.workflow = list.workflow AND t.pool = list.pool AND t.served >= list.front')}
+        ) AS first
+        UNION ALL (${firstApps('workflow IS NULL')})
+      ) AS first GROUP BY app ORDER BY 2, 3 LIMIT $11 + $12
+    ) AS turn;`
+}
+
+/**
+ * One job of each application, or as many as are wanted of the only one. Leaves those applications in `apps` that may
+ * have more. The jobs of one list are locked as they are found; of several, only the one that comes first.
+ */
+function takeRound(schema: string): string {
+  const most = 'CASE WHEN cardinality(apps) = 1 AND NOT may_be_more THEN most - cardinality(chosen) ELSE 1 END'
+  const waiting = (workflow: string, pool: string) => `
+    FROM ${schema}.jobs WHERE app = its_app AND workflow = ${workflow} AND pool = ${pool} AND waiting_since <= clock
+      AND id <> ALL($5) AND id <> ALL(chosen) ORDER BY rank, waiting_since, id`
+  const first = (of: string) => `
+    SELECT job.id FROM unnest(list_workflows, list_pools) AS list(workflow, pool) CROSS JOIN LATERAL (
+      SELECT id, rank, waiting_since ${waiting('list.workflow', 'list.pool')} LIMIT ${of}
+    ) AS job ORDER BY rank, waiting_since, id`
+  return `
+    FOREACH its_app IN ARRAY apps LOOP
+      IF cardinality(list_workflows) = 1 THEN
+        first_ids := ARRAY(
+          SELECT id ${waiting('list_workflows[1]', 'list_pools[1]')} LIMIT ${most} FOR UPDATE SKIP LOCKED
+        );
+      ELSE
+        first_ids := ARRAY(
+          SELECT locked.id FROM (${first(`${most} + $12`)}) AS first CROSS JOIN LATERAL (
+            SELECT id FROM ${schema}.jobs WHERE id = first.id AND waiting_since IS NOT NULL FOR UPDATE SKIP LOCKED
+          ) AS locked LIMIT ${most}
+        );
+        -- Those of other claims.
+        may_be_more := may_be_more OR (first_ids = '{}' AND EXISTS (${first('1')}));
+      END IF;
+      IF first_ids = '{}' THEN
+        apps := array_remove(apps, its_app);
+      ELSE
+        chosen := chosen || first_ids;
+        served_apps := array_remove(served_apps, its_app) || its_app;
+        EXIT WHEN cardinality(chosen) = most;
+      END IF;
+    END LOOP;`
+}
+
+/** An application that is alone is behind every new one once it was served. */
+function noteServed(schema: string): string {
+  return `
+    IF (SELECT min(app) <> max(app) FROM ${schema}.turns)
+      OR EXISTS (SELECT FROM ${schema}.turns WHERE app = served_apps[1] AND served = 0) THEN
+      base := nextval('${schema}.turn');
+      UPDATE ${schema}.turns SET served = base + array_position(served_apps, app)
+      WHERE app = ANY(served_apps) AND id = ANY(ARRAY(
+        SELECT id FROM ${schema}.turns WHERE app = ANY(served_apps) FOR NO KEY UPDATE SKIP LOCKED
+      ));
+    END IF;`
+}

@@ -1,0 +1,83 @@
+import { createHash } from 'node:crypto'
+import { StemworkError } from '../../../core/engine/errors.js'
+import { type PostgresClient, type PostgresPool, query, type Row, transaction } from './database.js'
+
+type Send = (text: string, values: unknown[]) => Promise<Row[]>
+
+/** What takes longer to plan than to do, or is several statements. */
+export interface PlannedFunction {
+  name: string
+  /** Of PL/pgSQL. */
+  body: string
+  /** Types of its parameters and columns. */
+  parameters: string
+  columns: string
+}
+
+/**
+ * Postgres plans a prepared statement anew for its first five calls on each connection, and whenever it believes that
+ * this pays: some milliseconds each, so that every connection that is added slows the others. In a function it can be
+ * told to plan once, for any values. Its name follows from its text: nodes of several versions have theirs side by
+ * side.
+ */
+function definitionOf(schema: string, { name, body, parameters, columns }: PlannedFunction) {
+  const hash = createHash('sha256')
+    .update(JSON.stringify([body, parameters, columns]))
+    .digest('hex')
+  const own = `${schema}.${name}_${hash.slice(0, 16)}`
+  const signature = `${own}(${parameters})`
+  return {
+    signature,
+    definition: `CREATE FUNCTION ${signature} RETURNS SETOF record LANGUAGE plpgsql
+      SET plan_cache_mode = force_generic_plan SET jit = off AS $function$ ${body} $function$`,
+    call: `SELECT * FROM ${own}(${each(parameters, (_, at) => `$${at + 1}`)})
+      AS planned(${each(columns, (type, at) => `column${at} ${type}`)})`,
+  }
+}
+
+function each(types: string, text: (type: string, at: number) => string): string {
+  return types.split(', ').map(text).join(', ')
+}
+
+/**
+ * Any number that no other user of the database's advisory locks takes; with the schema's hash it is one lock per
+ * schema.
+ */
+const lockClass = 0x57e6
+
+/** Makes those that are missing. Nodes that find one missing at the same time make it once. */
+export async function createFunctions(
+  client: PostgresClient,
+  schema: string,
+  functions: readonly PlannedFunction[],
+): Promise<void> {
+  await query(client, 'SELECT pg_advisory_xact_lock($1::int, hashtext($2))', [lockClass, schema])
+  for (const planned of functions) {
+    const { signature, definition } = definitionOf(schema, planned)
+    const [known] = await query(client, 'SELECT to_regprocedure($1)::text', [signature])
+    if (known?.[0] === null) await query(client, definition)
+  }
+}
+
+/** Calls the function. Where `migrate()` of another version has not made it, it is made now. */
+export function plannedCall(
+  pool: PostgresPool,
+  schema: string,
+  planned: PlannedFunction,
+): (values: unknown[], through: <Result>(work: (send: Send) => Promise<Result>) => Promise<Result>) => Promise<Row[]> {
+  const { call } = definitionOf(schema, planned)
+  return async (values, through) => {
+    const run = () => through((send) => send(call, values))
+    try {
+      return await run()
+    } catch (error) {
+      if (!isUndefinedFunction(error)) throw error
+      await transaction(pool, (client) => createFunctions(client, schema, [planned]))
+      return await run()
+    }
+  }
+}
+
+function isUndefinedFunction(error: unknown): boolean {
+  return StemworkError.is(error) && (error.cause as { code?: unknown } | undefined)?.code === '42883'
+}
