@@ -46,7 +46,7 @@ export default defineConfig([
   // Of `/console`, loaded when they are used.
   {
     ...withKernels,
-    entry: { 'stretch-processor': 'src/console/stretch-processor.ts' },
+    entry: { 'export-mix': 'src/console/export-mix.ts', 'stretch-processor': 'src/console/stretch-processor.ts' },
     outDir: 'dist/console',
     tsconfig: 'tsconfig.console.json',
   },

@@ -17,6 +17,7 @@ const apart = {
   'compressed-source': 'src/console/compressed-source.ts',
   'docs-search': 'src/console/docs-search.ts',
   download: 'src/client/download.ts',
+  'media-keys': 'src/console/media-keys.ts',
   'on-device': 'src/console/on-device.ts',
   'qr-code': 'src/console/qr-code.ts',
   'resumable-upload': 'src/client/resumable-upload.ts',
@@ -46,8 +47,9 @@ const pages: Options = {
     options.jsxFactory = 'h'
     options.jsxFragment = 'Fragment'
     options.inject = ['src/console/jsx.ts']
-    // Pages send files, and those by XMLHttpRequest.
-    options.external = ['*/streamed-body.js', ...Object.keys(apart).map((name) => `*/${name}.js`)]
+    // Pages send files, and those by XMLHttpRequest. The other one uses the kernels: tsup.browser.config.ts.
+    const later = ['*/streamed-body.js', '*/export-mix.js']
+    options.external = [...later, ...Object.keys(apart).map((name) => `*/${name}.js`)]
   },
 }
 

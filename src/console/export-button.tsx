@@ -1,37 +1,53 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { exportMix } from './export-mix.js'
 import { saveLink } from './job-commands.js'
 import { useMessages } from './messages.js'
-import type { Loop } from './player.js'
+import type { TrackMix } from './mix-settings.js'
+import type { Loop, Player } from './player.js'
 import type { Stem } from './stems.js'
 import { explain } from './words.js'
 
 interface ExportButtonProps {
+  player: Player
   stems: readonly Stem[]
   song: string
-  gains: Record<string, number>
+  mix: Record<string, TrackMix>
   /** What is exported: the whole track or the loop. */
   part: Loop
 }
 
+/** Those of the service's formats that a mix can have. */
+export type ExportFormat = '16' | '24' | 'flac24' | 'mp3'
+
+const formats: Record<ExportFormat, { label: string; extension: string }> = {
+  '16': { label: 'WAV 16-bit', extension: 'wav' },
+  '24': { label: 'WAV 24-bit', extension: 'wav' },
+  flac24: { label: 'FLAC 24-bit', extension: 'flac' },
+  mp3: { label: 'MP3 320 kbit/s', extension: 'mp3' },
+}
+const mp3Rates = [32_000, 44_100, 48_000]
 const keptMs = 60_000
 
 /** Saves what is heard as a file; while it is made, the same button stops it. */
-export function ExportButton({ stems, song, gains, part }: ExportButtonProps) {
+export function ExportButton({ player, stems, song, mix, part }: ExportButtonProps) {
+  const [format, setFormat] = useState<ExportFormat>('16')
   const [share, setShare] = useState<number>()
   const stop = useRef(new AbortController())
   const { show } = useMessages()
   useEffect(() => () => stop.current.abort(), [])
-  const isSilent = Object.values(gains).every((gain) => gain === 0)
+  const isSilent = Object.values(mix).every(({ gain }) => gain === 0)
+  const hasMp3 = mp3Rates.includes(stems[0]?.source.sampleRate ?? 0)
 
   const run = async () => {
     stop.current = new AbortController()
     const { signal } = stop.current
     setShare(0)
     try {
-      const file = await exportMix(stems, { volumes: gains, ...part, signal, onProgress: setShare })
+      const { exportMix } = await import('./export-mix.js')
+      const { tempo, semitones } = player
+      const heard = { mix, tempo, semitones, ...part, signal, onProgress: setShare }
+      const file = await exportMix(stems, { format, ...heard })
       const url = URL.createObjectURL(file)
-      saveLink(url, `${song} - mix.wav`)
+      saveLink(url, `${song} - mix.${formats[format].extension}`)
       setTimeout(() => URL.revokeObjectURL(url), keptMs)
       show({ text: 'The mix is saved.' })
     } catch (error) {
@@ -42,12 +58,29 @@ export function ExportButton({ stems, song, gains, part }: ExportButtonProps) {
   }
 
   return (
-    <button
-      type="button"
-      disabled={isSilent && share === undefined}
-      onClick={() => (share === undefined ? void run() : stop.current.abort())}
-    >
-      {share === undefined ? 'Export this mix' : `Stop the export (${Math.floor(share * 100)} %)`}
-    </button>
+    <span class="actions">
+      <select
+        aria-label="Format of the mix"
+        value={format}
+        disabled={share !== undefined}
+        onChange={(event) => setFormat(event.currentTarget.value as ExportFormat)}
+      >
+        {Object.entries(formats).map(
+          ([one, { label }]) =>
+            (one !== 'mp3' || hasMp3) && (
+              <option key={one} value={one}>
+                {label}
+              </option>
+            ),
+        )}
+      </select>
+      <button
+        type="button"
+        disabled={isSilent && share === undefined}
+        onClick={() => (share === undefined ? void run() : stop.current.abort())}
+      >
+        {share === undefined ? 'Export this mix' : `Stop the export (${Math.floor(share * 100)} %)`}
+      </button>
+    </span>
   )
 }

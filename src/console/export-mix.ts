@@ -1,76 +1,81 @@
+import { Dither } from '../core/media/dsp/dither.js'
+import type { AudioEncoder } from '../core/media/encode/audio-encoder.js'
+import { FileWriter, type WritableBytes } from '../core/media/encode/file-writer.js'
+import { formatTable } from '../core/media/encode/output-format.js'
+import { PcmWriter } from '../core/media/encode/pcm-writer.js'
+import { wavContainer } from '../core/media/encode/wav-container.js'
+import type { ExportFormat } from './export-button.js'
 import type { PlayerTrack } from './player.js'
+import { breath, type HeardMix, renderMix } from './rendered-mix.js'
 
-export interface MixOptions {
-  /** 0..1 by the name of the track; one that is missing is not heard. */
-  volumes: Record<string, number>
-  /** Seconds. */
-  from: number
-  to: number
-  signal: AbortSignal
-  /** @param share 0..1 */
-  onProgress(share: number): void
-}
+/** The rest of the time is that of the encoder. */
+const renderingShare = 0.85
 
-const pieceSeconds = 10
-const headerBytes = 44
-
-/**
- * The tracks as they are heard, as one 16-bit WAV file. It is written piece by piece into a `Blob`, which browsers keep
- * outside of the page's memory. Samples above full scale are clipped.
- */
-export async function exportMix(tracks: readonly PlayerTrack[], options: MixOptions): Promise<Blob> {
-  const { volumes, signal, onProgress } = options
-  const heard = tracks.filter(({ name }) => (volumes[name] ?? 0) > 0)
-  const sampleRate = tracks[0]?.source.sampleRate ?? 44_100
-  const [first, end] = [Math.round(options.from * sampleRate), Math.round(options.to * sampleRate)]
-  const pieces: Blob[] = [new Blob([wavHeader(sampleRate, end - first)])]
-  for (let frame = first; frame < end; frame += pieceSeconds * sampleRate) {
-    const count = Math.min(pieceSeconds * sampleRate, end - frame)
-    const sum = [new Float32Array(count), new Float32Array(count)]
-    for (const { name, source } of heard) {
-      const planes = await source.read(frame, count, signal)
-      sum.forEach((plane, channel) => add(plane, planes[Math.min(channel, planes.length - 1)], volumes[name] ?? 0))
-    }
-    signal.throwIfAborted()
-    pieces.push(new Blob([integers(sum)]))
-    onProgress(Math.min(1, (frame + count - first) / (end - first)))
-  }
-  return new Blob(pieces, { type: 'audio/wav' })
-}
-
-function add(sum: Float32Array, plane: Float32Array | undefined, volume: number): void {
-  plane?.forEach((sample, index) => (sum[index] = (sum[index] ?? 0) + sample * volume))
-}
-
-function integers([left, right]: readonly Float32Array[]): Int16Array<ArrayBuffer> {
-  const samples = new Int16Array(2 * (left?.length ?? 0))
-  const rounded = (sample: number) => Math.max(-32_768, Math.min(32_767, Math.round(sample * 32_768)))
-  left?.forEach((sample, index) => {
-    samples[2 * index] = rounded(sample)
-    samples[2 * index + 1] = rounded(right?.[index] ?? 0)
+/** The tracks as they are heard, as one file, turned down as far as it would be clipped. */
+export async function exportMix(
+  tracks: readonly PlayerTrack[],
+  { format, ...heard }: HeardMix & { format: ExportFormat },
+): Promise<Blob> {
+  const { signal, onProgress } = heard
+  const { pieces, highest } = await renderMix(tracks, {
+    ...heard,
+    onProgress: (share) => onProgress(renderingShare * share),
   })
-  return samples
+  const { bits, contentType } = formatTable[format]
+  const steps = 2 ** ((bits ?? 24) - 1)
+  // With room for the noise; what fits as it is stays so.
+  const scale = highest > (steps - 1) / steps ? (steps - 3) / steps / highest : 1
+  const noise = bits === 16 || bits === 24 ? new Dither(bits) : undefined
+  const file = new BlobFile()
+  const encoder = await openEncoder(new FileWriter(file), format, tracks[0]?.source.sampleRate ?? 0)
+  for (const [index, piece] of pieces.entries()) {
+    const samples = new Float32Array(await piece.arrayBuffer())
+    signal.throwIfAborted()
+    if (scale < 1) samples.forEach((sample, at) => (samples[at] = sample * scale))
+    const planes = [samples.subarray(0, samples.length / 2), samples.subarray(samples.length / 2)]
+    await encoder.write(noise?.apply(planes) ?? planes)
+    onProgress(renderingShare + ((1 - renderingShare) * (index + 1)) / pieces.length)
+    await breath()
+  }
+  await encoder.close()
+  return file.whole(contentType)
 }
 
-function wavHeader(sampleRate: number, frames: number): ArrayBuffer {
-  const bytes = frames * 4
-  const view = new DataView(new ArrayBuffer(headerBytes))
-  const words: [number, string][] = [
-    [0, 'RIFF'],
-    [8, 'WAVE'],
-    [12, 'fmt '],
-    [36, 'data'],
-  ]
-  for (const [at, word] of words)
-    for (let index = 0; index < word.length; index++) view.setUint8(at + index, word.charCodeAt(index))
-  view.setUint32(4, headerBytes - 8 + bytes, true)
-  view.setUint32(16, 16, true)
-  view.setUint16(20, 1, true)
-  view.setUint16(22, 2, true)
-  view.setUint32(24, sampleRate, true)
-  view.setUint32(28, sampleRate * 4, true)
-  view.setUint16(32, 4, true)
-  view.setUint16(34, 16, true)
-  view.setUint32(40, bytes, true)
-  return view.buffer
+async function openEncoder(file: FileWriter, format: ExportFormat, sampleRate: number): Promise<AudioEncoder> {
+  const shape = { sampleRate, channels: 2 }
+  switch (format) {
+    case 'flac24': {
+      const { FlacWriter } = await import('../core/media/encode/flac-writer.js')
+      const noSum = { update: () => undefined, digest: () => new Uint8Array(16) }
+      return FlacWriter.open(file, { ...shape, bits: 24 }, noSum)
+    }
+    case 'mp3': {
+      const { Mp3Writer } = await import('../core/media/encode/mp3-writer.js')
+      return Mp3Writer.open(async () => file, shape)
+    }
+    default:
+      return PcmWriter.open(file, wavContainer({ ...shape, format }), { ...shape, format })
+  }
+}
+
+class BlobFile implements WritableBytes {
+  #parts: Blob[] = []
+  #bytes = 0
+
+  async write(content: Uint8Array, position: number): Promise<void> {
+    const part = new Blob([content.slice()])
+    if (position === this.#bytes) {
+      this.#parts.push(part)
+      this.#bytes += part.size
+      return
+    }
+    const all = new Blob(this.#parts)
+    this.#parts = [all.slice(0, position), part, all.slice(position + part.size)]
+  }
+
+  async close(): Promise<void> {}
+
+  whole(type: string): Blob {
+    return new Blob(this.#parts, { type })
+  }
 }

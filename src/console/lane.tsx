@@ -5,6 +5,7 @@ import type { Stem } from './stems.js'
 import { usePictureGestures } from './picture-gestures.js'
 import type { ViewWindow } from './view-window.js'
 import { Waveform } from './waveform.js'
+import { decibelWords, panWords } from './practice-words.js'
 import { outputWords } from './words.js'
 
 export type LaneView = 'waveform' | 'spectrogram'
@@ -12,8 +13,10 @@ export type LaneView = 'waveform' | 'spectrogram'
 export interface LaneSettings {
   isMuted: boolean
   isSolo: boolean
-  /** 0..1 */
+  /** 0..2: 1 leaves the stem as it is, 2 is 12 dB more. */
   volume: number
+  /** -1 (left) to 1 (right). */
+  pan: number
 }
 
 interface LaneProps {
@@ -60,17 +63,7 @@ export function Lane(props: LaneProps) {
             Solo
           </button>
         </div>
-        <div class="volume">
-          <input
-            type="range"
-            min={0}
-            max={100}
-            value={Math.round(settings.volume * 100)}
-            aria-label={`Volume of ${title}`}
-            onInput={(event) => onChange({ volume: Number(event.currentTarget.value) / 100 })}
-          />
-          <span class="meter" data-meter={stem.name} aria-hidden="true" />
-        </div>
+        <Level name={stem.name} title={title} settings={settings} onChange={onChange} />
       </div>
       <div class="picture" {...gestures}>
         {picture === 'waveform' ? (
@@ -82,5 +75,43 @@ export function Lane(props: LaneProps) {
         <span class="playhead" />
       </div>
     </section>
+  )
+}
+
+interface LevelProps extends Pick<LaneProps, 'settings' | 'onChange'> {
+  name: string
+  title: string
+}
+
+/** How loud a stem is, and on which side. */
+function Level({ name, title, settings: { volume, pan }, onChange }: LevelProps) {
+  return (
+    <div class="volume">
+      <input
+        type="range"
+        min={0}
+        max={200}
+        value={Math.round(volume * 100)}
+        aria-label={`Volume of ${title}`}
+        aria-valuetext={decibelWords(volume)}
+        title={decibelWords(volume)}
+        onInput={(event) => onChange({ volume: Number(event.currentTarget.value) / 100 })}
+      />
+      <span class="meter" data-meter={name} aria-hidden="true" />
+      <span class="pan">
+        <span aria-hidden="true">L</span>
+        <input
+          type="range"
+          min={-100}
+          max={100}
+          value={Math.round(pan * 100)}
+          aria-label={`Pan of ${title}`}
+          aria-valuetext={panWords(pan)}
+          title={panWords(pan)}
+          onInput={(event) => onChange({ pan: Number(event.currentTarget.value) / 100 })}
+        />
+        <span aria-hidden="true">R</span>
+      </span>
+    </div>
   )
 }

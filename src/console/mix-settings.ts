@@ -1,8 +1,11 @@
 import { useEffect, useState } from 'preact/hooks'
+import { headroom } from './headroom.js'
 import type { LaneSettings } from './lane.js'
 import type { Player } from './player.js'
+import { isWholeSong } from './stem-names.js'
+import type { Stem } from './stems.js'
 
-const untouched: LaneSettings = { isMuted: false, isSolo: false, volume: 1 }
+const untouched: LaneSettings = { isMuted: false, isSolo: false, volume: 1, pan: 0 }
 const masterStep = 0.05
 
 /** In the original, nothing is muted; the mix keeps what was set. */
@@ -10,46 +13,67 @@ function inOriginal(set: LaneSettings): LaneSettings {
   return { ...set, isMuted: false, isSolo: false }
 }
 
+/** How a track is heard. */
+export interface TrackMix {
+  /** Factor of its samples, without the master volume. */
+  gain: number
+  pan: number
+}
+
 /** What the person has set, and how loud each track is for it. */
 export interface MixSettings {
   of(name: string): LaneSettings
   change(name: string, changesOf: (now: LaneSettings) => Partial<LaneSettings>): void
   isHeard(name: string): boolean
-  /** Factor of each track's samples, without the master volume. */
-  gains: Record<string, number>
+  tracks: Record<string, TrackMix>
   isOriginal: boolean
   setOriginal(isOriginal: boolean | ((now: boolean) => boolean)): void
   masterVolume: number
   setMasterVolume(volume: number): void
   louder(steps: number): void
+  /** What is set, to be kept. */
+  lanes: Record<string, LaneSettings>
 }
 
-export function useMixSettings(player: Player, names: readonly string[]): MixSettings {
-  const [settings, setSettings] = useState<Record<string, LaneSettings>>({})
+interface KeptMix {
+  lanes?: Record<string, LaneSettings>
+  masterVolume?: number
+}
+
+export function useMixSettings(player: Player, stems: readonly Stem[], kept: KeptMix): MixSettings {
+  const names = stems.map(({ name }) => name)
+  const [settings, setSettings] = useState(kept.lanes ?? {})
   const [isOriginal, setOriginal] = useState(false)
-  const [masterVolume, setMasterVolume] = useState(1)
+  const [masterVolume, setMasterVolume] = useState(kept.masterVolume ?? 1)
+  const highest = useHighest(stems)
   const of = (name: string) => {
     const set = settings[name] ?? untouched
     return isOriginal ? inOriginal(set) : set
   }
   const hasSolo = names.some((name) => of(name).isSolo)
   const isHeard = (name: string) => isOriginal || (hasSolo ? of(name).isSolo : !of(name).isMuted)
-  // Squared, for the ear hears loudness by ratios.
-  const gainOf = (name: string) => (isOriginal ? 1 : isHeard(name) ? of(name).volume ** 2 : 0)
-  const gains = Object.fromEntries(names.map((name) => [name, gainOf(name)]))
+  const heard = (name: string): TrackMix => {
+    if (isOriginal) return { gain: 1, pan: 0 }
+    const { volume, pan } = of(name)
+    // Squared, for the ear hears loudness by ratios.
+    return { gain: isHeard(name) ? volume ** 2 : 0, pan }
+  }
+  const tracks = Object.fromEntries(names.map((name) => [name, heard(name)]))
   useEffect(() => {
-    for (const [name, gain] of Object.entries(gains)) player.setVolume(name, gain)
-    player.setMasterVolume(masterVolume ** 2)
+    const all = names.map((name) => ({ ...heard(name), highest: highest[name] }))
+    for (const [name, { gain, pan }] of Object.entries(tracks)) player.setVolume(name, gain, pan)
+    player.setMasterVolume(masterVolume ** 2 * headroom(all, isWholeSong(names)))
   })
   return {
     of,
     isHeard,
-    gains,
+    tracks,
     isOriginal,
     setOriginal,
     masterVolume,
     setMasterVolume,
     louder: (steps) => setMasterVolume((now) => Math.max(0, Math.min(1, now + steps * masterStep))),
+    lanes: settings,
     // From the newest settings, not from the painted ones: keys may come faster than frames.
     change(name, changesOf) {
       setOriginal(false)
@@ -59,4 +83,22 @@ export function useMixSettings(player: Player, names: readonly string[]): MixSet
       })
     },
   }
+}
+
+/** Of each stem the highest samples, as soon as they are known. */
+function useHighest(stems: readonly Stem[]): Record<string, Float32Array> {
+  const [known, setKnown] = useState<Record<string, Float32Array>>({})
+  useEffect(() => {
+    let isGone = false
+    for (const { name, peaks } of stems)
+      peaks.then(
+        ({ lowest, highest }) => {
+          const either = highest.map((high, index) => Math.max(high, -(lowest[index] ?? 0)))
+          if (!isGone) setKnown((all) => ({ ...all, [name]: either }))
+        },
+        () => undefined,
+      )
+    return () => void (isGone = true)
+  }, [stems])
+  return known
 }

@@ -1,7 +1,9 @@
 import { useEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks'
 import { ErrorNotice } from './error-notice.js'
 import { ExportButton } from './export-button.js'
+import { keepSong, keptSong } from './kept-songs.js'
 import { Lane, type LaneView } from './lane.js'
+import { Loops } from './loops.js'
 import { useMessages } from './messages.js'
 import { useMixSettings } from './mix-settings.js'
 import { keyTexts, useFocusBack, useMixerKeys } from './mixer-keys.js'
@@ -12,11 +14,13 @@ import { isWholeSong } from './stem-names.js'
 import type { Stem } from './stems.js'
 import { changeTempo, changeSemitones, Practice } from './practice.js'
 import { Transport } from './transport.js'
+import { useMediaKeys } from './use-media-keys.js'
 import { following, moved, type ViewWindow, zoomed } from './view-window.js'
 import { clock, explain, type Explanation, outputWords } from './words.js'
 
 /** Plays the stems together. */
-export function Mixer({ stems, song }: { stems: readonly Stem[]; song: string }) {
+export function Mixer({ stems, song, jobId }: { stems: readonly Stem[]; song: string; jobId: string }) {
+  const kept = useMemo(() => keptSong(jobId), [jobId])
   const [, redraw] = useReducer((count: number) => count + 1, 0)
   const [problem, setProblem] = useState<Explanation>()
   const [picture, setPicture] = useState<LaneView>('waveform')
@@ -29,9 +33,10 @@ export function Mixer({ stems, song }: { stems: readonly Stem[]; song: string })
   // When the finished stems take the place of the growing ones, the music goes on as it was.
   const heard = useRef<Pick<Player, 'position' | 'tempo' | 'semitones' | 'loop' | 'isPlaying'>>(undefined)
   useEffect(() => {
-    const { position = 0, tempo = 1, semitones = 0, loop: repeated, isPlaying = false } = heard.current ?? {}
-    player.setTempo(tempo)
-    player.setSemitones(semitones)
+    const { tempo = 1, semitones = 0, loop: repeated } = heard.current ?? kept
+    const { position = 0, isPlaying = false } = heard.current ?? {}
+    if (tempo !== 1) player.setTempo(tempo)
+    if (semitones !== 0) player.setSemitones(semitones)
     if (position > 0) player.seek(position)
     if (repeated) player.setLoop(repeated)
     if (isPlaying) player.play()
@@ -51,7 +56,18 @@ export function Mixer({ stems, song }: { stems: readonly Stem[]; song: string })
     setView((now) => (hadEnd ? { from: now.from, to: duration } : moved(now, 0, duration)))
   }, [duration])
   const names = stems.map(({ name }) => name)
-  const mix = useMixSettings(player, names)
+  const mix = useMixSettings(player, stems, kept)
+  const [loops, setLoops] = useState(kept.loops ?? [])
+  const saved = useRef('')
+  useEffect(() => {
+    const { tempo, semitones, loop } = player
+    const now = { lanes: mix.lanes, masterVolume: mix.masterVolume, tempo, semitones, loop, loops }
+    const text = JSON.stringify(now)
+    // What is as it was when the song was opened need not be kept.
+    if (saved.current !== '' && saved.current !== text) keepSong(jobId, now)
+    saved.current = text
+  })
+  useMediaKeys(player, song)
   const section = useRef<HTMLElement>(null)
   useFocusBack(section)
   const lanes = useRef<HTMLDivElement>(null)
@@ -171,18 +187,18 @@ export function Mixer({ stems, song }: { stems: readonly Stem[]; song: string })
       <div class="line below">
         <span class="quiet">
           {isGrowing && 'Finished so far. The rest is added as it is made. '}
-          {loop ? (
-            <>
-              Loop {clock(loop.from)} to {clock(loop.to)}{' '}
-              <button type="button" class="plain" onClick={() => setLoop(undefined)}>
-                Remove loop
-              </button>
-            </>
-          ) : (
-            !isGrowing && 'Drag across a waveform to loop a part.'
-          )}
+          {loop
+            ? `Loop ${clock(loop.from)} to ${clock(loop.to)}`
+            : !isGrowing && 'Drag across a waveform to loop a part.'}
         </span>
-        <ExportButton stems={stems} song={song} gains={mix.gains} part={loop ?? { from: 0, to: duration }} />
+        <Loops loop={loop} loops={loops} onLoop={setLoop} onKeep={setLoops} />
+        <ExportButton
+          player={player}
+          stems={stems}
+          song={song}
+          mix={mix.tracks}
+          part={loop ?? { from: 0, to: duration }}
+        />
       </div>
       <details class="keys">
         <summary>Keyboard shortcuts</summary>

@@ -9,7 +9,10 @@ export interface PlayerTrack {
 }
 
 /** What the player uses of an `AudioContext`. */
-export type PlayerContext = Pick<AudioContext, 'createAnalyser' | 'createGain' | 'destination' | 'resume' | 'close'> &
+export type PlayerContext = Pick<
+  AudioContext,
+  'createAnalyser' | 'createGain' | 'createStereoPanner' | 'destination' | 'resume' | 'close'
+> &
   ConstructorParameters<typeof ScheduledOutput>[0]
 
 export interface PlayerOptions {
@@ -50,6 +53,7 @@ interface Piece {
 
 interface Channel {
   gain: GainNode
+  panner: StereoPannerNode
   meter: AnalyserNode
 }
 
@@ -61,7 +65,7 @@ export class Player {
   readonly #tracks: readonly PlayerTrack[]
   readonly #options: PlayerOptions
   readonly #sampleRate: number
-  readonly #volumes = new Map<string, number>()
+  readonly #volumes = new Map<string, { volume: number; pan: number }>()
   readonly #channels = new Map<string, Channel>()
   readonly #pieces: PieceCache
   readonly #meterSamples = new Float32Array(meterSamples)
@@ -174,16 +178,21 @@ export class Player {
     this.seek(this.position)
   }
 
-  /** @param volume 0..1 */
-  setVolume(name: string, volume: number): void {
-    this.#volumes.set(name, volume)
-    this.#fade(this.#channels.get(name)?.gain, volume)
+  /**
+   * @param volume from 0; 1 leaves the track as it is.
+   * @param pan -1 (left) to 1 (right).
+   */
+  setVolume(name: string, volume: number, pan = 0): void {
+    this.#volumes.set(name, { volume, pan })
+    const channel = this.#channels.get(name)
+    this.#fade(channel?.gain.gain, volume)
+    this.#fade(channel?.panner.pan, pan)
   }
 
   /** @param volume 0..1, over all tracks. */
   setMasterVolume(volume: number): void {
     this.#masterVolume = volume
-    this.#fade(this.#master, volume)
+    this.#fade(this.#master?.gain, volume)
   }
 
   /** Highest sample of a track in this moment, 0..1 and above. */
@@ -204,8 +213,8 @@ export class Player {
     return Math.max(...this.#tracks.map(({ source }) => source.frames))
   }
 
-  #fade(gain: GainNode | undefined, volume: number): void {
-    if (this.#context) gain?.gain.setTargetAtTime(volume, this.#context.currentTime, fadeSeconds)
+  #fade(param: AudioParam | undefined, value: number): void {
+    if (this.#context) param?.setTargetAtTime(value, this.#context.currentTime, fadeSeconds)
   }
 
   #open(): PlayerContext {
@@ -219,12 +228,18 @@ export class Player {
     this.#master = master
     for (const { name } of this.#tracks) {
       const gain = context.createGain()
-      gain.gain.value = this.#volumes.get(name) ?? 1
+      const panner = context.createStereoPanner()
+      // A track of one channel is heard from both sides at its level.
+      panner.channelCountMode = 'explicit'
+      const { volume, pan } = this.#volumes.get(name) ?? { volume: 1, pan: 0 }
+      gain.gain.value = volume
+      panner.pan.value = pan
       const meter = context.createAnalyser()
       meter.fftSize = meterSamples
       gain.connect(meter)
-      gain.connect(master)
-      this.#channels.set(name, { gain, meter })
+      gain.connect(panner)
+      panner.connect(master)
+      this.#channels.set(name, { gain, panner, meter })
     }
     return context
   }

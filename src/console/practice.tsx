@@ -1,28 +1,21 @@
 import type { Player } from './player.js'
+import { pitchWords, tempoWords } from './practice-words.js'
 
 const tempoStep = 0.05
 const [slowest, fastest] = [0.5, 1.5]
 const octave = 12
 
-function tempoText(tempo: number): string {
-  return `${Math.round(tempo * 100)} %`
-}
-
-function pitchText(semitones: number): string {
-  return semitones > 0 ? `+${semitones}` : String(semitones).replace('-', '−')
-}
-
 /** @returns what to tell the person */
 export function changeTempo(player: Player, steps: number): string {
   const tempo = Math.round((player.tempo + steps * tempoStep) * 100) / 100
   player.setTempo(Math.max(slowest, Math.min(fastest, tempo)))
-  return `Tempo ${tempoText(player.tempo)}`
+  return `Tempo ${tempoWords(player.tempo)}`
 }
 
 /** @returns what to tell the person */
 export function changeSemitones(player: Player, steps: number): string {
   player.setSemitones(Math.max(-octave, Math.min(octave, player.semitones + steps)))
-  return `Pitch ${pitchText(player.semitones)}`
+  return `Pitch ${pitchWords(player.semitones)}`
 }
 
 /** How the song is played: its tempo, and its pitch in semitones. */
@@ -38,10 +31,10 @@ export function Practice({ player }: { player: Player }) {
           max={fastest * 100}
           value={Math.round(tempo * 100)}
           aria-label="Tempo"
-          aria-valuetext={tempoText(tempo)}
+          aria-valuetext={tempoWords(tempo)}
           onInput={(event) => player.setTempo(Number(event.currentTarget.value) / 100)}
         />
-        <output aria-hidden="true">{tempoText(tempo)}</output>
+        <output aria-hidden="true">{tempoWords(tempo)}</output>
       </label>
       <label class="slider">
         Pitch
@@ -51,10 +44,10 @@ export function Practice({ player }: { player: Player }) {
           max={octave}
           value={semitones}
           aria-label="Pitch"
-          aria-valuetext={`${pitchText(semitones)} semitones`}
+          aria-valuetext={`${pitchWords(semitones)} semitones`}
           onInput={(event) => player.setSemitones(Number(event.currentTarget.value))}
         />
-        <output aria-hidden="true">{pitchText(semitones)}</output>
+        <output aria-hidden="true">{pitchWords(semitones)}</output>
       </label>
       <button
         type="button"

@@ -36,7 +36,7 @@ export function Results({ client, job, commands }: { client: Client; job: Job; c
       {isDone && !stems && !problem && <p class="quiet">Loading …</p>}
       {isDone && <Report job={job} files={files} />}
       {stems?.some(({ source }) => source.frames > 0) && (
-        <Mixer stems={stems} song={job.name?.replace(/\.\w+$/, '') ?? 'Song'} />
+        <Mixer key={job.id} stems={stems} jobId={job.id} song={job.name?.replace(/\.\w+$/, '') ?? 'Song'} />
       )}
       {isDone && (
         <Downloads job={job} files={files} commands={commands} onError={(error) => setProblem(explain(error))} />

@@ -50,6 +50,7 @@ export async function remember(isKept: boolean): Promise<void> {
 
 export async function signOut(): Promise<void> {
   sessionStorage.removeItem(choicesName)
+  for (const name of Object.keys(localStorage)) if (name.startsWith('stemwork.song ')) localStorage.removeItem(name)
   await connection.send('/session', { method: 'DELETE' })
 }
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { sine, writeWav } from '../separation/tracks.js'
+import { readAudio, sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, type ConsoleService, openBrowser, startConsole } from './browser.js'
 import { barriers, ConsolePages, eventually, openSong, patienceMs, send } from './console-page.js'
 
@@ -109,5 +109,116 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
     await play(page)
     await eventually(async () => Math.abs((await pitch(page)) - 2 * hertz)).toBeLessThan(3)
     expect(Math.abs((await tempo(page)) - 1)).toBeLessThan(0.05)
+  })
+
+  test('a boosted mix is turned down before it is clipped', async () => {
+    const page = await player()
+    for (const stem of ['Vocals', 'Accompaniment'])
+      await page.getByRole('slider', { name: `Volume of ${stem}` }).fill('200')
+    expect(await page.getByRole('slider', { name: 'Volume of Vocals' }).getAttribute('aria-valuetext')).toBe(
+      'Volume +12.0 dB',
+    )
+    await play(page)
+    const highest = () =>
+      page.evaluate<number>(`(() => {
+        const samples = new Float32Array(speaker.fftSize)
+        speaker.getFloatTimeDomainData(samples)
+        return Math.max(...samples.map(Math.abs))
+      })()`)
+    // The song's tone is 0.4 high, so four times that would be clipped.
+    await eventually(highest).toBeGreaterThan(0.8)
+    expect(await highest()).toBeLessThanOrEqual(1)
+  })
+
+  test('mix, loops, tempo and pitch are there again after a reload', async () => {
+    const page = await player()
+    await page.getByRole('slider', { name: 'Volume of Accompaniment' }).fill('150')
+    await page.getByRole('slider', { name: 'Pan of Vocals' }).fill('-50')
+    await page.getByRole('button', { name: 'Mute Vocals' }).click()
+    await page.getByRole('slider', { name: 'Tempo' }).fill('80')
+    await page.getByRole('slider', { name: 'Pitch' }).fill('-3')
+    await page.getByRole('slider', { name: 'Position' }).fill('4')
+    await page.keyboard.press('[')
+    await page.getByLabel('Name of the loop').fill('Chorus')
+    await page.getByRole('button', { name: 'Keep loop' }).click()
+    const loops = page.getByLabel('Kept loops')
+    await eventually(() => loops.locator(':checked').innerText()).toBe('Chorus')
+    await page.reload()
+    await page.getByRole('region', { name: 'Listen' }).waitFor()
+    const set = Promise.all(
+      ['Volume of Accompaniment', 'Pan of Vocals', 'Tempo', 'Pitch'].map((name) =>
+        page.getByRole('slider', { name }).inputValue(),
+      ),
+    )
+    expect(await set).toEqual(['150', '-50', '80', '-3'])
+    expect(await page.getByRole('button', { name: 'Mute Vocals' }).getAttribute('aria-pressed')).toBe('true')
+    await page.getByText('Loop 0:04 to 0:12').waitFor()
+    expect(await barriers(page)).toEqual([])
+    await loops.selectOption('No kept loop')
+    await page.getByText('Drag across a waveform to loop a part.').waitFor()
+    await loops.selectOption('Chorus')
+    await page.getByText('Loop 0:04 to 0:12').waitFor()
+    await page.getByRole('button', { name: 'Forget this loop' }).click()
+    await eventually(() => loops.count()).toBe(0)
+  })
+
+  test.each(['WAV 16-bit', 'WAV 24-bit', 'FLAC 24-bit', 'MP3 320 kbit/s'])(
+    'a mix is exported as it is heard, unclipped: %s',
+    async (format) => {
+      const page = await player()
+      await page.getByRole('slider', { name: 'Tempo' }).fill('50')
+      await page.getByRole('slider', { name: 'Pitch' }).fill('12')
+      for (const stem of ['Vocals', 'Accompaniment'])
+        await page.getByRole('slider', { name: `Volume of ${stem}` }).fill('200')
+      await page.getByRole('slider', { name: 'Pan of Accompaniment' }).fill('-100')
+      await page.getByRole('slider', { name: 'Pan of Vocals' }).fill('-100')
+      await page.getByRole('slider', { name: 'Position' }).fill('8')
+      await page.keyboard.press('[')
+      await page.getByLabel('Format of the mix').selectOption(format)
+      const [download] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByRole('button', { name: 'Export this mix' }).click(),
+      ])
+      const path = join(folder, download.suggestedFilename())
+      await download.saveAs(path)
+      const { channels, sampleRate } = await readAudio(path)
+      const [left = new Float32Array(0), right = new Float32Array(0)] = channels
+      expect(sampleRate).toBe(rate)
+      expect(left).toHaveLength(8 * rate)
+      const highest = (plane: Float32Array) => plane.reduce((most, value) => Math.max(most, Math.abs(value)), 0)
+      // As high as it can be; an encoder that loses something may be off a little.
+      expect(highest(left)).toBeGreaterThan(0.95)
+      if (!format.startsWith('MP3')) expect(highest(left)).toBeLessThan(1)
+      expect(highest(right)).toBeLessThan(0.001)
+      const rises = left.subarray(rate, 7 * rate).filter((value, at, all) => value >= 0 && (all[at - 1] ?? 0) < 0)
+      expect(Math.abs(rises.length / 6 - 2 * hertz)).toBeLessThan(2)
+    },
+  )
+
+  test('media keys and the lock screen play, pause and seek', async () => {
+    const page = await pages.open({}, '/console/icon.svg')
+    await page.addInitScript(`
+      window.handlers = {}
+      const { setActionHandler } = MediaSession.prototype
+      MediaSession.prototype.setActionHandler = function (action, handler) {
+        handlers[action] = handler
+        return setActionHandler.call(this, action, handler)
+      }`)
+    await pages.signIn(page)
+    await page.goto(`${service.base}/console`)
+    await openSong(page, 'song.wav')
+    await play(page)
+    await eventually(() => page.evaluate<string>('navigator.mediaSession.playbackState')).toBe('playing')
+    expect(await page.evaluate<string>('navigator.mediaSession.metadata.title')).toBe('song')
+    await page.evaluate('handlers.seekto({ seekTime: 9 })')
+    await eventually(() => position(page)).toBeGreaterThan(9)
+    await page.evaluate('handlers.pause()')
+    await page.getByRole('button', { name: 'Play', exact: true }).waitFor()
+    await eventually(() => page.evaluate<string>('navigator.mediaSession.playbackState')).toBe('paused')
+    await page.evaluate('handlers.play()')
+    await page.getByRole('button', { name: 'Pause' }).waitFor()
+    // Whoever leaves the song leaves nothing behind.
+    await page.getByRole('link', { name: '← All songs' }).click()
+    await eventually(() => page.evaluate<string>('navigator.mediaSession.playbackState')).toBe('none')
   })
 })

@@ -13,6 +13,12 @@ export function viewOf({ buffer, byteOffset, byteLength }: Uint8Array): DataView
   return new DataView(buffer, byteOffset, byteLength)
 }
 
+/** Big-endian. */
+export function setUint24(view: DataView, at: number, value: number): void {
+  view.setUint8(at, value >> 16)
+  view.setUint16(at + 1, value)
+}
+
 /** The bytes from `from` to `to` as characters with the same numbers (Latin-1). */
 export function latin1(bytes: Uint8Array, from = 0, to = bytes.length): string {
   let text = ''

@@ -26,6 +26,7 @@ function fakeContext() {
       gains.push({ gain })
       return { gain, connect: () => undefined }
     },
+    createStereoPanner: () => ({ pan: { value: 0, setTargetAtTime: () => undefined }, connect: () => undefined }),
     createAnalyser: () => ({ fftSize: 0, getFloatTimeDomainData: (into: Float32Array) => into.fill(0.5) }),
     createBuffer(_channels: number, frames: number) {
       const plane = new Float32Array(frames)

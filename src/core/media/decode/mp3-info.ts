@@ -1,3 +1,5 @@
+import { latin1Bytes, setUint24, viewOf } from '../bytes.js'
+
 /** For MPEG-1 Layer III. */
 const samplesPerFrame = 1152
 const bitrates = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320]
@@ -36,26 +38,27 @@ export function mp3InfoFrame(
   header: Uint8Array,
   { frameCount, bytes, sampleCount, encoderDelay }: Mp3Facts,
 ): Uint8Array {
-  const frame = Buffer.alloc(mp3FrameBytes(header, false))
+  const frame = new Uint8Array(mp3FrameBytes(header, false))
+  const view = viewOf(frame)
   frame.set(header)
   // Unpadded, and without a checksum.
   frame[2]! &= ~2
   frame[1]! |= 1
   const isMono = header[3]! >> 6 === 3
-  let at = 4 + (isMono ? 17 : 32)
-  at += frame.write('Info', at, 'latin1')
+  const at = 4 + (isMono ? 17 : 32)
+  frame.set(latin1Bytes('Info'), at)
   // Flags: frame count, byte count and table of contents follow.
-  at = frame.writeUInt32BE(7, at)
-  at = frame.writeUInt32BE(frameCount, at)
-  at = frame.writeUInt32BE(bytes, at)
-  for (let hundredth = 0; hundredth < 100; hundredth++) frame[at++] = Math.floor((hundredth * 256) / 100)
+  view.setUint32(at + 4, 7)
+  view.setUint32(at + 8, frameCount)
+  view.setUint32(at + 12, bytes)
+  for (let hundredth = 0; hundredth < 100; hundredth++) frame[at + 16 + hundredth] = (hundredth * 256) / 100
   // Players read the lengths below only of an encoder whose name begins so.
-  at += frame.write('LAME-like', at, 'latin1')
+  frame.set(latin1Bytes('LAME-like'), at + 116)
   // Constant bit rate; then low-pass, peak, gains and flags, which are not needed, and the bit rate.
-  frame[at] = 1
-  frame[at + 11] = 255
+  frame[at + 125] = 1
+  frame[at + 136] = 255
   const padding = Math.min(4095, Math.max(0, frameCount * samplesPerFrame - encoderDelay - sampleCount))
-  frame.writeUIntBE((encoderDelay << 12) | padding, at + 12, 3)
-  frame.writeUInt32BE(bytes, at + 18)
+  setUint24(view, at + 137, (encoderDelay << 12) | padding)
+  view.setUint32(at + 143, bytes)
   return frame
 }

@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto'
 import type { AudioEncoder, EncoderState } from './audio-encoder.js'
 import type { AudioTags } from '../tags/audio-tags.js'
+import { createFile } from './local-file.js'
 import { formatTable, type OutputFormat } from './output-format.js'
 import type { PcmFormat } from './pcm-encoder.js'
 
@@ -27,12 +29,13 @@ export async function openEncoder(path: string, options: EncoderOptions): Promis
       return (await import('./aiff-writer.js')).openAiffWriter(path, { ...options, format: pcmFormat(bits) })
     case 'FLAC':
       return (await import('./flac-writer.js')).FlacWriter.open(
-        path,
+        await createFile(path),
         { sampleRate, channels, bits: bits === 24 ? 24 : 16 },
+        createHash('md5'),
         tags,
       )
     case 'MP3':
-      return (await import('./mp3-writer.js')).Mp3Writer.open(path, { sampleRate, channels, tags })
+      return (await import('./mp3-writer.js')).Mp3Writer.open(() => createFile(path), { sampleRate, channels, tags })
     default:
       return container satisfies never
   }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { latin1Bytes, setUint24, viewOf } from '../bytes.js'
 import type { AudioEncoder, WrittenAudio } from './audio-encoder.js'
 import type { AudioTags } from '../tags/audio-tags.js'
 import { flacTagBlocks } from '../tags/vorbis-comment-writer.js'
@@ -6,8 +6,13 @@ import type { FileWriter } from './file-writer.js'
 import { blockSamples } from './flac/block-memory.js'
 import type { FlacFormat } from './flac/channel-ways.js'
 import { FlacBlocks } from './flac/flac-blocks.js'
-import { createFile } from './local-file.js'
 import { PcmEncoder } from './pcm-encoder.js'
+
+/** Sums up all samples. Players take zeros for a sum that is not known. */
+export interface FlacSum {
+  update(bytes: Uint8Array): unknown
+  digest(): Uint8Array
+}
 
 /** Of the first byte of a metadata block: audio follows. */
 const lastBlockFlag = 0x80
@@ -22,23 +27,24 @@ export class FlacWriter implements AudioEncoder {
   readonly #hasTags: boolean
   readonly #blocks: FlacBlocks
   readonly #pcm: PcmEncoder
-  readonly #md5 = createHash('md5')
+  readonly #md5: FlacSum
   /** Samples of the block that is not full yet. */
   #pending = 0
   #sampleCount = 0
   #frameBytes = { least: 0, most: 0 }
 
-  private constructor(file: FileWriter, format: FlacFormat, hasTags: boolean) {
+  private constructor(file: FileWriter, format: FlacFormat, md5: FlacSum, hasTags: boolean) {
     this.#file = file
+    this.#md5 = md5
     this.#hasTags = hasTags
     this.#format = format
     this.#blocks = new FlacBlocks(format)
     this.#pcm = new PcmEncoder(format.bits === 16 ? '16' : '24')
   }
 
-  static async open(path: string, format: FlacFormat, tags: AudioTags = {}): Promise<FlacWriter> {
+  static async open(file: FileWriter, format: FlacFormat, md5: FlacSum, tags: AudioTags = {}): Promise<FlacWriter> {
     const blocks = flacTagBlocks(tags)
-    const writer = new FlacWriter(await createFile(path), format, blocks.length > 0)
+    const writer = new FlacWriter(file, format, md5, blocks.length > 0)
     await writer.#file.append(writer.#streamInfo())
     const last = blocks.at(-1)
     if (last) last[0]! |= lastBlockFlag
@@ -93,19 +99,20 @@ export class FlacWriter implements AudioEncoder {
   /** The file's signature and its first metadata block (RFC 9639, 8.2). */
   #streamInfo(md5: Uint8Array = new Uint8Array(16)): Uint8Array {
     const { sampleRate, channels, bits } = this.#format
-    const header = Buffer.alloc(42)
-    header.write('fLaC', 0, 'latin1')
+    const header = new Uint8Array(42)
+    const view = viewOf(header)
+    header.set(latin1Bytes('fLaC'))
     // A metadata block of type 0 and 34 bytes.
     header[4] = this.#hasTags ? 0 : lastBlockFlag
     header[7] = 34
-    header.writeUInt16BE(blockSamples, 8)
-    header.writeUInt16BE(blockSamples, 10)
-    header.writeUIntBE(this.#frameBytes.least, 12, 3)
-    header.writeUIntBE(this.#frameBytes.most, 15, 3)
+    view.setUint16(8, blockSamples)
+    view.setUint16(10, blockSamples)
+    setUint24(view, 12, this.#frameBytes.least)
+    setUint24(view, 15, this.#frameBytes.most)
     // 20 bits of rate, 3 of channels, 5 of sample width, 36 of length.
-    header.writeUIntBE(sampleRate * 16 + (channels - 1) * 2 + ((bits - 1) >> 4), 18, 3)
+    setUint24(view, 18, sampleRate * 16 + (channels - 1) * 2 + ((bits - 1) >> 4))
     header[21] = (((bits - 1) & 0xf) << 4) | Math.floor(this.#sampleCount / 2 ** 32)
-    header.writeUInt32BE(this.#sampleCount % 2 ** 32, 22)
+    view.setUint32(22, this.#sampleCount)
     header.set(md5, 26)
     return header
   }

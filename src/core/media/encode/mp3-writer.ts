@@ -4,7 +4,6 @@ import { mp3FrameBytes, mp3InfoFrame } from '../decode/mp3-info.js'
 import type { AudioTags } from '../tags/audio-tags.js'
 import { id3Tag } from '../tags/id3-writer.js'
 import type { FileWriter } from './file-writer.js'
-import { createFile } from './local-file.js'
 import { mp3SampleRates } from './mp3/band-limits.js'
 import { encoderDelay, frameSamples, Mp3Frames } from './mp3/mp3-frames.js'
 
@@ -40,14 +39,14 @@ export class Mp3Writer implements AudioEncoder {
   }
 
   /** @throws StemworkError `INVALID_OPTIONS` at a sample rate that the format does not have */
-  static async open(path: string, options: Mp3Options): Promise<Mp3Writer> {
+  static async open(createFile: () => Promise<FileWriter>, options: Mp3Options): Promise<Mp3Writer> {
     if (!mp3SampleRates.includes(options.sampleRate) || options.channels > 2)
       throw new StemworkError(
         'INVALID_OPTIONS',
         `MP3 files hold one or two channels at ${mp3SampleRates.join(', ')} Hz, not ${options.channels} at ` +
           `${options.sampleRate} Hz. Choose format 'flac'.`,
       )
-    const writer = new Mp3Writer(await createFile(path), options)
+    const writer = new Mp3Writer(await createFile(), options)
     const tag = id3Tag(options.tags ?? {})
     writer.#tagBytes = tag.length
     await writer.#file.append(tag)

@@ -1,0 +1,70 @@
+import { useState } from 'preact/hooks'
+import type { NamedLoop } from './kept-songs.js'
+import type { Loop } from './player.js'
+import { clock } from './words.js'
+
+interface LoopsProps {
+  loop: Loop | undefined
+  loops: readonly NamedLoop[]
+  onLoop(loop: Loop | undefined): void
+  onKeep(loops: NamedLoop[]): void
+}
+
+const mostLoops = 50
+const longestName = 60
+
+/** The loop that is played, and those that have a name. */
+export function Loops({ loop, loops, onLoop, onKeep }: LoopsProps) {
+  const [name, setName] = useState('')
+  const chosen = loops.findIndex(({ from, to }) => from === loop?.from && to === loop.to)
+  const keep = () => {
+    if (!loop) return
+    const named = { ...loop, name: name.trim() || `${clock(loop.from)} to ${clock(loop.to)}` }
+    onKeep([...loops, named].sort((one, other) => one.from - other.from).slice(0, mostLoops))
+    setName('')
+  }
+  return (
+    <span class="actions">
+      {loops.length > 0 && (
+        <select
+          aria-label="Kept loops"
+          value={String(chosen)}
+          onChange={({ currentTarget }) => onLoop(loops[Number(currentTarget.value)])}
+        >
+          <option value="-1">No kept loop</option>
+          {loops.map((one, index) => (
+            <option key={`${one.from} ${one.to}`} value={String(index)}>
+              {one.name}
+            </option>
+          ))}
+        </select>
+      )}
+      {loop && chosen >= 0 && (
+        <button type="button" class="plain" onClick={() => onKeep(loops.filter((_, index) => index !== chosen))}>
+          Forget this loop
+        </button>
+      )}
+      {loop && chosen < 0 && (
+        <>
+          <input
+            type="text"
+            aria-label="Name of the loop"
+            placeholder="Name of the loop"
+            maxLength={longestName}
+            value={name}
+            onInput={(event) => setName(event.currentTarget.value)}
+            onKeyDown={(event) => event.key === 'Enter' && keep()}
+          />
+          <button type="button" class="plain" onClick={keep}>
+            Keep loop
+          </button>
+        </>
+      )}
+      {loop && (
+        <button type="button" class="plain" onClick={() => onLoop(undefined)}>
+          Remove loop
+        </button>
+      )}
+    </span>
+  )
+}

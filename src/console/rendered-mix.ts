@@ -1,0 +1,144 @@
+import { TempoAndPitch } from '../core/media/dsp/stretch/tempo-and-pitch.js'
+import { panned } from './headroom.js'
+import type { TrackMix } from './mix-settings.js'
+import type { PlayerTrack } from './player.js'
+
+export interface HeardMix {
+  /** By the name of the track; one that is missing is not heard. */
+  mix: Record<string, TrackMix>
+  tempo: number
+  semitones: number
+  /** Seconds. */
+  from: number
+  to: number
+  signal: AbortSignal
+  /** @param share 0..1 */
+  onProgress(share: number): void
+}
+
+export interface RenderedMix {
+  /** Of floats: all of the left channel, then all of the right one. */
+  pieces: Blob[]
+  /** The highest sample. */
+  highest: number
+}
+
+/** Samples between two looks at what else the page has to do. */
+const blockSamples = 8192
+const pieceSamples = 2 ** 17
+
+/** The tracks as they are heard, in `Blob`s, which browsers keep outside of the page's memory. */
+export async function renderMix(tracks: readonly PlayerTrack[], options: HeardMix): Promise<RenderedMix> {
+  const { mix, tempo, semitones, from, to, signal, onProgress } = options
+  const sampleRate = tracks[0]?.source.sampleRate ?? 0
+  const [first, end] = [Math.round(from * sampleRate), Math.round(to * sampleRate)]
+  const mixes = tracks.map(({ name }) => mix[name] ?? { gain: 0, pan: 0 })
+  const sum = new MixSum(mixes, Math.round((end - first) / tempo))
+  // As in playing, all tracks decide how each is stretched, also those that are not heard.
+  const change =
+    tempo === 1 && semitones === 0
+      ? undefined
+      : new TempoAndPitch({ sampleRate, channelCount: 2, partCount: tracks.length, tempo, semitones })
+  const pull = () => {
+    for (let output = change?.pull(); output && sum.isOpen; output = change?.pull()) sum.add(output)
+  }
+  for (let frame = first; frame < end; frame += pieceSamples) {
+    const count = Math.min(pieceSamples, end - frame)
+    const read = await Promise.all(
+      tracks.map(async ({ name, source }) =>
+        change || mix[name]?.gain ? source.read(frame, count, signal) : [new Float32Array(0)],
+      ),
+    )
+    const planes = read.flatMap(([left, right = left]) => [padded(left, count), padded(right, count)])
+    for (let at = 0; at < count; at += blockSamples) {
+      signal.throwIfAborted()
+      const block = planes.map((plane) => plane.subarray(at, Math.min(count, at + blockSamples)))
+      if (change) change.push(block)
+      else sum.add(block)
+      pull()
+      onProgress((frame + at - first) / (end - first))
+      await breath()
+    }
+  }
+  change?.end()
+  pull()
+  return sum.finish()
+}
+
+/** Lets the page do what else there is; unlike a timer also while it is not shown. */
+export function breath(): Promise<void> {
+  return new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel()
+    port1.onmessage = () => {
+      port1.close()
+      resolve()
+    }
+    port2.postMessage(undefined)
+  })
+}
+
+function padded(plane: Float32Array | undefined, count: number): Float32Array {
+  if (plane?.length === count) return plane
+  const whole = new Float32Array(count)
+  if (plane) whole.set(plane)
+  return whole
+}
+
+/** Sums up tracks, as loud and as far to one side as each is heard. */
+class MixSum {
+  readonly #mixes: readonly TrackMix[]
+  readonly #pieces: Blob[] = []
+  #left = new Float32Array(pieceSamples)
+  #right = new Float32Array(pieceSamples)
+  #filled = 0
+  #missing: number
+  #highest = 0
+
+  constructor(mixes: readonly TrackMix[], samples: number) {
+    this.#mixes = mixes
+    this.#missing = samples
+  }
+
+  get isOpen(): boolean {
+    return this.#missing > 0
+  }
+
+  /** @param planes two of each track; what is too much at the end is left out */
+  add(planes: readonly Float32Array[]): void {
+    const count = Math.min(this.#missing, planes[0]?.length ?? 0)
+    if (this.#filled + count > pieceSamples) this.#flush()
+    for (const [index, { gain, pan }] of this.#mixes.entries()) {
+      const [left, right] = [planes[2 * index], planes[2 * index + 1]]
+      if (gain === 0 || !left || !right) continue
+      const { crossed, kept } = panned(pan)
+      // What goes to the other side, and what stays there.
+      const toLeft = pan < 0 ? { left: 1, right: crossed } : { left: pan > 0 ? kept : 1, right: 0 }
+      const toRight = pan > 0 ? { left: crossed, right: 1 } : { left: 0, right: pan < 0 ? kept : 1 }
+      addScaled(this.#left, this.#filled, left, gain * toLeft.left, count)
+      addScaled(this.#left, this.#filled, right, gain * toLeft.right, count)
+      addScaled(this.#right, this.#filled, left, gain * toRight.left, count)
+      addScaled(this.#right, this.#filled, right, gain * toRight.right, count)
+    }
+    this.#filled += count
+    this.#missing -= count
+  }
+
+  finish(): RenderedMix {
+    this.#flush()
+    return { pieces: this.#pieces, highest: this.#highest }
+  }
+
+  #flush(): void {
+    const planes = [this.#left.slice(0, this.#filled), this.#right.slice(0, this.#filled)]
+    for (const plane of planes) for (const sample of plane) this.#highest = Math.max(this.#highest, Math.abs(sample))
+    this.#pieces.push(new Blob(planes))
+    this.#left.fill(0)
+    this.#right.fill(0)
+    this.#filled = 0
+  }
+}
+
+function addScaled(sum: Float32Array, at: number, plane: Float32Array, factor: number, count: number): void {
+  if (factor === 0) return
+  for (let i = 0; i < count; i++) sum[at + i] = (sum[at + i] ?? 0) + factor * (plane[i] ?? 0)
+}

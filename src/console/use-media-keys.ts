@@ -1,0 +1,27 @@
+import { useEffect, useRef } from 'preact/hooks'
+import type { openMediaKeys } from './media-keys.js'
+import type { Player } from './player.js'
+
+/** From the first time that it plays on, media keys and the lock screen control the player. */
+export function useMediaKeys(player: Player, title: string): void {
+  const opened = useRef<Promise<ReturnType<typeof openMediaKeys>>>(undefined)
+  useEffect(() => {
+    if (player.isPlaying && 'mediaSession' in navigator)
+      opened.current ??= import('./media-keys.js').then((script) => script.openMediaKeys(player, title))
+    // Without its script, the page's own buttons are left.
+    opened.current?.then(
+      (keys) => keys.tell(),
+      () => undefined,
+    )
+  })
+  useEffect(
+    () => () => {
+      opened.current?.then(
+        (keys) => keys.close(),
+        () => undefined,
+      )
+      opened.current = undefined
+    },
+    [player],
+  )
+}
