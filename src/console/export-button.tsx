@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { type ExportFormat, exportFormats } from './export-formats.js'
 import { saveLink } from './job-commands.js'
 import { useMessages } from './messages.js'
 import type { TrackMix } from './mix-settings.js'
@@ -15,15 +16,6 @@ interface ExportButtonProps {
   part: Loop
 }
 
-/** Those of the service's formats that a mix can have. */
-export type ExportFormat = '16' | '24' | 'flac24' | 'mp3'
-
-const formats: Record<ExportFormat, { label: string; extension: string }> = {
-  '16': { label: 'WAV 16-bit', extension: 'wav' },
-  '24': { label: 'WAV 24-bit', extension: 'wav' },
-  flac24: { label: 'FLAC 24-bit', extension: 'flac' },
-  mp3: { label: 'MP3 320 kbit/s', extension: 'mp3' },
-}
 const mp3Rates = [32_000, 44_100, 48_000]
 const keptMs = 60_000
 
@@ -47,7 +39,7 @@ export function ExportButton({ player, stems, song, mix, part }: ExportButtonPro
       const heard = { mix, tempo, semitones, ...part, signal, onProgress: setShare }
       const file = await exportMix(stems, { format, ...heard })
       const url = URL.createObjectURL(file)
-      saveLink(url, `${song} - mix.${formats[format].extension}`)
+      saveLink(url, `${song} - mix.${exportFormats[format].extension}`)
       setTimeout(() => URL.revokeObjectURL(url), keptMs)
       show({ text: 'The mix is saved.' })
     } catch (error) {
@@ -65,7 +57,7 @@ export function ExportButton({ player, stems, song, mix, part }: ExportButtonPro
         disabled={share !== undefined}
         onChange={(event) => setFormat(event.currentTarget.value as ExportFormat)}
       >
-        {Object.entries(formats).map(
+        {Object.entries(exportFormats).map(
           ([one, { label }]) =>
             (one !== 'mp3' || hasMp3) && (
               <option key={one} value={one}>

@@ -4,7 +4,7 @@ import { FileWriter, type WritableBytes } from '../core/media/encode/file-writer
 import { formatTable } from '../core/media/encode/output-format.js'
 import { PcmWriter } from '../core/media/encode/pcm-writer.js'
 import { wavContainer } from '../core/media/encode/wav-container.js'
-import type { ExportFormat } from './export-button.js'
+import type { ExportFormat } from './export-formats.js'
 import type { PlayerTrack } from './player.js'
 import { breath, type HeardMix, renderMix } from './rendered-mix.js'
 
