@@ -272,7 +272,7 @@ export const handlerOptionsSchema = z.strictObject({
       'Serve /upload/resumable, where interrupted uploads can be resumed (tus 1.0), in addition to tickets. Needs ' +
         'the package `@tus/server`.',
     ),
-  docs: z.boolean().default(true).describe('Serve /openapi.json and /docs.'),
+  docs: z.boolean().default(true).describe('Serve /openapi.json, /docs, /llms.txt and /llms-full.txt.'),
   metrics: z.boolean().default(false).describe('Serve /metrics, without a key.'),
 })
 

@@ -86,7 +86,7 @@ describe.skipIf(!chromiumPath)('/docs in a browser (needs Chromium; CHROMIUM_PAT
     await page.getByText('0 found').waitFor()
     expect(await shown()).toEqual([])
     // A link that leads to what is hidden ends the search.
-    await search.fill('rotateWebhookSecret')
+    await search.fill('replace the webhook secret')
     await page.locator('#rotateWebhookSecret a[href^="#schema-"]').first().click()
     await page.locator('#createJob').waitFor()
     expect(await search.inputValue()).toBe('')

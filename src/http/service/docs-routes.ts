@@ -4,6 +4,7 @@ import type { Call } from '../routing/call.js'
 import { defineRoute, type Route } from '../routing/route.js'
 import { pageHeaders } from './page.js'
 import { docsPage } from './docs-page.js'
+import { llmsRoutes } from './llms-routes.js'
 import { type OpenApiDocument, openApiDocument } from './openapi.js'
 import { workflowView } from './workflow-view.js'
 import { packedAnswer, type PackedText, packText, pageAssetRoute } from './page-assets.js'
@@ -39,6 +40,7 @@ export function docsRoutes(others: readonly Route[]): Route[] {
   }
   const routes: Route[] = [
     ...others,
+    ...llmsRoutes,
     defineRoute({
       method: 'GET',
       path: '/openapi.json',
