@@ -11,6 +11,10 @@ const licences = Object.entries(contained).map(
   ([name, path]) => `${name}:\n\n${readFileSync(`node_modules/${path}`, 'utf8').trim()}`,
 )
 
+const mediabunny = (JSON.parse(readFileSync('node_modules/mediabunny/package.json', 'utf8')) as { version: string })
+  .version
+const mediabunnySource = `https://github.com/Vanilagy/mediabunny/tree/v${mediabunny}`
+
 /** Scripts of `/console` that share little with the rest, each loaded when it is used. */
 const apart = {
   'check-file': 'src/console/check-file.ts',
@@ -61,6 +65,7 @@ export default defineConfig([
       'src/**/*.ts',
       '!src/container.ts',
       '!src/core/models/session/onnxruntime-web.ts',
+      '!src/core/media/decode/mpeg-ts-packets.ts',
       '!src/browser/**',
       '!src/console/**',
       '!src/**/kernels/assembly/**',
@@ -75,6 +80,7 @@ export default defineConfig([
       '**/*',
       '!container.js',
       '!core/models/session/onnxruntime-web.js',
+      '!core/media/decode/mpeg-ts-packets.js',
       '!console/**',
       '!**/compiled-kernels.js',
     ],
@@ -96,6 +102,15 @@ export default defineConfig([
     noExternal: [/./],
     minify: true,
     footer: { js: `/*\n${readFileSync('scripts/onnxruntime-licences.txt', 'utf8').trim()}\n*/` },
+    silent: true,
+  },
+  {
+    entry: { 'core/media/decode/mpeg-ts-packets': 'src/core/media/decode/mpeg-ts-packets.ts' },
+    format: 'esm',
+    target: 'node20',
+    noExternal: [/./],
+    minify: true,
+    footer: { js: `/*\nParts of mediabunny ${mediabunny} (MPL-2.0), whose source is at ${mediabunnySource}\n*/` },
     silent: true,
   },
   {

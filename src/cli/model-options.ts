@@ -34,7 +34,7 @@ const runtime: CommandOption = {
 const ffmpeg: CommandOption = {
   type: 'boolean',
   inCode: 'decoders.ffmpeg',
-  help: 'Use the ffmpeg on the PATH for formats that the package cannot decode, such as MPEG-TS, FLV or WMV videos.',
+  help: 'Use the ffmpeg on the PATH for formats that the package cannot decode, such as FLV or WMV videos.',
 }
 
 export const separationCommandOptions = {

@@ -53,6 +53,7 @@ describe('a forbidden import is found when it is planted:', () => {
     ['http/handler.ts', '../cli/main.js', /nothing imports cli/],
     ['http/handler.ts', 'express', /frameworks are never imported/],
     ['core/engine/engine.ts', 'tsyringe', /known in one file/],
+    ['core/media/decode/open-audio.ts', 'mediabunny', /hosts do not have it/],
     ['http/handler.ts', '@opentelemetry/api', /tracing is a port/],
     ['opentelemetry/open-telemetry.ts', '../core/engine/engine.js', /implements the port/],
     ['core/engine/errors.ts', './engine.js', /files import each other/],

@@ -181,11 +181,14 @@ describe('stemwork separate', () => {
     )
   })
 
-  it.skipIf(!hasProgram('ffmpeg'))('reads an MPEG transport stream with --ffmpeg, and says so without', async () => {
-    const refused = await command(['separate', fixture('refused.ts'), '-o', 'stream'], folder)
+  it.skipIf(!hasProgram('ffmpeg'))('reads a Windows Media video with --ffmpeg, and says so without', async () => {
+    const refused = await command(['separate', fixture('refused-video.wmv'), '-o', 'stream'], folder)
     expect(refused.status).toBe(1)
-    expect(refused.stderr).toMatch(/^stemwork: The file is an MPEG transport stream \(TS\)\. .* ffmpeg allowed/)
-    const { status, stderr } = await command(['separate', fixture('refused.ts'), '-o', 'stream', '--ffmpeg'], folder)
+    expect(refused.stderr).toMatch(/^stemwork: The file is a Windows Media video \(WMV\)\. .* ffmpeg allowed/)
+    const { status, stderr } = await command(
+      ['separate', fixture('refused-video.wmv'), '-o', 'stream', '--ffmpeg'],
+      folder,
+    )
     expect(status, stderr).toBe(0)
     expect(await readdir(join(folder, 'stream'))).toEqual(['accompaniments.wav', 'vocals.wav'])
   })

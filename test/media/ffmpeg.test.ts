@@ -34,8 +34,9 @@ function children(): string[] {
 describe.skipIf(!hasProgram('ffmpeg'))('ffmpeg, where it is allowed,', () => {
   it('decodes what the package cannot, all through a separation', async () => {
     const outputs = { vocals: join(folder, 'vocals.wav'), accompaniments: join(folder, 'accompaniments.wav') }
-    await expect(separate(fixture('refused.ts'), { outputs })).rejects.toMatchObject({ reason: 'unsupported_format' })
-    const { seconds, warnings } = await separate(fixture('refused.ts'), { outputs, decoders })
+    const video = fixture('refused-video.wmv')
+    await expect(separate(video, { outputs })).rejects.toMatchObject({ reason: 'unsupported_format' })
+    const { seconds, warnings } = await separate(video, { outputs, decoders })
     expect(seconds).toBeCloseTo(1, 0)
     expect(warnings).toEqual([])
   })
@@ -46,7 +47,7 @@ describe.skipIf(!hasProgram('ffmpeg'))('ffmpeg, where it is allowed,', () => {
   })
 
   it('refuses what is too long before it is decoded', async () => {
-    await expect(openAudio(fixture('refused.ts'), { decoders, maxSeconds: 0.5 })).rejects.toMatchObject({
+    await expect(openAudio(fixture('video.ts'), { decoders, maxSeconds: 0.5 })).rejects.toMatchObject({
       reason: 'too_long',
     })
   })
@@ -65,7 +66,7 @@ describe.skipIf(!hasProgram('ffmpeg'))('ffmpeg, where it is allowed,', () => {
   })
 
   it('tells of damage', async () => {
-    const bytes = Buffer.from(await readFile(fixture('refused.ts')))
+    const bytes = Buffer.from(await readFile(fixture('video.ts')))
     for (let at = 6000; at < 9000; at++) bytes[at]! ^= 0x3c
     const stream = await openAudio(await file(bytes), { decoders })
     await collect(stream)
@@ -79,7 +80,7 @@ describe.skipIf(!hasProgram('ffmpeg'))('ffmpeg, where it is allowed,', () => {
     ['cannot be started', '/no/such/program', 'MISSING_DEPENDENCY', /could not be started .*decoders\.ffmpeg/],
     ['gives nothing', process.execPath, 'BAD_INPUT', /ffmpeg could not decode it/],
   ])('that %s ends the job with words', async (_, program, code, message) => {
-    await expect(openAudio(fixture('refused.ts'), { decoders: { ffmpeg: program } })).rejects.toMatchObject({
+    await expect(openAudio(fixture('video.ts'), { decoders: { ffmpeg: program } })).rejects.toMatchObject({
       code,
       message: expect.stringMatching(message),
     })
@@ -132,7 +133,7 @@ describe.skipIf(!hasProgram('ffmpeg'))('a file that leads to others', () => {
     await new Promise((resolve) => server.once('listening', resolve))
     try {
       const { port } = server.address() as AddressInfo
-      const path = await file(text(`http://127.0.0.1:${port}/a.ts`, fixture('refused.ts')), 'list.m3u8')
+      const path = await file(text(`http://127.0.0.1:${port}/a.ts`, fixture('video.ts')), 'list.m3u8')
       await expect(openAudio(path, { decoders })).rejects.toMatchObject({ reason: 'unsupported_format' })
       for (const demuxer of ['mpegts', 'mov', 'matroska', 'asf', 'ogg']) {
         const forced = openFfmpeg(path, { program: 'ffmpeg', demuxer, format: demuxer, maxSeconds: Infinity })

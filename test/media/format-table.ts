@@ -75,12 +75,17 @@ export const ownFormats: readonly TableRow[] = [
   { file: 'flac.mkv', codec: 'flac -sample_fmt s16', decibels: 80, isVideo: true },
   { file: 'opus.webm', codec: 'libopus -ar 48000', decibels: 100, isVideo: true },
   { file: 'mp3.avi', codec: 'libmp3lame', decibels: 100, isVideo: true },
+  { file: 'aac.ts', codec: aac, decibels: 80, lag: -1024, extraSamples: -1024, isVideo: true },
+  { file: 'mp3.ts', codec: 'libmp3lame -q:a 2', decibels: 80, isVideo: true },
+  { file: 'mp2.ts', codec: 'mp2', decibels: 80, isVideo: true },
+  { file: 'ac3.m2ts', codec: 'ac3', decibels: 50, isVideo: true },
+  { file: 'eac3.ts', codec: 'eac3', decibels: 60 },
   { file: 'vorbis.ogv', codec: 'libvorbis', decibels: 100, extraSamples: -60, isVideo: true },
 ]
 
 /** What needs ffmpeg. */
 export const foreignFiles: readonly TableRow[] = [
-  { file: 'aac.ts', codec: aac, decibels: exact, isVideo: true },
+  // A kind of stream that Blu-ray does not have, so that only ffmpeg knows it.
   { file: 'mp2.m2ts', codec: 'mp2', decibels: exact, isVideo: true },
   { file: 'mp2.mpg', codec: 'mp2', decibels: exact, isVideo: true },
   { file: 'mp3.flv', codec: 'libmp3lame', decibels: exact, isVideo: true },

@@ -36,6 +36,7 @@ const files: Record<string, Expected> = {
   'video.mp4': { format: 'mp4', sampleRate: 44_100, sampleCount: 44_100, decibels: 25 },
   'video.mov': { format: 'mp4', sampleRate: 44_100, sampleCount: 44_100, decibels: 25 },
   'stereo.aac': { format: 'aac', sampleRate: 44_100, sampleCount: 45_056, decibels: 25 },
+  'video.ts': { format: 'mpeg-ts', sampleRate: 44_100, sampleCount: 45_056, decibels: 25 },
   'stereo.caf': { format: 'caf', sampleRate: 8_000, sampleCount: 8_000, decibels: 72 },
   'mu-law.wav': { format: 'wav', sampleRate: 8_000, sampleCount: 8_000, decibels: 34 },
   'adpcm.wav': { format: 'wav', sampleRate: 8_000, sampleCount: 8_136, decibels: 20 },

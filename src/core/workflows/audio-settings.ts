@@ -26,8 +26,8 @@ export const audioSettingsShape = {
     })
     .optional()
     .describe(
-      'Programs that may decode what the package cannot, for example MPEG-TS, FLV or WMV videos: `{ ffmpeg: true ' +
-        '}` for the ffmpeg on the `PATH`, ' +
+      'Programs that may decode what the package cannot, for example FLV or WMV videos: `{ ffmpeg: true }` for the ' +
+        'ffmpeg on the `PATH`, ' +
         'or its path. It runs in a process of its own, without network, with limits of memory and time. Default: none.',
     ),
   keepTags: z

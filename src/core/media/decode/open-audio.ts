@@ -1,9 +1,12 @@
 import type { AudioStream } from '../dsp/audio-stream.js'
 import { loadCodec } from './codecs.js'
+import { fileBytes } from './file-bytes.js'
 import { openFfmpeg } from './ffmpeg-stream.js'
 import { localFile } from './local-file.js'
 import { isForeign, openSource, type OpenSourceOptions } from './open-source.js'
-import { foreignFormats, type InputFormat } from './sniff.js'
+import { type ForeignFormat, foreignFormats, type InputFormat } from './sniff.js'
+import { openTransportStream } from './transport-stream.js'
+import { UndecodedError } from './undecoded.js'
 
 /** Programs that may decode what the decoders in the package cannot. */
 export interface Decoders {
@@ -31,11 +34,26 @@ export async function openAudio(path: string, options: OpenAudioOptions = {}): P
     seek,
     load: loadCodec,
     async openOther(format, error) {
-      if (!decoders?.ffmpeg) throw error.toBadInput()
+      if (!decoders?.ffmpeg || format === 'free-mp3') return await openWithoutFfmpeg(path, format, error, signal)
       const program = decoders.ffmpeg === true ? 'ffmpeg' : decoders.ffmpeg
       const demuxer = isForeign(format) ? foreignFormats[format].demuxer : demuxers[format]
       return await openFfmpeg(path, { program, demuxer, format, signal, maxSeconds })
     },
+  })
+}
+
+async function openWithoutFfmpeg(
+  path: string,
+  format: InputFormat | ForeignFormat,
+  error: UndecodedError,
+  signal: AbortSignal | undefined,
+): Promise<AudioStream> {
+  // Nor does ffmpeg know how long the frames are.
+  if (format === 'free-mp3') throw error.toBadInput('Decode it with mpg123 or LAME, and send WAV or FLAC.')
+  if (format !== 'mpeg-ts') throw error.toBadInput()
+  const file = fileBytes(await localFile(path), signal)
+  return await openTransportStream(file, loadCodec).catch((cause: unknown) => {
+    throw cause instanceof UndecodedError ? cause.toBadInput() : cause
   })
 }
 
