@@ -75,8 +75,9 @@ For people who distribute a program or an image: you will know the licence of ea
 This page is generated from the installed packages by \`scripts/licences.mjs\`. This package is MIT. In it,
 \`dist/container.js\` contains tsyringe (MIT), reflect-metadata (Apache-2.0) and tslib (0BSD), with their licences at its
 end, and \`dist/core/models/session\` contains the WebAssembly build of onnxruntime (MIT; the end of \`onnxruntime-web.js\`
-names what it is made of). \`dist/core/media/decode/mpeg-ts-packets.js\` is made of mediabunny (MPL-2.0, unchanged; its end
-names its source). \`models/basic-pitch\` is Spotify's network for notes (Apache-2.0), with its licence and
+names what it is made of). 
+\`dist/core/media/decode/mpeg-ts-packets.js\` is made of mediabunny (MPL-2.0, unchanged; its end names its source).
+\`models/basic-pitch\` is Spotify's network for notes (Apache-2.0), with its licence and
 notice. The package decodes WAV, RF64, RIFX, Wave64, AIFF, AU and FLAC itself. For any other format,
 it loads a package of [audio-decode](https://github.com/audiojs/decode) in the child process when the first file of that
 format arrives. An application that only

@@ -63,7 +63,7 @@ describe('an MPEG transport stream', () => {
   })
 })
 
-it('an MP3 file of free format is refused with what decodes it, also where ffmpeg is allowed, which does not', async () => {
+it('an MP3 file of free format is refused with what decodes it, also where ffmpeg is allowed', async () => {
   for (const decoders of [undefined, { ffmpeg: true }])
     await expect(openAudio(fixture('refused-free-format.mp3'), { decoders })).rejects.toMatchObject({
       reason: 'unsupported_format',
