@@ -4,7 +4,7 @@ import { dirname, join, relative, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { bundledQuality, recommendedModel } from '../../src/core/models/best-model.js'
 import { buildDeclarations } from '../setup.js'
-import { packagesOf, pages, root } from './snippets.js'
+import { packagesOf, pages, root, snippetsOf } from './snippets.js'
 
 interface Manifest {
   name: string
@@ -67,6 +67,19 @@ describe('the documentation', () => {
       expect(first).toMatch(/^For [^:]+: .+\.$/)
     },
   )
+
+  test.each([
+    ['docs/concepts.md', 'The parts'],
+    ['docs/concepts.md', "A job's life"],
+    ['docs/concepts.md', 'What runs next'],
+    ['docs/embedding.md', 'Embedding'],
+    ['docs/deployment.md', 'Deployment'],
+    ['docs/deployment.md', 'When a machine fails'],
+    ['docs/scaling.md', 'What to scale by'],
+  ])('%s: %s has a diagram', (page, heading) => {
+    const diagrams = snippetsOf(page).filter(({ language }) => language === 'mermaid')
+    expect(diagrams.map(({ name }) => name)).toContain(`${page}: ${heading}`)
+  })
 
   test('the README is short, and shows a picture that moves, sounds and figures before it explains', () => {
     const text = textOf('README.md')
