@@ -27,6 +27,7 @@ export type {
   WorkflowSummary,
 } from './job.js'
 export type { JobFilter, JobFilters } from './job-filters.js'
+export type { JobLink, NewJobLink } from './job-link.js'
 export type { JobId, Offer, OffersOf } from './offer.js'
 export type { UploadOptions } from './upload.js'
 export type { TransferOptions, TransferProgress, UploadSource } from './upload-source.js'

@@ -4,6 +4,7 @@ import { followJobs, type FollowOptions } from './follow.js'
 import { randomKey } from './idempotency-key.js'
 import type { Archive, Job, JobPage, NewJobOf, Peaks, Workflow, WorkflowSummary } from './job.js'
 import { type JobFilters, listQuery } from './job-filters.js'
+import type { JobLink, NewJobLink } from './job-link.js'
 import type { ApiKey, IssuedKey, NewKey } from './key.js'
 import type { WebhookReceiver } from './receiver.js'
 import type { UsageQuery, UsageTotal } from './usage.js'
@@ -82,6 +83,14 @@ export interface SingleJobs<Offered extends AnyOffer = Offer> {
   ): Promise<Job<OfferBy<Offered, Id>>>
   /** In any state, with all its files. */
   deleteJob(id: string, options?: RequestOptions): Promise<void>
+  /**
+   * The links by which people without a key see this job, newest first. This and the next two throw `NOT_FOUND` where
+   * the service has no console.
+   */
+  jobLinks(id: string, options?: RequestOptions): Promise<JobLink[]>
+  createJobLink(id: string, link?: NewJobLink, options?: RequestOptions): Promise<JobLink>
+  /** It opens nothing from then on. */
+  revokeJobLink(id: string, linkId: string, options?: RequestOptions): Promise<void>
   workflows(options?: RequestOptions): Promise<WorkflowSummary[]>
   /** One of them, with what its params must look like. */
   workflow(id: string, options?: RequestOptions): Promise<Workflow>
@@ -164,6 +173,17 @@ export function singleJobs(connection: Connection, hasOwnFetch: boolean): Single
       ).value,
     async deleteJob(id, { signal } = {}) {
       await connection.json(path(id), { method: 'DELETE', signal })
+    },
+    async jobLinks(id, { signal } = {}) {
+      return (await connection.json<{ links: JobLink[] }>(`${path(id)}/link`, { signal })).value.links
+    },
+    async createJobLink(id, link = {}, { signal } = {}) {
+      const request = { method: 'POST', json: link, signal } as const
+      return (await connection.json<JobLink>(`${path(id)}/link`, request)).value
+    },
+    async revokeJobLink(id, linkId, { signal } = {}) {
+      const request = { method: 'DELETE', signal, isRepeatable: true } as const
+      await connection.send(`${path(id)}/link/${encodeURIComponent(linkId)}`, request)
     },
     workflows: async ({ signal } = {}) =>
       (await connection.json<{ workflows: WorkflowSummary[] }>('/workflow', { signal })).value.workflows,

@@ -18,10 +18,14 @@ import {
   signOut,
   tellTabs,
 } from './session.js'
+import { useJobLink } from './route.js'
 import { LinkSignIn } from './link-sign-in.js'
 import { SignIn } from './sign-in.js'
 import { explain, type Explanation } from './words.js'
+import { whenUsed } from './when-used.js'
 import { Workspace } from './workspace.js'
+
+const LinkedJob = whenUsed(async () => (await import('./later.js')).LinkedJob)
 
 type Access =
   | { kind: 'checking' }
@@ -84,7 +88,13 @@ function refusal(error: unknown): Explanation {
   throw error
 }
 
+/** Nobody needs to sign in for the song of a link. */
 function App() {
+  const link = useJobLink()
+  return link === undefined ? <KeyedApp /> : <LinkedJob key={link} link={link} />
+}
+
+function KeyedApp() {
   const { access, enter, ask, enterWith, leave } = useAccess()
 
   useEffect(() => {

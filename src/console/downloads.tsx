@@ -7,7 +7,8 @@ import { outputWords, sizeWords } from './words.js'
 interface DownloadsProps {
   job: Job
   files: ResultFiles
-  commands: JobCommands
+  /** Absent for who has a link only. */
+  commands: JobCommands | undefined
   onError(error: unknown): void
 }
 
@@ -39,7 +40,7 @@ export function Downloads({ job, files, commands, onError }: DownloadsProps) {
       </li>
     )
   }
-  const all = files.names.length > 1 && (
+  const all = commands && files.names.length > 1 && (
     <li>
       <button type="button" class="button" onClick={() => void commands.archive([job])}>
         All (ZIP)

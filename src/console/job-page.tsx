@@ -4,6 +4,7 @@ import type { Client } from './page-client.js'
 import { Details } from './details.js'
 import { ErrorNotice } from './error-notice.js'
 import { JobActions } from './job-actions.js'
+import { JobLinks } from './job-links.js'
 import type { JobCommands } from './job-commands.js'
 import type { LiveJobs } from './live-jobs.js'
 import { Results } from './results.js'
@@ -136,6 +137,7 @@ export function JobPage({ client, live, commands, id, tab }: JobPageProps) {
             </ErrorNotice>
           )}
           {(job.result || job.status === 'STARTED') && <Results client={client} job={job} commands={commands} />}
+          {job.result && <JobLinks client={client} jobId={job.id} />}
         </div>
       )}
     </article>

@@ -1,3 +1,4 @@
 /** What is not shown first, as one script: more scripts would share so much that each would come in pieces. */
 export { JobPage } from './job-page.js'
 export { KeysPage } from './keys-page.js'
+export { LinkedJob } from './linked-job.js'

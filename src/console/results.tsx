@@ -12,7 +12,7 @@ import { openStems, type Stem } from './stems.js'
 import { explain, type Explanation } from './words.js'
 
 /** The stems to listen to, of a running job as far as they are made, and every file to download. */
-export function Results({ client, job, commands }: { client: Client; job: Job; commands: JobCommands }) {
+export function Results({ client, job, commands }: { client: Client; job: Job; commands?: JobCommands }) {
   const isDone = job.result !== null
   const files = useMemo(() => new ResultFiles(client, job), [client, job.id, isDone])
   const [stems, setStems] = useState<Stem[]>()

@@ -38,6 +38,18 @@ export function useRoute(): Route {
   return route
 }
 
+/** Of a link to one song, what comes behind `#job=`. */
+export function useJobLink(): string | undefined {
+  const linkOf = (hash: string) => /^#job=(.+)$/.exec(hash)?.[1]
+  const [link, setLink] = useState(() => linkOf(location.hash))
+  useEffect(() => {
+    const onChange = () => setLink(linkOf(location.hash))
+    addEventListener('hashchange', onChange)
+    return () => removeEventListener('hashchange', onChange)
+  }, [])
+  return link
+}
+
 export function routeOf(hash: string): Route {
   const [path = '', query] = hash.split('?', 2)
   const [, id, details] = /^#\/job\/([0-9a-f-]+)(\/details)?$/i.exec(path) ?? []

@@ -17,6 +17,9 @@ const reasons: Record<string, string> = {
   too_large: tooLarge,
   upload_missing: 'The service no longer has the file. Choose it again.',
   deadline: 'This song was not finished by its deadline. Send it again.',
+  link_incomplete: 'This link is not complete. Open it exactly as it was sent, or ask for a new one.',
+  link_expired: 'This link has expired. Ask whoever sent it for a new one.',
+  link_revoked: 'This link was revoked by whoever sent it. Ask for a new one.',
   worker_lost: 'The service stopped while it was processing this song. Send it again.',
 }
 

@@ -11,13 +11,14 @@ import { deprecationHeaders } from './routing/deprecation.js'
 import { prefersHtml } from './routing/prefers-html.js'
 import type { HttpEngine } from './http-engine.js'
 import { JobWatch } from './job-watch.js'
+import { hasLink, senderOfLink } from './auth/job-link.js'
 import { KeyWatch } from './auth/key-watch.js'
 import { QueryTurns } from './routing/query-turns.js'
 import { SendQueue } from './routing/send-queue.js'
 import { KnownKeys } from './auth/known-keys.js'
 import { Metrics } from './metrics.js'
 import { type Handler, mountable } from './mounts/mountable.js'
-import { type HandlerOptions, type HandlerSettings, resolveHandlerOptions } from './options.js'
+import { type HandlerOptions, type HandlerSettings, resolveHandlerOptions, type Sender } from './options.js'
 import { Problem, problemAnswer, toProblem } from './routing/problem.js'
 import { RateLimiter } from './routing/rate-limit.js'
 import { RequestBody } from './routing/request-body.js'
@@ -152,19 +153,22 @@ async function answerTo(asked: AskedRequest, router: Router, mountPath: string):
 }
 
 type Where = Pick<Destination, 'url' | 'basePath'>
+type RouteMatch = Match & { kind: 'route' }
 
-function answerOfRoute(
-  asked: AskedRequest,
-  { route, params }: Match & { kind: 'route' },
-  where: Where,
-): Promise<ApiAnswer> {
+function answerOfRoute(asked: AskedRequest, { route, params }: RouteMatch, where: Where): Promise<ApiAnswer> {
   const { service, request, headers } = asked
   asked.operation = route.operation
   return inServerSpan(service.engine.options.tracing, request, route, async (trace) => {
-    const caller = route.access === 'key' ? await authenticate(request, service) : undefined
+    const caller = route.access === 'key' ? await senderOf(request, service, { route, params }) : undefined
     if (caller) service.limiter.take(caller.id, route.bucket ?? 'other', headers)
     return await route.run(new Call(asked, where, { caller, trace }), params)
   })
+}
+
+/** By the key, or by a link where the route is open to it. @throws Problem */
+function senderOf(request: ApiRequest, service: Service, { route, params }: Omit<RouteMatch, 'kind'>): Promise<Sender> {
+  if (!hasLink(request)) return authenticate(request, service)
+  return senderOfLink(request, service, route.isOpenToLinks && params.id)
 }
 
 /** @throws Problem for programs; people get a page */

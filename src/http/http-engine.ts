@@ -43,4 +43,5 @@ export type HttpEngine = Pick<
   | 'failingReceivers'
   | 'enableReceiver'
   | 'useOnce'
+  | 'links'
 >

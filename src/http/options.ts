@@ -14,6 +14,8 @@ export interface Caller {
 export interface Sender extends Caller {
   /** Public part of the key; absent if the host identifies its callers. */
   keyId?: string
+  /** The link that the request came by, instead of a key; it expires at this time (epoch milliseconds). */
+  link?: { id: string; expiresAt: number }
 }
 
 /** Identifies the sender of a request; `undefined` means 401. */

@@ -3,6 +3,7 @@ import type { Route } from './routing/route.js'
 import { batchRoutes } from './jobs/batch-routes.js'
 import { bulkRoutes } from './jobs/bulk-routes.js'
 import { jobRoutes } from './jobs/job-routes.js'
+import { linkRoutes } from './jobs/link-routes.js'
 import { operatorPageRoutes } from './operator/operator-routes.js'
 import { docsRoutes } from './service/docs-routes.js'
 import { operatorRoutes, serviceRoutes } from './service/service-routes.js'
@@ -29,6 +30,7 @@ export function allRoutes(options: {
     ...(options.resumableUploads ? resumableRoutes : []),
     ...archiveRoutes,
     ...jobRoutes,
+    ...(options.console ? linkRoutes : []),
     ...bulkRoutes,
     ...batchRoutes,
     ...serviceRoutes,

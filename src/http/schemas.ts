@@ -181,6 +181,31 @@ export const issuedKeySchema = keyViewSchema
   .extend({ key: z.string().describe('The key itself. It is not stored and is shown only in this response.') })
   .meta({ id: 'IssuedKey' })
 
+export const jobLinkSchema = z
+  .object({
+    id: z.uuid(),
+    url: z.string().describe('The address to send to somebody. It is shown in every list, too.'),
+    createdAt: timestampSchema,
+    expiresAt: timestampSchema,
+    opens: z.int().describe('How often its page was opened.'),
+  })
+  .meta({ id: 'JobLink' })
+
+export const jobLinkListSchema = z.object({ links: z.array(jobLinkSchema) }).meta({ id: 'JobLinkList' })
+
+const daySeconds = 24 * 60 * 60
+
+export const newJobLinkSchema = z
+  .strictObject({
+    expiresInSeconds: z
+      .int()
+      .min(1)
+      .max(365 * daySeconds)
+      .default(30 * daySeconds)
+      .describe('How long it opens the job, up to a year.'),
+  })
+  .meta({ id: 'NewJobLink' })
+
 export const webhookSecretSchema = z.object({ secret: z.string() }).meta({ id: 'WebhookSecret' })
 
 export const newWebhookSecretSchema = z

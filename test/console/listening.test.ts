@@ -3,9 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { createClient } from '../../src/client/client.js'
 import { noise, sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, type ConsoleService, openBrowser, startConsole } from './browser.js'
-import { ConsolePages, eventually, layoutShift, openSong, patienceMs, rowOf, send } from './console-page.js'
+import { barriers, ConsolePages, eventually, layoutShift, openSong, patienceMs, rowOf, send } from './console-page.js'
 
 const rate = 44_100
 
@@ -180,6 +181,53 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
     await page.goto(`${service.base}/console`)
     await page.getByLabel('API key').waitFor()
     expect(errors).toEqual([])
+  })
+
+  test('a song is opened by a link without a key, alone, until the link is revoked or has expired', async () => {
+    const page = await player()
+    await page.getByText('Share this song').click()
+    await page.getByRole('button', { name: 'Create link' }).click()
+    const links = page.getByRole('list', { name: 'Links' })
+    const link = await links.locator('code').innerText()
+    await links.getByText('Not opened yet').waitFor()
+    expect(await barriers(page)).toEqual([])
+
+    const guest = await pages.open({}, '/console/icon.svg')
+    await guest.goto(link)
+    await guest.getByRole('region', { name: 'Listen' }).waitFor()
+    await guest.getByRole('button', { name: 'Play', exact: true }).click()
+    await eventually(() => position(guest)).toBeGreaterThan(0.3)
+    await guest.getByRole('button', { name: 'Pause' }).click()
+    expect([await guest.context().cookies(), await barriers(guest)]).toEqual([[], []])
+    const saving = guest.waitForEvent('download')
+    await guest.getByRole('link', { name: /^Vocals WAV/ }).click()
+    expect((await saving).suggestedFilename()).toContain('vocals')
+    // Nothing of the page leads to what the link does not open.
+    expect(await guest.getByRole('link', { name: /songs|Details|API keys|Library/ }).count()).toBe(0)
+    expect(await guest.getByRole('button', { name: /Delete|ZIP|Share/ }).count()).toBe(0)
+    await guest.goto(`${service.base}/console#/`)
+    await guest.getByLabel('API key').waitFor()
+
+    await page.reload()
+    await page.getByText('Share this song').click()
+    await links.getByText('Opened once').waitFor()
+    await links.getByRole('button', { name: 'Revoke' }).click()
+    await page.getByRole('button', { name: 'Revoke link' }).click()
+    await links.locator('li').waitFor({ state: 'detached' })
+    await guest.goto(link)
+    await guest.getByText('This link was revoked by whoever sent it.').first().waitFor()
+    expect(await guest.getByRole('region', { name: 'Listen' }).count()).toBe(0)
+
+    const id = /#job=([^/]+)/.exec(link)?.[1] ?? ''
+    const client = createClient({ baseUrl: service.base, apiKey: service.key })
+    const { url } = await client.createJobLink(id, { expiresInSeconds: 1 })
+    const authorization = `job-link ${new URL(url).hash.slice('#job='.length)}`
+    const asked = () => fetch(`${service.base}/job/${id}/status`, { headers: { authorization } })
+    await eventually(async () => (await asked()).status).toBe(403)
+    await guest.goto(url)
+    await guest.getByText('This link has expired.').first().waitFor()
+    // What the browser logs of a refusal.
+    expect(pages.complaints.splice(0)).toEqual([410, 403].map((status) => expect.stringContaining(` ${status} (`)))
   })
 })
 

@@ -4,6 +4,7 @@ import { policyOf } from './dispatch/attempt/policy.js'
 import { type GrowingResult, growingResult } from './dispatch/growing-result.js'
 import type { JobEstimate } from './queries/estimate.js'
 import type { JobRecord } from './job/job.js'
+import { JobLinks } from './links/job-links.js'
 import type { LedgerEntry, LedgerTotal } from './job/ledger.js'
 import type { Usage } from './job/quota.js'
 import type { SchedulingRule } from './job/scheduling.js'
@@ -30,6 +31,8 @@ export class EngineQueries<Offered extends Workflow = Workflow> {
   readonly blobs: BlobStore
   readonly applications: ApplicationStore
   readonly options: EngineOptions
+  /** Links to single jobs, which the HTTP side signs and opens: `POST /job/{id}/link`. */
+  readonly links: JobLinks
   readonly #parts: EngineAssembly<Offered>
 
   /** @internal */
@@ -39,6 +42,7 @@ export class EngineQueries<Offered extends Workflow = Workflow> {
     this.workflows = parts.workflows
     this.blobs = parts.blobs
     this.applications = parts.applications
+    this.links = new JobLinks(parts.jobs.documents)
   }
 
   get(id: string, scope: JobScope = {}): Promise<JobRecord | undefined> {

@@ -12,7 +12,7 @@ export interface Grant {
   maxBytes: number
   /** Application that the link was made for. */
   app: string
-  /** ID of the API key that requested the link; absent for links that outlive it. */
+  /** ID of the API key that asked for the link, or of the link to a job that led to it; absent: it outlives these. */
   keyId?: string
   /** The file name offered for the download; absent: the end of the key. */
   fileName?: string

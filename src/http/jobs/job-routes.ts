@@ -61,6 +61,7 @@ export const jobRoutes = [
     operation: 'getJob',
     summary: 'Get a job',
     access: 'key',
+    isOpenToLinks: true,
     bucket: 'other',
     answer: { description: 'The job.', schema: jobViewSchema },
     problems: ['NOT_FOUND'],
@@ -80,6 +81,7 @@ export const jobRoutes = [
     summary: 'Get the status of a job',
     description: 'Cheap to poll, with its own rate limit.',
     access: 'key',
+    isOpenToLinks: true,
     bucket: 'status',
     answer: { description: 'The status of the job.', schema: jobStatusViewSchema },
     problems: ['NOT_FOUND'],
@@ -201,6 +203,7 @@ export const jobRoutes = [
       'lowest and the highest value of each `samples_per_pixel` samples. Measured at the first request, then ' +
       'kept with the result.',
     access: 'key',
+    isOpenToLinks: true,
     bucket: 'other',
     query: peaksQuerySchema,
     answer: { description: 'The peaks.', schema: peaksSchema },
@@ -230,6 +233,7 @@ export const jobRoutes = [
       'the lengths in its header, which are known only at the end. Only the machine that runs the job has them; ' +
       'others respond with 404 and the reason `elsewhere`.',
     access: 'key',
+    isOpenToLinks: true,
     bucket: 'other',
     answer: { description: 'The file as it grows.', contentType: 'application/octet-stream' },
     otherAnswers: {
@@ -291,7 +295,7 @@ export const jobRoutes = [
   }),
 ]
 
-async function requireJob(call: KeyedCall, id: string): Promise<JobRecord> {
+export async function requireJob(call: KeyedCall, id: string): Promise<JobRecord> {
   const job = await findJob(call, id)
   if (!job) throw noSuchJob()
   return job

@@ -11,7 +11,7 @@ export const customStorage = '[custom storage]'
 
 /** A job as clients see it. Every field is always there; result links are fresh each time. */
 export async function jobView(job: JobRecord, call: Call): Promise<JobView> {
-  return {
+  const view: JobView = {
     id: job.id,
     name: job.name,
     status: job.status,
@@ -41,6 +41,8 @@ export async function jobView(job: JobRecord, call: Call): Promise<JobView> {
     estimate: null,
     waiting: null,
   }
+  // Who has a link sees the results, not what was sent nor what others call it.
+  return call.caller?.link ? { ...view, workflowParams: {}, metadata: {}, batchName: null, steps: undefined } : view
 }
 
 /** The same, with details for clients that wait for the job. */
@@ -76,11 +78,13 @@ async function resultLink(output: JobOutput, job: JobRecord, call: Call): Promis
   if (copied) return customStorage
   const { engine, options } = call.service
   const fileName = downloadName(job, output)
-  const seconds = options.links.resultSeconds
+  const link = call.caller?.link
+  const linkSeconds = link ? Math.ceil((link.expiresAt - Date.now()) / 1000) : Infinity
+  const seconds = Math.min(options.links.resultSeconds, linkSeconds)
   const direct = options.directStorage
     ? await engine.blobs.signGet?.(key, { expiresInSeconds: seconds, fileName, contentType })
     : undefined
-  return direct ?? storageLink(call, { method: 'GET', key, app: job.app, seconds, fileName })
+  return direct ?? storageLink(call, { method: 'GET', key, app: job.app, keyId: link?.id, seconds, fileName })
 }
 
 function fileFacts(job: JobRecord): NonNullable<JobView['files']> {

@@ -1,5 +1,6 @@
 import { empty } from '../routing/answer.js'
 import { defineRoute, type Route } from '../routing/route.js'
+import { openedRoute } from '../jobs/link-routes.js'
 import { deviceFileRoute } from './device-files.js'
 import { type PageText, pageAnswer } from './page.js'
 import { pageAssetRoute } from './page-assets.js'
@@ -42,5 +43,6 @@ export const consoleRoutes: readonly Route[] = [
   }),
   pageAssetRoute('console', 'getConsoleAsset'),
   ...sessionRoutes,
+  openedRoute,
   deviceFileRoute,
 ]

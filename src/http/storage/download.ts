@@ -5,6 +5,7 @@ import { type ApiAnswer, empty } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
 import { pacedStream } from '../routing/paced-stream.js'
 import { Problem } from '../routing/problem.js'
+import { refuseRevoked } from '../auth/job-link.js'
 import { decideRange } from './range.js'
 import { requireGrant, storageKey } from './storage-link.js'
 
@@ -12,6 +13,8 @@ import { requireGrant, storageKey } from './storage-link.js'
 export async function download(call: Call, path: string): Promise<ApiAnswer> {
   const key = storageKey(path)
   const grant = requireGrant(call, 'GET', key)
+  const jobId = parseResultKey(key)?.jobId
+  if (grant.keyId !== undefined && jobId !== undefined) await refuseRevoked(call.service, jobId, grant.keyId)
   const { blobs } = call.service.engine
   const stat = await blobs.stat(key)
   if (!stat) throw await missing(call, key)

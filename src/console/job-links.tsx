@@ -1,0 +1,77 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { JobLink } from '../client/client.js'
+import { Confirm } from './confirm.js'
+import { copyText } from './copy-text.js'
+import { ErrorNotice } from './error-notice.js'
+import { useMessages } from './messages.js'
+import type { Client } from './page-client.js'
+import { explain, type Explanation, whenWords } from './words.js'
+
+/** Links by which people without a key hear one song. Asked for once somebody looks. */
+export function JobLinks({ client, jobId }: { client: Client; jobId: string }) {
+  const [isOpen, setOpen] = useState(false)
+  const [links, setLinks] = useState<readonly JobLink[]>()
+  const [problem, setProblem] = useState<Explanation>()
+  const attempt = async (step?: () => Promise<unknown>) => {
+    try {
+      await step?.()
+      setLinks(await client.jobLinks(jobId))
+      setProblem(undefined)
+    } catch (error) {
+      setProblem(explain(error))
+    }
+  }
+  useEffect(() => {
+    if (isOpen) void attempt()
+  }, [client, jobId, isOpen])
+  return (
+    <details class="links" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>Share this song</summary>
+      <p class="quiet">
+        Whoever has a link hears this song and downloads its files, without a key. It opens nothing else, and ends after
+        30 days.
+      </p>
+      {problem && <ErrorNotice problem={problem} />}
+      <button type="button" onClick={() => void attempt(() => client.createJobLink(jobId))}>
+        Create link
+      </button>
+      <ul class="rows" aria-label="Links">
+        {links?.map((link) => (
+          <Link key={link.id} link={link} onRevoke={() => attempt(() => client.revokeJobLink(jobId, link.id))} />
+        ))}
+      </ul>
+    </details>
+  )
+}
+
+function Link({ link: { url, opens, expiresAt }, onRevoke }: { link: JobLink; onRevoke(): Promise<void> }) {
+  const { show } = useMessages()
+  const shown = useRef<HTMLElement>(null)
+  return (
+    <li>
+      <div class="row">
+        <code ref={shown} class="name">
+          {url}
+        </code>
+        <span class="quiet">
+          {opens === 0 ? 'Not opened yet' : `Opened ${opens === 1 ? 'once' : `${opens} times`}`} · expires{' '}
+          {whenWords(expiresAt)}
+        </span>
+      </div>
+      <span class="actions">
+        <button type="button" class="plain" onClick={() => void copyText(shown.current).then((text) => show({ text }))}>
+          Copy link
+        </button>
+        <Confirm
+          label="Revoke"
+          buttonClass="plain"
+          title="Revoke this link?"
+          text="Nobody can open the song by it any more. This cannot be undone."
+          action="Revoke link"
+          isDanger
+          onConfirm={onRevoke}
+        />
+      </span>
+    </li>
+  )
+}

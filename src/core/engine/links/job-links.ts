@@ -1,0 +1,72 @@
+import { randomUUID } from 'node:crypto'
+import { z } from 'zod'
+import { StemworkError } from '../errors.js'
+import type { DocumentStore } from '../ports/document-store.js'
+
+const kind = 'job-link'
+const mostLinks = 50
+
+const linkSchema = z.object({
+  id: z.string(),
+  /** Epoch milliseconds, as is `expiresAt`. */
+  createdAt: z.number(),
+  expiresAt: z.number(),
+  opens: z.number(),
+})
+/** By which people without a key see one job, until it expires or is revoked. */
+export type JobLink = z.infer<typeof linkSchema>
+
+/** The links of jobs: documents beside them, which end with the link. */
+export class JobLinks {
+  readonly #documents: DocumentStore
+
+  constructor(documents: DocumentStore) {
+    this.#documents = documents
+  }
+
+  /** @throws StemworkError `CONFLICT` if the job has 50. */
+  async create(jobId: string, { expiresInMs }: { expiresInMs: number }): Promise<JobLink> {
+    if ((await this.list(jobId)).length >= mostLinks)
+      throw new StemworkError('CONFLICT', `A job may have ${mostLinks} links. Revoke one that is no longer used.`)
+    const createdAt = Date.now()
+    const link = { id: randomUUID(), createdAt, expiresAt: createdAt + expiresInMs, opens: 0 }
+    await this.#documents.put({ kind, key: keyOf(jobId, link.id), value: link, ttlMs: expiresInMs })
+    return link
+  }
+
+  /** Those that still open the job, newest first. */
+  async list(jobId: string): Promise<JobLink[]> {
+    const found = await this.#documents.list(kind, { limit: mostLinks, after: keyOf(jobId, '') })
+    return found
+      .filter(({ key }) => key.startsWith(keyOf(jobId, '')))
+      .map(({ value }) => linkSchema.parse(value))
+      .sort((a, b) => b.createdAt - a.createdAt)
+  }
+
+  /** Whether it was made and neither expired nor revoked. */
+  async isOpen(jobId: string, id: string): Promise<boolean> {
+    return (await this.#documents.get(kind, keyOf(jobId, id))) !== undefined
+  }
+
+  /** One more person has opened it. */
+  async countOpen(jobId: string, id: string): Promise<void> {
+    const key = keyOf(jobId, id)
+    for (;;) {
+      const known = await this.#documents.get(kind, key)
+      if (!known) return
+      const link = linkSchema.parse(known.value)
+      const value = { ...link, opens: link.opens + 1 }
+      const ttlMs = Math.max(1, link.expiresAt - Date.now())
+      if (await this.#documents.put({ kind, key, value, ttlMs }, { version: known.version })) return
+    }
+  }
+
+  /** It opens nothing from now on. */
+  async revoke(jobId: string, id: string): Promise<void> {
+    await this.#documents.delete(kind, keyOf(jobId, id))
+  }
+}
+
+function keyOf(jobId: string, id: string): string {
+  return `${jobId}/${id}`
+}

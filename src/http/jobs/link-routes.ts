@@ -1,0 +1,87 @@
+import { z } from 'zod'
+import type { JobLink } from '../../core/engine/links/job-links.js'
+import { linkAddress } from '../auth/job-link.js'
+import { empty, json } from '../routing/answer.js'
+import type { KeyedCall } from '../routing/call.js'
+import { defineRoute } from '../routing/route.js'
+import { jobLinkListSchema, jobLinkSchema, newJobLinkSchema } from '../schemas.js'
+import { requireJob } from './job-routes.js'
+
+/** Links to the page of one job. */
+export const linkRoutes = [
+  defineRoute({
+    method: 'POST',
+    path: '/job/:id/link',
+    operation: 'createJobLink',
+    summary: 'Create a link to one job',
+    description:
+      'For people without a key: the link opens a page of the console that shows the status and the results of this ' +
+      'job, and nothing else. It ends when it expires, is revoked, or when the job is deleted.',
+    access: 'key',
+    bucket: 'create',
+    body: newJobLinkSchema,
+    answer: { description: 'The link.', schema: jobLinkSchema },
+    problems: ['NOT_FOUND', 'CONFLICT', 'UNSUPPORTED_MEDIA_TYPE', 'TOO_LARGE'],
+    async handle(call, { params, body }) {
+      const { id } = await requireJob(call, params.id)
+      const expiresInMs = body.expiresInSeconds * 1000
+      return json(linkView(await call.service.engine.links.create(id, { expiresInMs }), id, call))
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/job/:id/link',
+    operation: 'listJobLinks',
+    summary: 'List the links to a job',
+    description: 'Those that open it, newest first, and how often each was opened.',
+    access: 'key',
+    bucket: 'other',
+    answer: { description: 'The links.', schema: jobLinkListSchema },
+    problems: ['NOT_FOUND'],
+    async handle(call, { params }) {
+      const { id } = await requireJob(call, params.id)
+      const links = await call.service.engine.links.list(id)
+      return json({ links: links.map((link) => linkView(link, id, call)) })
+    },
+  }),
+  defineRoute({
+    method: 'DELETE',
+    path: '/job/:id/link/:link',
+    operation: 'revokeJobLink',
+    summary: 'Revoke a link to a job',
+    description: 'It opens nothing from then on, and the files that it led to are not sent by it any more.',
+    access: 'key',
+    bucket: 'other',
+    answer: { description: 'The link is revoked.', status: 204 },
+    problems: ['NOT_FOUND'],
+    async handle(call, { params }) {
+      const { id } = await requireJob(call, params.id)
+      if (params.link.length === id.length) await call.service.engine.links.revoke(id, params.link)
+      return empty(204)
+    },
+  }),
+]
+
+/** The page of a link says once that a person has opened it. */
+export const openedRoute = defineRoute({
+  method: 'POST',
+  path: '/job/:id/opened',
+  operation: 'countLinkOpen',
+  summary: 'Count that a link was opened',
+  access: 'key',
+  isOpenToLinks: true,
+  bucket: 'other',
+  answer: { description: 'It was counted, if the request came by a link.', status: 204 },
+  async handle(call, { params }) {
+    const { link } = call.caller
+    if (link) await call.service.engine.links.countOpen(params.id, link.id)
+    return empty(204)
+  },
+})
+
+function linkView(link: JobLink, jobId: string, call: KeyedCall): z.output<typeof jobLinkSchema> {
+  const { id, createdAt, expiresAt, opens } = link
+  const url = linkAddress(call.service, call.baseUrl, { app: call.caller.id, jobId, linkId: id, expiresAt })
+  const times = { createdAt: new Date(createdAt).toISOString(), expiresAt: new Date(expiresAt).toISOString() }
+  return { id, url, ...times, opens }
+}

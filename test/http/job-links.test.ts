@@ -1,0 +1,109 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { createClient, type JobLink } from '../../src/client/client.js'
+import { JobLinks } from '../../src/core/engine/links/job-links.js'
+import { memoryJobs } from '../../src/adapters/memory.js'
+import { type JobJson, pollJob, type Service, startService } from './harness.js'
+
+let service: Service
+let job: JobJson
+let other: JobJson
+beforeAll(async () => {
+  service = await startService({ http: { console: true } })
+  ;[job, other] = await Promise.all([ended('A song'), ended('Another song')])
+})
+afterEach(() => vi.useRealTimers())
+afterAll(() => service.close())
+
+async function ended(name: string): Promise<JobJson> {
+  const params = { inputUrl: await service.uploaded(Buffer.from('the song')) }
+  const workflow = 'service/stems-vocals-accompaniment'
+  const body = JSON.stringify({ workflow, params, name, batchName: 'secret plans', metadata: { price: '12' } })
+  const { id } = (await (await service.api('/job', { method: 'POST', body })).json()) as { id: string }
+  return pollJob(service, id)
+}
+
+const client = () => createClient({ baseUrl: service.base, apiKey: service.app.key })
+/** What the page of a link sends instead of a key. */
+const keyOf = ({ url }: JobLink) => `job-link ${new URL(url).hash.slice('#job='.length)}`
+const ask = (link: JobLink, path: string, init: RequestInit = {}) => service.api(path, { ...init, key: keyOf(link) })
+const refusal = async (answer: Response) => [answer.status, ((await answer.json()) as { reason?: string }).reason]
+
+describe('a link to a job', () => {
+  test('opens its status and results, without what was sent, and counts who opens it', async () => {
+    const link = await client().createJobLink(job.id)
+    expect(link.url).toMatch(new RegExp(`^${service.base}/console#job=${job.id}/${link.id}\\?`))
+    const seen = (await (await ask(link, `/job/${job.id}`)).json()) as JobJson
+    expect(seen).toMatchObject({ name: 'A song', status: 'SUCCEEDED', workflowParams: {}, metadata: {} })
+    expect(JSON.stringify(seen)).not.toMatch(/secret plans|price|\/uploads\//)
+    expect(await (await fetch(seen.result?.vocals ?? '')).text()).toBe('the song')
+    expect((await ask(link, `/job/${job.id}/status`)).status).toBe(200)
+    const opens = await Promise.all([1, 2, 3].map(() => ask(link, `/job/${job.id}/opened`, { method: 'POST' })))
+    expect(opens.map(({ status }) => status)).toEqual([204, 204, 204])
+    expect(await client().jobLinks(job.id)).toEqual([{ ...link, opens: 3 }])
+    expect(await client().jobLinks(other.id)).toEqual([])
+  })
+
+  test('opens nothing else, and changes nothing', async () => {
+    const link = await client().createJobLink(job.id)
+    const requests: [string, RequestInit?][] = [
+      [`/job/${other.id}`],
+      [`/job/${other.id}/peaks/vocals`],
+      [`/job/${other.id}/opened`, { method: 'POST' }],
+      ['/job'],
+      ['/job/events'],
+      [`/job/${job.id}/events`],
+      [`/archive?job=${job.id}`],
+      ['/upload'],
+      ['/application'],
+      [`/job/${job.id}/link`],
+      [`/job/${job.id}/link`, { method: 'POST', body: '{}' }],
+      [`/job/${job.id}/cancel`, { method: 'POST' }],
+      [`/job/${job.id}`, { method: 'DELETE' }],
+    ]
+    for (const [path, init] of requests) expect([path, (await ask(link, path, init)).status]).toEqual([path, 403])
+    const forged = { ...link, url: link.url.replace(`#job=${job.id}`, `#job=${other.id}`) }
+    expect(await refusal(await ask(forged, `/job/${other.id}`))).toEqual([403, 'link_incomplete'])
+    expect((await service.api(`/job/${job.id}`)).status).toBe(200)
+  })
+
+  test('ends with its time', async () => {
+    const link = await client().createJobLink(job.id, { expiresInSeconds: 60 })
+    const { result } = (await (await ask(link, `/job/${job.id}`)).json()) as JobJson
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.parse(link.expiresAt) + 1000 })
+    expect(await refusal(await ask(link, `/job/${job.id}`))).toEqual([403, 'link_expired'])
+    expect((await fetch(result?.vocals ?? '')).status).toBe(403)
+  })
+
+  test('opens nothing once it is revoked, nor do the files that it led to; others go on', async () => {
+    const [link, kept] = [await client().createJobLink(job.id), await client().createJobLink(job.id)]
+    const { result } = (await (await ask(link, `/job/${job.id}`)).json()) as JobJson
+    const own = (await (await service.api(`/job/${job.id}`)).json()) as JobJson
+    await client().revokeJobLink(job.id, link.id)
+    await client().revokeJobLink(job.id, link.id)
+    expect(await refusal(await ask(link, `/job/${job.id}`))).toEqual([410, 'link_revoked'])
+    expect(await refusal(await fetch(result?.vocals ?? ''))).toEqual([410, 'link_revoked'])
+    expect((await fetch(own.result?.vocals ?? '')).status).toBe(200)
+    expect((await ask(kept, `/job/${job.id}`)).status).toBe(200)
+    expect((await client().jobLinks(job.id)).map(({ id }) => id)).not.toContain(link.id)
+  })
+
+  test('is made by the application of the job alone, for at most a year, and where there is a console', async () => {
+    const { key } = await service.addApplication('Stranger')
+    const stranger = createClient({ baseUrl: service.base, apiKey: key })
+    await expect(stranger.createJobLink(job.id)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    await expect(stranger.jobLinks(job.id)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    const tooLong = client().createJobLink(job.id, { expiresInSeconds: 366 * 24 * 60 * 60 })
+    await expect(tooLong).rejects.toMatchObject({ code: 'BAD_INPUT' })
+    const plain = await startService()
+    expect((await plain.api(`/job/${job.id}/link`)).status).toBe(404)
+    await plain.close()
+  })
+})
+
+test('a job has at most 50 links', async () => {
+  const links = new JobLinks(memoryJobs().documents)
+  for (let made = 0; made < 50; made++) await links.create('a', { expiresInMs: 1e6 })
+  await expect(links.create('a', { expiresInMs: 1e6 })).rejects.toMatchObject({ code: 'CONFLICT' })
+  expect(await links.list('a')).toHaveLength(50)
+  await links.create('0', { expiresInMs: 1e6 })
+})
