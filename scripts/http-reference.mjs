@@ -47,7 +47,7 @@ const usualErrors = ['UNAUTHORIZED', 'RATE_LIMITED', 'INTERNAL_ERROR', 'STORE_UN
 const engine = createEngine({
   workflows: [stemsWorkflow(), loudnessWorkflow(), transcodeWorkflow(), analyzeWorkflow()],
 })
-const answer = await createHandler(engine, { manageKeys: true, resumableUploads: true })(
+const answer = await createHandler(engine, { console: true, manageKeys: true, resumableUploads: true })(
   new Request('http://localhost/openapi.json'),
 )
 const { paths, components } = await answer.json()

@@ -11,14 +11,18 @@ import { createHandler } from '../../src/http/handler.js'
 import type { OpenApiDocument, Operation } from '../../src/http/service/openapi.js'
 import { problemTypes } from '../../src/http/routing/problem.js'
 import { allRoutes } from '../../src/http/routes.js'
+import { consoleRoutes } from '../../src/http/service/console.js'
 import { jobViewSchema, newJobSchema } from '../../src/http/schemas.js'
 import { pollJob, type Service, startService } from './harness.js'
 
+const described = allRoutes({ docs: true, console: true, manageKeys: true, live: true }).filter(
+  (route) => !consoleRoutes.includes(route),
+)
 let service: Service
 let document: OpenApiDocument
 let operations: [path: string, method: string, operation: Operation][]
 beforeAll(async () => {
-  service = await startService({ http: { manageKeys: true, live: { separate: liveService() } } })
+  service = await startService({ http: { console: true, manageKeys: true, live: { separate: liveService() } } })
   document = (await (await fetch(`${service.base}/openapi.json`)).json()) as OpenApiDocument
   operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]): [string, string, Operation] => [path, method, operation]),
@@ -33,7 +37,7 @@ test('the document is OpenAPI 3.1 and names the address that it was asked at', (
 
 test('every route of the table is in it, under a unique name', () => {
   const written = operations.map(([path, method]) => `${method.toUpperCase()} ${path}`).sort()
-  const known = allRoutes({ docs: true, manageKeys: true, live: true })
+  const known = described
     .filter(({ operation }) => operation !== 'getDocsAsset')
     .map((route) => `${route.method} ${route.path.replace(/(?:\*\*)?:(\w+)/g, '{$1}')}`)
     .sort()
@@ -120,7 +124,7 @@ test('every JSON body that is sent or returned has an example, with the address 
 })
 
 test('the example of every JSON body that is sent passes the check of its route', () => {
-  const routes = allRoutes({ docs: true, manageKeys: true, live: true }).filter(({ body }) => body !== undefined)
+  const routes = described.filter(({ body }) => body !== undefined)
   expect(routes.length).toBeGreaterThan(5)
   for (const route of routes) {
     const { requestBody } = operations.find(([, , { operationId }]) => operationId === route.operation)?.[2] ?? {}
@@ -130,9 +134,7 @@ test('the example of every JSON body that is sent passes the check of its route'
 })
 
 test('the example of every JSON body that is returned fits the schema of its route', () => {
-  const routes = allRoutes({ docs: true, manageKeys: true, live: true }).filter(
-    ({ answer }) => answer.schema !== undefined,
-  )
+  const routes = described.filter(({ answer }) => answer.schema !== undefined)
   expect(routes.length).toBeGreaterThan(20)
   for (const { operation: id, answer } of routes) {
     const { responses } = operations.find(([, , { operationId }]) => operationId === id)?.[2] ?? {}
