@@ -1,3 +1,4 @@
+import { rested } from '../../core/engine/limits/rested.js'
 import { mostCounted } from '../../core/engine/job/most-counted.js'
 import type { HttpEngine } from '../http-engine.js'
 import type { Overview } from './answers.js'
@@ -26,9 +27,9 @@ export class EndedCounts {
     }
     const end = Math.ceil(at / stepMs) * stepMs
     const rates: Rate[] = []
-    // One after the other: work on jobs goes on between them.
+    // One after the other, with rests: stores in memory look at every job.
     for (let from = end - steps * stepMs; from < end; from += stepMs) {
-      const rate = this.#kept.get(from) ?? (await this.#count(from))
+      const rate = this.#kept.get(from) ?? (await rested(() => this.#count(from)))
       if (from + stepMs <= at) this.#kept.set(from, rate)
       rates.push(rate)
     }

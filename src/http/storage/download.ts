@@ -5,6 +5,7 @@ import { type ApiAnswer, empty } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
 import { pacedStream } from '../routing/paced-stream.js'
 import { Problem } from '../routing/problem.js'
+import type { Grant } from '../auth/signed-url.js'
 import { refuseRevoked } from '../auth/job-link.js'
 import { decideRange } from './range.js'
 import { requireGrant, storageKey } from './storage-link.js'
@@ -13,8 +14,7 @@ import { requireGrant, storageKey } from './storage-link.js'
 export async function download(call: Call, path: string): Promise<ApiAnswer> {
   const key = storageKey(path)
   const grant = requireGrant(call, 'GET', key)
-  const jobId = parseResultKey(key)?.jobId
-  if (grant.keyId !== undefined && jobId !== undefined) await refuseRevoked(call.service, jobId, grant.keyId)
+  await refuseRevokedOf(call, grant)
   const { blobs } = call.service.engine
   const stat = await blobs.stat(key)
   if (!stat) throw await missing(call, key)
@@ -75,6 +75,12 @@ function fileHeaders(stat: BlobStat, fileName = stat.key.slice(stat.key.lastInde
     'x-content-type-options': 'nosniff',
     'content-security-policy': "default-src 'none'; sandbox",
   }
+}
+
+/** @throws Problem `GONE` if a link to the job led here and is revoked. */
+async function refuseRevokedOf({ service }: Call, { key, keyId }: Grant): Promise<void> {
+  const jobId = parseResultKey(key)?.jobId
+  if (keyId !== undefined && jobId !== undefined) await refuseRevoked(service, jobId, keyId)
 }
 
 async function missing(call: Call, key: string): Promise<Problem> {
