@@ -8,7 +8,7 @@ import { explain, type Explanation } from './words.js'
 const pageSize = 50
 /** So that the answer to each pause in writing stays small. */
 const foundSize = 15
-/** Writing that pauses for so long is searched for. */
+/** A search waits for so long after the last letter, or new job. */
 const pauseMs = 200
 const dayMs = 24 * 60 * 60 * 1000
 
@@ -47,7 +47,7 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
   const [state, setState] = useState(nothing)
   const [problem, setProblem] = useState<Explanation>()
   const [isLoading, setLoading] = useState(true)
-  /** The latest job of this page that a search may find. */
+  /** The latest new job, which a search may find. */
   const [added, setAdded] = useState<string>()
   const { status, days, workflow, batch, search = '' } = filters
   const serverKey = JSON.stringify([status, days, workflow, batch])
@@ -113,7 +113,7 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
   useEffect(() => {
     stop.current = new AbortController()
     setLoading(true)
-    const timer = setTimeout(() => void load(), search && search !== state.search ? pauseMs : 0)
+    const timer = setTimeout(() => void load(), search ? pauseMs : 0)
     return () => {
       clearTimeout(timer)
       stop.current.abort()
@@ -126,6 +126,7 @@ export function useJobPages(client: Client, live: LiveJobs, filters: ListFilters
         onJob(job) {
           heard.current.set(job.id, job)
           change(job.id, job)
+          if (newest.current.search && job.status === 'QUEUED') setAdded(job.id)
         },
         onCreated(job) {
           if (heard.current.has(job.id)) return
