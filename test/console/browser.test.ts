@@ -340,7 +340,9 @@ describe.skipIf(!chromiumPath)(
       await eventually(() => page.locator('.rows li[data-job]').count()).toBe(2)
       await page.reload()
       expect(new URL(page.url()).hash).toBe('#/?batch=Night+run&search=S%C3%93NG+short')
-      await eventually(() => page.locator('.rows li').allInnerTexts()).toEqual(Array(2).fill(expect.stringContaining('Night run')))
+      await eventually(() => page.locator('.rows li').allInnerTexts()).toEqual(
+        Array(2).fill(expect.stringContaining('Night run')),
+      )
       await page.getByRole('searchbox', { name: 'Search by name' }).fill('nothing like it')
       await page.getByText('No songs match.').waitFor()
       await page.goBack()
