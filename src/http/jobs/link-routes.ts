@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { JobLink } from '../../core/engine/links/job-links.js'
-import { linkAddress } from '../auth/job-link.js'
+import type { JobLink } from '../../core/engine/engine.js'
+import { linkAddress } from '../routing/job-link.js'
 import { empty, json } from '../routing/answer.js'
 import type { KeyedCall } from '../routing/call.js'
 import { defineRoute } from '../routing/route.js'

@@ -6,7 +6,7 @@ import type { Call } from '../routing/call.js'
 import { pacedStream } from '../routing/paced-stream.js'
 import { Problem } from '../routing/problem.js'
 import type { Grant } from '../auth/signed-url.js'
-import { refuseRevoked } from '../auth/job-link.js'
+import { refuseRevoked } from '../routing/job-link.js'
 import { decideRange } from './range.js'
 import { requireGrant, storageKey } from './storage-link.js'
 

@@ -1,6 +1,6 @@
-import type { ApiRequest } from '../routing/api-request.js'
-import type { Service } from '../routing/call.js'
-import { Problem } from '../routing/problem.js'
+import type { ApiRequest } from './api-request.js'
+import type { Service } from './call.js'
+import { Problem } from './problem.js'
 import type { Sender } from '../options.js'
 
 /** How the page of a link sends it in `Authorization`: the rest of the link's address. */
