@@ -19,9 +19,9 @@ export const mostAtOnce = 1000
  * applications that have none for the worker.
  *
  * Rows of `version, record, claims, id` of the jobs, or one with nulls, each with whether there are limits of running
- * jobs, whether any job was due for the worker, whether more may be found by looking at more, and its place. Where
- * there are limits, only a claim with $7 takes a queued job, so that nobody else counts running jobs meanwhile, and no
- * more than one.
+ * jobs, whether any job was due for the worker, whether more may be found by looking at more, how many
+ * applications in turn had nothing, and its place. Where there are limits, only a claim with $7 takes a queued job, so
+ * that nobody else counts running jobs meanwhile, and no more than one.
  *
  * Several small statements, of which a claim needs few: to set up the steps of a large one costs more than their work.
  *
@@ -33,7 +33,7 @@ export function claimNext(schema: string): PlannedFunction {
     name: 'claim_next',
     parameters:
       'text, bigint, text, text[], text[], text[], boolean, text[], bigint, integer, integer, integer, text[]',
-    columns: 'integer, json, jsonb, text, boolean, boolean, boolean, integer',
+    columns: 'integer, json, jsonb, text, boolean, boolean, boolean, integer, integer',
     body: `
     DECLARE
       clock bigint := ${clockSql};
@@ -56,6 +56,7 @@ export function claimNext(schema: string): PlannedFunction {
       apps text[];
       its_app text;
       round integer;
+      passed integer := 0;
       first_ids text[];
       chosen text[] := '{}';
       served_apps text[] := '{}';
@@ -127,13 +128,15 @@ function search(schema: string): string {
 function grant(schema: string): string {
   return `
     IF chosen = '{}' THEN
-      RETURN QUERY SELECT NULL::integer, NULL::json, NULL::jsonb, NULL::text, is_limited, is_waiting, may_be_more, 0;
+      RETURN QUERY SELECT NULL::integer, NULL::json, NULL::jsonb, NULL::text, is_limited, is_waiting, may_be_more,
+        passed, 0;
     ELSE
       RETURN QUERY UPDATE ${schema}.jobs SET version = version + 1, status = 'STARTED', waiting_since = NULL,
           lease_until = clock + $2, nonce = $3, claims = coalesce(claims, '[]') ||
             jsonb_build_object('owner', $1, 'leaseMs', $2, 'nonce', $3, 'at', clock)
         WHERE id = ANY(chosen)
-        RETURNING version, record, claims, id::text, is_limited, is_waiting, may_be_more, array_position(chosen, id);
+        RETURNING version, record, claims, id::text, is_limited, is_waiting, may_be_more, passed,
+          array_position(chosen, id);
     END IF;`
 }
 
@@ -245,6 +248,7 @@ function takeRound(schema: string): string {
       END IF;
       IF first_ids = '{}' THEN
         apps := array_remove(apps, its_app);
+        passed := passed + (round = 1)::integer;
       ELSE
         chosen := chosen || first_ids;
         served_apps := array_remove(served_apps, its_app) || its_app;

@@ -12,10 +12,15 @@ import { aheadStatement, queueStatements, schedulingRules } from './scheduling-r
 import type { Send, StoredJobs } from './stored-jobs.js'
 import { lockClaims, tidyTurns } from './turns.js'
 
-/** Claims after which it is worth looking for applications without waiting jobs: each leaves one at most. */
+/**
+ * Claims after which it is worth looking for applications without waiting jobs, if that many were passed: each claim
+ * leaves one at most.
+ */
 const claimsBetweenTidying = 50
 /** How soon that is repeated where jobs wait that a claim did not find. */
 const tidiedAgainMs = 10_000
+/** How soon it is repeated anyway: an older node may have entered jobs that claims of others go before. */
+const tidiedAnywayMs = 60_000
 /** What claims look at beyond their own number: other claims may be taking it. */
 const firstLook = 4
 const longLook = 1000
@@ -102,7 +107,8 @@ class ClaimsInTurn {
   readonly #claimNext: ReturnType<typeof plannedCall>
   /** Whether the last claim found limits of running jobs. */
   #isLimited = false
-  #untidyClaims = 0
+  #claimsSinceTidying = 0
+  #passedSinceTidying = 0
   #tidiedAt = -Infinity
 
   constructor(pool: PostgresPool, schema: string, jobs: StoredJobs) {
@@ -126,7 +132,7 @@ class ClaimsInTurn {
       if (mayBeMore && look < longLook) look = longLook
       else if (!(isWaiting && (await this.#tidyAgain()))) break
     }
-    if (this.#untidyClaims >= (claimed.length > 0 ? claimsBetweenTidying : 1)) await this.#tidy()
+    if (this.#isUntidy(claimed.length > 0)) await this.#tidy()
     return copyOfPlain(claimed)
   }
 
@@ -134,15 +140,22 @@ class ClaimsInTurn {
     return rows.flatMap((row) => {
       const [job] = this.#jobs.readable([row])
       if (!job?.lease) return []
-      this.#untidyClaims++
+      this.#claimsSinceTidying++
       this.#jobs.held.keep({ job, version: Number(row[0]) }, job.lease.until - Math.ceil(leaseMs))
       return [job]
     })
   }
 
+  #isUntidy(isBusy: boolean): boolean {
+    const enough = isBusy ? claimsBetweenTidying : 1
+    if (this.#claimsSinceTidying < enough) return false
+    return this.#passedSinceTidying >= enough || performance.now() - this.#tidiedAt >= tidiedAnywayMs
+  }
+
   /** Only speed depends on it, and the next claims repeat it. */
   async #tidy(): Promise<void> {
-    this.#untidyClaims = 0
+    this.#claimsSinceTidying = 0
+    this.#passedSinceTidying = 0
     this.#tidiedAt = performance.now()
     await tidyTurns(this.#pool, this.#schema).catch(() => {})
   }
@@ -187,9 +200,10 @@ class ClaimsInTurn {
     const rows = await this.#claimNext(values, (work) =>
       isLocked ? underLock(this.#pool, this.#schema, work) : work(this.#jobs.sendPrepared),
     )
-    const [, , , id, isLimited, isWaiting, mayBeMore] = rows[0] ?? []
+    const [, , , id, isLimited, isWaiting, mayBeMore, passed] = rows[0] ?? []
+    this.#passedSinceTidying += Number(passed)
     return {
-      rows: id === null ? [] : rows.toSorted((a, b) => Number(a[7]) - Number(b[7])),
+      rows: id === null ? [] : rows.toSorted((a, b) => Number(a[8]) - Number(b[8])),
       isLimited: isLimited === 't',
       isWaiting: isWaiting === 't',
       mayBeMore: mayBeMore === 't',

@@ -1,4 +1,4 @@
-import { ledgerStatements } from './postgres-ledger.js'
+import { ledgerStatements, settleStatement } from './postgres-ledger.js'
 import { StemworkError } from '../../../core/engine/errors.js'
 import { claimNext } from './claim-function.js'
 import { leaseBucketMs } from './job-row.js'
@@ -199,6 +199,7 @@ export const steps: MigrationStep[] = [
     ],
     isAdditive: true,
   },
+  { statements: (schema) => [settleStatement(schema)], isAdditive: true },
 ]
 
 /**
