@@ -9,6 +9,7 @@ import {
   deliverableStatement,
   dueStatement,
   listStatement,
+  type Statement,
 } from '../../src/adapters/stores/postgres/job-lists.js'
 import { tidyTurns } from '../../src/adapters/stores/postgres/turns.js'
 import { describeWith } from '../servers/found-server.js'
@@ -248,6 +249,32 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
       [minuteAgo],
     )
     assert.ok((await rowsReadByClaim(['cpu'], minuteAgo - 120_000)) < 100)
+  })
+
+  test('a page and the number of jobs of a batch are found without its application and without reading others', async () => {
+    await pool.query(
+      `INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, batch_name, created_at, record)
+      SELECT 'job-' || n, 1, 'app-' || n % 7, 'SUCCEEDED', false, 'w', 'batch-' || n / 10, n, $1
+      FROM generate_series(1, 20000) AS n`,
+      [sampleJob()],
+    )
+    await pool.query(`ANALYZE ${schema}.jobs`)
+    // All pages that are looked at: a search through a whole index reads no row of others.
+    const pagesOf = async (statement: Statement | undefined, found: number) => {
+      assert.ok(statement)
+      const { rowCount } = await pool.query(statement.text, statement.values)
+      assert.equal(rowCount, found)
+      const { rows } = await pool.query<{ 'QUERY PLAN': [{ Plan: Record<string, number> }] }>(
+        `EXPLAIN (ANALYZE, BUFFERS, FORMAT json) ${statement.text}`,
+        statement.values,
+      )
+      const plan = rows[0]!['QUERY PLAN'][0].Plan
+      return plan['Shared Hit Blocks']! + plan['Shared Read Blocks']!
+    }
+    const query = { batchName: 'batch-500' }
+    const page = await pagesOf(listStatement(`"${schema}"`, { ...query, limit: 8 }), 8)
+    const count = await pagesOf(countStatement(`"${schema}"`, query), 1)
+    assert.ok(page < 200 && count < 200, `${page} and ${count} pages`)
   })
 
   test('a job is found that an older node entered into another list than that of the row', async () => {

@@ -44,7 +44,8 @@ export function listStatement(
   if (limit <= 0 || isEmpty(query)) return undefined
   const { app, uploadKey, search, statuses, workflows, ...rest } = query
   // A search reads each job of the application once, from the newest on.
-  const isByList = app !== undefined && uploadKey === undefined && search === undefined
+  const isOfBatch = app === undefined && rest.batchName !== undefined
+  const isByList = (app !== undefined || isOfBatch) && uploadKey === undefined && search === undefined
   const values: unknown[] = []
   const param: Param = (value) => `$${values.push(value)}`
   const time = app !== undefined && search !== undefined ? searchedTime : 'created_at'
@@ -63,6 +64,10 @@ export function listStatement(
   // other.
   const lists = [`unnest(${param([...new Set(statuses ?? jobStatusSchema.options)])}::text[]) AS list(status)`]
   where.push('status = list.status')
+  if (isOfBatch) {
+    lists.push(`(${appsWithBatches(schema)}) AS owner`)
+    where.push('app = owner.app')
+  }
   if (workflows) {
     lists.push(`unnest(${param(textsOf(workflows))}::text[]) AS wanted(workflow)`)
     where.push('workflow = wanted.workflow')
@@ -87,6 +92,8 @@ export function countStatement(schema: string, query: JobQuery, max = Infinity):
   // With the application, the status narrows the search in its indexes to a range even where it excludes nothing.
   const statuses = query.statuses ?? (query.app === undefined ? undefined : jobStatusSchema.options)
   const where = ['NOT deleted', ...eachFilter({ ...query, statuses }, conditions(param, query.app))]
+  if (query.app === undefined && query.batchName !== undefined)
+    where.push(`app = ANY(ARRAY(${appsWithBatches(schema)}))`)
   const jobs = `FROM ${schema}.jobs WHERE ${where.join(' AND ')}`
   if (max === Infinity) return { text: `SELECT count(*) ${jobs}`, values }
   return { text: `SELECT count(*) FROM (SELECT ${jobs} LIMIT ${param(max)}) AS counted`, values }
@@ -136,13 +143,10 @@ export function deliverableStatement(
   { limit, perApp, exceptApps }: DeliverablePage,
   exceptIds: readonly string[],
 ): Statement {
-  const nextApp = `SELECT app FROM ${schema}.jobs WHERE deliverable_at IS NOT NULL`
+  const apps = appsOf(schema, 'deliverable_at IS NOT NULL')
   return {
-    text: `WITH RECURSIVE apps (app) AS (
-        (${nextApp} ORDER BY app LIMIT 1)
-        UNION ALL SELECT (${nextApp} AND jobs.app > apps.app ORDER BY app LIMIT 1) FROM apps WHERE app IS NOT NULL
-      )
-      SELECT version, record, claims, id FROM apps CROSS JOIN LATERAL (
+    text: `
+      SELECT version, record, claims, id FROM (${apps}) AS apps CROSS JOIN LATERAL (
         SELECT version, record, claims, id, deliverable_at FROM ${schema}.jobs
         WHERE jobs.app = apps.app AND deliverable_at <= ${nowSql} AND id <> ALL($4::text[])
         ORDER BY deliverable_at LIMIT $2
@@ -150,6 +154,21 @@ export function deliverableStatement(
       WHERE apps.app <> ALL($3::text[]) ORDER BY deliverable_at LIMIT $1`,
     values: [limit, perApp, exceptApps.map((app) => columnText(app)), exceptIds],
   }
+}
+
+/** The applications of such jobs, from one to the next in an index that has them first. */
+function appsOf(schema: string, condition: string): string {
+  const next = `SELECT app FROM ${schema}.jobs WHERE ${condition}`
+  return `
+    WITH RECURSIVE apps (app) AS (
+      (${next} ORDER BY app LIMIT 1)
+      UNION ALL SELECT (${next} AND jobs.app > apps.app ORDER BY app LIMIT 1) FROM apps WHERE app IS NOT NULL
+    ) SELECT app FROM apps WHERE app IS NOT NULL`
+}
+
+/** The index of batches has the application first. */
+function appsWithBatches(schema: string): string {
+  return appsOf(schema, 'NOT deleted AND batch_name IS NOT NULL')
 }
 
 /** Started jobs whose lease ran out by then. The index passes over those whose leases ended since. */
