@@ -72,16 +72,19 @@ export function listStatement(
     lists.push(`unnest(${param(textsOf(workflows))}::text[]) AS wanted(workflow)`)
     where.push('workflow = wanted.workflow')
   }
-  return {
-    text: `
-      SELECT version, record, claims, id FROM (
-        SELECT found.id, found.created_at FROM ${lists.join(' CROSS JOIN ')} CROSS JOIN LATERAL (
-          SELECT id, created_at FROM ${schema}.jobs WHERE ${where.join(' AND ')} ${newestFirst}
-          LIMIT ${param(limit + offset)}
-        ) AS found ${page}
-      ) AS page JOIN ${schema}.jobs USING (id) ORDER BY page.created_at DESC, page.id DESC`,
-    values,
-  }
+  const first = `SELECT id, created_at FROM ${schema}.jobs WHERE ${where.join(' AND ')} ${newestFirst}
+    LIMIT ${param(limit + offset)}`
+  return { text: pageOfLists(schema, { lists, first, page }), values }
+}
+
+function pageOfLists(
+  schema: string,
+  { lists, first, page }: { lists: readonly string[]; first: string; page: string },
+): string {
+  return `
+    SELECT version, record, claims, id FROM (
+      SELECT found.id, found.created_at FROM ${lists.join(' CROSS JOIN ')} CROSS JOIN LATERAL (${first}) AS found ${page}
+    ) AS page JOIN ${schema}.jobs USING (id) ORDER BY page.created_at DESC, page.id DESC`
 }
 
 /** @param max where the count ends; it looks at no more jobs than that */
