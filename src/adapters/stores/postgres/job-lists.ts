@@ -59,22 +59,29 @@ export function listStatement(
       text: `SELECT version, record, claims, id FROM ${schema}.jobs WHERE ${where.join(' AND ')} ${page}`,
       values,
     }
-  // The indexes of an application's jobs have the status (and the workflow) before the time: each is its own sorted
-  // list, and the first rows of each hold the page. So a page of a rare status or workflow costs no more than any
-  // other.
-  const lists = [`unnest(${param([...new Set(statuses ?? jobStatusSchema.options)])}::text[]) AS list(status)`]
-  where.push('status = list.status')
-  if (isOfBatch) {
-    lists.push(`(${appsWithBatches(schema)}) AS owner`)
-    where.push('app = owner.app')
-  }
-  if (workflows) {
-    lists.push(`unnest(${param(textsOf(workflows))}::text[]) AS wanted(workflow)`)
-    where.push('workflow = wanted.workflow')
-  }
+  const { lists, conditions: ofLists } = sortedLists(schema, query, param)
+  where.push(...ofLists)
   const first = `SELECT id, created_at FROM ${schema}.jobs WHERE ${where.join(' AND ')} ${newestFirst}
     LIMIT ${param(limit + offset)}`
   return { text: pageOfLists(schema, { lists, first, page }), values }
+}
+
+/**
+ * The indexes of an application's jobs have the status (and the workflow) before the time: each is its own sorted list,
+ * and the first rows of each hold the page. So a page of a rare status or workflow costs no more than any other.
+ */
+function sortedLists(schema: string, { app, statuses, workflows }: JobQuery, param: Param) {
+  const lists = [`unnest(${param([...new Set(statuses ?? jobStatusSchema.options)])}::text[]) AS list(status)`]
+  const conditions = ['status = list.status']
+  if (app === undefined) {
+    lists.push(`(${appsWithBatches(schema)}) AS owner`)
+    conditions.push('app = owner.app')
+  }
+  if (workflows) {
+    lists.push(`unnest(${param(textsOf(workflows))}::text[]) AS wanted(workflow)`)
+    conditions.push('workflow = wanted.workflow')
+  }
+  return { lists, conditions }
 }
 
 function pageOfLists(
