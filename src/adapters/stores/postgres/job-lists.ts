@@ -42,14 +42,14 @@ export function listStatement(
   exceptIds: readonly string[] = [],
 ): Statement | undefined {
   if (limit <= 0 || isEmpty(query)) return undefined
-  const { app, uploadKey, search, statuses, workflows, ...rest } = query
+  const { statuses: _statuses, workflows: _workflows, ...rest } = query
+  const { app, uploadKey, search, batchName } = query
   // A search reads each job of the application once, from the newest on.
-  const isOfBatch = app === undefined && rest.batchName !== undefined
-  const isByList = (app !== undefined || isOfBatch) && uploadKey === undefined && search === undefined
+  const isByList = (app ?? batchName) !== undefined && uploadKey === undefined && search === undefined
   const values: unknown[] = []
   const param: Param = (value) => `$${values.push(value)}`
   const time = app !== undefined && search !== undefined ? searchedTime : 'created_at'
-  const where = ['NOT deleted', ...eachFilter(isByList ? { app, ...rest } : query, conditions(param, app))]
+  const where = ['NOT deleted', ...eachFilter(isByList ? rest : query, conditions(param, app))]
   if (after) where.push(`(${time}, id) < (${param(after.createdAt)}, ${param(columnText(after.id))})`)
   if (exceptIds.length > 0) where.push(`id <> ALL(${param(exceptIds)}::text[])`)
   const newestFirst = `ORDER BY ${time} DESC, id DESC`
