@@ -251,7 +251,7 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     assert.ok((await rowsReadByClaim(['cpu'], minuteAgo - 120_000)) < 100)
   })
 
-  test('a page and the number of jobs of a batch are found without its application and without reading others', async () => {
+  test('jobs of a batch are listed and counted without its application, and without reading others', async () => {
     await pool.query(
       `INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, batch_name, created_at, record)
       SELECT 'job-' || n, 1, 'app-' || n % 7, 'SUCCEEDED', false, 'w', 'batch-' || n / 10, n, $1

@@ -90,7 +90,8 @@ function pageOfLists(
 ): string {
   return `
     SELECT version, record, claims, id FROM (
-      SELECT found.id, found.created_at FROM ${lists.join(' CROSS JOIN ')} CROSS JOIN LATERAL (${first}) AS found ${page}
+      SELECT found.id, found.created_at
+      FROM ${[...lists, `LATERAL (${first}) AS found`].join(' CROSS JOIN ')} ${page}
     ) AS page JOIN ${schema}.jobs USING (id) ORDER BY page.created_at DESC, page.id DESC`
 }
 
