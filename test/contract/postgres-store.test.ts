@@ -95,6 +95,16 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     }
   })
 
+  test('jobs that an older node adds beside are found, also by nodes that search at the same time', async () => {
+    const { jobs } = stores()
+    await jobs.createAll(Array.from({ length: 1200 }, (_, n) => sampleJob({ name: `Łódź ${n}` })))
+    // It does not know the column.
+    await pool.query(`UPDATE ${schema}.jobs SET search = NULL`)
+    const searches = [1, 2, 3].map(() => stores().jobs.count({ app: 'app-1', search: 'lodz' }))
+    assert.deepEqual(await Promise.all(searches), [1200, 1200, 1200])
+    assert.equal((await jobs.list({ search: '1199 LODZ', limit: 9 })).length, 1)
+  })
+
   test('the statements of every job are planned once a connection, not each time', async () => {
     const one = new Pool({ connectionString: server.url, max: 1 })
     try {
