@@ -17,7 +17,7 @@ export type PracticeSettings = StemsSettings & Pick<AnalyzeSettings, 'beats'>
  * createEngine({ workflows: [practiceWorkflow({ model: 'kim-vocal-2' })] })
  * @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong
  */
-export function practiceWorkflow({ beats, ...settings }: PracticeSettings = {}): Workflow<typeof id> {
+export function practiceWorkflow({ beats, ...settings }: PracticeSettings = {}): Workflow<'service/practice'> {
   const { decoders, format, formats, keepTags, allowedModels } = settings
   const composed = composeWorkflow({
     id,
