@@ -48,11 +48,11 @@ function eventStream(call: KeyedCall, source: (signal: AbortSignal) => Frames): 
 }
 
 export function tooManyFollowers(call: KeyedCall): Problem {
-  const { waitingRequests } = call.service.options.limits
+  const { waitingRequests, allWaitingRequests } = call.service.options.limits
   return new Problem(
     'RATE_LIMITED',
-    `At most ${waitingRequests} requests of an application may wait for or follow jobs at a time. Close some, or ` +
-      'poll the status instead.',
+    `At most ${waitingRequests} requests of an application, and ${allWaitingRequests} in all, may wait for or follow ` +
+      'jobs at a time. Close some, or poll the status instead.',
     { headers: { 'retry-after': '10' } },
   )
 }
