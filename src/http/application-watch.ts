@@ -3,7 +3,7 @@ import type { JobRecord, JobStatus } from '../core/engine/job/job.js'
 import type { JobEventName } from '../core/engine/events.js'
 import type { FailingReceiver } from '../core/engine/job/receiver.js'
 import { sliceRows } from '../core/engine/queries/job-slices.js'
-import type { Shares } from '../core/engine/limits/shares.js'
+import type { Share, Shares } from '../core/engine/limits/shares.js'
 import type { HttpEngine } from './http-engine.js'
 
 /** What has become of a job, or of a webhook receiver. All followers of its application get the same object. */
@@ -74,21 +74,31 @@ export class ApplicationWatch {
   }
 
   /**
-   * What happens from `ready` on, until `signal` fires. Changes of one job while the follower is busy are merged; one
-   * that leaves too many unread is dropped.
+   * What happens from `ready` on, until `signal` fires or the slot is lost. Changes of one job while the follower is
+   * busy are merged; one that leaves too many unread is dropped.
+   *
+   * @param take the slot of the follower, if there is one
    *
    * @throws StemworkError `STORE_UNAVAILABLE` before `ready`.
    */
   async *follow({
     signal,
     idleMs,
+    take,
   }: {
     signal: AbortSignal
     idleMs: number
+    take: (onLost: () => void) => Pick<Share, 'release'> | undefined
   }): AsyncGenerator<FollowerMessage, void, undefined> {
     const follower: Follower = { unread: new Map(), wake: () => {}, isDropped: false }
-    const onAbort = () => follower.wake()
-    signal.addEventListener('abort', onAbort)
+    // No signal of its own: there may be thousands of followers.
+    const drop = () => {
+      follower.isDropped = true
+      follower.wake()
+    }
+    const slot = take(drop)
+    if (!slot) return
+    signal.addEventListener('abort', drop)
     this.#followers.add(follower)
     try {
       await this.#ready
@@ -103,7 +113,8 @@ export class ApplicationWatch {
         } else if (!(await hasNews(follower, idleMs))) yield { kind: 'idle' }
       }
     } finally {
-      signal.removeEventListener('abort', onAbort)
+      signal.removeEventListener('abort', drop)
+      slot.release()
       this.#followers.delete(follower)
     }
   }

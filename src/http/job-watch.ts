@@ -47,15 +47,11 @@ export class JobWatch {
    * more.
    */
   async *followAll({ app, signal, idleMs }: Required<FollowOptions>): AsyncGenerator<FollowerMessage, void, undefined> {
-    const lost = new AbortController()
-    const slot = this.#slots.tryTake(app, () => lost.abort())
-    if (!slot) return
     const watch = this.#watches.get(app) ?? new ApplicationWatch(this.#engine, app, this.#polls)
     this.#watches.set(app, watch)
     try {
-      yield* watch.follow({ signal: AbortSignal.any([signal, lost.signal]), idleMs })
+      yield* watch.follow({ signal, idleMs, take: (onLost) => this.#slots.tryTake(app, onLost) })
     } finally {
-      slot.release()
       if (watch.followers === 0) {
         watch.close()
         if (this.#watches.get(app) === watch) this.#watches.delete(app)

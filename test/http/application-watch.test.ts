@@ -17,7 +17,7 @@ function watchOf(app: string) {
 test('a follower that reads nothing gets the last state of each job, and is dropped beyond a thousand', async () => {
   const { watch, changed, emitter } = watchOf('app')
   const stop = new AbortController()
-  const follow = () => watch.follow({ signal: stop.signal, idleMs: 60_000 })
+  const follow = () => watch.follow({ signal: stop.signal, idleMs: 60_000, take: () => ({ release() {} }) })
   const [slow, quick] = [follow(), follow()]
   expect([await slow.next(), await quick.next()]).toEqual([
     { done: false, value: { kind: 'ready' } },
@@ -42,7 +42,9 @@ test('a follower that reads nothing gets the last state of each job, and is drop
 test('all followers of an application get the same object, and a state that they know is no news', async () => {
   const { watch, changed } = watchOf('app')
   const stop = new AbortController()
-  const followers = [1, 2, 3].map(() => watch.follow({ signal: stop.signal, idleMs: 60_000 }))
+  const followers = [1, 2, 3].map(() =>
+    watch.follow({ signal: stop.signal, idleMs: 60_000, take: () => ({ release() {} }) }),
+  )
   for (const follower of followers) await follower.next()
   changed('job', 0.1)
   const seen = await Promise.all(followers.map((follower) => follower.next()))

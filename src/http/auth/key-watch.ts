@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { ApplicationStore } from '../../core/engine/ports/application-store.js'
 
 /** A key may have been ended by another process; this is how late that is noticed. */
@@ -35,6 +36,7 @@ export class KeyWatch {
     const known = this.#watched.get(id)
     if (known && !known.ended.signal.aborted) return known
     const ended = new AbortController()
+    setMaxListeners(Infinity, ended.signal)
     let isAsked = false
     const check = async () => {
       if (isAsked) return

@@ -2,7 +2,6 @@ import { attachment } from '../../core/engine/job/attachment.js'
 import type { JobRecord } from '../../core/engine/job/job.js'
 import { type ApiAnswer, empty } from '../routing/answer.js'
 import type { KeyedCall } from '../routing/call.js'
-import { pacedStream } from '../routing/paced-stream.js'
 import { Problem } from '../routing/problem.js'
 import { whilePermitted } from '../routing/permission.js'
 import { tooManyFollowers } from './job-events.js'
@@ -30,6 +29,7 @@ export async function answerGrowing(call: KeyedCall, job: JobRecord, output: str
     'content-security-policy': "default-src 'none'; sandbox",
   }
   const [, first, last] = /^bytes=(\d{1,15})-(\d{0,15})$/.exec(call.request.headers.get('range') ?? '') ?? []
+  const { idleMs } = call.service.options.limits
   if (call.request.method === 'HEAD') await result.close()
   if (first === undefined) {
     const { watch } = call.service
@@ -38,7 +38,7 @@ export async function answerGrowing(call: KeyedCall, job: JobRecord, output: str
       throw tooManyFollowers(call)
     }
     const followed = whilePermitted(call, (signal) => result.follow(signal))
-    return { status: 200, headers, body: streamOf(call, watch.counted(call.caller.id, followed)) }
+    return { status: 200, headers, body: { source: watch.counted(call.caller.id, followed), idleMs } }
   }
   const start = Number(first)
   const end = Math.min(last === '' || last === undefined ? Infinity : Number(last), result.bytes - 1)
@@ -54,11 +54,7 @@ export async function answerGrowing(call: KeyedCall, job: JobRecord, output: str
   }
   headers['content-range'] = `bytes ${start}-${end}/*`
   headers['content-length'] = String(end - start + 1)
-  return { status: 206, headers, body: streamOf(call, result.part(start, end)) }
-}
-
-function streamOf(call: KeyedCall, source: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
-  return pacedStream(source, call.service.options.limits.idleMs)
+  return { status: 206, headers, body: { source: result.part(start, end), idleMs } }
 }
 
 function notHere(job: JobRecord, isRunningHere: boolean): Problem {

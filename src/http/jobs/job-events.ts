@@ -6,7 +6,6 @@ import { growingResults } from './growing-bytes.js'
 import type { JobChange } from '../application-watch.js'
 import { pendingJobView } from './job-view.js'
 import { receiverView } from './receiver-view.js'
-import { pacedStream } from '../routing/paced-stream.js'
 import { Problem } from '../routing/problem.js'
 
 const reconnectMs = 2000
@@ -44,7 +43,7 @@ function eventStream(call: KeyedCall, source: (signal: AbortSignal) => Frames): 
     'x-accel-buffering': 'no',
   }
   if (call.request.method === 'HEAD') return empty(200, headers)
-  return { status: 200, headers, body: pacedStream(whilePermitted(call, source), options.limits.idleMs) }
+  return { status: 200, headers, body: { source: whilePermitted(call, source), idleMs: options.limits.idleMs } }
 }
 
 export function tooManyFollowers(call: KeyedCall): Problem {

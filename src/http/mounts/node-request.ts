@@ -54,6 +54,7 @@ class NodeApiRequest implements ApiRequest, RequestHeaders {
   readonly #response: ServerResponse
   readonly #target: string | undefined
   #web: Request | undefined
+  #signal: AbortSignal | undefined
 
   constructor(
     reader: NodeRequestReader,
@@ -100,12 +101,23 @@ class NodeApiRequest implements ApiRequest, RequestHeaders {
   }
 
   get signal(): AbortSignal {
-    return this.web.signal
+    return this.#web?.signal ?? (this.#signal ??= signalOf(this.#request, this.#response))
   }
 
   get web(): Request {
     return (this.#web ??= webRequest(this.#request, this.#response, this.#target))
   }
+}
+
+/** Fires when the client is gone before it has the whole answer. */
+function signalOf(request: IncomingMessage, response: ServerResponse): AbortSignal {
+  const gone = new AbortController()
+  const onClose = () => {
+    if (request.errored || !response.writableEnded) gone.abort(request.errored ?? undefined)
+  }
+  response.once('close', onClose)
+  if (response.destroyed || (request.destroyed && !request.complete)) onClose()
+  return gone.signal
 }
 
 function webRequest(request: IncomingMessage, response: ServerResponse, target: string | undefined): Request {

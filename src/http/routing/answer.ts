@@ -1,4 +1,5 @@
 import { FastResponse } from 'srvx/node'
+import { type PacedBody, pacedStream } from './paced-stream.js'
 import type { WebSocketConnection } from './web-socket-connection.js'
 
 /** What a route returns. A plain object, so that common headers can be added cheaply. */
@@ -6,7 +7,7 @@ export interface ApiAnswer {
   status: number
   /** Names in lower case. */
   headers: Record<string, string>
-  body: string | ReadableStream<Uint8Array> | null
+  body: string | Uint8Array | PacedBody | null
   /** What becomes of the connection instead, where the request asked to upgrade it to a WebSocket. */
   upgrade?(connection: WebSocketConnection): void
 }
@@ -51,5 +52,9 @@ export function empty(status: number, headers: Record<string, string> = {}): Api
  * else.
  */
 export function toResponse({ status, headers, body }: ApiAnswer): Response {
-  return new FastResponse(body, { status, headers })
+  const isPaced = body !== null && typeof body === 'object' && 'source' in body
+  return new FastResponse(isPaced ? pacedStream(body) : (body as string | Uint8Array<ArrayBuffer> | null), {
+    status,
+    headers,
+  })
 }

@@ -6,16 +6,16 @@ export interface DownloadSlot {
 }
 
 /**
- * An iterable as a response body: reads only on demand, and releases its source when the client disconnects or reads
- * nothing for `idleMs`.
- *
- * @param slot what the stream holds: it ends when its signal fires, and gives it back
+ * A response body that is read on demand, and given up when the client disconnects or reads nothing for `idleMs`.
  */
-export function pacedStream(
-  source: AsyncIterable<Uint8Array>,
-  idleMs: number,
-  slot?: DownloadSlot,
-): ReadableStream<Uint8Array> {
+export interface PacedBody {
+  source: AsyncIterable<Uint8Array>
+  idleMs: number
+  /** What the body holds: it ends when its signal fires, and gives it back. */
+  slot?: DownloadSlot
+}
+
+export function pacedStream({ source, idleMs, slot }: PacedBody): ReadableStream<Uint8Array> {
   const iterator = source[Symbol.asyncIterator]()
   let timer: NodeJS.Timeout | undefined
   const release = async () => {

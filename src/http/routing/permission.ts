@@ -17,9 +17,15 @@ export async function* whilePermitted<Item>(
   open: (signal: AbortSignal) => AsyncIterable<Item>,
 ): AsyncGenerator<Item, void, undefined> {
   const permission = permit(call)
+  const ending = new AbortController()
+  const end = () => ending.abort()
+  const signals = [call.request.signal, permission.signal]
+  for (const signal of signals) signal.addEventListener('abort', end)
+  if (signals.some(({ aborted }) => aborted)) end()
   try {
-    yield* open(AbortSignal.any([call.request.signal, permission.signal]))
+    yield* open(ending.signal)
   } finally {
+    for (const signal of signals) signal.removeEventListener('abort', end)
     permission.release()
   }
 }

@@ -1,6 +1,5 @@
 import { createReadStream } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
-import { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import { brotliCompress, constants } from 'node:zlib'
 import { installedFile } from '../../core/engine/package-files.js'
@@ -52,7 +51,7 @@ async function deviceFile(call: Call, name: string): Promise<ApiAnswer> {
   if (call.request.headers.get('if-none-match')?.includes(etag)) return empty(304, headers)
   if (encoding === 'identity') {
     headers['content-length'] = String(facts.size)
-    return { status: 200, headers, body: Readable.toWeb(createReadStream(path)) as ReadableStream<Uint8Array> }
+    return { status: 200, headers, body: { source: bytesOf(path), idleMs: call.service.options.limits.idleMs } }
   }
   let packed = compressed.get(path)
   if (!packed) {
@@ -63,5 +62,10 @@ async function deviceFile(call: Call, name: string): Promise<ApiAnswer> {
   const bytes = await packed
   headers['content-length'] = String(bytes.byteLength)
   headers['content-encoding'] = 'br'
-  return { status: 200, headers, body: new Blob([new Uint8Array(bytes)]).stream() }
+  return { status: 200, headers, body: bytes }
+}
+
+/** Opens it when it is read: an answer to HEAD is not. */
+async function* bytesOf(path: string): AsyncGenerator<Uint8Array, void, undefined> {
+  yield* createReadStream(path) as AsyncIterable<Uint8Array>
 }

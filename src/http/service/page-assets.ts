@@ -95,7 +95,7 @@ export function packedAnswer(
       'content-length': String(bytes.byteLength),
       ...(encoding === 'identity' ? {} : { 'content-encoding': encoding }),
     },
-    body: new Blob([new Uint8Array(bytes)]).stream(),
+    body: bytes,
   }
 }
 

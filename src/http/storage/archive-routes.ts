@@ -4,7 +4,6 @@ import type { JobRecord } from '../../core/engine/job/job.js'
 import { readSlices, sliceRows } from '../../core/engine/queries/job-slices.js'
 import { type ApiAnswer, empty, json } from '../routing/answer.js'
 import type { Call, KeyedCall } from '../routing/call.js'
-import { pacedStream } from '../routing/paced-stream.js'
 import { Problem } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
 import { archiveEntries, archiveName, keptOutputs, maxArchiveJobs } from './archive.js'
@@ -141,5 +140,9 @@ async function downloadArchive(call: Call): Promise<ApiAnswer> {
   }
   if (call.request.method === 'HEAD') return empty(200, headers)
   const paced = entries.map((entry) => ({ ...entry, open: async () => sendQueue.paced(grant.app, await entry.open()) }))
-  return { status: 200, headers, body: pacedStream(zipStream(paced), options.limits.idleMs, downloads.take(grant.app)) }
+  return {
+    status: 200,
+    headers,
+    body: { source: zipStream(paced), idleMs: options.limits.idleMs, slot: downloads.take(grant.app) },
+  }
 }

@@ -3,7 +3,6 @@ import { parseResultKey } from '../../core/engine/job/blob-keys.js'
 import type { BlobStat } from '../../core/engine/ports/blob-store.js'
 import { type ApiAnswer, empty } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
-import { pacedStream } from '../routing/paced-stream.js'
 import { Problem } from '../routing/problem.js'
 import type { Grant } from '../auth/signed-url.js'
 import { refuseRevoked } from '../routing/job-link.js'
@@ -53,7 +52,7 @@ export async function download(call: Call, path: string): Promise<ApiAnswer> {
         return {
           status,
           headers,
-          body: pacedStream(sendQueue.paced(grant.app, blob.body), options.limits.idleMs, slot),
+          body: { source: sendQueue.paced(grant.app, blob.body), idleMs: options.limits.idleMs, slot },
         }
       slot.release()
       throw await missing(call, key)
