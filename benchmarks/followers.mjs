@@ -48,17 +48,19 @@ async function serve() {
   }
   server.listen(0, '127.0.0.1', () => process.send({ port: server.address().port, keys }))
   process.on('disconnect', () => process.exit())
-  process.on('message', async (message) => {
-    if (message !== 'end') {
-      globalThis.gc()
-      return process.send({ ...process.memoryUsage(), cpu: process.cpuUsage(), calls: { ...calls } })
-    }
+  process.on('message', (message) => {
+    if (message === 'end') return void end()
+    globalThis.gc()
+    process.send({ ...process.memoryUsage(), cpu: process.cpuUsage(), calls: { ...calls } })
+  })
+
+  async function end() {
     server.closeAllConnections()
     await engine.close()
     stores.close()
     await rm(folder, { recursive: true })
     process.exit()
-  })
+  }
 }
 
 async function follow() {
