@@ -103,7 +103,8 @@ async function follow() {
     const key = keys[change % applications]
     const mine = streams.filter((stream) => stream.key === key)
     const startedAt = performance.now()
-    const heard = Promise.all(mine.map((stream) => stream.next().then(() => waits.push(performance.now() - startedAt))))
+    const note = () => waits.push(performance.now() - startedAt)
+    const heard = Promise.all(mine.map((stream) => stream.next().then(note)))
     const answer = await fetch(`http://127.0.0.1:${port}/v1/job`, {
       method: 'POST',
       headers: { authorization: key, 'content-type': 'application/json' },
