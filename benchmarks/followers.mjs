@@ -89,8 +89,8 @@ async function follow() {
   const open_ = await used()
   const grown = open_.rss - before.rss
   console.log(
-    `${mb(grown)} more for ${followers} streams (aim: at most ${mb(aimBytes)}), ${(grown / followers / 1e3).toFixed(1)} kB each, ` +
-      `${((open_.heapUsed - before.heapUsed) / followers / 1e3).toFixed(1)} of it heap`,
+    `${mb(grown)} more for ${followers} streams (aim: at most ${mb(aimBytes)}), of which ` +
+      `${mb(open_.heapUsed - before.heapUsed)} are heap`,
   )
 
   // Each application is looked at every two seconds for what other processes have done.
