@@ -101,7 +101,8 @@ export function countStatement(schema: string, query: JobQuery, max = Infinity):
   const values: unknown[] = []
   const param: Param = (value) => `$${values.push(value)}`
   // With the application, the status narrows the search in its indexes to a range even where it excludes nothing.
-  const statuses = query.statuses ?? (query.app === undefined ? undefined : jobStatusSchema.options)
+  const isNarrowed = query.app !== undefined && query.search === undefined
+  const statuses = query.statuses ?? (isNarrowed ? jobStatusSchema.options : undefined)
   const where = ['NOT deleted', ...eachFilter({ ...query, statuses }, conditions(param, query.app))]
   if (query.app === undefined && query.batchName !== undefined)
     where.push(`app = ANY(ARRAY(${appsWithBatches(schema)}))`)
