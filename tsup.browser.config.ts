@@ -38,6 +38,8 @@ export default defineConfig([
       worker: 'src/browser/worker.ts',
       'live-worker': 'src/browser/live-worker.ts',
       'live-processor': 'src/browser/live-processor.ts',
+      // Of `/console`, which finds beats with the transform of the separation.
+      'analysis-worker': 'src/console/analysis-worker.ts',
     },
     outDir: 'dist/browser',
     tsconfig: 'tsconfig.browser.json',

@@ -21,6 +21,7 @@ const apart = {
   'compressed-source': 'src/console/compressed-source.ts',
   'docs-search': 'src/console/docs-search.ts',
   download: 'src/client/download.ts',
+  'find-rhythm': 'src/console/find-rhythm.ts',
   'media-keys': 'src/console/media-keys.ts',
   'on-device': 'src/console/on-device.ts',
   'qr-code': 'src/console/qr-code.ts',

@@ -3,13 +3,12 @@ import { type ExportFormat, exportFormats } from './export-formats.js'
 import { saveLink } from './job-commands.js'
 import { useMessages } from './messages.js'
 import type { TrackMix } from './mix-settings.js'
-import type { Loop, Player } from './player.js'
-import type { Stem } from './stems.js'
+import { clickName, type Loop, type Player, type PlayerTrack } from './player.js'
 import { explain } from './words.js'
 
 interface ExportButtonProps {
   player: Player
-  stems: readonly Stem[]
+  tracks: readonly PlayerTrack[]
   song: string
   mix: Record<string, TrackMix>
   /** What is exported: the whole track or the loop. */
@@ -20,14 +19,14 @@ const mp3Rates = [32_000, 44_100, 48_000]
 const keptMs = 60_000
 
 /** Saves what is heard as a file; while it is made, the same button stops it. */
-export function ExportButton({ player, stems, song, mix, part }: ExportButtonProps) {
+export function ExportButton({ player, tracks, song, mix, part }: ExportButtonProps) {
   const [format, setFormat] = useState<ExportFormat>('16')
   const [share, setShare] = useState<number>()
   const stop = useRef(new AbortController())
   const { show } = useMessages()
   useEffect(() => () => stop.current.abort(), [])
-  const isSilent = Object.values(mix).every(({ gain }) => gain === 0)
-  const hasMp3 = mp3Rates.includes(stems[0]?.source.sampleRate ?? 0)
+  const isSilent = Object.entries(mix).every(([name, { gain }]) => gain === 0 || name === clickName)
+  const hasMp3 = mp3Rates.includes(tracks[0]?.source.sampleRate ?? 0)
 
   const run = async () => {
     stop.current = new AbortController()
@@ -37,7 +36,7 @@ export function ExportButton({ player, stems, song, mix, part }: ExportButtonPro
       const { exportMix } = await import('./export-mix.js')
       const { tempo, semitones } = player
       const heard = { mix, tempo, semitones, ...part, signal, onProgress: setShare }
-      const file = await exportMix(stems, { format, ...heard })
+      const file = await exportMix(tracks, { format, ...heard })
       const url = URL.createObjectURL(file)
       saveLink(url, `${song} - mix.${exportFormats[format].extension}`)
       setTimeout(() => URL.revokeObjectURL(url), keptMs)

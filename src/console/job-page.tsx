@@ -8,6 +8,7 @@ import { JobLinks } from './job-links.js'
 import type { JobCommands } from './job-commands.js'
 import type { LiveJobs } from './live-jobs.js'
 import { Results } from './results.js'
+import { rhythmWords, type SongRhythm } from './rhythm.js'
 import { jobAddress } from './route.js'
 import { canRepeat } from './song-facts.js'
 import { Work } from './work.js'
@@ -29,6 +30,7 @@ export function JobPage({ client, live, commands, id, tab }: JobPageProps) {
   const [job, setJob] = useState<Job>()
   const [problem, setProblem] = useState<Explanation>()
   const [reads, setReads] = useState(0)
+  const [rhythm, setRhythm] = useState<SongRhythm>()
   const heading = useRef<HTMLHeadingElement>(null)
   /** What the stream has told since the page asked: the answer may be older. */
   const heard = useRef<Job>(undefined)
@@ -83,6 +85,7 @@ export function JobPage({ client, live, commands, id, tab }: JobPageProps) {
             </h1>
             <p class="quiet">
               {jobStateWords(job)} · {whenWords(job.createdAt)}
+              {rhythm && ` · ${rhythmWords(rhythm)}`}
               {job.result && job.expiresAt && ` · kept until ${whenWords(job.expiresAt)}`}
             </p>
           </div>
@@ -136,7 +139,9 @@ export function JobPage({ client, live, commands, id, tab }: JobPageProps) {
               )}
             </ErrorNotice>
           )}
-          {(job.result || job.status === 'STARTED') && <Results client={client} job={job} commands={commands} />}
+          {(job.result || job.status === 'STARTED') && (
+            <Results client={client} job={job} commands={commands} onRhythm={setRhythm} />
+          )}
           {job.result && <JobLinks client={client} jobId={job.id} />}
         </div>
       )}

@@ -1,5 +1,6 @@
 import type { LaneSettings } from './lane.js'
 import type { Loop } from './player.js'
+import type { SongRhythm } from './rhythm.js'
 
 export interface NamedLoop extends Loop {
   name: string
@@ -13,6 +14,15 @@ export interface KeptSong {
   semitones: number
   loop?: Loop
   loops: NamedLoop[]
+  rhythm?: SongRhythm
+  beats: BeatSwitches
+}
+
+/** What the person wants of the beats. */
+export interface BeatSwitches {
+  isSnapping: boolean
+  isClicking: boolean
+  isCountedIn: boolean
 }
 
 const prefix = 'stemwork.song '

@@ -1,4 +1,5 @@
 import type { Loop } from './player.js'
+import type { SongRhythm } from './rhythm.js'
 import { Spectrogram } from './spectrogram.js'
 import { stemColour } from './stem-names.js'
 import type { Stem } from './stems.js'
@@ -21,6 +22,7 @@ export interface LaneSettings {
 
 interface LaneProps {
   stem: Stem
+  rhythm: SongRhythm | undefined
   /** Digit that switches it, from 1. */
   digit: number
   picture: LaneView
@@ -36,7 +38,7 @@ interface LaneProps {
 
 /** One stem: its picture, in which a click seeks and a drag makes a loop, and its controls. */
 export function Lane(props: LaneProps) {
-  const { stem, digit, picture, view, duration, settings, isHeard, onChange, onSeek, onLoop } = props
+  const { stem, rhythm, digit, picture, view, duration, settings, isHeard, onChange, onSeek, onLoop } = props
   const title = outputWords(stem.name)
   const gestures = usePictureGestures(view, onSeek, onLoop)
   return (
@@ -67,7 +69,7 @@ export function Lane(props: LaneProps) {
       </div>
       <div class="picture" {...gestures}>
         {picture === 'waveform' ? (
-          <Waveform stem={stem} title={title} view={view} duration={duration} />
+          <Waveform stem={stem} rhythm={rhythm} title={title} view={view} duration={duration} />
         ) : (
           <Spectrogram stem={stem} title={title} view={view} duration={duration} />
         )}

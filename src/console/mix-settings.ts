@@ -1,12 +1,15 @@
 import { useEffect, useState } from 'preact/hooks'
 import { headroom } from './headroom.js'
 import type { LaneSettings } from './lane.js'
-import type { Player } from './player.js'
+import { clickName, type Player } from './player.js'
 import { isWholeSong } from './stem-names.js'
 import type { Stem } from './stems.js'
 
 const untouched: LaneSettings = { isMuted: false, isSolo: false, volume: 1, pan: 0 }
 const masterStep = 0.05
+const clickVolume = 0.5
+/** By so much the service rounds peaks at most. */
+const peakStep = 1 / 128
 
 /** In the original, nothing is muted; the mix keeps what was set. */
 function inOriginal(set: LaneSettings): LaneSettings {
@@ -38,6 +41,7 @@ export interface MixSettings {
 interface KeptMix {
   lanes?: Record<string, LaneSettings>
   masterVolume?: number
+  isClicking: boolean
 }
 
 export function useMixSettings(player: Player, stems: readonly Stem[], kept: KeptMix): MixSettings {
@@ -59,10 +63,13 @@ export function useMixSettings(player: Player, stems: readonly Stem[], kept: Kep
     return { gain: isHeard(name) ? volume ** 2 : 0, pan }
   }
   const tracks = Object.fromEntries(names.map((name) => [name, heard(name)]))
+  // As a metronome, the click has no lane.
+  tracks[clickName] = { gain: clickVolume, pan: 0 }
   useEffect(() => {
     const all = names.map((name) => ({ ...heard(name), highest: highest[name] }))
     for (const [name, { gain, pan }] of Object.entries(tracks)) player.setVolume(name, gain, pan)
-    player.setMasterVolume(masterVolume ** 2 * headroom(all, isWholeSong(names)))
+    const room = headroom(all, isWholeSong(names)) / (kept.isClicking ? 1 + clickVolume : 1)
+    player.setMasterVolume(masterVolume ** 2 * room)
   })
   return {
     of,
@@ -93,7 +100,7 @@ function useHighest(stems: readonly Stem[]): Record<string, Float32Array> {
     for (const { name, peaks } of stems)
       peaks.then(
         ({ lowest, highest }) => {
-          const either = highest.map((high, index) => Math.max(high, -(lowest[index] ?? 0)))
+          const either = highest.map((high, index) => Math.max(high, -(lowest[index] ?? 0)) + peakStep)
           if (!isGone) setKnown((all) => ({ ...all, [name]: either }))
         },
         () => undefined,

@@ -14,23 +14,43 @@ import { isWholeSong } from './stem-names.js'
 import type { Stem } from './stems.js'
 import { changeTempo, changeSemitones, Practice } from './practice.js'
 import { Transport } from './transport.js'
+import type { SongRhythm } from './rhythm.js'
+import { useRhythm } from './use-rhythm.js'
 import { useMediaKeys } from './use-media-keys.js'
 import { following, moved, type ViewWindow, zoomed } from './view-window.js'
 import { clock, explain, type Explanation, outputWords } from './words.js'
 
+interface MixerProps {
+  stems: readonly Stem[]
+  song: string
+  jobId: string
+  /** What is known of its beats, at first and when they are found. */
+  onRhythm?(rhythm: SongRhythm | undefined): void
+}
+
 /** Plays the stems together. */
-export function Mixer({ stems, song, jobId }: { stems: readonly Stem[]; song: string; jobId: string }) {
+export function Mixer({ stems, song, jobId, onRhythm }: MixerProps) {
   const kept = useMemo(() => keptSong(jobId), [jobId])
   const [, redraw] = useReducer((count: number) => count + 1, 0)
   const [problem, setProblem] = useState<Explanation>()
   const [picture, setPicture] = useState<LaneView>('waveform')
   const { announce } = useMessages()
+  const onError = (error: unknown) => setProblem(explain(error))
+  const beats = useRhythm(stems, kept, onError)
+  const countIn = useRef(beats.countIn)
+  countIn.current = beats.countIn
+  useEffect(() => onRhythm?.(beats.rhythm), [beats.rhythm])
   const player = useMemo(
-    () => new Player(stems, { onChange: () => redraw(undefined), onError: (error) => setProblem(explain(error)) }),
-    [stems],
+    () =>
+      new Player(beats.tracks, {
+        onChange: () => redraw(undefined),
+        onError,
+        countIn: (position) => countIn.current(position),
+      }),
+    [beats.tracks],
   )
   const isGrowing = stems.some(({ source }) => source.isGrowing)
-  // When the finished stems take the place of the growing ones, the music goes on as it was.
+  // When finished stems take the place of growing ones, or clicks come to them, the music goes on as it was.
   const heard = useRef<Pick<Player, 'position' | 'tempo' | 'semitones' | 'loop' | 'isPlaying'>>(undefined)
   useEffect(() => {
     const { tempo = 1, semitones = 0, loop: repeated } = heard.current ?? kept
@@ -39,7 +59,7 @@ export function Mixer({ stems, song, jobId }: { stems: readonly Stem[]; song: st
     if (semitones !== 0) player.setSemitones(semitones)
     if (position > 0) player.seek(position)
     if (repeated) player.setLoop(repeated)
-    if (isPlaying) player.play()
+    if (isPlaying) player.play(false)
     return () => {
       const { position, tempo, semitones, loop, isPlaying } = player
       heard.current = { position, tempo, semitones, loop, isPlaying }
@@ -56,12 +76,14 @@ export function Mixer({ stems, song, jobId }: { stems: readonly Stem[]; song: st
     setView((now) => (hadEnd ? { from: now.from, to: duration } : moved(now, 0, duration)))
   }, [duration])
   const names = stems.map(({ name }) => name)
-  const mix = useMixSettings(player, stems, kept)
+  const mix = useMixSettings(player, stems, { ...kept, isClicking: beats.switches.isClicking })
   const [loops, setLoops] = useState(kept.loops ?? [])
   const saved = useRef('')
   useEffect(() => {
     const { tempo, semitones, loop } = player
-    const now = { lanes: mix.lanes, masterVolume: mix.masterVolume, tempo, semitones, loop, loops }
+    const { rhythm, switches } = beats
+    const { lanes, masterVolume } = mix
+    const now = { lanes, masterVolume, tempo, semitones, loop, loops, rhythm, beats: switches }
     const text = JSON.stringify(now)
     // What is as it was when the song was opened need not be kept.
     if (saved.current !== '' && saved.current !== text) keepSong(jobId, now)
@@ -106,7 +128,8 @@ export function Mixer({ stems, song, jobId }: { stems: readonly Stem[]; song: st
     if (player.isPlaying) player.pause()
     else player.play()
   }
-  const setLoop = (next: Loop | undefined) => {
+  const setLoop = (wanted: Loop | undefined, isKept = false) => {
+    const next = wanted && !isKept ? beats.snapped(wanted) : wanted
     player.setLoop(next)
     redraw(undefined)
     announce(next ? `Loop from ${clock(next.from)} to ${clock(next.to)}` : 'Loop removed')
@@ -154,7 +177,7 @@ export function Mixer({ stems, song, jobId }: { stems: readonly Stem[]; song: st
         onToggle={toggle}
         onZoom={zoom}
       />
-      <Practice player={player} />
+      <Practice player={player} beats={beats} canFind={!isGrowing} />
       {problem && <ErrorNotice problem={problem} />}
       <div
         class="lanes"
@@ -172,6 +195,7 @@ export function Mixer({ stems, song, jobId }: { stems: readonly Stem[]; song: st
           <Lane
             key={stem.name}
             stem={stem}
+            rhythm={beats.rhythm}
             digit={index + 1}
             picture={picture}
             view={view}
@@ -191,10 +215,10 @@ export function Mixer({ stems, song, jobId }: { stems: readonly Stem[]; song: st
             ? `Loop ${clock(loop.from)} to ${clock(loop.to)}`
             : !isGrowing && 'Drag across a waveform to loop a part.'}
         </span>
-        <Loops loop={loop} loops={loops} onLoop={setLoop} onKeep={setLoops} />
+        <Loops loop={loop} loops={loops} onLoop={(next) => setLoop(next, true)} onKeep={setLoops} />
         <ExportButton
           player={player}
-          stems={stems}
+          tracks={beats.tracks}
           song={song}
           mix={mix.tracks}
           part={loop ?? { from: 0, to: duration }}

@@ -1,5 +1,6 @@
 import type { PcmSource } from './pcm-source.js'
 import { PieceCache } from './piece-cache.js'
+import type { CountIn } from './rhythm.js'
 import { type PlayerOutput, ScheduledOutput } from './scheduled-output.js'
 import { Timeline } from './timeline.js'
 
@@ -19,6 +20,8 @@ export interface PlayerOptions {
   /** Called when it plays, waits, pauses or ends. */
   onChange(): void
   onError(error: unknown): void
+  /** What the track of clicks plays before the song, where it begins to play. */
+  countIn?(position: number): CountIn | undefined
   createContext?(sampleRate: number): PlayerContext
 }
 
@@ -28,6 +31,8 @@ export interface Loop {
   to: number
 }
 
+/** Of the track that has the metronome. No stem has such a name. */
+export const clickName = '(click)'
 /** Small, so that playing begins soon after a seek. */
 const pieceSeconds = 2
 const aheadSeconds = 8
@@ -42,6 +47,7 @@ interface Run {
   /** What was handed to the audio hardware; empty while the first piece is awaited. */
   timeline: Timeline
   from: number
+  countIn?: CountIn
 }
 
 /** A part of all tracks. */
@@ -107,7 +113,7 @@ export class Player {
     const run = this.#run
     if (!run) return this.#restAt
     if (run.timeline.isEmpty || !this.#context) return run.from
-    return Math.min(this.duration, run.timeline.positionAt(this.#context.currentTime))
+    return Math.max(0, Math.min(this.duration, run.timeline.positionAt(this.#context.currentTime)))
   }
 
   get loop(): Loop | undefined {
@@ -122,13 +128,18 @@ export class Player {
     return this.#semitones
   }
 
-  /** Call it from a click or a key press: browsers allow no sound before one. */
-  play(): void {
+  /**
+   * Call it from a click or a key press: browsers allow no sound before one.
+   *
+   * @param isCounted whether it is counted in, where that is wanted
+   */
+  play(isCounted = true): void {
     if (this.#run) return
     this.#context ??= this.#open()
     void this.#context.resume()
     const from = this.#restAt >= this.duration ? 0 : this.#restAt
-    const run: Run = { stop: new AbortController(), timeline: new Timeline(), from }
+    const countIn = isCounted ? this.#options.countIn?.(from) : undefined
+    const run: Run = { stop: new AbortController(), timeline: new Timeline(), from, countIn }
     this.#run = run
     this.#feed(run, this.#context).catch((error: unknown) => {
       if (run.stop.signal.aborted) return
@@ -148,7 +159,7 @@ export class Player {
     const wasPlaying = this.isPlaying
     this.#end()
     this.#restAt = Math.max(0, Math.min(this.duration, seconds))
-    if (wasPlaying && this.#restAt < this.duration) this.play()
+    if (wasPlaying && this.#restAt < this.duration) this.play(false)
     else this.#options.onChange()
   }
 
@@ -306,6 +317,13 @@ export class Player {
     const loop = this.#loop && { from: toFrame(this.#loop.from), to: Math.min(this.#frames, toFrame(this.#loop.to)) }
     const isGrowing = this.#tracks.some(({ source }) => source.isGrowing)
     let frame = toFrame(run.from)
+    if (run.countIn) {
+      const { seconds, source } = run.countIn
+      const frames = toFrame(seconds)
+      const clicks = await source.read(0, frames, signal)
+      const tracks = this.#tracks.map(({ name }) => (name === clickName ? clicks : [new Float32Array(frames)]))
+      yield { tracks, frame: frame - frames, frames }
+    }
     while (frame < this.#frames || isGrowing) {
       if (frame >= this.#frames) {
         await new Promise((resolve) => setTimeout(resolve, checkMs))

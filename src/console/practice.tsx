@@ -1,5 +1,7 @@
+import type { BeatSwitches } from './kept-songs.js'
 import type { Player } from './player.js'
 import { pitchWords, tempoWords } from './practice-words.js'
+import type { Beats } from './use-rhythm.js'
 
 const tempoStep = 0.05
 const [slowest, fastest] = [0.5, 1.5]
@@ -19,7 +21,7 @@ export function changeSemitones(player: Player, steps: number): string {
 }
 
 /** How the song is played: its tempo, and its pitch in semitones. */
-export function Practice({ player }: { player: Player }) {
+export function Practice({ player, beats, canFind }: { player: Player; beats: Beats; canFind: boolean }) {
   const { tempo, semitones } = player
   return (
     <div class="tools">
@@ -60,6 +62,36 @@ export function Practice({ player }: { player: Player }) {
       >
         As recorded
       </button>
+      {beats.rhythm ? (
+        <BeatButtons {...beats} />
+      ) : (
+        <button type="button" class="plain" disabled={!canFind} onClick={beats.find}>
+          {beats.share === undefined ? 'Find the beats' : `Stop finding beats (${Math.floor(beats.share * 100)} %)`}
+        </button>
+      )}
+    </div>
+  )
+}
+
+const switchTexts: Record<keyof BeatSwitches, string> = {
+  isSnapping: 'Snap loops',
+  isClicking: 'Click',
+  isCountedIn: 'Count-in',
+}
+
+function BeatButtons({ switches, change }: Pick<Beats, 'switches' | 'change'>) {
+  return (
+    <div class="switches" role="group" aria-label="Beats">
+      {(Object.keys(switchTexts) as (keyof BeatSwitches)[]).map((name) => (
+        <button
+          key={name}
+          type="button"
+          aria-pressed={switches[name]}
+          onClick={() => change({ [name]: !switches[name] })}
+        >
+          {switchTexts[name]}
+        </button>
+      ))}
     </div>
   )
 }

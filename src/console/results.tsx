@@ -11,8 +11,15 @@ import { ResultFiles } from './result-files.js'
 import { openStems, type Stem } from './stems.js'
 import { explain, type Explanation } from './words.js'
 
+interface ResultsProps {
+  client: Client
+  job: Job
+  commands?: JobCommands
+  onRhythm?: Parameters<typeof Mixer>[0]['onRhythm']
+}
+
 /** The stems to listen to, of a running job as far as they are made, and every file to download. */
-export function Results({ client, job, commands }: { client: Client; job: Job; commands?: JobCommands }) {
+export function Results({ client, job, commands, onRhythm }: ResultsProps) {
   const isDone = job.result !== null
   const files = useMemo(() => new ResultFiles(client, job), [client, job.id, isDone])
   const [stems, setStems] = useState<Stem[]>()
@@ -36,7 +43,13 @@ export function Results({ client, job, commands }: { client: Client; job: Job; c
       {isDone && !stems && !problem && <p class="quiet">Loading …</p>}
       {isDone && <Report job={job} files={files} />}
       {stems?.some(({ source }) => source.frames > 0) && (
-        <Mixer key={job.id} stems={stems} jobId={job.id} song={job.name?.replace(/\.\w+$/, '') ?? 'Song'} />
+        <Mixer
+          key={job.id}
+          onRhythm={onRhythm}
+          stems={stems}
+          jobId={job.id}
+          song={job.name?.replace(/\.\w+$/, '') ?? 'Song'}
+        />
       )}
       {isDone && (
         <Downloads job={job} files={files} commands={commands} onError={(error) => setProblem(explain(error))} />

@@ -1,14 +1,18 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { canvasSize, useRedraws } from './canvas.js'
 import { sampleAt } from './sample-at.js'
+import type { SongRhythm } from './rhythm.js'
 import type { Peaks, Stem } from './stems.js'
 import type { ViewWindow } from './view-window.js'
 
 const barPixels = 2
 const gapPixels = 1
+const leastBeatPixels = 8
 
 interface WaveformProps {
   stem: Stem
+  /** For the grid of beats. */
+  rhythm: SongRhythm | undefined
   title: string
   view: ViewWindow
   duration: number
@@ -18,7 +22,7 @@ interface WaveformProps {
  * The part of the track that is in view, in bars; what was played stands out, by a second canvas that the style sheet
  * clips.
  */
-export function Waveform({ stem, title, view, duration }: WaveformProps) {
+export function Waveform({ stem, rhythm, title, view, duration }: WaveformProps) {
   const [peaks, setPeaks] = useState<Peaks | 'none'>()
   const rest = useRef<HTMLCanvasElement>(null)
   const played = useRef<HTMLCanvasElement>(null)
@@ -33,8 +37,12 @@ export function Waveform({ stem, title, view, duration }: WaveformProps) {
   }, [stem])
   useRedraws(rest, () => {
     if (!peaks || peaks === 'none') return
-    for (const { current } of [rest, played]) if (current) drawBars(current, peaks, view, duration)
-  }, [peaks, view.from, view.to])
+    for (const { current } of [rest, played]) {
+      if (!current) continue
+      drawBars(current, peaks, view, duration)
+      if (rhythm) drawBeats(current, rhythm, view)
+    }
+  }, [peaks, rhythm, view.from, view.to])
   return (
     <>
       <canvas ref={rest} class="rest" role="img" aria-label={`Waveform of ${title}`} />
@@ -69,4 +77,22 @@ function drawBars(canvas: HTMLCanvasElement, { lowest, highest }: Peaks, view: V
     context.roundRect(bar * (barPixels + gapPixels), middle - half, barPixels, 2 * half, barPixels / 2)
     context.fill()
   }
+}
+
+/** Lines at the beats, stronger at bars, unless they would lie too close. */
+function drawBeats(canvas: HTMLCanvasElement, { beats, bars }: SongRhythm, { from, to }: ViewWindow): void {
+  const context = canvas.getContext('2d')
+  if (!context) return
+  const { clientWidth, clientHeight } = canvas
+  const perSecond = clientWidth / (to - from)
+  for (const [times, opacity] of [
+    [beats, 0.3],
+    [bars, 0.6],
+  ] as const) {
+    const shown = times.filter((time) => time >= from && time <= to)
+    if (shown.length > clientWidth / leastBeatPixels) continue
+    context.globalAlpha = opacity
+    for (const time of shown) context.fillRect(Math.round((time - from) * perSecond), 0, 1, clientHeight)
+  }
+  context.globalAlpha = 1
 }

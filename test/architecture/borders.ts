@@ -79,13 +79,13 @@ const borders: Border[] = [
     room: /^console\//,
     // The operator's page alone has an interface of its own.
     // `canSeparate` is public, and alone in its file, so that the rest is only loaded where it can be used.
-    // Tempo and pitch are changed, and mixes written, by the code of the server.
+    // Tempo and pitch are changed, beats found and mixes written by the code of the server.
     may: [
       /^console\//,
       /^client\//,
       /^http\/operator\/answers\.ts$/,
       /^browser\/(index|can-separate)\.ts$/,
-      /^core\/media\/(dsp|encode)\//,
+      /^core\/media\/(analysis|dsp|encode)\//,
     ],
     why: 'the page uses the public interface by way of the client, and separates as any page can',
   },

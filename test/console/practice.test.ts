@@ -9,6 +9,7 @@ import { barriers, ConsolePages, eventually, openSong, patienceMs, send } from '
 
 const rate = 44_100
 const hertz = 440
+const beatsPerSecond = 2
 
 vi.setConfig({ testTimeout: 3 * patienceMs, hookTimeout: 3 * patienceMs })
 
@@ -34,7 +35,11 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'stemwork-practice-'))
-    const tone = sine(12 * rate, hertz, rate, 0.4)
+    // A tone, and a drum twice a second.
+    const tone = sine(12 * rate, hertz, rate, 0.4).map((value, i) => {
+      const time = (i / rate) % (1 / beatsPerSecond)
+      return value + 0.3 * Math.cos(2 * Math.PI * 70 * time) * Math.exp(-time / 0.06)
+    })
     await writeWav(join(folder, 'song.wav'), [tone, tone], rate, '16')
     ;[service, browser] = await Promise.all([startConsole({ data: join(folder, 'data') }), openBrowser()])
     pages = new ConsolePages(browser, service)
@@ -125,7 +130,7 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
         speaker.getFloatTimeDomainData(samples)
         return Math.max(...samples.map(Math.abs))
       })()`)
-    // The song's tone is 0.4 high, so four times that would be clipped.
+    // The song is 0.7 high, so four times that would be clipped.
     await eventually(highest).toBeGreaterThan(0.8)
     expect(await highest()).toBeLessThanOrEqual(1)
   })
@@ -220,5 +225,52 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
     // Whoever leaves the song leaves nothing behind.
     await page.getByRole('link', { name: '← All songs' }).click()
     await eventually(() => page.evaluate<string>('navigator.mediaSession.playbackState')).toBe('none')
+  })
+
+  test('beats are found on request: loops snap to them, a click plays, and a bar is counted in', async () => {
+    const page = await player()
+    await page.getByRole('button', { name: 'Find the beats' }).click()
+    await page.locator('.title').getByText('120 bpm').waitFor()
+    expect(await barriers(page)).toEqual([])
+    await page.getByRole('slider', { name: 'Position' }).fill('4.2')
+    await page.keyboard.press('[')
+    await page.getByRole('slider', { name: 'Position' }).fill('6.9')
+    await page.keyboard.press(']')
+    const loop = () =>
+      page.evaluate<{ from: number; to: number }>(`(() => {
+        const name = Object.keys(localStorage).find((each) => each.startsWith('stemwork.song '))
+        return JSON.parse(localStorage.getItem(name)).loop
+      })()`)
+    // Where the analysis puts a beat may be some milliseconds off.
+    await eventually(async () => Math.abs((await loop()).to - 7) < 0.05).toBe(true)
+    expect(Math.abs((await loop()).from - 4)).toBeLessThan(0.05)
+
+    // The stems are silent, so what is heard is the click.
+    for (const stem of ['Vocals', 'Accompaniment']) await page.getByRole('button', { name: `Mute ${stem}` }).click()
+    await page.getByRole('button', { name: 'Click', exact: true }).click()
+    const highest = () =>
+      page.evaluate<number>(`(() => {
+        const samples = new Float32Array(speaker.fftSize)
+        speaker.getFloatTimeDomainData(samples)
+        return Math.max(...samples.map(Math.abs))
+      })()`)
+    await play(page)
+    await eventually(highest).toBeGreaterThan(0.1)
+    await page.getByRole('button', { name: 'Pause' }).click()
+
+    await page.getByRole('button', { name: 'Remove loop' }).click()
+    await page.getByRole('slider', { name: 'Position' }).fill('8')
+    await page.getByRole('button', { name: 'Count-in' }).click()
+    await play(page)
+    // A bar of four beats is two seconds.
+    await eventually(() => position(page)).toBeLessThan(7)
+    await eventually(() => position(page)).toBeGreaterThan(8.2)
+    // It is known after a reload, and nothing is left after the person has signed out.
+    await page.reload()
+    await page.locator('.title').getByText('120 bpm').waitFor()
+    expect(await page.getByRole('button', { name: 'Count-in' }).getAttribute('aria-pressed')).toBe('true')
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByLabel('API key').waitFor()
+    expect(await page.evaluate("Object.keys(localStorage).filter((name) => name.includes('song'))")).toEqual([])
   })
 })

@@ -1,21 +1,17 @@
 import type { MusicAnalysis } from '../../media/analysis/analyze-audio.js'
 import type { AudioBlock, AudioStream } from '../../media/dsp/audio-stream.js'
-
-const clickSeconds = 0.03
-const decaySeconds = 0.006
-/** High and loud on the first beat of a bar. */
-const sounds = { accent: { hertz: 1600, level: 0.8 }, beat: { hertz: 1000, level: 0.4 } }
+import { clickSound } from '../../media/dsp/click-sound.js'
 
 /** A click at each beat, for as long as the song lasts. */
 export function clickTrack(
   { beats, downbeats }: Pick<MusicAnalysis, 'beats' | 'downbeats'>,
   { sampleRate, sampleCount }: { sampleRate: number; sampleCount: number },
 ): AudioStream {
-  const [accent, beat] = [sounds.accent, sounds.beat].map((sound) => clickOf(sound, sampleRate))
+  const [accent, beat] = [clickSound('accent', sampleRate), clickSound('beat', sampleRate)]
   const accented = new Set(downbeats?.times)
   const clicks = beats.map((time) => ({
     at: Math.round(time * sampleRate),
-    samples: (accented.has(time) ? accent : beat)!,
+    samples: accented.has(time) ? accent : beat,
   }))
   return { sampleRate, channelCount: 1, sampleCount, format: 'click', blocks: blocksOf(clicks, sampleCount) }
 }
@@ -42,10 +38,3 @@ async function* blocksOf(clicks: readonly Click[], sampleCount: number): AsyncGe
 }
 
 const silence = new Float32Array(32_768)
-
-function clickOf({ hertz, level }: { hertz: number; level: number }, rate: number): Float32Array {
-  return Float32Array.from({ length: Math.round(clickSeconds * rate) }, (_, i) => {
-    const t = i / rate
-    return level * Math.exp(-t / decaySeconds) * Math.cos(2 * Math.PI * hertz * t)
-  })
-}

@@ -1,0 +1,62 @@
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import type { BeatSwitches, KeptSong } from './kept-songs.js'
+import { clickName, type Loop, type PlayerTrack } from './player.js'
+import { clicksOf, type CountIn, countInTo, onBeats, type SongRhythm } from './rhythm.js'
+import type { Stem } from './stems.js'
+
+/** The beats of a song, once they are known, and what is done with them. */
+export interface Beats {
+  rhythm: SongRhythm | undefined
+  /** How far they are found; undefined while nothing is sought. */
+  share: number | undefined
+  /** Seeks them, or stops that. */
+  find(): void
+  switches: BeatSwitches
+  change(switches: Partial<BeatSwitches>): void
+  /** The stems, with the clicks if they are wanted. */
+  tracks: readonly PlayerTrack[]
+  countIn(position: number): CountIn | undefined
+  snapped(loop: Loop): Loop
+}
+
+const atFirst: BeatSwitches = { isSnapping: true, isClicking: false, isCountedIn: false }
+
+export function useRhythm(stems: readonly Stem[], kept: Partial<KeptSong>, onError: (error: unknown) => void): Beats {
+  const [rhythm, setRhythm] = useState(kept.rhythm)
+  const [switches, setSwitches] = useState(kept.beats ?? atFirst)
+  const [share, setShare] = useState<number>()
+  const stop = useRef(new AbortController())
+  useEffect(() => () => stop.current.abort(), [])
+  const { isSnapping, isClicking, isCountedIn } = switches
+  const first = stems[0]?.source
+  const canCount = rhythm !== undefined && rhythm.beats.length > 1
+  const tracks = useMemo(() => {
+    if (!canCount || !first || (!isClicking && !isCountedIn)) return stems
+    const clicks = isClicking ? rhythm : { beats: [], bars: [] }
+    return [...stems, { name: clickName, source: clicksOf(clicks, first) }]
+  }, [stems, rhythm, isClicking, isCountedIn])
+
+  const find = async () => {
+    stop.current = new AbortController()
+    const { signal } = stop.current
+    setShare(0)
+    try {
+      const { findRhythm } = await import('./find-rhythm.js')
+      setRhythm(await findRhythm(stems, { signal, onProgress: setShare }))
+    } catch (error) {
+      if (!signal.aborted) onError(error)
+    } finally {
+      setShare(undefined)
+    }
+  }
+  return {
+    rhythm,
+    share,
+    find: () => (share === undefined ? void find() : stop.current.abort()),
+    switches,
+    change: (changes) => setSwitches((now) => ({ ...now, ...changes })),
+    tracks,
+    countIn: (position) => (canCount && first && isCountedIn ? countInTo(position, rhythm, first) : undefined),
+    snapped: (loop) => (rhythm && isSnapping ? onBeats(loop, rhythm) : loop),
+  }
+}
