@@ -51,5 +51,7 @@ export default defineConfig([
     entry: { 'export-mix': 'src/console/export-mix.ts', 'stretch-processor': 'src/console/stretch-processor.ts' },
     outDir: 'dist/console',
     tsconfig: 'tsconfig.console.json',
+    // Each whole: in parts they are ten files.
+    splitting: false,
   },
 ])
