@@ -1,6 +1,5 @@
 import type { PcmSource } from './pcm-source.js'
 import { PieceCache } from './piece-cache.js'
-import type { CountIn } from './rhythm.js'
 import { type PlayerOutput, ScheduledOutput } from './scheduled-output.js'
 import { Timeline } from './timeline.js'
 
@@ -29,6 +28,12 @@ export interface PlayerOptions {
 export interface Loop {
   from: number
   to: number
+}
+
+/** What is heard before the song. */
+export interface CountIn {
+  seconds: number
+  source: PcmSource
 }
 
 /** Of the track that has the metronome. No stem has such a name. */

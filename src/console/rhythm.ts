@@ -1,6 +1,6 @@
 import { clickSound } from '../core/media/dsp/click-sound.js'
 import type { PcmSource } from './pcm-source.js'
-import type { Loop } from './player.js'
+import type { CountIn, Loop } from './player.js'
 import { sampleAt } from './sample-at.js'
 
 /** What the analysis has found in a song. */
@@ -13,12 +13,6 @@ export interface SongRhythm {
   /** The beats that begin bars. */
   bars: number[]
   beatsPerBar: number
-}
-
-/** What is heard before the song. */
-export interface CountIn {
-  seconds: number
-  source: PcmSource
 }
 
 const usualBar = 4

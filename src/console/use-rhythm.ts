@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { BeatSwitches, KeptSong } from './kept-songs.js'
-import { clickName, type Loop, type PlayerTrack } from './player.js'
-import { clicksOf, type CountIn, countInTo, onBeats, type SongRhythm } from './rhythm.js'
+import { clickName, type CountIn, type Loop, type PlayerTrack } from './player.js'
+import { clicksOf, countInTo, onBeats, type SongRhythm } from './rhythm.js'
 import type { Stem } from './stems.js'
 
 /** The beats of a song, once they are known, and what is done with them. */
