@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { once } from 'node:events'
 import Database from 'libsql'
 import { afterAll, beforeAll, test } from 'vitest'
+import { type SqliteStores, sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
 import { Stemwork } from '../cli/stemwork.js'
 import { expectToTeach, type Mistake } from './table.js'
 
@@ -48,6 +49,11 @@ const mistakes: CommandMistake[] = [
     what: 'database of a newer version',
     words: 'serve --port 0 --store sqlite:newer.db --blobs file:b',
     says: [/newer version of this library \(schema 999; this one knows \d+\)/],
+  },
+  {
+    what: 'two services on one store',
+    words: 'serve --port 0 --store sqlite:held.db --blobs file:b',
+    says: [/held\.db is in use: by another process.*such as Postgres/],
   },
   {
     what: 'blobs without a scheme',
@@ -116,6 +122,7 @@ const mistakes: CommandMistake[] = [
 
 let folder: string
 let taken: Server
+let held: SqliteStores
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'stemwork-mistakes-'))
   taken = createServer().listen(0, '127.0.0.1')
@@ -132,11 +139,13 @@ beforeAll(async () => {
   const newer = new Database(join(folder, 'newer.db'))
   newer.exec('PRAGMA user_version = 999')
   newer.close()
+  held = sqliteStores({ path: join(folder, 'held.db') })
   await mkdir(join(folder, 'empty'))
   await Promise.all(Object.entries(files).map(([name, text]) => writeFile(join(folder, name), text)))
 })
 afterAll(async () => {
   taken.close()
+  held.close()
   await rm(folder, { recursive: true })
 })
 
