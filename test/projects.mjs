@@ -36,6 +36,7 @@ export const daily = [
   'test/package/pack.test.ts',
   'test/console/recording.test.ts',
   'test/simulation/{defects,more-histories}.test.ts',
+  'test/contract/long-outage.test.ts',
   'test/platforms/**/*.test.ts',
   'test/models/htdemucs-service.test.ts',
   'test/separation/{peers,museval}.test.ts',

@@ -243,12 +243,14 @@ function takeRound(schema: string): string {
             SELECT id FROM ${schema}.jobs WHERE id = first.id AND waiting_since IS NOT NULL FOR UPDATE SKIP LOCKED
           ) AS locked LIMIT ${most}
         );
-        -- Those of other claims.
-        may_be_more := may_be_more OR (first_ids = '{}' AND EXISTS (${first('1')}));
       END IF;
       IF first_ids = '{}' THEN
         apps := array_remove(apps, its_app);
         passed := passed + (round = 1)::integer;
+        IF cardinality(list_workflows) > 1 AND NOT may_be_more THEN
+          -- Those of other claims.
+          may_be_more := EXISTS (${first('1')});
+        END IF;
       ELSE
         chosen := chosen || first_ids;
         served_apps := array_remove(served_apps, its_app) || its_app;
