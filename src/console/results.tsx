@@ -9,6 +9,7 @@ import { Mixer } from './mixer.js'
 import { Report } from './report.js'
 import { ResultFiles } from './result-files.js'
 import { openStems, type Stem } from './stems.js'
+import { whenUsed } from './when-used.js'
 import { explain, type Explanation } from './words.js'
 
 interface ResultsProps {
@@ -17,6 +18,8 @@ interface ResultsProps {
   commands?: JobCommands
   onRhythm?: Parameters<typeof Mixer>[0]['onRhythm']
 }
+const PianoRoll = whenUsed(async () => (await import('./piano-roll.js')).PianoRoll)
+
 
 /** The stems to listen to, of a running job as far as they are made, and every file to download. */
 export function Results({ client, job, commands, onRhythm }: ResultsProps) {
@@ -42,6 +45,7 @@ export function Results({ client, job, commands, onRhythm }: ResultsProps) {
       {problem && <ErrorNotice problem={problem} />}
       {isDone && !stems && !problem && <p class="quiet">Loading …</p>}
       {isDone && <Report job={job} files={files} />}
+      {isDone && hasNotes(files) && <PianoRoll files={files} />}
       {stems?.some(({ source }) => source.frames > 0) && (
         <Mixer
           key={job.id}
@@ -56,4 +60,9 @@ export function Results({ client, job, commands, onRhythm }: ResultsProps) {
       )}
     </>
   )
+}
+
+/** Whether a job has written notes as `service/notes` does. */
+function hasNotes(files: ResultFiles): boolean {
+  return files.names.includes('notes') && files.names.includes('midi')
 }

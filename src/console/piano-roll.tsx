@@ -1,0 +1,164 @@
+import type { RefObject } from 'preact'
+import { useEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks'
+import { useRedraws } from './canvas.js'
+import { ErrorNotice } from './error-notice.js'
+import { drawNotes, keyName, keysOf } from './note-picture.js'
+import { type Note, NotePlayer } from './note-player.js'
+import { shareText, usePictureGestures } from './picture-gestures.js'
+import type { ResultFiles } from './result-files.js'
+import { Ruler } from './ruler.js'
+import { stemColour } from './stem-names.js'
+import { following, type ViewWindow, zoomed } from './view-window.js'
+import { clock, explain, type Explanation, outputWords } from './words.js'
+
+/** What `service/notes` writes. */
+interface NotesReport {
+  seconds: number
+  tempo: number
+  tracks: { name: string; notes: Note[] }[]
+}
+
+/** The notes that a job has found, to look at and to listen to. */
+export function PianoRoll({ files }: { files: ResultFiles }) {
+  const [report, setReport] = useState<NotesReport>()
+  const [problem, setProblem] = useState<Explanation>()
+  useEffect(() => {
+    const stop = new AbortController()
+    files
+      .reader('notes')({ start: 0 }, stop.signal)
+      .then(({ bytes }) => setReport(JSON.parse(new TextDecoder().decode(bytes)) as NotesReport))
+      .catch((error: unknown) => stop.signal.aborted || setProblem(explain(error)))
+    return () => stop.abort()
+  }, [files])
+  if (problem) return <ErrorNotice problem={problem} />
+  return report ? <Roll report={report} /> : <p class="quiet">Loading …</p>
+}
+
+type Track = NotesReport['tracks'][number]
+
+function Roll({ report: { seconds, tempo, tracks } }: { report: NotesReport }) {
+  const [, redraw] = useReducer((count: number) => count + 1, 0)
+  const [off, setOff] = useState<readonly string[]>([])
+  const [view, setView] = useState<ViewWindow>({ from: 0, to: seconds })
+  const player = useMemo(() => new NotePlayer(seconds, () => redraw(undefined)), [tracks])
+  useEffect(() => () => player.close(), [player])
+  const on = useMemo(() => tracks.filter(({ name }) => !off.includes(name)), [tracks, off])
+  useEffect(() => player.setNotes(on.flatMap(({ notes }) => notes)), [player, on])
+  const keys = useMemo(() => keysOf(tracks.flatMap(({ notes }) => notes)), [tracks])
+  const canvas = useRef<HTMLCanvasElement>(null)
+  const section = useRef<HTMLElement>(null)
+  const seek = (to: number) => player.seek(to)
+  const gestures = usePictureGestures(view, seek, setView)
+  const layers = on.map(({ name, notes }) => ({ colour: stemColour(name), notes }))
+  useRedraws(canvas, () => canvas.current && drawNotes(canvas.current, layers, keys, view), [view, on])
+  usePlayhead(section, player, view, setView)
+
+  const count = tracks.reduce((sum, { notes }) => sum + notes.length, 0)
+  const range = `${keyName(keys.lowest)} to ${keyName(keys.highest)}`
+  return (
+    <section class="card mixer roll" aria-label="Notes" ref={section}>
+      <NoteTransport player={player} />
+      <div class="tools">
+        <Tracks tracks={tracks} off={off} onChange={setOff} />
+        <span class="zoom">
+          Zoom
+          {[0.5, 2].map((factor) => (
+            <button
+              key={factor}
+              type="button"
+              aria-label={factor < 1 ? 'Zoom out' : 'Zoom in'}
+              onClick={() => setView((now) => zoomed(now, factor, player.position, seconds))}
+            >
+              {factor < 1 ? '−' : '+'}
+            </button>
+          ))}
+        </span>
+      </div>
+      <div class="lanes">
+        <Ruler view={view} onSeek={seek} onLoop={setView} />
+        <div class="picture" {...gestures}>
+          <canvas ref={canvas} role="img" aria-label={`${count} notes from ${range}, ${Math.round(tempo)} bpm`} />
+          <span class="loop-area" />
+          <span class="playhead" />
+        </div>
+      </div>
+      <p class="quiet">Drag across the notes to see a part of them larger.</p>
+    </section>
+  )
+}
+
+/** Shows the position, and turns the view like a page when the position leaves it. */
+function usePlayhead(
+  section: RefObject<HTMLElement | null>,
+  player: NotePlayer,
+  view: ViewWindow,
+  onView: (change: (now: ViewWindow) => ViewWindow) => void,
+): void {
+  const show = () => {
+    const { position, duration } = player
+    if (player.isPlaying) onView((now) => following(now, position, duration))
+    // By way of the style object, which a strict policy allows.
+    const style = section.current?.querySelector<HTMLElement>('.lanes')?.style
+    style?.setProperty('--played', shareText(position, view))
+    style?.setProperty('--playhead', position < view.from || position > view.to ? 'none' : 'block')
+    for (const property of ['--loop-from', '--loop-to']) style?.setProperty(property, '0')
+    const slider = section.current?.querySelector<HTMLInputElement>('.seek')
+    if (slider) slider.value = String(position)
+    slider?.setAttribute('aria-valuetext', `${clock(position)} of ${clock(duration)}`)
+  }
+  useEffect(() => {
+    show()
+    if (!player.isPlaying) return
+    let frame = requestAnimationFrame(function tick() {
+      show()
+      frame = requestAnimationFrame(tick)
+    })
+    return () => cancelAnimationFrame(frame)
+  })
+}
+
+function NoteTransport({ player }: { player: NotePlayer }) {
+  return (
+    <div class="transport">
+      <button
+        type="button"
+        class="play"
+        aria-label={player.isPlaying ? 'Pause' : 'Play'}
+        onClick={() => (player.isPlaying ? player.pause() : player.play())}
+      >
+        <svg viewBox="0 0 24 24" aria-hidden="true">
+          <path d={player.isPlaying ? 'M7 5h3.5v14H7zM13.5 5H17v14h-3.5z' : 'M8 5v14l11-7z'} />
+        </svg>
+      </button>
+      <input
+        class="seek"
+        type="range"
+        min={0}
+        max={player.duration}
+        step="any"
+        aria-label="Position"
+        onInput={(event) => player.seek(Number(event.currentTarget.value))}
+      />
+    </div>
+  )
+}
+
+interface TracksProps {
+  tracks: readonly Track[]
+  off: readonly string[]
+  onChange(off: readonly string[]): void
+}
+
+/** Which tracks are seen and heard. */
+function Tracks({ tracks, off, onChange }: TracksProps) {
+  return tracks.map(({ name, notes }) => (
+    <label key={name} class="track" style={{ accentColor: `var(--${stemColour(name)})` }}>
+      <input
+        type="checkbox"
+        checked={!off.includes(name)}
+        onChange={() => onChange(off.includes(name) ? off.filter((one) => one !== name) : [...off, name])}
+      />
+      {outputWords(name)} ({notes.length})
+    </label>
+  ))
+}
