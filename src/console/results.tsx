@@ -6,10 +6,10 @@ import { ErrorNotice } from './error-notice.js'
 import { openGrowingStems } from './growing-stems.js'
 import type { JobCommands } from './job-commands.js'
 import { Mixer } from './mixer.js'
+import { PianoRoll } from './piano-roll.js'
 import { Report } from './report.js'
 import { ResultFiles } from './result-files.js'
 import { openStems, type Stem } from './stems.js'
-import { whenUsed } from './when-used.js'
 import { explain, type Explanation } from './words.js'
 
 interface ResultsProps {
@@ -18,8 +18,6 @@ interface ResultsProps {
   commands?: JobCommands
   onRhythm?: Parameters<typeof Mixer>[0]['onRhythm']
 }
-const PianoRoll = whenUsed(async () => (await import('./piano-roll.js')).PianoRoll)
-
 
 /** The stems to listen to, of a running job as far as they are made, and every file to download. */
 export function Results({ client, job, commands, onRhythm }: ResultsProps) {
