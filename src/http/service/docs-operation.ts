@@ -17,8 +17,8 @@ export function operationSection(context: Context, operation: Operation): string
   const { operationId: id, summary, description, parameters, responses } = operation
   const { schema: json, example: body } = operation.requestBody?.content['application/json'] ?? {}
   const { curl, javaScript } = snippetsOf(base, method, path, operation, body)
-  return `<section class="operation" id="${escape(id)}" aria-labelledby="${escape(id)}-title">
-<h3 id="${escape(id)}-title">${escape(summary)}</h3>
+  return `<section class="operation" id="${escape(id)}">
+<h3>${escape(summary)}</h3>
 <p class="route"><code><span class="method ${method.toLowerCase()}">${method}</span> ${escape(path)}</code>
 ${access(operation)}</p>
 ${description ? `<p>${prose(description)}</p>` : ''}
@@ -32,8 +32,8 @@ ${tryForm(context, operation, body)}
 
 /** A schema on its own, for links from elsewhere. */
 export function schemaSection(name: string, schema: unknown, schemas: Schemas): string {
-  return `<section class="schema" id="schema-${escape(name)}" aria-labelledby="schema-${escape(name)}-title">
-<h3 id="schema-${escape(name)}-title">${code(name)}</h3>
+  return `<section class="schema" id="schema-${escape(name)}">
+<h3>${code(name)}</h3>
 ${fieldTable(schema, schemas)}
 </section>`
 }
