@@ -6,9 +6,13 @@ import type { Beats } from './use-rhythm.js'
 const tempoStep = 0.05
 const [slowest, fastest] = [0.5, 1.5]
 const octave = 12
+/** Browsers have audio threads only on pages of https and of the person's own machine. */
+const canStretch = 'AudioWorklet' in globalThis
+const needsHttps = 'Tempo and pitch need a page on https.'
 
 /** @returns what to tell the person */
 export function changeTempo(player: Player, steps: number): string {
+  if (!canStretch) return needsHttps
   const tempo = Math.round((player.tempo + steps * tempoStep) * 100) / 100
   player.setTempo(Math.max(slowest, Math.min(fastest, tempo)))
   return `Tempo ${tempoWords(player.tempo)}`
@@ -16,6 +20,7 @@ export function changeTempo(player: Player, steps: number): string {
 
 /** @returns what to tell the person */
 export function changeSemitones(player: Player, steps: number): string {
+  if (!canStretch) return needsHttps
   player.setSemitones(Math.max(-octave, Math.min(octave, player.semitones + steps)))
   return `Pitch ${pitchWords(player.semitones)}`
 }
@@ -32,6 +37,7 @@ export function Practice({ player, beats, canFind }: { player: Player; beats: Be
           min={slowest * 100}
           max={fastest * 100}
           value={Math.round(tempo * 100)}
+          disabled={!canStretch}
           aria-label="Tempo"
           aria-valuetext={tempoWords(tempo)}
           onInput={(event) => player.setTempo(Number(event.currentTarget.value) / 100)}
@@ -45,23 +51,28 @@ export function Practice({ player, beats, canFind }: { player: Player; beats: Be
           min={-octave}
           max={octave}
           value={semitones}
+          disabled={!canStretch}
           aria-label="Pitch"
           aria-valuetext={`${pitchWords(semitones)} semitones`}
           onInput={(event) => player.setSemitones(Number(event.currentTarget.value))}
         />
         <output aria-hidden="true">{pitchWords(semitones)}</output>
       </label>
-      <button
-        type="button"
-        class="plain"
-        disabled={tempo === 1 && semitones === 0}
-        onClick={() => {
-          player.setTempo(1)
-          player.setSemitones(0)
-        }}
-      >
-        As recorded
-      </button>
+      {canStretch ? (
+        <button
+          type="button"
+          class="plain"
+          disabled={tempo === 1 && semitones === 0}
+          onClick={() => {
+            player.setTempo(1)
+            player.setSemitones(0)
+          }}
+        >
+          As recorded
+        </button>
+      ) : (
+        <span class="quiet">{needsHttps}</span>
+      )}
       {beats.rhythm ? (
         <BeatButtons {...beats} />
       ) : (

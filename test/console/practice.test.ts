@@ -41,7 +41,10 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
       return value + 0.3 * Math.cos(2 * Math.PI * 70 * time) * Math.exp(-time / 0.06)
     })
     await writeWav(join(folder, 'song.wav'), [tone, tone], rate, '16')
-    ;[service, browser] = await Promise.all([startConsole({ data: join(folder, 'data') }), openBrowser()])
+    ;[service, browser] = await Promise.all([
+      startConsole({ data: join(folder, 'data') }),
+      openBrowser('--host-resolver-rules=MAP stems.lan 127.0.0.1'),
+    ])
     pages = new ConsolePages(browser, service)
     const page = await pages.signedIn()
     await send(page, join(folder, 'song.wav'))
@@ -272,5 +275,19 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
     await page.getByRole('button', { name: 'Sign out' }).click()
     await page.getByLabel('API key').waitFor()
     expect(await page.evaluate("Object.keys(localStorage).filter((name) => name.includes('song'))")).toEqual([])
+  })
+
+  test('on plain http, where there is no audio thread, the page says so and plays all the same', async () => {
+    const base = service.base.replace(/127\.0\.0\.1|localhost/, 'stems.lan')
+    const page = await new ConsolePages(browser, { base, key: service.key }).open()
+    await page.getByLabel('API key').fill(service.key)
+    await page.getByRole('button', { name: 'Continue' }).click()
+    await openSong(page, 'song.wav')
+    await page.getByText('Tempo and pitch need a page on https.').waitFor()
+    expect(await page.getByRole('slider', { name: 'Tempo' }).isDisabled()).toBe(true)
+    await page.keyboard.press('<')
+    await play(page)
+    await eventually(() => position(page)).toBeGreaterThan(0.5)
+    expect(await barriers(page)).toEqual([])
   })
 })
