@@ -170,7 +170,7 @@ export const treatments: Record<string, Treatment> = {
       "'https://example.org/song.mp3' } })\nawait engine.close()",
     prints: /submit service\/stems-vocals-accompaniment/,
   },
-  'docs/deployment.md: Deployment': {
+  'docs/deployment.md: Deployment 2': {
     needsServers: true,
     replace: ({ databaseUrl, s3 }) => [
       ['AWS_ACCESS_KEY_ID=...', `AWS_ACCESS_KEY_ID=${s3.accessKeyId}`],
