@@ -43,7 +43,9 @@ describe('createEngine refuses', () => {
 
 test('processRunner refuses a call without what it needs', () => {
   expect(() => processRunner({} as never)).toThrow('resolve: must be a function')
-  expect(() => processRunner({ resolve: () => textWorkflow(), slot: 2 } as never)).toThrow('"slot"')
+  expect(() => processRunner({ resolve: () => textWorkflow(), slot: 2 } as never)).toThrow(
+    'slot: is not known: the nearest name is slots',
+  )
 })
 
 describe('an engine refuses', () => {

@@ -72,7 +72,9 @@ describeWith(
       const health = await fetch(address ?? '')
       expect(health.status).toBe(200)
       expect(await health.json()).toMatchObject({
-        warnings: [expect.stringContaining('stemwork models pull kim-vocal-2')],
+        warnings: ['service/stems-vocals-accompaniment', 'service/practice'].map((workflow) =>
+          expect.stringMatching(`${workflow} is unavailable.*stemwork models pull kim-vocal-2`),
+        ),
       })
       const misspelt = new Stemwork(['worker', ...shared, '--model', 'kim-vocal-3'])
       expect(await misspelt.finished()).toMatchObject({ status: 1, stderr: expect.stringContaining('kim-vocal-3') })
