@@ -6,6 +6,8 @@ import { isWholeSong } from './stem-names.js'
 import type { Stem } from './stems.js'
 
 const untouched: LaneSettings = { isMuted: false, isSolo: false, volume: 1, pan: 0 }
+/** Beside the accompaniments: the guide has them, too, and the click is for who wants it. */
+const mutedAtFirst = ['guide', 'click']
 const masterStep = 0.05
 const clickVolume = 0.5
 /** By so much the service rounds peaks at most. */
@@ -50,8 +52,12 @@ export function useMixSettings(player: Player, stems: readonly Stem[], kept: Kep
   const [isOriginal, setOriginal] = useState(false)
   const [masterVolume, setMasterVolume] = useState(kept.masterVolume ?? 1)
   const highest = useHighest(stems)
+  const first = (name: string) => ({
+    ...untouched,
+    isMuted: mutedAtFirst.includes(name) && names.includes('accompaniments'),
+  })
   const of = (name: string) => {
-    const set = settings[name] ?? untouched
+    const set = settings[name] ?? first(name)
     return isOriginal ? inOriginal(set) : set
   }
   const hasSolo = names.some((name) => of(name).isSolo)
@@ -85,7 +91,7 @@ export function useMixSettings(player: Player, stems: readonly Stem[], kept: Kep
     change(name, changesOf) {
       setOriginal(false)
       setSettings((all) => {
-        const now = all[name] ?? untouched
+        const now = all[name] ?? first(name)
         return { ...all, [name]: { ...now, ...changesOf(isOriginal ? inOriginal(now) : now) } }
       })
     },

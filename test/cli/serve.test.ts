@@ -2,8 +2,11 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { excerpt, startService, type Stemwork, stemwork } from './stemwork.js'
+
+// Several starts of the service in each.
+vi.setConfig({ testTimeout: 120_000 })
 
 const key = 'a key of the operator 1234'
 const workflow = 'service/stems-vocals-accompaniment'
@@ -234,5 +237,5 @@ describe('stemwork serve', () => {
     await reach(second.baseUrl, key, id, 'SUCCEEDED')
     second.process.kill('SIGTERM')
     expect((await second.process.finished()).status).toBe(0)
-  }, 120_000)
+  })
 })

@@ -189,6 +189,11 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
       guideDb: -12,
     })
     expect(Object.keys(job.result ?? {})).toEqual(expect.arrayContaining(['accompaniments', 'guide', 'analysis']))
+    await page.getByRole('link', { name: 'practised' }).click()
+    const isMuted = (stem: string) => page.getByRole('button', { name: `Mute ${stem}` }).getAttribute('aria-pressed')
+    // It has the accompaniments, too.
+    expect(await isMuted('Guide')).toBe('true')
+    expect(await isMuted('Accompaniment')).toBe('false')
   })
 
   test('what the service alone can tell of a setting is shown at its field; the corrected one is sent', async () => {

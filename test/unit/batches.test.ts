@@ -25,7 +25,7 @@ import { recordingLogger, testEngine, textWorkflow } from '../engine/harness.js'
 const start = 1_700_000_000_000
 const cleanUps: (() => unknown)[] = []
 // Only the date: the messages go over real sockets.
-beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'], now: start }))
+beforeEach(() => void vi.useFakeTimers({ toFake: ['Date', 'performance'], now: start }))
 afterEach(async () => {
   vi.useRealTimers()
   for (const cleanUp of cleanUps.splice(0)) await cleanUp()

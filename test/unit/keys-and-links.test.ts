@@ -17,7 +17,7 @@ import { type Grant, UrlSigner } from '../../src/http/auth/signed-url.js'
 
 const start = 1_700_000_000_000
 const day = 86_400_000
-beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'], now: start }))
+beforeEach(() => void vi.useFakeTimers({ toFake: ['Date', 'performance'], now: start }))
 afterEach(() => void vi.useRealTimers())
 const after = (ms: number) => void vi.setSystemTime(Date.now() + ms)
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')

@@ -13,7 +13,7 @@ const day = 24 * hour
 const target = { app: 'a', url: 'https://example.com/hook?id=1' }
 const origin = 'https://example.com'
 
-beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'], now: start }))
+beforeEach(() => void vi.useFakeTimers({ toFake: ['Date', 'performance'], now: start }))
 afterEach(() => void vi.useRealTimers())
 const after = (ms: number) => void vi.setSystemTime(Date.now() + ms)
 
