@@ -1,10 +1,13 @@
+import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs'
 import { request as httpRequest } from 'node:http'
-import { connect, type Socket } from 'node:net'
+import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2'
+import { type AddressInfo, connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
+import { listener } from '../../src/http/mounts/node.js'
 import { pollJob, type Service, type ServiceSettings, startService } from './harness.js'
 import { rawRequest } from './raw-request.js'
 
@@ -87,6 +90,30 @@ describe('a slow client', () => {
       await expect.poll(() => openFiles(directory), patient).toBe(0)
       socket.resume()
       await closed
+    },
+  )
+
+  test.skipIf(!existsSync('/proc/self/fd'))(
+    'that stops reading over HTTP/2 is cut off, is told that it has not all, and holds no file (needs /proc)',
+    async () => {
+      const { service, directory } = await start({ http: { limits: { idleMs: 200 } } })
+      const link = await resultOf(service, 20_000_000)
+      const server = createHttp2Server(listener(service.handler) as unknown as Parameters<typeof createHttp2Server>[1])
+      await once(server.listen(0, '127.0.0.1'), 'listening')
+      const client = connectHttp2(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+      cleanUps.push(() => {
+        client.destroy()
+        server.close()
+      })
+      const { pathname, search, host } = new URL(link)
+      const stream = client.request({ ':path': pathname + search, ':authority': host })
+      const failed = once(stream, 'error')
+      await once(stream, 'response')
+      stream.pause()
+      expect(openFiles(directory)).toBeGreaterThan(0)
+      await expect.poll(() => openFiles(directory), patient).toBe(0)
+      stream.resume()
+      expect((await failed)[0]).toMatchObject({ code: 'ERR_HTTP2_STREAM_ERROR' })
     },
   )
 })

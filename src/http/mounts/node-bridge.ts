@@ -83,20 +83,19 @@ function send(response: ServerResponse, answer: ApiAnswer, isHttp2: boolean): Pr
 /** Without a web stream, which takes 5 kB more for each of thousands of event streams. */
 async function sendPaced(response: ServerResponse, { source, idleMs, slot }: PacedBody): Promise<void> {
   const iterator = source[Symbol.asyncIterator]()
-  const stop = () => response.destroy()
+  // With an error, so that what was sent of the body does not look like all of it over HTTP/2.
+  const stop = () => response.destroy(slot?.lost.reason as Error)
   const release = () => {
     slot?.release()
     iterator.return?.().catch(() => {})
   }
   slot?.lost.addEventListener('abort', stop)
-  response.on('close', release)
+  response.on('close', release).on('error', release)
   if (response.destroyed) release()
   try {
-    for (let next = await iterator.next(); !next.done; next = await iterator.next()) {
+    for (let next = await iterator.next(); !next.done && !response.destroyed; next = await iterator.next())
       if (!response.write(next.value)) await drained(response, idleMs)
-      if (response.destroyed) return
-    }
-    response.end()
+    if (!response.destroyed) response.end()
   } catch (error) {
     response.destroy(error instanceof Error ? error : undefined)
   } finally {
@@ -117,7 +116,7 @@ async function sendInPieces(response: ServerResponse, body: Uint8Array): Promise
 /** Resolves when the client has read, or is gone: after `idleMs`, it is. */
 function drained(response: ServerResponse, idleMs?: number): Promise<void> {
   return new Promise((resolve) => {
-    const timer = idleMs && setTimeout(() => response.destroy(), idleMs)
+    const timer = idleMs && setTimeout(() => response.destroy(new Error('The client stopped reading.')), idleMs)
     const done = () => {
       clearTimeout(timer)
       response.off('drain', done)
