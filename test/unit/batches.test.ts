@@ -17,6 +17,7 @@ import { Batches, type NewBatch } from '../../src/core/engine/batch/batches.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
 import { JobEvents } from '../../src/core/engine/events.js'
 import type { JobStore } from '../../src/core/engine/ports/job-store.js'
+import { noTracing, type SpanOrder, type Tracing } from '../../src/core/engine/ports/tracing.js'
 import { MessageSender } from '../../src/core/engine/webhooks/message-sender.js'
 import { StoreClock } from '../../src/core/engine/store-clock.js'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
@@ -48,7 +49,7 @@ async function receiver(...statuses: number[]) {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, messages }
 }
 
-function batches(changes: Partial<JobStore> = {}) {
+function batches(changes: Partial<JobStore> = {}, settings: Parameters<typeof testEngine>[1] = {}) {
   const jobs: JobStore = { ...memoryJobs(), ...changes }
   const { logger, lines } = recordingLogger()
   const webhooks = { secret: newWebhookSecret(), retryDelaysMs: [10_000, 100_000] }
@@ -59,6 +60,7 @@ function batches(changes: Partial<JobStore> = {}) {
     fetch: { allowPrivate: true },
     webhooks,
     retention: { jobsMs: 500_000 },
+    ...settings,
   })
   const clock = new StoreClock(jobs)
   const sender = new MessageSender({ jobs, clock, applications, events: new JobEvents(logger), options, logger })
@@ -194,6 +196,13 @@ describe('the state of a batch', () => {
     expect(await status()).toMatchObject({ total: 1, progress: 0.5 })
   })
 
+  test('is done where all its jobs are gone', async () => {
+    const { add, jobs, status } = batches()
+    const [job] = (await add()) ?? []
+    await jobs.apply(job?.id ?? '', { kind: 'delete' })
+    expect(await status()).toMatchObject({ total: 0, progress: 1, createdAt: start })
+  })
+
   test('counts failed jobs as done', async () => {
     const { add, jobs, status } = batches()
     await add({
@@ -205,6 +214,24 @@ describe('the state of a batch', () => {
 })
 
 describe('adding to a batch', () => {
+  test('is one span, the parent of its jobs and its messages', async () => {
+    const begun: SpanOrder[] = []
+    const context = { traceparent: `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01` }
+    const tracing: Tracing = { begin: (order) => (begun.push(order), { ...noTracing.begin(order), context }) }
+    const { add, stored } = batches({}, { tracing })
+    expect(await add()).toMatchObject([{ trace: context }])
+    expect(await stored()).toMatchObject({ trace: context })
+    const attributes = {
+      'messaging.system': 'stemwork',
+      'messaging.operation.name': 'submit',
+      'messaging.operation.type': 'send',
+      'messaging.batch.message_count': 1,
+      'stemwork.app': 'a',
+      'stemwork.batch': 'b',
+    }
+    expect(begun).toEqual([{ name: 'submit batch', kind: 'producer', parent: undefined, attributes }])
+  })
+
   test('opens one that had ended and keeps its webhook, its times and its trace', async () => {
     const { add, run, look, stored } = batches()
     const webhook = { url: 'http://127.0.0.1:9/' }
@@ -320,6 +347,27 @@ describe('adding to a batch', () => {
     expect(Object.keys((await stored())?.requests ?? {})).toEqual(['k', 'l'])
   })
 
+  test('leaves a batch as it is whose jobs a try before has stored', async () => {
+    const { add, run, look, jobs, stored } = batches()
+    const request = { key: 'k', digest: 'd' }
+    await add()
+    await run()
+    await look()
+    const given = [sampleJob({ app: 'a', batchName: 'b' })]
+    await jobs.createAll(given, {})
+    await add({ request, jobs: given })
+    expect(await stored()).toMatchObject({ endedAt: start, requests: { k: { made: true } } })
+  })
+
+  test('makes the record of a repeated request only where there is none yet', async () => {
+    const { add, jobs } = batches()
+    const put = vi.spyOn(jobs.documents, 'put')
+    const given = [sampleJob({ app: 'a', batchName: 'b' })]
+    await jobs.createAll(given, {})
+    await add({ request: { key: 'k', digest: 'd' }, jobs: given })
+    expect(put.mock.calls.map(([, condition]) => condition)).toEqual([{ version: 0 }])
+  })
+
   test('is refused after twenty lost races', async () => {
     const inner = memoryJobs()
     let writes = 0
@@ -384,6 +432,26 @@ describe('the end of a batch', () => {
     await look()
     await look()
     expect(await stored()).toMatchObject({ endedAt: start, counts: { SUCCEEDED: 2 } })
+  })
+
+  test('is given up after twenty lost races', async () => {
+    const { add, run, look, jobs } = batches()
+    await add()
+    await run()
+    const put = vi.spyOn(jobs.documents, 'put').mockResolvedValue(undefined)
+    await expect(look()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
+    expect(put).toHaveBeenCalledTimes(20)
+  })
+
+  test('needs one job that runs or waits to be undone, however many do the other', async () => {
+    const { all, add, run, look, stored, jobs } = batches()
+    await add()
+    await run()
+    await look()
+    await jobs.createAll([sampleJob({ app: 'a', batchName: 'b' }), sampleJob({ app: 'a', batchName: 'b' })], {})
+    await run(1, 0.5)
+    await all.reopen({ app: 'a', batchName: 'b' })
+    expect((await stored())?.endedAt).toBeNull()
   })
 
   test('is undone when one of its jobs waits again', async () => {
@@ -494,6 +562,60 @@ describe('the message about the end of a batch', () => {
         counts: { QUEUED: 0, STARTED: 0, SUCCEEDED: 1, FAILED: 0 },
       })),
     )
+  })
+
+  test('waits a second where its application has all its lanes', async () => {
+    const { url, messages } = await receiver(204)
+    const { all, sender, add, run, look, stored } = batches()
+    await add({ webhook: { url } })
+    await run()
+    await look()
+    let release = () => {}
+    const held = new Promise<void>((resolve) => (release = resolve))
+    const running: Promise<unknown>[] = []
+    while (sender.lanes.hasRoom('a')) running.push(sender.lanes.run('a', () => held))
+    expect(await all.tend()).toBe(0)
+    expect((await stored())?.deliveries).toMatchObject([{ attempts: 0, nextAttemptAt: start + 1000 }])
+    release()
+    await Promise.all(running)
+    after(1000)
+    expect(await all.tend()).toBe(1)
+    expect(messages).toHaveLength(1)
+  })
+
+  test('is due again where the store fails, and so is a batch that the store still calls due', async () => {
+    const { url, messages } = await receiver(204)
+    const { all, add, run, look, jobs, lines } = batches()
+    await add({ webhook: { url } })
+    await run()
+    await look()
+    const put = vi.spyOn(jobs.documents, 'put').mockRejectedValue(new Error('away'))
+    const due = vi.spyOn(jobs.documents, 'due')
+    expect(await all.tend()).toBe(0)
+    expect(due).toHaveBeenCalledTimes(2)
+    expect(lines).toMatchObject([{ level: 'warn', fields: { app: 'a', batch: 'b' } }])
+    put.mockRestore()
+    expect(await all.tend()).toBe(1)
+    expect(messages).toHaveLength(1)
+  })
+
+  test('is sent by the time of the store, which is read anew', async () => {
+    const { url } = await receiver(204)
+    const inner = memoryJobs()
+    let time = start
+    const { all, jobs, stored } = batches({
+      ...inner,
+      traits: { ...inner.traits, scope: 'shared' },
+      time: async () => time,
+    })
+    const delivery = { ...pending, url, nextAttemptAt: start + 50 }
+    const value = { ...sample, endedAt: start, deliveries: [delivery] }
+    await jobs.documents.put({ kind: batchKind, key: batchKey('a', 'b'), value, ttlMs: 1000, dueInMs: 0 })
+    expect(await all.tend()).toBe(0)
+    // The machine stood still.
+    time = start + 50
+    expect(await all.tend()).toBe(1)
+    expect((await stored())?.deliveries).toMatchObject([{ outcome: 'delivered' }])
   })
 
   test('is given up after its last attempt, and the operator hears of it', async () => {

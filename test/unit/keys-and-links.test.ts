@@ -4,7 +4,15 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { memoryApplications } from '../../src/adapters/memory.js'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
 import { addressGroup } from '../../src/http/auth/address-group.js'
-import { codesOf, fingerprint, generateApiKey, publicPart, sameHash, sameText } from '../../src/http/auth/api-key.js'
+import {
+  codesOf,
+  fingerprint,
+  generateApiKey,
+  isOwnForm,
+  publicPart,
+  sameHash,
+  sameText,
+} from '../../src/http/auth/api-key.js'
 import {
   createApplication,
   issueKey,
@@ -45,6 +53,7 @@ describe('an API key', () => {
     }
     for (const key of ['', 'k'.repeat(15), 'k'.repeat(513), `stw_${'k'.repeat(20)}`])
       expect(fingerprint(key)).toBeUndefined()
+    expect([isOwnForm(generateApiKey().key), isOwnForm('k'.repeat(16))]).toEqual([true, false])
   })
 
   test('is compared as a whole', () => {
@@ -137,6 +146,13 @@ describe('applications and their keys', () => {
     const short = createApplication(store, { name: 'C', id: 'c', webhook: { url: 'https://x.test/', secret: 'short' } })
     await expect(short).rejects.toMatchObject({ code: 'INVALID_OPTIONS' })
     expect(await store.getApplication('c')).toBeUndefined()
+  })
+
+  test('need a name, also where no compiler says so', async () => {
+    const store = memoryApplications()
+    for (const input of [undefined, {}, { name: 5 }, { name: '' }])
+      await expect(createApplication(store, input as never)).rejects.toMatchObject({ code: 'INVALID_OPTIONS' })
+    expect(await store.listApplications()).toEqual([])
   })
 
   test('change their webhook secret; the one before signs for a day, and at most three of them', async () => {
