@@ -49,7 +49,7 @@ const bounds = [
   [
     'Simultaneous lists, archives and bulk changes of an application',
     undefined,
-    '1, and 50 wait; applications take turns, 4 jobs at a time',
+    '1, and 50 wait; applications take turns, 8 jobs at a time, 4 where they change',
   ],
   ['Requests that such a one counts as', undefined, '1, and 1 for every 64 KiB of a list or 10 changed jobs'],
   ['Open event streams and waiting requests of an application', 'handler', 'limits.waitingRequests'],

@@ -89,6 +89,15 @@ describe('a SQLite file', () => {
     close()
   })
 
+  test('copies its log into the file in small parts: a large one holds the event loop', async () => {
+    const store = sqliteStores({ path })
+    for (let n = 0; n < 200; n++) await store.jobs.create(sampleJob({ params: { text: 'x'.repeat(16_000) } }))
+    const { size } = await stat(`${path}-wal`)
+    store.close()
+    // 400 pages and their headers, and what one commit writes beyond.
+    expect(size).toBeLessThan(450 * 4200)
+  })
+
   test.skipIf(process.platform === 'win32')(
     'is readable for its owner alone, with the files beside it and the folder that was made for it (needs POSIX modes)',
     async () => {

@@ -80,7 +80,7 @@ index.set(plainCopy(job))
 expectType<IndexedJob>()(indexedPart(job))
 expectType<Backlog[]>()(index.backlog(now, mostCounted))
 expectType<JobRecord | undefined>()(index.takeNext(now, { rules }))
-for (const each of index.select({ app: 'me' })) expectType<boolean>()(matcherOf({ batchName: 'b' })(each))
+expectType<Promise<void>>()(index.each({ app: 'me' }, undefined, (each) => matcherOf({ batchName: 'b' })(each)))
 expectType<boolean>()(searchWords('a b').every((word) => searchText(job).includes(word)))
 // @ts-expect-error: a store that makes no condition of a filter would ignore it
 const conditions: ByFilter<string> = { app: (app) => `app = ${app}` }

@@ -16,8 +16,10 @@ import {
 import { Batches, type NewBatch } from '../../src/core/engine/batch/batches.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
 import { JobEvents } from '../../src/core/engine/events.js'
+import type { Turn } from '../../src/core/engine/limits/rested.js'
 import type { JobStore } from '../../src/core/engine/ports/job-store.js'
 import { noTracing, type SpanOrder, type Tracing } from '../../src/core/engine/ports/tracing.js'
+import { sliceRows } from '../../src/core/engine/queries/job-slices.js'
 import { MessageSender } from '../../src/core/engine/webhooks/message-sender.js'
 import { StoreClock } from '../../src/core/engine/store-clock.js'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
@@ -161,6 +163,21 @@ describe('the record of a batch', () => {
 })
 
 describe('the state of a batch', () => {
+  test('reads the progress of its running jobs a few at a time: their records may be large', async () => {
+    const { all, add, run, jobs } = batches()
+    await add({ jobs: Array.from({ length: 30 }, () => sampleJob({ app: 'a', batchName: 'b' })) })
+    await run(20, 0.5)
+    const list = vi.spyOn(jobs, 'list')
+    let slices = 0
+    const turn: Turn = (work) => {
+      slices++
+      return work()
+    }
+    expect(await all.status('a', 'b', turn)).toMatchObject({ total: 30, progress: 10 / 30 })
+    expect(Math.max(...list.mock.calls.map(([{ limit }]) => limit))).toBe(sliceRows)
+    expect(slices).toBe(list.mock.calls.length)
+  })
+
   test('counts its jobs, ended ones as done and running ones by their progress', async () => {
     const { add, run, status } = batches()
     expect(await status()).toBeUndefined()

@@ -3,6 +3,14 @@ import { ClaimOrder } from '../../src/adapters/stores/shared/claim-order.js'
 import { JobIndex } from '../../src/adapters/stores/shared/job-index.js'
 import { sampleJob } from '../../src/contract/job-samples.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
+import type { JobPage, JobQuery } from '../../src/core/engine/ports/job-store.js'
+
+/** IDs of the jobs that a list shows. */
+async function listed(index: JobIndex<JobRecord>, query: JobQuery = {}, after?: JobPage['after']): Promise<string[]> {
+  const ids: string[] = []
+  await index.each(query, after, ({ id }) => ids.push(id) > 0)
+  return ids
+}
 
 const always = () => true
 const never = () => false
@@ -134,7 +142,7 @@ describe('the index of jobs', () => {
     expect(index.mayBegin({ ...all[0]!, app: 'none' }, { ...rule(1, none), begun: first })).toBe(false)
   })
 
-  test('shows no job that was deleted, and knows it until it is removed', () => {
+  test('shows no job that was deleted, and knows it until it is removed', async () => {
     const uploads = { inputUrl: 'uploads/a/1' }
     const idempotency = { key: 'k', digest: 'd' }
     const { index, all } = indexOf(
@@ -143,18 +151,18 @@ describe('the index of jobs', () => {
     )
     const [job] = all
     if (!job) return expect.unreachable()
-    const seen = () => ({
-      listed: [...index.select({})].map(({ id }) => id),
-      ofUpload: [...index.select({ uploadKey: 'uploads/a/1' })].length,
+    const seen = async () => ({
+      listed: await listed(index),
+      ofUpload: (await listed(index, { uploadKey: 'uploads/a/1' })).length,
       byKey: index.withIdempotencyKey('a', 'k')?.id,
-      counts: [index.count({ app: 'a' }), index.count({})],
+      counts: [await index.count({ app: 'a' }), await index.count({})],
       deleted: index.due('deleted', now, 9).map(({ id }) => id),
       backlog: index.backlog(now, 9).length,
     })
-    expect(seen()).toEqual({ listed: ['1'], ofUpload: 1, byKey: '1', counts: [1, 1], deleted: ['2'], backlog: 1 })
+    expect(await seen()).toEqual({ listed: ['1'], ofUpload: 1, byKey: '1', counts: [1, 1], deleted: ['2'], backlog: 1 })
     for (let n = 0; n < 2; n++) {
       index.set({ ...job, deleted: true })
-      expect(seen()).toEqual({
+      expect(await seen()).toEqual({
         listed: [],
         ofUpload: 0,
         byKey: undefined,
@@ -165,22 +173,22 @@ describe('the index of jobs', () => {
     }
     expect(index.get('1')).toMatchObject({ deleted: true })
     for (const id of ['1', '1', 'unknown', '2']) index.remove(id)
-    expect([index.get('1'), index.get('2'), seen().deleted]).toEqual([undefined, undefined, []])
+    expect([index.get('1'), index.get('2'), (await seen()).deleted]).toEqual([undefined, undefined, []])
     const { index: other } = indexOf({ id: '3', status: 'SUCCEEDED', completedAt: 1 })
     other.remove('3')
-    expect([other.endedBefore(now, 9), [...other.select({})], other.count({})]).toEqual([[], [], 0])
+    expect([other.endedBefore(now, 9), await listed(other), await other.count({})]).toEqual([[], [], 0])
   })
 
-  test('keeps an upload known while one of its jobs is there', () => {
+  test('keeps an upload known while one of its jobs is there', async () => {
     const uploads = { inputUrl: 'uploads/a/1' }
     const { index } = indexOf({ id: '1', uploads }, { id: '2', uploads })
-    const users = () => [...index.select({ uploadKey: 'uploads/a/1' })].map(({ id }) => id)
-    expect(users()).toEqual(['2', '1'])
+    const users = () => listed(index, { uploadKey: 'uploads/a/1' })
+    expect(await users()).toEqual(['2', '1'])
     index.remove('1')
-    expect(users()).toEqual(['2'])
-    expect([[...index.select({ app: 'a' })].length, index.count({ app: 'a' })]).toEqual([1, 1])
+    expect(await users()).toEqual(['2'])
+    expect([(await listed(index, { app: 'a' })).length, await index.count({ app: 'a' })]).toEqual([1, 1])
     index.remove('2')
-    expect(users()).toEqual([])
+    expect(await users()).toEqual([])
   })
 
   test('finds what is due, so many at a time', () => {
@@ -228,18 +236,20 @@ describe('the index of jobs', () => {
     expect(due()).toEqual(['1'])
   })
 
-  test('counts by status and by what a query asks for, up to a number', () => {
+  test('counts by status and by what a query asks for, up to a number', async () => {
     const { index } = indexOf({}, { batchName: 'b' }, { status: 'FAILED', batchName: 'b' }, { app: 'other' })
-    expect([index.count({}), index.count({ app: 'a' }), index.count({ app: 'none' })]).toEqual([4, 3, 0])
-    expect(index.count({ app: 'a', statuses: ['QUEUED', 'QUEUED'] })).toBe(2)
-    expect([index.count({}, 2), index.count({}, 0)]).toEqual([2, 0])
+    const counted = (...queries: JobQuery[]) => Promise.all(queries.map((query) => index.count(query)))
+    expect(await counted({}, { app: 'a' }, { app: 'none' })).toEqual([4, 3, 0])
+    expect(await counted({ app: 'a', statuses: ['QUEUED', 'QUEUED'] })).toEqual([2])
+    expect([index.queued('a'), index.queued('none')]).toEqual([2, 0])
+    expect([await index.count({}, 2), await index.count({}, 0)]).toEqual([2, 0])
     const ofBatch = (max?: number) => index.count({ app: 'a', batchName: 'b' }, max)
-    expect([ofBatch(), ofBatch(2), ofBatch(1), ofBatch(0), ofBatch(-1)]).toEqual([2, 2, 1, 0, 0])
-    expect(index.count({ batchName: 'b', workflows: undefined })).toBe(2)
-    expect(index.count({ batchName: 'b', statuses: ['FAILED'] })).toBe(1)
+    expect(await Promise.all([undefined, 2, 1, 0, -1].map(ofBatch))).toEqual([2, 2, 1, 0, 0])
+    const batch = { batchName: 'b' }
+    expect(await counted({ ...batch, workflows: undefined }, { ...batch, statuses: ['FAILED'] })).toEqual([2, 1])
   })
 
-  test('lists the newest first, and jobs of one moment by their ids', () => {
+  test('lists the newest first, and jobs of one moment by their ids', async () => {
     const createdAt = 5
     const { index } = indexOf(
       { id: 'b', createdAt },
@@ -247,13 +257,35 @@ describe('the index of jobs', () => {
       { id: 'a', createdAt },
       { id: 'd', createdAt: 4 },
     )
-    const ids = (...given: Parameters<typeof index.select>) => [...index.select(...given)].map(({ id }) => id).join('')
-    expect([ids({}), ids({}, { createdAt, id: 'b' }), ids({ createdBefore: 5 }), ids({ createdAfter: 5 })]).toEqual([
-      'cbad',
-      'ad',
-      'd',
-      'cba',
-    ])
+    const ids = async (query: JobQuery, after?: JobPage['after']) => (await listed(index, query, after)).join('')
+    expect(await ids({})).toBe('cbad')
+    expect(await ids({}, { createdAt, id: 'b' })).toBe('ad')
+    expect([await ids({ createdBefore: 5 }), await ids({ createdAfter: 5 })]).toEqual(['d', 'cba'])
+  })
+
+  test('looks through many jobs in pieces, between which other work runs and changes them', async () => {
+    const id = (n: number) => String(n).padStart(4, '0')
+    const many = Array.from({ length: 3000 }, (_, n) => ({ id: id(n), createdAt: n, name: 'a song' }))
+    const { index, all } = indexOf(...many)
+    let passes = 0
+    setImmediate(function work() {
+      // Before the next piece, all of the old end of the list is deleted, and there is something new.
+      if (passes++ === 0) for (const job of all.slice(0, 100)) index.set({ ...job, deleted: true })
+      index.set({ ...all[0]!, id: `new-${passes}`, createdAt: 5000 })
+      if (passes < 100) setImmediate(work)
+    })
+    const found = await listed(index, { search: 'song' })
+    expect(found).toEqual(
+      many
+        .slice(100)
+        .toReversed()
+        .map((job) => job.id),
+    )
+    expect(passes).toBeGreaterThanOrEqual(5)
+    passes = 0
+    const stopped: string[] = []
+    await index.each({}, undefined, (job) => stopped.push(job.id) < 3)
+    expect([stopped.length, passes]).toEqual([3, 0])
   })
 
   test('knows the age of what waits, and the place of a job that is due', () => {

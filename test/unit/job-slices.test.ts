@@ -1,7 +1,8 @@
 import { expect, test, vi } from 'vitest'
 import { memoryJobs } from '../../src/adapters/memory.js'
 import { sampleJob } from '../../src/contract/job-samples.js'
-import { bulk } from '../../src/core/engine/intake/bulk.js'
+import { bulk, changedRows } from '../../src/core/engine/intake/bulk.js'
+import { searchJobs } from '../../src/core/engine/queries/job-search.js'
 import { readSlices, sliceRows } from '../../src/core/engine/queries/job-slices.js'
 import { QueryTurns } from '../../src/http/routing/query-turns.js'
 
@@ -31,9 +32,28 @@ test('a page is read in slices, and others are served between them', async () =>
     read.push(...some.map(({ id }) => id))
   })
   passes.stop()
-  expect(slices.map(({ rows }) => rows)).toEqual([...Array<number>(6).fill(4), 1])
+  expect(slices.map(({ rows }) => rows)).toEqual([sliceRows, sliceRows, sliceRows, 1])
   for (const [index, { pass }] of slices.entries()) if (index > 0) expect(pass).toBeGreaterThan(slices[index - 1]!.pass)
   expect(read).toEqual((await jobs.list({ limit: 25, offset: 2 })).map(({ id }) => id))
+})
+
+test.each([
+  ['with a condition', (job: { id: string }) => job.id !== ''],
+  ['for a page', undefined],
+])('a search %s reads a few jobs at a time, and others are served in between', async (_, where) => {
+  const jobs = await storeOf(60)
+  const passes = loopPasses()
+  const list = vi.fn(jobs.list)
+  const readAt: number[] = []
+  const found = await searchJobs({ limit: 50 }, where, (page) => {
+    readAt.push(passes.count())
+    return list(page)
+  })
+  passes.stop()
+  expect(found.jobs.map(({ id }) => id)).toEqual((await jobs.list({ limit: 50 })).map(({ id }) => id))
+  expect(found.next).toMatchObject({ id: found.jobs.at(-1)?.id })
+  expect(Math.max(...list.mock.calls.map(([{ limit }]) => limit))).toBeLessThanOrEqual(10)
+  expect(new Set(readAt).size).toBe(readAt.length)
 })
 
 test('a bulk change reads and changes a few jobs at a time, and others are served in between', async () => {
@@ -49,10 +69,10 @@ test('a bulk change reads and changes a few jobs at a time, and others are serve
   passes.stop()
   expect(report).toMatchObject({ done: 20, next: { id: expect.any(String) } })
   // One more row shows whether there are others.
-  expect(Math.max(...list.mock.calls.map(([{ limit }]) => limit))).toBe(sliceRows + 1)
+  expect(Math.max(...list.mock.calls.map(([{ limit }]) => limit))).toBe(changedRows + 1)
   const perPass = new Map<number, number>()
   for (const pass of changedAt) perPass.set(pass, (perPass.get(pass) ?? 0) + 1)
-  expect(Math.max(...perPass.values())).toBeLessThanOrEqual(sliceRows)
+  expect(Math.max(...perPass.values())).toBeLessThanOrEqual(changedRows)
   const rest = await bulk('delete', {}, { limit: 20, after: report.next }, { list, act })
   expect(rest).toEqual({ done: 10, refused: [], isFull: false })
 })

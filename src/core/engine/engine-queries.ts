@@ -17,6 +17,7 @@ import { type FoundJobs, searchJobs } from './queries/job-search.js'
 import { jobInScope, type JobScope } from './queries/job-scope.js'
 import { usageOf } from './limits/audio-charges.js'
 import { type ApplicationLimits, limitsOf } from './limits/limits.js'
+import type { Turn } from './limits/rested.js'
 import { positionOf } from './queries/queue-position.js'
 import { usageEntries, type UsageEntriesQuery, usageTotals, type UsageTotalsQuery } from './queries/ledger-query.js'
 import { type Waiting, waitingOf } from './queries/waiting.js'
@@ -56,8 +57,8 @@ export class EngineQueries<Offered extends Workflow = Workflow> {
   }
 
   /**
-   * Up to `limit` jobs that also meet `where`, newest first, for conditions without an index; one call checks up to
-   * 2,000 matching jobs. Continue with `after: next` until there is none.
+   * Up to `limit` jobs that also meet `where`, newest first, for conditions without an index, read a few at a time; one
+   * call checks up to 2,000 matching jobs. Continue with `after: next` until there is none.
    *
    * @example await engine.search({ app: 'me', limit: 50 }, ({ metadata }) => metadata.album === 'Kind of Blue')
    * @throws StemworkError `INVALID_PARAMS` as `list`.
@@ -72,9 +73,13 @@ export class EngineQueries<Offered extends Workflow = Workflow> {
     return this.#parts.jobs.count(query, options)
   }
 
-  /** The state of a batch: the jobs with this `batchName`. `undefined`: there are none. */
-  batch(app: string, name: string): Promise<BatchStatus | undefined> {
-    return this.#parts.batches.status(app, name)
+  /**
+   * The state of a batch: the jobs with this `batchName`. `undefined`: there are none.
+   *
+   * @param options.turn how running jobs are read, a few at a time. Default: with rests in between
+   */
+  batch(app: string, name: string, options: { turn?: Turn } = {}): Promise<BatchStatus | undefined> {
+    return this.#parts.batches.status(app, name, options.turn)
   }
 
   /**

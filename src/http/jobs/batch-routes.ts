@@ -61,7 +61,10 @@ export const batchRoutes = [
     answer: { description: 'The state of the batch.', schema: batchViewSchema },
     problems: ['NOT_FOUND'],
     async handle(call, { query: { name } }) {
-      const batch = await call.service.engine.batch(call.caller.id, name)
+      const { engine, queries } = call.service
+      const app = call.caller.id
+      const read = () => engine.batch(app, name, { turn: (work) => queries.slice(app, work) })
+      const batch = await queries.request(app, read, call.request.signal)
       if (!batch) throw new Problem('NOT_FOUND', 'There is no batch with this name, and no job in it.')
       const time = (at: number | null) => (at === null ? null : new Date(at).toISOString())
       const { total, counts, progress } = batch

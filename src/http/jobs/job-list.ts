@@ -37,8 +37,8 @@ export const jobListQuerySchema = pageQuerySchema.extend({
 })
 
 export interface JobListing {
-  /** The jobs as a JSON array. */
-  json: string
+  /** The jobs as a JSON array. Bytes: megabytes of text would be encoded at once. */
+  json: Uint8Array
   /** Matching jobs on all pages, counted up to `mostCounted`. */
   total: number
   /** Query of the next page; `undefined` on the last one. */
@@ -74,7 +74,7 @@ export async function listJobs(call: KeyedCall, query: z.output<typeof jobListQu
 class Page {
   readonly #call: KeyedCall
   readonly #size: number
-  readonly #rows: string[] = []
+  readonly #rows: Buffer[] = []
   /** Of the rows so far, with what stands between them. */
   bytes = 2
 
@@ -88,7 +88,7 @@ class Page {
     if ((query.page ?? 0) * this.#size > deepestOffset) throw tooFarDown(this.#size)
     const app = this.#call.caller.id
     const filters = { ...jobQueryOf(query, engine.workflows), app }
-    const total = await engine.count(filters, { max: mostCounted })
+    const total = await queries.slice(app, () => engine.count(filters, { max: mostCounted }))
     const after = query.after === undefined ? undefined : await cursor(this.#call, query.after)
     const offset = (query.page ?? 0) * this.#size
     let last: JobRecord | undefined
@@ -106,15 +106,20 @@ class Page {
       (work) => queries.slice(app, work),
     )
     const next = hasMore && last ? nextQuery(this.#call.search, last) : undefined
-    return { json: `[${this.#rows.join(',')}]`, total, next }
+    return { json: this.#json(), total, next }
   }
 
   async #add(job: JobRecord): Promise<void> {
     const { listBytes } = this.#call.service.options.limits
-    const row = JSON.stringify(await jobView(job, this.#call))
-    this.bytes += Buffer.byteLength(row) + 1
+    const row = Buffer.from(JSON.stringify(await jobView(job, this.#call)))
+    this.bytes += row.byteLength + 1
     if (this.bytes > listBytes && this.#rows.length > 0) throw tooLargePage(this.#rows.length, listBytes)
     this.#rows.push(row)
+  }
+
+  #json(): Uint8Array {
+    const parts = this.#rows.flatMap((row, index) => [Buffer.from(index === 0 ? '[' : ','), row])
+    return Buffer.concat([...parts, Buffer.from(parts.length === 0 ? '[]' : ']')])
   }
 }
 

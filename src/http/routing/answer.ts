@@ -22,7 +22,7 @@ export function json(value: unknown, facts: { status?: number; headers?: Record<
 
 /** The same for a value that is JSON already. */
 export function jsonOf(
-  body: string,
+  body: string | Uint8Array,
   { status = 200, headers }: { status?: number; headers?: Record<string, string> } = {},
 ): ApiAnswer {
   const own = {

@@ -176,9 +176,9 @@ function jobLists(operate: Operate): Pick<JobStore, 'get' | 'list' | 'count' | '
 
     list: (page) => operate((known) => listJobs(known, page)),
 
-    count: (query, { max } = {}) => operate(async (known) => known.index.count(query, max)),
+    count: (query, { max } = {}) => operate((known) => known.index.count(query, max)),
 
-    resultBytes: (app) => operate(async (known) => known.index.resultBytes(app)),
+    resultBytes: (app) => operate((known) => known.index.resultBytes(app)),
   }
 }
 
@@ -190,11 +190,10 @@ async function listJobs(known: KnownJobs, { limit, offset = 0, after, ...query }
   while (found.length < limit) {
     const wanted = limit - found.length
     const batch: { id: string; createdAt: number }[] = []
-    for (const job of known.index.select(query, cursor)) {
-      if (skip-- > 0) continue
-      batch.push(job)
-      if (batch.length === wanted) break
-    }
+    await known.index.each(query, cursor, (job) => {
+      if (skip-- <= 0) batch.push(job)
+      return batch.length < wanted
+    })
     // A job may have changed since it was selected; then the page is filled from further down.
     for (const job of await known.readLive(batch)) if (matches(job)) found.push(job)
     if (batch.length < wanted) break

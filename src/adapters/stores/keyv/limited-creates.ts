@@ -132,7 +132,7 @@ export class LimitedCreates {
   #reserve(known: KnownJobs, { app, id }: JobRecord, maxQueued: number): () => void {
     const ids = this.#creating.get(app) ?? new Set<string>()
     const unwritten = [...ids].filter((other) => known.index.get(other)?.status !== 'QUEUED').length
-    if (known.index.count({ app, statuses: ['QUEUED'] }) + unwritten >= maxQueued) throw queueFull(maxQueued)
+    if (known.index.queued(app) + unwritten >= maxQueued) throw queueFull(maxQueued)
     this.#creating.set(app, ids.add(id))
     return () => {
       ids.delete(id)

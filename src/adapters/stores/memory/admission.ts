@@ -30,7 +30,7 @@ export class Admission {
 
   /** Counts more jobs against the quota. @throws StemworkError `QUEUE_FULL`, `QUOTA_EXCEEDED`. */
   admit(app: string, { maxQueued = Infinity, quota }: Omit<CreateOptions, 'tx'>, more = 1): void {
-    if (this.#index.count({ app, statuses: ['QUEUED'] }) + more > Math.ceil(maxQueued)) throw queueFull(maxQueued)
+    if (this.#index.queued(app) + more > Math.ceil(maxQueued)) throw queueFull(maxQueued)
     if (!quota) return
     const refused = quotaExceeded(quota, this.used(app), more, this.#clock())
     if (refused) throw refused

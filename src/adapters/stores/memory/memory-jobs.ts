@@ -147,17 +147,16 @@ function jobLists(index: Jobs): Pick<JobStore, 'get' | 'list' | 'count' | 'resul
       const found: JobRecord[] = []
       if (limit <= 0) return found
       let skip = offset
-      for (const job of index.select(query, after)) {
-        if (skip-- > 0) continue
-        found.push(copyOfPlain(job))
-        if (found.length >= limit) break
-      }
+      await index.each(query, after, (job) => {
+        if (skip-- <= 0) found.push(copyOfPlain(job))
+        return found.length < limit
+      })
       return found
     },
 
-    count: async (query, { max } = {}) => index.count(query, max),
+    count: (query, { max } = {}) => index.count(query, max),
 
-    resultBytes: async (app) => index.resultBytes(app),
+    resultBytes: (app) => index.resultBytes(app),
   }
 }
 

@@ -197,18 +197,26 @@ export class JobIndex<Job extends IndexedJob> {
     return jobsOf(this.#ended.due(time - 1, limit))
   }
 
-  count(query: JobQuery, max?: number): number {
+  /** How many jobs of an application are queued. */
+  queued(app: string): number {
+    return this.#visible.queued(app)
+  }
+
+  count(query: JobQuery, max?: number): Promise<number> {
     return this.#visible.count(query, max)
   }
 
   /** Bytes of the result files that the application's jobs keep. */
-  resultBytes(app: string): number {
+  resultBytes(app: string): Promise<number> {
     return this.#visible.resultBytes(app)
   }
 
-  /** Newest first. The index must not be changed before the iteration has ended. */
-  select(query: JobQuery, after?: JobPage['after']): Generator<Job> {
-    return this.#visible.select(query, after)
+  /**
+   * Calls `visit` for the jobs that match, newest first, until it returns false. After every few hundred that were
+   * looked at, other work has its turn; each job is seen as it is then.
+   */
+  each(query: JobQuery, after: JobPage['after'], visit: (job: Job) => boolean): Promise<void> {
+    return this.#visible.each(query, after, visit)
   }
 
   #replace(entry: IndexEntry<Job>, next: Job): void {

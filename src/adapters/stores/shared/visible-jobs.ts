@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { type JobRecord, type JobStatus, jobStatusSchema } from '../../../core/engine/job/job.js'
 import { resultBytes } from '../../../core/engine/job/result-bytes.js'
 import type { RuleTarget } from '../../../core/engine/job/scheduling.js'
@@ -11,6 +12,9 @@ interface Group<Entry extends { job: IndexedJob }> {
   entries: SortedList<Entry>
   counts: Record<JobStatus, number>
 }
+
+/** Jobs that are looked at in one pass of the event loop: a millisecond or two, where a name is searched for words. */
+const pieceJobs = 500
 
 /** The jobs that readers see, in the order of lists: all but those that are marked deleted. */
 export class VisibleJobs<Job extends IndexedJob, Entry extends { job: Job }> {
@@ -73,7 +77,12 @@ export class VisibleJobs<Job extends IndexedJob, Entry extends { job: Job }> {
     return group?.counts.STARTED ?? 0
   }
 
-  count(query: JobQuery, max = Infinity): number {
+  /** How many of an application are queued. */
+  queued(app: string): number {
+    return this.#byApp.get(app)?.counts.QUEUED ?? 0
+  }
+
+  async count(query: JobQuery, max = Infinity): Promise<number> {
     const { app, statuses, ...rest } = query
     if (Object.values(rest).every((value) => value === undefined)) {
       const group = app === undefined ? this.#everything : this.#byApp.get(app)
@@ -86,28 +95,42 @@ export class VisibleJobs<Job extends IndexedJob, Entry extends { job: Job }> {
     }
     let total = 0
     if (max <= 0) return 0
-    for (const _job of this.select(query)) if (++total >= max) break
+    await this.each(query, undefined, () => ++total < max)
     return total
   }
 
   /** Bytes of the result files that the application's jobs keep. */
-  resultBytes(app: string): number {
+  async resultBytes(app: string): Promise<number> {
     let total = 0
-    for (const job of this.select({ app, statuses: ['SUCCEEDED'] })) total += resultBytes(job)
+    await this.each({ app, statuses: ['SUCCEEDED'] }, undefined, (job) => {
+      total += resultBytes(job)
+      return true
+    })
     return total
   }
 
-  /** Newest first. Nothing must be changed before the iteration has ended. */
-  *select(query: JobQuery, after?: JobPage['after']): Generator<Job> {
+  /**
+   * Calls `visit` for the jobs that match, newest first, until it returns false. After every few hundred that were
+   * looked at, other work has its turn; each job is seen as it is then.
+   */
+  async each(query: JobQuery, after: JobPage['after'], visit: (job: Job) => boolean): Promise<void> {
+    const candidates = this.#candidates(query)
     const { createdAfter = -Infinity, createdBefore = Infinity } = query
     const matches = matcherOf(query)
-    const newest = this.#candidates(query).descendingBefore(
-      ({ job }) => job.createdAt >= createdBefore || (after !== undefined && compareJobs(job, after) >= 0),
-    )
-    for (const { job } of newest) {
-      if (job.createdAt < createdAfter) return
-      if (matches(job)) yield job
+    /** Where a piece of them ended; `undefined`: that was the last. */
+    const piece = (from: JobPage['after']): JobPage['after'] => {
+      let looked = 0
+      const newest = candidates.descendingBefore(
+        ({ job }) => job.createdAt >= createdBefore || (from !== undefined && compareJobs(job, from) >= 0),
+      )
+      for (const { job } of newest) {
+        if (job.createdAt < createdAfter) return undefined
+        if (!job.deleted && matches(job) && !visit(job)) return undefined
+        if (++looked === pieceJobs) return job
+      }
+      return undefined
     }
+    for (let from = piece(after); from; from = piece(from)) await setImmediate()
   }
 
   #groupsOf({ app }: Pick<JobRecord, 'app'>): Group<Entry>[] {

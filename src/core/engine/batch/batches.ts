@@ -8,7 +8,9 @@ import type { DocumentWrite } from '../ports/document-store.js'
 import { type JobStore } from '../ports/job-store.js'
 import { inBatchSpan } from './batch-span.js'
 import type { EngineOptions } from '../options.js'
+import type { Turn } from '../limits/rested.js'
 import type { Logger } from '../ports/logger.js'
+import { readSlices } from '../queries/job-slices.js'
 import type { StoreClock } from '../store-clock.js'
 import type { MessageCarrier, MessageSender } from '../webhooks/message-sender.js'
 import {
@@ -103,16 +105,11 @@ export class Batches {
   }
 
   /** The state of the batch; `undefined` if there are neither jobs with that name nor a batch. */
-  async status(app: string, name: string): Promise<BatchStatus | undefined> {
-    const { jobs } = this.#ports
-    const [batch, running, counts] = await Promise.all([
-      this.#read(app, name),
-      jobs.list({ app, batchName: name, statuses: ['STARTED'], limit: mostRunning }),
-      this.#count(app, name),
-    ])
+  async status(app: string, name: string, turn?: Turn): Promise<BatchStatus | undefined> {
+    const [batch, counts] = await Promise.all([this.#read(app, name), this.#count(app, name)])
     const total = sumOf(counts)
     if (!batch && total === 0) return undefined
-    const ofRunning = running.reduce((sum, { progress }) => sum + progress, 0) / Math.max(1, running.length)
+    const ofRunning = counts.STARTED > 0 ? await this.#meanProgress(app, name, turn) : 0
     const done = counts.SUCCEEDED + counts.FAILED + ofRunning * counts.STARTED
     return {
       name,
@@ -123,6 +120,23 @@ export class Batches {
       createdAt: batch?.value.createdAt ?? null,
       endedAt: batch?.value.endedAt ?? null,
     }
+  }
+
+  /** Of its running jobs. */
+  async #meanProgress(app: string, batchName: string, turn?: Turn): Promise<number> {
+    const { jobs } = this.#ports
+    let [sum, count] = [0, 0]
+    const add = (running: JobRecord[]) => {
+      for (const { progress } of running) sum += progress
+      count += running.length
+    }
+    await readSlices(
+      { app, batchName, statuses: ['STARTED'], limit: mostRunning },
+      (page) => jobs.list(page),
+      add,
+      turn,
+    )
+    return sum / Math.max(1, count)
   }
 
   /**

@@ -1,8 +1,7 @@
 import { StemworkError } from '../errors.js'
 import type { JobRecord, JobStatus } from '../job/job.js'
 import { rested, type Turn } from '../limits/rested.js'
-import { sliceRows } from '../queries/job-slices.js'
-import { type FoundJobs, pageAfter, searchJobs } from '../queries/job-search.js'
+import { type FoundJobs, pageAfter, readPage, searchJobs } from '../queries/job-search.js'
 import type { JobPage, JobQuery } from '../ports/job-store.js'
 
 export type BulkAction = 'cancel' | 'retry' | 'delete'
@@ -31,6 +30,8 @@ export interface BulkOptions {
   turn?: Turn
 }
 
+/** Jobs that are changed at a time: so many of the largest take a few milliseconds. */
+export const changedRows = 4
 /** Statuses of jobs that can be changed. */
 const statusesOf: Record<BulkAction, readonly JobStatus[]> = {
   cancel: ['QUEUED', 'STARTED'],
@@ -70,15 +71,15 @@ async function* slices(
 ): AsyncGenerator<Omit<FoundJobs, 'looked'>, void, undefined> {
   if (where) {
     const { jobs, next } = await searchJobs({ ...query, limit, after }, where, list)
-    for (let start = 0; start === 0 || start < jobs.length; start += sliceRows) {
-      const some = jobs.slice(start, start + sliceRows)
-      yield { jobs: some, next: start + sliceRows < jobs.length ? pageAfter(some.at(-1)) : next }
+    for (let start = 0; start === 0 || start < jobs.length; start += changedRows) {
+      const some = jobs.slice(start, start + changedRows)
+      yield { jobs: some, next: start + changedRows < jobs.length ? pageAfter(some.at(-1)) : next }
     }
     return
   }
   for (let left = limit, from = after; left > 0;) {
-    const page = { ...query, limit: Math.min(left, sliceRows), after: from }
-    const { jobs, next } = await turn(() => searchJobs(page, undefined, list))
+    const page = { ...query, limit: Math.min(left, changedRows), after: from }
+    const { jobs, next } = await turn(() => readPage(page, list))
     yield { jobs, next }
     if (!next) return
     left -= jobs.length

@@ -1,9 +1,12 @@
 import type { JobRecord } from '../job/job.js'
+import { rested } from '../limits/rested.js'
 import type { JobPage } from '../ports/job-store.js'
+import { readSlices } from './job-slices.js'
 
 /** Jobs that one search checks for a condition without an index. */
 const mostLooked = 2_000
-const readSize = 200
+/** Jobs that are read and checked until others are served. */
+const readSize = 10
 
 /** What a search found. */
 export interface FoundJobs {
@@ -15,28 +18,48 @@ export interface FoundJobs {
   looked: number
 }
 
-/** Up to `limit` jobs that also meet `where`; fewer, with `next`, after 2,000 were checked. Without `where`, a page. */
+/** A page, read at once. */
+export async function readPage(
+  { limit, ...page }: JobPage,
+  list: (page: JobPage) => Promise<JobRecord[]>,
+): Promise<FoundJobs> {
+  return pageOf(await list({ ...page, limit: limit + 1 }), limit)
+}
+
+/**
+ * Up to `limit` jobs that also meet `where`; fewer, with `next`, after 2,000 were checked. Without `where`, a page.
+ * They are read a few at a time, and others are served in between.
+ */
 export async function searchJobs(
   { limit, after, ...query }: JobPage,
   where: ((job: JobRecord) => boolean) | undefined,
   list: (page: JobPage) => Promise<JobRecord[]>,
 ): Promise<FoundJobs> {
   if (!where) {
-    const read = await list({ ...query, limit: limit + 1, after })
-    const jobs = read.slice(0, limit)
-    return { jobs, next: read.length > limit ? pageAfter(jobs.at(-1)) : undefined, looked: jobs.length }
+    const read: JobRecord[] = []
+    await readSlices({ ...query, limit: limit + 1, after }, list, (some) => void read.push(...some))
+    return pageOf(read, limit)
   }
   const jobs: JobRecord[] = []
-  for (let looked = 0, from = after; ; looked += readSize) {
-    const read = await list({ ...query, limit: readSize, after: from })
-    for (const [index, job] of read.entries()) {
+  let [looked, from] = [0, after]
+  while (looked < mostLooked) {
+    const page = { ...query, limit: readSize, after: from }
+    const read = await rested(() => list(page))
+    for (const job of read) {
+      looked++
       if (where(job)) jobs.push(job)
-      if (jobs.length === limit) return { jobs, next: pageAfter(job), looked: looked + index + 1 }
+      if (jobs.length === limit) return { jobs, next: pageAfter(job), looked }
     }
-    if (read.length < readSize) return { jobs, looked: looked + read.length }
+    if (read.length < readSize) return { jobs, looked }
     from = pageAfter(read.at(-1))
-    if (looked + readSize >= mostLooked) return { jobs, next: from, looked: looked + readSize }
   }
+  return { jobs, next: from, looked }
+}
+
+/** @param read one more than the page has, if there are more */
+function pageOf(read: JobRecord[], limit: number): FoundJobs {
+  const jobs = read.slice(0, limit)
+  return { jobs, next: read.length > limit ? pageAfter(jobs.at(-1)) : undefined, looked: jobs.length }
 }
 
 export function pageAfter(job: JobRecord | undefined): JobPage['after'] {

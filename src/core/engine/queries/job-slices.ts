@@ -5,7 +5,7 @@ import type { JobPage } from '../ports/job-store.js'
 /**
  * Records that are read at a time. Stores read them on the event loop: so many of the largest take a few milliseconds.
  */
-export const sliceRows = 4
+export const sliceRows = 8
 
 /** Hands the jobs of a page to `each` in slices, between which others are served. */
 export async function readSlices(
