@@ -1,6 +1,7 @@
 // How long large requests of one application hold the event loop, and how long a small request of another waits
 // meanwhile: lists, an archive, the state of a batch that runs, searches and bulk deletes of large jobs in a SQLite
-// file, all at once. The delay is that of node:perf_hooks, sampled each millisecond, less its resolution. Options: --jobs=N, --parallel=N (of each request).
+// file, all at once. The delay is that of node:perf_hooks, sampled each millisecond, less its resolution.
+// Options: --jobs=N, --parallel=N (of each request).
 import { mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
