@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import type { MusicAnalysis } from '../core/media/analysis/analyze-audio.js'
 import { analyzeWorkflow } from '../core/workflows/analysis/analyze-workflow.js'
-import { audioCommandOptions, runAudioCommand } from './audio-command.js'
+import { audioCommandOptions, decodersOf, runAudioCommand } from './audio-command.js'
 import { type Command, firstPositional, textOf } from './command.js'
 import { duration } from './progress-line.js'
 
@@ -31,10 +31,7 @@ export const analyzeCommand: Command = {
     return runAudioCommand(
       {
         path,
-        workflow: analyzeWorkflow({
-          decoders: input.values.ffmpeg === true ? { ffmpeg: true } : undefined,
-          beats: textOf(input, 'beats'),
-        }),
+        workflow: analyzeWorkflow({ decoders: decodersOf(input), beats: textOf(input, 'beats') }),
         params: { peaks: 'peaks' in keep, labels: 'chords' in keep || 'sections' in keep },
         label: 'Analyzing',
         keep,

@@ -7,7 +7,7 @@ import { checkInput } from '../core/engine/workflow/check-input.js'
 import { firstIssueText } from '../core/engine/workflow/schema-issues.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
 import { type CommandInput, type CommandOption, type Terminal, textOf, UsageError } from './command.js'
-import { type Report, runInForeground } from './foreground-run.js'
+import { foregroundOrder, type Report, runInForeground } from './foreground-run.js'
 import { refuseInput, requireFile, unfinishedFolder } from './local-file.js'
 import type { ProgressLine } from './progress-line.js'
 
@@ -32,9 +32,6 @@ export interface AudioRun {
   report(result: WorkResult): Promise<Report>
 }
 
-/** Limits protect a service from strangers; here, the user owns both file and machine. */
-const maxAudioSeconds = 1_000_000
-
 /** Runs a workflow on a file in a child process, and prints its report. Returns the exit status. */
 export function runAudioCommand(run: AudioRun, input: CommandInput, terminal: Terminal): Promise<number> {
   return runInForeground(input.values.json === true, terminal, (signal, progress) => runOnFile(run, signal, progress))
@@ -57,19 +54,10 @@ async function runOnFile(
   // The user waits for it: no nicer than this process.
   const runner = processRunner({ resolve: () => workflow, niceness: getPriority() })
   try {
-    const result = await runner.run(
-      {
-        jobId: label,
-        workflow: workflow.id,
-        module: workflow.module?.url ?? null,
-        settings: workflow.module?.settings ?? null,
-        params: given,
-        inputs: { inputUrl: file },
-        directory,
-        limits: { maxAudioSeconds },
-      },
-      { signal, onProgress: ({ progress: fraction }) => progress.show(label, fraction) },
-    )
+    const result = await runner.run(foregroundOrder(workflow, given, file, directory), {
+      signal,
+      onProgress: ({ progress: fraction }) => progress.show(label, fraction),
+    })
     signal.throwIfAborted()
     const printed = await report(result)
     for (const [name, target] of Object.entries(keep)) {
@@ -103,6 +91,11 @@ export function decimalOf(input: CommandInput, name: string): number | undefined
   if (text === undefined) return undefined
   if (/^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text)) return Number(text)
   throw new UsageError(`--${name} must be a number such as 1.5, not "${text}".`)
+}
+
+/** Settings of the workflows that the options above are for. */
+export function decodersOf(input: CommandInput): { ffmpeg: true } | undefined {
+  return input.values.ffmpeg === true ? { ffmpeg: true } : undefined
 }
 
 /** The path with another ending, and words before it. */

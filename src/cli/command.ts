@@ -70,6 +70,11 @@ export function firstPositional({ positionals }: CommandInput): string {
   return first
 }
 
+/** For a command whose first argument says what to do. */
+export function unknownAction(command: string, action: string, known: readonly string[]): UsageError {
+  return new UsageError(`${command} ${action} is not a command. Expected one of: ${known.join(', ')}.`)
+}
+
 /** The value of an option that is given at most once. */
 export function textOf(input: CommandInput, name: string): string | undefined {
   const value = input.values[name]

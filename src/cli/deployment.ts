@@ -211,8 +211,8 @@ function unknownUrl(option: string, url: string, forms: string): StemworkError {
   return new StemworkError('INVALID_OPTIONS', `${option} ${nameOf(url)} is not understood. Expected one of: ${forms}.`)
 }
 
-/** Loads what needs these packages. */
-async function optional<Module>(packages: readonly string[], load: () => Promise<Module>): Promise<Module> {
+/** Loads what needs these packages. @throws StemworkError `MISSING_DEPENDENCY`. */
+export async function optional<Module>(packages: readonly string[], load: () => Promise<Module>): Promise<Module> {
   try {
     return await load()
   } catch (cause) {

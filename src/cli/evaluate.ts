@@ -2,7 +2,6 @@ import { rmSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { StemworkError } from '../core/engine/errors.js'
 import {
   type EvaluatedModel,
   evaluateSongs,
@@ -13,19 +12,11 @@ import { summarise } from '../core/workflows/separation/evaluation/summary.js'
 import { requireModel } from '../core/models/index.js'
 import { ensembleAlgorithms } from '../core/models/ensemble-algorithm.js'
 import { embeddedModelName } from '../core/models/registry.js'
-import {
-  type Command,
-  type CommandInput,
-  exitStatus,
-  firstPositional,
-  type Terminal,
-  textOf,
-  UsageError,
-} from './command.js'
+import { type Command, type CommandInput, firstPositional, textOf, UsageError } from './command.js'
 import { evaluationTable } from './evaluation-table.js'
-import { onInterruption } from './interruption.js'
+import { runInForeground } from './foreground-run.js'
 import { separationCommandOptions, separationSettings } from './model-options.js'
-import { duration, ProgressLine } from './progress-line.js'
+import { duration, type ProgressLine } from './progress-line.js'
 
 export const evaluateCommand: Command = {
   usage: 'evaluate <folder> [options]',
@@ -63,33 +54,12 @@ export const evaluateCommand: Command = {
     'accompaniments|. The audio of one song at a time is written to the temporary folder.\nExit status: 0 done, 1 ' +
     'failed, 2 wrong usage, 130 interrupted by Ctrl-C.',
   async run(input, terminal) {
-    const json = input.values.json === true
     const models = modelsOf(input)
-    const interruption = onInterruption((status) => process.exit(status))
-    const progress = new ProgressLine(terminal.stderr)
-    try {
-      const songs = await evaluateFolder(input, models, interruption.signal, progress)
-      progress.clear()
-      terminal.stdout.write(json ? `${JSON.stringify(reportOf(input, songs), rounded, 2)}\n` : text(songs))
-      return exitStatus.done
-    } catch (error) {
-      progress.clear()
-      return failed(error, interruption.status(), json, terminal)
-    } finally {
-      interruption.release()
-    }
+    return await runInForeground(input.values.json === true, terminal, async (signal, progress) => {
+      const songs = await evaluateFolder(input, models, signal, progress)
+      return { json: JSON.parse(JSON.stringify(reportOf(input, songs), rounded)), text: text(songs) }
+    })
   },
-}
-
-function failed(error: unknown, interrupted: number | undefined, json: boolean, { stdout, stderr }: Terminal): number {
-  if (interrupted !== undefined) {
-    stderr.write('Stopped; temporary files were removed.\n')
-    return interrupted
-  }
-  if (!json || !StemworkError.is(error)) throw error
-  const { code, reason = null, message } = error
-  stdout.write(`${JSON.stringify({ error: { code, reason, message } }, null, 2)}\n`)
-  return exitStatus.failed
 }
 
 /** @throws UsageError for a weight that is not a positive number */

@@ -1,4 +1,6 @@
 import { StemworkError } from '../core/engine/errors.js'
+import type { InputFile, WorkOrder } from '../core/engine/ports/runner.js'
+import type { Workflow } from '../core/engine/workflow/workflow.js'
 import { exitStatus, type Terminal } from './command.js'
 import { onInterruption } from './interruption.js'
 import { ProgressLine } from './progress-line.js'
@@ -6,6 +8,20 @@ import { ProgressLine } from './progress-line.js'
 export interface Report {
   json: unknown
   text: string
+}
+
+/** Limits protect a service from strangers; here, the user owns both file and machine. */
+const limits = { maxAudioSeconds: 1_000_000 }
+
+/** A workflow's run on a file of this machine, though it requires a URL: it reads the file. */
+export function foregroundOrder(
+  { id, module }: Workflow,
+  params: Record<string, unknown>,
+  file: InputFile,
+  directory: string,
+): WorkOrder {
+  const { url = null, settings = null } = module ?? {}
+  return { jobId: id, workflow: id, module: url, settings, params, inputs: { inputUrl: file }, directory, limits }
 }
 
 /**

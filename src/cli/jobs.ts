@@ -1,9 +1,7 @@
 import type { BulkAction, JobEngine } from '../core/engine/engine.js'
 import { type JobRecord, jobStatusSchema } from '../core/engine/job/job.js'
-import { DeploymentLimits } from '../core/engine/limits/limits.js'
 import { checkInput } from '../core/engine/workflow/check-input.js'
 import type { JobQuery } from '../core/engine/ports/job-store.js'
-import { createEngine } from '../create-engine.js'
 import type { JobRow } from '../http/operator/answers.js'
 import { jobSearchSchema, searchJobs } from '../http/operator/job-search.js'
 import { bulkJobs } from './bulk-jobs.js'
@@ -14,12 +12,13 @@ import {
   firstPositional,
   type Terminal,
   textOf,
+  unknownAction,
   UsageError,
 } from './command.js'
 import type { DeploymentUrls } from './deployment.js'
 import { withEnvironment } from './environment.js'
-import { deploymentUrls, openStorage, storageOptions, storeOptions } from './service-storage.js'
-import { stderrLogger } from './stderr-logger.js'
+import { deploymentUrls, storageOptions, storeOptions } from './service-storage.js'
+import { namedApplication, withEngine } from './store-engine.js'
 
 const store = ['data', 'store', 'blobs']
 const filters = ['status', 'app', 'workflow']
@@ -85,29 +84,18 @@ export const jobsCommand: Command = {
   async run(input, terminal) {
     const action = firstPositional(input)
     const act = Object.hasOwn(actions, action) ? actions[action] : undefined
-    if (!act)
-      throw new UsageError(`jobs ${action} is not a command. Expected one of: ${Object.keys(actions).join(', ')}.`)
+    if (!act) throw unknownAction('jobs', action, Object.keys(actions))
     const isBulk = input.values.all === true
     checkTarget(action, input, isBulk)
     const urls = deploymentUrls(input)
     if (urls.data === undefined && urls.store === undefined)
       throw new UsageError('Jobs live in a store: give --data <dir> or --store <url>.')
-    const logger = stderrLogger(terminal.stderr)
-    const storage = await openStorage({ ...urls, blobs: blobsUrl(action, urls) }, logger)
     // A retry keeps to the limits of the deployment, whose options this command does not have.
-    const limits = action === 'retry' ? await DeploymentLimits.settings(storage.parts.jobs.documents) : {}
-    const engine = createEngine({ ...storage.parts, ...limits, workflows: [], logger })
-    try {
-      if (isBulk && isBulkAction(action))
-        return await bulkJobs(engine, action, await queryOf(engine, input), {
-          terminal,
-          json: input.values.json === true,
-        })
-      return await act(engine, input, terminal)
-    } finally {
-      await engine.close({ timeoutMs: 0 })
-      await storage.close()
-    }
+    return withEngine({ ...urls, blobs: blobsUrl(action, urls) }, terminal, async (engine) => {
+      if (!isBulk || !isBulkAction(action)) return await act(engine, input, terminal)
+      const json = input.values.json === true
+      return await bulkJobs(engine, action, await queryOf(engine, input), { terminal, json })
+    })
   },
 }
 
@@ -150,18 +138,10 @@ async function queryOf(engine: JobEngine<never>, input: CommandInput): Promise<J
   if (!status.success)
     throw new UsageError(`--status must be one of ${jobStatusSchema.options.join(', ')}, not "${given}".`)
   return {
-    app: applicationId(await engine.applications.listApplications(), input),
+    app: namedApplication(await engine.applications.listApplications(), input)?.id,
     statuses: status.data && [status.data],
     workflows: workflow === undefined ? undefined : [workflow],
   }
-}
-
-/** @throws UsageError for a name that no application has */
-function applicationId(applications: readonly { id: string; name: string }[], input: CommandInput): string | undefined {
-  const name = textOf(input, 'app')
-  const app = applications.find((one) => one.name === name)?.id
-  if (name !== undefined && app === undefined) throw new UsageError(`There is no application ${name}.`)
-  return app
 }
 
 type Action = (engine: JobEngine<never>, input: CommandInput, terminal: Terminal) => Promise<number>
@@ -169,7 +149,7 @@ type Action = (engine: JobEngine<never>, input: CommandInput, terminal: Terminal
 const actions: Record<string, Action> = {
   async list(engine, input, { stdout }) {
     const applications = await engine.applications.listApplications()
-    const app = applicationId(applications, input)
+    const app = namedApplication(applications, input)?.id
     const checked = checkInput(jobSearchSchema, {
       status: textOf(input, 'status')?.toUpperCase(),
       workflow: textOf(input, 'workflow'),

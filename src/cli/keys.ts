@@ -8,6 +8,7 @@ import {
   firstPositional,
   numberOf,
   textOf,
+  unknownAction,
   UsageError,
 } from './command.js'
 import { storeOptions, withStore } from './service-storage.js'
@@ -64,8 +65,7 @@ export const keysCommand: Command = {
   async run(input, terminal) {
     const action = firstPositional(input)
     const keyId = input.positionals[1]
-    if (!isAction(action))
-      throw new UsageError(`keys ${action} is not a command. Expected one of: ${actions.join(', ')}.`)
+    if (!isAction(action)) throw unknownAction('keys', action, actions)
     if ((action === 'rotate' || action === 'revoke') !== (keyId !== undefined)) {
       throw new UsageError(
         action === 'rotate' || action === 'revoke'

@@ -1,11 +1,16 @@
 import type { ApplicationLimits } from '../core/engine/engine.js'
 import type { LimitChange, Limits } from '../core/engine/job/quota.js'
-import { DeploymentLimits } from '../core/engine/limits/limits.js'
-import type { Application, ApplicationStore } from '../core/engine/ports/application-store.js'
-import { createEngine } from '../create-engine.js'
-import { type Command, type CommandInput, exitStatus, firstPositional, textOf, UsageError } from './command.js'
-import { storeOptions, withStore } from './service-storage.js'
-import { stderrLogger } from './stderr-logger.js'
+import {
+  type Command,
+  type CommandInput,
+  exitStatus,
+  firstPositional,
+  textOf,
+  unknownAction,
+  UsageError,
+} from './command.js'
+import { storeOptions, storeUrls } from './service-storage.js'
+import { namedApplication, withEngine } from './store-engine.js'
 
 /** Options by the figure that they set. */
 const figures = {
@@ -46,26 +51,19 @@ export const limitsCommand: Command = {
       options: ['data', 'store', 'app', ...Object.values(figures), 'revision', 'json'],
     },
   },
-  async run(input, { stdout, stderr }) {
+  async run(input, terminal) {
     const change = checkedChange(input)
-    const logger = stderrLogger(stderr)
     const missing = 'Limits live in a store: give --data <dir> or --store <url>.'
-    return withStore(input, missing, logger, async ({ parts }) => {
-      const settings = await DeploymentLimits.settings(parts.jobs.documents)
-      const engine = createEngine({ ...parts, ...settings, workflows: [], logger })
-      try {
-        const applications = await namedApplications(parts.applications, textOf(input, 'app'))
-        const [first] = applications
-        if (change && first) await engine.setLimits(first.id, change, { revision: textOf(input, 'revision') })
-        const rows = await Promise.all(
-          applications.map(async ({ id, name }) => ({ app: id, name, ...(await engine.limits(id)) })),
-        )
-        if (input.values.json === true) stdout.write(`${JSON.stringify(rows)}\n`)
-        else stdout.write(rows.map(lines).join('') || 'There are no applications yet.\n')
-        return exitStatus.done
-      } finally {
-        await engine.close({ timeoutMs: 0 })
-      }
+    return withEngine(storeUrls(input, missing), terminal, async (engine) => {
+      const all = await engine.applications.listApplications()
+      const named = namedApplication(all, input)
+      if (change && named) await engine.setLimits(named.id, change, { revision: textOf(input, 'revision') })
+      const rows = await Promise.all(
+        (named ? [named] : all).map(async ({ id, name }) => ({ app: id, name, ...(await engine.limits(id)) })),
+      )
+      const text = () => rows.map(lines).join('') || 'There are no applications yet.\n'
+      terminal.stdout.write(input.values.json === true ? `${JSON.stringify(rows)}\n` : text())
+      return exitStatus.done
     })
   },
 }
@@ -73,8 +71,7 @@ export const limitsCommand: Command = {
 /** What `set` changes; undefined for `show`. @throws UsageError where action and options do not fit together */
 function checkedChange(input: CommandInput): LimitChange | undefined {
   const action = firstPositional(input)
-  if (action !== 'show' && action !== 'set')
-    throw new UsageError(`limits ${action} is not a command. Expected one of: show, set.`)
+  if (action !== 'show' && action !== 'set') throw unknownAction('limits', action, ['show', 'set'])
   const change = changeOf(input)
   const hasChange = Object.keys(change).length > 0
   if ((action === 'set') !== hasChange)
@@ -84,15 +81,6 @@ function checkedChange(input: CommandInput): LimitChange | undefined {
   if (action === 'show') return undefined
   if (textOf(input, 'app') === undefined) throw new UsageError('limits set needs --app <name>.')
   return change
-}
-
-/** All applications, or the one of this name. */
-async function namedApplications(store: ApplicationStore, name: string | undefined): Promise<Application[]> {
-  const all = await store.listApplications()
-  if (name === undefined) return all
-  const named = all.filter((one) => one.name === name)
-  if (named.length === 0) throw new UsageError(`There is no application ${name}. Create one with keys create.`)
-  return named
 }
 
 /** @throws UsageError for what is no figure */

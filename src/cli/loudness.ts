@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { loudnessWorkflow } from '../core/workflows/loudness/loudness-workflow.js'
-import { audioCommandOptions, decimalOf, pathBeside, runAudioCommand } from './audio-command.js'
+import { audioCommandOptions, decimalOf, decodersOf, pathBeside, runAudioCommand } from './audio-command.js'
 import { type Command, firstPositional, textOf, UsageError } from './command.js'
 import { fileEndings, fileFormat } from './file-format.js'
 
@@ -63,7 +63,7 @@ export const loudnessCommand: Command = {
     return runAudioCommand(
       {
         path,
-        workflow: loudnessWorkflow({ decoders: input.values.ffmpeg === true ? { ffmpeg: true } : undefined }),
+        workflow: loudnessWorkflow({ decoders: decodersOf(input) }),
         params: { normalizeTo, ceiling: decimalOf(input, 'ceiling'), format, picture: picture !== undefined },
         options: { normalizeTo: 'normalize', ceiling: 'ceiling' },
         label: 'Measuring',

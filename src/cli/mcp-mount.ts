@@ -1,5 +1,5 @@
-import { StemworkError } from '../core/engine/errors.js'
 import type { Handler } from '../http/mounts/mountable.js'
+import { optional } from './deployment.js'
 
 /** Where agents find the tools of a service. */
 export const mcpPath = '/mcp'
@@ -11,14 +11,7 @@ export const mcpPath = '/mcp'
  * @throws StemworkError `MISSING_DEPENDENCY`.
  */
 export async function withMcp(service: Handler, basePath: string): Promise<Handler> {
-  const { createMcpHandler } = await import('../mcp/mcp-handler.js').catch((cause: unknown) => {
-    throw new StemworkError(
-      'MISSING_DEPENDENCY',
-      '--mcp needs the package @modelcontextprotocol/sdk, which could not be loaded. Install it: npm install ' +
-        '@modelcontextprotocol/sdk',
-      { cause },
-    )
-  })
+  const { createMcpHandler } = await optional(['@modelcontextprotocol/sdk'], () => import('../mcp/mcp-handler.js'))
   const agents = createMcpHandler(service, { basePath })
   return (request, context) =>
     new URL(request.url).pathname === mcpPath ? agents(request, context) : service(request, context)

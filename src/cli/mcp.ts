@@ -1,5 +1,5 @@
-import { StemworkError } from '../core/engine/errors.js'
 import { type Command, exitStatus, textOf, UsageError } from './command.js'
+import { optional } from './deployment.js'
 import { withEnvironment } from './environment.js'
 import { onInterruption } from './interruption.js'
 
@@ -31,7 +31,9 @@ export const mcpCommand: Command = {
         '--url, or STEMWORK_URL, must be the base address of a service, for example http://127.0.0.1:8080/v1, not ' +
           `${JSON.stringify(baseUrl ?? '')}.`,
       )
-    const { createMcpServer, StdioServerTransport } = await loadProtocol()
+    const [{ createMcpServer }, { StdioServerTransport }] = await optional(['@modelcontextprotocol/sdk'], () =>
+      Promise.all([import('../mcp/mcp-server.js'), import('@modelcontextprotocol/sdk/server/stdio.js')]),
+    )
     const server = createMcpServer({ baseUrl, apiKey: textOf(input, 'api-key') })
     const interruption = onInterruption((status) => process.exit(status))
     // The agent ends it by closing its standard input.
@@ -42,21 +44,4 @@ export const mcpCommand: Command = {
     interruption.release()
     return interruption.status() ?? exitStatus.done
   },
-}
-
-async function loadProtocol() {
-  try {
-    const [{ createMcpServer }, { StdioServerTransport }] = await Promise.all([
-      import('../mcp/mcp-server.js'),
-      import('@modelcontextprotocol/sdk/server/stdio.js'),
-    ])
-    return { createMcpServer, StdioServerTransport }
-  } catch (cause) {
-    throw new StemworkError(
-      'MISSING_DEPENDENCY',
-      'The Model Context Protocol needs the package @modelcontextprotocol/sdk, which could not be loaded. Install ' +
-        'it: npm install @modelcontextprotocol/sdk',
-      { cause },
-    )
-  }
 }

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { notesWorkflow } from '../core/workflows/notes/notes-workflow.js'
-import { audioCommandOptions, decimalOf, pathBeside, runAudioCommand } from './audio-command.js'
+import { audioCommandOptions, decimalOf, decodersOf, pathBeside, runAudioCommand } from './audio-command.js'
 import { type Command, firstPositional } from './command.js'
 
 interface Report {
@@ -31,7 +31,7 @@ export const notesCommand: Command = {
     return runAudioCommand(
       {
         path,
-        workflow: notesWorkflow({ decoders: input.values.ffmpeg === true ? { ffmpeg: true } : undefined }),
+        workflow: notesWorkflow({ decoders: decodersOf(input) }),
         params: {
           onsetThreshold: decimalOf(input, 'onset'),
           frameThreshold: decimalOf(input, 'frame'),

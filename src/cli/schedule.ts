@@ -14,10 +14,12 @@ import {
   firstPositional,
   numberOf,
   textOf,
+  unknownAction,
   UsageError,
 } from './command.js'
 import { storeOptions, withStore } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
+import { namedApplication } from './store-engine.js'
 
 const changes: Record<string, (input: CommandInput) => RuleChange> = {
   pause: () => ({ state: 'paused' }),
@@ -56,10 +58,7 @@ export const scheduleCommand: Command = {
   async run(input, { stdout, stderr }) {
     const action = firstPositional(input)
     const change = changes[action]?.(input)
-    if (!change && action !== 'show')
-      throw new UsageError(
-        `schedule ${action} is not a command. Expected one of: show, ${Object.keys(changes).join(', ')}.`,
-      )
+    if (!change && action !== 'show') throw unknownAction('schedule', action, ['show', ...Object.keys(changes)])
     const missing = 'Rules are kept in a store. Add --data <dir> or --store <url>.'
     return withStore(input, missing, stderrLogger(stderr), async ({ parts: { jobs, applications } }) => {
       if (change) await new RememberedRules(jobs).change(await targetOf(input, applications), change)
@@ -75,11 +74,9 @@ async function targetOf(input: CommandInput, applications: ApplicationStore): Pr
   const [app, workflow] = [textOf(input, 'app'), textOf(input, 'workflow')]
   if (app !== undefined && workflow !== undefined) throw new UsageError('Use --app or --workflow, not both.')
   if (workflow !== undefined) return { kind: 'workflow', id: workflow }
-  if (app === undefined) return { kind: 'deployment' }
   if (app === everyApplication) return { kind: 'application', id: app }
-  const known = (await applications.listApplications()).find(({ name }) => name === app)
-  if (!known) throw new UsageError(`There is no application ${app}. Create one with: stemwork keys create`)
-  return { kind: 'application', id: known.id }
+  const known = namedApplication(await applications.listApplications(), input)
+  return known ? { kind: 'application', id: known.id } : { kind: 'deployment' }
 }
 
 function lines(rules: readonly SchedulingRule[], names: ReadonlyMap<string, string>): string {

@@ -17,9 +17,10 @@ import { BatchJournal, type Outputs, sha256 } from './batch-journal.js'
 import { BatchProgress } from './batch-progress.js'
 import { BatchReport } from './batch-report.js'
 import { exitStatus, type Terminal } from './command.js'
+import { foregroundOrder } from './foreground-run.js'
 import { onInterruption } from './interruption.js'
 import { requirePath } from './local-file.js'
-import { type BatchRequest, maxAudioSeconds } from './separation-request.js'
+import type { BatchRequest } from './separation-request.js'
 
 /** Between two looks at the folders. A file that is the same at both is taken to be complete. */
 const lookMs = 1000
@@ -198,18 +199,9 @@ class Batch {
     process.once('exit', removeAtOnce)
     try {
       const hash = await sha256(input.path)
+      const file = { path: input.path, bytes: input.bytes, name: basename(input.path) }
       const result = await this.#runner.run(
-        {
-          jobId: 'separate',
-          workflow: workflow.id,
-          module: workflow.module?.url ?? null,
-          settings: workflow.module?.settings ?? null,
-          // The workflow requires a URL, but it reads the local file.
-          params: { inputUrl: 'http://localhost/' },
-          inputs: { inputUrl: { path: input.path, bytes: input.bytes, name: basename(input.path) } },
-          directory,
-          limits: { maxAudioSeconds },
-        },
+        foregroundOrder(workflow, { inputUrl: 'http://localhost/' }, file, directory),
         { signal, onProgress: ({ progress }) => this.#progress.show(input.shown, progress) },
       )
       signal.throwIfAborted()

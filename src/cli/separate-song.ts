@@ -12,9 +12,10 @@ import type { Step } from '../core/engine/workflow/workflow.js'
 import { nameInUrl } from '../core/engine/job/download-name.js'
 import { processRunner } from '../core/engine/runner/process-runner.js'
 import { requireModel } from '../core/models/index.js'
+import { foregroundOrder } from './foreground-run.js'
 import { makeFolder, refuseInput, requireFile, unfinishedFolder } from './local-file.js'
 import { duration, type ProgressLine } from './progress-line.js'
-import { maxAudioSeconds, type SongRequest } from './separation-request.js'
+import type { SongRequest } from './separation-request.js'
 
 const maxDownloadBytes = 8 * 1024 ** 3
 /** Nobody waits in line behind a song on the command line: as long as a timer of Node can run. */
@@ -46,7 +47,6 @@ export async function separateSong(
   const local = request.isUrl ? undefined : await requireFile(request.source)
   for (const model of request.models) await requireModel(model)
   const { workflow } = request
-  // The workflow requires a URL, but it reads the local file.
   const params = { ...request.params, inputUrl: request.isUrl ? request.source : 'http://localhost/' }
   if (local)
     for (const { fileName } of Object.values(workflow.outputs(params)))
@@ -62,16 +62,7 @@ export async function separateSong(
   try {
     const input = local ?? (await download(request, join(directory, 'input'), signal, progress))
     signal.throwIfAborted()
-    const order = {
-      jobId: 'separate',
-      workflow: workflow.id,
-      module: workflow.module?.url ?? null,
-      settings: workflow.module?.settings ?? null,
-      params,
-      inputs: { inputUrl: input },
-      directory,
-      limits: { maxAudioSeconds },
-    }
+    const order = foregroundOrder(workflow, params, input, directory)
     const onProgress = ({ progress: fraction }: WorkProgress) => progress.show('Separating', fraction)
     const result = workflow.composition
       ? await runSteps(workflow, workflow.composition, order, stepRunner(runner), { signal, onProgress })

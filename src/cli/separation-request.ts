@@ -38,9 +38,6 @@ export interface BatchRequest extends SeparationChoice {
   jobs: number
 }
 
-/** Limits protect a service from strangers; here, the user owns both file and machine. */
-export const maxAudioSeconds = 1_000_000
-
 const defaultStems: StemName[] = ['vocals', 'accompaniments']
 
 /** @param threads of one separation, unless the user says how many */

@@ -6,7 +6,6 @@ import { createHandler } from '../http/handler.js'
 import { hasTus } from '../http/storage/resumable-routes.js'
 import { acceptUpgrades, serve } from '../http/mounts/node.js'
 import { type Command, type CommandInput, exitStatus, numberOf, type Terminal, textOf, UsageError } from './command.js'
-import type { DeploymentUrls } from './deployment.js'
 import { configurable } from './configuration.js'
 import { mcpPath, withMcp } from './mcp-mount.js'
 import { type Interruption, onInterruption } from './interruption.js'
@@ -148,25 +147,9 @@ export const serveCommand: Command = {
   },
 }
 
-interface ServiceRequest {
-  host: string
-  port: number
-  urls: DeploymentUrls
-  apiOnly: boolean
-  publicUrl: string | undefined
-  aliases: Record<string, string>
-  keys: string[]
-  allowPrivate: boolean
-  console: boolean
-  operatorKey: string | undefined
-  mcp: boolean
-  liveStreams: number | undefined
-  input: CommandInput
-  graceMs: number
-  verbose: boolean
-}
+type ServiceRequest = ReturnType<typeof requestOf>
 
-function requestOf(input: CommandInput): ServiceRequest {
+function requestOf(input: CommandInput) {
   return {
     host: textOf(input, 'host') ?? '127.0.0.1',
     port: numberOf(input, 'port', { min: 0, max: 65_535 }) ?? defaultPort,

@@ -75,21 +75,22 @@ export function deploymentUrls(input: CommandInput): DeploymentUrls {
   }
 }
 
-/**
- * Gives `use` the store of --data or --store: for commands that read no files.
- *
- * @param missing what is said if neither is given
- */
+/** What names a store without files. @throws UsageError `missing` where nothing does */
+export function storeUrls(input: CommandInput, missing: string): DeploymentUrls {
+  const { data, store } = deploymentUrls(input)
+  if (data === undefined && store === undefined) throw new UsageError(missing)
+  // A durable store wants durable files beside it; none is read here, so any folder will do.
+  return { data, store, blobs: data === undefined ? 'file:.' : undefined }
+}
+
+/** Gives `use` the store of --data or --store. @param missing as of `storeUrls` */
 export async function withStore<Result>(
   input: CommandInput,
   missing: string,
   logger: Logger,
   use: (storage: ServiceStorage) => Promise<Result>,
 ): Promise<Result> {
-  const { data, store } = deploymentUrls(input)
-  if (data === undefined && store === undefined) throw new UsageError(missing)
-  // A durable store wants durable files beside it; none is read here, so any folder will do.
-  const storage = await openStorage({ data, store, blobs: data === undefined ? 'file:.' : undefined }, logger)
+  const storage = await openStorage(storeUrls(input, missing), logger)
   try {
     return await use(storage)
   } finally {

@@ -1,6 +1,6 @@
-import { StemworkError } from '../core/engine/errors.js'
 import type { Tracing } from '../core/engine/ports/tracing.js'
 import type { CommandInput, CommandOption } from './command.js'
+import { optional } from './deployment.js'
 
 export const tracesOption: CommandOption = {
   type: 'boolean',
@@ -13,14 +13,6 @@ export const tracesOption: CommandOption = {
 /** @throws StemworkError `MISSING_DEPENDENCY`. */
 export async function tracingOf(input: CommandInput): Promise<Tracing | undefined> {
   if (input.values.traces !== true) return undefined
-  try {
-    const { openTelemetry } = await import('../opentelemetry/index.js')
-    return openTelemetry()
-  } catch (cause) {
-    throw new StemworkError(
-      'MISSING_DEPENDENCY',
-      '--traces needs the package @opentelemetry/api, which is not installed. Run: npm install @opentelemetry/api',
-      { cause },
-    )
-  }
+  const { openTelemetry } = await optional(['@opentelemetry/api'], () => import('../opentelemetry/index.js'))
+  return openTelemetry()
 }

@@ -1,5 +1,5 @@
 import { transcodeWorkflow } from '../core/workflows/transcode/transcode-workflow.js'
-import { audioCommandOptions, decimalOf, runAudioCommand } from './audio-command.js'
+import { audioCommandOptions, decimalOf, decodersOf, runAudioCommand } from './audio-command.js'
 import { type Command, firstPositional, numberOf, textOf } from './command.js'
 import { fileEndings, fileFormat } from './file-format.js'
 
@@ -45,7 +45,7 @@ export const transcodeCommand: Command = {
     return runAudioCommand(
       {
         path,
-        workflow: transcodeWorkflow({ decoders: input.values.ffmpeg === true ? { ffmpeg: true } : undefined }),
+        workflow: transcodeWorkflow({ decoders: decodersOf(input) }),
         params,
         options: {
           startSeconds: 'start',

@@ -1,9 +1,8 @@
 import { type LedgerGroup, ledgerGroups } from '../core/engine/job/ledger.js'
-import { createEngine } from '../create-engine.js'
 import { usageCsv, usageRow } from '../http/service/usage-routes.js'
 import { type Command, type CommandInput, exitStatus, textOf, UsageError } from './command.js'
-import { storeOptions, withStore } from './service-storage.js'
-import { stderrLogger } from './stderr-logger.js'
+import { storeOptions, storeUrls } from './service-storage.js'
+import { namedApplication, withEngine } from './store-engine.js'
 
 const groups: Record<string, LedgerGroup> = { day: 'day', workflow: 'workflow', application: 'app' }
 
@@ -27,7 +26,7 @@ export const usageCommand: Command = {
     csv: { type: 'boolean', help: 'Print CSV.' },
     json: { type: 'boolean', help: 'Print JSON.' },
   },
-  async run(input, { stdout, stderr }) {
+  async run(input, terminal) {
     const today = new Date().toISOString().slice(0, 10)
     const [from, to] = [dayOf(input, 'from', `${today.slice(0, 8)}01`), dayOf(input, 'to', today)]
     const by = (textOf(input, 'by') ?? 'application').split(',').map((name) => name.trim())
@@ -35,28 +34,21 @@ export const usageCommand: Command = {
       if (Object.hasOwn(groups, name)) return groups[name] ?? ledgerGroups[0]
       throw new UsageError(`--by takes ${Object.keys(groups).join(', ')}, not "${name}".`)
     })
-    const logger = stderrLogger(stderr)
     const missing = 'The ledger is in a store: give --data <dir> or --store <url>.'
-    return await withStore(input, missing, logger, async ({ parts }) => {
-      const engine = createEngine({ ...parts, workflows: [], logger })
-      try {
-        const applications = await engine.applications.listApplications()
-        const name = textOf(input, 'app')
-        const app = applications.find((one) => one.name === name)?.id
-        if (name !== undefined && app === undefined) throw new UsageError(`There is no application ${name}.`)
-        const totals = await engine.usageTotals({ from, to, app, groupBy })
-        const names = new Map(applications.map((one) => [one.id, one.name]))
-        const rows = totals.map((total) =>
-          usageRow(total.app === undefined ? total : { ...total, app: names.get(total.app) ?? total.app }),
-        )
-        const shown = by as ('day' | 'workflow' | 'application')[]
-        if (input.values.json === true) stdout.write(`${JSON.stringify(rows)}\n`)
-        else if (input.values.csv === true) stdout.write(usageCsv(rows, shown))
-        else stdout.write(rows.map((row) => line(row, shown)).join('') || 'Nothing was used in these days.\n')
-        return exitStatus.done
-      } finally {
-        await engine.close({ timeoutMs: 0 })
-      }
+    return await withEngine(storeUrls(input, missing), terminal, async (engine) => {
+      const applications = await engine.applications.listApplications()
+      const app = namedApplication(applications, input)?.id
+      const totals = await engine.usageTotals({ from, to, app, groupBy })
+      const names = new Map(applications.map((one) => [one.id, one.name]))
+      const rows = totals.map((total) =>
+        usageRow(total.app === undefined ? total : { ...total, app: names.get(total.app) ?? total.app }),
+      )
+      const shown = by as ('day' | 'workflow' | 'application')[]
+      const { stdout } = terminal
+      if (input.values.json === true) stdout.write(`${JSON.stringify(rows)}\n`)
+      else if (input.values.csv === true) stdout.write(usageCsv(rows, shown))
+      else stdout.write(rows.map((row) => line(row, shown)).join('') || 'Nothing was used in these days.\n')
+      return exitStatus.done
     })
   },
 }

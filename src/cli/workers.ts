@@ -1,8 +1,7 @@
-import { createEngine } from '../create-engine.js'
 import type { Worker, WorkerState } from '../core/engine/engine.js'
-import { type Command, exitStatus, firstPositional, UsageError } from './command.js'
-import { storeOptions, withStore } from './service-storage.js'
-import { stderrLogger } from './stderr-logger.js'
+import { type Command, exitStatus, firstPositional, unknownAction, UsageError } from './command.js'
+import { storeOptions, storeUrls } from './service-storage.js'
+import { withEngine } from './store-engine.js'
 
 const states: Record<string, WorkerState> = { cordon: 'cordoned', drain: 'draining', uncordon: 'open' }
 const store = ['data', 'store']
@@ -24,28 +23,19 @@ export const workersCommand: Command = {
     },
     uncordon: { description: 'The worker takes jobs again.', options: store },
   },
-  async run(input, { stdout, stderr }) {
+  async run(input, terminal) {
     const action = firstPositional(input)
     const state = states[action]
     const name = input.positionals[1]
-    if (!state && action !== 'show')
-      throw new UsageError(
-        `workers ${action} is not a command. Expected one of: show, ${Object.keys(states).join(', ')}.`,
-      )
+    if (!state && action !== 'show') throw unknownAction('workers', action, ['show', ...Object.keys(states)])
     if (state && name === undefined)
       throw new UsageError(`Say which worker: stemwork workers ${action} <name>. workers show has the names.`)
     const missing = 'Workers are known by their store. Add --data <dir> or --store <url>.'
-    const logger = stderrLogger(stderr)
-    return withStore(input, missing, logger, async ({ parts }) => {
-      const engine = createEngine({ ...parts, workflows: [], logger })
-      try {
-        if (state && name !== undefined) await engine.setWorkerState(name, state)
-        const workers = await engine.workers()
-        stdout.write(input.values.json === true ? `${JSON.stringify(workers)}\n` : workers.map(line).join(''))
-        return exitStatus.done
-      } finally {
-        await engine.close({ timeoutMs: 0 })
-      }
+    return withEngine(storeUrls(input, missing), terminal, async (engine) => {
+      if (state && name !== undefined) await engine.setWorkerState(name, state)
+      const workers = await engine.workers()
+      terminal.stdout.write(input.values.json === true ? `${JSON.stringify(workers)}\n` : workers.map(line).join(''))
+      return exitStatus.done
     })
   },
 }

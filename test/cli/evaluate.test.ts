@@ -226,7 +226,7 @@ describe('stemwork evaluate', () => {
     run.kill('SIGINT')
     const { status, stdout, stderr } = await run.finished()
     expect({ status, stdout }).toEqual({ status: 130, stdout: '' })
-    expect(stderr).toContain('Stopped; temporary files were removed.')
+    expect(stderr).toContain('Stopped; unfinished files were removed.')
     // onnxruntime leaves files of its own.
     expect((await readdir(scratch)).filter((name) => name.startsWith('stemwork'))).toEqual([])
   })

@@ -1,0 +1,38 @@
+import type { JobEngine } from '../core/engine/engine.js'
+import { DeploymentLimits } from '../core/engine/limits/limits.js'
+import type { Application } from '../core/engine/ports/application-store.js'
+import { createEngine } from '../create-engine.js'
+import { type CommandInput, type Terminal, textOf, UsageError } from './command.js'
+import { type Deployment, type DeploymentUrls } from './deployment.js'
+import { openStorage } from './service-storage.js'
+import { stderrLogger } from './stderr-logger.js'
+
+/** Gives `use` an engine over the store of a service, with the limits of that and without workflows. */
+export async function withEngine(
+  urls: DeploymentUrls,
+  { stderr }: Terminal,
+  use: (engine: JobEngine<never>, parts: Deployment['parts']) => Promise<number>,
+): Promise<number> {
+  const logger = stderrLogger(stderr)
+  const { parts, close } = await openStorage(urls, logger)
+  try {
+    const limits = await DeploymentLimits.settings(parts.jobs.documents)
+    const engine = createEngine({ ...parts, ...limits, workflows: [], logger })
+    try {
+      return await use(engine, parts)
+    } finally {
+      await engine.close({ timeoutMs: 0 })
+    }
+  } finally {
+    await close()
+  }
+}
+
+/** The application that --app names. @throws UsageError for a name that no application has */
+export function namedApplication(applications: readonly Application[], input: CommandInput): Application | undefined {
+  const name = textOf(input, 'app')
+  const named = applications.find((one) => one.name === name)
+  if (name !== undefined && !named)
+    throw new UsageError(`There is no application ${name}. Create one with: stemwork keys create`)
+  return named
+}
