@@ -81,7 +81,7 @@ export function describeSnippets(
         const project = await projectOf(pageOf(snippet))
         files.set(project.folder, [...(files.get(project.folder) ?? []), typedFileOf(snippet, project)])
       }
-      expect([...files].flatMap(([folder, paths]) => typeProblems(folder, paths))).toEqual([])
+      expect([...files].map(([folder, paths]) => typeProblems(folder, paths)).join('')).toBe('')
     })
 
     for (const snippet of programs) {

@@ -1,27 +1,40 @@
-import { join } from 'node:path'
-import ts from 'typescript'
-import { expect } from 'vitest'
+import { spawnSync } from 'node:child_process'
+import { rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { root } from './snippets.js'
 
-/** What a compiler says of programs, as an editor would show it with checked JavaScript. */
-export function typeProblems(folder: string, files: readonly string[]): string[] {
-  const { errors, options } = ts.convertCompilerOptionsFromJson(
-    {
-      strict: true,
-      allowJs: true,
-      checkJs: true,
-      noEmit: true,
-      skipLibCheck: true,
-      target: 'es2022',
-      module: 'nodenext',
-      lib: ['es2023'],
-      types: ['node'],
-      typeRoots: [join(folder, 'node_modules/@types')],
-    },
-    folder,
+const checkedJavaScript = {
+  compilerOptions: {
+    strict: true,
+    allowJs: true,
+    checkJs: true,
+    noEmit: true,
+    skipLibCheck: true,
+    target: 'es2022',
+    module: 'nodenext',
+    lib: ['es2023'],
+    types: ['node'],
+  },
+}
+
+/**
+ * What a compiler says of programs in a folder: as an editor would show it with checked JavaScript, unless other
+ * settings are given.
+ */
+export function typeProblems(folder: string, files: readonly string[], settings: object = checkedJavaScript): string {
+  const path = join(folder, 'tsconfig.json')
+  writeFileSync(path, JSON.stringify({ ...settings, files }))
+  const problems = projectProblems(path)
+  rmSync(path)
+  return problems
+}
+
+/** Of the project of a `tsconfig.json`, by TypeScript 7: it takes a sixth of the processor time of 5.9. */
+export function projectProblems(path: string): string {
+  const { stdout, stderr, status } = spawnSync(
+    process.execPath,
+    [join(root, 'node_modules/typescript-7/bin/tsc'), '--singleThreaded', '--pretty', 'false', '--project', path],
+    { cwd: dirname(path), encoding: 'utf8', env: { ...process.env, GOGC: '400' } },
   )
-  expect(errors).toEqual([])
-  return ts.getPreEmitDiagnostics(ts.createProgram(files, options)).map(({ file, start, messageText }) => {
-    const line = file && start !== undefined ? file.text.slice(0, start).split('\n').length : 0
-    return `${file?.fileName.slice(folder.length + 1)}:${line} ${ts.flattenDiagnosticMessageText(messageText, ' ')}`
-  })
+  return status === 0 ? '' : `${stdout}${stderr}` || `exit status ${status}`
 }
