@@ -1,9 +1,25 @@
 import { spawnSync } from 'node:child_process'
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { TestProject } from 'vitest/node'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Of `test/made-once.ts`. */
+    madeOnce: string
+  }
+}
 
 /** Builds `dist` unless it is of the present sources: the tests run it (see `vitest.config.ts`). */
-export default function setup(): void {
+export default function setup(project: TestProject): () => void {
   build('--code')
+  const folder = mkdtempSync(join(tmpdir(), 'stemwork-made-once-'))
+  // Servers that are not root read from it.
+  chmodSync(folder, 0o755)
+  project.provide('madeOnce', folder)
+  return () => rmSync(folder, { recursive: true })
 }
 
 /** Builds the declarations of types, too, which few tests need. */

@@ -6,8 +6,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { splitScript, walkSnippets } from '../examples/snippets.js'
 import { leftLines } from '../examples/stand-ins.js'
 import { typeProblems } from '../examples/type-problems.js'
-import { buildDeclarations } from '../setup.js'
-import { packInto, root, unpackInto } from './tarball.js'
+import { packOnce, root, unpackInto } from './tarball.js'
 
 // The page on adapters, followed as a stranger would: in an empty folder with the tarball and what it depends on alone.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 300_000 })
@@ -20,9 +19,8 @@ const written: string[] = []
 let output = ''
 
 beforeAll(() => {
-  buildDeclarations()
   // For the compiler alone, which a project in TypeScript has.
-  unpackInto(folder, packInto(folder), [...Object.keys(dependencies), '@types'])
+  unpackInto(folder, packOnce(), [...Object.keys(dependencies), '@types'])
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
   for (const { language, code } of walkSnippets()) {
     if (language === 'js') {

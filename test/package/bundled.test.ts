@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { build as esbuild, type Format } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { build as vite } from 'vite'
-import { packInto, root, unpackInto } from './tarball.js'
+import { packOnce, root, unpackInto } from './tarball.js'
 
 // `test/platforms` has the other bundlers, with packages from a registry.
 const folder = mkdtempSync(join(tmpdir(), 'stemwork-bundled-'))
@@ -14,7 +14,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 beforeAll(() => {
   // Of the optional peers only the faster runtime: what is imported when it is used must not stop a bundler.
   const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { dependencies: object }
-  unpackInto(folder, packInto(folder), [...Object.keys(dependencies), 'onnxruntime-node'])
+  unpackInto(folder, packOnce(), [...Object.keys(dependencies), 'onnxruntime-node'])
   for (const name of ['separation.mjs', 'service.mjs'])
     copyFileSync(join(root, 'test/package/fixtures', name), join(folder, name))
 })

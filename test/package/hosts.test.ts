@@ -3,7 +3,7 @@ import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSy
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { packInto, root, unpackInto } from './tarball.js'
+import { packOnce, root, unpackInto } from './tarball.js'
 
 // The service, a separation and a client in each process, some of which have no native runtime to do it with.
 vi.setConfig({ testTimeout: 180_000 })
@@ -16,7 +16,7 @@ afterAll(() => {
 
 beforeAll(() => {
   const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { dependencies: object }
-  unpackInto(folder, packInto(folder), [...Object.keys(dependencies), 'onnxruntime-node'])
+  unpackInto(folder, packOnce(), [...Object.keys(dependencies), 'onnxruntime-node'])
   cpSync(join(root, 'test/package/fixtures/hosts'), folder, { recursive: true })
   cpSync(join(root, 'test/package/fixtures/hosts/package.json'), join(folder, 'package.json'))
   chmodSync(folder, 0o755)

@@ -5,8 +5,7 @@ import { join, posix } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { nodeVersionRemedy } from '../../src/cli/node-version.js'
 import { readSources } from '../architecture/source-tree.js'
-import { buildDeclarations } from '../setup.js'
-import { packInto, root } from './tarball.js'
+import { packOnce, root } from './tarball.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'stemwork-pack-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -30,8 +29,7 @@ let bytes: number
 
 // Neither npm pack nor the checks need a network; the build that is packed is the one that all tests run.
 beforeAll(() => {
-  buildDeclarations()
-  ;({ path: tarball, files, bytes } = packInto(folder))
+  ;({ path: tarball, files, bytes } = packOnce())
 }, 300_000)
 
 function check(program: string, ...args: string[]) {

@@ -1,7 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, readdirSync, renameSync, symlinkSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { madeOnce } from '../made-once.js'
+import { buildDeclarations } from '../setup.js'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -12,14 +14,21 @@ export interface Tarball {
   bytes: number
 }
 
-/** Packs the build that all tests run, as `npm publish` would, into `folder`. Needs no network. */
-export function packInto(folder: string): Tarball {
-  const stdout = run(`npm pack --json --ignore-scripts --pack-destination "${folder}"`, root)
+/** The build that all tests run, packed as `npm publish` would, once for all files. Needs no network. */
+export function packOnce(): Tarball {
+  const folder = madeOnce('tarball', (place) => {
+    buildDeclarations()
+    writeFileSync(
+      join(place, 'packed.json'),
+      run(`npm pack --json --ignore-scripts --pack-destination "${place}"`, root),
+    )
+  })
+  const told = readFileSync(join(folder, 'packed.json'), 'utf8')
   // npm 12 names each tarball by its package.
   const [packed] = Object.values(
-    JSON.parse(stdout) as Record<string, { filename: string; size: number; files: { path: string }[] }>,
+    JSON.parse(told) as Record<string, { filename: string; size: number; files: { path: string }[] }>,
   )
-  if (!packed) throw new Error(`npm pack named no tarball: ${stdout}`)
+  if (!packed) throw new Error(`npm pack named no tarball: ${told}`)
   return { path: join(folder, packed.filename), files: packed.files.map(({ path }) => path), bytes: packed.size }
 }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { wavFile } from '../separation/wav-file.js'
 import { expectToTeach } from '../mistakes/table.js'
-import { packInto, root, unpackInto } from './tarball.js'
+import { packOnce, root, unpackInto } from './tarball.js'
 
 // A child compiles the runtime and the network anew in each process.
 vi.setConfig({ testTimeout: 180_000 })
@@ -15,7 +15,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 beforeAll(() => {
   const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { dependencies: object }
-  unpackInto(folder, packInto(folder), Object.keys(dependencies))
+  unpackInto(folder, packOnce(), Object.keys(dependencies))
   copyFileSync(join(root, 'test/package/fixtures/separation.mjs'), join(folder, 'separation.mjs'))
 })
 

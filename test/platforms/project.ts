@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { test, vi } from 'vitest'
 import { snippetsOf } from '../examples/snippets.js'
-import { packInto, root, type Tarball } from '../package/tarball.js'
+import { packOnce, root } from '../package/tarball.js'
 
 const page = 'docs/platforms.md'
 
@@ -43,10 +43,9 @@ export const headings = [
 
 const folder = mkdtempSync(join(tmpdir(), 'stemwork-platforms-'))
 const servers: ChildProcess[] = []
-let packed: Tarball | undefined
 const tools = join(folder, 'tools')
 
-export const tarball = (): Tarball => (packed ??= packInto(folder))
+export const tarball = packOnce
 
 export function removeProjects(): void {
   stopServers()

@@ -1,8 +1,10 @@
 import { spawnSync } from 'node:child_process'
+import { chownSync } from 'node:fs'
 import { chown, mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client } from 'pg'
+import { madeOnce } from '../made-once.js'
 import { answering, type FoundServer, freePort, hasProgram, type NoServer, type PrivateServer } from './found-server.js'
 import { ServerProcess } from './server-process.js'
 
@@ -42,12 +44,13 @@ export async function startPostgres(): Promise<PrivateServer | NoServer> {
   const directory = await mkdtemp(join(tmpdir(), 'stemwork-postgres-'))
   if (owner.uid !== undefined) await chown(directory, owner.uid, owner.gid ?? owner.uid)
   const data = join(directory, 'data')
-  const initialized = spawnSync('initdb', ['-D', data, '-U', 'test', '-A', 'trust', '-E', 'UTF8', '--no-sync'], {
-    ...owner,
-    cwd: directory,
-    encoding: 'utf8',
+  // A copy takes a fifth of the processor time of what it is a copy of.
+  const made = madeOnce('postgres', (folder) => {
+    if (owner.uid !== undefined) chownSync(folder, owner.uid, owner.gid ?? owner.uid)
+    const words = ['-D', join(folder, 'data'), '-U', 'test', '-A', 'trust', '-E', 'UTF8', '--no-sync']
+    runAs(owner, folder, 'initdb', words)
   })
-  if (initialized.status !== 0) throw new Error(`initdb failed: ${initialized.stderr}`)
+  runAs(owner, directory, 'cp', ['-pR', join(made, 'data'), data])
   const url = `postgres://test@127.0.0.1:${port}/postgres`
   const args = [
     '-D',
@@ -82,6 +85,11 @@ export async function startPostgres(): Promise<PrivateServer | NoServer> {
   }
   await server.start()
   return server
+}
+
+function runAs(owner: object, cwd: string, program: string, words: string[]): void {
+  const { status, stderr } = spawnSync(program, words, { ...owner, cwd, encoding: 'utf8' })
+  if (status !== 0) throw new Error(`${program} failed: ${stderr}`)
 }
 
 /** The user to run as: Postgres and its poolers refuse to be root. */
