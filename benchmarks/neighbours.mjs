@@ -2,8 +2,11 @@
 // 25 storm on every route and lane at once (event streams, slow origins, dead receivers, peaks, ZIPs, bulk deletes,
 // uploads begun, large records, long lists, wrong keys), while 25 others submit small jobs, poll, list, upload and
 // download. The service, the others and the hostile ones have a process each. For each number the service begins anew;
-// then phases in which the others are alone and phases of storm take turns. Fails if an aim is missed: the p95 of the
+// then phases in which the others are alone, beside busy applications and in the storm take turns. Fails if an aim is missed: the p95 of the
 // others at most 2 times idle, memory at most 1.5 times, no job of theirs late by more than the turns of the others.
+//
+// For comparison, as many harmless applications as there are hostile ones do what the others do without a pause, one
+// thing at a time: what that costs the others is due to applications that are busy, and only the rest to hostile ones.
 //
 // The hostile applications have machines of their own in the world. Here their requests are made on the processors that
 // the service needs, so they have the lowest priority, and how long the service's event loop waited for a processor is
@@ -46,7 +49,8 @@ async function measure(count) {
   const database = await openDatabase()
   const children = []
   const start = async (name, ...args) => {
-    const child = fork(new URL(`./neighbours/${name}.mjs`, import.meta.url), args.map(String), launch(name))
+    const isOutside = name === 'hostile' || args.includes('busy')
+    const child = fork(new URL(`./neighbours/${name}.mjs`, import.meta.url), args.map(String), launch(name, isOutside))
     children.push(child)
     const [first] = await Promise.race([once(child, 'message'), once(child, 'exit').then(() => [])])
     if (first === undefined) throw new Error(`The process ${name} ended before it was ready.`)
@@ -55,15 +59,20 @@ async function measure(count) {
   try {
     const { child: service, first } = await start('service', folder, database.url, applications)
     const { base, keys } = first
-    const { child: wellBehaved } = await start('others', base, folder, ...keys.slice(applications - others))
+    const { child: wellBehaved } = await start('others', base, folder, 'steady', ...keys.slice(applications - others))
+    const { child: busy } = await start('others', base, folder, 'busy', ...keys.slice(0, count))
     const { child: hostile } = await start('hostile', base, ...keys.slice(0, count))
     let counts = {}
     hostile.on('message', (message) => (counts = message))
     // Compilers are warm afterwards.
     await phase(wellBehaved, service, 5)
-    const [idle, storm] = [[], []]
+    const [idle, beside, storm] = [[], [], []]
     for (let round = 0; round < rounds; round++) {
       idle.push(await phase(wellBehaved, service, seconds))
+      busy.send({ kind: 'start' })
+      beside.push(await phase(wellBehaved, service, seconds))
+      busy.send({ kind: 'stop' })
+      await once(busy, 'message')
       hostile.send('storm')
       await delay(settleMs)
       storm.push(await phase(wellBehaved, service, seconds))
@@ -71,7 +80,7 @@ async function measure(count) {
       await delay(settleMs)
     }
     if (profile) await told(service, 'exit')
-    return report(count, { idle: together(idle), storm: together(storm), counts })
+    return report(count, { idle: together(idle), busy: together(beside), storm: together(storm), counts })
   } finally {
     for (const child of children) child.kill('SIGKILL')
     await Promise.all(children.map((child) => child.exitCode ?? child.signalCode ?? once(child, 'exit')))
@@ -81,9 +90,9 @@ async function measure(count) {
 }
 
 /** How a process is started. */
-function launch(name) {
+function launch(name, isOutside) {
   const profiling = name === 'service' && profile ? ['--cpu-prof', `--cpu-prof-dir=${profile}`] : []
-  if (!isRealTime || name === 'hostile') return { execArgv: profiling }
+  if (!isRealTime || isOutside) return { execArgv: profiling }
   const env = { ...process.env, STEMWORK_BENCHMARK_REAL_TIME: 'true' }
   return { execPath: 'chrt', execArgv: ['--rr', '2', process.execPath, ...profiling], env }
 }
@@ -117,35 +126,38 @@ function together(phases) {
   return { samples, usage: { ...usage, firstPeakBytes: phases[0].usage.peakBytes } }
 }
 
-function report(count, { idle, storm, counts }) {
+function report(count, { idle, busy, storm, counts }) {
   console.log(`\n${count} hostile of ${applications} applications\n`)
   const rows = []
   for (const name of ['submit', 'status', 'list', 'upload', 'result']) {
-    const [was, is] = [percentile(idle.samples[name]), percentile(storm.samples[name])]
-    rows.push([name, was, is, is / Math.max(was, leastMs) <= aims.ratio, `${(is / was).toFixed(1)} x`])
+    const [was, beside, is] = [idle, busy, storm].map(({ samples }) => percentile(samples[name]))
+    rows.push([name, was, beside, is, is / Math.max(was, leastMs) <= aims.ratio, `${(is / was).toFixed(1)} x`])
   }
-  const [was, is] = [percentile(idle.samples.jobStart), percentile(storm.samples.jobStart)]
+  const [was, beside, is] = [idle, busy, storm].map(({ samples }) => percentile(samples.jobStart))
   const fairMs = aims.ratio * Math.max(was, leastMs) + ((count + others) * turnMs) / slots
-  rows.push(['submit to start of the job', was, is, is <= fairMs, `fair share: ${fairMs.toFixed(0)} ms`])
-  for (const [name, before, after, isFine, text] of rows)
-    print(`  ${name}, p95`, `${before.toFixed(1)} -> ${after.toFixed(1)} ms`, isFine, text)
+  rows.push(['submit to start of the job', was, beside, is, is <= fairMs, `fair share: ${fairMs.toFixed(0)} ms`])
+  for (const [name, before, between, after, isFine, text] of rows) {
+    const besides = `${text}, beside busy ones ${between.toFixed(1)} ms`
+    print(`  ${name}, p95`, `${before.toFixed(1)} -> ${after.toFixed(1)} ms`, isFine, besides)
+  }
   const growth = storm.usage.peakBytes / idle.usage.firstPeakBytes
   print(
     '  memory, at most',
     `${mib(idle.usage.firstPeakBytes)} -> ${mib(storm.usage.peakBytes)} MiB`,
     growth <= aims.memory,
-    `${growth.toFixed(2)} x`,
+    `${growth.toFixed(2)} x, beside busy ones ${mib(busy.usage.peakBytes)} MiB`,
   )
-  const failures = [...idle.samples.failures, ...storm.samples.failures]
+  const failures = [idle, busy, storm].flatMap(({ samples }) => samples.failures)
   print('  requests of the others that failed', String(failures.length), failures.length === 0, failures[0] ?? '')
   const load = ({ samples, usage }) =>
     `processor ${usage.cpuShare.toFixed(0)} %, waited for one ${usage.waitShare.toFixed(0)} %, event loop late p99 ` +
     `${usage.loopMs.toFixed(0)} ms, synced write of another process p95 ${percentile(samples.disk).toFixed(0)} ms`
   console.log(`  service, idle: ${load(idle)}`)
+  console.log(`  service, beside busy ones: ${load(busy)}`)
   console.log(`  service, storm: ${load(storm)}`)
   const said = Object.entries(counts).sort(([a], [b]) => (a < b ? -1 : 1))
   console.log(`  what the hostile ones were answered: ${said.map(([what, times]) => `${what} x ${times}`).join(', ')}`)
-  return rows.every(([, , , isFine]) => isFine) && growth <= aims.memory && failures.length === 0
+  return rows.every(([, , , , isFine]) => isFine) && growth <= aims.memory && failures.length === 0
 }
 
 function print(name, figures, isFine, text) {

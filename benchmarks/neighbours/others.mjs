@@ -1,11 +1,12 @@
-// The applications that behave, in one process: each submits small jobs, polls them to their end, reads the result,
-// lists its jobs and uploads a file, and all of that is timed.
+// Applications that behave, in one process: each submits small jobs, polls them to their end, reads the result, lists
+// its jobs and uploads a file, and all of that is timed. Steady ones do so every few seconds, busy ones again at once.
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setPriority } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import { atRate, client, json } from '../fairness/api.mjs'
 
-const [base, folder, ...keys] = process.argv.slice(2)
+const [base, folder, pace, ...keys] = process.argv.slice(2)
 /** Of each application. */
 const jobsEverySeconds = 4
 const song = Buffer.alloc(20_000, 'song')
@@ -16,7 +17,9 @@ for (const ask of asks) inputs.push(await upload(ask))
 let samples
 let stop = new AbortController()
 let ended = Promise.resolve()
-const probe = await open(join(folder, 'probe'), 'w')
+const probe = await open(join(folder, `probe-${pace}`), 'w')
+// As the hostile ones, in whose place they are.
+if (pace === 'busy') setPriority(19)
 
 process.on('message', ({ kind }) => (kind === 'start' ? start() : void stopAndTell()))
 process.on('disconnect', () => process.exit())
@@ -25,13 +28,23 @@ process.send('ready')
 function start() {
   samples = { submit: [], status: [], list: [], upload: [], result: [], jobStart: [], disk: [], failures: [] }
   stop = new AbortController()
+  if (pace === 'busy') return void (ended = Promise.all(keys.map((_, app) => useAgain(app, stop.signal))))
   let next = 0
   const probing = atRate(2, stop.signal, () => timed('disk', syncedWrite))
-  const using = atRate(keys.length / jobsEverySeconds, stop.signal, () => {
-    const app = next++ % keys.length
-    return useService(asks[app], inputs[app]).catch((error) => void samples.failures.push(String(error)))
-  })
+  const using = atRate(keys.length / jobsEverySeconds, stop.signal, () => use(next++ % keys.length))
   ended = Promise.all([probing, using])
+}
+
+function use(app) {
+  return useService(asks[app], inputs[app]).catch((error) => void samples.failures.push(String(error)))
+}
+
+async function useAgain(app, signal) {
+  while (!signal.aborted) {
+    await use(app)
+    // After a refusal; else it is no pause.
+    await delay(20)
+  }
 }
 
 async function stopAndTell() {

@@ -33,7 +33,7 @@ function open({ port }: RunningServer, sent = ''): { socket: Socket; closed: Pro
 describe('a server of ours', () => {
   test('bounds the time of heads, idle connections and their number without being asked', async () => {
     const { server } = await start()
-    expect([server.headersTimeout, server.timeout, server.maxConnections]).toEqual([60_000, 120_000, 1000])
+    expect([server.headersTimeout, server.timeout, server.maxConnections]).toEqual([60_000, 120_000, 1001])
     // Not the whole request: a large upload over a slow line may take hours.
     expect(server.requestTimeout).toBe(0)
   })
@@ -54,17 +54,38 @@ describe('a server of ours', () => {
   })
 
   test('takes no more connections than it may have, and takes some again when others end', async () => {
-    const server = await start({ maxConnections: 3 })
-    const held = [open(server), open(server), open(server)]
-    await Promise.all(held.map(({ socket }) => once(socket, 'connect')))
-    expect(await open(server, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n').closed).toBe('')
-    held[0]!.socket.destroy()
-    await expect
-      .poll(
-        async () =>
-          (await rawRequest(server.origin, ['GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'])).status,
-      )
-      .toBe(200)
+    const ending = new AbortController()
+    const answer = async () => {
+      if (!ending.signal.aborted) await once(ending.signal, 'abort')
+      return new Response('{}')
+    }
+    const server = await start({ maxConnections: 3 }, answer)
+    const asking = 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
+    let asked = 0
+    server.server.on('request', () => asked++)
+    const held = Array.from({ length: 3 }, () => open(server, asking))
+    await expect.poll(() => asked).toBe(3)
+    expect(await open(server, asking).closed).toBe('')
+    ending.abort()
+    for (const { closed } of held) expect(await closed).toMatch(/^HTTP\/1\.1 200 /)
+    expect((await rawRequest(server.origin, [asking])).status).toBe(200)
+  })
+
+  test.each([
+    ['say nothing', ''],
+    ['begin a head and do not end it', 'GET / HTTP/1.1\r\nHost: x\r\nX-'],
+    ['were answered, and begin another head', 'GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nX-'],
+  ])('answers a client whatever many connections of its address do that %s', async (_what, sent) => {
+    const server = await start({ maxConnections: 8 })
+    const silent = Array.from({ length: 12 }, () => open(server, sent))
+    await Promise.all(silent.map(({ socket }) => once(socket, 'connect')))
+    let closed = 0
+    for (const one of silent) void one.closed.then(() => closed++)
+    await expect.poll(() => closed, { timeout: 15_000 }).toBe(6)
+    const asked = await rawRequest(server.origin, ['GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'])
+    expect(asked.status).toBe(200)
+    // The one that had waited for longest made room.
+    expect(closed).toBe(7)
   })
 
   test.skipIf(process.platform !== 'linux')(
@@ -88,7 +109,7 @@ describe('a server of ours', () => {
     const server = await start({ maxConnections: 1 })
     const idle = open(server, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n')
     await once(idle.socket, 'data')
-    await open(server).closed
+    open(server)
     expect(await idle.closed).toMatch(/^HTTP\/1\.1 200 /)
   })
 

@@ -1,7 +1,9 @@
 import { expect, test, vi } from 'vitest'
 import { memoryJobs } from '../../src/adapters/memory.js'
 import { sampleJob } from '../../src/contract/job-samples.js'
+import { restMs } from '../../src/core/engine/limits/rested.js'
 import { bulk, changedRows } from '../../src/core/engine/intake/bulk.js'
+import type { JobPage } from '../../src/core/engine/ports/job-store.js'
 import { searchJobs } from '../../src/core/engine/queries/job-search.js'
 import { readSlices, sliceRows } from '../../src/core/engine/queries/job-slices.js'
 import { QueryTurns } from '../../src/http/routing/query-turns.js'
@@ -54,6 +56,24 @@ test.each([
   expect(found.next).toMatchObject({ id: found.jobs.at(-1)?.id })
   expect(Math.max(...list.mock.calls.map(([{ limit }]) => limit))).toBeLessThanOrEqual(10)
   expect(new Set(readAt).size).toBe(readAt.length)
+})
+
+test('a slice rests for what it took itself, not for what others did while its store searched', async () => {
+  const jobs = await storeOf(3)
+  const told: number[] = []
+  const search = async (page: JobPage) => {
+    await new Promise((resolve) => setImmediate(resolve))
+    return await jobs.list(page)
+  }
+  await readSlices(
+    { limit: 3 },
+    search,
+    () => {},
+    (work) => work((ms) => told.push(ms)),
+  )
+  expect(told).toEqual([expect.any(Number)])
+  // The event loop was busy for 10 ms, 0.5 of them with the slice.
+  expect([restMs(10, 0.5), restMs(10), restMs(100), restMs(1, 2)]).toEqual([2, 40, 50, 4])
 })
 
 test('a bulk change reads and changes a few jobs at a time, and others are served in between', async () => {

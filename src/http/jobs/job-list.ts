@@ -88,7 +88,10 @@ class Page {
     if ((query.page ?? 0) * this.#size > deepestOffset) throw tooFarDown(this.#size)
     const app = this.#call.caller.id
     const filters = { ...jobQueryOf(query, engine.workflows), app }
-    const total = await queries.slice(app, () => engine.count(filters, { max: mostCounted }))
+    const total = await queries.slice(app, (spent) => {
+      spent?.(0)
+      return engine.count(filters, { max: mostCounted })
+    })
     const after = query.after === undefined ? undefined : await cursor(this.#call, query.after)
     const offset = (query.page ?? 0) * this.#size
     let last: JobRecord | undefined

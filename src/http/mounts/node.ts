@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { limitPerAddress } from './connections-per-address.js'
+import { shareConnections } from './connections-per-address.js'
 import { answerBrokenRequests, lacksHost, missingHost, refuse } from './broken-request.js'
 import { type Handler, mountPathOf } from './mountable.js'
 import { responder } from './node-bridge.js'
@@ -29,7 +29,7 @@ export interface ServeOptions {
   port?: number
   /** Default: `127.0.0.1`. */
   host?: string
-  /** Simultaneous connections; further ones are closed at once. Default: 1000. */
+  /** Simultaneous connections. For a further one, one that has no request is closed. Default: 1000. */
   maxConnections?: number
   /**
    * Of these, those of one address (of IPv6, of a network of 64 bits). Default: three quarters of them. Behind a proxy,
@@ -84,14 +84,12 @@ export async function serve(handler: Handler, options: ServeOptions = {}): Promi
     requireHostHeader: false,
     ...options.server,
   })
-  server.maxConnections = maxConnections
-  limitPerAddress(server, options.maxConnectionsPerAddress ?? Math.ceil(maxConnections * 0.75))
   server.setTimeout(idleTimeoutMs)
-  // Idle keep-alive connections make room for refused ones.
-  server.on('drop', () => server.closeIdleConnections())
   answerBrokenRequests(server)
   const respond = listener(handler)
   const upgraded = acceptUpgrades(server, handler)
+  const perAddress = options.maxConnectionsPerAddress ?? Math.ceil(maxConnections * 0.75)
+  shareConnections(server, { total: maxConnections, perAddress, upgraded })
   server.on('request', (request, response) =>
     lacksHost(request) ? refuse(response, missingHost()) : void respond(request, response),
   )

@@ -1,4 +1,4 @@
-import { rested } from '../../core/engine/limits/rested.js'
+import { rested, type Spent } from '../../core/engine/limits/rested.js'
 import { type Share, Shares } from '../../core/engine/limits/shares.js'
 import { Problem } from './problem.js'
 
@@ -26,7 +26,7 @@ export class QueryTurns {
   }
 
   /** A part of a request that holds the event loop for a few milliseconds at most. */
-  async slice<Result>(app: string, work: () => Promise<Result>): Promise<Result> {
+  async slice<Result>(app: string, work: (spent?: Spent) => Promise<Result>): Promise<Result> {
     return await holding(await this.#slices.take(app), () => rested(work))
   }
 }
