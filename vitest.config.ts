@@ -15,14 +15,15 @@ const coverage = coverageFolder && {
   setupFiles: ['test/coverage.ts'],
 }
 
-const projects = ['whole', 'rules', 'unit', 'shared', 'daily']
+/** In the order in which they run. */
+const projects = ['whole', 'rules', 'shared', 'unit', 'daily']
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ moduleId, project }: TestSpecification) => {
       const index = longest.indexOf(moduleId.slice(root.length))
       // Those of a shared process side by side: it ends when the next file is of another project.
-      return index === -1 ? longest.length + projects.indexOf(project.name) : index
+      return projects.indexOf(project.name) * 1000 + (index === -1 ? longest.length : index)
     }
     return (await super.sort(files)).sort((one, other) => rank(one) - rank(other))
   }

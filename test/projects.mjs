@@ -10,11 +10,18 @@ export const unit = [
   'test/contract/{memory,local-queue,suite}.test.ts',
 ]
 
-/** Servers, audio and small networks, without what stops a server, measures memory or loads the machine. */
+/** Servers, pages, commands, audio and small networks, without what stops a server, measures memory or loads the machine. */
 export const shared = [
   'test/audio/{analysis,beat-model,harmony,key,practice}.test.ts',
   'test/notes/*.test.ts',
   'test/{client,mcp}/**/*.test.ts',
+  'test/cli/{as,audio,batch-progress,completion,configuration,evaluate,jobs,keys,limits,machine,models}.test.ts',
+  'test/cli/{progress-line,recommended-model,result-names,schedule,usage,use}.test.ts',
+  'test/console/{bounds,file-checks,not-found,pages,serving,sign-in,waiting}.test.ts',
+  'test/console/page/*.test.ts',
+  'test/examples/kubernetes.test.ts',
+  'test/package/{left-out-decoders,loaded-modules}.test.ts',
+  'test/mistakes/{deployment,embedded,http,program}.test.ts',
   'test/service/{bad-input,growing-stems}.test.ts',
   'test/contract/{blob-folder,bullmq*,keyv-durability,local-files,moved-files,quota-days}.test.ts',
   'test/contract/{postgres-*,s3-engine,s3-server,sqlite,sqlite-file}.test.ts',
@@ -22,7 +29,7 @@ export const shared = [
   'test/media/!(audio-memory|ffmpeg|hostile-files|kernels|threaded-encoder).test.ts',
   'test/models/{archives,best-model,model-service,pull}.test.ts',
   'test/separation/{ensemble*,evaluation,htdemucs,live,manifest,mdx,pipeline,presets,roformer}.test.ts',
-  'test/separation/{scnet,scores,spleeter,umx,unusable-audio,wav}.test.ts',
+  'test/separation/{open-sizes,scnet,scores,spleeter,umx,unusable-audio,wav}.test.ts',
 ]
 
 /** What must be true of the sources and types, beside the compiler and the linter. `npm run test:rules`. */
