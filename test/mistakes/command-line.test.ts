@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { once } from 'node:events'
 import Database from 'libsql'
-import { afterAll, beforeAll, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, test, vi } from 'vitest'
 import { type SqliteStores, sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
-import { Stemwork } from '../cli/stemwork.js'
+import { command } from '../cli/stemwork.js'
 import { expectToTeach, type Mistake } from './table.js'
 
-/** What newcomers type wrong, in processes of their own. `PORT` is taken; nothing listens on port 1. */
+/** What newcomers type wrong. `PORT` is taken; nothing listens on port 1. */
 interface CommandMistake extends Mistake {
   words: string
   env?: Record<string, string>
@@ -124,6 +124,8 @@ let folder: string
 let taken: Server
 let held: SqliteStores
 beforeAll(async () => {
+  // A service that does not start leaves those of its signals.
+  process.setMaxListeners(100)
   folder = await mkdtemp(join(tmpdir(), 'stemwork-mistakes-'))
   taken = createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
@@ -148,12 +150,14 @@ afterAll(async () => {
   held.close()
   await rm(folder, { recursive: true })
 })
+afterEach(() => void vi.unstubAllEnvs())
 
 test.each(mistakes)('$what: stemwork $words', async ({ words, env, ...mistake }) => {
   const { port } = taken.address() as { port: number }
   const args = words.replace('PORT', String(port)).split(' ')
   const surroundings = { STEMWORK_MODELS: join(folder, 'models'), STEMWORK_LINK_SECRET: '', NO_COLOR: '1', ...env }
-  const { status, stderr } = await new Stemwork(args, folder, surroundings).finished()
+  for (const [name, value] of Object.entries(surroundings)) vi.stubEnv(name, value)
+  const { status, stderr } = await command(args, folder)
   if (status === 0) throw new Error(`No mistake: ${stderr}`)
   // Before it, a service may have said that its workflows are ready.
   expectToTeach(mistake, /^stemwork: [^]*/m.exec(stderr)?.[0] ?? stderr)
