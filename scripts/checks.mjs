@@ -18,8 +18,8 @@ const programs = {
   lint: ['node_modules/oxlint/bin/oxlint', '--type-aware', '--threads=1'],
 }
 
-/** For those in Go, which are here and gone: they collect garbage seldom, and in one thread. */
-const env = { ...process.env, GOGC: '400', GOMAXPROCS: '1' }
+/** For those in Go, which are here and gone: they collect no garbage, and work in one thread. */
+const env = { ...process.env, GOGC: 'off', GOMAXPROCS: '1' }
 
 /** Programs that judge the build, for `.ci/run`. */
 export const measurements = {

@@ -48,7 +48,7 @@ step('dist', '.stemwork-built', inputs, () => {
   return run('npm', ['run', '--silent', 'build:code'])
 })
 if (!process.argv.includes('--code')) {
-  step('dist', '.stemwork-typed', inputs, () => run('npm', ['run', '--silent', 'build:types'], { GOGC: '400' }))
+  step('dist', '.stemwork-typed', inputs, () => run('npm', ['run', '--silent', 'build:types'], { GOGC: 'off' }))
 }
 
 /**

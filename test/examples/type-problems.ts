@@ -34,7 +34,7 @@ export function projectProblems(path: string): string {
   const { stdout, stderr, status } = spawnSync(
     process.execPath,
     [join(root, 'node_modules/typescript-7/bin/tsc'), '--singleThreaded', '--pretty', 'false', '--project', path],
-    { cwd: dirname(path), encoding: 'utf8', env: { ...process.env, GOGC: '400' } },
+    { cwd: dirname(path), encoding: 'utf8', env: { ...process.env, GOGC: 'off' } },
   )
   return status === 0 ? '' : `${stdout}${stderr}` || `exit status ${status}`
 }
