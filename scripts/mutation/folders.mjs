@@ -29,13 +29,16 @@ const engineTests = [
 ].map((name) => `test/engine/${name}.test.ts`)
 
 export const folders = [
-  { folder: 'src/core/engine/job', tests: [...rules, 'test/engine/retry.test.ts'] },
+  {
+    folder: 'src/core/engine/job',
+    tests: ['test/unit/job', ...rules, 'test/unit/webhooks', 'test/engine/retry.test.ts'],
+  },
   {
     folder: 'src/core/engine/dispatch',
     tests: ['test/unit/dispatch', ...engineTests],
   },
   { folder: 'src/core/engine/batch', tests: ['test/unit/*', 'test/engine/batch.test.ts'] },
-  { folder: 'src/adapters/stores/shared', tests: rules },
+  { folder: 'src/adapters/stores/shared', tests: [...rules, 'test/contract/keyv.test.ts'] },
   { folder: 'src/http/auth', tests: ['test/unit/*', 'test/http/keys.test.ts'] },
   { folder: 'src/core/media/dsp', tests: ['test/unit/dsp'] },
 ]

@@ -87,6 +87,22 @@ describe('the order of claims', () => {
     expect(order.ahead(place({ app: 'unknown' }), me, 10, 9)).toBe(0)
   })
 
+  test('is shown as it is taken, up to a number', () => {
+    const { order } = orderOf(
+      ['c', 3, { workflow: 'v' }],
+      ['a', 1],
+      ['b', 2, { pool: 'gpu' }],
+      ['urgent', 9, { priority: 1 }],
+      ['x', 5, { app: 'b' }],
+      ['y', 6, { app: 'b' }],
+      ['late', 7, { priority: -1, workflow: 'v' }],
+      ['later', 101],
+    )
+    const all = ['urgent', 'x', 'a', 'y', 'b', 'c', 'late']
+    for (const max of [9, 3, 2, 1, 0]) expect(order.upcoming(100, max)).toEqual(all.slice(0, max))
+    expect(taken(order, 7)).toBe(all.join(''))
+  })
+
   test('counts what waits by workflow and pool, with the time of the first', () => {
     const { order } = orderOf(
       ['1', 3],

@@ -92,23 +92,32 @@ describe('a new job', () => {
     })
   })
 
-  test('has the priority, times, pool, meter and trace that it is given', () => {
+  test('has the alias, priority, times, pool, meter and trace that it is given', () => {
     const trace = { traceparent: `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01` }
-    const given = { priority: 2, notBefore: 5, deadline: 9, pool: 'gpu', metered: true, trace }
+    const given = { alias: 'service/old', priority: 2, notBefore: 5, deadline: 9, pool: 'gpu', metered: true, trace }
     expect(newJob({ ...request, ...given })).toMatchObject(given)
   })
 
   test('that an older or a newer version stored is read with defaults, and nothing of it is lost', () => {
     const job = newJob(request)
     const { failure: _1, lapses: _2, history: _3, retries: _4, deadline: _5, pool: _6, metered: _7, ...older } = job
-    const { priority: _8, trace: _9, ...oldest } = older
+    const { priority: _8, trace: _9, processorSeconds: _10, ...oldest } = older
     expect(jobRecordSchema.parse(oldest)).toEqual(job)
     const attempt = { token: 1, worker: 'w', startedAt: 0, endedAt: null, outcome: 'running', reason: null, more: 1 }
     const lease = { owner: 'w', token: 1, until: 5, more: 2 }
     const newer = { ...job, more: 3, history: [attempt], lease }
     expect(jobRecordSchema.parse(newer)).toEqual({ ...newer, lease: { ...lease, nonce: '' } })
     expect(jobRecordSchema.parse({ ...job, trace: 'unreadable' }).trace).toBeNull()
-    for (const outcome of ['running', 'succeeded', 'failed', 'requeued', 'handed_back', 'preempted', 'lapsed'])
+    for (const outcome of [
+      'running',
+      'succeeded',
+      'failed',
+      'requeued',
+      'handed_back',
+      'preempted',
+      'lapsed',
+      'suspended',
+    ])
       expect(jobRecordSchema.safeParse({ ...job, history: [{ ...attempt, outcome }] }).success, outcome).toBe(true)
     for (const outcome of ['pending', 'delivered', 'gone', 'given_up']) {
       const delivery = { id: 'm', url: 'u', event: 'e', occurredAt: 0, attempts: 0, nextAttemptAt: 1, lastStatus: null }

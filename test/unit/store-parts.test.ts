@@ -2,13 +2,16 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import { batched } from '../../src/adapters/stores/shared/batched.js'
 import { DocumentMap } from '../../src/adapters/stores/shared/document-map.js'
 import { DueQueue } from '../../src/adapters/stores/shared/due-queue.js'
+import { DueQueues } from '../../src/adapters/stores/shared/due-queues.js'
 import { isDue } from '../../src/adapters/stores/shared/is-due.js'
+import { entryOf, LedgerEntries } from '../../src/adapters/stores/shared/ledger-entries.js'
 import { mergedBacklog } from '../../src/adapters/stores/shared/merged-backlog.js'
 import { copyOfPlain, plainCopy } from '../../src/adapters/stores/shared/plain-copy.js'
 import { repeatable } from '../../src/adapters/stores/shared/repeatable.js'
 import { begunOf, RunningLanes } from '../../src/adapters/stores/shared/running-lanes.js'
 import { UnreadableRows } from '../../src/adapters/stores/shared/unreadable-rows.js'
 import { sampleJob } from '../../src/contract/job-samples.js'
+import { type LedgerEntry, ledgerEntry } from '../../src/core/engine/job/ledger.js'
 import { gate } from '../engine/harness.js'
 
 describe('calls that are done in one go', () => {
@@ -162,6 +165,62 @@ test('a long queue stays in order when its items move, leave and come', () => {
   expect(queue.size).toBe(0)
 })
 
+test('of several applications what is due longest comes first, and of equals what came first', () => {
+  const queues = new DueQueues<string>()
+  queues.set('b', undefined, 'b1', 9)
+  queues.set('a', undefined, 'a1', 5)
+  queues.set('b', undefined, 'b2', 5)
+  queues.set('a', undefined, 'a2', 3)
+  const due = (page: object) => queues.due(9, { limit: 9, perApp: 9, exceptApps: [], ...page })
+  expect(due({})).toEqual(['a2', 'a1', 'b2', 'b1'])
+  expect([due({ limit: 2 }), due({ perApp: 1 }), due({ exceptApps: ['a'] }), due({ limit: 0 })]).toEqual([
+    ['a2', 'a1'],
+    ['a2', 'b2'],
+    ['b2', 'b1'],
+    [],
+  ])
+})
+
+describe('a ledger in memory', () => {
+  const dayMs = 86_400_000
+  const ended = (status: 'QUEUED' | 'FAILED', settlement: LedgerEntry | null) => sampleJob({ status, settlement })
+  const entry = (id: string, endedAt: number, app = 'a'): LedgerEntry => ({
+    ...ledgerEntry(sampleJob({ app, completedAt: endedAt })),
+    id,
+  })
+
+  test('gets an entry with the change that ends a job', () => {
+    const settlement = entry('j/0', 5)
+    expect(entryOf({ status: 'STARTED' }, ended('FAILED', settlement))).toBe(settlement)
+    expect(entryOf({ status: 'STARTED' }, ended('FAILED', null))).toBeUndefined()
+    expect(entryOf({ status: 'STARTED' }, ended('QUEUED', settlement))).toBeUndefined()
+    expect(entryOf({ status: 'FAILED' }, ended('FAILED', settlement))).toBeUndefined()
+  })
+
+  test('lists the days from the first to the last by time and id, page by page, once each', async () => {
+    const ledger = new LedgerEntries()
+    const days = [entry('late', 3 * dayMs), entry('c', 2 * dayMs), entry('b', dayMs + 5), entry('a', dayMs + 5)]
+    for (const each of [...days, entry('early', dayMs - 1), entry('other', dayMs, 'b')]) ledger.add(each)
+    ledger.add(undefined)
+    ledger.add(entry('c', 2 * dayMs))
+    expect([ledger.has('c'), ledger.has('d')]).toEqual([true, false])
+    const page = async (query: object = {}) => {
+      const found = await ledger.entries({ fromDay: 1, toDay: 2, app: 'a', limit: 9, ...query })
+      return found.map(({ id }) => id).join(' ')
+    }
+    expect(await page()).toBe('a b c')
+    expect(await page({ app: undefined })).toBe('other a b c')
+    expect([await page({ limit: 2 }), await page({ limit: 0 }), await page({ limit: -1 })]).toEqual(['a b', '', ''])
+    expect(await page({ after: { endedAt: dayMs + 5, id: 'a' } })).toBe('b c')
+    expect(await page({ after: { endedAt: dayMs + 5, id: 'b' } })).toBe('c')
+    // Another id with an earlier end, and one with a later end.
+    expect(await page({ after: { endedAt: dayMs + 4, id: 'z' } })).toBe('a b c')
+    expect(await page({ after: { endedAt: dayMs + 6, id: '' } })).toBe('c')
+    expect(await ledger.tidy({ keepFromDay: 2 })).toBe(4)
+    expect(await page({ fromDay: 0, toDay: 9, app: undefined })).toBe('c late')
+  })
+})
+
 test('a job is due from its time on, for what it is due', () => {
   const lease = { owner: 'w', token: 1, nonce: '', until: 5 }
   const due = (kind: Parameters<typeof isDue>[0], job: Parameters<typeof sampleJob>[0]) =>
@@ -172,7 +231,9 @@ test('a job is due from its time on, for what it is due', () => {
   expect(due('expired', { status: 'SUCCEEDED', outputs: {}, expiresAt: 5 })).toEqual(from5)
   expect(due('overdue', { deadline: 5 })).toEqual(from5)
   expect(due('deleted', { deleted: true })).toEqual([true, true, true])
-  for (const kind of ['lapsed', 'expired', 'overdue', 'deleted'] as const) expect(due(kind, {})).toEqual(never)
+  expect(due('abandoned', { status: 'STARTED', lease, cancelRequested: true })).toEqual(from5)
+  for (const kind of ['lapsed', 'abandoned', 'expired', 'overdue', 'deleted'] as const)
+    expect(due(kind, {})).toEqual(never)
 })
 
 test('what waits and what runs is put together by workflow and pool, in their order', () => {

@@ -327,6 +327,7 @@ describe('each change writes exactly its fields:', () => {
     const queued = sampleJob()
     expect(after(queued, change)).toEqual({ ...queued, ...done, status: 'FAILED', error: canceledError })
     expect(after({ ...queued, status: 'SUCCEEDED' }, change)).toBeUndefined()
+    expect(after({ ...running, lease: null }, change)?.history).toEqual(past('lapsed'))
     expect(after({ ...queued, deleted: true }, change)).toBeUndefined()
   })
 
@@ -335,7 +336,7 @@ describe('each change writes exactly its fields:', () => {
     const queued = sampleJob({ deadline: 100 })
     expect(after(queued, change)).toEqual({ ...queued, ...done, status: 'FAILED', error: canceledError })
     const late = { ...running, deadline: 100 }
-    for (const other of [{ deadline: 101 }, { deadline: null }, { deleted: true }])
+    for (const other of [{ deadline: 101 }, { deadline: null }, { deleted: true }, { status: 'SUCCEEDED' as const }])
       for (const job of [queued, late]) expect(after({ ...job, ...other }, change)).toBeUndefined()
     expect(after(late, change)).toBeUndefined()
     expect(after({ ...late, ...lapsed }, change)).toEqual({ ...late, ...lost, status: 'FAILED', error: canceledError })

@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest'
+import { StemworkError } from '../../../src/core/engine/errors.js'
+import { errorLine, errorText } from '../../../src/core/engine/job/error-text.js'
+
+/** Without a stack of this file. */
+function plain<Thrown extends Error>(error: Thrown, stack = ''): Thrown {
+  return Object.assign(error, { stack })
+}
+
+test('an error is told with its class, codes, message and stack, and so are its causes', () => {
+  const cause = plain(Object.assign(new TypeError('deep'), { code: 'ECONNRESET', reason: 'gone', errno: 5 }))
+  const error = plain(new Error('outer', { cause }), 'Error: old words\n    at one (a.js:1:2)\n    at two (b.js:3:4)')
+  expect(errorText(error)).toBe(
+    'Error: outer\n    at one (a.js:1:2)\n    at two (b.js:3:4)\ncaused by TypeError [ECONNRESET gone]: deep',
+  )
+  expect(errorLine(error)).toBe('Error: outer caused by TypeError [ECONNRESET gone]: deep')
+  expect(errorText(plain(Object.assign(new Error('numbered'), { code: 7 }), 'no frames'))).toBe('Error: numbered')
+  const many = plain(new AggregateError([plain(new Error('a')), plain(new Error('b'))], 'both', { cause: 'c' }))
+  expect(errorText(many)).toBe('AggregateError: both\ncaused by c\ncaused by Error: a\ncaused by Error: b')
+})
+
+test('an error of another copy of the package is one', () => {
+  const own = plain(new StemworkError('NOT_FOUND', 'There is none.'))
+  const copy: unknown = Object.assign(Object.create(null), own, { name: own.name, message: own.message, stack: '' })
+  expect(StemworkError.is(copy)).toBe(true)
+  expect(errorText(copy)).toBe('StemworkError [NOT_FOUND]: There is none.')
+})
+
+test('whatever else is thrown is told as JSON or as text', () => {
+  const circular: Record<string, unknown> = { toString: () => 'round' }
+  circular.self = circular
+  expect(['text', { a: 1 }, undefined, circular].map(errorText)).toEqual(['text', '{"a":1}', 'undefined', 'round'])
+})
+
+test('no text is longer than 8,000 characters, or goes through more than eight causes', () => {
+  expect(errorText('x'.repeat(8000))).toBe('x'.repeat(8000))
+  expect(errorText('x'.repeat(8001))).toBe(`${'x'.repeat(8000)}...`)
+  let error: Error | undefined
+  for (let depth = 10; depth >= 0; depth--)
+    error = plain(new Error(String(depth), ...(error ? [{ cause: error }] : [])))
+  const lines = errorText(error).split('\n')
+  expect(lines).toEqual([
+    'Error: 0',
+    ...Array.from({ length: 8 }, (_, n) => `caused by Error: ${n + 1}`),
+    'caused by more',
+  ])
+})
