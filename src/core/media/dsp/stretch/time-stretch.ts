@@ -139,7 +139,9 @@ export class TimeStretch {
   #hasInput(position: number): boolean {
     const missing = position + this.#size / 2 + this.#map.lookAhead - this.#inputStart - this.#filled
     if (missing <= 0) return true
-    if (!this.#ended || position - this.#size > this.#received) return false
+    // The last samples of the output are those of frames whose middle lies half a frame behind them.
+    const beyond = position - this.#received
+    if (!this.#ended || beyond > this.#size * (0.5 + 0.5 / this.#ratio)) return false
     const silence = Math.ceil(missing) + this.#size
     this.#reserve(silence)
     for (const plane of this.#input) plane.fill(0, this.#filled, this.#filled + silence)
