@@ -75,6 +75,29 @@ type Change<Kind extends JobChange['kind']> = Extract<JobChange, { kind: Kind }>
 
 export const retentionMs = 60_000
 
+/** Whose leases outlive a case. */
+export const worker = { owner: 'worker', leaseMs: leaseMs * 100 }
+
+/** Creates jobs with a name, each at another time. */
+export function creator(store: JobStore, advance: (milliseconds: number) => Promise<void>) {
+  return async (name: string, fields: Partial<JobRecord> = {}): Promise<string> => {
+    const { job } = await store.create(sampleJob({ name, ...fields }))
+    await advance(3)
+    return job.id
+  }
+}
+
+/** Of all jobs that can be claimed now, in that order. */
+export async function names(store: JobStore): Promise<(string | null)[]> {
+  const found: (string | null)[] = []
+  for (let job = await store.claim(worker); job; job = await store.claim(worker)) found.push(job.name)
+  return found
+}
+
+export function ids(jobs: readonly JobRecord[]): string[] {
+  return jobs.map(({ id }) => id)
+}
+
 export function heartbeat(token: number, fields: Partial<Change<'heartbeat'>> = {}): Change<'heartbeat'> {
   return { kind: 'heartbeat', token, leaseMs: 1000, progress: 0.5, stage: 'working', ...fields }
 }

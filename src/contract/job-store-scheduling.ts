@@ -1,14 +1,7 @@
 import assert from 'node:assert/strict'
-import type { JobRecord } from '../core/engine/job/job.js'
-import type { JobStore } from '../core/engine/ports/job-store.js'
-import { fail, preempt, requeue, sampleError, sampleJob, succeed } from './job-samples.js'
+import { creator, ids, names, preempt, sampleError, sampleJob, worker } from './job-samples.js'
 import { leaseMs, type JobStoreContext } from './job-store-context.js'
 import type { Cases } from './suite.js'
-
-const worker = { owner: 'worker', leaseMs: leaseMs * 100 }
-const deployment = { kind: 'deployment' } as const
-const workflow = (id: string) => ({ kind: 'workflow', id }) as const
-const application = (id: string) => ({ kind: 'application', id }) as const
 
 export const schedulingCases = {
   async 'inside an application higher priority is claimed first, then what has waited longest, of all workflows'({
@@ -122,129 +115,6 @@ export const schedulingCases = {
     assert.equal(await next(['w/b'], b), undefined, 'A held lease is not granted again.')
   },
 
-  async 'rules are kept, changed in part, and gone when they say nothing'({ store }) {
-    assert.deepEqual(await store.rules(), [], 'A new store has no rules.')
-    await store.changeRule(workflow('w/a'), { state: 'paused' })
-    await store.changeRule(workflow('w/a'), { maxRunning: 3 })
-    await store.changeRule(deployment, { state: 'draining' })
-    assert.deepEqual(
-      new Set(await store.rules()),
-      new Set([
-        { target: workflow('w/a'), state: 'paused', maxRunning: 3 },
-        { target: deployment, state: 'draining', maxRunning: null },
-      ]),
-      'A change of a rule leaves what it does not name.',
-    )
-    await store.changeRule(deployment, { state: 'open' })
-    await store.changeRule(workflow('w/a'), { maxRunning: null })
-    assert.deepEqual(
-      await store.rules(),
-      [{ target: workflow('w/a'), state: 'paused', maxRunning: null }],
-      'A rule that equals the default is gone, and others stay.',
-    )
-    await store.changeRule(workflow('w/a'), { state: 'open' })
-    assert.deepEqual(await store.rules(), [], 'No rule is left.')
-  },
-
-  async 'what is paused waits, a lapsed job too, until it is resumed; what drains is worked off'({ store, advance }) {
-    const create = creator(store, advance)
-    const held = await create('lapsed', { app: 'a', workflow: 'w/a' })
-    await store.claim({ owner: 'w', leaseMs, id: held })
-    await create('a2', { app: 'a', workflow: 'w/b' })
-    const b1 = await create('b1', { app: 'b', workflow: 'w/a' })
-    await advance(leaseMs + 100)
-    await store.changeRule(application('a'), { state: 'paused' })
-    await store.changeRule(workflow('w/a'), { state: 'paused' })
-    assert.deepEqual(
-      await names(store),
-      [],
-      'Nothing is claimed of a paused application or workflow, not even a lapsed job.',
-    )
-    assert.equal(
-      await store.claim({ ...worker, id: b1 }),
-      undefined,
-      'A named job of a paused workflow is not granted.',
-    )
-    await store.changeRule(workflow('w/a'), { state: 'open' })
-    assert.deepEqual(await names(store), ['b1'], 'A resumed workflow is worked off, a paused application is not.')
-    await store.changeRule(application('a'), { state: 'draining' })
-    await store.changeRule(deployment, { state: 'paused' })
-    assert.deepEqual(await names(store), [], 'Nothing is claimed in a paused deployment.')
-    await store.changeRule(deployment, { state: 'open' })
-    assert.deepEqual(await names(store), ['lapsed', 'a2'], 'What drains is worked off, lapsed jobs first.')
-  },
-
-  async 'of simultaneous claims as many are granted as an application, a workflow and the deployment may run'({
-    store,
-  }) {
-    for (let n = 0; n < 30; n++)
-      await store.create(sampleJob({ app: `app-${n % 3}`, workflow: n % 2 ? 'w/odd' : 'w/even' }))
-    const claimMany = async () =>
-      (await Promise.all(Array.from({ length: 16 }, () => store.claim(worker)))).filter((job) => job !== undefined)
-    await store.changeRule(application('app-0'), { maxRunning: 2 })
-    await store.changeRule(workflow('w/odd'), { maxRunning: 3 })
-    const first = await claimMany()
-    // Of app-0 two, of w/odd three, and of the other applications' ten even jobs all.
-    assert.ok(first.filter(({ app }) => app === 'app-0').length <= 2, 'At most maxRunning jobs of an application run.')
-    assert.equal(
-      first.filter((job) => job.workflow === 'w/odd').length,
-      3,
-      'Exactly maxRunning jobs of a workflow run, if enough are waiting.',
-    )
-    await claimMany()
-    assert.equal(
-      await store.count({ app: 'app-0', statuses: ['STARTED'] }),
-      2,
-      'Further claims bring the application to its maxRunning and not beyond.',
-    )
-    assert.equal(
-      await store.count({ workflows: ['w/odd'], statuses: ['STARTED'] }),
-      3,
-      'Further claims leave the workflow at its maxRunning.',
-    )
-    assert.equal(await store.claim(worker), undefined, 'No job is granted that a rule holds back.')
-    const [queued] = await store.list({ app: 'app-1', workflows: ['w/odd'], statuses: ['QUEUED'], limit: 1 })
-    assert.equal(
-      await store.claim({ ...worker, id: queued?.id }),
-      undefined,
-      'A named job that a rule holds back is not granted.',
-    )
-    // Each way of ending makes room for one.
-    const odd = first.filter((job) => job.workflow === 'w/odd' && job.app !== 'app-0')
-    const [ended, failed] = odd
-    if (ended) await store.apply(ended.id, succeed(ended))
-    if (failed) await store.apply(failed.id, fail(failed.token))
-    assert.equal((await claimMany()).length, Math.min(odd.length, 2), 'Each job that ends makes room for one.')
-    await store.changeRule(deployment, { maxRunning: await store.count({ statuses: ['STARTED'] }) })
-    await store.changeRule(workflow('w/odd'), { maxRunning: null })
-    assert.equal(await store.claim(worker), undefined, 'No job is granted beyond maxRunning of the deployment.')
-    const [running] = await store.list({ statuses: ['STARTED'], app: 'app-1', limit: 1 })
-    assert.ok(running, 'A job of app-1 is running.')
-    await store.apply(running.id, requeue(running.token))
-    assert.equal((await claimMany()).length, 1, 'A requeued job makes room for one.')
-  },
-
-  async 'a limit of every application holds for each of them, but for those that have their own'({ store }) {
-    for (let n = 0; n < 12; n++) await store.create(sampleJob({ app: `app-${n % 3}` }))
-    await store.changeRule(application('*'), { maxRunning: 2 })
-    await store.changeRule(application('app-0'), { maxRunning: 3 })
-    const claimed: JobRecord[] = []
-    for (let job; (job = await store.claim(worker));) claimed.push(job)
-    const running = (app: string) => claimed.filter((job) => job.app === app).length
-    assert.deepEqual(
-      ['app-0', 'app-1', 'app-2'].map(running),
-      [3, 2, 2],
-      'An application has as many jobs granted as its own limit says, else as that of every application.',
-    )
-    const [queued] = await store.list({ app: 'app-1', statuses: ['QUEUED'], limit: 1 })
-    assert.equal(await store.claim({ ...worker, id: queued?.id }), undefined, 'Nor is a named job granted beyond it.')
-    const ended = claimed.find(({ app }) => app === 'app-2')
-    if (ended) await store.apply(ended.id, succeed(ended))
-    assert.equal((await store.claim(worker))?.app, 'app-2', 'A job that ends makes room for one of its application.')
-    await store.changeRule(application('*'), { maxRunning: null })
-    assert.equal((await store.claimSeveral?.(worker, { max: 9 }))?.length ?? 3, 3, 'Without it, any number runs.')
-  },
-
   async 'a job that gave way to another application keeps its place among the jobs of its own, and counts no attempt'({
     store,
     advance,
@@ -356,23 +226,3 @@ export const schedulingCases = {
     assert.deepEqual(claimed, names(waiting), 'Claims grant the jobs in the order that the queue showed.')
   },
 } satisfies Cases<JobStoreContext>
-
-/** Creates jobs with a name, each at another time. */
-function creator(store: JobStore, advance: (milliseconds: number) => Promise<void>) {
-  return async (name: string, fields: Partial<JobRecord> = {}): Promise<string> => {
-    const { job } = await store.create(sampleJob({ name, ...fields }))
-    await advance(3)
-    return job.id
-  }
-}
-
-/** Of all jobs that can be claimed now, in that order. */
-async function names(store: JobStore): Promise<(string | null)[]> {
-  const found: (string | null)[] = []
-  for (let job = await store.claim(worker); job; job = await store.claim(worker)) found.push(job.name)
-  return found
-}
-
-function ids(jobs: readonly JobRecord[]): string[] {
-  return jobs.map(({ id }) => id)
-}

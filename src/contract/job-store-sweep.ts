@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { JobRecord } from '../core/engine/job/job.js'
 import type { JobStore } from '../core/engine/ports/job-store.js'
 import { leaseMs, type JobStoreContext } from './job-store-context.js'
-import { cancel, fail, heartbeat, requeue, sampleJob, succeed } from './job-samples.js'
+import { cancel, fail, heartbeat, ids, requeue, sampleJob, succeed } from './job-samples.js'
 import type { Cases } from './suite.js'
 
 export const sweepCases = {
@@ -326,12 +326,12 @@ async function createInOrder<Count extends number>(
   advance: (milliseconds: number) => Promise<void>,
   count: Count,
 ): Promise<Ids<Count>> {
-  const ids: string[] = []
+  const made: string[] = []
   for (let n = 0; n < count; n++) {
-    ids.push((await store.create(sampleJob())).job.id)
+    made.push((await store.create(sampleJob())).job.id)
     await advance(5)
   }
-  return ids as Ids<Count>
+  return made as Ids<Count>
 }
 
 async function claim(store: JobStore, id: string): Promise<JobRecord> {
@@ -340,13 +340,10 @@ async function claim(store: JobStore, id: string): Promise<JobRecord> {
   return job
 }
 
-async function deliverableIds(
-  store: JobStore,
-  page: Parameters<JobStore['deliverable']>[0] = { limit: 10, perApp: 10, exceptApps: [] },
-): Promise<string[]> {
-  return (await store.deliverable(page)).map(({ id }) => id)
+async function deliverableIds(store: JobStore, page = { limit: 10, perApp: 10, exceptApps: [] as string[] }) {
+  return ids(await store.deliverable(page))
 }
 
 async function dueIds(store: JobStore, reason: Parameters<JobStore['due']>[0], limit = 10): Promise<string[]> {
-  return (await store.due(reason, limit)).map((job) => job.id)
+  return ids(await store.due(reason, limit))
 }

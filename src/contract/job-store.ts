@@ -14,6 +14,7 @@ import { limitCases } from './job-store-limits.js'
 import { ledgerCases } from './job-store-ledger.js'
 import { listCases } from './job-store-lists.js'
 import { recordCases } from './job-store-records.js'
+import { rulesCases } from './job-store-rules.js'
 import { schedulingCases } from './job-store-scheduling.js'
 import { severalClaimsCases } from './job-store-several-claims.js'
 import { sweepCases } from './job-store-sweep.js'
@@ -45,7 +46,7 @@ const groups = {
   claiming: claimCases,
   'claiming several jobs at once': severalClaimsCases,
   'leases and fencing': leaseCases,
-  scheduling: schedulingCases,
+  scheduling: { ...schedulingCases, ...rulesCases },
   'listing and counting': listCases,
   filtering: filterCases,
   'what the sweep asks for': sweepCases,

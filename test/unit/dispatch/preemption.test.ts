@@ -11,9 +11,7 @@ describe('preemption', () => {
 
   const holder = (app: string, heldMs: number, mayGiveWay = true, mayGiveWayAtOnce = mayGiveWay): SlotHolder => ({
     app,
-    heldMs,
-    mayGiveWay,
-    mayGiveWayAtOnce,
+    slot: { heldMs, mayGiveWay, mayGiveWayAtOnce },
   })
   const equalShares = new ApplicationShares({})
 
@@ -118,15 +116,7 @@ describe('preemption', () => {
       setTimeout(keep, goesOn ? goesOnInMs + checkpointMs : 5_000)
       const attempt = {
         app: 'long',
-        get heldMs() {
-          return slot.heldMs
-        },
-        get mayGiveWay() {
-          return slot.mayGiveWay
-        },
-        get mayGiveWayAtOnce() {
-          return slot.mayGiveWayAtOnce
-        },
+        slot,
         giveWay() {
           expect(slot.giveWay()).toBe(true)
           stopped.abort()

@@ -1,6 +1,7 @@
 import type { Claimable, JobStore } from '../ports/job-store.js'
 import type { Logger } from '../ports/logger.js'
 import type { ApplicationShares } from './application-shares.js'
+import type { RunSlot } from './attempt/run-slot.js'
 
 /** Often enough that a job of 10 s starts within 15 s, and seldom against the heartbeats of the running jobs. */
 const lookEveryMs = 2000
@@ -10,11 +11,7 @@ const mostCounted = 1000
 /** An attempt that has a run slot. */
 export interface SlotHolder {
   readonly app: string
-  /** How long it has the slot. */
-  readonly heldMs: number
-  readonly mayGiveWay: boolean
-  /** The same for an application that has the slot reserved. */
-  readonly mayGiveWayAtOnce: boolean
+  readonly slot: Pick<RunSlot, 'heldMs' | 'mayGiveWay' | 'mayGiveWayAtOnce'>
 }
 
 interface PreemptionParts<Holder extends SlotHolder> {
@@ -60,10 +57,10 @@ export class Preemption<Holder extends SlotHolder> {
   async #look(): Promise<void> {
     try {
       for (const { app, jobs } of this.#parts.shares.reserved) {
-        const found = await this.#largest((holder) => holder.app !== app && holder.mayGiveWayAtOnce)
+        const found = await this.#largest((holder) => holder.app !== app && holder.slot.mayGiveWayAtOnce)
         if (found && (await this.#parts.replace(found.holder, { onlyApps: [app], belowRunning: jobs }))) return
       }
-      const found = await this.#largest(({ mayGiveWay }) => mayGiveWay)
+      const found = await this.#largest(({ slot }) => slot.mayGiveWay)
       if (found) await this.#parts.replace(found.holder, { belowRunning: Math.max(1, found.running - 1) })
     } catch (error) {
       this.#parts.logger.warn(
@@ -80,7 +77,7 @@ export class Preemption<Holder extends SlotHolder> {
     for (const app of new Set(holders.map((holder) => holder.app))) {
       const running = await this.#parts.jobs.count({ app, statuses: ['STARTED'] }, { max: mostCounted })
       if (running <= this.#parts.shares.reservedFor(app)) continue
-      const [holder] = holders.filter((one) => one.app === app).sort((a, b) => b.heldMs - a.heldMs)
+      const [holder] = holders.filter((one) => one.app === app).sort((a, b) => b.slot.heldMs - a.slot.heldMs)
       if (holder && (!largest || running > largest.running)) largest = { holder, running }
     }
     return largest

@@ -5,14 +5,15 @@ import { ledgerEntry, type Used } from './ledger.js'
 import type { Quota, Usage } from './quota.js'
 import { isWorthKeeping } from './retry.js'
 import { type StepRecord, wakeTime, withEvent, withStep } from './step.js'
-import type { Delivery, JobError, JobOutput, JobRecord, Lease } from './job.js'
+import type { Delivery, JobError, JobOutput, JobRecord } from './job.js'
 import { isTerminal } from './job.js'
 
 /**
  * The state machine, as pure functions from a record to the next one. `undefined` means: this change does not apply to
  * this record, and nothing may be written.
  *
- *     QUEUED -> STARTED -> SUCCEEDED | FAILED STARTED -> QUEUED (another attempt, hand-back, preemption, loss)
+ *     QUEUED -> STARTED -> SUCCEEDED | FAILED
+ *     STARTED -> QUEUED (another attempt, hand-back, preemption, loss)
  *     FAILED -> QUEUED (retry)
  *     any -> deleted
  *
@@ -26,29 +27,9 @@ export type JobChange =
    */
   | ({ kind: 'heartbeat'; leaseMs: number; progress: number; stage: string | null; kept?: boolean } & HeldClaim)
   /** Ends the claim with results. */
-  | ({
-      kind: 'succeed'
-      outputs: Record<string, JobOutput>
-      details: Record<string, unknown>
-      /** The store counts it for the job's application and day in the same write. */
-      usage?: Partial<Usage>
-      /** For the ledger of use. */
-      used?: Partial<Used>
-      retentionMs: number
-      messages: readonly WebhookMessage[]
-    } & HeldClaim)
-  /** Ends the claim, and the job, with an error. */
-  | ({
-      kind: 'fail'
-      error: JobError
-      /** For the operator alone. */
-      failure?: string
-      /** As of `succeed`. */
-      usage?: Partial<Usage>
-      used?: Partial<Used>
-      retentionMs: number
-      messages: readonly WebhookMessage[]
-    } & HeldClaim)
+  | ({ kind: 'succeed'; outputs: Record<string, JobOutput>; details: Record<string, unknown> } & EndedRun)
+  /** Ends the claim, and the job, with an error. `failure`: for the operator alone. */
+  | ({ kind: 'fail'; error: JobError; failure?: string } & EndedRun)
   /**
    * Ends the claim and queues the job again, not before `delayMs` from now. `onShutdown` does not count the attempt.
    */
@@ -71,9 +52,9 @@ export type JobChange =
    * Ends a job that nobody runs: a queued one, or one whose lease has expired. Asks a running one to stop, which its
    * worker learns with its next heartbeat.
    */
-  | { kind: 'cancel'; error: JobError; retentionMs: number; messages: readonly WebhookMessage[] }
+  | ({ kind: 'cancel'; error: JobError } & EndedJob)
   /** Ends a job that nobody runs, as `cancel`, if its deadline has passed. */
-  | { kind: 'miss'; error: JobError; retentionMs: number; messages: readonly WebhookMessage[] }
+  | ({ kind: 'miss'; error: JobError } & EndedJob)
   /**
    * Queues a job again whose lease ended by `lapsedBefore`, which counts as a lapse. So it takes no place among the
    * running ones while it waits for a worker that can run it.
@@ -112,6 +93,20 @@ export interface HeldClaim {
 export interface EndedAttempt extends HeldClaim {
   /** What the attempt used. Default: 0 */
   processorSeconds?: number
+}
+
+/** What follows from the end of a job. */
+export interface EndedJob {
+  retentionMs: number
+  messages: readonly WebhookMessage[]
+}
+
+/** The end of a job by the worker that ran it. */
+export interface EndedRun extends HeldClaim, EndedJob {
+  /** The store counts it for the job's application and day in the same write. */
+  usage?: Partial<Usage>
+  /** For the ledger of use. */
+  used?: Partial<Used>
 }
 
 /** A webhook message that a change puts into the job's outbox, in the same write. */
@@ -170,21 +165,13 @@ export function claim(job: JobRecord, request: ClaimRequest, now: number): JobRe
 
 // oxlint-disable-next-line complexity, max-lines-per-function -- a state machine, one case for each change
 export function transition(job: JobRecord, change: JobChange, now: number): JobRecord | undefined {
+  if ('token' in change && !isHeld(job, change)) return undefined
   switch (change.kind) {
     case 'heartbeat': {
-      const lease = heldLease(job, change)
-      if (!lease) return undefined
-      return {
-        ...job,
-        progress: Math.max(job.progress, change.progress),
-        stage: change.stage,
-        attempts: change.kept ? Math.min(job.attempts, 1) : job.attempts,
-        lapses: change.kept ? 0 : job.lapses,
-        lease: { ...lease, until: now + change.leaseMs },
-      }
+      const { progress, stage, kept = false } = change
+      return { ...renewed(job, now + change.leaseMs, kept), progress: Math.max(job.progress, progress), stage }
     }
     case 'succeed':
-      if (!heldLease(job, change)) return undefined
       return settled(change.used, {
         ...ended(job, now, change),
         status: 'SUCCEEDED',
@@ -196,7 +183,6 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         details: change.details,
       })
     case 'fail':
-      if (!heldLease(job, change)) return undefined
       return settled(change.used, {
         ...ended(job, now, change),
         status: 'FAILED',
@@ -205,7 +191,6 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         history: withEnd(job.history, now, 'failed', change.failure ?? change.error.message),
       })
     case 'requeue':
-      if (!heldLease(job, change)) return undefined
       return {
         ...withUse(released(job), change),
         dueAt: now + change.delayMs,
@@ -215,26 +200,16 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         history: withEnd(job.history, now, change.failure === undefined ? 'handed_back' : 'requeued', change.failure),
       }
     case 'preempt':
-      if (!heldLease(job, change)) return undefined
       return {
         ...withUse(released(job), change),
         attempts: Math.max(0, job.attempts - 1),
         history: withEnd(job.history, now, 'preempted'),
       }
     case 'step': {
-      const lease = heldLease(job, change)
-      if (!lease) return undefined
-      const isDone = change.step.state === 'done'
-      return {
-        ...job,
-        steps: withStep(job.steps, change.step),
-        attempts: isDone ? Math.min(job.attempts, 1) : job.attempts,
-        lapses: isDone ? 0 : job.lapses,
-        lease: { ...lease, until: now + change.leaseMs },
-      }
+      const { step, leaseMs } = change
+      return { ...renewed(job, now + leaseMs, step.state === 'done'), steps: withStep(job.steps, step) }
     }
     case 'suspend':
-      if (!heldLease(job, change)) return undefined
       return {
         ...withUse(job, change),
         status: 'QUEUED',
@@ -283,7 +258,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
         shutdownRequeues: 0,
         processorSeconds: 0,
         retries: job.retries + 1,
-        steps: job.error && isWorthKeeping(job.error) ? job.steps : [],
+        steps: isWorthKeeping(job.error) ? job.steps : [],
         metered: job.metered || change.quota !== undefined,
         // It has had its turn, so its wait starts now.
         dueAt: now,
@@ -307,10 +282,14 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
   }
 }
 
-function heldLease(job: JobRecord, { token, nonce = '' }: HeldClaim): Lease | undefined {
-  if (job.deleted || job.status !== 'STARTED' || job.lease?.token !== token || job.lease.nonce !== nonce)
-    return undefined
-  return job.lease
+function isHeld(job: JobRecord, { token, nonce = '' }: HeldClaim): boolean {
+  return !job.deleted && job.status === 'STARTED' && job.lease?.token === token && job.lease.nonce === nonce
+}
+
+/** @param kept whether work was kept that no later attempt repeats */
+function renewed({ lease, ...job }: JobRecord, until: number, kept: boolean): JobRecord {
+  const counts = kept ? { attempts: Math.min(job.attempts, 1), lapses: 0 } : {}
+  return { ...job, ...counts, lease: lease && { ...lease, until } }
 }
 
 /** The job goes on later; what this attempt used counts at its end. */
@@ -343,11 +322,7 @@ function settled(used: Partial<Used> | undefined, job: JobRecord): JobRecord {
   return { ...job, settlement: ledgerEntry(job, used) }
 }
 
-function ended(
-  job: JobRecord,
-  now: number,
-  change: { retentionMs: number; messages: readonly WebhookMessage[] },
-): JobRecord {
+function ended(job: JobRecord, now: number, change: EndedJob): JobRecord {
   return {
     ...job,
     lease: null,

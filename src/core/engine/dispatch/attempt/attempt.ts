@@ -38,6 +38,9 @@ const publishShare = 0.03
  * either that write is accepted or another worker holds the job and this run leaves nothing behind.
  */
 export class Attempt {
+  readonly app: string
+  readonly pool: string
+  readonly slot: RunSlot
   readonly #ports: AttemptPorts
   readonly #job: JobRecord
   readonly #controller = new AbortController()
@@ -45,7 +48,6 @@ export class Attempt {
   readonly #scratch: Scratch
   readonly #stages: Stages | undefined
   readonly #onNoSlot: (() => void) | undefined
-  readonly #slot: RunSlot
   readonly #policy: Policy
   readonly #timeLimit: RunTimeLimit
   readonly #deadline: RunTimeLimit | undefined
@@ -67,11 +69,13 @@ export class Attempt {
     const { options, events, jobs, contact, logger, workflows } = ports
     this.#ports = ports
     this.#job = job
+    this.app = job.app
+    this.pool = job.pool
     this.#log = new AttemptLog(logger, job)
     this.#scratch = scratch
     this.#stages = stages
     this.#onNoSlot = onNoSlot
-    this.#slot = new RunSlot({ preemptAfterMs: stages ? options.dispatch.preemptAfterMs : null })
+    this.slot = new RunSlot({ preemptAfterMs: stages ? options.dispatch.preemptAfterMs : null })
     this.#attempts = job.attempts
     this.#spans = new AttemptSpans(options.tracing, job)
     this.#checkpoint = new AttemptCheckpoint(job, { ...ports, onStored: () => this.#onKept() })
@@ -105,33 +109,11 @@ export class Attempt {
     )
   }
 
-  get app(): string {
-    return this.#job.app
-  }
-
-  get pool(): string {
-    return this.#job.pool
-  }
-
-  get heldMs(): number {
-    return this.#slot.heldMs
-  }
-
-  /** Whether its run slot may go to the job of another application. */
-  get mayGiveWay(): boolean {
-    return this.#slot.mayGiveWay
-  }
-
-  /** The same for an application that has the slot reserved. */
-  get mayGiveWayAtOnce(): boolean {
-    return this.#slot.mayGiveWayAtOnce
-  }
-
   /** Keeps its work and ends, to go on later; unless that is not worth it any more. */
   giveWay(): void {
-    if (!this.#slot.giveWay()) return
+    if (!this.slot.giveWay()) return
     void this.#checkpoint.beforeHandBack(false).then(() => {
-      if (this.#slot.isHeld) this.#end(preempted())
+      if (this.slot.isHeld) this.#end(preempted())
     })
   }
 
@@ -225,17 +207,15 @@ export class Attempt {
   }
 
   #inSlot<Result>(work: () => Promise<Result>): Promise<Result> {
-    const hold = () => this.#slot.hold(work)
+    const hold = () => this.slot.hold(work)
     return this.#stages ? this.#stages.run(this.#controller.signal, hold, this.#onNoSlot) : hold()
   }
 
   async #fetchInputs(workflow: Workflow, directory: string): Promise<Record<string, InputFile>> {
     if (workflow.inputs.length > 0) this.#heartbeat.report({ stage: 'fetch', progress: 0 })
-    const { blobs, options } = this.#ports
     return (this.#inputs = await fetchInputs(workflow, directory, {
+      ...this.#ports,
       job: this.#job,
-      blobs,
-      options,
       checkpoint: this.#checkpoint,
       signal: this.#controller.signal,
       haste: this.#stages?.haste,
@@ -257,7 +237,7 @@ export class Attempt {
 
   #onKept(): void {
     this.#attempts = 1
-    this.#slot.noteKept(this.#checkpoint.isResumed ? this.#ports.options.checkpoints.everyMs : undefined)
+    this.slot.noteKept(this.#checkpoint.isResumed ? this.#ports.options.checkpoints.everyMs : undefined)
     this.#heartbeat.noteKept()
   }
 
@@ -282,10 +262,11 @@ export class Attempt {
     })
   }
 
-  /** How long the store may be away before a write is given up. */
+  /** How long the store may be away before a write is given up. A worker that stops leaves the job to others. */
   #outageMs(): number {
     const { leaseMs, storageOutageMs } = this.#ports.options.dispatch
-    return this.#isStopping ? leaseMs : storageOutageMs
+    const { reason } = this.#controller.signal
+    return StemworkError.is(reason) && reason.code === 'SHUTTING_DOWN' ? leaseMs : storageOutageMs
   }
 
   async #checkpointOf(directory: string, work: string) {
@@ -315,11 +296,10 @@ export class Attempt {
     })
   }
 
-  async #publish(result: WorkResult): Promise<Record<string, JobOutput>> {
-    const { blobs, options } = this.#ports
-    return await publishOutputs(result, this.#job, {
-      blobs,
-      policy: options.fetch,
+  #publish(result: WorkResult): Promise<Record<string, JobOutput>> {
+    return publishOutputs(result, this.#job, {
+      ...this.#ports,
+      policy: this.#ports.options.fetch,
       signal: this.#controller.signal,
       onFile: () => this.#heartbeat.report({ stage: 'publish', progress: 1 - publishShare }),
       throughOutage: (work) => this.#throughOutage(work),
@@ -363,11 +343,5 @@ export class Attempt {
       this.#log.failed(error)
     }
     return answer
-  }
-
-  /** Then nothing waits for an outage to end: other workers go on. */
-  get #isStopping(): boolean {
-    const { reason } = this.#controller.signal
-    return StemworkError.is(reason) && reason.code === 'SHUTTING_DOWN'
   }
 }
