@@ -106,6 +106,23 @@ describe('pipeline with the embedded architecture', () => {
     await session.close()
   })
 
+  it('keeps nothing of a segment but what it hands the network until that has run', async () => {
+    const session = await openSession(lowPass.path, { threads: 1 })
+    const architecture = await createArchitecture(lowPass.manifest, [session])
+    const { before, length } = architecture.geometry
+    const planes = [5, 6].map((seed) => noise(length, seed).slice())
+    const prepare = (index: number) =>
+      architecture.prepare({ index, planes, start: index * stepSamples - before, trackSamples: undefined })
+    prepare(1)
+    const bytesBefore = process.memoryUsage().arrayBuffers
+    const runs = [2, 3, 4].flatMap(prepare)
+    const tensors = runs.flatMap(({ feeds, fetches }) => [...Object.values(feeds), ...Object.values(fetches)])
+    const bytes = tensors.reduce((sum, { data }) => sum + data.byteLength, 0)
+    expect(process.memoryUsage().arrayBuffers - bytesBefore).toBeLessThan(bytes + 1e6)
+    architecture.close()
+    await session.close()
+  })
+
   it('hands the network the powers of the centred STFT, its last frame repeated up to a multiple of 8', async () => {
     const sampleCount = 1400 * 512 + 500
     const mixture = [noise(sampleCount, 3), noise(sampleCount, 4)]

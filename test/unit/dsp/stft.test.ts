@@ -108,6 +108,34 @@ describe('the short-time Fourier transform', () => {
     },
   )
 
+  test.each(options)(
+    'of $size points each $hop samples, $bins bins, changes a signal frame by frame as both directions do',
+    async (option) => {
+      const stft = await Stft.create(option)
+      const { bins } = stft
+      const layout = { frameStride: bins, binStride: 1 }
+      const change = (re: Float32Array, im: Float32Array, frame: number) => {
+        expect([re.length, im.length]).toEqual([bins, bins])
+        re.forEach((value, bin) => (re[bin] = value * (1 + frame) - im[bin]!))
+        im.forEach((value, bin) => (im[bin] = value * (2 + bin)))
+      }
+      for (const frameCount of frameCounts) {
+        const signal = noise(stft.samplesOf(frameCount) + 5)
+        const expected = signal.slice()
+        const [re, im] = [0, 1].map(() => new Float32Array(frameCount * bins))
+        stft.forward(signal, frameCount, re!, im!, layout)
+        for (let frame = 0; frame < frameCount; frame++) {
+          const row = (plane: Float32Array) => plane.subarray(frame * bins, (frame + 1) * bins)
+          change(row(re!), row(im!), frame)
+        }
+        stft.inverse(re!, im!, frameCount, layout, expected)
+        stft.filter(signal, frameCount, change)
+        expect(largestDifference(signal, expected)).toBe(0)
+      }
+      stft.close()
+    },
+  )
+
   test('counts the frames in samples, and the samples of frames', async () => {
     const stft = await Stft.create({ size: 64, hop: 24 })
     expect([0, 63, 64, 87, 88, 111, 112].map((samples) => stft.framesIn(samples))).toEqual([0, 0, 1, 1, 2, 2, 3])

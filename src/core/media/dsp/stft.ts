@@ -69,18 +69,8 @@ export class Stft {
 
   /** Frame `t` is the transform of `window * signal[t * hop .. t * hop + size)`, written to `re` and `im`. */
   forward(signal: Float32Array, frameCount: number, re: Float32Array, im: Float32Array, layout: SpectrumLayout): void {
-    const { size, hop } = this
-    const { memory, multiply, split } = this.#kernels
-    const at = this.#offsets
-    for (let first = 0; first < frameCount; first += batchFrames) {
-      const count = Math.min(batchFrames, frameCount - first)
-      memory.set(signal.subarray(first * hop, first * hop + this.samplesOf(count)), at.signal)
-      for (let row = 0; row < count; row++) multiply(at.rows + row * size, at.signal + row * hop, at.window, size)
-      this.#fft.time().set(memory.subarray(at.rows, at.rows + count * size))
-      this.#fft.forward(count)
-      memory.set(this.#fft.spectrum().subarray(0, count * size), at.rows)
-      for (let row = 0; row < count; row++)
-        split(at.rows + row * size, at.re + row * at.pitch, at.im + row * at.pitch, size / 2)
+    for (const [first, count] of batches(frameCount)) {
+      this.#analyse(signal, first, count)
       this.#store(first, count, re, im, layout)
     }
   }
@@ -100,34 +90,87 @@ export class Stft {
     out: Float32Array,
     silentFrames = 0,
   ): void {
-    const { size, hop } = this
-    const { memory, multiply, multiplyAdd, merge } = this.#kernels
-    const at = this.#offsets
-    const envelope = this.#inverseEnvelope(frameCount + 2 * silentFrames).subarray(silentFrames * hop)
-    const overlap = size - hop
-    memory.fill(0, at.signal, at.envelope)
-    for (let first = 0; first < frameCount; first += batchFrames) {
-      const count = Math.min(batchFrames, frameCount - first)
+    const envelope = this.#inverseEnvelope(frameCount + 2 * silentFrames).subarray(silentFrames * this.hop)
+    this.#startSynthesis()
+    for (const [first, count] of batches(frameCount)) {
       this.#load(first, count, re, im, layout)
-      for (let row = 0; row < count; row++)
-        merge(at.rows + row * size, at.re + row * at.pitch, at.im + row * at.pitch, size / 2)
-      this.#fft.spectrum().set(memory.subarray(at.rows, at.rows + count * size))
-      this.#fft.inverse(count)
-      memory.set(this.#fft.time().subarray(0, count * size), at.rows)
-      for (let row = 0; row < count; row++) multiplyAdd(at.signal + row * hop, at.rows + row * size, at.synthesis, size)
+      this.#synthesise(first, count, first + count === frameCount, envelope, out)
+    }
+  }
 
-      // The samples that later batches cannot change; after the last batch, all of them.
-      const finished = first + count < frameCount ? count * hop : this.samplesOf(count)
-      memory.set(envelope.subarray(first * hop, first * hop + finished), at.envelope)
-      multiply(at.rows, at.signal, at.envelope, finished)
-      out.set(memory.subarray(at.rows, at.rows + finished), first * hop)
-      memory.copyWithin(at.signal, at.signal + count * hop, at.signal + count * hop + overlap)
-      memory.fill(0, at.signal + overlap, at.envelope)
+  /**
+   * The same as `forward`, `change` of each frame and `inverse`, without the memory of a spectrum. Replaces the signal,
+   * `samplesOf(frameCount)` samples.
+   *
+   * @param change gets the bins of frame `frame`, valid until it returns
+   */
+  filter(
+    signal: Float32Array,
+    frameCount: number,
+    change: (re: Float32Array, im: Float32Array, frame: number) => void,
+  ): void {
+    const { bins } = this
+    const { memory } = this.#kernels
+    const at = this.#offsets
+    const half = this.size / 2
+    const envelope = this.#inverseEnvelope(frameCount)
+    this.#startSynthesis()
+    for (const [first, count] of batches(frameCount)) {
+      this.#analyse(signal, first, count)
+      for (let row = 0; row < count; row++) {
+        const [re, im] = [at.re + row * at.pitch, at.im + row * at.pitch]
+        // The FFT stores the last bin as the imaginary part of the first one.
+        memory[re + half] = memory[im]!
+        memory[im] = memory[im + half] = 0
+        for (const plane of [re, im]) memory.fill(0, plane + bins, plane + half + 1)
+        change(memory.subarray(re, re + bins), memory.subarray(im, im + bins), first + row)
+        memory[im] = memory[re + half]!
+      }
+      this.#synthesise(first, count, first + count === frameCount, envelope, signal)
     }
   }
 
   close(): void {
     this.#fft.close()
+  }
+
+  /** The spectra of a batch of frames, in the kernels' planes. */
+  #analyse(signal: Float32Array, first: number, count: number): void {
+    const { size, hop } = this
+    const { memory, multiply, split } = this.#kernels
+    const at = this.#offsets
+    memory.set(signal.subarray(first * hop, first * hop + this.samplesOf(count)), at.input)
+    for (let row = 0; row < count; row++) multiply(at.rows + row * size, at.input + row * hop, at.window, size)
+    this.#fft.time().set(memory.subarray(at.rows, at.rows + count * size))
+    this.#fft.forward(count)
+    memory.set(this.#fft.spectrum().subarray(0, count * size), at.rows)
+    for (let row = 0; row < count; row++)
+      split(at.rows + row * size, at.re + row * at.pitch, at.im + row * at.pitch, size / 2)
+  }
+
+  #startSynthesis(): void {
+    this.#kernels.memory.fill(0, this.#offsets.signal, this.#offsets.envelope)
+  }
+
+  /** Adds the frames of a batch, from the kernels' planes, and writes the samples that later batches cannot change. */
+  #synthesise(first: number, count: number, isLast: boolean, envelope: Float32Array, out: Float32Array): void {
+    const { size, hop } = this
+    const { memory, multiply, multiplyAdd, merge } = this.#kernels
+    const at = this.#offsets
+    const overlap = size - hop
+    for (let row = 0; row < count; row++)
+      merge(at.rows + row * size, at.re + row * at.pitch, at.im + row * at.pitch, size / 2)
+    this.#fft.spectrum().set(memory.subarray(at.rows, at.rows + count * size))
+    this.#fft.inverse(count)
+    memory.set(this.#fft.time().subarray(0, count * size), at.rows)
+    for (let row = 0; row < count; row++) multiplyAdd(at.signal + row * hop, at.rows + row * size, at.synthesis, size)
+
+    const finished = isLast ? this.samplesOf(count) : count * hop
+    memory.set(envelope.subarray(first * hop, first * hop + finished), at.envelope)
+    multiply(at.rows, at.signal, at.envelope, finished)
+    out.set(memory.subarray(at.rows, at.rows + finished), first * hop)
+    memory.copyWithin(at.signal, at.signal + count * hop, at.signal + count * hop + overlap)
+    memory.fill(0, at.signal + overlap, at.envelope)
   }
 
   /**
@@ -236,9 +279,11 @@ interface Offsets {
   im: number
   /** Distance between the real (or imaginary) parts of consecutive frames. */
   pitch: number
-  /** The samples that a batch covers. */
+  /** Sums of the samples that a batch covers. */
   signal: number
   envelope: number
+  /** The samples of a batch before their transform. */
+  input: number
   end: number
 }
 
@@ -257,6 +302,7 @@ function memoryOffsets(size: number, hop: number): Offsets {
     pitch,
     signal: next(signalFloats),
     envelope: next(signalFloats),
+    input: next(signalFloats),
     end,
   }
 }
@@ -268,3 +314,7 @@ export function periodicHann(size: number): Float32Array {
 
 /** Frames per batch: the data of a batch fits into the second-level cache. */
 const batchFrames = 16
+
+function* batches(frameCount: number): Generator<[first: number, count: number], void, undefined> {
+  for (let first = 0; first < frameCount; first += batchFrames) yield [first, Math.min(batchFrames, frameCount - first)]
+}

@@ -22,19 +22,20 @@ export class BandMasks {
   }
 
   /**
-   * Mean powers of mid, side, left and right in each band, `[4, rows, bands]`, where mid and side are half the sum
-   * and half the difference of left and right. Each power is summed by itself: if one were derived from the others, a
-   * source at one side would leave rounding errors at the other, which a network that compresses powers can see.
+   * Mean powers of mid, side, left and right in each band, where mid and side are half the sum and half the difference
+   * of left and right. Each power is summed by itself: if one were derived from the others, a source at one side would
+   * leave rounding errors at the other, which a network that compresses powers can see.
    *
-   * @param rows frames of `powers`, at least those of the mixture; further ones repeat the last one
-   * @returns the mean over all frames and bands of the power of mid plus that of side
+   * @param powers of the whole segment, `[4, rows, bands]`
+   * @param firstRow row of the first of the frames
+   * @returns the sum over these frames and all bands of the power of mid plus that of side
    */
-  measure({ data, frameCount, bins }: StereoFrames, powers: Float32Array, rows: number): number {
+  measure({ data, frameCount, bins }: StereoFrames, powers: Float32Array, firstRow: number): number {
     const { bandCount } = this
     const starts = this.#starts
-    const [plane, bandPlane] = [frameCount * bins, rows * bandCount]
+    const [plane, bandPlane] = [frameCount * bins, powers.length / 4]
     let total = 0
-    for (let frame = 0, at = 0; frame < frameCount; frame++) {
+    for (let frame = 0, at = firstRow * bandCount; frame < frameCount; frame++) {
       const row = frame * bins
       for (let band = 0; band < bandCount; band++, at++) {
         const end = row + starts[band + 1]!
@@ -57,43 +58,21 @@ export class BandMasks {
         total += (mid + side) / (4 * width)
       }
     }
-    for (let row = frameCount; row < rows; row++) {
-      for (let at = row * bandCount; at < powers.length; at += bandPlane)
-        powers.copyWithin(at, at - (row - frameCount + 1) * bandCount, at - (row - frameCount) * bandCount)
-    }
-    return total / (frameCount * bandCount)
+    return total
   }
 
-  /**
-   * Multiplies mid and side by their masks.
-   *
-   * @param masks of mid and of side, `[2, rows, bands]`
-   */
-  apply(masks: Float32Array, { data, frameCount, bins }: StereoFrames): void {
+  /** Multiplies a frame by its row of masks, `[rows, bands]`. */
+  apply(masks: Float32Array, row: number, re: Float32Array, im: Float32Array): void {
     const { bandCount } = this
     const starts = this.#starts
-    const [plane, maskPlane] = [frameCount * bins, masks.length / 2]
-    for (let row = 0, at = 0; row < plane; row += bins) {
-      this.#silence(data, plane, row, row + starts[0]!)
-      this.#silence(data, plane, row + starts[bandCount]!, row + bins)
-      for (let band = 0; band < bandCount; band++, at++) {
-        // Left and right, as mid plus side and mid minus side.
-        const same = (masks[at]! + masks[at + maskPlane]!) / 2
-        const other = (masks[at]! - masks[at + maskPlane]!) / 2
-        const end = row + starts[band + 1]!
-        for (let bin = row + starts[band]!; bin < end; bin++) {
-          for (let left = bin; left < bin + 2 * plane; left += plane) {
-            const right = left + 2 * plane
-            const [value, across] = [data[left]!, data[right]!]
-            data[left] = same * value + other * across
-            data[right] = same * across + other * value
-          }
-        }
+    for (let band = 0, at = row * bandCount; band < bandCount; band++, at++) {
+      const mask = masks[at]!
+      const end = starts[band + 1]!
+      for (let bin = starts[band]!; bin < end; bin++) {
+        re[bin]! *= mask
+        im[bin]! *= mask
       }
     }
-  }
-
-  #silence(data: Float32Array, plane: number, from: number, to: number): void {
-    for (let channel = 0; channel < 4; channel++) data.fill(0, from + channel * plane, to + channel * plane)
+    for (const values of [re, im]) values.fill(0, 0, starts[0]).fill(0, starts[bandCount])
   }
 }

@@ -1,12 +1,12 @@
 import * as z from 'zod'
 import { reflectedSlice } from '../../../media/dsp/reflected-slice.js'
 import type { Segment } from '../../../media/dsp/segment.js'
-import { Stft, type SpectrumLayout } from '../../../media/dsp/stft.js'
+import { Stft } from '../../../media/dsp/stft.js'
 import { FloatPool } from '../../../media/dsp/float-pool.js'
 import { architectureParameters, type Manifest } from '../../../models/manifest.js'
 import type { Tensor, TensorInfo } from '../../../models/session/network.js'
 import type { Architecture, NetworkRun, NetworkShape } from './architecture.js'
-import { BandMasks, type StereoFrames } from './band-masks.js'
+import { BandMasks } from './band-masks.js'
 import { fits, misfit } from './network-fit.js'
 import type { Estimate } from '../../../models/stems.js'
 
@@ -26,6 +26,8 @@ const fadeSamples = 4096
 const rising = Float32Array.from({ length: 2 * fadeSamples }, (_, i) => (i + 0.5) / (2 * fadeSamples))
 const falling = rising.toReversed()
 const none = new Float32Array(0)
+/** Frames whose spectra are in memory together, within the second-level cache. */
+const analysedFrames = 16
 /** Keeps silence from being divided by nothing. */
 const silence = 1e-9
 
@@ -50,15 +52,15 @@ export async function embeddedArchitecture(
   const masks = new BandMasks(bands)
   const [inputName, outputName] = tensorNames(networks, masks.bandCount)
   const stft = await Stft.create({ size: nFft, hop })
-  const [pool, spectra] = [new FloatPool(), new FloatPool()]
-  const { bins } = stft
+  const pool = new FloatPool()
   const half = nFft / 2
   const step = frameCount * hop
-  const layout: SpectrumLayout = { frameStride: bins, binStride: 1 }
-  const padded = new Float32Array(stft.samplesOf(frameCount + 2 * overlapFrames))
-  const vocals = [0, 1].map(() => new Float32Array(stft.samplesOf(frameCount + 2 * overlapFrames)))
-  // Spectra of the segments between `prepare` and `collect`: the network sees none.
-  const waiting = new Map<number, StereoFrames & { data: Float32Array<ArrayBuffer> }>()
+  const sampleCount = stft.samplesOf(frameCount + 2 * overlapFrames)
+  const padded = new Float32Array(sampleCount)
+  const vocals = [0, 1].map(() => new Float32Array(sampleCount))
+  // Spectra of whole segments would take more memory than all the rest: analysed a few frames at a time, and once more
+  // for the vocals.
+  const analysed = new Float32Array(4 * analysedFrames * stft.bins)
 
   /** The segment's frames, `[first, end)`, counted from the start of the track. */
   function frameRange({ index, trackSamples }: Segment): [number, number] {
@@ -66,9 +68,28 @@ export async function embeddedArchitecture(
     return [Math.max(0, index * frameCount - overlapFrames), Math.min((index + 1) * frameCount + overlapFrames, last)]
   }
 
-  function plane({ data }: StereoFrames, index: number): Float32Array {
-    const length = data.length / 4
-    return data.subarray(index * length, (index + 1) * length)
+  /** The samples of frames of a channel. Valid until the next call. */
+  function samplesOf({ planes, start, trackSamples }: Segment, channel: number, first: number, end: number) {
+    const from = first * hop - half
+    const to = from + stft.samplesOf(end - first)
+    return reflectedSlice({ samples: planes[channel]!, start }, from, to, trackSamples, padded)
+  }
+
+  /** Fills the first frames of `powers`, and returns their mean. */
+  function measure(segment: Segment, powers: Float32Array): number {
+    const { bins } = stft
+    const [first, last] = frameRange(segment)
+    let total = 0
+    for (let frame = first; frame < last; frame += analysedFrames) {
+      const count = Math.min(analysedFrames, last - frame)
+      const plane = (index: number) => analysed.subarray(index * count * bins, (index + 1) * count * bins)
+      for (const channel of [0, 1]) {
+        const samples = samplesOf(segment, channel, frame, frame + count)
+        stft.forward(samples, count, plane(2 * channel), plane(2 * channel + 1), { frameStride: bins, binStride: 1 })
+      }
+      total += masks.measure({ data: analysed, frameCount: count, bins }, powers, frame - first)
+    }
+    return total / ((last - first) * masks.bandCount)
   }
 
   return {
@@ -76,35 +97,25 @@ export async function embeddedArchitecture(
     geometry: {
       step,
       before: overlapFrames * hop + half,
-      length: stft.samplesOf(frameCount + 2 * overlapFrames),
+      length: sampleCount,
     },
     stems: ['vocals'],
     needsTrackStatistics: false,
 
     prepare(segment): NetworkRun[] {
       const [first, last] = frameRange(segment)
-      const total = last - first
-      const mixture = { data: spectra.take(4 * total * bins), frameCount: total, bins }
-      waiting.set(segment.index, mixture)
-      segment.planes.forEach((samples, channel) => {
-        const from = first * hop - half
-        const slice = reflectedSlice(
-          { samples, start: segment.start },
-          from,
-          from + stft.samplesOf(total),
-          segment.trackSamples,
-          padded,
-        )
-        stft.forward(slice, total, plane(mixture, 2 * channel), plane(mixture, 2 * channel + 1), layout)
-      })
-      const [rows, row] = [Math.ceil(total / framesMultipleOf) * framesMultipleOf, masks.bandCount]
+      const [rows, row] = [Math.ceil((last - first) / framesMultipleOf) * framesMultipleOf, masks.bandCount]
       const tensor = (channels: number): Tensor => {
         const dims = [1, channels, rows, row]
         return { dims, data: pool.take(channels * rows * row) }
       }
       const powers = tensor(4)
-      const scale = 1 / (masks.measure(mixture, powers.data, rows) + silence)
-      for (let i = 0; i < powers.data.length; i++) powers.data[i]! *= scale
+      const { data } = powers
+      const scale = 1 / (measure(segment, data) + silence)
+      for (let i = 0; i < data.length; i++) data[i]! *= scale
+      for (let at = (last - first) * row; at < data.length; at += rows * row) {
+        for (let copy = at; copy < at + (rows - last + first) * row; copy += row) data.copyWithin(copy, at - row, at)
+      }
       return [{ network: 0, feeds: { [inputName]: powers }, fetches: { [outputName]: tensor(2) } }]
     },
 
@@ -114,27 +125,20 @@ export async function embeddedArchitecture(
       const isLast = (index + 1) * step >= trackSamples
       const end = isLast ? trackSamples : Math.min((index + 1) * step + fadeSamples, trackSamples)
       const [firstFrame, lastFrame] = frameRange(segment)
-      const mixture = waiting.get(index)
-      if (!mixture) throw new RangeError(`Segment ${index} was not prepared.`)
-      waiting.delete(index)
       const found = run!.fetches[outputName]!.data
-      masks.apply(found, mixture)
-      for (const data of [run!.feeds[inputName]!.data, found]) pool.give(data)
       const from = Math.max(firstFrame, Math.floor((start - half) / hop) + 1)
       const to = Math.min(lastFrame, Math.ceil((end + half) / hop))
+      const waves = vocals.map((wave) => wave.subarray(0, stft.samplesOf(to - from)))
+      for (const [channel, wave] of waves.entries()) wave.set(samplesOf(segment, channel, from, to))
+      sumsAndDifferences(waves, 0.5)
+      for (const [side, wave] of waves.entries()) {
+        const own = found.subarray((side * found.length) / 2, ((side + 1) * found.length) / 2)
+        stft.filter(wave, to - from, (re, im, frame) => masks.apply(own, from - firstFrame + frame, re, im))
+      }
+      sumsAndDifferences(waves, 1)
+      for (const data of [run!.feeds[inputName]!.data, found]) pool.give(data)
       const offset = start - (from * hop - half)
-      const stems = vocals.map((samples, channel) => {
-        const skipped = (from - firstFrame) * bins
-        stft.inverse(
-          plane(mixture, 2 * channel).subarray(skipped),
-          plane(mixture, 2 * channel + 1).subarray(skipped),
-          to - from,
-          layout,
-          samples,
-        )
-        return samples.subarray(offset, offset + end - start)
-      })
-      spectra.give(mixture.data)
+      const stems = waves.map((wave) => wave.subarray(offset, offset + end - start))
       return {
         start,
         stems: { vocals: stems },
@@ -146,6 +150,15 @@ export async function embeddedArchitecture(
     },
 
     close: () => stft.close(),
+  }
+}
+
+/** Left and right to mid and side, and back. */
+function sumsAndDifferences([one, other]: Float32Array[], scale: number): void {
+  for (let i = 0; i < one!.length; i++) {
+    const [a, b] = [one![i]!, other![i]!]
+    one![i] = scale * (a + b)
+    other![i] = scale * (a - b)
   }
 }
 
