@@ -1,6 +1,9 @@
+import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { writeModel } from '../separation/models.js'
 import { maskNetwork } from '../separation/onnx-graph.js'
@@ -229,5 +232,24 @@ describe('stemwork evaluate', () => {
     expect(stderr).toContain('Stopped; unfinished files were removed.')
     // onnxruntime leaves files of its own.
     expect((await readdir(scratch)).filter((name) => name.startsWith('stemwork'))).toEqual([])
+  })
+})
+
+describe('the benchmark of models', () => {
+  it('prints a row for each that is there, with quality, time, memory and licence', async () => {
+    const script = fileURLToPath(new URL('../../benchmarks/models.mjs', import.meta.url))
+    const songs = ['--songs', join(folder, 'songs', 'a')]
+    const models = [half, 'umx-hq', 'embedded'].flatMap((model) => ['--model', model])
+    const env = { ...process.env, STEMWORK_MODELS: join(folder, 'no models') }
+    const { stdout } = await promisify(execFile)(process.execPath, [script, ...songs, ...models], { env })
+    const rows = stdout.split('\n').filter((line) => line.startsWith('| '))
+    const measured = [...stdout.matchAll(/^\| (\w+) \| (\S+) \/ (\S+) \| (\S+) \| [\d.]+ \| \d+ MiB \| MIT \|$/gm)]
+    expect(measured.map(([, name]) => name)).toEqual(['test', 'embedded'])
+    expect(rows).toHaveLength(1 + measured.length)
+    // Either stem is half of the mixture.
+    const estimate = (channel: number, i: number) => (a.vocals[channel]![i]! + a.accompaniments[channel]![i]!) / 2
+    const expected = [ratio(a.vocals, estimate), ratio(a.accompaniments, estimate), -20 * Math.log10(2)]
+    expected.forEach((value, index) => expect(Number(measured[0]![2 + index])).toBeCloseTo(value, 1))
+    expect(stdout).toContain('Not pulled, so not measured: umx-hq.')
   })
 })
