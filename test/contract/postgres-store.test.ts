@@ -148,6 +148,34 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     assert.equal(statements, 4)
   })
 
+  test('ends that come while others are written are one statement, however many', async () => {
+    const queries: { text: string; answer: () => void }[] = []
+    const waiting = {
+      query: (query: { text: string }) => {
+        if (!query.text.includes('.end_claims_')) return pool.query(query)
+        return new Promise((resolve) => {
+          queries.push({ text: query.text, answer: () => resolve(pool.query(query)) })
+        })
+      },
+      connect: () => pool.connect(),
+    } as unknown as Pool
+    const { jobs } = postgresStores({ pool: waiting, schema })
+    const ends: Promise<unknown>[] = []
+    for (let n = 0; n < 6; n++) {
+      await jobs.create(sampleJob())
+      const job = await jobs.claim({ owner: 'w', leaseMs: 60_000, nonce: 'n' })
+      assert.ok(job)
+      ends.push(jobs.apply(job.id, succeed(job, { token: job.token, nonce: 'n' })))
+    }
+    assert.equal(queries.length, 1)
+    queries[0]!.answer()
+    await ends[0]
+    while (queries.length < 2) await new Promise(setImmediate)
+    queries[1]!.answer()
+    assert.ok((await Promise.all(ends)).every(Boolean))
+    assert.equal(queries.length, 2)
+  })
+
   test('a worker whose claim the database has lost changes nothing under the claim that replaced it', async () => {
     const [first, second] = [stores().jobs, stores().jobs]
     const { job } = await first.create(sampleJob())

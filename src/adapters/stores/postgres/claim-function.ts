@@ -39,6 +39,10 @@ export function claimNext(schema: string): PlannedFunction {
       clock bigint := ${clockSql};
       commits text := ${quickCommitSql};
       lapsed_by bigint := least(clock, $9);
+      has_rules boolean;
+      has_lapsed boolean;
+      has_unlisted boolean;
+      is_alone boolean := false;
       is_limited boolean := false;
       is_closed boolean := false;
       is_waiting boolean := false;
@@ -62,13 +66,15 @@ export function claimNext(schema: string): PlannedFunction {
       served_apps text[] := '{}';
       base bigint;
     BEGIN
-      IF EXISTS (SELECT FROM ${schema}.rules WHERE state <> 'open' OR max_running IS NOT NULL) THEN
+      -- With an order, as the planner believes that a third of the table has lapsed.
+      SELECT EXISTS (SELECT FROM ${schema}.rules WHERE state <> 'open' OR max_running IS NOT NULL),
+        (SELECT true FROM ${schema}.jobs WHERE ${lapsedBy('lapsed_by')} ORDER BY lease_bucket LIMIT 1),
+        EXISTS (SELECT FROM ${schema}.turns WHERE workflow IS NULL)
+      INTO has_rules, has_lapsed, has_unlisted;
+      IF has_rules THEN
         ${readRules(schema)}
       END IF;
-      -- With an order, as the planner believes that a third of the table has lapsed.
-      IF NOT is_closed AND (
-        SELECT true FROM ${schema}.jobs WHERE ${lapsedBy('lapsed_by')} ORDER BY lease_bucket LIMIT 1
-      ) THEN
+      IF has_lapsed AND NOT is_closed THEN
         ${takeLapsed(schema)}
         may_be_more := chosen <> '{}';
       END IF;
@@ -97,7 +103,7 @@ function search(schema: string): string {
       END IF;
     END LOOP;
     -- A row without a list may be for any.
-    is_exact := list_workflows IS NULL OR EXISTS (SELECT FROM ${schema}.turns WHERE workflow IS NULL);
+    is_exact := list_workflows IS NULL OR has_unlisted;
     LOOP
       IF is_exact THEN
         SELECT array_agg(workflow), array_agg(pool), array_agg(0) INTO list_workflows, list_pools, list_fronts
@@ -205,17 +211,27 @@ function nextApps(schema: string): string {
     SELECT app, served, id FROM ${schema}.turns AS t
     WHERE ${condition} AND ${isAmongApps} AND app <> ALL(closed_apps) AND ${isBelow(schema, runsFor('t.app'))}
     ORDER BY served, id LIMIT $11 + $12`
+  const ofList = firstApps('t.workflow = list_workflows[1] AND t.pool = list_pools[1] AND t.served >= list_fronts[1]')
   return `
-    SELECT coalesce(array_agg(app ORDER BY served, id), '{}'), coalesce(max(rows_seen), 0) >= $11 + $12
-    INTO apps, may_be_more FROM (
-      SELECT app, max(served) AS served, min(id) AS id, sum(count(*)) OVER () AS rows_seen FROM (
-        SELECT first.* FROM unnest(list_workflows, list_pools, list_fronts) AS list(workflow, pool, front)
-        CROSS JOIN LATERAL (
-          ${firstApps('t.workflow = list.workflow AND t.pool = list.pool AND t.served >= list.front')}
-        ) AS first
-        UNION ALL (${firstApps('workflow IS NULL')})
-      ) AS first GROUP BY app ORDER BY 2, 3 LIMIT $11 + $12
-    ) AS turn;`
+    -- The usual case, without what several lists need.
+    IF cardinality(list_workflows) = 1 AND NOT has_unlisted THEN
+      SELECT coalesce(array_agg(app ORDER BY served, id), '{}'), coalesce(sum(rows_seen), 0) >= $11 + $12
+      INTO apps, may_be_more FROM (
+        SELECT app, max(served) AS served, min(id) AS id, count(*) AS rows_seen FROM (${ofList}) AS first GROUP BY app
+      ) AS turn;
+    ELSE
+      SELECT coalesce(array_agg(app ORDER BY served, id), '{}'), coalesce(max(rows_seen), 0) >= $11 + $12
+      INTO apps, may_be_more FROM (
+        SELECT app, max(served) AS served, min(id) AS id, sum(count(*)) OVER () AS rows_seen FROM (
+          SELECT first.* FROM unnest(list_workflows, list_pools, list_fronts) AS list(workflow, pool, front)
+          CROSS JOIN LATERAL (
+            ${firstApps('t.workflow = list.workflow AND t.pool = list.pool AND t.served >= list.front')}
+          ) AS first
+          UNION ALL (${firstApps('workflow IS NULL')})
+        ) AS first GROUP BY app ORDER BY 2, 3 LIMIT $11 + $12
+      ) AS turn;
+    END IF;
+    is_alone := cardinality(apps) = 1;`
 }
 
 /**
@@ -262,7 +278,7 @@ function takeRound(schema: string): string {
 /** An application that is alone is behind every new one once it was served. */
 function noteServed(schema: string): string {
   return `
-    IF (SELECT min(app) <> max(app) FROM ${schema}.turns)
+    IF NOT is_alone OR (SELECT min(app) <> max(app) FROM ${schema}.turns)
       OR EXISTS (SELECT FROM ${schema}.turns WHERE app = served_apps[1] AND served = 0) THEN
       base := nextval('${schema}.turn');
       UPDATE ${schema}.turns SET served = base + array_position(served_apps, app)

@@ -2,7 +2,7 @@ import type { JobRecord } from '../../../core/engine/job/job.js'
 import type { Usage } from '../../../core/engine/job/quota.js'
 import { isTerminal } from '../../../core/engine/job/job.js'
 import { batched } from '../shared/batched.js'
-import { plainCopy } from '../shared/plain-copy.js'
+import { copyOfPlain } from '../shared/plain-copy.js'
 import { UnreadableRows } from '../shared/unreadable-rows.js'
 import { type PostgresPool, preparedStatement, type Row, statement } from './database.js'
 import { type HeldJob, HeldJobs } from './held-jobs.js'
@@ -40,7 +40,8 @@ export class StoredJobs {
     const end = jobEnds(pool, schema)
     this.#end = batched((ends) => end(this.sendPrepared, ends), {
       maxItems: 100,
-      parallel: 2,
+      // Those that come meanwhile are one more statement: most of what one costs is the same for one end and for ten.
+      parallel: 1,
       isItemsFault: () => true,
     })
   }
@@ -97,7 +98,7 @@ export class StoredJobs {
           : await this.#replace(send, stored, changed, { isRepeatable, nonce, usage })
       if (isWritten) {
         this.held.keep({ job: changed, version: stored.version + 1 }, stored.now)
-        return plainCopy(changed)
+        return copyOfPlain(changed)
       }
     }
     this.held.forget(id)

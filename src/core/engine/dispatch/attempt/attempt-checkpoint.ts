@@ -49,8 +49,10 @@ interface Part {
 export class AttemptCheckpoint {
   readonly #job: JobRecord
   readonly #ports: CheckpointPorts
-  readonly #handBack = new AbortController()
-  readonly #ended = new AbortController()
+  /** Made when they are waited for: most attempts keep nothing, and a signal costs more than the rest of their end. */
+  #handBack: AbortController | undefined
+  #ended: AbortController | undefined
+  #hasEnded = false
   readonly #prefix: string
   /** Downloaded inputs that exist nowhere else, by the index of the workflow's input. */
   readonly #downloads = new Map<number, string>()
@@ -140,6 +142,7 @@ export class AttemptCheckpoint {
   /** Where a run keeps its parts. @param directory and `work` as in `order` */
   of(directory: string, work = ''): NonNullable<RunOptions['checkpoint']> {
     const store = (part: number) => (this.#storing = this.#storeUntilEnd({ directory, work, part }))
+    this.#handBack ??= new AbortController()
     return { store, handBack: this.#handBack.signal }
   }
 
@@ -149,18 +152,25 @@ export class AttemptCheckpoint {
    * @param isShutdown the process ends soon; else a job waits that has a lease
    */
   async beforeHandBack(isShutdown: boolean): Promise<void> {
-    if (!this.#hasParts || this.#ended.signal.aborted) return
+    if (!this.#hasParts || this.#hasEnded) return
     const stored = new Promise<void>((resolve) => (this.#stored = resolve))
-    this.#handBack.abort()
+    this.#handBack?.abort()
     const { leaseMs } = this.#ports.options.dispatch
     const maxMs = Math.min(isShutdown ? longestHandBackMs : longestGivingWayMs, leaseMs / 3)
-    await Promise.race([stored, delay(maxMs, undefined, { signal: this.#ended.signal }).catch(() => {})])
+    await Promise.race([stored, delay(maxMs, undefined, { signal: this.#untilEnd }).catch(() => {})])
   }
 
   /** The run has ended: nothing more is stored. */
   async end(): Promise<void> {
-    this.#ended.abort(runEnded)
+    this.#hasEnded = true
+    this.#ended?.abort(runEnded)
     await this.#storing
+  }
+
+  get #untilEnd(): AbortSignal {
+    this.#ended ??= new AbortController()
+    if (this.#hasEnded) this.#ended.abort(runEnded)
+    return this.#ended.signal
   }
 
   /** Keeps the downloaded inputs of a failed job that may be retried: their addresses may no longer work then. */
@@ -183,18 +193,18 @@ export class AttemptCheckpoint {
 
   async #storeUntilEnd(part: Part): Promise<void> {
     // An upload that began earlier does not complete the hand-back: later work is still missing.
-    const isLast = this.#handBack.signal.aborted
-    for (let tries = 0; !this.#ended.signal.aborted; tries++) {
+    const isLast = this.#handBack?.signal.aborted
+    for (let tries = 0; !this.#hasEnded; tries++) {
       try {
         await this.#storeOnce(part)
         this.#ports.onStored()
         if (isLast) this.#stored()
         return
       } catch (error) {
-        if (this.#ended.signal.aborted) return
+        if (this.#hasEnded) return
         this.#warn('A part of the checkpoint could not be stored; the job goes on, and the part is tried again.', error)
         await delay(retryDelaysMs[Math.min(tries, retryDelaysMs.length - 1)], undefined, {
-          signal: this.#ended.signal,
+          signal: this.#untilEnd,
         }).catch(() => {})
       }
     }
@@ -202,10 +212,10 @@ export class AttemptCheckpoint {
 
   async #storeOnce({ directory, work, part }: Part): Promise<void> {
     const { blobs } = this.#ports
-    const options = { signal: this.#ended.signal }
+    const options = { signal: this.#untilEnd }
     this.#hasKept = this.#hasParts = true
     // First, because the parts only fit this file.
-    await this.#storeDownloads(this.#ended.signal)
+    await this.#storeDownloads(this.#untilEnd)
     const path = join(directory, partName(part))
     // lstat: a link could store a file from outside the run.
     if (!(await lstat(path)).isFile()) throw new Error(`${path} is no file`)
