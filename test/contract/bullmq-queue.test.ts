@@ -90,6 +90,22 @@ describeWith('bullmqQueue and its Redis', { redis }, ({ redis: server }) => {
     })
   })
 
+  test('a notification that was taken goes to another worker once its taker has been cut off for ten seconds', async () => {
+    await withQueue({}, async (queue, prefix) => {
+      let end = () => {}
+      await new Promise<void>((resolve, reject) => {
+        const listener = () => new Promise<void>((ended) => resolve(void (end = ended)))
+        queue.subscribe(listener).catch(reject)
+        queue.notify().catch(reject)
+      })
+      const keys = [...(await connection.keys(`${prefix}:stemwork:*:lock`)), `${prefix}:stemwork:stalled-check`]
+      const leftMs = await Promise.all(keys.map((key) => connection.pttl(key)))
+      end()
+      assert.equal(leftMs.length, 2)
+      for (const ms of leftMs) assert.ok(ms > 0 && ms <= 10_000, `${ms} ms`)
+    })
+  })
+
   test('ten thousand notifications that nobody hears are one in Redis', async () => {
     await withQueue({}, async (queue, prefix) => {
       const other = bullmqQueue({ connection, prefix })

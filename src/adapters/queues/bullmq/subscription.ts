@@ -4,6 +4,12 @@ import type { Logger } from '../../../core/engine/ports/logger.js'
 import type { RedisConnections } from './redis-connections.js'
 import { within } from '../shared/time-limit.js'
 
+/**
+ * A notification whose taker has not reached Redis for so long is another worker's, which finds it at the second look.
+ * It may have been taken by one that never got the answer.
+ */
+const lostAfterMs = 10_000
+
 export interface SubscriptionOptions {
   name: string
   prefix: string
@@ -35,7 +41,15 @@ export function subscribe(listener: () => Promise<void>, options: SubscriptionOp
         .catch(() => {})
       await running
     },
-    { connection, prefix, concurrency: 1, removeOnComplete: { count: 0 }, removeOnFail: { count: 0 } },
+    {
+      connection,
+      prefix,
+      concurrency: 1,
+      lockDuration: lostAfterMs,
+      stalledInterval: lostAfterMs,
+      removeOnComplete: { count: 0 },
+      removeOnFail: { count: 0 },
+    },
   )
   worker.on('error', (error) =>
     logger.warn({ queue: name, err: error }, 'The queue reported an error; it goes on when Redis answers again.'),
