@@ -4,7 +4,7 @@
 // A script over the compiler instead of @microsoft/api-extractor: that has one entry point per configuration and run,
 // and its newest release reads declarations with TypeScript 3.1, which does not know the syntax of ours.
 import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
 
@@ -20,9 +20,19 @@ if (missing.length > 0) {
   process.exit(1)
 }
 
+const options = { module: ts.ModuleKind.NodeNext, target: ts.ScriptTarget.ES2022, noLib: true, types: [] }
+/** Of this package alone: the declarations of others, which are not shown, take three quarters of the time. */
+const host = {
+  ...ts.createCompilerHost(options),
+  resolveModuleNames: (names, from) =>
+    names.map((name) =>
+      name.startsWith('.') ? { resolvedFileName: join(dirname(from), name.replace(/\.js$/, '.d.ts')) } : undefined,
+    ),
+}
 const program = ts.createProgram(
   entries.map(({ file }) => file),
-  { module: ts.ModuleKind.NodeNext, target: ts.ScriptTarget.ES2022, skipLibCheck: true, types: ['node'] },
+  options,
+  host,
 )
 const checker = program.getTypeChecker()
 const printer = ts.createPrinter({ removeComments: true, newLine: ts.NewLineKind.LineFeed })
