@@ -10,7 +10,10 @@ export const unit = [
   'test/contract/{memory,local-queue,suite}.test.ts',
 ]
 
-/** Servers, pages, commands, audio and small networks, without what stops a server, measures memory or loads the machine. */
+/**
+ * Servers, pages, commands, audio and small networks; nothing that stops a server, measures memory or loads the
+ * machine.
+ */
 export const shared = [
   'test/audio/{analysis,beat-model,harmony,key,practice}.test.ts',
   'test/notes/*.test.ts',

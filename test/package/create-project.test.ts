@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { typeProblems } from '../examples/type-problems.js'
+import { buildDeclarations } from '../setup.js'
 import { root } from './tarball.js'
 
 // `create-stemwork` is a package of its own in this repository. `test/platforms` installs and runs what it makes.
@@ -61,6 +62,7 @@ describe('npm create stemwork', () => {
   })
 
   test('makes projects whose programs have the types of the package', () => {
+    buildDeclarations()
     const modules = join(folder, 'node_modules')
     mkdirSync(modules)
     for (const name of readdirSync(join(root, 'node_modules'))) {
