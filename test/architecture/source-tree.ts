@@ -18,6 +18,28 @@ export function readSources(): Map<string, string> {
   return new Map(files.map((file) => [file.replaceAll('\\', '/'), readFileSync(join(src, file), 'utf8')]))
 }
 
+interface WrittenImport extends Pick<Import, 'typeOnly' | 'lazy'> {
+  specifier: string
+}
+
+const pattern =
+  /^\s*(?:import|export)\s+(type\s+)?[^'"]*?from\s+['"]([^'"]+)['"]|^\s*import\s+['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]/gm
+/** By text: trees differ in a file or two. */
+const known = new Map<string, WrittenImport[]>()
+
+function writtenImports(text: string): WrittenImport[] {
+  let found = known.get(text)
+  if (found === undefined) {
+    found = Array.from(text.matchAll(pattern), ([, type, from, bare, dynamic]) => ({
+      specifier: (from ?? bare ?? dynamic)!,
+      typeOnly: type !== undefined,
+      lazy: dynamic !== undefined,
+    }))
+    known.set(text, found)
+  }
+  return found
+}
+
 export class SourceTree {
   readonly files: ReadonlySet<string>
   readonly imports: readonly Import[]
@@ -31,17 +53,9 @@ export class SourceTree {
 
   #importsOf(file: string, text: string): Import[] {
     const found: Import[] = []
-    const pattern =
-      /^\s*(?:import|export)\s+(type\s+)?[^'"]*?from\s+['"]([^'"]+)['"]|^\s*import\s+['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]/gm
-    for (const [, type, from, bare, dynamic] of text.matchAll(pattern)) {
-      const specifier = from ?? bare ?? dynamic
-      const list = specifier!.startsWith('node:') ? this.nodeImports : found
-      list.push({
-        from: file,
-        to: this.#resolve(file, specifier!),
-        typeOnly: type !== undefined,
-        lazy: dynamic !== undefined,
-      })
+    for (const { specifier, typeOnly, lazy } of writtenImports(text)) {
+      const list = specifier.startsWith('node:') ? this.nodeImports : found
+      list.push({ from: file, to: this.#resolve(file, specifier), typeOnly, lazy })
     }
     return found
   }
@@ -71,9 +85,10 @@ export class SourceTree {
    * `core/engine/engine.ts` uses every folder of the engine, and `core/engine/errors.ts` is used by all of them.
    */
   folderGraph(): Map<string, Set<string>> {
-    const folders = new Set([...this.files].map((file) => dirname(file)))
-    const hasFolders = (folder: string) => [...folders].some((other) => other.startsWith(`${folder}/`))
-    const nodeOf = (file: string) => (dirname(file) === '.' || hasFolders(dirname(file)) ? file : dirname(file))
+    const withFolders = new Set(['.'])
+    for (const file of this.files)
+      for (let folder = dirname(dirname(file)); folder !== '.'; folder = dirname(folder)) withFolders.add(folder)
+    const nodeOf = (file: string) => (withFolders.has(dirname(file)) ? file : dirname(file))
     const graph = new Map<string, Set<string>>()
     for (const { from, to } of this.imports) {
       if (!this.files.has(to) || nodeOf(from) === nodeOf(to)) continue
