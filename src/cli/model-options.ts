@@ -7,6 +7,7 @@ import { executionProviders } from '../core/models/session/execution-provider.js
 import { runtimeChoices } from '../core/models/session/runtime.js'
 import { outputFormats } from '../core/media/encode/output-format.js'
 import { modelInfo, requireModel } from '../core/models/index.js'
+import { modelWords } from '../core/models/model-words.js'
 import { stems4Workflow, type StemsSettings, stemsWorkflow } from '../core/workflows/separation/stems-workflow.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
 import { type CommandInput, type CommandOption, numberOf, textOf, UsageError } from './command.js'
@@ -103,7 +104,8 @@ export async function packageWorkflows(input: CommandInput, isRunHere: boolean):
     for (const name of allowedModels ?? []) await requireModel(name)
   }
   const formats = isRunHere ? undefined : [...outputFormats]
-  const workflows: Workflow[] = [stemsWorkflow({ ...settings, model, allowedModels, formats })]
+  const modelTitles = allowedModels && Object.fromEntries(allowedModels.map((name) => [name, modelWords(name)]))
+  const workflows: Workflow[] = [stemsWorkflow({ ...settings, model, allowedModels, modelTitles, formats })]
   if (fourStemModel !== undefined) workflows.push(stems4Workflow({ ...settings, model: fourStemModel, formats }))
   const { decoders } = settings
   return [
@@ -112,7 +114,7 @@ export async function packageWorkflows(input: CommandInput, isRunHere: boolean):
     transcodeWorkflow({ decoders, formats }),
     analyzeWorkflow({ decoders, beats }),
     notesWorkflow({ decoders }),
-    practiceWorkflow({ ...settings, model, allowedModels, formats, beats }),
+    practiceWorkflow({ ...settings, model, allowedModels, modelTitles, formats, beats }),
   ]
 }
 

@@ -3,6 +3,8 @@ import type { Connection } from './connection.js'
 import { pause } from './pause.js'
 import type { TransferOptions } from './upload-source.js'
 
+const firstAskMs = 100
+
 export interface DownloadOptions extends TransferOptions {
   /** Only these bytes, both ends included. */
   range?: { start: number; end?: number }
@@ -42,7 +44,8 @@ export async function openGrowing(
   path: string,
   { signal, range, onProgress }: DownloadOptions = {},
 ): Promise<Download> {
-  for (;;) {
+  // At first sooner than the service says: who looks on waits for little.
+  for (let soonMs = firstAskMs; ; soonMs *= 2) {
     try {
       const response = await connection.send(path, { headers: rangeHeader(range), signal })
       return downloadOf(response, response.url, { signal, onProgress })
@@ -51,7 +54,7 @@ export async function openGrowing(
       const isEarly =
         ClientError.is(error) && (error.status === 404 || error.status === 416) && error.retryAfterMs !== undefined
       if (!isEarly) throw error
-      await pause(error.retryAfterMs ?? 0, signal)
+      await pause(Math.min(soonMs, error.retryAfterMs ?? 0), signal)
     }
   }
 }

@@ -61,6 +61,11 @@ export interface SingleJobs<Offered extends AnyOffer = Offer> {
    * result. Throws `NOT_FOUND` once there can be none.
    */
   growing(id: string, output: string, options?: DownloadOptions): Promise<Download>
+  /**
+   * The peaks of such a result, as far as it is made, in the binary format of audiowaveform; the `length` in its header
+   * is that of the whole song, or 0.
+   */
+  growingPeaks(id: string, output: string, options?: DownloadOptions): Promise<Download>
   /** The job as it is after the request; a running one stops a little later. */
   cancelJob<Id extends Offered['id']>(
     id: string | JobId<Id>,
@@ -112,6 +117,8 @@ export interface SingleJobs<Offered extends AnyOffer = Offer> {
 /** @param hasOwnFetch whether the host named a `fetch`, which then sends uploads too */
 export function singleJobs(connection: Connection, hasOwnFetch: boolean): SingleJobs {
   const path = (id: string) => `/job/${encodeURIComponent(id)}`
+  const growing = async (address: string, options?: DownloadOptions) =>
+    (await import('./download.js')).openGrowing(connection, address, options)
 
   return {
     async upload(source, transfer = {}) {
@@ -154,10 +161,8 @@ export function singleJobs(connection: Connection, hasOwnFetch: boolean): Single
     async download(url, download) {
       return (await import('./download.js')).openDownload(connection, url, download)
     },
-    async growing(id, output, download) {
-      const address = `${path(id)}/growing/${encodeURIComponent(output)}`
-      return (await import('./download.js')).openGrowing(connection, address, download)
-    },
+    growing: (id, output, options) => growing(`${path(id)}/growing/${encodeURIComponent(output)}`, options),
+    growingPeaks: (id, output, options) => growing(`${path(id)}/growing/${encodeURIComponent(output)}/peaks`, options),
     cancelJob: async (id, { signal } = {}) =>
       (await connection.json<Job>(`${path(id)}/cancel`, { method: 'POST', isRepeatable: true, signal })).value,
     // Not repeatable: a repeat would find the job QUEUED and be refused.

@@ -47,6 +47,8 @@ const headlines = [
 const hidden = [
   'key.tonic',
   'key.mode',
+  'title',
+  'artist',
   'model',
   'timingsMs',
   'warnings',

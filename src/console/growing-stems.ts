@@ -1,7 +1,8 @@
 import type { Job } from '../client/client.js'
 import type { Client } from './page-client.js'
 import type { PcmSource, RangeReader } from './pcm-source.js'
-import type { Stem } from './stems.js'
+import { sampleAt } from './sample-at.js'
+import type { Peaks, Stem } from './stems.js'
 import { frameBytes, type SampleLayout, sampleLayout, uncompressedSource } from './uncompressed-source.js'
 
 /** Results that are written from their beginning to their end, by workflow. */
@@ -14,6 +15,9 @@ const stepSeconds = 4
 const headBytes = 4096
 /** More than a header of the service has, so that all of it is there. */
 const leastBytes = 256
+const fullPeak = 128
+/** Of the peaks, in the format of audiowaveform. */
+const peaksHeaderBytes = 24
 
 interface Growth {
   signal: AbortSignal
@@ -27,7 +31,7 @@ interface Growth {
  */
 export async function openGrowingStems(client: Client, job: Job, { signal, onGrown }: Growth): Promise<Stem[]> {
   const names = growing[job.workflow.id] ?? []
-  const sources: GrowingSource[] = []
+  const stems: GrowingStem[] = []
   // One after the other: while nothing is there yet, only one is asked for.
   for (const name of names) {
     const read: RangeReader = async (range, ending) => {
@@ -37,24 +41,36 @@ export async function openGrowingStems(client: Client, job: Job, { signal, onGro
     await read({ start: leastBytes, end: leastBytes }, signal)
     const layout = sampleLayout(new DataView((await read({ start: 0, end: headBytes - 1 }, signal)).bytes))
     if (!layout) return []
-    sources.push(new GrowingSource(read, layout))
+    const readPeaks = async (start: number) => {
+      const part = await client.growingPeaks(job.id, name, { range: { start }, signal })
+      return (await part.blob()).arrayBuffer()
+    }
+    // Services before this one have none.
+    const head = await readPeaks(0).catch(() => new ArrayBuffer(peaksHeaderBytes))
+    stems.push(new GrowingStem(name, { source: new GrowingSource(read, layout, head), head, readPeaks }))
   }
-  void follow(client, job.id, { names, sources, signal, onGrown })
-  // A waveform is measured when the file is complete.
-  const peaks = new Promise<never>(() => {})
-  return names.flatMap((name, index) => (sources[index] ? [{ name, source: sources[index], peaks }] : []))
+  void follow(client, job.id, { stems, signal, onGrown })
+  return stems
+}
+
+/** The header of the peaks: how many samples each is of, and how many there will be. */
+function promisedFrames(head: ArrayBuffer): number | undefined {
+  const header = new DataView(head)
+  return header.getUint32(12, true) * header.getUint32(16, true) || undefined
 }
 
 class GrowingSource implements PcmSource {
   readonly isGrowing = true
   readonly sampleRate: number
+  readonly promisedFrames: number | undefined
   readonly dataStart: number
   readonly frameBytes: number
   frames = 0
   readonly #file: PcmSource
 
-  constructor(read: RangeReader, layout: SampleLayout) {
+  constructor(read: RangeReader, layout: SampleLayout, head: ArrayBuffer) {
     this.sampleRate = layout.sampleRate
+    this.promisedFrames = promisedFrames(head)
     this.dataStart = layout.dataStart
     this.frameBytes = frameBytes(layout)
     this.#file = uncompressedSource(read, { ...layout, frames: Infinity })
@@ -65,25 +81,73 @@ class GrowingSource implements PcmSource {
   }
 }
 
+interface StemFile {
+  source: GrowingSource
+  /** Header of the peaks, and those that were there with it. */
+  head: ArrayBuffer
+  readPeaks(start: number): Promise<ArrayBuffer>
+}
+
+class GrowingStem implements Stem {
+  readonly name: string
+  readonly source: GrowingSource
+  /** The file is measured as a whole when it is complete. */
+  readonly peaks = new Promise<never>(() => {})
+  grownPeaks: Peaks | undefined
+  readonly #perSecond: number
+  readonly #read: StemFile['readPeaks']
+  #bytes = peaksHeaderBytes
+
+  constructor(name: string, { source, head, readPeaks }: StemFile) {
+    this.name = name
+    this.source = source
+    this.#perSecond = source.sampleRate / new DataView(head).getUint32(12, true)
+    this.#read = readPeaks
+    if (this.#perSecond < Infinity) this.#add(head.slice(peaksHeaderBytes))
+  }
+
+  /** Reads the peaks of what has come. */
+  async outline(): Promise<void> {
+    if (this.grownPeaks) this.#add(await this.#read(this.#bytes))
+  }
+
+  #add(bytes: ArrayBuffer): void {
+    this.#bytes += bytes.byteLength
+    const pairs = new Int8Array(bytes)
+    const every = (offset: number, known: Float32Array = new Float32Array(0)) => {
+      const all = new Float32Array(known.length + Math.floor(pairs.length / 2))
+      all.set(known)
+      for (let index = known.length; index < all.length; index++)
+        all[index] = sampleAt(pairs, 2 * (index - known.length) + offset) / fullPeak
+      return all
+    }
+    const { lowest, highest } = this.grownPeaks ?? {}
+    this.grownPeaks = { lowest: every(0, lowest), highest: every(1, highest), perSecond: this.#perSecond }
+  }
+}
+
 /** Lets all stems grow together, until the job ends or the signal fires. */
 async function follow(
   client: Client,
   jobId: string,
-  { names, sources, signal, onGrown }: Growth & { names: readonly string[]; sources: readonly GrowingSource[] },
+  { stems, signal, onGrown }: Growth & { stems: readonly GrowingStem[] },
 ): Promise<void> {
-  const stepFrames = stepSeconds * (sources[0]?.sampleRate ?? 0)
-  const framesThere = async (source: GrowingSource, name: string) => {
-    const { dataStart, frameBytes } = source
-    const start = dataStart + (source.frames + stepFrames) * frameBytes - 1
+  const framesThere = async ({ name, source: { frames, dataStart, frameBytes, sampleRate } }: GrowingStem) => {
+    const start = dataStart + (frames + stepSeconds * sampleRate) * frameBytes - 1
     // Waits until this byte is there. What comes behind it is only counted.
     const rest = await client.growing(jobId, name, { range: { start }, signal })
     await rest.stream.cancel()
     return Math.floor((start + (rest.bytes ?? 1) - dataStart) / frameBytes)
   }
   try {
-    while (!signal.aborted && sources.length > 0) {
-      const frames = Math.min(...(await Promise.all(sources.map((one, index) => framesThere(one, names[index] ?? '')))))
-      for (const source of sources) source.frames = Math.floor(frames / stepFrames) * stepFrames
+    while (!signal.aborted && stems.length > 0) {
+      const frames = Math.min(...(await Promise.all(stems.map(framesThere))))
+      for (const { source } of stems) {
+        const stepFrames = stepSeconds * source.sampleRate
+        source.frames = Math.floor(frames / stepFrames) * stepFrames
+      }
+      onGrown()
+      await Promise.all(stems.map((stem) => stem.outline()))
       onGrown()
     }
   } catch {

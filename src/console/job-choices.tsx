@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { WorkflowSummary } from '../client/client.js'
 import type { Client } from './page-client.js'
-import { type ParamField, paramFields, paramsOf, type Settings, usable } from './param-fields.js'
+import { type ParamField, paramFields, type Settings, usable } from './param-fields.js'
 import { ParamInput } from './param-input.js'
 
 export const stemsWorkflowId = 'service/stems-vocals-accompaniment'
@@ -40,7 +40,7 @@ export function JobChoices({ client, workflows, choices, refusals, onChange }: J
     )
     return () => void (isGone = true)
   }, [client, workflow])
-  const count = Object.keys(paramsOf(fields, settings)).length
+  const count = usable(fields, settings).filter(({ name }) => settings[name] !== undefined).length
 
   return (
     <>

@@ -11,7 +11,6 @@ import { Results } from './results.js'
 import { rhythmWords, type SongRhythm } from './rhythm.js'
 import { jobAddress } from './route.js'
 import { canRepeat } from './song-facts.js'
-import { Work } from './work.js'
 import { explain, explainFailure, type Explanation, jobStateWords, statusWords, whenWords } from './words.js'
 
 interface JobPageProps {
@@ -129,7 +128,6 @@ export function JobPage({ client, live, commands, id, tab }: JobPageProps) {
       {/* It stays while the details are shown, so that the music goes on. */}
       {job && (
         <div class="job" hidden={tab !== 'player'}>
-          {!hasEnded(job) && <Work client={client} job={job} />}
           {job.error && (
             <ErrorNotice problem={explainFailure(job.error)}>
               {canRepeat(job) && (
@@ -139,7 +137,7 @@ export function JobPage({ client, live, commands, id, tab }: JobPageProps) {
               )}
             </ErrorNotice>
           )}
-          {(job.result || job.status === 'STARTED') && (
+          {(job.result || !hasEnded(job)) && (
             <Results client={client} job={job} commands={commands} onRhythm={setRhythm} />
           )}
           {job.result && <JobLinks client={client} jobId={job.id} />}

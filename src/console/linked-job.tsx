@@ -5,9 +5,9 @@ import { Brand } from './brand.js'
 import { ErrorNotice } from './error-notice.js'
 import { type Client, pageClient } from './page-client.js'
 import { Results } from './results.js'
+import { rhythmWords, type SongRhythm } from './rhythm.js'
 import { baseUrl } from './session.js'
-import { Work } from './work.js'
-import { explain, explainFailure, type Explanation } from './words.js'
+import { explain, explainFailure, type Explanation, jobStateWords } from './words.js'
 
 const askMs = 5000
 
@@ -15,6 +15,7 @@ const askMs = 5000
 export function LinkedJob({ link }: { link: string }) {
   const { client, job, problem } = useJobOf(link)
   const title = job?.name ?? 'Song'
+  const [rhythm, setRhythm] = useState<SongRhythm>()
   useEffect(() => {
     document.title = `${title} – stemwork`
   }, [title])
@@ -25,23 +26,27 @@ export function LinkedJob({ link }: { link: string }) {
       </header>
       <main tabIndex={-1}>
         <article class="job">
-          <h1 dir="auto">{title}</h1>
+          <div class="title">
+            <h1 dir="auto">{title}</h1>
+            {job && (
+              <p class="quiet">{[jobStateWords(job), rhythm && rhythmWords(rhythm)].filter(Boolean).join(' · ')}</p>
+            )}
+          </div>
           {problem && <ErrorNotice problem={problem} />}
           {!job && !problem && <p class="quiet">Loading …</p>}
-          {job && <Shown client={client} job={job} />}
+          {job && <Shown client={client} job={job} onRhythm={setRhythm} />}
         </article>
       </main>
     </>
   )
 }
 
-function Shown({ client, job }: { client: Client; job: Job }) {
+function Shown({ client, job, onRhythm }: { client: Client; job: Job; onRhythm(found: SongRhythm | undefined): void }) {
   return (
     <>
       {job.status === 'QUEUED' && <p class="quiet">The song waits for its turn. This page goes on by itself.</p>}
-      {job.status === 'STARTED' && <Work client={client} job={job} />}
       {job.error && <ErrorNotice problem={explainFailure(job.error)} />}
-      {(job.result || job.status === 'STARTED') && <Results client={client} job={job} />}
+      {(job.result || job.status === 'STARTED') && <Results client={client} job={job} onRhythm={onRhythm} />}
     </>
   )
 }

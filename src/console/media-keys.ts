@@ -1,37 +1,71 @@
-import type { Player } from './player.js'
+import type { Loop, Player } from './player.js'
 
 const stepSeconds = 5
 const silenceSeconds = 10
 const silenceRate = 8000
 
+export interface HeardSong {
+  title: string
+  artist: string | undefined
+}
+
+/** The parts of the song that the person has kept, by their order, and how one is played. */
+export interface KeptLoops {
+  loops: readonly Loop[]
+  onLoop(loop: Loop): void
+}
+
 /**
- * Lets media keys, headphones and the lock screen play, pause and seek.
+ * Lets media keys, headphones and the lock screen play, pause and seek, and go from one kept loop to the next one.
  *
  * @returns `tell`, to be called at each change, and `close`
  */
-export function openMediaKeys(player: Player, title: string): { tell(): void; close(): void } {
+export function openMediaKeys(player: Player, song: HeardSong): { tell(kept: KeptLoops): void; close(): void } {
   const { mediaSession } = navigator
   // Browsers show the controls only for an element that plays, so a silent one plays along.
   const address = URL.createObjectURL(silence())
   const element = new Audio(address)
   element.loop = true
+  let kept: KeptLoops = { loops: [], onLoop: () => undefined }
+  const toNext = () => {
+    const { from } = player.loop ?? { from: player.position }
+    const next = kept.loops.find((loop) => loop.from > from) ?? kept.loops[0]
+    if (next) kept.onLoop(next)
+  }
+  const toPrevious = () => {
+    const { from } = player.loop ?? { from: player.position }
+    const previous = kept.loops.findLast((loop) => loop.from < from)
+    if (previous) kept.onLoop(previous)
+    else player.seek(0)
+  }
   const step = (seconds: number) => player.seek(player.position + seconds)
   const handlers: Partial<Record<MediaSessionAction, MediaSessionActionHandler>> = {
     play: () => player.play(),
     pause: () => player.pause(),
-    previoustrack: () => player.seek(0),
+    stop: () => {
+      player.pause()
+      player.seek(0)
+    },
+    previoustrack: toPrevious,
+    nexttrack: toNext,
     seekbackward: ({ seekOffset }) => step(-(seekOffset ?? stepSeconds)),
     seekforward: ({ seekOffset }) => step(seekOffset ?? stepSeconds),
     seekto: ({ seekTime }) => player.seek(seekTime ?? 0),
   }
-  const setHandlers = (areOn: boolean) => {
+  const setHandlers = (areOn: (action: string) => boolean) => {
     for (const [action, handler] of Object.entries(handlers))
-      mediaSession.setActionHandler(action as MediaSessionAction, areOn ? handler : null)
+      mediaSession.setActionHandler(action as MediaSessionAction, areOn(action) ? handler : null)
   }
-  mediaSession.metadata = new MediaMetadata({ title })
-  setHandlers(true)
+  mediaSession.metadata = new MediaMetadata({
+    title: song.title,
+    artist: song.artist,
+    artwork: [{ src: new URL('icon.svg', import.meta.url).href, sizes: 'any', type: 'image/svg+xml' }],
+  })
   return {
-    tell() {
+    tell(now) {
+      kept = now
+      // A button that does nothing is not shown.
+      setHandlers((action) => action !== 'nexttrack' || kept.loops.length > 0)
       const { isPlaying, duration, position, tempo } = player
       // Refused where no sound is allowed yet.
       if (isPlaying) element.play().catch(() => undefined)
@@ -42,7 +76,7 @@ export function openMediaKeys(player: Player, title: string): { tell(): void; cl
     close() {
       element.pause()
       URL.revokeObjectURL(address)
-      setHandlers(false)
+      setHandlers(() => false)
       mediaSession.metadata = null
       mediaSession.playbackState = 'none'
     },

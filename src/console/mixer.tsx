@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact'
 import { useEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks'
 import { ErrorNotice } from './error-notice.js'
 import { ExportButton } from './export-button.js'
@@ -23,20 +24,25 @@ import { clock, explain, type Explanation, outputWords } from './words.js'
 interface MixerProps {
   stems: readonly Stem[]
   song: string
+  artist?: string
+  /** The rhythm, where the job has found it. */
+  found?: SongRhythm
   jobId: string
+  /** What is still to be done. */
+  work?: ComponentChildren
   /** What is known of its beats, at first and when they are found. */
   onRhythm?(rhythm: SongRhythm | undefined): void
 }
 
 /** Plays the stems together. */
-export function Mixer({ stems, song, jobId, onRhythm }: MixerProps) {
+export function Mixer({ stems, song, artist, found, jobId, work, onRhythm }: MixerProps) {
   const kept = useMemo(() => keptSong(jobId), [jobId])
   const [, redraw] = useReducer((count: number) => count + 1, 0)
   const [problem, setProblem] = useState<Explanation>()
   const [picture, setPicture] = useState<LaneView>('waveform')
   const { announce } = useMessages()
   const onError = (error: unknown) => setProblem(explain(error))
-  const beats = useRhythm(stems, kept, onError)
+  const beats = useRhythm(stems, { kept, found, onError })
   const countIn = useRef(beats.countIn)
   countIn.current = beats.countIn
   useEffect(() => onRhythm?.(beats.rhythm), [beats.rhythm])
@@ -89,7 +95,6 @@ export function Mixer({ stems, song, jobId, onRhythm }: MixerProps) {
     if (saved.current !== '' && saved.current !== text) keepSong(jobId, now)
     saved.current = text
   })
-  useMediaKeys(player, song)
   const section = useRef<HTMLElement>(null)
   useFocusBack(section)
   const lanes = useRef<HTMLDivElement>(null)
@@ -134,6 +139,7 @@ export function Mixer({ stems, song, jobId, onRhythm }: MixerProps) {
     redraw(undefined)
     announce(next ? `Loop from ${clock(next.from)} to ${clock(next.to)}` : 'Loop removed')
   }
+  useMediaKeys(player, { title: song, artist }, { loops, onLoop: (next) => setLoop(next, true) })
   const zoom = (factor: number) => setView((now) => zoomed(now, factor, player.position, duration))
   const laneNamed = (index: number, act: (name: string) => void) => {
     const name = names[index]
@@ -210,10 +216,7 @@ export function Mixer({ stems, song, jobId, onRhythm }: MixerProps) {
       </div>
       <div class="line below">
         <span class="quiet">
-          {isGrowing && 'Finished so far. The rest is added as it is made. '}
-          {loop
-            ? `Loop ${clock(loop.from)} to ${clock(loop.to)}`
-            : !isGrowing && 'Drag across a waveform to loop a part.'}
+          {loop ? `Loop ${clock(loop.from)} to ${clock(loop.to)}` : work || 'Drag across a waveform to loop a part.'}
         </span>
         <Loops loop={loop} loops={loops} onLoop={(next) => setLoop(next, true)} onKeep={setLoops} />
         <ExportButton
@@ -221,7 +224,7 @@ export function Mixer({ stems, song, jobId, onRhythm }: MixerProps) {
           tracks={beats.tracks}
           song={song}
           mix={mix.tracks}
-          part={loop ?? { from: 0, to: duration }}
+          part={loop ?? { from: 0, to: player.made }}
         />
       </div>
       <details class="keys">

@@ -17,6 +17,8 @@ interface ParamSchema {
   exclusiveMinimum?: number
   maximum?: number
   'x-unit'?: string
+  /** What the page sends unless the person says otherwise; the service's own default is for programs. */
+  'x-suggested'?: boolean
   /** Whether its text has lines. */
   'x-multiline'?: boolean
   /** Of the values of `enum`, in words. */
@@ -46,7 +48,14 @@ export async function paramFields(client: Client, workflow: string): Promise<Par
     .map(([name, schema]) => {
       const title = schema.title ?? outputWords(name)
       const unit = schema['x-unit']
-      return { ...schema, name, label: unit ? `${title} (${unit})` : title, needs: dependentRequired[name] ?? [] }
+      const usual = schema['x-suggested'] ?? schema.default
+      return {
+        ...schema,
+        default: usual,
+        name,
+        label: unit ? `${title} (${unit})` : title,
+        needs: dependentRequired[name] ?? [],
+      }
     })
 }
 
@@ -81,7 +90,7 @@ export function problemOf(field: ParamField, settings: Settings): string | undef
 
 function valueOf(field: ParamField, settings: Settings): unknown {
   const given = settings[field.name]
-  if (typeof given !== 'string') return given
+  if (typeof given !== 'string') return given ?? field['x-suggested']
   const text = given.trim()
   if (field.enum) return field.enum.find((one) => String(one) === text)
   if (text === '') return undefined

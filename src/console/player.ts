@@ -1,3 +1,4 @@
+import { type Channel, meterSamples, openChannel } from './channels.js'
 import type { PcmSource } from './pcm-source.js'
 import { PieceCache } from './piece-cache.js'
 import { type PlayerOutput, ScheduledOutput } from './scheduled-output.js'
@@ -43,7 +44,6 @@ const pieceSeconds = 2
 const aheadSeconds = 8
 const checkMs = 200
 const fadeSeconds = 0.015
-const meterSamples = 1024
 export const shortestLoopSeconds = 0.1
 
 interface Run {
@@ -62,12 +62,6 @@ interface Piece {
   frames: number
 }
 
-interface Channel {
-  gain: GainNode
-  panner: StereoPannerNode
-  meter: AnalyserNode
-}
-
 /**
  * Plays tracks locked together, sample for sample: the pieces of all tracks for a stretch of time are started at the
  * same instant of one audio clock, and none before all are there.
@@ -81,6 +75,7 @@ export class Player {
   readonly #pieces: PieceCache
   readonly #meterSamples = new Float32Array(meterSamples)
   #master: GainNode | undefined
+  #limiter: AudioNode | undefined
   #masterVolume = 1
   #tempo = 1
   #semitones = 0
@@ -99,8 +94,14 @@ export class Player {
     this.#pieces = new PieceCache(Math.round(pieceSeconds * this.#sampleRate), tracks.length)
   }
 
-  /** Seconds. It rises while tracks grow. */
+  /** Of the whole song, in seconds; where nobody knows that while tracks grow, of what is made. */
   get duration(): number {
+    const promised = this.#tracks.map(({ source }) => source.promisedFrames ?? 0)
+    return Math.max(this.#frames, ...promised) / this.#sampleRate
+  }
+
+  /** How much of it can be played, in seconds. */
+  get made(): number {
     return this.#frames / this.#sampleRate
   }
 
@@ -118,7 +119,7 @@ export class Player {
     const run = this.#run
     if (!run) return this.#restAt
     if (run.timeline.isEmpty || !this.#context) return run.from
-    return Math.max(0, Math.min(this.duration, run.timeline.positionAt(this.#context.currentTime)))
+    return Math.max(0, Math.min(this.made, run.timeline.positionAt(this.#context.currentTime)))
   }
 
   get loop(): Loop | undefined {
@@ -142,7 +143,7 @@ export class Player {
     if (this.#run) return
     this.#context ??= this.#open()
     void this.#context.resume()
-    const from = this.#restAt >= this.duration ? 0 : this.#restAt
+    const from = this.#restAt >= this.duration ? 0 : Math.min(this.#restAt, this.made)
     const countIn = isCounted ? this.#options.countIn?.(from) : undefined
     const run: Run = { stop: new AbortController(), timeline: new Timeline(), from, countIn }
     this.#run = run
@@ -163,7 +164,7 @@ export class Player {
   seek(seconds: number): void {
     const wasPlaying = this.isPlaying
     this.#end()
-    this.#restAt = Math.max(0, Math.min(this.duration, seconds))
+    this.#restAt = Math.max(0, Math.min(this.made, seconds))
     if (wasPlaying && this.#restAt < this.duration) this.play(false)
     else this.#options.onChange()
   }
@@ -173,7 +174,8 @@ export class Player {
    * behind it hears that place.
    */
   setLoop(loop: Loop | undefined): void {
-    const set = loop && loop.to - loop.from >= shortestLoopSeconds ? loop : undefined
+    const cut = loop && { ...loop, to: Math.min(loop.to, this.made) }
+    const set = cut && cut.to - cut.from >= shortestLoopSeconds ? cut : undefined
     this.#loop = set
     const { position } = this
     this.seek(set && (position < set.from || position >= set.to) ? set.from : position)
@@ -242,21 +244,7 @@ export class Player {
     master.gain.value = this.#masterVolume
     master.connect(context.destination)
     this.#master = master
-    for (const { name } of this.#tracks) {
-      const gain = context.createGain()
-      const panner = context.createStereoPanner()
-      // A track of one channel is heard from both sides at its level.
-      panner.channelCountMode = 'explicit'
-      const { volume, pan } = this.#volumes.get(name) ?? { volume: 1, pan: 0 }
-      gain.gain.value = volume
-      panner.pan.value = pan
-      const meter = context.createAnalyser()
-      meter.fftSize = meterSamples
-      gain.connect(meter)
-      gain.connect(panner)
-      panner.connect(master)
-      this.#channels.set(name, { gain, panner, meter })
-    }
+    for (const { name } of this.#tracks) this.#channels.set(name, openChannel(context, master, this.#volumes.get(name)))
     return context
   }
 
@@ -292,6 +280,7 @@ export class Player {
   }
 
   #scheduled({ timeline }: Run, context: PlayerContext): PlayerOutput {
+    if (this.#limiter) this.#route(context)
     const targets = this.#tracks.map(({ name }) => this.#channels.get(name)?.gain)
     return new ScheduledOutput(context, this.#sampleRate, targets, {
       heard: (stretch) => this.#heard(timeline, stretch),
@@ -299,8 +288,17 @@ export class Player {
     })
   }
 
+  /** Where the mix goes. As recorded, its highest samples are known beforehand. */
+  #route({ destination }: PlayerContext, limiter?: AudioNode): void {
+    this.#master?.disconnect()
+    this.#master?.connect(limiter ?? destination)
+    limiter?.connect(destination)
+  }
+
   async #stretched({ timeline }: Run, context: PlayerContext): Promise<PlayerOutput> {
-    const { Stretcher } = await import('./stretcher.js')
+    const { openLimiter, Stretcher } = await import('./stretcher.js')
+    this.#limiter ??= await openLimiter(context as AudioContext)
+    this.#route(context, this.#limiter)
     const targets = this.#tracks.map(({ name }) => this.#channels.get(name)?.gain)
     const options = { partCount: targets.length, tempo: this.#tempo, semitones: this.#semitones }
     return Stretcher.open(context as AudioContext, options, targets, ({ at, position, tempo }) =>

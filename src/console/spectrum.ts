@@ -6,6 +6,7 @@ const size = 2048
 const floorDecibels = -96
 const parallelReads = 2
 const mostFramesPerRead = 2 ** 18
+const growingMs = 500
 
 /** A Hann window, scaled so that a full-scale sine measures 0 dB. */
 const hann = Float64Array.from({ length: size }, (_, n) => ((1 - Math.cos((2 * Math.PI * n) / size)) * 2) / size)
@@ -23,18 +24,24 @@ export async function readSpectrum(
     onColumn,
   }: { columns: number; rows: number; signal: AbortSignal; onColumn(column: number, levels: Float32Array): void },
 ): Promise<void> {
+  const frames = Math.max(source.frames, source.promisedFrames ?? 0)
   const starts = Array.from({ length: columns }, (_, column) => {
-    const middle = Math.round(((column + 0.5) / columns) * source.frames)
-    return Math.max(0, Math.min(source.frames - size, middle - size / 2))
+    const middle = Math.round(((column + 0.5) / columns) * frames)
+    return Math.max(0, Math.min(frames - size, middle - size / 2))
   })
-  const columnsPerRead = Math.max(1, Math.floor((mostFramesPerRead * columns) / source.frames))
+  const columnsPerRead = Math.max(1, Math.floor((mostFramesPerRead * columns) / frames))
   let next = 0
   const worker = async () => {
     while (next < columns) {
       const [first, end] = [next, Math.min(columns, next + columnsPerRead)]
       next = end
       const start = at(starts, first)
-      const planes = await source.read(start, at(starts, end - 1) - start + size, signal)
+      const until = at(starts, end - 1) + size
+      while (source.isGrowing && source.frames < until) {
+        await new Promise((resolve) => setTimeout(resolve, growingMs))
+        signal.throwIfAborted()
+      }
+      const planes = await source.read(start, until - start, signal)
       signal.throwIfAborted()
       for (let column = first; column < end; column++) {
         const from = at(starts, column) - start

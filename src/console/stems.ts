@@ -8,6 +8,8 @@ import { isAudio } from './stem-names.js'
 export interface Peaks {
   lowest: Float32Array
   highest: Float32Array
+  /** Stretches in a second. Without it, they are the whole track. */
+  perSecond?: number
 }
 
 export interface Stem {
@@ -15,6 +17,8 @@ export interface Stem {
   source: PcmSource
   /** Rejects where the service cannot measure the file; then it is played all the same. */
   peaks: Promise<Peaks>
+  /** Those of what is made so far, another object each time. */
+  grownPeaks?: Peaks
 }
 
 /** Every output that is audio, with its peaks. */

@@ -1,4 +1,5 @@
 import { TempoAndPitch } from '../core/media/dsp/stretch/tempo-and-pitch.js'
+import { Limiter } from './limiter.js'
 import type { FromStretcher, StretcherOptions, ToStretcher } from './stretcher.js'
 
 // The script of the audio thread. It plays what it was given at another tempo and pitch, all tracks in step.
@@ -127,4 +128,14 @@ class StretchProcessor extends AudioWorkletProcessor {
   }
 }
 
+class LimitProcessor extends AudioWorkletProcessor {
+  readonly #limiter = new Limiter(sampleRate)
+
+  process([input = []]: Float32Array[][], [output = []]: Float32Array[][]): boolean {
+    this.#limiter.process(input, output)
+    return true
+  }
+}
+
 registerProcessor('stemwork-stretch', StretchProcessor)
+registerProcessor('stemwork-limit', LimitProcessor)

@@ -23,6 +23,23 @@ export interface StretchMark {
 
 export type FromStretcher = ({ kind: 'mark' } & StretchMark) | { kind: 'ended' }
 
+const opened = new WeakMap<BaseAudioContext, Promise<void>>()
+
+function openScript(context: BaseAudioContext): Promise<void> {
+  const known = opened.get(context)
+  if (known) return known
+  const opening = context.audioWorklet.addModule(new URL('stretch-processor.js', import.meta.url))
+  opened.set(context, opening)
+  opening.catch(() => opened.delete(context))
+  return opening
+}
+
+/** Nothing above full scale leaves it: samples that are stretched or transposed come to other sums than before. */
+export async function openLimiter(context: BaseAudioContext): Promise<AudioNode> {
+  await openScript(context)
+  return new AudioWorkletNode(context, 'stemwork-limit', { outputChannelCount: [2] })
+}
+
 /** Tracks at another tempo and pitch, made on the audio thread. */
 export class Stretcher implements PlayerOutput {
   readonly #node: AudioWorkletNode
@@ -40,7 +57,7 @@ export class Stretcher implements PlayerOutput {
     targets: readonly (AudioNode | undefined)[],
     onMark: (mark: StretchMark) => void,
   ): Promise<Stretcher> {
-    await context.audioWorklet.addModule(new URL('stretch-processor.js', import.meta.url))
+    await openScript(context)
     const stretcher = new Stretcher(context, options, onMark)
     targets.forEach((target, output) => target && stretcher.#node.connect(target, output))
     return stretcher

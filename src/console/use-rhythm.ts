@@ -21,8 +21,16 @@ export interface Beats {
 
 const atFirst: BeatSwitches = { isSnapping: true, isClicking: false, isCountedIn: false }
 
-export function useRhythm(stems: readonly Stem[], kept: Partial<KeptSong>, onError: (error: unknown) => void): Beats {
-  const [rhythm, setRhythm] = useState(kept.rhythm)
+interface BeatOptions {
+  kept: Partial<KeptSong>
+  /** What the job has found. */
+  found: SongRhythm | undefined
+  onError(error: unknown): void
+}
+
+export function useRhythm(stems: readonly Stem[], { kept, found, onError }: BeatOptions): Beats {
+  const [own, setRhythm] = useState(kept.rhythm)
+  const rhythm = found ?? own
   const [switches, setSwitches] = useState(kept.beats ?? atFirst)
   const [share, setShare] = useState<number>()
   const stop = useRef(new AbortController())

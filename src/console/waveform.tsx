@@ -23,7 +23,7 @@ interface WaveformProps {
  * clips.
  */
 export function Waveform({ stem, rhythm, title, view, duration }: WaveformProps) {
-  const [peaks, setPeaks] = useState<Peaks | 'none'>()
+  const [measured, setPeaks] = useState<Peaks | 'none'>()
   const rest = useRef<HTMLCanvasElement>(null)
   const played = useRef<HTMLCanvasElement>(null)
   useEffect(() => {
@@ -35,6 +35,7 @@ export function Waveform({ stem, rhythm, title, view, duration }: WaveformProps)
     )
     return () => void (isGone = true)
   }, [stem])
+  const peaks = measured ?? stem.grownPeaks
   useRedraws(rest, () => {
     if (!peaks || peaks === 'none') return
     for (const { current } of [rest, played]) {
@@ -57,14 +58,14 @@ export function Waveform({ stem, rhythm, title, view, duration }: WaveformProps)
   )
 }
 
-function drawBars(canvas: HTMLCanvasElement, { lowest, highest }: Peaks, view: ViewWindow, duration: number): void {
+function drawBars(canvas: HTMLCanvasElement, peaks: Peaks, view: ViewWindow, duration: number): void {
   const { context, width, height } = canvasSize(canvas)
   if (!context) return
   context.clearRect(0, 0, width, height)
   context.fillStyle = getComputedStyle(canvas).color
   const bars = Math.max(1, Math.floor(width / (barPixels + gapPixels)))
   const middle = height / 2
-  const perSecond = lowest.length / duration
+  const { lowest, highest, perSecond = lowest.length / duration } = peaks
   const perBar = ((view.to - view.from) * perSecond) / bars
   for (let bar = 0; bar < bars; bar++) {
     const from = Math.floor(view.from * perSecond + bar * perBar)
@@ -72,6 +73,8 @@ function drawBars(canvas: HTMLCanvasElement, { lowest, highest }: Peaks, view: V
     let peak = 0
     for (let index = from; index < Math.min(to, lowest.length); index++)
       peak = Math.max(peak, -sampleAt(lowest, index), sampleAt(highest, index))
+    // What is not made yet is there, but faint.
+    context.globalAlpha = from < lowest.length ? 1 : 0.4
     const half = Math.max(0.75, peak * (middle - 2))
     context.beginPath()
     context.roundRect(bar * (barPixels + gapPixels), middle - half, barPixels, 2 * half, barPixels / 2)

@@ -70,6 +70,7 @@ export function jobStateWords({ status, error }: Pick<Job, 'status' | 'error'>):
 const stages: Record<string, string> = {
   fetch: 'Fetching the song',
   separate: 'Separating vocals and music',
+  analyze: 'Finding tempo, key and beats',
   draw: 'Drawing the waveforms',
   publish: 'Saving the results',
 }

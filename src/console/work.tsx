@@ -27,6 +27,19 @@ function Running({ job }: { job: Job }) {
   )
 }
 
+/** What is left of a job whose stems are shown, in a line. */
+export function Rest({ job }: { job: Job }) {
+  const left = timeLeftWords(useSecondsUntil(job.estimate?.endsAt))
+  return (
+    <span class="rest-of-work">
+      <span role="status">{stageWords(job.stage)}</span>
+      <progress aria-label="Progress" value={job.progress} />
+      <span class="figure">{Math.floor(job.progress * 100)} %</span>
+      <span class="quiet">{left}</span>
+    </span>
+  )
+}
+
 function Waiting({ client, job }: { client: Client; job: Job }) {
   const { queuePosition, estimate, waiting } = useNewsOf(client, job)
   const [start, end] = [useSecondsUntil(estimate?.startsAt), useSecondsUntil(estimate?.endsAt)]

@@ -320,7 +320,6 @@ describe.skipIf(!chromiumPath)(
         'AIFF 32-bit float',
       ])
       await format.selectOption('FLAC 16-bit')
-      await page.getByLabel('Model').selectOption('embedded')
       await page.getByLabel('Batch').fill('Night run')
       expect(await barriers(page)).toEqual([])
       await send(page, path('short song.wav'))
@@ -407,10 +406,6 @@ describe.skipIf(!chromiumPath)(
       await eventually(progress).toBeGreaterThan(0.01)
       await page.getByRole('button', { name: 'Play', exact: true }).click()
       await eventually(() => position(page)).toBeGreaterThan(0.3)
-      await page.getByText('Finished so far.').waitFor()
-      const end = () => page.getByRole('slider', { name: 'Position' }).getAttribute('max').then(Number)
-      const before = await end()
-      await eventually(end).toBeGreaterThan(before)
       expect(await barriers(page)).toEqual([])
       await page.reload()
       await page.getByRole('heading', { name: 'long song.wav' }).waitFor()

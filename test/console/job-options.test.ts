@@ -43,7 +43,8 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
       for (const name of ['quieter', 'shorter', 'never sent'])
         await writeWav(song(`${name} (${label})`), [tone, tone], rate, '16')
     await writeWav(song('used'), [tone, tone], rate, '16')
-    for (const name of ['other rate', 'practised']) await writeWav(song(name), [tone, tone], rate, '16')
+    for (const name of ['other rate', 'practised', 'suggested', 'without'])
+      await writeWav(song(name), [tone, tone], rate, '16')
     ;[service, browser] = await Promise.all([startConsole(), openBrowser()])
     pages = new ConsolePages(browser, service)
   })
@@ -194,6 +195,40 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
     // It has the accompaniments, too.
     expect(await isMuted('Guide')).toBe('true')
     expect(await isMuted('Accompaniment')).toBe('false')
+    // Nobody has to find again what the job has found.
+    await page
+      .locator('.title')
+      .getByText(/beat|bpm/)
+      .waitFor()
+    expect(await page.getByRole('button', { name: 'Find the beats' }).count()).toBe(0)
+  })
+
+  test('the options of the stems are in the words of musicians, a model by its quality and speed', async () => {
+    const page = await opened({}, 'Stems: vocals and accompaniment')
+    const labels = page.locator('.fields label')
+    expect((await labels.allInnerTexts()).map((text) => text.trim())).toEqual([
+      'Pictures of the waveforms',
+      'Tempo, key and beats',
+      'File format',
+      'Keep title, artist and cover',
+      'Quality',
+      'Batch',
+    ])
+    expect(await page.getByLabel('Quality').locator('option').allInnerTexts()).toEqual([
+      'Basic quality, fastest (embedded) (default)',
+    ])
+    // What the page suggests is sent, though nobody has set it; and a person can do without.
+    await page.getByText('Options', { exact: true }).waitFor()
+    await send(page, song('suggested'))
+    expect((await done(page, 'suggested')).workflowParams).toMatchObject({ analysis: true })
+    await page.getByLabel('Tempo, key and beats').uncheck()
+    await page.getByText('Options (1 set)').waitFor()
+    await send(page, song('without'))
+    const without = await done(page, 'without')
+    expect(without.workflowParams).toMatchObject({ analysis: false })
+    // What makes it better is said where the result is, with the command.
+    await rowOf(page, 'without.wav').getByRole('link', { name: 'without.wav' }).click()
+    await page.getByText('stemwork models pull recommended').waitFor()
   })
 
   test('what the service alone can tell of a setting is shown at its field; the corrected one is sent', async () => {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { openEncoder } from '../../src/core/media/encode/encoder.js'
 import { readAudio, sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, type ConsoleService, openBrowser, startConsole } from './browser.js'
 import { barriers, ConsolePages, eventually, openSong, patienceMs, send } from './console-page.js'
@@ -41,12 +42,21 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
       return value + 0.3 * Math.cos(2 * Math.PI * 70 * time) * Math.exp(-time / 0.06)
     })
     await writeWav(join(folder, 'song.wav'), [tone, tone], rate, '16')
+    // As high as a file can be, all of the time: at another pitch, its parts come to more.
+    const square = Float32Array.from({ length: 6 * rate }, (_, i) => (i % 200 < 100 ? 0.98 : -0.98))
+    const tags = { title: 'Harbour', artist: 'The Keel' }
+    const loud = await openEncoder(join(folder, 'loud.wav'), { sampleRate: rate, channels: 2, format: '16', tags })
+    await loud.write([square, square])
+    await loud.close()
     ;[service, browser] = await Promise.all([
       startConsole({ data: join(folder, 'data') }),
       openBrowser('--host-resolver-rules=MAP stems.lan 127.0.0.1'),
     ])
     pages = new ConsolePages(browser, service)
     const page = await pages.signedIn()
+    await send(page, join(folder, 'loud.wav'))
+    await page.getByText('Options').click()
+    await page.getByLabel('Tempo, key and beats').uncheck()
     await send(page, join(folder, 'song.wav'))
     await openSong(page, 'song.wav')
     await page.context().close()
@@ -61,12 +71,12 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
     expect(pages.complaints.splice(0)).toEqual([])
   })
 
-  async function player(): Promise<Page> {
+  async function player(song = 'song.wav'): Promise<Page> {
     const page = await pages.open({ viewport: { width: 1280, height: 900 } }, '/console/icon.svg')
     await page.addInitScript(tap)
     await pages.signIn(page)
     await page.goto(`${service.base}/console`)
-    await openSong(page, 'song.wav')
+    await openSong(page, song)
     return page
   }
   const play = (page: Page) => page.getByRole('button', { name: 'Play', exact: true }).click()
@@ -136,6 +146,45 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
     // The song is 0.7 high, so four times that would be clipped.
     await eventually(highest).toBeGreaterThan(0.8)
     expect(await highest()).toBeLessThanOrEqual(1)
+  })
+
+  test('a song at full scale stays below it at another pitch', async () => {
+    const page = await player('loud.wav')
+    await page.getByRole('slider', { name: 'Pitch' }).fill('5')
+    await play(page)
+    const highest = () =>
+      page.evaluate<number>(`(() => {
+        const samples = new Float32Array(speaker.fftSize)
+        speaker.getFloatTimeDomainData(samples)
+        return Math.max(...samples.map(Math.abs))
+      })()`)
+    await eventually(highest).toBeGreaterThan(0.9)
+    let most = 0
+    await eventually(async () => {
+      most = Math.max(most, await highest())
+      return position(page)
+    }).toBeGreaterThan(4)
+    expect(most).toBeLessThan(1)
+    // As recorded, the limiter is not in the way.
+    await page.getByRole('button', { name: 'As recorded' }).click()
+    await page.getByRole('slider', { name: 'Position' }).fill('1')
+    await eventually(highest).toBeGreaterThan(0.975)
+    expect(await highest()).toBeLessThan(0.985)
+  })
+
+  test('what the separation has found of the beats is there at once, with title and artist on the lock screen', async () => {
+    const page = await player('loud.wav')
+    await page.getByRole('group', { name: 'Beats' }).waitFor()
+    expect(await page.getByRole('button', { name: 'Find the beats' }).count()).toBe(0)
+    await page
+      .locator('.title')
+      .getByText(/bpm|beat/)
+      .waitFor()
+    await play(page)
+    await eventually(() => page.evaluate<string | null>('navigator.mediaSession.metadata?.title ?? null')).toBe(
+      'Harbour',
+    )
+    expect(await page.evaluate<string>('navigator.mediaSession.metadata.artist')).toBe('The Keel')
   })
 
   test('mix, loops, tempo and pitch are there again after a reload', async () => {
@@ -211,6 +260,11 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
       MediaSession.prototype.setActionHandler = function (action, handler) {
         handlers[action] = handler
         return setActionHandler.call(this, action, handler)
+      }
+      const { setPositionState } = MediaSession.prototype
+      MediaSession.prototype.setPositionState = function (state) {
+        window.positionState = state
+        return setPositionState.call(this, state)
       }`)
     await pages.signIn(page)
     await page.goto(`${service.base}/console`)
@@ -225,6 +279,27 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
     await eventually(() => page.evaluate<string>('navigator.mediaSession.playbackState')).toBe('paused')
     await page.evaluate('handlers.play()')
     await page.getByRole('button', { name: 'Pause' }).waitFor()
+    // The lock screen's time goes as fast as the song.
+    await page.getByRole('slider', { name: 'Tempo' }).fill('50')
+    await eventually(() => page.evaluate<number>('positionState.playbackRate')).toBe(0.5)
+    expect(await page.evaluate<number>('positionState.duration')).toBe(12)
+    await page.evaluate('handlers.seekbackward({ seekOffset: 8 })')
+    await eventually(() => position(page)).toBeLessThan(5)
+    // Next and previous are the kept loops, as soon as there are any.
+    expect(await page.evaluate('handlers.nexttrack')).toBe(null)
+    for (const from of ['2', '8']) {
+      await page.getByRole('slider', { name: 'Position' }).fill(from)
+      await page.keyboard.press('[')
+      await page.getByRole('button', { name: 'Keep loop' }).click()
+      await page.getByRole('button', { name: 'Remove loop' }).click()
+    }
+    await page.getByRole('slider', { name: 'Position' }).fill('5')
+    await page.evaluate('handlers.nexttrack()')
+    await page.getByText('Loop 0:08 to 0:12').waitFor()
+    await page.evaluate('handlers.previoustrack()')
+    await page.getByText('Loop 0:02 to 0:12').waitFor()
+    await page.evaluate('handlers.previoustrack()')
+    await eventually(() => position(page)).toBeLessThan(2)
     // Whoever leaves the song leaves nothing behind.
     await page.getByRole('link', { name: '← All songs' }).click()
     await eventually(() => page.evaluate<string>('navigator.mediaSession.playbackState')).toBe('none')

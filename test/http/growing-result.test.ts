@@ -1,4 +1,4 @@
-import { open, rename } from 'node:fs/promises'
+import { open, rename, writeFile } from 'node:fs/promises'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -42,6 +42,7 @@ function growingWorkflow() {
           const file = await open(`${path}.part`, 'w')
           let share = 0
           try {
+            await writeFile(`${path}.part.peaks`, 'head of the peaks')
             for (let text = await next(); text !== undefined; text = await next()) {
               signal.throwIfAborted()
               await file.write(text)
@@ -123,6 +124,22 @@ describe.each(stores)('a result that grows, with files in %s', (_name, open) => 
 })
 
 describe('a result that grows', () => {
+  it('has peaks for who draws it as it grows, as far as the workflow keeps them', async () => {
+    const { service, growing, id } = await started()
+    const { baseUrl, apiKey } = { baseUrl: service.base, apiKey: service.app.key }
+    const client = createClient({ baseUrl, apiKey })
+    await growing.write('0123456789')
+    const all = await client.growingPeaks(id, 'song')
+    expect([all.contentType, all.fileName]).toEqual(['application/octet-stream', 'song.dat'])
+    expect(await (await all.blob()).text()).toBe('head of the peaks')
+    const rest = await client.growingPeaks(id, 'song', { range: { start: 12 } })
+    expect(await (await rest.blob()).text()).toBe('peaks')
+    growing.end()
+    await result(service, id)
+    // Those of an ended job have an address of their own.
+    expect((await service.api(`/job/${id}/growing/song/peaks`)).status).toBe(404)
+  })
+
   it('answers ranges of what is there', async () => {
     const { growing, ask } = await started()
     await growing.write('0123456789')

@@ -1,4 +1,4 @@
-import { cp, mkdtemp, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -148,6 +148,23 @@ describe('the stems workflow', () => {
       expect((await readAudio(outputs[stem]!.path)).channels[0]!.length).toBe(50_000)
     }
     expect(outputs.vocalsWaveform).toMatchObject({ contentType: 'image/png' })
+  })
+
+  it('finds tempo and beats of the song where the job asks for them', async () => {
+    const path = join(folder, 'drums.wav')
+    const drums = Float32Array.from({ length: 12 * 44_100 }, (_, i) => {
+      const time = (i / 44_100) % 0.5
+      return 0.5 * Math.cos(2 * Math.PI * 70 * time) * Math.exp(-time / 0.06)
+    })
+    await writeWav(path, [drums, drums], 44_100)
+    const asked = await order(path, 'analysis-', 600, workflow, { analysis: true })
+    const { outputs } = await run(usualRunner, asked)
+    expect(outputs.analysis).toMatchObject({ fileName: 'analysis.json', contentType: 'application/json' })
+    const { tempo, beats } = JSON.parse(await readFile(outputs.analysis!.path, 'utf8')) as {
+      tempo: { bpm: number }
+      beats: number[]
+    }
+    expect([Math.round(tempo.bpm), beats.length > 20]).toEqual([120, true])
   })
 
   it('names the command that pulls a model which is not there', async () => {

@@ -123,8 +123,12 @@ export class EngineQueries<Offered extends Workflow = Workflow> {
    * A result, so far as it is written, of a job that runs in this process. It can be read while it grows; its bytes are
    * those of the final result except for the lengths in its header. `undefined`: it does not exist here.
    */
-  growingResult(job: JobRecord, output: string): Promise<GrowingResult | undefined> {
-    return growingResult(job, output, this.#parts)
+  growingResult(
+    job: JobRecord,
+    output: string,
+    { ofPeaks = false }: { ofPeaks?: boolean } = {},
+  ): Promise<GrowingResult | undefined> {
+    return growingResult(job, output, this.#parts, ofPeaks)
   }
 
   /**

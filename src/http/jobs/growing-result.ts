@@ -1,4 +1,5 @@
 import { attachment } from '../../core/engine/job/attachment.js'
+import type { GrowingResult } from '../../core/engine/engine.js'
 import type { JobRecord } from '../../core/engine/job/job.js'
 import { type ApiAnswer, empty } from '../routing/answer.js'
 import type { KeyedCall } from '../routing/call.js'
@@ -17,6 +18,20 @@ export async function answerGrowing(call: KeyedCall, job: JobRecord, output: str
     if (location !== undefined && URL.canParse(location)) return empty(307, { location, 'cache-control': 'no-store' })
   }
   const result = await call.service.engine.growingResult(job, output)
+  return answerFile(call, job, { result, range: call.request.headers.get('range') ?? '' })
+}
+
+/** The peaks of such a result, or the available part of a range. */
+export async function answerGrowingPeaks(call: KeyedCall, job: JobRecord, output: string): Promise<ApiAnswer> {
+  const result = await call.service.engine.growingResult(job, output, { ofPeaks: true })
+  return answerFile(call, job, { result, range: call.request.headers.get('range') ?? 'bytes=0-' })
+}
+
+async function answerFile(
+  call: KeyedCall,
+  job: JobRecord,
+  { result, range }: { result: GrowingResult | undefined; range: string },
+): Promise<ApiAnswer> {
   if (!result) throw notHere(job, call.service.engine.isRunningHere(job.id))
   // A client may disconnect before anything is read.
   call.request.signal.addEventListener('abort', () => void result.close(), { once: true })
@@ -28,7 +43,7 @@ export async function answerGrowing(call: KeyedCall, job: JobRecord, output: str
     'x-content-type-options': 'nosniff',
     'content-security-policy': "default-src 'none'; sandbox",
   }
-  const [, first, last] = /^bytes=(\d{1,15})-(\d{0,15})$/.exec(call.request.headers.get('range') ?? '') ?? []
+  const [, first, last] = /^bytes=(\d{1,15})-(\d{0,15})$/.exec(range) ?? []
   const { idleMs } = call.service.options.limits
   if (call.request.method === 'HEAD') await result.close()
   if (first === undefined) {

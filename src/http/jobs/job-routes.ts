@@ -7,7 +7,7 @@ import { fewerPeaks } from './fewer-peaks.js'
 import { allJobEvents, jobEvents } from './job-events.js'
 import { jobListQuerySchema, listJobs } from './job-list.js'
 import { jobView, pendingJobView } from './job-view.js'
-import { answerGrowing } from './growing-result.js'
+import { answerGrowing, answerGrowingPeaks } from './growing-result.js'
 import { preferredWait, waitForEnd } from './prefer-wait.js'
 import { Problem } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
@@ -243,6 +243,24 @@ export const jobRoutes = [
     problems: ['NOT_FOUND', 'RANGE_NOT_SATISFIABLE'],
     requestHeaders: { Range: 'One range of bytes, from the first missing one.' },
     handle: async (call, { params }) => answerGrowing(call, await requireJob(call, params.id), params.output),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/job/:id/growing/:output/peaks',
+    operation: 'getGrowingPeaks',
+    summary: 'Get the peaks of a result while the job is running',
+    description:
+      'For players that draw what there is so far: in the binary format of audiowaveform (version 2, 8 bits), two ' +
+      'bytes for each `samples_per_pixel` samples. The `length` in its header is that of the whole song, if the input ' +
+      'tells it, else 0. The answer has what is written so far. The stems workflows keep them.',
+    access: 'key',
+    isOpenToLinks: true,
+    bucket: 'other',
+    answer: { description: 'The peaks so far.', contentType: 'application/octet-stream' },
+    otherAnswers: { 206: 'The available part of the range.' },
+    problems: ['NOT_FOUND', 'RANGE_NOT_SATISFIABLE'],
+    requestHeaders: { Range: 'One range of bytes, from the first missing one.' },
+    handle: async (call, { params }) => answerGrowingPeaks(call, await requireJob(call, params.id), params.output),
   }),
   defineRoute({
     method: 'GET',

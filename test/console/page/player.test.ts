@@ -203,6 +203,24 @@ describe('the player', () => {
     player.close()
   })
 
+  test('knows the whole length of tracks that grow, and goes no further than they are made', async () => {
+    const growing: PcmSource = { ...counting(2), isGrowing: true, promisedFrames: 60 * sampleRate }
+    const { player, starts, clock } = play([growing])
+    expect([player.duration, player.made]).toEqual([60, 2])
+    player.seek(30)
+    expect(player.position).toBe(2)
+    player.setLoop({ from: 1, to: 50 })
+    expect(player.loop).toEqual({ from: 1, to: 2 })
+    player.setLoop({ from: 20, to: 30 })
+    expect(player.loop).toBeUndefined()
+    player.seek(1)
+    player.play()
+    await vi.waitFor(() => expect(starts).toHaveLength(1))
+    clock.currentTime = starts[0]!.at + 20
+    expect([player.isPlaying, player.position]).toEqual([true, 2])
+    player.close()
+  })
+
   test('measures the level of a track only while it plays', async () => {
     const { player, starts } = play([counting(5)])
     expect(player.level('track 0')).toBe(0)

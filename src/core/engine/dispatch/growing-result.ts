@@ -4,10 +4,9 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { StemworkError } from '../errors.js'
 import type { JobRecord } from '../job/job.js'
-import { growingOutputFile } from '../runner/output-file.js'
+import { growingOutputFile, growingPeaksFile } from '../runner/output-file.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { WorkflowRegistry } from '../workflow/registry.js'
-import type { OutputDeclaration } from '../workflow/workflow.js'
 import type { Dispatcher } from './dispatcher.js'
 
 /** How often to check for new bytes. */
@@ -25,7 +24,7 @@ export interface GrowingResult {
   /** Bytes `start` to `end`, both inclusive and already written. Ends the reading. */
   part(start: number, end: number): AsyncIterable<Uint8Array>
   /**
-   *    * The whole file, each byte as soon as it is written. Ends the reading.
+   * The whole file, each byte as soon as it is written. Ends the reading.
    *
    * @throws StemworkError `NOT_FOUND` if the job ends without this result, or is run again
    */
@@ -37,9 +36,11 @@ export interface GrowingResult {
 interface GrowingFile {
   job: JobRecord
   output: string
-  declaration: OutputDeclaration
-  /** Folder of the run. */
+  /** Of the file in the folder of the run. */
+  name: string
   directory: string
+  fileName: string
+  contentType: string
   /** The job as it is now. */
   look(): Promise<JobRecord | undefined>
 }
@@ -49,6 +50,7 @@ export async function growingResult(
   job: JobRecord,
   output: string,
   { jobs, workflows, dispatcher }: { jobs: JobStore; workflows: WorkflowRegistry; dispatcher: Dispatcher },
+  ofPeaks = false,
 ): Promise<GrowingResult | undefined> {
   const workflow = workflows.get(job.workflow)
   const directory = job.status === 'STARTED' ? await dispatcher.scratchOf(job) : undefined
@@ -56,19 +58,24 @@ export async function growingResult(
   const declared = workflow.outputs(workflow.params.parse(job.params) as Record<string, unknown>)
   const declaration = Object.hasOwn(declared, output) ? declared[output] : undefined
   if (!declaration) return undefined
-  return openGrowingResult({ job, output, declaration, directory, look: () => jobs.get(job.id) })
+  const { fileName, contentType } = declaration
+  const file = ofPeaks
+    ? { name: growingPeaksFile(output, fileName), fileName: `${output}.dat`, contentType: 'application/octet-stream' }
+    : { name: growingOutputFile(output, fileName), fileName, contentType }
+  return openGrowingResult({ ...file, job, output, directory, look: () => jobs.get(job.id) })
 }
 
 /** `undefined`: the file does not exist here, or it is complete and about to be published. */
 async function openGrowingResult({
   job,
   output,
-  declaration,
+  name,
   directory,
+  fileName,
+  contentType,
   look,
 }: GrowingFile): Promise<GrowingResult | undefined> {
-  const { fileName, contentType } = declaration
-  const path = join(directory, growingOutputFile(output, fileName))
+  const path = join(directory, name)
   const opened = await openFile(path)
   if (!opened) return undefined
   const file: FileHandle = opened

@@ -10,3 +10,8 @@ export function outputFile(name: string, fileName: string): string {
 export function growingOutputFile(name: string, fileName: string): string {
   return `${outputFile(name, fileName)}.part`
 }
+
+/** Peaks of that file, as far as it is written, where the workflow keeps them. */
+export function growingPeaksFile(name: string, fileName: string): string {
+  return `${growingOutputFile(name, fileName)}.peaks`
+}

@@ -7,7 +7,7 @@ export function formatParam(formats: readonly OutputFormat[], usual: OutputForma
   return z
     .enum(formats, { error: ({ input }) => `expected one of ${formats.join(', ')}${givenWords(input)}` })
     .optional()
-    .meta({ default: usual, 'x-labels': formats.map((format) => formatTable[format].label) })
+    .meta({ title: 'File format', default: usual, 'x-labels': formats.map((format) => formatTable[format].label) })
     .describe(`${text} ${formats.map((format) => `\`${format}\` is ${formatTable[format].label}`).join(', ')}.`)
 }
 
@@ -16,6 +16,6 @@ export function keepTagsParam(usual = true) {
   return z
     .boolean()
     .optional()
-    .meta({ default: usual })
-    .describe("Whether written audio carries the input's tags (title, artist, cover, ...) and is named after it.")
+    .meta({ title: 'Keep title, artist and cover', default: usual })
+    .describe("The new files carry the song's tags (title, artist, cover, ...) and are named after it.")
 }

@@ -8,7 +8,7 @@ import type { Levels } from './levels.js'
  */
 export function peaksJson({ sampleRate, samplesPerBin, lowest, highest }: Levels): string {
   const data: number[] = []
-  for (let bin = 0; bin < lowest.length; bin++) data.push(quantised(lowest[bin]!), quantised(highest[bin]!))
+  for (let bin = 0; bin < lowest.length; bin++) data.push(peakByte(lowest[bin]!), peakByte(highest[bin]!))
   return JSON.stringify({
     version: 2,
     channels: 1,
@@ -20,7 +20,8 @@ export function peaksJson({ sampleRate, samplesPerBin, lowest, highest }: Levels
   })
 }
 
-function quantised(value: number): number {
+/** A sample in 8 bits. */
+export function peakByte(value: number): number {
   // `|| 0`: JSON has no -0, and callers may compare the values.
   return Math.max(-128, Math.min(127, Math.round(value * 128))) || 0
 }

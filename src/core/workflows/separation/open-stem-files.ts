@@ -3,6 +3,8 @@ import type { EncoderState } from '../../media/encode/audio-encoder.js'
 import { openEncoder } from '../../media/encode/encoder.js'
 import { formatTable, type OutputFormat } from '../../media/encode/output-format.js'
 import { openThreadedEncoder } from '../../media/encode/threaded-encoder.js'
+import { GrowingPeaks } from '../../media/pictures/growing-peaks.js'
+import { openAudio } from '../../media/decode/open-audio.js'
 import type { AudioTags } from '../../media/tags/audio-tags.js'
 import type { StemName } from '../../models/stems.js'
 import { type StemFile, StemFiles } from './stem-files.js'
@@ -11,6 +13,8 @@ export interface StemFilesOptions {
   sampleRate: number
   format: OutputFormat
   tags?: (stem: StemName) => AudioTags
+  /** Keeps peaks beside the unfinished files, for tracks of about this many samples; 0: of unknown length. */
+  growingPeaks?: { sampleCount: number }
   /** Restores an unfinished file to `path`, with the state of its encoder; `undefined`: a new file. */
   restore?: (stem: StemName, path: string) => Promise<EncoderState | undefined>
 }
@@ -18,7 +22,7 @@ export interface StemFilesOptions {
 /** Files of the file system. The names of unfinished ones end in `.part`. */
 export async function openStemFiles(
   paths: Partial<Record<StemName, string>>,
-  { sampleRate, format, tags, restore }: StemFilesOptions,
+  { sampleRate, format, tags, growingPeaks, restore }: StemFilesOptions,
 ): Promise<StemFiles> {
   // Packing samples takes no longer than handing them to another thread.
   const open = formatTable[format].isCompressed ? openThreadedEncoder : openEncoder
@@ -26,10 +30,14 @@ export async function openStemFiles(
     (Object.entries(paths) as [StemName, string][]).map(async ([stem, name]): Promise<StemFile> => {
       const path = `${name}.part`
       const from = await restore?.(stem, path)
+      const before = growingPeaks && from && (await openAudio(path, {})).blocks
+      const encoder = await open(path, { sampleRate, channels: 2, format, tags: tags?.(stem), from })
       return {
         stem,
         path,
-        encoder: await open(path, { sampleRate, channels: 2, format, tags: tags?.(stem), from }),
+        encoder: growingPeaks
+          ? await GrowingPeaks.open(encoder, `${path}.peaks`, { ...growingPeaks, sampleRate, before })
+          : encoder,
         publish: () => rename(path, name),
         remove: () => rm(path, { force: true }),
       }

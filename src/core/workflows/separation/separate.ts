@@ -175,7 +175,7 @@ async function separateWith(
   options: SeparationOptions,
   { isReadOnce, checkpoint }: { isReadOnce: boolean; checkpoint: TrackCheckpoint | undefined },
 ) {
-  const { outputs, format = '16', tags, signal, maxSeconds, decoders } = options
+  const { outputs, format = '16', tags, signal, maxSeconds, decoders, growingPeaks } = options
   const sampleRate = commonSampleRate(passes)
   const seek = resumePoint(passes[0], checkpoint, sampleRate)
   const opened = await openAudio(inputPath, { signal, maxSeconds, decoders, seek })
@@ -189,6 +189,7 @@ async function separateWith(
       sampleRate,
       format,
       tags,
+      growingPeaks: growingPeaks ? { sampleCount: promisedSamples(opened, decoded) } : undefined,
       restore: async (stem, path) => await checkpoint?.restore?.(stem, path),
     }))
     checkpoint?.follow?.(() => stemFiles.growing())
@@ -202,6 +203,11 @@ async function separateWith(
     await checkpoint?.close()
     await scratch?.remove()
   }
+}
+
+/** How many samples there are at the output's rate, as far as the source tells; else 0. */
+function promisedSamples({ statedSeconds = 0 }: AudioStream, { sampleCount, sampleRate }: AudioStream): number {
+  return sampleCount ?? Math.round(statedSeconds * sampleRate)
 }
 
 /** @param track what only one pass can read, or a copy that each pass reads for itself */

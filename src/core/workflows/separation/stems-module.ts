@@ -1,6 +1,7 @@
 import type { StageContext, Workflow } from '../../engine/workflow/workflow.js'
 import { formatTable, outputFormats } from '../../media/encode/output-format.js'
-import { songTags } from '../../media/tags/song-tags.js'
+import { type SongTags, songTags } from '../../media/tags/song-tags.js'
+import { analyzeSong } from './analyze-song.js'
 import { drawStems } from './draw-stems.js'
 import { loadNetworks, separate, type Separation } from './separate.js'
 import { defineStems, type StemsDefinition, type StemsParams } from './stems-workflow.js'
@@ -12,6 +13,7 @@ export default function stemsModule(settings: unknown): Workflow {
     { ...(settings as object), formats: outputFormats },
     (definition) => ({
       separate: (context) => separateStems(context, definition),
+      analyze: (context) => analyzeSong(context, definition.decoders),
       draw: (context) => drawStems(definition.stems, context),
       prepare: () => loadNetworks({ ...networkOptions(definition), model: definition.model }),
     }),
@@ -39,12 +41,19 @@ async function separateStems(context: StageContext<StemsParams>, definition: Ste
     decoders,
     maxSeconds: limits.maxAudioSeconds,
     checkpoint,
+    growingPeaks: true,
     signal,
     onProgress: ({ progress }) => context.progress(progress),
   })
   if (tags?.song !== undefined)
     for (const stem of stems) context.downloadName(stem, `${tags.song} - ${stem}.${formatTable[format].extension}`)
+  report(context, namesOf(tags))
   report(context, detailsOf({ ...separation, warnings: [...separation.warnings, ...(tags?.warnings ?? [])] }))
+}
+
+/** For players that show what is heard. */
+function namesOf(tags: SongTags | undefined) {
+  return { title: tags?.whole.title, artist: tags?.whole.artist }
 }
 
 function report(context: StageContext<StemsParams>, details: Record<string, unknown>): void {

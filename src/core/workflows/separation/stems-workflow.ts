@@ -45,6 +45,12 @@ const settingsShape = {
     .min(1)
     .optional()
     .describe('Models that a job may choose with `params.model`. Default: none; such a job is rejected.'),
+  modelTitles: z
+    .record(modelName, z.string().min(1))
+    .optional()
+    .describe(
+      'What people read who choose one of `allowedModels`, for example its quality and speed. Default: its name.',
+    ),
   threads: z
     .number()
     .int()
@@ -114,6 +120,8 @@ export interface StemsRequest {
   inputUrl: string
   /** Adds peaks for players and an overview picture (PNG) of each stem to the outputs. Default: false. */
   pictures?: boolean
+  /** Adds tempo, beats, key and chords of the song (JSON) to the outputs. Default: false. */
+  analysis?: boolean
   format?: OutputFormat
   /** Whether results carry the input's tags and its name. */
   keepTags?: boolean
@@ -124,6 +132,7 @@ export interface StemsRequest {
 /** Params of a job, checked. */
 export interface StemsParams extends StemsRequest {
   pictures: boolean
+  analysis: boolean
 }
 
 /** A workflow that makes these stems. */
@@ -134,7 +143,7 @@ export interface StemsWorkflow<
   Id,
   StemsRequest,
   'inputUrl',
-  { [Name in Stem]: string } & { [Name in `${Stem}${'Peaks' | 'Waveform'}`]?: string }
+  { [Name in Stem]: string } & { [Name in `${Stem}${'Peaks' | 'Waveform'}` | 'analysis']?: string }
 > {}
 
 /**
@@ -199,19 +208,21 @@ export function stemsWorkflowOf<const Id extends string, const Stem extends Stem
     )
   }
   // The names are in the definition, which is checked; the compiler cannot follow them through its outputs.
-  return defineStems(definition, () => ({ separate: refuse, draw: refuse })) as StemsWorkflow<Id, Stem>
+  return defineStems(definition, () => ({ separate: refuse, analyze: refuse, draw: refuse })) as StemsWorkflow<Id, Stem>
 }
 
 export interface StemsWork {
   separate: Stage<StemsParams>['run']
+  /** Of the song. */
+  analyze: Stage<StemsParams>['run']
   /** Pictures of the finished stems. */
   draw: Stage<StemsParams>['run']
   /** Loads the default model and its networks. */
   prepare?(): Promise<Record<string, unknown>>
 }
 
-/** Reading the files once more is quick compared with the separation. */
-const drawWeight = 0.02
+/** Reading files once more is quick compared with the separation. */
+const [analyzeWeight, drawWeight] = [0.05, 0.02]
 
 export function defineStems(definition: unknown, work: (definition: StemsDefinition) => StemsWork): Workflow {
   const checked = checkInput(definitionSchema, definition)
@@ -219,18 +230,24 @@ export function defineStems(definition: unknown, work: (definition: StemsDefinit
     throw new StemworkError('INVALID_OPTIONS', `Stems workflow: ${firstIssueText(checked, 'settings')}.`)
   }
   const { id, name, description, stems, format: usualFormat = '16' } = checked.data
-  const { separate, draw, prepare } = work(checked.data)
+  const { separate, analyze, draw, prepare } = work(checked.data)
   return defineWorkflow({
     id,
     name,
     description,
     params: paramsSchema(checked.data, usualFormat),
-    outputs: ({ pictures, format = usualFormat }) => ({
+    outputs: ({ pictures, analysis, format = usualFormat }) => ({
       ...stemOutputs(stems, format),
       ...(pictures ? pictureOutputs(stems) : {}),
+      ...(analysis ? { analysis: { fileName: 'analysis.json', contentType: 'application/json' } } : {}),
     }),
     stages: [
       { name: 'separate', run: separate },
+      {
+        name: 'analyze',
+        weight: analyzeWeight,
+        run: async (context) => (context.params.analysis ? analyze(context) : undefined),
+      },
       {
         name: 'draw',
         weight: drawWeight,
@@ -243,7 +260,7 @@ export function defineStems(definition: unknown, work: (definition: StemsDefinit
 }
 
 function paramsSchema(
-  { formats, allowedModels, decoders, keepTags }: StemsDefinition,
+  { formats, allowedModels, modelTitles = {}, decoders, keepTags, model: usualModel = 'embedded' }: StemsDefinition,
   usualFormat: OutputFormat,
 ): z.ZodType<StemsParams, StemsRequest> {
   const shape = {
@@ -251,12 +268,26 @@ function paramsSchema(
     pictures: z
       .boolean()
       .default(false)
-      .describe('Whether to add peaks for players (JSON) and a picture (PNG) of each stem.'),
+      .describe('Also makes a picture (PNG) of each stem, and its peaks for players (JSON).')
+      .meta({ title: 'Pictures of the waveforms' }),
+    analysis: z
+      .boolean()
+      .default(false)
+      .describe('Also finds tempo, beats, key and chords of the song (JSON), to practise with a click and loops.')
+      .meta({ title: 'Tempo, key and beats', 'x-suggested': true }),
     format: formatParam(formats ?? outputFormats, usualFormat, 'Format of the stems.'),
     keepTags: keepTagsParam(keepTags),
   }
   if (!allowedModels) return z.strictObject(shape)
-  const model = z.enum(allowedModels).optional().describe('Model that separates. Default: chosen by the service.')
+  const model = z
+    .enum(allowedModels)
+    .optional()
+    .describe('Model that separates: better ones take longer. Default: chosen by the service.')
+    .meta({
+      title: 'Quality',
+      'x-labels': allowedModels.map((name) => modelTitles[name] ?? name),
+      ...(allowedModels.some((name) => name === usualModel) ? { default: usualModel } : {}),
+    })
   return z.strictObject({ ...shape, model })
 }
 

@@ -1,0 +1,25 @@
+import type { PlayerContext } from './player.js'
+
+/** The way of one track. */
+export interface Channel {
+  gain: GainNode
+  panner: StereoPannerNode
+  meter: AnalyserNode
+}
+
+export const meterSamples = 1024
+
+export function openChannel(context: PlayerContext, master: AudioNode, { volume = 1, pan = 0 } = {}): Channel {
+  const gain = context.createGain()
+  const panner = context.createStereoPanner()
+  // A track of one channel is heard from both sides at its level.
+  panner.channelCountMode = 'explicit'
+  gain.gain.value = volume
+  panner.pan.value = pan
+  const meter = context.createAnalyser()
+  meter.fftSize = meterSamples
+  gain.connect(meter)
+  gain.connect(panner)
+  panner.connect(master)
+  return { gain, panner, meter }
+}

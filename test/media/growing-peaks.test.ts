@@ -1,0 +1,69 @@
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { openAudio } from '../../src/core/media/decode/open-audio.js'
+import { openEncoder } from '../../src/core/media/encode/encoder.js'
+import { GrowingPeaks, type GrowingPeaksOptions } from '../../src/core/media/pictures/growing-peaks.js'
+import { noise } from '../separation/tracks.js'
+
+const rate = 8000
+const perPeak = 512
+const headerBytes = 24
+const planes = [noise(10 * perPeak), noise(10 * perPeak).map((value) => value / 2)]
+const part = (from: number, to: number) => planes.map((plane) => plane.subarray(from, to))
+
+let folder: string
+let path: string
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stemwork-growing-peaks-'))
+  path = join(folder, 'stem.wav.part')
+})
+afterEach(() => rm(folder, { recursive: true }))
+
+async function open(options: Partial<GrowingPeaksOptions> = {}, from?: { bytes: number; clippedSamples: number }) {
+  const encoder = await openEncoder(path, { sampleRate: rate, channels: 2, format: '16', from })
+  return GrowingPeaks.open(encoder, `${path}.peaks`, { sampleRate: rate, ...options })
+}
+
+async function peaks(): Promise<number[]> {
+  const bytes = await readFile(`${path}.peaks`)
+  return [...new Int8Array(bytes.buffer, bytes.byteOffset + headerBytes, bytes.length - headerBytes)]
+}
+
+/** Lowest and highest of both planes. */
+function expected(count: number): number[] {
+  return Array.from({ length: count }, (_, index) => {
+    const all = part(index * perPeak, (index + 1) * perPeak).flatMap((plane) => [...plane])
+    return [Math.min(...all), Math.max(...all)].map((value) => Math.max(-128, Math.min(127, Math.round(value * 128))))
+  }).flat()
+}
+
+test('peaks grow with the file, say how many there will be, and go when it is complete', async () => {
+  const encoder = await open({ sampleCount: 10 * perPeak - 100 })
+  const header = (await readFile(`${path}.peaks`)).subarray(0, headerBytes)
+  expect([0, 1, 2, 3, 4, 5].map((index) => header.readInt32LE(4 * index))).toEqual([2, 1, rate, perPeak, 10, 1])
+  await encoder.write(part(0, 700))
+  expect(await peaks()).toEqual(expected(1))
+  await encoder.write(part(700, 800))
+  await encoder.write(part(800, 3 * perPeak))
+  expect(await peaks()).toEqual(expected(3))
+  await encoder.close()
+  expect(await readdir(folder)).toEqual(['stem.wav.part'])
+})
+
+test('of a file that is continued, they are of all of it; without a stated length they promise none', async () => {
+  const first = await open()
+  await first.write(part(0, 1000))
+  const state = first.state?.()
+  await first.abandon()
+  const { blocks } = await openAudio(path)
+  const encoder = await open({ before: blocks }, state)
+  expect((await readFile(`${path}.peaks`)).readInt32LE(16)).toBe(0)
+  await encoder.write(part(1000, 4 * perPeak))
+  // The first ones were rounded with the file.
+  expect((await peaks()).map((value, index) => Math.abs(value - (expected(4)[index] ?? NaN)) <= 1)).not.toContain(false)
+  expect(await peaks()).toHaveLength(8)
+  await encoder.abandon()
+})
