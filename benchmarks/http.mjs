@@ -230,7 +230,8 @@ async function service(folder) {
   const { fsBlobs } = await import('../dist/adapters/blobs/fs/index.js')
   const { createApplication, createHandler, issueKey } = await import('../dist/http/index.js')
   const { serve } = await import('../dist/http/mounts/node.js')
-  const { createEngine, inlineRunner } = await import('../dist/index.js')
+  const { createEngine } = await import('../dist/index.js')
+  const { inlineRunner } = await import('../dist/testing/index.js')
   const { nothing } = await import('./nothing.mjs')
   const engine = createEngine({
     workflows: [nothing],

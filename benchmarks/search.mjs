@@ -11,7 +11,8 @@ import { sqliteStores } from '../dist/adapters/stores/sqlite/index.js'
 import { sampleJob, sampleOutputs, succeed } from '../dist/contract/job-samples.js'
 import { createApplication, createHandler, issueKey } from '../dist/http/index.js'
 import { memoryApplications, memoryBlobs, memoryJobs } from '../dist/adapters/memory.js'
-import { createEngine, inlineRunner } from '../dist/index.js'
+import { createEngine } from '../dist/index.js'
+import { inlineRunner } from '../dist/testing/index.js'
 import { nothing } from './nothing.mjs'
 
 const total = Number(process.argv.find((text) => text.startsWith('--jobs='))?.slice('--jobs='.length) ?? 10_000)

@@ -40,10 +40,12 @@ const printer = ts.createPrinter({ removeComments: true, newLine: ts.NewLineKind
 /** The subpath that shows each declaration. */
 const shownBy = new Map()
 const reached = new Set()
+const oldNames = []
 const lines = [
   'The public declarations of every subpath. Made by "npm run api"; a test fails when it is out of date.',
   ...entries.flatMap(({ subpath, file }) => ['', `== stemwork${subpath.slice(1)}`, ...exportsOf(subpath, file)]),
 ]
+lines.push('', '== Old names, refused with the new ones', '', ...oldNames)
 // A set that grows while it is walked: what is reached may reach more.
 const hidden = []
 for (const symbol of reached) if (!shownBy.has(symbol)) hidden.push(...declarationsOf(symbol))
@@ -57,12 +59,24 @@ function exportsOf(subpath, file) {
     .sort((a, b) => byText(a.name, b.name))
     .flatMap((exported) => {
       const symbol = resolved(exported)
+      const now = presentName(symbol)
+      if (now !== undefined) {
+        oldNames.push(`stemwork${subpath.slice(1)}: ${exported.name} is ${now}`)
+        return []
+      }
       const known = shownBy.get(symbol)
       if (known !== undefined) return ['', `${exported.name}: see stemwork${known.slice(1)}`]
       shownBy.set(symbol, subpath)
       const renamed = exported.name === symbol.name ? [] : ['', `${exported.name} is:`]
       return [...renamed, ...declarationsOf(symbol).flatMap((text) => ['', text])]
     })
+}
+
+/** What ``renamed` of src/core/engine/errors.ts` says of an old name. */
+function presentName(symbol) {
+  const isType = (symbol.flags & ts.SymbolFlags.TypeAlias) !== 0
+  const type = isType ? checker.getDeclaredTypeOfSymbol(symbol) : checker.getTypeOfSymbol(symbol)
+  return type.isStringLiteral() && type.value.startsWith('Renamed: ') ? type.value.slice('Renamed: '.length) : undefined
 }
 
 function declarationsOf(symbol) {

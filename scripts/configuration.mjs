@@ -1,5 +1,5 @@
 // Prints docs/configuration.md from the option schemas: node scripts/configuration.mjs > docs/configuration.md
-// With "security" prints docs/security.md, with its table of bounds made anew.
+// With "security" prints docs/security.md, with its table of bounds made anew; with "type", src/service-config.ts.
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { nameInFile } from '../dist/cli/configuration.js'
@@ -7,7 +7,7 @@ import { serveCommand } from '../dist/cli/serve.js'
 import { workerCommand } from '../dist/cli/worker.js'
 import { engineOptionsSchema } from '../dist/core/engine/options.js'
 import { stemsSettingsSchema } from '../dist/core/workflows/separation/stems-workflow.js'
-import { serveDefaults } from '../dist/http/mounts/node.js'
+import { serveDefaults } from '../dist/http/mounts/serve-defaults.js'
 import { handlerOptionsSchema } from '../dist/http/options.js'
 
 const variables = {
@@ -101,7 +101,7 @@ const defaultsOf = {
 }
 const functionOf = { engine: 'createEngine', handler: 'createHandler', serve: 'serve' }
 
-console.log(process.argv[2] === 'security' ? security() : configuration())
+console.log({ security, type: configurationType }[process.argv[2]]?.() ?? configuration())
 
 function security() {
   const page = readFileSync(new URL('../docs/security.md', import.meta.url), 'utf8')
@@ -179,11 +179,13 @@ export function configuration() {
     '`serve`, `worker`, `doctor` and the commands that look into a service take their options from the command line, ' +
       'from the environment and from `stemwork.config.ts`, `.mjs`, `.js` or `.json` in the current folder (or ' +
       '`--config <file>`). The command line goes before the environment, which goes before the file; lists add to ' +
-      'each other. Paths begin at the current folder. A name or value that is wrong is refused, with the nearest ' +
+      'each other. Options marked "..." take a list: separated by commas, or given several times. Paths begin at the ' +
+      'current folder. A name or value that is wrong is refused, with the nearest ' +
       'name. TypeScript needs Node 22.18 or newer, Bun or Deno.',
     '',
     '```js',
     '// stemwork.config.mjs',
+    "/** @type {import('stemwork').ServiceConfig} */",
     'export default {',
     '  port: 9000,',
     "  data: 'data',",
@@ -192,7 +194,8 @@ export function configuration() {
     '}',
     '```',
     '',
-    'Secrets do not belong into a file that is under version control: set them by variables.',
+    'In TypeScript, write `export default { ... } satisfies ServiceConfig`. Secrets do not belong in a file that is ' +
+      'under version control: set them by variables.',
     '',
     '| command line | variable | file | in code | of |',
     '|---|---|---|---|---|',
@@ -227,6 +230,46 @@ function commandOptions() {
     const file = option === 'config' ? '' : `\`${nameInFile(option)}\``
     return `| \`--${option}\`${value} | \`${variable}\` | ${file} | ${code} | ${commands.join(', ')} |`
   })
+}
+
+/** The type of the configuration file. */
+function configurationType() {
+  const { config: _, ...options } = { ...serveCommand.options, ...workerCommand.options, ...serveCommand.options }
+  const fields = Object.entries(options).flatMap(([name, option]) => [
+    ...comment(option.help),
+    `  ${nameInFile(name)}?: ${typeOf(option)}`,
+  ])
+  return [
+    '// Generated from the options of `serve` and `worker` by scripts/configuration.mjs: npm run docs',
+    '',
+    '/**',
+    ' * What the configuration file of the command line, such as `stemwork.config.ts`, may say.',
+    ' *',
+    ' * @example',
+    " * import type { ServiceConfig } from 'stemwork'",
+    ' * export default { port: 9000, console: true } satisfies ServiceConfig',
+    ' */',
+    'export interface ServiceConfig {',
+    ...fields,
+    '}',
+  ].join('\n')
+}
+
+function typeOf({ type, multiple, value }) {
+  if (type === 'boolean') return 'boolean'
+  if (value === 'n' || value === 'seconds') return 'number'
+  if (value.includes('|'))
+    return value
+      .split('|')
+      .map((choice) => `'${choice}'`)
+      .join(' | ')
+  return multiple ? 'string | readonly string[]' : 'string'
+}
+
+/** Within 120 columns. */
+function comment(text) {
+  const lines = text.match(/.{1,112}(?: |$)/g).map((line) => line.trim())
+  return lines.length === 1 ? [`  /** ${lines[0]} */`] : ['  /**', ...lines.map((line) => `   * ${line}`), '   */']
 }
 
 function commandName({ usage }) {

@@ -11,6 +11,7 @@ const isCheck = process.argv[2] === 'check'
 const pages = [
   ['docs/configuration.md', 'scripts/configuration.mjs'],
   ['docs/security.md', 'scripts/configuration.mjs', 'security'],
+  ['src/service-config.ts', 'scripts/configuration.mjs', 'type'],
   ['docs/http/', 'scripts/http-reference.mjs'],
   ['docs/api.txt', 'scripts/api-report.mjs'],
   ['docs/command-line.md', 'scripts/command-line.mjs'],

@@ -15,7 +15,7 @@ export async function startService() {
   const data = await mkdtemp(join(tmpdir(), 'stemwork-data-'))
   // Hexadecimal: a key that begins with a hyphen would be read as an option.
   const key = randomBytes(24).toString('hex')
-  const child = spawn(process.execPath, [main, 'serve', '--port', '0', '--data', data, '--api-key', key], {
+  const child = spawn(process.execPath, [main, 'serve', '--port', '0', '--data', data, '--api-keys', key], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const ended = once(child, 'exit')

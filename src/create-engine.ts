@@ -1,6 +1,6 @@
 import { container, instanceCachingFactory, type InjectionToken } from './container.js'
 import { memoryApplications, memoryBlobs, memoryJobs } from './adapters/memory.js'
-import { localQueue } from './adapters/queues/local/local-queue.js'
+import { memoryQueue } from './adapters/queues/memory/memory-queue.js'
 import { StemworkError } from './core/engine/errors.js'
 import { type EngineParts, JobEngine } from './core/engine/engine.js'
 import type { EngineSettings } from './core/engine/options.js'
@@ -63,7 +63,7 @@ export function createEngine<Offered extends Workflow = IncludedWorkflow>(
   }
   const scope = container.createChildContainer()
   provide(tokens.jobs, jobs, memoryJobs)
-  provide(tokens.queue, queue, localQueue)
+  provide(tokens.queue, queue, memoryQueue)
   provide(tokens.blobs, blobs, memoryBlobs)
   provide(tokens.applications, applications, memoryApplications)
   provide(tokens.workflows, workflows, () => [

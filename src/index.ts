@@ -8,7 +8,7 @@ export {
   type EngineHealth,
   type EngineParts,
   type FoundJobs,
-  JobEngine,
+  type JobEngine,
   type JobEstimate,
   type JobScope,
   type LimitChange,
@@ -22,27 +22,23 @@ export {
 } from './core/engine/engine.js'
 export { type LocalFile, localFile } from './core/engine/intake/local-file.js'
 export type { SubmitInput, SubmitInputOf, SubmitOptions } from './core/engine/intake/submission.js'
-export type { EngineEventName, EngineEvents } from './core/engine/events.js'
+export type { EngineEvents } from './core/engine/events.js'
 export { type ErrorCode, type FailureReason, StemworkError } from './core/engine/errors.js'
-export type { EngineOptions, EngineSettings } from './core/engine/options.js'
+export type { EngineSettings } from './core/engine/options.js'
 export type { JobError, JobOutput, JobRecord, JobStatus } from './core/engine/job/job.js'
-export { localQueue } from './adapters/queues/local/local-queue.js'
-export { inlineRunner } from './core/engine/runner/inline-runner.js'
 export { processRunner } from './core/engine/runner/process-runner.js'
 export {
-  stems4Workflow,
   type StemsDefinition,
   type StemsRequest,
   type StemsSettings,
   type StemsWorkflow,
   stemsWorkflow,
-  stemsWorkflowOf,
 } from './core/workflows/separation/stems-workflow.js'
 export type { AudioSettings } from './core/workflows/audio-settings.js'
 export { analyzeWorkflow } from './core/workflows/analysis/analyze-workflow.js'
 export { loudnessWorkflow } from './core/workflows/loudness/loudness-workflow.js'
 export { notesWorkflow } from './core/workflows/notes/notes-workflow.js'
-export { type PracticeSettings, practiceWorkflow } from './core/workflows/practice/practice-workflow.js'
+export { practiceWorkflow } from './core/workflows/practice/practice-workflow.js'
 export { transcodeWorkflow } from './core/workflows/transcode/transcode-workflow.js'
 export { composeWorkflow, type Composition, type StepDefinition } from './core/engine/workflow/composition.js'
 export {
@@ -65,15 +61,15 @@ export type { RunContext, StepContext, StepFile, StepOptions, Steps } from './co
 export type { StepRecord } from './core/engine/job/step.js'
 export type { RetryOn, WorkflowPolicy } from './core/engine/workflow/policy.js'
 export type { LedgerEntry, LedgerGroup, LedgerQuery, LedgerTotal } from './core/engine/job/ledger.js'
-export { stripeMeterEvent, type StripeMeterEvent, type StripeMeterOptions } from './core/engine/job/stripe-meter.js'
 export type { Quota, Usage } from './core/engine/job/quota.js'
 export type { Checkpoint } from './core/engine/workflow/checkpoint.js'
 export type { ApiKey, Application, ApplicationStore } from './core/engine/ports/application-store.js'
-export type * from './core/engine/ports/blob-store.js'
-export type * from './core/engine/ports/document-store.js'
-export type * from './core/engine/ports/job-queue.js'
-export type * from './core/engine/ports/job-store.js'
+export type { BlobStore } from './core/engine/ports/blob-store.js'
+export type { JobQueue } from './core/engine/ports/job-queue.js'
+export type { JobQuery, JobStore } from './core/engine/ports/job-store.js'
 export { type Logger, silentLogger } from './core/engine/ports/logger.js'
-export type * from './core/engine/ports/runner.js'
-export type { Span, SpanAttributes, SpanOrder, Tracing } from './core/engine/ports/tracing.js'
+export type { InputFile, Runner } from './core/engine/ports/runner.js'
+export type { Tracing } from './core/engine/ports/tracing.js'
 export type { TraceContext } from './core/engine/job/trace-context.js'
+export type { ServiceConfig } from './service-config.js'
+export * from './old-names.js'

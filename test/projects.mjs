@@ -7,7 +7,7 @@ export const unit = [
   'test/engine/**/*.test.ts',
   'test/fetch/**/*.test.ts',
   'test/testing/**/*.test.ts',
-  'test/contract/{memory,local-queue,suite}.test.ts',
+  'test/contract/{memory,memory-queue,suite}.test.ts',
 ]
 
 /**

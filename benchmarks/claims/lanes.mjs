@@ -28,7 +28,8 @@ async function end() {
 }
 
 async function startEngine() {
-  const { createEngine, inlineRunner } = await import('../../dist/index.js')
+  const { createEngine } = await import('../../dist/index.js')
+  const { inlineRunner } = await import('../../dist/testing/index.js')
   const { postgresQueue, postgresStores } = await import('../../dist/adapters/postgres.js')
   const { fsBlobs } = await import('../../dist/adapters/blobs/fs/index.js')
   const { nothing } = await import('../nothing.mjs')

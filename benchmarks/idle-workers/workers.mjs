@@ -2,7 +2,8 @@
 // Arguments: database, schema, folder of files, how many workers, milliseconds from the start of one to the next.
 import pg from 'pg'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createEngine, inlineRunner } from '../../dist/index.js'
+import { createEngine } from '../../dist/index.js'
+import { inlineRunner } from '../../dist/testing/index.js'
 import { fsBlobs } from '../../dist/adapters/blobs/fs/index.js'
 import { postgresQueue, postgresStores } from '../../dist/adapters/postgres.js'
 import { nothing } from '../nothing.mjs'

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { type Command, type CommandInput, type CommandOption, UsageError } from './command.js'
-import { environmentValues } from './environment.js'
+import { environmentValues, listOf } from './environment.js'
 import { nearest } from '../core/engine/workflow/nearest.js'
 
 // Built here, on Node's parser: commander takes `--port --data x` for a port "--data", and a switch whose variable is 0
@@ -34,11 +34,13 @@ export function parseArguments(
     if (token.kind === 'positional') positionals.push(token.value)
     if (token.kind !== 'option') continue
     const option = Object.hasOwn(options, token.name) ? options[token.name] : undefined
-    if (!option) throw unknownOption(token.rawName, Object.keys(options))
+    if (!option) throw unknownOption(token.rawName, options)
     const value = valueOf(token, option)
     const before = values[token.name]
     values[token.name] =
-      option.multiple === true && typeof value === 'string' ? [...(Array.isArray(before) ? before : []), value] : value
+      option.multiple === true && typeof value === 'string'
+        ? [...(Array.isArray(before) ? before : []), ...(option.variable === undefined ? [value] : listOf(value))]
+        : value
   }
   if (values.help === true) return { values, positionals }
   checkCount(positionals, command)
@@ -79,8 +81,10 @@ function checkCount(
     throw new UsageError(`Unexpected argument "${positionals[max]}". Usage: stemwork ${usage}`)
 }
 
-function unknownOption(rawName: string, known: string[]): UsageError {
-  const match = rawName.startsWith('--') ? nearest(rawName.slice(2), known) : undefined
+function unknownOption(rawName: string, known: Record<string, CommandOption>): UsageError {
+  const [now] = Object.entries(known).find(([, { was }]) => `--${was}` === rawName) ?? []
+  if (now !== undefined) return new UsageError(`${rawName} was renamed. Use --${now}.`)
+  const match = rawName.startsWith('--') ? nearest(rawName.slice(2), Object.keys(known)) : undefined
   const hint = match
     ? ` Did you mean --${match}?`
     : rawName.startsWith('--')

@@ -8,10 +8,14 @@ export interface CommandOption {
   type: 'string' | 'boolean'
   short?: string
   multiple?: boolean
+  /** Its name before 0.2, which is refused with the present one. */
+  was?: string
   /** Name of the value in the help, for example `dir`. */
   value?: string
   /** The environment variable that sets it, too. */
   variable?: string
+  /** The variable of the name that it had. */
+  oldVariable?: string
   /** Its path in the options of `createEngine`, `createHandler` or a workflow, where its last name is another there. */
   inCode?: string
   help: string

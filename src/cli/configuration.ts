@@ -51,7 +51,7 @@ export async function configured(
   for (const [name, value] of Object.entries(content)) {
     const option = options.get(name)
     const kind = option === undefined ? undefined : known[option]
-    if (option === undefined || !kind) throw unknownName(path, name, [...options.keys()])
+    if (option === undefined || !kind) throw unknownName(path, name, known)
     const read = valueOf(value, kind)
     if (read === undefined) throw new UsageError(`${path}: ${name} must be ${expected(kind)}, not ${shown(value)}.`)
     if (Object.hasOwn(own, option)) values[option] = read
@@ -97,7 +97,12 @@ function shown(value: unknown): string {
   return typeof value === 'object' && value !== null ? 'an object or a list' : JSON.stringify(value ?? null)
 }
 
-function unknownName(path: string, name: string, known: string[]): UsageError {
+function unknownName(path: string, name: string, options: Options): UsageError {
+  const [now] = Object.entries(options).find(([, { was }]) => was !== undefined && nameInFile(was) === name) ?? []
+  if (now !== undefined) return new UsageError(`${path}: ${name} was renamed. Use ${nameInFile(now)}.`)
+  const known = Object.keys(options)
+    .filter((option) => option !== 'config')
+    .map(nameInFile)
   const meant = nearest(name, known)
   return new UsageError(
     `${path}: ${name} is not known: ${meant ? `the nearest name is ${meant}` : `expected only ${known.join(', ')}`}.`,

@@ -3,8 +3,9 @@ import { pathToFileURL } from 'node:url'
 import type { Pool } from 'pg'
 import type { EngineParts } from '../core/engine/engine.js'
 import { StemworkError } from '../core/engine/errors.js'
-import { localQueue } from '../adapters/queues/local/local-queue.js'
+import { memoryQueue } from '../adapters/queues/memory/memory-queue.js'
 import type { Logger } from '../core/engine/ports/logger.js'
+import { serverAddress } from './server-failure.js'
 
 /** Where a command keeps things, as URLs. */
 export interface DeploymentUrls {
@@ -97,7 +98,9 @@ async function openStores(url: string): Promise<Stores> {
     const pool = await openPool(rest)
     const { postgresStores } = await import('../adapters/postgres.js')
     const { jobs, applications, migrate } = postgresStores({ pool, schema })
-    await migrate()
+    await migrate().catch((error: unknown) => {
+      throw withAddress(error, url)
+    })
     return { jobs, applications, pool, schema, close: () => pool.end() }
   }
   if (/^rediss?:/.test(url)) {
@@ -112,7 +115,7 @@ async function openStores(url: string): Promise<Stores> {
 }
 
 async function openQueue(url: string, stores: Stores, logger: Logger): Promise<OpenQueue> {
-  if (isMemory(url)) return { queue: localQueue(), close: async () => {} }
+  if (isMemory(url)) return { queue: memoryQueue(), close: async () => {} }
   if (isPostgres(url)) {
     const { postgresQueue } = await import('../adapters/postgres.js')
     if (stores.pool && isStoresOwn(url))
@@ -209,6 +212,12 @@ function nameOf(url: string): string {
 
 function unknownUrl(option: string, url: string, forms: string): StemworkError {
   return new StemworkError('INVALID_OPTIONS', `${option} ${nameOf(url)} is not understood. Expected one of: ${forms}.`)
+}
+
+function withAddress(error: unknown, url: string): unknown {
+  const address = serverAddress(url)
+  if (!StemworkError.is(error) || address === undefined) return error
+  return new StemworkError(error.code, `${address}: ${error.message}`, { cause: error.cause })
 }
 
 /** Loads what needs these packages. @throws StemworkError `MISSING_DEPENDENCY`. */

@@ -54,7 +54,7 @@ export async function examine(
     return {
       check,
       status: 'problem',
-      found: tried === undefined ? found : `${tried}: ${found}`,
+      found: tried === undefined || found.startsWith(tried) ? found : `${tried}: ${found}`,
       ...(todo === undefined ? {} : { todo }),
     }
   } finally {

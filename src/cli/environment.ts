@@ -5,10 +5,20 @@ export function withEnvironment<Name extends string>(
   options: Record<Name, CommandOption>,
 ): Record<Name, CommandOption> {
   const named = Object.entries<CommandOption>(options).map(([name, option]) => {
-    const variable = option.variable ?? `STEMWORK_${name.replaceAll('-', '_').toUpperCase()}`
-    return [name, { ...option, variable }] as const
+    if (option.variable !== undefined) return [name, option] as const
+    const oldVariable = option.was === undefined ? undefined : variableOf(option.was)
+    return [name, { ...option, variable: variableOf(name), oldVariable }] as const
   })
   return Object.fromEntries(named) as Record<Name, CommandOption>
+}
+
+/** A list as one text, on the command line as in a variable. */
+export function listOf(text: string): string[] {
+  return text.split(',').map((part) => part.trim())
+}
+
+function variableOf(name: string): string {
+  return `STEMWORK_${name.replaceAll('-', '_').toUpperCase()}`
 }
 
 /**
@@ -16,14 +26,16 @@ export function withEnvironment<Name extends string>(
  * repeated. Options that may be repeated are separated by commas, switches are `1` or `0`. An empty variable is as good
  * as none.
  *
- * @throws UsageError for a switch that is neither
+ * @throws UsageError for a switch that is neither, and for a variable that was renamed
  */
 export function environmentValues(
   options: Record<string, CommandOption>,
   env: NodeJS.ProcessEnv = process.env,
 ): CommandInput['values'] {
   const values: CommandInput['values'] = {}
-  for (const [name, { type, multiple, variable }] of Object.entries(options)) {
+  for (const [name, { type, multiple, variable, oldVariable }] of Object.entries(options)) {
+    if (oldVariable !== undefined && env[oldVariable])
+      throw new UsageError(`${oldVariable} was renamed. Use ${variable}.`)
     const text = variable === undefined ? undefined : env[variable]
     if (variable === undefined || text === undefined || text === '') continue
     if (type === 'boolean') {
@@ -31,7 +43,7 @@ export function environmentValues(
       values[name] = text === '1' || text === 'true'
       continue
     }
-    values[name] = multiple === true ? text.split(',').map((part) => part.trim()) : text
+    values[name] = multiple === true ? listOf(text) : text
   }
   return values
 }

@@ -9,7 +9,7 @@ import {
 } from '../core/workflows/separation/evaluation/evaluate.js'
 import { findSongs } from '../core/workflows/separation/evaluation/song-folders.js'
 import { summarise } from '../core/workflows/separation/evaluation/summary.js'
-import { requireModel } from '../core/models/index.js'
+import { requireModel } from '../core/models/installed.js'
 import { ensembleAlgorithms } from '../core/models/ensemble-algorithm.js'
 import { embeddedModelName } from '../core/models/registry.js'
 import { type Command, type CommandInput, firstPositional, textOf, UsageError } from './command.js'

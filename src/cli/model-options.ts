@@ -6,9 +6,9 @@ import { transcodeWorkflow } from '../core/workflows/transcode/transcode-workflo
 import { executionProviders } from '../core/models/session/execution-provider.js'
 import { runtimeChoices } from '../core/models/session/runtime.js'
 import { outputFormats } from '../core/media/encode/output-format.js'
-import { modelInfo, requireModel } from '../core/models/index.js'
+import { modelInfo, requireModel } from '../core/models/installed.js'
 import { modelWords } from '../core/models/model-words.js'
-import { stems4Workflow, type StemsSettings, stemsWorkflow } from '../core/workflows/separation/stems-workflow.js'
+import { type StemsSettings, stemsWorkflow } from '../core/workflows/separation/stems-workflow.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
 import { type CommandInput, type CommandOption, numberOf, textOf, UsageError } from './command.js'
 
@@ -55,9 +55,9 @@ export const separationCommandOptions = {
 /** Command-line options of a node that runs separations. */
 export const serviceModelOptions = {
   ...separationCommandOptions,
-  'allow-model': {
+  'allowed-models': {
     type: 'string',
-    inCode: 'allowedModels',
+    was: 'allow-model',
     value: 'name',
     multiple: true,
     help: 'A model that a job may choose with params.model.',
@@ -95,7 +95,7 @@ export function separationSettings(
  */
 export async function packageWorkflows(input: CommandInput, isRunHere: boolean): Promise<Workflow[]> {
   const { model, ...settings } = separationSettings(input)
-  const allowedModels = input.values['allow-model'] as string[] | undefined
+  const allowedModels = input.values['allowed-models'] as string[] | undefined
   const fourStemModel = textOf(input, 'stems-4')
   const beats = textOf(input, 'beats')
   if (isRunHere) {
@@ -106,7 +106,8 @@ export async function packageWorkflows(input: CommandInput, isRunHere: boolean):
   const formats = isRunHere ? undefined : [...outputFormats]
   const modelTitles = allowedModels && Object.fromEntries(allowedModels.map((name) => [name, modelWords(name)]))
   const workflows: Workflow[] = [stemsWorkflow({ ...settings, model, allowedModels, modelTitles, formats })]
-  if (fourStemModel !== undefined) workflows.push(stems4Workflow({ ...settings, model: fourStemModel, formats }))
+  if (fourStemModel !== undefined)
+    workflows.push(stemsWorkflow({ stems: 4, ...settings, model: fourStemModel, formats }))
   const { decoders } = settings
   return [
     ...workflows,

@@ -5,17 +5,14 @@ import {
   type BestModelWishes,
   checkAddresses,
   listModels,
-  listPresets,
   modelInfo,
-  type ModelPreset,
-  modelPreset,
-  modelsOfPreset,
   type ModelSummary,
   pullModel,
   removeModel,
   resolveModel,
   verifyModel,
 } from '../core/models/index.js'
+import { listPresets, type ModelPreset, modelPreset, modelsOfPreset } from '../core/models/presets.js'
 import { recommendedModel, recommendedModelName } from '../core/models/best-model.js'
 import { type Command, type CommandInput, exitStatus, firstPositional, type Terminal, UsageError } from './command.js'
 import { onInterruption } from './interruption.js'

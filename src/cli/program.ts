@@ -6,7 +6,7 @@ import { commands } from './commands.js'
 import { actionHelp, commandHelp, programHelp } from './help.js'
 import { nearest } from '../core/engine/workflow/nearest.js'
 import { styled } from './style.js'
-import { causesOf, serverRemedy } from './server-failure.js'
+import { causesOf, remedyBeyond } from './server-failure.js'
 import { fullDiskText, systemErrorText } from './system-error.js'
 
 /** The whole program, from the arguments to the exit status of this process. */
@@ -21,6 +21,9 @@ export async function runProgram(): Promise<void> {
     process.exit(exitStatus.failed)
   })
   process.exitCode = await runCommandLine(process.argv.slice(2), { stdout, stderr })
+  // What failed may have left a connection, which would hold the process: pg keeps one for a minute to a server that
+  // asks for a password when there is none.
+  if (process.exitCode === exitStatus.failed) setTimeout(() => process.exit(), 1000).unref()
 }
 
 /** Runs the command that the arguments name. Resolves with the exit status. */
@@ -97,7 +100,7 @@ function withCause(error: StemworkError): string {
   const isNews = ({ name, message }: Error) =>
     name !== 'ZodError' && message !== '' && !error.message.includes(message.split('. ', 1)[0] ?? message)
   const behind = causesOf(error.cause).find(isNews)
-  return [error.message, behind && `(${behind.message})`, serverRemedy(error.cause)].filter(Boolean).join(' ')
+  return [error.message, behind && `(${behind.message})`, remedyBeyond(error)].filter(Boolean).join(' ')
 }
 
 /** Our own errors are written for users; anything else is a fault of the program, so its stack helps. */

@@ -1,9 +1,9 @@
 import { basename, extname, resolve } from 'node:path'
 import { outputFormats } from '../core/media/encode/output-format.js'
 import { type StemName, stemNames } from '../core/models/stems.js'
-import { modelPreset, modelsOfPreset } from '../core/models/index.js'
+import { modelPreset, modelsOfPreset } from '../core/models/presets.js'
 import { presetWorkflow } from '../core/workflows/separation/preset-workflow.js'
-import { type StemsSettings, stemsWorkflow, stemsWorkflowOf } from '../core/workflows/separation/stems-workflow.js'
+import { type StemsSettings, stemsWorkflow } from '../core/workflows/separation/stems-workflow.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
 import { type CommandInput, numberOf, textOf, UsageError } from './command.js'
 import { separationSettings } from './model-options.js'
@@ -125,7 +125,7 @@ function stemsOf(input: CommandInput): StemName[] | undefined {
 
 function workflowOf(settings: StemsSettings, stems: StemName[] | undefined): Workflow {
   if (!stems) return stemsWorkflow(settings)
-  return stemsWorkflowOf({
+  return stemsWorkflow({
     id: 'separate',
     name: 'Separate',
     description: 'The requested stems.',

@@ -66,9 +66,9 @@ export const serveCommand: Command = {
       multiple: true,
       help: 'ES module with your own workflows, JSON file with compositions of known workflows, or folder of such.',
     },
-    alias: {
+    aliases: {
       type: 'string',
-      inCode: 'aliases',
+      was: 'alias',
       value: 'alias=id',
       multiple: true,
       help:
@@ -80,14 +80,15 @@ export const serveCommand: Command = {
       value: 'url',
       help: `Address of the service as clients see it, for links. With no path, ${basePath} is added.`,
     },
-    'api-key': {
+    'api-keys': {
+      was: 'api-key',
       type: 'string',
       value: 'key',
       multiple: true,
       variable: 'STEMWORK_API_KEYS',
       help:
-        'A key for clients, of 16 or more characters. STEMWORK_API_KEYS accepts several keys and does not appear ' +
-        'in process lists. Default: a key is created and shown once.',
+        'A key for clients, of 16 or more characters. Prefer STEMWORK_API_KEYS, which does not appear in process ' +
+        'lists. Default: a key is created and shown once.',
     },
     'operator-key': {
       type: 'string',
@@ -156,8 +157,8 @@ function requestOf(input: CommandInput) {
     urls: deploymentUrls(input),
     apiOnly: input.values['api-only'] === true,
     publicUrl: publicUrlOf(textOf(input, 'public-url')),
-    aliases: aliasesOf((input.values.alias as string[] | undefined) ?? []),
-    keys: (input.values['api-key'] as string[] | undefined) ?? [],
+    aliases: aliasesOf((input.values.aliases as string[] | undefined) ?? []),
+    keys: (input.values['api-keys'] as string[] | undefined) ?? [],
     allowPrivate: input.values['allow-private-inputs'] === true,
     console: input.values.console === true,
     mcp: input.values.mcp === true,
@@ -173,7 +174,7 @@ function aliasesOf(given: readonly string[]): Record<string, string> {
   const pairs = given.map((text) => {
     const [alias = '', id = '', ...more] = text.split('=')
     if (alias !== '' && id !== '' && more.length === 0) return [alias, id] as const
-    throw new UsageError(`--alias must be like music-ai/some-name=service/some-name, not "${text}".`)
+    throw new UsageError(`--aliases must be like music-ai/some-name=service/some-name, not "${text}".`)
   })
   return Object.fromEntries(pairs)
 }

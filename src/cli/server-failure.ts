@@ -8,6 +8,13 @@ export function serverRemedy(error: unknown): string | undefined {
   return undefined
 }
 
+/** The same, where the message of the error does not say it: that of a store does, for what Postgres refuses. */
+export function remedyBeyond({ cause }: Error): string | undefined {
+  const isSaid = ({ code, message }: NodeJS.ErrnoException) =>
+    /^(28P01|28000|3D000|42501|SASL: .*)$/.test(code ?? message)
+  return cause instanceof Error && isSaid(cause) ? undefined : serverRemedy(cause)
+}
+
 /** An error, its cause, the cause of that and so on; of several tries, as on the addresses of one name, the first. */
 export function causesOf(error: unknown): Error[] {
   const found: Error[] = []
@@ -35,7 +42,10 @@ const remedies: readonly (readonly [RegExp, string])[] = [
     /^(ETIMEDOUT|EHOSTUNREACH|ENETUNREACH)$/,
     'Check that the address is right, and that networks and firewalls let this machine reach it.',
   ],
-  [/^(28P01|28000|WRONGPASS|NOAUTH|ERR AUTH)/, 'The server refuses the user or the password. Correct them in the URL.'],
+  [
+    /^(28P01|28000|WRONGPASS|NOAUTH|ERR AUTH|SASL: .*client password)/,
+    'The server refuses the user or the password. Correct them in the URL.',
+  ],
   [/^3D000$/, 'Create the database, or correct its name in the URL.'],
   [
     /^(InvalidAccessKeyId|SignatureDoesNotMatch)$/,

@@ -30,8 +30,9 @@ export const workerCommand: Command = {
       value: 'n',
       help: 'Number of jobs to run at a time. Default: 1; a separation uses all processors but one.',
     },
-    label: {
+    labels: {
       type: 'string',
+      was: 'label',
       inCode: 'dispatch.labels',
       value: 'name',
       multiple: true,
@@ -101,7 +102,7 @@ export const workerCommand: Command = {
         dispatch: {
           concurrency,
           graceMs: (numberOf(input, 'grace', { min: 0, max: 86_400 }) ?? 10) * 1000,
-          labels: (input.values.label as string[] | undefined) ?? [],
+          labels: (input.values.labels as string[] | undefined) ?? [],
           leaseMs: leaseSeconds * 1000,
           sweepIntervalMs: Math.min(15_000, leaseSeconds * 500),
         },

@@ -167,7 +167,7 @@ test('stemwork serve offers them, and compositions of a JSON file', async () => 
   }
   await writeFile(join(folder, 'composed.json'), JSON.stringify(composition))
   const key = 'a-key-of-the-tests'
-  const { process, baseUrl } = await startService(['--api-key', key, '--workflows', join(folder, 'composed.json')])
+  const { process, baseUrl } = await startService(['--api-keys', key, '--workflows', join(folder, 'composed.json')])
   const answer = await fetch(`${baseUrl}/workflow`, { headers: { authorization: key } })
   const { workflows } = (await answer.json()) as { workflows: { id: string }[] }
   process.kill('SIGINT')

@@ -27,9 +27,9 @@ async function folderWith(files: Record<string, string>): Promise<string> {
 
 describe('a configuration file', () => {
   test('starts a service as flags would; variables and flags go before it, and lists add to each other', async () => {
-    const config = { port: 0, console: true, apiKey: key, data: 'data', alias: ['own/one=service/loudness'] }
+    const config = { port: 0, console: true, apiKeys: [key], data: 'data', aliases: ['own/one=service/loudness'] }
     const folder = await folderWith({ 'stemwork.config.mjs': `export default ${JSON.stringify(config)}` })
-    const args = ['serve', '--alias', 'own/two=service/loudness']
+    const args = ['serve', '--aliases', 'own/two=service/loudness']
     const service = new Stemwork(args, folder, { STEMWORK_CONSOLE: '0', STEMWORK_API_KEYS: 'a-key-of-the-variable' })
     const [, base = ''] = await service.printed('stdout', /on (\S+)\n/)
     const ask = (path: string, authorization: string) => fetch(base + path, { headers: { authorization } })
@@ -63,6 +63,12 @@ describe('a configuration file', () => {
 
 const mistakes: [what: string, name: string, content: string, says: RegExp][] = [
   ['a name that is not known', 'stemwork.config.json', '{ "publicURL": "x" }', /publicURL.*nearest name is publicUrl/],
+  [
+    'an old name',
+    'stemwork.config.json',
+    '{ "alias": [] }',
+    /stemwork\.config\.json: alias was renamed\. Use aliases\./,
+  ],
   ['a name of another world', 'stemwork.config.json', '{ "x": 1 }', /x is not known: expected only host, port, data/],
   ['a text for a switch', 'stemwork.config.json', '{ "console": "on" }', /console must be true or false, not "on"/],
   ['an object for a text', 'stemwork.config.json', '{ "port": {} }', /port must be a text or a number, not an object/],
@@ -77,6 +83,14 @@ test.each(mistakes)('%s in a configuration file is refused', async (what, name, 
   const { status, stderr } = await command(['serve'], await folderWith({ [name]: content }))
   expect(status).not.toBe(0)
   expectToTeach({ what, says: [says] }, stderr)
+})
+
+test('a variable that was renamed is refused with its new name', async () => {
+  const service = new Stemwork(['serve'], await folderWith({}), { STEMWORK_ALIAS: 'own/one=service/loudness' })
+  expect(await service.finished()).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining('STEMWORK_ALIAS was renamed. Use STEMWORK_ALIASES.'),
+  })
 })
 
 test('a configuration file that is not there is named', async () => {

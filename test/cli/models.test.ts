@@ -194,7 +194,7 @@ describe('--model', () => {
       status: 1,
       stderr: expect.stringContaining(todo),
     })
-    expect(await command(['serve', '--port', '0', '--allow-model', 'kim-vocal-2'])).toMatchObject({
+    expect(await command(['serve', '--port', '0', '--allowed-models', 'kim-vocal-2'])).toMatchObject({
       status: 1,
       stderr: expect.stringContaining(todo),
     })

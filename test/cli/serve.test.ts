@@ -100,7 +100,7 @@ describe('stemwork serve', () => {
     for (const file of await filesUnder(data)) expect((await readFile(file)).includes(made!), file).toBe(false)
     expect((await stat(join(data, 'link-secret'))).mode & 0o777).toBe(0o600)
 
-    const second = await start('--data', data, '--api-key', key)
+    const second = await start('--data', data, '--api-keys', key)
     expect(await ask(second.baseUrl, made!, '/application')).toEqual(application)
     expect(await ask(second.baseUrl, key, '/application')).toEqual(application)
     expect(second.process.stderr).not.toContain('shown only this once')
@@ -152,9 +152,9 @@ describe('stemwork serve', () => {
     await service.process.finished()
   })
 
-  it('takes links from --public-url, which may lack the path, and further ids of workflows from --alias', async () => {
+  it('takes links from --public-url, which may lack the path, and further ids from --aliases', async () => {
     const publicUrl = ['--public-url', 'https://stems.example.org/']
-    const { process, baseUrl } = await start('--api-key', key, ...publicUrl, '--alias', `other/stems=${workflow}`)
+    const { process, baseUrl } = await start('--api-keys', key, ...publicUrl, '--aliases', `other/stems=${workflow}`)
     const { workflows } = (await ask<{ workflows: unknown[] }>(baseUrl, key, '/workflow')).body
     expect(workflows).toContainEqual(expect.objectContaining({ id: 'other/stems', aliasOf: workflow }))
     const { body } = await ask<{ uploadUrl: string }>(baseUrl, key, '/upload')
@@ -165,7 +165,7 @@ describe('stemwork serve', () => {
 
   it('says what is wrong when the port or the data folder is taken', async () => {
     const data = join(folder, 'taken')
-    const { process, baseUrl } = await start('--data', data, '--api-key', key)
+    const { process, baseUrl } = await start('--data', data, '--api-keys', key)
     const samePort = await stemwork(['serve', '--port', new URL(baseUrl).port])
     expect(samePort).toMatchObject({
       status: 1,
@@ -184,7 +184,7 @@ describe('stemwork serve', () => {
     // The context's own `expect`: the global one cannot tell which of two tests it is in.
     async ({ expect }) => {
       const data = join(folder, 'killed')
-      const first = await start('--data', data, '--api-key', key)
+      const first = await start('--data', data, '--api-keys', key)
       const lengths = [24, 6, 6] as const
       const ids: string[] = []
       for (const seconds of lengths) ids.push(await submit(first.baseUrl, key, seconds))
@@ -193,7 +193,7 @@ describe('stemwork serve', () => {
       await first.process.finished()
       expect(first.process.stderr).not.toContain('job succeeded')
 
-      const second = await start('--data', data, '--api-key', key)
+      const second = await start('--data', data, '--api-keys', key)
       for (const [index, id] of ids.entries()) {
         const job = await reach(second.baseUrl, key, id, 'SUCCEEDED')
         const response = await fetch(job.result.vocals!)
@@ -214,7 +214,7 @@ describe('stemwork serve', () => {
       for (const id of ids) expect(stderr.split(`job succeeded {"jobId":"${id}"`)).toHaveLength(2)
       expect(stderr).toContain(`job started {"jobId":"${ids[0]}","attempt":1,"lapses":1}`)
       for (const id of ids.slice(1)) expect(stderr.split(`job started {"jobId":"${id}","attempt":1}`)).toHaveLength(2)
-      const third = await start('--data', data, '--api-key', key)
+      const third = await start('--data', data, '--api-keys', key)
       const moved = Object.assign(new URL(result.vocals!), { port: new URL(third.baseUrl).port })
       expect((await fetch(moved, { method: 'HEAD' })).status).toBe(200)
       third.process.kill('SIGTERM')
@@ -225,7 +225,7 @@ describe('stemwork serve', () => {
 
   it.concurrent('stops at once at the second Ctrl-C, and the next start finishes the job', async ({ expect }) => {
     const data = join(folder, 'interrupted')
-    const first = await start('--data', data, '--api-key', key)
+    const first = await start('--data', data, '--api-keys', key)
     const id = await submit(first.baseUrl, key, 24)
     await reach(first.baseUrl, key, id, 'STARTED')
     first.process.kill('SIGINT')
@@ -233,7 +233,7 @@ describe('stemwork serve', () => {
     first.process.kill('SIGINT')
     expect((await first.process.finished()).status).toBe(130)
 
-    const second = await start('--data', data, '--api-key', key)
+    const second = await start('--data', data, '--api-keys', key)
     await reach(second.baseUrl, key, id, 'SUCCEEDED')
     second.process.kill('SIGTERM')
     expect((await second.process.finished()).status).toBe(0)

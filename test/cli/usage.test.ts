@@ -41,12 +41,18 @@ describe('the command line', () => {
     [['separate', 'song.mp3', '--jsn'], 'Unknown option --jsn. Did you mean --json?'],
     [['separate', 'song.mp3', '--ouput=here'], 'Unknown option --ouput. Did you mean --output?'],
     [['separate', '-song.mp3'], 'Unknown option -s. A file name that starts with a dash is written ./-name.'],
+    [['serve', '--alias', 'a=b'], '--alias was renamed. Use --aliases.'],
+    [['worker', '--label=gpu'], '--label was renamed. Use --labels.'],
+    [
+      ['serve', '--aliases', 'own/a=b,own/c'],
+      '--aliases must be like music-ai/some-name=service/some-name, not "own/c".',
+    ],
     [['serve', '--prot', '80'], 'Unknown option --prot. Did you mean --port?'],
     [['serve', '--port', '--data', 'x'], '--port needs a value: --port <n>.'],
     [['serve', '--port', '99999'], '--port must be a whole number from 0 to 65535, not "99999".'],
     [
-      ['serve', '--alias', 'music-ai/stems'],
-      '--alias must be like music-ai/some-name=service/some-name, not "music-ai/stems".',
+      ['serve', '--aliases', 'music-ai/stems'],
+      '--aliases must be like music-ai/some-name=service/some-name, not "music-ai/stems".',
     ],
     [
       ['serve', '--public-url', 'stems.example.org'],

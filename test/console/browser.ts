@@ -52,9 +52,9 @@ export async function startConsole({ port = 0, data }: { port?: number; data?: s
     ...stored,
     '--threads',
     '1',
-    '--api-key',
+    '--api-keys',
     key,
-    '--allow-model',
+    '--allowed-models',
     'embedded',
   ]
   const child = spawn(process.execPath, [main, 'serve', ...options], {

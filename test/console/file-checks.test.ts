@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { stemsWorkflowOf } from '../../src/core/workflows/separation/stems-workflow.js'
+import { stemsWorkflow } from '../../src/core/workflows/separation/stems-workflow.js'
 import { type Service, startService } from '../http/harness.js'
 import { sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, openBrowser } from './browser.js'
@@ -46,7 +46,7 @@ describe.skipIf(!chromiumPath)('files are checked before they are sent (needs Ch
       startService({
         http: { console: true },
         engine: { limits: { maxFileBytes: 5_000_000, maxAudioSeconds: 60 } },
-        workflows: [stemsWorkflowOf(names()), stemsWorkflowOf(names({ ffmpeg: true }))],
+        workflows: [stemsWorkflow(names()), stemsWorkflow(names({ ffmpeg: true }))],
         worker: false,
       }),
       openBrowser(),

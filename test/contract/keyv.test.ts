@@ -4,7 +4,8 @@ import { applicationStoreContract } from '../../src/contract/application-store.j
 import { jobStoreContract } from '../../src/contract/job-store.js'
 import { sampleJob } from '../../src/contract/job-samples.js'
 import { randomSource } from '../../src/contract/random-source.js'
-import { keyvApplications, keyvJobs } from '../../src/adapters/stores/keyv/index.js'
+import { keyvApplications } from '../../src/adapters/stores/keyv/keyv-applications.js'
+import { keyvJobs } from '../../src/adapters/stores/keyv/keyv-jobs.js'
 import { DelayingMap } from './delaying-map.js'
 import { settableClock } from './settable-clock.js'
 

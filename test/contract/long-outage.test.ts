@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool } from 'pg'
 import { afterAll, expect, test } from 'vitest'
 import { z } from 'zod'
-import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
+import { memoryQueue } from '../../src/adapters/queues/memory/memory-queue.js'
 import { memoryBlobs } from '../../src/adapters/memory.js'
 import { postgresStores } from '../../src/adapters/postgres.js'
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
@@ -74,7 +74,7 @@ describeWith('a long outage of Postgres', { postgres: await startPostgres() }, (
             dispatch: { concurrency: 2, sweepIntervalMs: 1000 },
             checkpoints: { afterMs: 0, everyMs: 2000 },
           }
-          return { pool, jobs, ...testEngine(workflow, settings, { jobs, applications, blobs, queue: localQueue() }) }
+          return { pool, jobs, ...testEngine(workflow, settings, { jobs, applications, blobs, queue: memoryQueue() }) }
         }),
       )
       // Some end while the server is away, some later; the last worker has nothing to do but to take what it may.

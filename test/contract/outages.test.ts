@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool } from 'pg'
 import { afterAll, expect, test } from 'vitest'
-import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
+import { memoryQueue } from '../../src/adapters/queues/memory/memory-queue.js'
 import { memoryBlobs } from '../../src/adapters/memory.js'
 import { postgresStores } from '../../src/adapters/postgres.js'
 import { gate, testEngine, textWorkflow } from '../engine/harness.js'
@@ -36,7 +36,7 @@ describeWith('outages of Postgres longer than the lease', { postgres: await star
         })
         const shared = { ...blobs, traits: { scope: 'shared' } as const }
         const settings = { dispatch: { leaseMs, sweepIntervalMs: 200 } }
-        const { engine } = testEngine(workflow, settings, { jobs, applications, blobs: shared, queue: localQueue() })
+        const { engine } = testEngine(workflow, settings, { jobs, applications, blobs: shared, queue: memoryQueue() })
         return { proxy, pool, jobs, engine }
       }),
     )

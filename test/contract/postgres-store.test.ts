@@ -230,8 +230,8 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
         postgresStores({ pool: refusing }).jobs.get('x'),
         (error) => StemworkError.is(error) && error.code === 'STORE_UNAVAILABLE' && words.test(error.message),
       )
-    const other = async (change: (url: URL) => void, words: RegExp) => {
-      const url = new URL(server.url.replace('@/', '@localhost/'))
+    const other = async (change: (url: URL) => void, words: RegExp, there = server.url) => {
+      const url = new URL(there.replace('@/', '@localhost/'))
       change(url)
       const elsewhere = new Pool({ connectionString: url.href })
       await refused(elsewhere, words)
@@ -239,14 +239,14 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     }
     await other((url) => void (url.pathname = '/never_made'), /no such database/)
     await other((url) => void (url.username = 'nobody_at_all'), /refuses (this user|the user or the password)/)
-    // Servers of the tests trust everybody: what pg throws for one that does not.
-    const failing = (error: Error) => ({
-      connect: () => Promise.reject(error),
-      query: () => Promise.reject(error),
-    })
-    await refused(failing(Object.assign(new Error('password authentication failed'), { code: '28P01' })), /password/)
-    const none = new Error('SASL: SCRAM-SERVER-FIRST-MESSAGE: client password must be a string')
-    await refused(failing(none), /refuses the user or the password/)
+    const strict = await startPostgres('right')
+    assert(!('missing' in strict))
+    try {
+      for (const password of ['wrong', ''])
+        await other((url) => void (url.password = password), /refuses the user or the password/, strict.url)
+    } finally {
+      await strict.release()
+    }
   })
 
   test('tables of a newer version are refused', async () => {

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { s3Blobs } from '../../src/adapters/blobs/s3/index.js'
 import { memoryApplications } from '../../src/adapters/memory.js'
 import { JobEngine } from '../../src/core/engine/engine.js'
-import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
+import { memoryQueue } from '../../src/adapters/queues/memory/memory-queue.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import { s3ClientOf } from '../servers/s3-client.js'
 import { CrashClient, type SubmittedJob } from './client.js'
@@ -166,7 +166,7 @@ async function inspect(
     {
       jobs: stores.jobs,
       blobs,
-      queue: localQueue(),
+      queue: memoryQueue(),
       applications: memoryApplications(),
       workflows: [],
       runner: inlineRunner({

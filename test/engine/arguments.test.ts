@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createEngine } from '../../src/create-engine.js'
-import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
+import { memoryQueue } from '../../src/adapters/queues/memory/memory-queue.js'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import type { CreateEngineOptions } from '../../src/create-engine.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
@@ -22,7 +22,7 @@ describe('createEngine refuses', () => {
     ['a store without its scope', { blobs: { ...memoryBlobs(), traits: undefined } }, 'it lacks traits.scope'],
     ['both stores of sqliteStores as jobs', { jobs: { jobs: memoryJobs(), close() {} } }, 'not a job store'],
     ['a queue that is a name', { queue: 'redis://localhost' }, 'queue is not a queue'],
-    ['applications of another kind', { applications: localQueue() }, 'applications is not an application store'],
+    ['applications of another kind', { applications: memoryQueue() }, 'applications is not an application store'],
     ['a runner of another kind', { runner: () => {} }, 'runner is not a runner'],
     ['one workflow instead of a list', { workflows: textWorkflow() }, 'workflows must be a list'],
     ['a definition that was not made', { workflows: [{ id: 'a' }] }, 'what defineWorkflow()'],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
-import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
+import { memoryQueue } from '../../src/adapters/queues/memory/memory-queue.js'
 import type { JobQueue } from '../../src/core/engine/ports/job-queue.js'
 import type { JobStore } from '../../src/core/engine/ports/job-store.js'
 import { gate, testEngine, textWorkflow } from './harness.js'
@@ -9,7 +9,7 @@ const never = { sweepIntervalMs: 3_600_000 }
 
 /** A queue of which no notification arrives. */
 function deafQueue(): JobQueue {
-  return { ...localQueue(), notify: async () => {}, subscribe: async () => ({ async stop() {} }) }
+  return { ...memoryQueue(), notify: async () => {}, subscribe: async () => ({ async stop() {} }) }
 }
 
 /** Counts the claims of which nothing came. */
@@ -111,7 +111,7 @@ describe('a worker', () => {
 
   test('takes no harm from ten thousand notifications, and asks the store a few times only', async () => {
     const { store, claims } = watched(memoryJobs())
-    const queue = localQueue()
+    const queue = memoryQueue()
     const { engine, submit, until } = testEngine(textWorkflow(), { dispatch: never }, { queue, jobs: store })
     await engine.start()
     await Promise.all(Array.from({ length: 10_000 }, () => queue.notify()))
@@ -170,7 +170,7 @@ describe('a worker', () => {
   })
 
   test('that is full leaves notifications to another worker of the same queue', async () => {
-    const shared = { jobs: memoryJobs(), blobs: memoryBlobs(), queue: localQueue() }
+    const shared = { jobs: memoryJobs(), blobs: memoryBlobs(), queue: memoryQueue() }
     const finish = gate()
     const busy = testEngine(
       textWorkflow(() => finish.opened),
@@ -192,7 +192,7 @@ describe('a worker', () => {
 
   test('wakes the others when one notification stands for more jobs than it has room for', async () => {
     const jobs = memoryJobs()
-    const queue = localQueue()
+    const queue = memoryQueue()
     const shared = { jobs, blobs: memoryBlobs(), queue }
     const finish = gate()
     const workflow = textWorkflow(() => finish.opened)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
-import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
+import { memoryQueue } from '../../src/adapters/queues/memory/memory-queue.js'
 import { badInput, StemworkError } from '../../src/core/engine/errors.js'
 import type { JobQueue } from '../../src/core/engine/ports/job-queue.js'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
@@ -140,7 +140,7 @@ describe('submit', () => {
   })
 
   test('accepts the job even when nobody can be notified, and the worker finds it', async () => {
-    const queue: JobQueue = { ...localQueue(), notify: () => Promise.reject(new Error('queue is away')) }
+    const queue: JobQueue = { ...memoryQueue(), notify: () => Promise.reject(new Error('queue is away')) }
     const { engine, submit, until } = testEngine(textWorkflow(), {}, { queue })
     const job = await submit()
     await engine.start()

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
-import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
+import { memoryQueue } from '../../src/adapters/queues/memory/memory-queue.js'
 import { type EngineParts, JobEngine } from '../../src/core/engine/engine.js'
 import type { EngineEventName } from '../../src/core/engine/events.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
@@ -76,7 +76,7 @@ export function testEngine(
   const all: EngineParts = {
     jobs: memoryJobs(),
     blobs: memoryBlobs(),
-    queue: localQueue(),
+    queue: memoryQueue(),
     applications: memoryApplications(),
     workflows: [workflow],
     runner: inlineRunner({ resolve: () => workflow }),

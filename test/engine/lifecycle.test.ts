@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
-import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
+import { memoryQueue } from '../../src/adapters/queues/memory/memory-queue.js'
 import { faultOnce, withFaults } from '../../src/contract/faults.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
 import type { JobQueue } from '../../src/core/engine/ports/job-queue.js'
@@ -14,7 +14,7 @@ const away = new Error('away')
 
 describe('start', () => {
   test('may be called again after it failed, and then takes jobs', async () => {
-    const queue = withFaults(localQueue(), faultOnce('subscribe', 'before', { error: away }))
+    const queue = withFaults(memoryQueue(), faultOnce('subscribe', 'before', { error: away }))
     const { engine, submit, until } = testEngine(textWorkflow(), {}, { queue })
     const job = await submit()
     await expect(engine.start()).rejects.toBe(away)
@@ -27,7 +27,7 @@ describe('start', () => {
     vi.useFakeTimers()
     const jobs = memoryJobs()
     const due = vi.spyOn(jobs, 'due')
-    const queue = withFaults(localQueue(), faultOnce('subscribe', 'before', { error: away }))
+    const queue = withFaults(memoryQueue(), faultOnce('subscribe', 'before', { error: away }))
     const { engine } = testEngine(textWorkflow(), {}, { queue, jobs })
     await expect(engine.start()).rejects.toBe(away)
     await vi.advanceTimersByTimeAsync(10 * engine.options.dispatch.sweepIntervalMs)
@@ -36,7 +36,7 @@ describe('start', () => {
   })
 
   test('that is called several times at once subscribes once, and all callers learn of its failure', async () => {
-    const inner = localQueue()
+    const inner = memoryQueue()
     let subscriptions = 0
     const queue: JobQueue = {
       ...inner,
@@ -69,7 +69,7 @@ describe('start', () => {
   })
 
   test('that close overtakes rejects, and its subscription is stopped', async () => {
-    const inner = localQueue()
+    const inner = memoryQueue()
     const subscribing = gate()
     const mayGoOn = gate()
     let stops = 0
@@ -102,7 +102,7 @@ describe('close', () => {
       await behave(name)
       await close()
     }
-    const innerQueue = localQueue()
+    const innerQueue = memoryQueue()
     const queue: JobQueue = {
       ...innerQueue,
       async subscribe(listener) {
@@ -172,7 +172,7 @@ describe('close', () => {
       started.open()
       return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
     })
-    const inner = localQueue()
+    const inner = memoryQueue()
     const queue: JobQueue = {
       ...inner,
       async subscribe(listener) {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { memoryJobs } from '../../src/adapters/memory.js'
-import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
+import { memoryQueue } from '../../src/adapters/queues/memory/memory-queue.js'
 import { composeWorkflow } from '../../src/core/engine/workflow/composition.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
@@ -17,7 +17,7 @@ describe('pools', () => {
 
   test('a worker takes only what it has the labels for, and the rest says that nobody is there for it', async () => {
     const jobs = memoryJobs()
-    const parts = () => ({ jobs, queue: localQueue() })
+    const parts = () => ({ jobs, queue: memoryQueue() })
     const cpu = testEngine(onGpu, { dispatch: never }, parts())
     await cpu.engine.start()
     const { id } = await cpu.submit()

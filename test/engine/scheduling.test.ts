@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { memoryJobs } from '../../src/adapters/memory.js'
-import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
+import { memoryQueue } from '../../src/adapters/queues/memory/memory-queue.js'
 import { gate, steppingClock, testEngine, textWorkflow } from './harness.js'
 
 const never = { sweepIntervalMs: 3_600_000 }
@@ -102,7 +102,7 @@ describe('scheduling rules', () => {
       await release.opened
       running--
     })
-    const queue = localQueue()
+    const queue = memoryQueue()
     const workers = [0, 1].map(() => testEngine(workflow, { dispatch: { concurrency: 4 } }, { jobs, queue }))
     const [first] = workers
     await first!.engine.schedule({ kind: 'deployment' }, { maxRunning: 2 })

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
-import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
+import { memoryQueue } from '../../src/adapters/queues/memory/memory-queue.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import type { RunContext } from '../../src/core/engine/workflow/steps.js'
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
@@ -25,7 +25,7 @@ function workersOf(run: Run, labels: Record<string, string[]>, needs?: string[])
     })
     const dispatch = { labels: offers, sweepIntervalMs: 50 }
     const runner = inlineRunner({ resolve: () => workflow })
-    const worker = testEngine(workflow, { dispatch, owner: name }, { ...shared, queue: localQueue(), runner })
+    const worker = testEngine(workflow, { dispatch, owner: name }, { ...shared, queue: memoryQueue(), runner })
     onTestFinished(() => worker.engine.close())
     return worker
   })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { memoryJobs } from '../../src/adapters/memory.js'
-import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
+import { memoryQueue } from '../../src/adapters/queues/memory/memory-queue.js'
 import type { Workflow } from '../../src/core/engine/workflow/workflow.js'
 import { gate, testEngine, textWorkflow } from './harness.js'
 
@@ -25,7 +25,7 @@ function twoWorkers() {
       },
     ],
   }
-  const worker = (owner: string) => testEngine(workflow, { dispatch, owner }, { jobs, queue: localQueue() })
+  const worker = (owner: string) => testEngine(workflow, { dispatch, owner }, { jobs, queue: memoryQueue() })
   const [a, b] = [worker('a'), worker('b')]
   const ownerOf = async (id: string) => (await jobs.get(id))?.lease?.owner
   const stateOf = async (owner: string) => (await a.engine.workers()).find((each) => each.owner === owner)?.state

@@ -186,7 +186,7 @@ function environment(home: string, project: SnippetProject, surroundings: Surrou
 }
 
 async function startService(): Promise<{ base: string; stop(): Promise<void> }> {
-  const child = spawn(process.execPath, [join(root, 'dist/cli/main.js'), 'serve', '--port', '0', '--api-key', key], {
+  const child = spawn(process.execPath, [join(root, 'dist/cli/main.js'), 'serve', '--port', '0', '--api-keys', key], {
     stdio: ['ignore', 'pipe', 'ignore'],
   })
   const ended = new Promise<undefined>((resolve) => child.once('exit', () => resolve(undefined)))

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
-import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
+import { memoryQueue } from '../../src/adapters/queues/memory/memory-queue.js'
 import { JobEngine } from '../../src/core/engine/engine.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import { pollJob, type Service, startService } from './harness.js'
@@ -102,7 +102,7 @@ test.each([
   [{ 'no spaces': own }, 'The alias "no spaces" cannot be used: must be path-like'],
 ])('createEngine refuses the aliases %o', (aliases, message) => {
   const workflow = copyingStems()
-  const parts = { jobs: memoryJobs(), blobs: memoryBlobs(), queue: localQueue(), applications: memoryApplications() }
+  const parts = { jobs: memoryJobs(), blobs: memoryBlobs(), queue: memoryQueue(), applications: memoryApplications() }
   const runner = inlineRunner({ resolve: () => workflow })
   expect(() => new JobEngine({ ...parts, runner, workflows: [workflow] }, { aliases })).toThrow(message)
 })

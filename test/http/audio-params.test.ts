@@ -3,7 +3,7 @@ import { analyzeWorkflow } from '../../src/core/workflows/analysis/analyze-workf
 import { loudnessWorkflow } from '../../src/core/workflows/loudness/loudness-workflow.js'
 import { transcodeWorkflow } from '../../src/core/workflows/transcode/transcode-workflow.js'
 import { composeWorkflow } from '../../src/core/engine/workflow/composition.js'
-import { stems4Workflow } from '../../src/core/workflows/separation/stems-workflow.js'
+import { stemsWorkflow } from '../../src/core/workflows/separation/stems-workflow.js'
 import type { OpenApiDocument } from '../../src/http/service/openapi.js'
 import { type Service, startService } from './harness.js'
 
@@ -20,7 +20,7 @@ beforeAll(async () => {
       loudnessWorkflow(),
       transcodeWorkflow(),
       analyzeWorkflow(),
-      stems4Workflow({ allowedModels: ['htdemucs', 'embedded'] }),
+      stemsWorkflow({ stems: 4, allowedModels: ['htdemucs', 'embedded'] }),
       composeWorkflow({
         id: composed,
         name: 'Composed',

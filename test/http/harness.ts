@@ -1,5 +1,5 @@
 import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
-import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
+import { memoryQueue } from '../../src/adapters/queues/memory/memory-queue.js'
 import { type EngineParts, JobEngine } from '../../src/core/engine/engine.js'
 import type { EngineSettings } from '../../src/core/engine/options.js'
 import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
@@ -51,7 +51,7 @@ export async function startService(settings: ServiceSettings = {}): Promise<Serv
   const engine = new JobEngine(
     {
       jobs: memoryJobs(),
-      queue: localQueue(),
+      queue: memoryQueue(),
       blobs: settings.blobs ?? memoryBlobs(),
       applications: memoryApplications(),
       ...settings.stores,

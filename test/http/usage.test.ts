@@ -5,7 +5,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createClient } from '../../src/client/client.js'
 import type { LedgerEntry } from '../../src/core/engine/job/ledger.js'
 import { dayMs } from '../../src/core/engine/job/quota.js'
-import { stripeMeterEvent } from '../../src/core/engine/job/stripe-meter.js'
 import { usageCsv } from '../../src/http/service/usage-routes.js'
 import { pollJob, type Service, startService } from './harness.js'
 
@@ -108,19 +107,6 @@ test('each end is an event, and a webhook message for those who ask for it, with
   expect(messages.find(({ type }) => type === 'job.succeeded')?.data).not.toHaveProperty('usage')
   expect(events.at(-1)).toEqual(stored)
   receiver.close()
-})
-
-test('an entry is an event of a meter of Stripe, with a stable identifier', async () => {
-  const [entry] = await service.engine.usageEntries({ from: 0, to: Date.now(), limit: 1 })
-  const given = { ...entry!, audioSeconds: 61.2, endedAt: 1_795_000_000_999 }
-  expect(stripeMeterEvent(given, { eventName: 'audio_seconds', customer: 'cus_1' })).toEqual({
-    event_name: 'audio_seconds',
-    identifier: given.id,
-    timestamp: 1_795_000_000,
-    payload: { stripe_customer_id: 'cus_1', value: '62' },
-  })
-  const jobs = { eventName: 'jobs', customer: 'cus_1', value: () => 1 }
-  expect(stripeMeterEvent(given, jobs).payload.value).toBe('1')
 })
 
 test('the ledger is kept for as long as the option says, to the day', async () => {

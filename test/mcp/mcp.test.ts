@@ -208,7 +208,7 @@ describe('on standard input and output', () => {
 describe('stemwork serve --mcp', () => {
   it('serves it beside the service', async () => {
     const key = 'a-key-of-an-application'
-    const running = await startCommand(['--mcp', '--api-key', key])
+    const running = await startCommand(['--mcp', '--api-keys', key])
     try {
       const address = new URL('/mcp', running.baseUrl)
       const transport = new StreamableHTTPClientTransport(address, { requestInit: { headers: { authorization: key } } })
@@ -224,7 +224,7 @@ describe('stemwork serve --mcp', () => {
 
   it('goes together with live streams, which a stop ends', async () => {
     const key = 'a-key-of-an-application'
-    const { baseUrl, process } = await startCommand(['--mcp', '--live', '1', '--api-key', key])
+    const { baseUrl, process } = await startCommand(['--mcp', '--live', '1', '--api-keys', key])
     try {
       const address = `${baseUrl.replace('http:', 'ws:')}/live?sampleRate=44100&latencyMs=250`
       const stream = new WebSocket(address, { headers: { authorization: key } })

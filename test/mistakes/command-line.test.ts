@@ -83,7 +83,7 @@ const mistakes: CommandMistake[] = [
     env: { STEMWORK_LINK_SECRET: 'short' },
     says: [/STEMWORK_LINK_SECRET must have at least 32 characters, not 5/],
   },
-  { what: 'short key', words: 'serve --api-key abc', says: [/must have 16 to 512 characters/] },
+  { what: 'short key', words: 'serve --api-keys abc', says: [/must have 16 to 512 characters/] },
   { what: 'address without https', words: 'serve --public-url x.org', says: [/like https:\/\/.*not "x\.org"/] },
   {
     what: 'wrong webhook secret',

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { excerpt, Stemwork } from '../cli/stemwork.js'
+import { startPostgres } from '../servers/postgres.js'
 import { type S3Server, startS3Server } from '../servers/s3-server.js'
 import { expectToTeach, type Mistake } from './table.js'
 
@@ -74,6 +75,34 @@ test('a service with a bucket of another name starts, and its log says what to d
   expectToTeach({ what: 'log', says: [/sweep of files.*Create the bucket.*NoSuchBucket: The specified/] }, line)
   expect(service.stderr).not.toMatch(/^ +at /m)
 })
+
+const password = 's3cret-of-the-server'
+const postgres = await startPostgres(password)
+const missing = 'missing' in postgres ? postgres.missing : undefined
+afterAll(async () => {
+  if (!('missing' in postgres)) await postgres.release()
+})
+
+const databases: (Mistake & { change: Partial<URL> })[] = [
+  { what: 'and a wrong password', change: { password: 's3cret' }, says: [/refuses the user or the password\. C/] },
+  { what: 'without a password', change: { password: '' }, says: [/refuses the user or the password\. C/] },
+  { what: 'and an unknown user', change: { username: 'nobody' }, says: [/refuses the user or the password\. C/] },
+  { what: 'without the database', change: { pathname: '/jobs' }, says: [/"jobs" does not exist/, /Create/] },
+]
+
+test.skipIf(missing).each(databases)(
+  `a Postgres that asks for passwords $what${missing ? ` (skipped: ${missing})` : ''}`,
+  async ({ change, ...mistake }) => {
+    const url = Object.assign(new URL('missing' in postgres ? '' : postgres.url), change)
+    const words = ['--store', url.href, '--blobs', 'file:blobs']
+    const env = { STEMWORK_LINK_SECRET: 'x'.repeat(32), PGPASSWORD: '' }
+    const { status, stderr } = await new Stemwork(['serve', '--port', '0', ...words], place, env).finished()
+    expect(status, stderr).toBe(1)
+    expectToTeach({ ...mistake, says: [new RegExp(url.host), ...mistake.says] }, stderr)
+    const { stdout } = await new Stemwork(['doctor', ...words], place, env).finished()
+    expectToTeach(mistake, /^problem +storage[^]*/m.exec(stdout)?.[0] ?? stdout)
+  },
+)
 
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 const mayMount = spawnSync('unshare', ['-rm', 'mount', '-t', 'tmpfs', 'none', '/mnt']).status === 0

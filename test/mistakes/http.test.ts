@@ -64,7 +64,7 @@ const mistakes: RequestMistake[] = [
 let service: Stemwork
 let base: string
 beforeAll(async () => {
-  service = new Stemwork(['serve', '--port', '0', '--api-key', key])
+  service = new Stemwork(['serve', '--port', '0', '--api-keys', key])
   base = (await service.printed('stdout', /on (\S+)/))[1] ?? ''
 })
 afterAll(async () => {

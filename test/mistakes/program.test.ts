@@ -144,7 +144,7 @@ const bare: [call: string, make: (nothing: never) => unknown, says: RegExp][] = 
   ['postgresStores', postgresStores, /postgresStores\(\{ pool \}\) needs a Pool/],
   ['postgresQueue', postgresQueue, /postgresQueue\(\{ pool \}\) needs a Pool/],
   ['bullmqQueue', bullmqQueue, /bullmqQueue\(\{ connection: 'redis:.*needs the address of a Redis/],
-  ['keyvStores', keyvStores, /keyvJobs\(\{ keyv \}\) needs a Keyv/],
+  ['keyvStores', keyvStores, /keyvStores\(\{ keyv \}\) needs a Keyv/],
   ['localFile', localFile, /localFile\('song\.mp3'\) needs the path of a file/],
   ['defineWorkflow', defineWorkflow, /definition: is missing: expected an object/],
   ['composeWorkflow', composeWorkflow, /composition: is missing: expected an object/],

@@ -6,10 +6,10 @@ import {
   checkAddresses,
   listModels,
   modelInfo,
-  modelNames,
   removeModel,
   resolveModel,
 } from '../../src/core/models/index.js'
+import { modelNames } from '../../src/core/models/registry.js'
 import { knownModels } from '../../src/core/models/known-models.js'
 import { manifestFor, testFolder, weightBytes, writeManifest } from './model-files.js'
 import { weightsServer } from './weights-server.js'

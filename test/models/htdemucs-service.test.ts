@@ -40,7 +40,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'stemwork-htdemucs-'))
   if (!canRun) return
   service = await startService([
-    '--api-key',
+    '--api-keys',
     key,
     '--model',
     'htdemucs',

@@ -23,13 +23,13 @@ beforeAll(async () => {
   own = await writeSharesModel(folder, 'own', stemGains)
   allowed = await writeSharesModel(folder, 'allowed', { drums: 0, bass: 0, other: 0, vocals: 0.9 })
   service = await startService([
-    '--api-key',
+    '--api-keys',
     key,
     '--model',
     own.manifest,
-    '--allow-model',
+    '--allowed-models',
     own.manifest,
-    '--allow-model',
+    '--allowed-models',
     allowed.manifest,
     '--stems-4',
     own.manifest,

@@ -49,7 +49,7 @@ describeWith(
         model.manifest,
       ]
       const secrets = { STEMWORK_LINK_SECRET: 'a secret of the tests, long enough for links' }
-      const { process: api, baseUrl } = await startService(['--api-only', '--api-key', key, ...shared], secrets)
+      const { process: api, baseUrl } = await startService(['--api-only', '--api-keys', key, ...shared], secrets)
       running.push(api)
       const worker = new Stemwork(['worker', ...shared], undefined, secrets)
       running.push(worker)

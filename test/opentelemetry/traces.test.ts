@@ -19,7 +19,8 @@ import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { postgresQueue, postgresStores } from '../../src/adapters/postgres.js'
 import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
 import { createHandler } from '../../src/http/index.js'
-import { createEngine, localQueue, type EngineParts, type JobEngine, silentLogger } from '../../src/index.js'
+import { memoryQueue } from '../../src/adapters/memory.js'
+import { createEngine, type EngineParts, type JobEngine, silentLogger } from '../../src/index.js'
 import { openTelemetry } from '../../src/opentelemetry/index.js'
 import { findPostgres } from '../servers/postgres.js'
 
@@ -163,7 +164,7 @@ describe('a job is one trace', () => {
     const stores = sqliteStores({ path: sqlite })
     const blobs = join(folder, 'blobs')
     const { jobs, applications } = stores
-    const engine = api({ jobs, applications, blobs: fsBlobs({ directory: blobs }), queue: localQueue() })
+    const engine = api({ jobs, applications, blobs: fsBlobs({ directory: blobs }), queue: memoryQueue() })
     const id = await submit(engine, hook.url)
     await engine.close()
     stores.close()
@@ -254,7 +255,7 @@ test('a batch is one trace: its request, all of its jobs, and its webhook', asyn
   const stores = sqliteStores({ path: sqlite })
   const blobs = join(folder, 'batch-blobs')
   const { jobs, applications } = stores
-  const engine = api({ jobs, applications, blobs: fsBlobs({ directory: blobs }), queue: localQueue() })
+  const engine = api({ jobs, applications, blobs: fsBlobs({ directory: blobs }), queue: memoryQueue() })
   await submitBatch(engine, hook.url)
   await engine.close()
   stores.close()

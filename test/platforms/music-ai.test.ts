@@ -35,7 +35,7 @@ installsFromRegistry('@music.ai/sdk works unchanged; as documented, it downloads
     const port = await freePort()
     const mount = `http://127.0.0.1:${port}/v1`
     await serve(
-      `npx stemwork serve --port ${port} --api-key a-key-of-your-own ${options}`,
+      `npx stemwork serve --port ${port} --api-keys a-key-of-your-own ${options}`,
       place,
       `${mount}/healthz`,
       {},

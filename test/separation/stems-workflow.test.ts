@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { WorkOrder, WorkProgress } from '../../src/core/engine/ports/runner.js'
 import { processRunner } from '../../src/core/engine/runner/process-runner.js'
-import { stems4Workflow, stemsWorkflow, stemsWorkflowOf } from '../../src/core/workflows/separation/stems-workflow.js'
+import { stemsWorkflow } from '../../src/core/workflows/separation/stems-workflow.js'
 import type { Workflow } from '../../src/core/engine/workflow/workflow.js'
 import { run } from '../runner/run-order.js'
 import { writeModel } from './models.js'
@@ -204,14 +204,11 @@ describe('the stems workflow', () => {
   })
 
   it('comes with other stems, as files of their names', async () => {
-    expect(stems4Workflow().id).toBe('service/stems-4')
-    expect(Object.values(stems4Workflow({ format: 'mp3' }).outputs({})).map(({ fileName }) => fileName)).toEqual([
-      'vocals.mp3',
-      'drums.mp3',
-      'bass.mp3',
-      'other.mp3',
-    ])
-    const karaoke = stemsWorkflowOf({
+    expect(stemsWorkflow({ stems: 4 }).id).toBe('service/stems-4')
+    expect(
+      Object.values(stemsWorkflow({ stems: 4, format: 'mp3' }).outputs({})).map(({ fileName }) => fileName),
+    ).toEqual(['vocals.mp3', 'drums.mp3', 'bass.mp3', 'other.mp3'])
+    const karaoke = stemsWorkflow({
       id: 'service/karaoke',
       name: 'Karaoke',
       description: 'Only the accompaniments.',

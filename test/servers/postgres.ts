@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { chownSync } from 'node:fs'
-import { chown, mkdtemp } from 'node:fs/promises'
+import { chown, mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client } from 'pg'
@@ -33,8 +33,10 @@ export async function findPostgres(): Promise<FoundServer | NoServer> {
 /**
  * A server of the caller's own. It flushes nothing to the disk: what it confirmed survives the end of its processes
  * only.
+ *
+ * @param password of its user `test`. Default: it trusts everybody.
  */
-export async function startPostgres(): Promise<PrivateServer | NoServer> {
+export async function startPostgres(password?: string): Promise<PrivateServer | NoServer> {
   if (!hasProgram('initdb') || !hasProgram('postgres'))
     return { missing: 'no Postgres: set DATABASE_URL, or put initdb and postgres on the PATH' }
   const owner = databaseOwner()
@@ -44,14 +46,22 @@ export async function startPostgres(): Promise<PrivateServer | NoServer> {
   const directory = await mkdtemp(join(tmpdir(), 'stemwork-postgres-'))
   if (owner.uid !== undefined) await chown(directory, owner.uid, owner.gid ?? owner.uid)
   const data = join(directory, 'data')
-  // A copy takes a fifth of the processor time of what it is a copy of.
-  const made = madeOnce('postgres', (folder) => {
-    if (owner.uid !== undefined) chownSync(folder, owner.uid, owner.gid ?? owner.uid)
-    const words = ['-D', join(folder, 'data'), '-U', 'test', '-A', 'trust', '-E', 'UTF8', '--no-sync']
-    runAs(owner, folder, 'initdb', words)
-  })
-  runAs(owner, directory, 'cp', ['-pR', join(made, 'data'), data])
-  const url = `postgres://test@127.0.0.1:${port}/postgres`
+  const initialize = (folder: string, access: readonly string[]) =>
+    runAs(owner, folder, 'initdb', ['-D', join(folder, 'data'), '-U', 'test', ...access, '-E', 'UTF8', '--no-sync'])
+  if (password === undefined) {
+    // A copy takes a fifth of the processor time of what it is a copy of.
+    const made = madeOnce('postgres', (folder) => {
+      if (owner.uid !== undefined) chownSync(folder, owner.uid, owner.gid ?? owner.uid)
+      initialize(folder, ['-A', 'trust'])
+    })
+    runAs(owner, directory, 'cp', ['-pR', join(made, 'data'), data])
+  } else {
+    const passwordFile = join(directory, 'password')
+    await writeFile(passwordFile, password)
+    initialize(directory, ['-A', 'scram-sha-256', '--pwfile', passwordFile])
+  }
+  const user = password === undefined ? 'test' : `test:${password}`
+  const url = `postgres://${user}@127.0.0.1:${port}/postgres`
   const args = [
     '-D',
     data,

@@ -58,7 +58,7 @@ describe('the whole service on each runtime', () => {
     ['wasm', [], { STEMWORK_RUNTIME: 'wasm' }],
   ] as const) {
     test(`separates a song on ${runtime}, which the log at the start and the details name`, async () => {
-      const { process, baseUrl } = await startService(['--threads', '1', '--api-key', key, ...args], env)
+      const { process, baseUrl } = await startService(['--threads', '1', '--api-keys', key, ...args], env)
       try {
         const [, facts = ''] = await process.printed('stderr', /The workflow is ready\. (\{.*\})/)
         expect(JSON.parse(facts)).toMatchObject({ runtime })

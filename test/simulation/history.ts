@@ -3,7 +3,7 @@ import '../../src/core/engine/dispatch/attempt/attempt.js'
 import '../../src/core/engine/fetch/guarded-fetch.js'
 import '../../src/core/engine/runner/execute.js'
 import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
-import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
+import { memoryQueue } from '../../src/adapters/queues/memory/memory-queue.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
 import { JobEngine } from '../../src/core/engine/engine.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
@@ -120,7 +120,7 @@ async function deploy(world: World, remedies: Remedies): Promise<Deployment> {
           {
             jobs,
             blobs,
-            queue: localQueue(),
+            queue: memoryQueue(),
             applications,
             workflows: own,
             runner: inlineRunner({ resolve: (id) => (id === rare.id ? rare : workflow) }),

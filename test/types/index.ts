@@ -6,23 +6,23 @@ import {
   createEngine,
   defineWorkflow,
   inlineRunner,
+  localQueue,
   type JobEngine,
   type JobRecord,
   type JobStatus,
   localFile,
-  localQueue,
   type Logger,
+  type ServiceConfig,
+  type WorkOrder,
   loudnessWorkflow,
   processRunner,
   program,
   type Runner,
   silentLogger,
-  stems4Workflow,
   StemworkError,
+  stems4Workflow,
   stemsWorkflow,
   stemsWorkflowOf,
-  type LedgerEntry,
-  type StripeMeterEvent,
   stripeMeterEvent,
   transcodeWorkflow,
   type Workflow,
@@ -41,22 +41,20 @@ const own = defineWorkflow({
   outputs: {},
   stages: [{ name: 'run', run: async () => {} }],
 })
-const workflows: Workflow[] = [own, stemsWorkflow(), stems4Workflow()]
+const workflows: Workflow[] = [own, stemsWorkflow(), stemsWorkflow({ stems: 4 })]
 
 const stems = 'service/stems-vocals-accompaniment'
-const runner: Runner = inlineRunner({ resolve: () => own })
+const runner: Runner = processRunner({ resolve: () => own, slots: 2 })
 expectType<Logger>()(silentLogger)
 const logger: Logger = { debug() {}, info() {}, warn() {}, error() {} }
 const engine = createEngine({
   workflows: [own, stemsWorkflow()],
-  queue: localQueue(),
   runner,
   limits: { maxAudioSeconds: 600 },
   dispatch: { concurrency: 2 },
   logger,
 })
 const asEver: JobEngine = engine
-processRunner({ resolve: () => own, slots: 2 })
 program('sox', { args: ['--version'], timeoutMs: 1000 })
 createEngine({ logger: console, child: { environment: { A: 'b' }, nodeArguments: ['--max-old-space-size=500'] } })
 createEngine({ logger: pino(), workflows })
@@ -104,9 +102,11 @@ createEngine({ limits: { maxAudioSeconds: '600' } })
 // @ts-expect-error: no such part
 createEngine({ store: undefined })
 // @ts-expect-error: a runner needs to know the workflows
-inlineRunner({})
-// @ts-expect-error: a definition names stems and a model
-stemsWorkflowOf({})
+processRunner({})
+// @ts-expect-error: for stems of one's own the workflow has an id
+stemsWorkflow({ stems: ['drums'] })
+// @ts-expect-error: two stems or four
+stemsWorkflow({ stems: 5 })
 const composed = composeWorkflow({
   id: 'loud',
   name: 'Loud',
@@ -119,8 +119,34 @@ createEngine({ workflows: [composed, analyzeWorkflow(), notesWorkflow(), practic
 composeWorkflow({ id: 'a', name: 'A', description: '', steps: {}, outputs: { report: 1 } })
 // @ts-expect-error: not a format
 transcodeWorkflow({ format: 'ogg' })
-declare const entry: LedgerEntry
-const meter = { eventName: 'audio_seconds', customer: 'cus_1', value: ({ bytes }: LedgerEntry) => bytes }
-expectType<StripeMeterEvent>()(stripeMeterEvent(entry, meter))
-// @ts-expect-error: a meter has a name
-stripeMeterEvent(entry, { customer: 'cus_1' })
+
+// Old names say the new ones.
+expectType<"Renamed: inlineRunner of 'stemwork/testing'">()(inlineRunner)
+expectType<"Renamed: memoryQueue of 'stemwork/memory'">()(localQueue)
+expectType<'Renamed: stemsWorkflow({ stems: 4 })'>()(stems4Workflow)
+expectType<'Renamed: stemsWorkflow({ id, name, description, stems, model })'>()(stemsWorkflowOf)
+expectType<'Renamed: the lines in docs/usage.md'>()(stripeMeterEvent)
+declare const order: WorkOrder
+expectType<"Renamed: the type of this name of 'stemwork/adapter'">()(order)
+// @ts-expect-error: it does not compile
+localQueue()
+
+// The configuration file of the command line.
+export const configuration = {
+  port: 9000,
+  console: true,
+  workflows: ['workflows', 'more.json'],
+  aliases: 'own/stems=service/stems-vocals-accompaniment',
+  provider: 'cuda',
+  grace: 30,
+} satisfies ServiceConfig
+// @ts-expect-error: a port is a number
+export const text: ServiceConfig = { port: 'nine' }
+// @ts-expect-error: one of its choices
+export const choice: ServiceConfig = { provider: 'gpu' }
+// @ts-expect-error: its name is apiKeys
+export const old: ServiceConfig = { apiKey: 'a-key-of-your-own' }
+// @ts-expect-error: named as in code, not as on the command line
+export const flag: ServiceConfig = { 'public-url': 'https://stems.example.org' }
+// @ts-expect-error: a switch is true or false
+export const onOff: ServiceConfig = { console: 'on' }

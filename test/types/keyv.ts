@@ -4,10 +4,12 @@ import { keyvApplications, keyvJobs, keyvStores, type KeyvStores } from 'stemwor
 import { expectType } from './expect-type.js'
 
 const keyv = new Keyv()
-expectType<JobStore>()(keyvJobs({ keyv, timeoutMs: 1000 }))
-expectType<ApplicationStore>()(keyvApplications({ keyv }))
-
-expectType<KeyvStores>()(keyvStores({ keyv, idempotencyMs: 1000 }))
+const stores: KeyvStores = keyvStores({ keyv, idempotencyMs: 1000, timeoutMs: 1000 })
+expectType<JobStore>()(stores.jobs)
+expectType<ApplicationStore>()(stores.applications)
 
 // @ts-expect-error: a Map is not a Keyv
-keyvJobs({ keyv: new Map() })
+keyvStores({ keyv: new Map() })
+
+expectType<'Renamed: keyvStores({ keyv }).jobs'>()(keyvJobs)
+expectType<'Renamed: keyvStores({ keyv }).applications'>()(keyvApplications)

@@ -21,7 +21,6 @@ import {
 } from 'stemwork/models'
 import { expectType } from './expect-type.js'
 
-expectType<readonly string[]>()(modelNames)
 expectType<string>()(modelCacheFolder())
 expectType<string>()(bestModel({ commercial: true, fast: true }))
 
@@ -37,7 +36,6 @@ export async function use(): Promise<void> {
   expectType<Model>()(await resolveModel('embedded'))
   expectType<Model>()(await verifyModel('htdemucs'))
   expectType<boolean>()(await removeModel('htdemucs'))
-  await requireModel('htdemucs', 'cache')
   for await (const check of checkAddresses(['htdemucs'])) expectType<AddressCheck>()(check)
   // @ts-expect-error: a model is named
   await pullModel()
@@ -47,4 +45,8 @@ export async function use(): Promise<void> {
 
 expectType<readonly ModelPreset[]>()(listPresets({ commercial: true }))
 expectType<string>()(presetWorkflow('lead-and-backing', { commercial: false, format: 'flac' }).id)
-expectType<string[]>()(modelsOfPreset(modelPreset('dry-vocals')))
+
+expectType<'Renamed: listModels()'>()(modelNames)
+expectType<'Renamed: listPresets()'>()(modelPreset)
+expectType<'Renamed: models and next of listPresets()'>()(modelsOfPreset)
+expectType<'Renamed: resolveModel(name)'>()(requireModel)

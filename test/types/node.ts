@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http'
 import type { Handler } from 'stemwork/http'
-import { acceptUpgrades, listener, type RunningServer, serve, serveDefaults } from 'stemwork/node'
+import { acceptUpgrades, listener, type RunningServer, serve } from 'stemwork/node'
 import { expectType } from './expect-type.js'
 
 declare const handler: Handler
@@ -8,8 +8,6 @@ const server = createServer(listener(handler, { path: '/api' }))
 acceptUpgrades(server, handler)
 // @ts-expect-error: the handler has the addresses
 acceptUpgrades(server)
-
-expectType<number>()(serveDefaults.maxConnections)
 
 export async function use(): Promise<void> {
   const running = await serve(handler, { port: 0, host: '127.0.0.1' })

@@ -1,8 +1,11 @@
-import { type JobEngine, type JobRecord, type Workflow } from 'stemwork'
-import { createTestEngine, runWorkflow, waitForJob, type WorkflowRun } from 'stemwork/testing'
+import type { JobEngine, JobRecord, Runner, Workflow } from 'stemwork'
+import { createTestEngine, inlineRunner, runWorkflow, waitForJob, type WorkflowRun } from 'stemwork/testing'
 import { expectType } from './expect-type.js'
 
 declare const workflow: Workflow
+expectType<Runner>()(inlineRunner({ resolve: () => workflow }))
+// @ts-expect-error: a runner needs to know the workflows
+inlineRunner({})
 const engine = createTestEngine({ workflows: [workflow], dispatch: { maxAttempts: 1 } })
 expectType<JobEngine>()(engine)
 

@@ -1,12 +1,4 @@
-import {
-  createEngine,
-  defineWorkflow,
-  type JobEngine,
-  localFile,
-  stems4Workflow,
-  stemsWorkflow,
-  type Workflow,
-} from 'stemwork'
+import { createEngine, defineWorkflow, type JobEngine, localFile, stemsWorkflow, type Workflow } from 'stemwork'
 import { type Client, createClient, type Job } from 'stemwork/client'
 import { createHandler } from 'stemwork/http'
 import { createTestEngine } from 'stemwork/testing'
@@ -151,6 +143,6 @@ export async function request(id: string): Promise<void> {
   expectType<Job>()(await plain.getJob(made.id))
 }
 
-const four = createEngine({ workflows: [stems4Workflow()] })
+const four = createEngine({ workflows: [stemsWorkflow({ stems: 4 })] })
 const fourClient = createClient<typeof four>({ baseUrl: 'https://example.org/v1', apiKey: 'key' })
 export const drumsOf = async (id: string): Promise<string | undefined> => (await fourClient.getJob(id)).result?.drums

@@ -58,7 +58,7 @@ const partTypes: Record<Exclude<keyof EngineParts, 'workflows' | 'audioPeaks'>, 
   queue: {
     what: 'a queue',
     methods: ['notify', 'subscribe', 'check', 'close'],
-    from: 'what localQueue(), postgresQueue() or bullmqQueue() returns',
+    from: 'what memoryQueue(), postgresQueue() or bullmqQueue() returns',
     hasScope: true,
   },
   blobs: {

@@ -159,3 +159,15 @@ export function shuttingDown(): StemworkError {
     'moment.'
   return new StemworkError('SHUTTING_DOWN', message, { retryable: true })
 }
+
+/** What the compiler shows where an old name is used. */
+export type Renamed<Now extends string> = `Renamed: ${Now}`
+
+/** Stands where an old name was, and says what to use instead when it is called. */
+export function renamed<const Now extends string>(name: string, now: Now): Renamed<Now> {
+  const refuse = () => {
+    throw new StemworkError('INVALID_OPTIONS', `${name} was renamed. Use ${now}.`)
+  }
+  // Text for the compiler, so that a call does not compile; a function for programs without one.
+  return refuse as unknown as Renamed<Now>
+}

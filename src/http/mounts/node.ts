@@ -4,6 +4,7 @@ import { shareConnections } from './connections-per-address.js'
 import { answerBrokenRequests, lacksHost, missingHost, refuse } from './broken-request.js'
 import { type Handler, mountPathOf } from './mountable.js'
 import { responder } from './node-bridge.js'
+import { serveDefaults } from './serve-defaults.js'
 import { acceptUpgrades } from './web-socket.js'
 
 export { acceptUpgrades }
@@ -42,13 +43,6 @@ export interface ServeOptions {
   idleTimeoutMs?: number
   /** For `node:http`, for example `maxHeaderSize`. */
   server?: ServerOptions
-}
-
-export const serveDefaults = {
-  maxConnections: 1000,
-  maxConnectionsPerAddress: 750,
-  headersTimeoutMs: 60_000,
-  idleTimeoutMs: 120_000,
 }
 
 export interface RunningServer {

@@ -9,7 +9,6 @@ import {
   ledgerGroups,
   totalsOf,
 } from '../../../src/core/engine/job/ledger.js'
-import { stripeMeterEvent } from '../../../src/core/engine/job/stripe-meter.js'
 
 const day = 86_400_000
 const first = 20_000
@@ -76,14 +75,6 @@ test('totals come by day, application and workflow, whatever they are grouped by
   ])
 })
 
-test('a day is written as its date, and an entry as an event of a meter', () => {
+test('a day is written as its date', () => {
   expect(dayText(first)).toBe('2024-10-04')
-  const options = { eventName: 'seconds', customer: 'cus_1' }
-  expect(stripeMeterEvent(entry({ endedAt: 1_700_000_000_999 }), options)).toEqual({
-    event_name: 'seconds',
-    identifier: 'j/0',
-    timestamp: 1_700_000_000,
-    payload: { stripe_customer_id: 'cus_1', value: '2' },
-  })
-  expect(stripeMeterEvent(entry(), { ...options, value: ({ bytes }) => bytes }).payload.value).toBe('10')
 })

@@ -17,9 +17,9 @@ export class Backend {
    * @throws StemworkError `INVALID_OPTIONS` without one, and if another instance with another namespace has the same
    * backend.
    */
-  static of(call: string, options: { keyv: Keyv }): Backend {
+  static of(options: { keyv: Keyv }): Backend {
     const { keyv } = options ?? {}
-    requireOption(typeof keyv?.get === 'function', options, `${call}({ keyv })`, 'a Keyv of the package keyv')
+    requireOption(typeof keyv?.get === 'function', options, 'keyvStores({ keyv })', 'a Keyv of the package keyv')
     const known = this.#known.get(keyv)
     if (known) return known
     const store: unknown = keyv.store

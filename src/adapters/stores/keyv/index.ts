@@ -1,3 +1,7 @@
-export { keyvApplications, type KeyvApplicationsOptions } from './keyv-applications.js'
-export { keyvJobs, type KeyvJobsOptions } from './keyv-jobs.js'
-export { keyvStores, type KeyvStores } from './keyv-stores.js'
+import { renamed } from '../../../core/engine/errors.js'
+
+export { keyvStores, type KeyvStores, type KeyvStoresOptions } from './keyv-stores.js'
+
+// Before 0.2. Remove it in 0.3.
+export const keyvJobs = renamed('keyvJobs', 'keyvStores({ keyv }).jobs')
+export const keyvApplications = renamed('keyvApplications', 'keyvStores({ keyv }).applications')

@@ -6,7 +6,7 @@ import { AnswerDeadline } from './answer-deadline.js'
 import { KeyLocks } from './key-locks.js'
 
 export interface KeyvApplicationsOptions {
-  /** The host's instance, over any backend; may be the one of `keyvJobs`. */
+  /** The host's instance, over any backend. */
   keyv: Keyv
   /** After this time without an answer of the backend an operation fails with `STORE_UNAVAILABLE`. Default: 10 s. */
   timeoutMs?: number
@@ -21,7 +21,7 @@ const applicationIndex = 'stemwork/applications'
  */
 export function keyvApplications(options: KeyvApplicationsOptions): ApplicationStore {
   const { timeoutMs = 10_000 } = options ?? {}
-  const backend = Backend.of('keyvApplications', options)
+  const backend = Backend.of(options)
   const locks = new KeyLocks()
 
   return {

@@ -24,7 +24,7 @@ import { UsageEntries } from './usage-entries.js'
 /** Old tombstones that one purge removes. */
 const clearedAtOnce = 100
 
-export interface KeyvJobsOptions {
+export interface KeyvStoresOptions {
   /** The host's instance, over any backend. It is set to throw on errors; closing it stays with the host. */
   keyv: Keyv
   /** Epoch milliseconds. Default: `Date.now`. */
@@ -40,14 +40,10 @@ export interface KeyvJobsOptions {
  * process writes it (`traits.scope` is `process`): that process serialises the changes of each job and keeps an index
  * of all jobs in memory, read from the backend at the first use. The backend must not drop entries by itself (no
  * eviction, no `maxmemory` policy but `noeviction`).
- *
- * @example
- * const keyv = new Keyv({ store: new KeyvRedis('redis://127.0.0.1:6379'), namespace: 'jobs' })
- * const engine = createEngine({ jobs: keyvJobs({ keyv }) })
  */
-export function keyvJobs(options: KeyvJobsOptions): JobStore {
+export function keyvJobs(options: KeyvStoresOptions): JobStore {
   const { clock = Date.now, idempotencyMs = 24 * 60 * 60 * 1000, timeoutMs = 10_000 } = options ?? {}
-  const backend = Backend.of('keyvJobs', options)
+  const backend = Backend.of(options)
   const operate = operations(backend, clock, timeoutMs)
   const ledger = new KeyvLedger(backend)
   const { after, ...documents } = keyvDocuments(backend, clock)

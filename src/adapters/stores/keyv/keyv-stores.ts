@@ -1,7 +1,9 @@
 import type { ApplicationStore } from '../../../core/engine/ports/application-store.js'
 import type { JobStore } from '../../../core/engine/ports/job-store.js'
 import { keyvApplications } from './keyv-applications.js'
-import { keyvJobs, type KeyvJobsOptions } from './keyv-jobs.js'
+import { keyvJobs, type KeyvStoresOptions } from './keyv-jobs.js'
+
+export type { KeyvStoresOptions } from './keyv-jobs.js'
 
 export interface KeyvStores {
   jobs: JobStore
@@ -9,12 +11,14 @@ export interface KeyvStores {
 }
 
 /**
- * Jobs and applications in one Keyv, over any backend: `keyvJobs` has what to know. Closing it stays with the host.
+ * Jobs and applications in one Keyv, over any backend. Keyv has neither compare-and-set nor an index, so these stores
+ * are right only while one process writes them (`traits.scope` is `process`). The backend must not drop entries by
+ * itself (no eviction, no `maxmemory` policy but `noeviction`). Closing it stays with the host.
  *
  * @example
  * const keyv = new Keyv({ store: new KeyvRedis('redis://127.0.0.1:6379'), namespace: 'stemwork' })
  * const engine = createEngine({ ...keyvStores({ keyv }) })
  */
-export function keyvStores(options: KeyvJobsOptions): KeyvStores {
+export function keyvStores(options: KeyvStoresOptions): KeyvStores {
   return { jobs: keyvJobs(options), applications: keyvApplications(options) }
 }

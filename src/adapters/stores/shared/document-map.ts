@@ -1,5 +1,6 @@
 import type { DocumentWrite, StoredDocument } from '../../../core/engine/ports/document-store.js'
 
+/** @experimental */
 export interface DocumentEntry {
   text: string
   version: number
@@ -7,7 +8,11 @@ export interface DocumentEntry {
   dueAt: number | null
 }
 
-/** The documents of one kind by their keys, for stores that hold them in memory. */
+/**
+ * The documents of one kind by their keys, for stores that hold them in memory.
+ *
+ * @experimental
+ */
 export class DocumentMap {
   readonly entries: Map<string, DocumentEntry>
 

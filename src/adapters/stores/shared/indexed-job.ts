@@ -19,9 +19,15 @@ const indexedFields = [
   'idempotency',
   'deliveries',
 ] as const satisfies readonly (keyof JobRecord)[]
+
+/** @experimental */
 export type IndexedJob = Pick<JobRecord, (typeof indexedFields)[number]>
 
-/** A job without what the index does not read. */
+/**
+ * A job without what the index does not read.
+ *
+ * @experimental
+ */
 export function indexedPart(job: JobRecord): IndexedJob {
   return Object.fromEntries(indexedFields.map((field) => [field, job[field]])) as unknown as IndexedJob
 }

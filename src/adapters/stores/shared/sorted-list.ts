@@ -1,6 +1,8 @@
 /**
  * Items in ascending order. Adding at the end (new jobs) costs the push alone; removed items stay in place, unseen,
  * until they are half of the list, so that a removal does not move everything after it.
+ *
+ * @experimental
  */
 export class SortedList<Item extends NonNullable<unknown>> {
   #items: Item[] = []

@@ -2,7 +2,7 @@ import { composeWorkflow } from '../../engine/workflow/composition.js'
 import type { Workflow } from '../../engine/workflow/workflow.js'
 import { type AnalyzeSettings, analyzeWorkflow } from '../analysis/analyze-workflow.js'
 import { onlyInChild } from '../audio-settings.js'
-import { type StemsSettings, stemsWorkflowOf } from '../separation/stems-workflow.js'
+import { type StemsSettings, stemsWorkflow } from '../separation/stems-workflow.js'
 import { defineMix } from './mix-workflow.js'
 
 const id = 'service/practice'
@@ -33,7 +33,7 @@ export function practiceWorkflow({ beats, ...settings }: PracticeSettings = {}):
     },
     steps: {
       separate: {
-        workflow: stemsWorkflowOf({
+        workflow: stemsWorkflow({
           id: `${id}-separate`,
           name: 'Stems for practice',
           description: 'Separates a song into vocals and accompaniments.',

@@ -2,7 +2,7 @@ import { StemworkError } from '../../engine/errors.js'
 import { composeWorkflow } from '../../engine/workflow/composition.js'
 import type { Workflow } from '../../engine/workflow/workflow.js'
 import { type ModelPreset, modelPreset, type PresetWishes } from '../../models/presets.js'
-import { type StemsSettings, stemsWorkflowOf } from './stems-workflow.js'
+import { type StemsSettings, stemsWorkflow } from './stems-workflow.js'
 
 export type PresetSettings = Omit<StemsSettings, 'model' | 'ensemble' | 'allowedModels'> & PresetWishes
 
@@ -29,7 +29,7 @@ export function workflowOfPreset(
   const title = `Preset: ${name}`
   const model = models.map((each) => ({ model: each }))
   const stems: ('vocals' | 'accompaniments')[] = ['vocals', 'accompaniments']
-  if (!next) return stemsWorkflowOf({ id, name: title, description, stems, model, ensemble, ...settings })
+  if (!next) return stemsWorkflow({ id, name: title, description, stems, model, ensemble, ...settings })
   const { format = '24' } = settings
   if (format === 'mp3')
     throw new StemworkError(
@@ -38,7 +38,7 @@ export function workflowOfPreset(
         'or FLAC format.',
     )
   const step = (stepId: string, own: object) =>
-    stemsWorkflowOf({ id: `${id}-${stepId}`, name: title, description, stems, ...settings, format, ...own })
+    stemsWorkflow({ id: `${id}-${stepId}`, name: title, description, stems, ...settings, format, ...own })
   return composeWorkflow({
     id,
     name: title,

@@ -146,49 +146,39 @@ export interface StemsWorkflow<
   { [Name in Stem]: string } & { [Name in `${Stem}${'Peaks' | 'Waveform'}` | 'analysis']?: string }
 > {}
 
+/** `service/stems-4`, which `stems: 4` makes. */
+export type FourStemsWorkflow = StemsWorkflow<'service/stems-4', 'vocals' | 'drums' | 'bass' | 'other'>
+
+const two = {
+  id: 'service/stems-vocals-accompaniment',
+  name: 'Stems: vocals and accompaniment',
+  description: 'Separates a mixed audio track into vocals and accompaniments.',
+  stems: ['vocals', 'accompaniments'],
+}
+
+const four = {
+  id: 'service/stems-4',
+  name: 'Stems: vocals, drums, bass and other',
+  description: 'Separates a mixed audio track into vocals, drums, bass and everything else.',
+  stems: ['vocals', 'drums', 'bass', 'other'],
+  model: 'htdemucs',
+}
+
 /**
  * `service/stems-vocals-accompaniment`: separates a mixed audio track into `vocals.wav` and `accompaniments.wav`,
- * stereo at 44.1 kHz, of the same length as the input. It runs in a child process; the host loads neither decoders nor
- * networks.
+ * stereo at 44.1 kHz, of the same length as the input. With `stems: 4`, `service/stems-4`: vocals, drums, bass and the
+ * rest, by a model that has these. Or a workflow of another id, for any stems of a model. It runs in a child process;
+ * the host loads neither decoders nor networks.
+ *
+ * The default model of `stems: 4` must be pulled first, which includes accepting its terms: `stemwork models pull
+ * htdemucs`.
  *
  * @example
  * stemsWorkflow({ model: 'kim-vocal-2', allowedModels: ['kim-vocal-2', 'htdemucs'] })
- * @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong
- */
-export function stemsWorkflow(settings: StemsSettings = {}): StemsWorkflow {
-  return stemsWorkflowOf({
-    id: 'service/stems-vocals-accompaniment',
-    name: 'Stems: vocals and accompaniment',
-    description: 'Separates a mixed audio track into vocals and accompaniments.',
-    stems: ['vocals', 'accompaniments'],
-    ...settings,
-  })
-}
-
-/**
- * `service/stems-4`: separates a track into vocals, drums, bass and the rest, for models that have these. The default
- * model must be pulled first, which includes accepting its terms: `stemwork models pull htdemucs`.
- *
- * @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong
- */
-export function stems4Workflow(
-  settings: StemsSettings = {},
-): StemsWorkflow<'service/stems-4', 'vocals' | 'drums' | 'bass' | 'other'> {
-  return stemsWorkflowOf({
-    id: 'service/stems-4',
-    name: 'Stems: vocals, drums, bass and other',
-    description: 'Separates a mixed audio track into vocals, drums, bass and everything else.',
-    stems: ['vocals', 'drums', 'bass', 'other'],
-    model: 'htdemucs',
-    ...settings,
-  })
-}
-
-/**
- * A workflow for any stems of a model, with one file per stem.
- *
  * @example
- * stemsWorkflowOf({
+ * stemsWorkflow({ stems: 4 })
+ * @example
+ * stemsWorkflow({
  *   id: 'service/drums',
  *   name: 'Drums',
  *   description: 'The drums of a track.',
@@ -197,9 +187,12 @@ export function stems4Workflow(
  * })
  * @throws StemworkError `INVALID_OPTIONS` naming the setting that is wrong
  */
-export function stemsWorkflowOf<const Id extends string, const Stem extends StemName>(
+export function stemsWorkflow(settings?: StemsSettings): StemsWorkflow
+export function stemsWorkflow(settings: StemsSettings & { stems: 4 }): FourStemsWorkflow
+export function stemsWorkflow<const Id extends string, const Stem extends StemName>(
   definition: StemsDefinition & { id: Id; stems: readonly Stem[] },
-): StemsWorkflow<Id, Stem> {
+): StemsWorkflow<Id, Stem>
+export function stemsWorkflow(given: (StemsSettings & { stems?: 4 }) | StemsDefinition = {}): Workflow {
   const refuse = () => {
     throw new StemworkError(
       'INTERNAL_ERROR',
@@ -207,8 +200,10 @@ export function stemsWorkflowOf<const Id extends string, const Stem extends Stem
         'runner.',
     )
   }
-  // The names are in the definition, which is checked; the compiler cannot follow them through its outputs.
-  return defineStems(definition, () => ({ separate: refuse, analyze: refuse, draw: refuse })) as StemsWorkflow<Id, Stem>
+  const { stems, ...settings } = given
+  const definition =
+    stems === undefined ? { ...two, ...settings } : stems === 4 ? { ...four, ...settings } : { stems, ...settings }
+  return defineStems(definition, () => ({ separate: refuse, analyze: refuse, draw: refuse }))
 }
 
 export interface StemsWork {

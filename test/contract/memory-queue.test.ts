@@ -1,13 +1,13 @@
 import { describe, test } from 'vitest'
 import { jobQueueContract } from '../../src/contract/index.js'
-import { localQueue } from '../../src/adapters/queues/local/local-queue.js'
+import { memoryQueue } from '../../src/adapters/queues/memory/memory-queue.js'
 
-describe('localQueue', () => {
+describe('memoryQueue', () => {
   jobQueueContract(
     { describe, test },
     {
       async open() {
-        const queue = localQueue()
+        const queue = memoryQueue()
         return { queue, close: () => queue.close() }
       },
     },

@@ -3,7 +3,7 @@ import { StemworkError } from '../../../core/engine/errors.js'
 import type { JobQueue, QueueSubscription } from '../../../core/engine/ports/job-queue.js'
 
 /** Wakes the workers of one process, on p-queue: a notification waits there until a listener is free. */
-export function localQueue(): JobQueue {
+export function memoryQueue(): JobQueue {
   const queue = new PQueue({ concurrency: 1, autoStart: false })
   const subscribers = new Set<Subscriber>()
   /** Those whose last call has returned, the longest idle first. */
