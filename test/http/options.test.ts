@@ -243,7 +243,7 @@ describe('base paths', () => {
     await service.close()
   })
 
-  test('a publicUrl that is not https is warned of', async () => {
+  test('a publicUrl that is not https is warned of, except on this machine', async () => {
     const warnings: string[] = []
     const ignore = () => {}
     const logger = {
@@ -252,9 +252,9 @@ describe('base paths', () => {
       error: ignore,
       warn: (_fields: unknown, message: string) => void warnings.push(message),
     }
-    const service = await startService({ engine: { logger }, http: { publicUrl: 'http://stems.example.com' } })
+    for (const publicUrl of ['http://stems.example.com', 'http://localhost:8080/v1', 'http://127.0.0.1/v1'])
+      await (await startService({ engine: { logger }, http: { publicUrl } })).close()
     expect(warnings).toEqual([expect.stringContaining('https')])
-    await service.close()
   })
 })
 
