@@ -40,7 +40,7 @@ export const rules = ['test/architecture/**/*.test.ts', 'test/package/types.test
 
 /**
  * These take minutes, and need a registry of packages, large weights, the Python packages of other programs, or two
- * more builds of the package. `npm run test:daily`.
+ * more builds of the package, or compare runtimes. `npm run test:daily`.
  */
 export const daily = [
   'test/package/pack.test.ts',
@@ -49,6 +49,7 @@ export const daily = [
   'test/contract/long-outage.test.ts',
   'test/platforms/**/*.test.ts',
   'test/models/htdemucs-service.test.ts',
+  'test/service/runtimes.test.ts',
   'test/separation/{peers,museval}.test.ts',
 ]
 

@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, readFileSync, renameSync } from 'node:fs'
+import { copyFileSync, cpSync, readFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { freePort } from '../servers/found-server.js'
-import { root } from '../package/tarball.js'
+import { root, unpackInto } from '../package/tarball.js'
 import { imageFolder } from './dockerfile.js'
 import {
   headings,
@@ -47,6 +47,19 @@ describe('a program that separates a song, made as the page says', () => {
       let output = ''
       for (const command of commands) output = await run(command, place)
       expect(output).toBe(separated)
+    })
+  }
+
+  for (const [name, command] of [
+    ['Bun', 'bun module.mjs'],
+    ['Deno', 'deno run --allow-all module.mjs'],
+  ] as const) {
+    installsFromRegistry(`a service and its client are on ${name}, with jobs that run there`, async () => {
+      const place = project(`host-on-${name}`)
+      cpSync(join(root, 'test/package/fixtures/hosts'), place, { recursive: true })
+      const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { dependencies: object }
+      unpackInto(place, tarball(), Object.keys(dependencies))
+      expect(await run(command, place)).toBe('SUCCEEDED by wasm: RIFF RIFF, then 404\n')
     })
   }
 })
