@@ -9,7 +9,7 @@
 // thing at a time: what that costs the others is due to applications that are busy, and only the rest to hostile ones.
 //
 // The hostile applications have machines of their own in the world. Here their requests are made on the processors that
-// the service needs, so they have the lowest priority, and how long the service's event loop waited for a processor is
+// the service needs, so they have a lower priority, and how long the service's event loop waited for a processor is
 // told. Where other programs take these, too, `--real-time` (Linux, as root) puts the service and the others before all
 // of them. The disk is the service's: a probe tells how long a synced write of another process takes meanwhile; with
 // TMPDIR on a RAM disk it is left out.
@@ -92,8 +92,10 @@ async function measure(count) {
 /** How a process is started. */
 function launch(name, isOutside) {
   const profiling = name === 'service' && profile ? ['--cpu-prof', `--cpu-prof-dir=${profile}`] : []
-  if (!isRealTime || isOutside) return { execArgv: profiling }
+  if (!isRealTime) return { execArgv: profiling }
   const env = { ...process.env, STEMWORK_BENCHMARK_REAL_TIME: 'true' }
+  // Whatever their priority, it is behind that of the service.
+  if (isOutside) return { env }
   return { execPath: 'chrt', execArgv: ['--rr', '2', process.execPath, ...profiling], env }
 }
 
@@ -156,8 +158,9 @@ function report(count, { idle, busy, storm, counts }) {
   console.log(`  service, beside busy ones: ${load(busy)}`)
   console.log(`  service, storm: ${load(storm)}`)
   const said = Object.entries(counts).sort(([a], [b]) => (a < b ? -1 : 1))
+  if (said.length === 0) console.log('  The hostile ones got no processor time: this says nothing.')
   console.log(`  what the hostile ones were answered: ${said.map(([what, times]) => `${what} x ${times}`).join(', ')}`)
-  return rows.every(([, , , , isFine]) => isFine) && growth <= aims.memory && failures.length === 0
+  return rows.every(([, , , , isFine]) => isFine) && growth <= aims.memory && failures.length === 0 && said.length > 0
 }
 
 function print(name, figures, isFine, text) {

@@ -2,13 +2,14 @@ import { open, rename, writeFile } from 'node:fs/promises'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { createClient } from '../../src/client/client.js'
 import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
+import { SendQueue } from '../../src/http/routing/send-queue.js'
 import { gate } from '../engine/harness.js'
 import { pollJob, type Service, type ServiceSettings, startService } from './harness.js'
 
@@ -96,6 +97,28 @@ const stores: [string, () => Promise<BlobStore>][] = [
     },
   ],
 ]
+
+it('has parts that take the slots and turns of downloads', async () => {
+  const { growing, ask } = await started({ http: { limits: { downloads: 1 } } })
+  await growing.write('x'.repeat(20_000_000))
+  const next = vi.spyOn(SendQueue.prototype, 'next')
+  const first = await ask('bytes=0-')
+  const second = await ask('bytes=0-')
+  expect([first.status, second.status]).toEqual([206, 429])
+  expect(await second.json()).toMatchObject({ code: 'RATE_LIMITED' })
+  const followed = await ask()
+  expect(followed.status).toBe(200)
+  await followed.body?.cancel()
+  const before = next.mock.calls.length
+  expect(before).toBeGreaterThan(0)
+  const { length } = await first.text()
+  expect(length).toBe(20_000_000)
+  // Each chunk has its turn.
+  expect(next.mock.calls.length - before).toBeGreaterThan(50)
+  await expect.poll(async () => (await ask('bytes=0-9')).status).toBe(206)
+  next.mockRestore()
+  growing.end()
+})
 
 describe.each(stores)('a result that grows, with files in %s', (_name, open) => {
   it('is read as it grows, and is that of the ended job but for its header', async () => {

@@ -44,32 +44,48 @@ async function answerFile(
     'content-security-policy': "default-src 'none'; sandbox",
   }
   const [, first, last] = /^bytes=(\d{1,15})-(\d{0,15})$/.exec(range) ?? []
-  const { idleMs } = call.service.options.limits
+  const { options, sendQueue, watch } = call.service
+  const { idleMs } = options.limits
+  const app = call.caller.id
   if (call.request.method === 'HEAD') await result.close()
   if (first === undefined) {
-    const { watch } = call.service
-    if (!watch.hasRoom(call.caller.id)) {
+    if (!watch.hasRoom(app)) {
       await result.close()
       throw tooManyFollowers(call)
     }
     const followed = whilePermitted(call, (signal) => result.follow(signal))
-    return { status: 200, headers, body: { source: watch.counted(call.caller.id, followed), idleMs } }
+    return { status: 200, headers, body: { source: sendQueue.paced(app, watch.counted(app, followed)), idleMs } }
   }
-  const start = Number(first)
-  const end = Math.min(last === '' || last === undefined ? Infinity : Number(last), result.bytes - 1)
+  return partOf(call, result, { headers, start: Number(first), last })
+}
+
+async function partOf(
+  call: KeyedCall,
+  result: GrowingResult,
+  { headers, start, last = '' }: { headers: Record<string, string>; start: number; last?: string },
+): Promise<ApiAnswer> {
+  const end = Math.min(last === '' ? Infinity : Number(last), result.bytes - 1)
   if (start > end) {
     await result.close()
     throw new Problem(
       'RANGE_NOT_SATISFIABLE',
       `The file has only ${result.bytes} bytes so far. Ask again when the job has made progress.`,
-      {
-        headers: { 'retry-after': '1' },
-      },
+      { headers: { 'retry-after': '1' } },
     )
   }
   headers['content-range'] = `bytes ${start}-${end}/*`
   headers['content-length'] = String(end - start + 1)
-  return { status: 206, headers, body: { source: result.part(start, end), idleMs } }
+  if (call.request.method === 'HEAD') return empty(206, headers)
+  const { downloads, options, sendQueue } = call.service
+  const app = call.caller.id
+  try {
+    const slot = downloads.take(app)
+    const source = sendQueue.paced(app, result.part(start, end))
+    return { status: 206, headers, body: { source, idleMs: options.limits.idleMs, slot } }
+  } catch (error) {
+    await result.close()
+    throw error
+  }
 }
 
 function notHere(job: JobRecord, isRunningHere: boolean): Problem {
