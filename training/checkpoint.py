@@ -18,7 +18,10 @@ def write(content, path):
     os.replace(f'{path}.part', path)
 
 
-def load(path):
+def load(path, gate=True):
+    """A checkpoint (.pt), or the weights of a graph (.onnx), such as that of the package."""
+    if path.endswith('.onnx'):
+        return from_graph(path, gate)
     saved = torch.load(path, map_location='cpu')
     net = Masks(**saved['settings'])
     net.load_state_dict(saved['weights'])

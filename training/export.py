@@ -45,7 +45,7 @@ def with_half_weights(model):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--net', required=True, help='checkpoint (.pt)')
+    parser.add_argument('--net', required=True, help='checkpoint (.pt), or graph (.onnx) to read back')
     parser.add_argument('--out', required=True, help='folder to write')
     parser.add_argument('--name', default='tiny-band-unet')
     parser.add_argument('--version', default='0.0.0')

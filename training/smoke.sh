@@ -5,6 +5,7 @@
 set -eu
 data=$(realpath "$1") work=$2
 here=$(dirname "$0")
+python=${PYTHON:-/usr/bin/python3}
 cut() { ffmpeg -nostdin -v error -y -ss "$1" -t 20 -i "$data/$2" "$work/some/$3"; }
 
 mkdir -p "$work/some/everything-is-free/first" "$work/some/everything-is-free/second" "$work/some/voices" "$work/some/instrumental"
@@ -18,3 +19,9 @@ for name in mdn-band-stems gm3-hip-hop-beats; do cut 0 "instrumental/$name.ogg" 
 export PREPARE='--sung-minutes 0.4 --espeak-minutes 0.2 --arranged-minutes 1 --synthesized-minutes 0.7' VOICES=24 MUSIC=24 SONGS=16 CHECK=8
 export BASE='--steps 8 --batch 4' TUNE='--steps 4 --batch 4 --rate 5e-4' HELD_OUT='--count 2 --seconds 8'
 "$here/recipe.sh" "$work/some" "$work"
+
+# Learning can go on from the graph in the package: its weights, read back and exported again, are the same file (with Debian's PyTorch).
+shipped="$here/../models/embedded/model.onnx"
+"$python" "$here/export.py" --net "$shipped" --out "$work/again"
+cmp "$shipped" "$work/again/model.onnx"
+"$python" "$here/train.py" --bank "$work/voices+$work/music" --check "$work/check" --init "$shipped" --out "$work/further.pt" --steps 2 --batch 4

@@ -24,7 +24,7 @@ import torch.multiprocessing
 from torch import nn
 
 from augment import Augment, as_mixed
-from checkpoint import from_graph, load, save, write
+from checkpoint import load, save, write
 from network import Masks, compressed, folded, left_and_right, make_symmetric, relative
 from objective import errors, objective
 from pairs import paired
@@ -154,9 +154,7 @@ def parsed():
 def start(options):
     if not options.init:
         return Masks(norm='batch', gate=not options.no_gate)
-    if options.init.endswith('.onnx'):
-        return from_graph(options.init, gate=not options.no_gate)
-    return load(options.init)
+    return load(options.init, gate=not options.no_gate)
 
 
 class Run:
