@@ -100,16 +100,17 @@ async function speed(folder) {
 async function bareNetwork(session, manifest, seconds) {
   const { chunk, input, stft } = manifest
   const frameCount = 1 + Math.floor((seconds * sampleRate) / stft.hop)
-  const bins = stft.nFft / 2 + 1
+  const [powers, masks] = [session.inputs[0], session.outputs[0]]
   let totalMs = 0
   for (let first = 0; first < frameCount; first += chunk.frames) {
     const count =
       Math.min(frameCount, first + chunk.frames + chunk.overlapFrames) - Math.max(0, first - chunk.overlapFrames)
     const rows = Math.ceil(count / input.framesMultipleOf) * input.framesMultipleOf
-    const tensor = () => ({ dims: [1, 4, rows, bins], data: new Float32Array(4 * rows * bins) })
-    const mixture = tensor()
-    for (let i = 0; i < mixture.data.length; i++) mixture.data[i] = Math.random() * 20 - 10
-    const { runMs } = await session.run({ [session.inputs[0].name]: mixture }, { [session.outputs[0].name]: tensor() })
+    const tensor = ({ shape: [, channels, , bands] }) => {
+      const data = Float32Array.from({ length: channels * rows * bands }, () => Math.random())
+      return { dims: [1, channels, rows, bands], data }
+    }
+    const { runMs } = await session.run({ [powers.name]: tensor(powers) }, { [masks.name]: tensor(masks) })
     totalMs += runMs
   }
   return totalMs
