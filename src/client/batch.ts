@@ -50,22 +50,15 @@ export function manyJobs(connection: Connection): ManyJobs {
   const bulk =
     (action: 'cancel' | 'retry' | 'delete'): ManyJobs['cancelJobs'] =>
     async (filter, { signal } = {}) =>
-      (
-        await connection.json<BulkReport>(`/job/${action}`, {
-          method: 'POST',
-          json: filter,
-          isRepeatable: true,
-          signal,
-        })
-      ).value
+      connection.value(`/job/${action}`, { method: 'POST', json: filter, isRepeatable: true, signal })
   return {
     async createBatch(batch, { idempotencyKey = randomKey(), signal } = {}) {
       const headers = { 'idempotency-key': idempotencyKey }
       const request = { method: 'POST', json: batch, headers, signal, isRepeatable: true } as const
-      return (await connection.json<{ name: string; ids: string[] }>('/batch', request)).value
+      return await connection.value('/batch', request)
     },
     getBatch: async (name, { signal } = {}) =>
-      (await connection.json<Batch>('/batch', { query: new URLSearchParams({ name }), signal })).value,
+      connection.value('/batch', { query: new URLSearchParams({ name }), signal }),
     cancelJobs: bulk('cancel'),
     retryJobs: bulk('retry'),
     deleteJobs: bulk('delete'),

@@ -64,6 +64,11 @@ export class Connection {
     }
   }
 
+  /** The body of the answer. @throws as `json` */
+  async value<Answer>(path: string, request?: ApiRequest): Promise<Answer> {
+    return (await this.json<Answer>(path, request)).value
+  }
+
   /** The answer with its body unread, after as many tries as are allowed. */
   async send(
     path: string,

@@ -122,7 +122,7 @@ export function singleJobs(connection: Connection, hasOwnFetch: boolean): Single
 
   return {
     async upload(source, transfer = {}) {
-      const { value: ticket } = await connection.json<UploadTicket>('/upload', transfer)
+      const ticket = await connection.value<UploadTicket>('/upload', transfer)
       if (ticket.resumableUrl !== undefined && isWhole(source) && sizeOf(source) >= minResumableBytes) {
         const { putResumable } = await import('./resumable-upload.js')
         return await putResumable(connection, ticket.resumableUrl, source, { ...transfer, hasOwnFetch })
@@ -132,16 +132,11 @@ export function singleJobs(connection: Connection, hasOwnFetch: boolean): Single
     },
     async createJob(job, { idempotencyKey = randomKey(), signal } = {}) {
       const headers = { 'idempotency-key': idempotencyKey }
-      const { value } = await connection.json<{ id: string }>('/job', {
-        method: 'POST',
-        json: job,
-        headers,
-        signal,
-        isRepeatable: true,
-      })
-      return { id: value.id }
+      const request = { method: 'POST', json: job, headers, signal, isRepeatable: true } as const
+      const { id } = await connection.value<{ id: string }>('/job', request)
+      return { id }
     },
-    getJob: async (id, { signal } = {}) => (await connection.json<Job>(path(id), { signal })).value,
+    getJob: async (id, { signal } = {}) => connection.value(path(id), { signal }),
     async listJobs(filters = {}, { signal } = {}) {
       const { value: jobs, headers } = await connection.json<Job[]>('/job', { query: listQuery(filters), signal })
       return { jobs, total: Number(headers.get('x-total-count') ?? jobs.length), next: nextCursor(headers.get('link')) }
@@ -152,11 +147,11 @@ export function singleJobs(connection: Connection, hasOwnFetch: boolean): Single
     async archive(of, { signal } = {}) {
       const query = new URLSearchParams('batchName' in of ? { batchName: of.batchName } : {})
       if ('jobs' in of) for (const id of of.jobs) query.append('job', id)
-      return (await connection.json<Archive>('/archive', { query, signal })).value
+      return await connection.value<Archive>('/archive', { query, signal })
     },
     async peaks(id, output, { length, signal } = {}) {
       const query = new URLSearchParams(length === undefined ? {} : { length: String(length) })
-      return (await connection.json<Peaks>(`${path(id)}/peaks/${encodeURIComponent(output)}`, { query, signal })).value
+      return await connection.value<Peaks>(`${path(id)}/peaks/${encodeURIComponent(output)}`, { query, signal })
     },
     async download(url, download) {
       return (await import('./download.js')).openDownload(connection, url, download)
@@ -164,52 +159,42 @@ export function singleJobs(connection: Connection, hasOwnFetch: boolean): Single
     growing: (id, output, options) => growing(`${path(id)}/growing/${encodeURIComponent(output)}`, options),
     growingPeaks: (id, output, options) => growing(`${path(id)}/growing/${encodeURIComponent(output)}/peaks`, options),
     cancelJob: async (id, { signal } = {}) =>
-      (await connection.json<Job>(`${path(id)}/cancel`, { method: 'POST', isRepeatable: true, signal })).value,
+      connection.value(`${path(id)}/cancel`, { method: 'POST', isRepeatable: true, signal }),
     // Not repeatable: a repeat would find the job QUEUED and be refused.
-    retryJob: async (id, { signal } = {}) =>
-      (await connection.json<Job>(`${path(id)}/retry`, { method: 'POST', signal })).value,
+    retryJob: async (id, { signal } = {}) => connection.value(`${path(id)}/retry`, { method: 'POST', signal }),
     sendEvent: async (id, name, value, { signal } = {}) =>
-      (
-        await connection.json<Job>(`${path(id)}/event/${encodeURIComponent(name)}`, {
-          method: 'POST',
-          json: { value },
-          signal,
-        })
-      ).value,
+      connection.value(`${path(id)}/event/${encodeURIComponent(name)}`, { method: 'POST', json: { value }, signal }),
     async deleteJob(id, { signal } = {}) {
       await connection.json(path(id), { method: 'DELETE', signal })
     },
     async jobLinks(id, { signal } = {}) {
-      return (await connection.json<{ links: JobLink[] }>(`${path(id)}/link`, { signal })).value.links
+      return (await connection.value<{ links: JobLink[] }>(`${path(id)}/link`, { signal })).links
     },
     async createJobLink(id, link = {}, { signal } = {}) {
       const request = { method: 'POST', json: link, signal } as const
-      return (await connection.json<JobLink>(`${path(id)}/link`, request)).value
+      return await connection.value<JobLink>(`${path(id)}/link`, request)
     },
     async revokeJobLink(id, linkId, { signal } = {}) {
       const request = { method: 'DELETE', signal, isRepeatable: true } as const
       await connection.send(`${path(id)}/link/${encodeURIComponent(linkId)}`, request)
     },
     workflows: async ({ signal } = {}) =>
-      (await connection.json<{ workflows: WorkflowSummary[] }>('/workflow', { signal })).value.workflows,
-    workflow: async (id, { signal } = {}) =>
-      (await connection.json<Workflow>(`/workflow/${encodeURI(id)}`, { signal })).value,
-    application: async ({ signal } = {}) =>
-      (await connection.json<{ id: string; name: string }>('/application', { signal })).value,
+      (await connection.value<{ workflows: WorkflowSummary[] }>('/workflow', { signal })).workflows,
+    workflow: async (id, { signal } = {}) => connection.value(`/workflow/${encodeURI(id)}`, { signal }),
+    application: async ({ signal } = {}) => connection.value('/application', { signal }),
     listKeys: async ({ signal } = {}) =>
-      (await connection.json<{ keys: ApiKey[] }>('/application/key', { signal })).value.keys,
+      (await connection.value<{ keys: ApiKey[] }>('/application/key', { signal })).keys,
     createKey: async (key = {}, { signal } = {}) =>
-      (await connection.json<IssuedKey>('/application/key', { method: 'POST', json: key, signal })).value,
+      connection.value('/application/key', { method: 'POST', json: key, signal }),
     async endKey(id, { signal } = {}) {
       await connection.json(`/application/key/${encodeURIComponent(id)}`, { method: 'DELETE', signal })
     },
     async usage({ groupBy, ...days } = {}, { signal } = {}) {
       const query = new URLSearchParams({ ...days, ...(groupBy?.length ? { groupBy: groupBy.join(',') } : {}) })
-      return (await connection.json<{ usage: UsageTotal[] }>('/usage', { query, signal })).value.usage
+      return (await connection.value<{ usage: UsageTotal[] }>('/usage', { query, signal })).usage
     },
     failingReceivers: async ({ signal } = {}) =>
-      (await connection.json<{ receivers: WebhookReceiver[] }>('/application/webhook-receiver', { signal })).value
-        .receivers,
+      (await connection.value<{ receivers: WebhookReceiver[] }>('/application/webhook-receiver', { signal })).receivers,
     async enableReceiver(origin, { signal } = {}) {
       const path = '/application/webhook-receiver/enable'
       await connection.json(path, { method: 'POST', json: { origin }, isRepeatable: true, signal })

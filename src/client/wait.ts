@@ -86,11 +86,11 @@ async function poll(
   const path = `/job/${encodeURIComponent(id)}`
   let last: JobProgress | undefined
   for (let attempt = 0; ; attempt++) {
-    const { value } = await connection.json<JobProgress>(`${path}/status`, { signal })
+    const value = await connection.value<JobProgress>(`${path}/status`, { signal })
     const isNews =
       !last || last.status !== value.status || last.progress !== value.progress || last.stage !== value.stage
     if (isNews) report(value)
-    if (hasEnded(value)) return (await connection.json<Job>(path, { signal })).value
+    if (hasEnded(value)) return await connection.value<Job>(path, { signal })
     if (isNews) attempt = 0
     last = value
     await pause(backOff(attempt, polling), signal)

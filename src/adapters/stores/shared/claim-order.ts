@@ -1,4 +1,4 @@
-import { DueQueue, type DueEntry } from './due-queue.js'
+import { type DueEntry, DueQueue, isBefore } from './due-queue.js'
 
 /** The list in which a job waits. It never changes. */
 export interface WaitingGroup {
@@ -139,8 +139,4 @@ export class ClaimOrder<Item> {
 function firstEntryDue<Item>(queue: DueQueue<Item>, now: number, taken: ReadonlySet<Item>): DueEntry<Item> | undefined {
   if (taken.size === 0) return queue.dueEntries(now, 1)[0]
   return queue.dueEntries(now, taken.size + 1).find(({ item }) => !taken.has(item))
-}
-
-function isBefore(a: { at: number; order: number }, b: { at: number; order: number }): boolean {
-  return a.at < b.at || (a.at === b.at && a.order < b.order)
 }

@@ -121,6 +121,6 @@ export class DueQueue<Item> {
   }
 }
 
-function isBefore(a: { at: number; order: number }, b: { at: number; order: number }): boolean {
+export function isBefore(a: { at: number; order: number }, b: { at: number; order: number }): boolean {
   return a.at < b.at || (a.at === b.at && a.order < b.order)
 }

@@ -167,7 +167,7 @@ async function* partsOf(pages: Pages): AsyncGenerator<Part, void, undefined> {
   }
 }
 
-async function* bytesOf(pages: Pages): AsyncGenerator<Uint8Array, void, undefined> {
+export async function* bytesOf(pages: Pages): AsyncGenerator<Uint8Array, void, undefined> {
   for await (const { bytes } of pages) yield bytes
 }
 

@@ -3,7 +3,7 @@ import { type CodecLoader, type EncodedPieces, mostLinks, openLinks } from './co
 import { damagedFile } from './damaged-file.js'
 import type { FileBytes } from './file-bytes.js'
 import { openFlacPieces, readStreamInfo } from './flac-reader.js'
-import { mostGaps, openParts, positionsOf } from './ogg-gaps.js'
+import { bytesOf, mostGaps, openParts, positionsOf } from './ogg-gaps.js'
 import { packetsOf } from './ogg-pages.js'
 import { oggLossText, streamPages, type OggCodec, type OggLosses } from './ogg-stream.js'
 
@@ -56,10 +56,6 @@ function withLosses(stream: AudioStream, losses: OggLosses, instead: () => strin
       warnings.push(...(stream.warnings ?? []), ...oggLossText(losses, instead()))
     })(),
   }
-}
-
-async function* bytesOf(pages: ReturnType<typeof streamPages>): AsyncGenerator<Uint8Array, void, undefined> {
-  for await (const { bytes } of pages) yield bytes
 }
 
 /** Each must be read before the next. */

@@ -33,7 +33,8 @@ export class SampleWindow {
   }
 }
 
-function grown(plane: Float32Array, length: number): Float32Array {
+/** A copy that has room for more. */
+export function grown(plane: Float32Array, length: number): Float32Array<ArrayBuffer> {
   const larger = new Float32Array(length)
   larger.set(plane)
   return larger

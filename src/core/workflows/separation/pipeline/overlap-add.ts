@@ -1,3 +1,4 @@
+import { grown } from '../../../media/dsp/sample-window.js'
 import type { Estimate, StemName } from '../../../models/stems.js'
 
 /** Finished samples of the stems, from track sample `start` on. Valid until the next call. */
@@ -113,12 +114,6 @@ function accumulate(
   for (let i = fadeIn.length; i < copiedFrom; i++) sum[offset + i]! += values[i]!
   sum.set(values.subarray(copiedFrom, flatEnd), offset + copiedFrom)
   for (let i = flatEnd, at = 0; i < sampleCount; i++, at++) sum[offset + i]! += fadeOut[at]! * values[i]!
-}
-
-function grown(array: Float32Array, length: number): Float32Array<ArrayBuffer> {
-  const larger = new Float32Array(length)
-  larger.set(array)
-  return larger
 }
 
 function entries(stems: Partial<Record<StemName, Float32Array[]>>): [StemName, Float32Array[]][] {
