@@ -15,15 +15,17 @@ export const unit = [
  * machine.
  */
 export const shared = [
-  'test/audio/{analysis,beat-model,harmony,key,practice}.test.ts',
+  'test/audio/{analysis,beat-model,harmony,key,loudness-meter,practice,tempo-and-pitch}.test.ts',
   'test/notes/*.test.ts',
   'test/{client,mcp}/**/*.test.ts',
-  'test/cli/{as,audio,batch-progress,completion,configuration,evaluate,jobs,keys,limits,machine,models}.test.ts',
+  'test/cli/{as,audio,batch-progress,completion,configuration,deployment-urls}.test.ts',
+  'test/cli/{doctor-servers,evaluate,jobs,keys,limits,live,machine,models}.test.ts',
   'test/cli/{progress-line,recommended-model,result-names,schedule,usage,use}.test.ts',
-  'test/console/{bounds,file-checks,not-found,pages,serving,sign-in,waiting}.test.ts',
+  'test/console/{bounds,compressed,docs,file-checks,job-options,not-found,operator,pages}.test.ts',
+  'test/console/{serving,sign-in,waiting}.test.ts',
   'test/console/page/*.test.ts',
   'test/examples/kubernetes.test.ts',
-  'test/package/{left-out-decoders,loaded-modules}.test.ts',
+  'test/package/{left-out-decoders,loaded-modules,published-files}.test.ts',
   'test/mistakes/{deployment,embedded,http,program}.test.ts',
   'test/service/{bad-input,growing-stems}.test.ts',
   'test/contract/{blob-folder,bullmq*,keyv-durability,local-files,moved-files,quota-days}.test.ts',
