@@ -61,6 +61,46 @@ describe('a network of several inputs', () => {
   })
 })
 
+describe('a network of several inputs that states sizes within', () => {
+  const rows = () =>
+    onnxModel({
+      inputs: [
+        { name: 'wave', shape: [1, 300] },
+        { name: 'spectrum', shape: [1, 2, 300] },
+      ],
+      outputs: [{ name: 'rows', shape: ['rows', 'columns'] }],
+      nodes: [
+        { operator: 'Add', inputs: ['wave', 'spectrum'], outputs: ['sum'] },
+        { operator: 'Reshape', inputs: ['sum', 'shape'], outputs: ['twice'] },
+        { operator: 'Reshape', inputs: ['twice', 'shape'], outputs: ['rows'] },
+      ],
+      constants: [{ name: 'shape', dims: [2], values: [4, 150], type: 'int64' }],
+    })
+
+  test('gives the runtime none of them', async () => {
+    const { InferenceSession } = await importNative()
+    const known = async (onnx: Uint8Array) => {
+      const session = await InferenceSession.create(onnx)
+      const [output] = session.outputMetadata
+      await session.release()
+      return output?.isTensor && output.shape
+    }
+    expect(await known(rows())).toEqual([4, 150])
+    expect(await known((await readWithOpenSizes(await fileWith(rows())))!.onnx)).toEqual(['rows', 'columns'])
+  })
+
+  test('gives the same results', async () => {
+    const network = await openSession(await fileWith(rows()), { runtime: 'native' })
+    const wave = Float32Array.from({ length: 300 }, (_, index) => index)
+    const spectrum = Float32Array.from({ length: 600 }, (_, index) => 1000 * index)
+    const feeds = { wave: { dims: [1, 300], data: wave }, spectrum: { dims: [1, 2, 300], data: spectrum } }
+    const { fetches } = await network.run(feeds, { rows: { dims: [4, 150], data: new Float32Array(600) } })
+    expect(fetches.rows?.data[299]).toBe(299_299)
+    expect(fetches.rows?.data[599]).toBe(599_299)
+    await network.close()
+  })
+})
+
 test('one with a single input is left to the runtime', async () => {
   expect(await readWithOpenSizes(await fileWith(one()))).toBeUndefined()
 })

@@ -75,9 +75,9 @@ function settings(threads: number) {
     executionMode: 'sequential',
     intraOpNumThreads: threads,
     interOpNumThreads: 1,
-    // A single block for all activations is no faster and costs HTDemucs 5.1 GB instead of 3.6 GB. Without the arena
-    // it would take 2.6 GB, but 25 % more time. The planner holds buffers for later layers of one shape: its switch
-    // `enable_mem_reuse` (0.8 GB) is in the runtime's Python interface, but not in its C interface. See `openSizes`.
+    // A single block for all activations is no faster and costs HTDemucs 5.1 GB instead of 3.6 GB, and the bundled
+    // network 55 MB. Without the arena they take no less, and up to 40 % more time. The planner holds buffers for later
+    // layers of one shape: its switch `enable_mem_reuse` is in the runtime's Python interface only. See `openSizes`.
     enableMemPattern: false,
     // Spinning threads take CPU time from decoding, spectra and other processes. With spinning, HTDemucs used 15 %
     // more CPU time on two busy processors and was no faster on idle ones.
