@@ -26,6 +26,11 @@ const engineTests = [
   'run-job',
   'local-file',
   'failure-report',
+  'steps',
+  'step-needs',
+  'preemption',
+  'workers',
+  'webhooks',
 ].map((name) => `test/engine/${name}.test.ts`)
 
 export const folders = [

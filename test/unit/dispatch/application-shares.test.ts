@@ -37,6 +37,48 @@ describe('applications', () => {
     expect(await claim(5)).toBe('a b b b c')
   })
 
+  test('are asked for at once where no weight is above 1, and for those with a reservation alone', async () => {
+    const { claim, asked } = await waiting({ a: { weight: 1 }, b: { reserved: 0 } }, ['a', 'b', 'c'])
+    expect(await claim(4)).toBe('a b c a')
+    expect(asked()).toBe(1)
+    const shares = new ApplicationShares({ a: { weight: 2 }, b: { reserved: 3 } })
+    expect([shares.reservedFor('a'), shares.reservedFor('b'), shares.reservedFor('c')]).toEqual([0, 3, 0])
+    expect(shares.reserved).toEqual([{ app: 'b', jobs: 3 }])
+  })
+
+  test('with a weight end their turn with their last job, and are asked no more in it', async () => {
+    const two = await waiting({ b: { weight: 2 } }, ['b'])
+    expect(await two.claim(4)).toBe('b b b b')
+    expect(two.asked()).toBe(4)
+    const { claim, asked } = await waiting({ b: { weight: 6 } }, ['b'])
+    await claim(20)
+    const asks: number[] = []
+    for (let n = 0; n < 2; n++) {
+      const before = asked()
+      expect(await claim(1)).toBe('')
+      asks.push(asked() - before)
+    }
+    // Its turn had four jobs left.
+    expect(asks).toEqual([2, 1])
+  })
+
+  test('are asked for nothing more where there is no room, and begin what was granted before a failure', async () => {
+    const asked: object[] = []
+    const granted = sampleJob({ app: 'a' })
+    const shares = new ApplicationShares({ a: { reserved: 2 } })
+    const claim = (max: number, ...answers: (ReturnType<typeof sampleJob> | Error)[]) =>
+      shares.claim(max, async (claimable) => {
+        asked.push(claimable)
+        const answer = answers.shift()
+        if (answer instanceof Error) throw answer
+        return answer ? [answer] : []
+      })
+    expect(await claim(1, granted)).toEqual([granted])
+    expect(asked).toEqual([{ onlyApps: ['a'], belowRunning: 2 }])
+    expect(await claim(3, granted, new Error('away'))).toEqual([granted])
+    await expect(claim(3, new Error('away'))).rejects.toThrow('away')
+  })
+
   test('with a weight pass their turn on when they have no more jobs', async () => {
     const { claim } = await waiting({ b: { weight: 30 } }, ['a', 'b'])
     expect(await claim(23)).toBe(`a ${'b '.repeat(20)}a a`)

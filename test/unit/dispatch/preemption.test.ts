@@ -75,6 +75,58 @@ describe('preemption', () => {
     ])
   })
 
+  test('of applications with as many running jobs takes the slot of the first, and counts what runs', async () => {
+    const [first, second] = [holder('a', 10_000), holder('b', 90_000)]
+    const { replace, count } = looking([first, second], { a: 3, b: 3 })
+    await vi.advanceTimersByTimeAsync(2_000)
+    expect(replace.mock.calls).toEqual([[first, { belowRunning: 2 }]])
+    expect(count.mock.calls).toEqual([
+      [{ app: 'a', statuses: ['STARTED'] }, { max: 1000 }],
+      [{ app: 'b', statuses: ['STARTED'] }, { max: 1000 }],
+    ])
+  })
+
+  test('takes no slot for a reservation where none may go at once, nor one of its own application', async () => {
+    const shares = new ApplicationShares({ urgent: { reserved: 2 } })
+    const holders = [holder('urgent', 9_000, false, true), holder('long', 9_000, true, false)]
+    const { replace } = looking(holders, { urgent: 5, long: 2 }, silentLogger, shares)
+    await vi.advanceTimersByTimeAsync(2_000)
+    expect(replace.mock.calls).toEqual([[holders[1], { belowRunning: 1 }]])
+  })
+
+  test('takes no slot of an application that has no more than its reservation', async () => {
+    const shares = new ApplicationShares({ steady: { reserved: 2 } })
+    const { replace } = looking([holder('steady', 9_000)], { steady: 2 }, silentLogger, shares)
+    await vi.advanceTimersByTimeAsync(2_000)
+    expect(replace).not.toHaveBeenCalled()
+    const more = looking([holder('steady', 9_000)], { steady: 3 }, silentLogger, shares)
+    await vi.advanceTimersByTimeAsync(2_000)
+    expect(more.replace).toHaveBeenCalledTimes(1)
+  })
+
+  test('looks five times in the time after which slots are given away, at most a hundred times a second', async () => {
+    for (const [preemptAfterMs, everyMs] of [
+      [1_000, 200],
+      [5, 10],
+    ] as const) {
+      const holders = vi.fn(() => [])
+      const jobs = { count: async () => 0 }
+      const preemption = new Preemption({
+        jobs,
+        logger: silentLogger,
+        preemptAfterMs,
+        shares: equalShares,
+        holders,
+        replace: async () => false,
+      })
+      preemption.start()
+      preemption.start()
+      await vi.advanceTimersByTimeAsync(10 * everyMs)
+      expect(holders).toHaveBeenCalledTimes(10)
+      await preemption.stop()
+    }
+  })
+
   test('looks once at a time, and stops when the last look has ended', async () => {
     const { preemption, replace } = looking([holder('a', 10_000)], { a: 1 })
     let answer = () => {}

@@ -67,6 +67,33 @@ const jobOf = (id: string, fields: object = {}) =>
 const named = (name: string) => calls.filter(([each]) => each === name).map(([, ...args]) => args)
 
 describe('a sweep', () => {
+  test('tidies the ledger in its first and then in every twentieth round', async () => {
+    const tidied: unknown[] = []
+    const ports = portsWith({ due: () => [], purge: () => [] })
+    const ledger = { tidy: async (range: unknown) => void tidied.push(range) }
+    Object.assign(ports.jobs, { ledger })
+    const sweep = new Sweep(ports)
+    const keepFromDay = Math.floor((now - options.retention.usageMs) / (24 * hour))
+    await sweep.run()
+    expect(tidied).toEqual([{ keepFromDay }])
+    for (let round = 2; round <= 20; round++) await sweep.run()
+    expect(tidied).toHaveLength(1)
+    await sweep.run()
+    expect(tidied).toHaveLength(2)
+  })
+
+  test('looks for the contact to the store where a lease has ended, and leaves a job that may still be held', async () => {
+    const ports = portsWith({ due: (kind: string) => (kind === 'overdue' ? [jobOf('late')] : []), purge: () => [] })
+    let asked = 0
+    Object.assign(ports.contact, { lapsedBefore: async () => ++asked })
+    await new Sweep(ports).run()
+    expect(asked).toBe(0)
+    calls = []
+    const away = jobOf('away', { cancelRequested: true, lease: { until: now - hour + 1 } })
+    await new Sweep(portsWith({ due: (kind: string) => (kind === 'abandoned' ? [away] : []), purge: () => [] })).run()
+    expect(named('apply')).toEqual([])
+  })
+
   test('ends deletions and expired results, the jobs that missed their deadlines, and purges old ones', async () => {
     const missed = jobOf('late', {
       deadline: 1000,

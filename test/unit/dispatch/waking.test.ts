@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { Waking, type WaitingJob } from '../../../src/core/engine/dispatch/waking.js'
 import type { JobRecord } from '../../../src/core/engine/job/job.js'
 import type { Worker } from '../../../src/core/engine/workers/worker.js'
-import { defaultLogger } from '../../../src/core/engine/ports/logger.js'
+import { silentLogger } from '../../../src/core/engine/ports/logger.js'
 import { worker } from './worker-samples.js'
 
 beforeEach(() => void vi.useFakeTimers())
@@ -14,29 +14,37 @@ const fleet = (count: number, about?: (index: number) => Partial<Worker>) =>
   Array.from({ length: count }, (_, index) => worker(index, about?.(index)))
 
 /** @param wakes what a notification of the queue does */
-function wakingOf(workers: Worker[], wakes: 'one' | 'all' = 'all') {
+function wakingOf(workers: Worker[] | Error, wakes: 'one' | 'all' = 'all') {
   /** Whom each notification named; undefined: nobody, so all. */
   const told: (readonly string[] | undefined)[] = []
   const waits = new Set<string>()
+  const gone = new Set<string>()
+  const failing: Error[] = []
   let looks = 0
   const waking = new Waking({
     jobs: {
       get: async (id) => {
         looks++
+        if (gone.has(id)) return undefined
+        if (id === 'unreadable') throw new Error('away')
         return { status: waits.has(id) ? 'QUEUED' : 'STARTED' } as JobRecord
       },
     },
     queue: {
       traits: { scope: 'shared', wakes },
-      notify: async ({ workers: meant } = {}) => void told.push(meant),
+      notify: async ({ workers: meant } = {}) => {
+        const failure = failing.shift()
+        if (failure) throw failure
+        told.push(meant)
+      },
       subscribe: async () => ({ stop: async () => {} }),
       check: async () => {},
       close: async () => {},
     },
-    workers: { known: async () => workers },
-    logger: defaultLogger,
+    workers: { known: () => (workers instanceof Error ? Promise.reject(workers) : Promise.resolve(workers)) },
+    logger: silentLogger,
   })
-  return { waking, told, waits, looks: () => looks }
+  return { waking, told, waits, gone, failing, looks: () => looks }
 }
 
 test('a lone job wakes two of a thousand idle workers, and nobody else once it has begun', async () => {
@@ -81,6 +89,12 @@ test('of the workers that can, those that have run the workflow lately are told 
   expect(told[1]).toBeUndefined()
 })
 
+test('a single worker that has run the workflow lately is told first', async () => {
+  const { waking, told } = wakingOf(fleet(1000, (index) => (index === 7 ? { warm: ['test/stems'] } : {})))
+  await waking.wake([job('a')])
+  expect(told).toEqual([['a7']])
+})
+
 test('a worker that is cordoned or drained is not told', async () => {
   const workers = fleet(1000, (index) => (index < 990 ? { state: index % 2 ? 'cordoned' : 'draining' } : {}))
   const { waking, told } = wakingOf(workers)
@@ -117,6 +131,56 @@ test('a delayed job is looked at after its delay, and not once the engine is clo
   waking.close()
   await vi.advanceTimersByTimeAsync(60_000)
   expect(told).toHaveLength(3)
+})
+
+test('a few are told where more than twice as many are known, and where they are not known, all', async () => {
+  for (const [count, few] of [
+    [4, undefined],
+    [5, 2],
+  ] as const) {
+    const { waking, told } = wakingOf(fleet(count))
+    await waking.wake([job('a')])
+    expect(told.map((meant) => meant?.length)).toEqual([few])
+  }
+  const { waking, told } = wakingOf(new Error('away'))
+  await waking.wake([job('a')])
+  expect(told).toEqual([undefined])
+})
+
+test('jobs that are gone or cannot be read wake nobody, and twenty are looked at', async () => {
+  const { waking, told, gone, looks } = wakingOf(fleet(1000))
+  gone.add('0')
+  await waking.wake([job('unreadable')])
+  for (let times = 0; times < 19; times++) await waking.wake([job(`${times}`)])
+  await vi.advanceTimersByTimeAsync(1000)
+  expect(looks()).toBe(20)
+  expect(told.filter((meant) => meant === undefined)).toEqual([])
+  // What was looked at is looked at once.
+  await waking.wake([job('later')])
+  await vi.advanceTimersByTimeAsync(1000)
+  expect(looks()).toBe(21)
+})
+
+test('nothing is left to wait for once it is closed, and what is due at once is not looked at before', async () => {
+  const { waking, looks } = wakingOf(fleet(1000))
+  await waking.wake([job('a')], { delayMs: 5000 })
+  await waking.wake([job('b')])
+  expect([vi.getTimerCount(), looks()]).toEqual([2, 0])
+  await vi.advanceTimersByTimeAsync(100)
+  expect([vi.getTimerCount(), looks()]).toEqual([1, 1])
+  waking.close()
+  expect(vi.getTimerCount()).toBe(0)
+})
+
+test('a queue that cannot notify is no failure, and a closed engine notifies nobody', async () => {
+  const { waking, told, failing } = wakingOf(fleet(1000))
+  failing.push(new Error('away'))
+  await waking.wake()
+  expect([failing, told]).toEqual([[], []])
+  waking.close()
+  await waking.wake()
+  await waking.wake([job('a')])
+  expect([told, vi.getTimerCount()]).toEqual([[], 0])
 })
 
 test('a queue whose notification wakes one worker is told once, without names', async () => {

@@ -73,9 +73,9 @@ export class Sweep {
     return { deleted, expired, missed, purged }
   }
 
-  async #step(step: string, work: () => Promise<number>): Promise<number> {
+  async #step(step: string, work: () => Promise<number | void>): Promise<number> {
     try {
-      return await work()
+      return (await work()) ?? 0
     } catch (error) {
       this.#ports.logger.warn({ step, err: error }, 'A step of the sweep failed; the next sweep repeats it.')
       return 0
@@ -134,25 +134,21 @@ export class Sweep {
    * Where no worker lives that can take them over, jobs of lost workers would count as running for ever. By then a
    * worker that is only cut off has given up, too.
    */
-  async #releaseLapsed(): Promise<number> {
+  async #releaseLapsed(): Promise<void> {
     const { jobs, clock, events, options } = this.#ports
     const lapsed = await jobs.due('lapsed', batch)
-    if (lapsed.length === 0) return 0
+    if (lapsed.length === 0) return
     const lapsedBefore = (await clock.time()) - options.dispatch.storageOutageMs
-    let freed = 0
     for (const { id } of lapsed.filter(({ lease }) => (lease?.until ?? 0) <= lapsedBefore)) {
       const job = await jobs.apply(id, { kind: 'release', lapsedBefore })
-      if (!job) continue
-      freed++
-      events.announce('job.requeued', { job })
+      if (job) events.announce('job.requeued', { job })
     }
-    return freed
   }
 
-  async #tidyLedger(): Promise<number> {
+  async #tidyLedger(): Promise<void> {
     const { jobs, clock, options } = this.#ports
     const keepFromDay = dayOf((await clock.time()) - options.retention.usageMs)
-    return (await jobs.ledger?.tidy({ keepFromDay })) ?? 0
+    await jobs.ledger?.tidy({ keepFromDay })
   }
 
   async #purgeOldJobs(): Promise<number> {
