@@ -1,32 +1,43 @@
-import type { Server } from 'node:http'
+import type { Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { addressGroup } from '../auth/address-group.js'
 
-/** The connections of one address. */
-interface Connections {
-  count: number
-  /** Those without a request, the one that has been for longest first. */
-  waiting: Set<Duplex>
+interface Connection {
+  /** To its last request. */
+  response: ServerResponse | undefined
+  /** Counts up with each connection and request. */
+  usedAt: number
 }
 
+/** The connections of one address. */
+type Connections = Map<Duplex, Connection>
+
 /**
- * Divides the connections of a server among addresses. One beyond those of its address takes the place of the one that
- * has been without a request for longest, whether it ever sent one or not; if all have one, it is closed. Where the
- * server is full, one of the address with the most makes room in the same way.
+ * Divides the connections of a server among addresses. One beyond those of its address takes the place of one that has
+ * no request, whether it ever sent one or not: the one whose last request is the oldest. If all have one, it is closed.
+ * Where the server is full, one of the address with the most makes room in the same way.
  *
  * @param bounds.upgraded connections that are no longer for requests
+ * @returns to be called at each request. A listener of its own would take microseconds of each
  */
 export function shareConnections(
   server: Server,
   { total, perAddress, upgraded }: { total: number; perAddress: number; upgraded: ReadonlySet<Duplex> },
-): void {
+): (response: ServerResponse) => void {
   const addresses = new Map<string, Connections>()
-  const known = new WeakMap<Duplex, { own: Connections; requests: number }>()
-  let open = 0
+  const known = new WeakMap<Duplex, Connection>()
+  let [open, uses] = [0, 0]
 
-  const longestWaiting = ({ waiting }: Connections) => [...waiting].find((socket) => !upgraded.has(socket))
+  const longestWaiting = (connections: Connections): Duplex | undefined => {
+    let [longest, usedAt] = [undefined as Duplex | undefined, Infinity]
+    for (const [socket, { response, usedAt: at }] of connections) {
+      const isAnswered = !response || response.writableFinished || response.destroyed
+      if (at < usedAt && isAnswered && !socket.destroyed && !upgraded.has(socket)) [longest, usedAt] = [socket, at]
+    }
+    return longest
+  }
   const longestOfMost = () => {
-    const [most] = [...addresses.values()].toSorted((a, b) => b.count - a.count)
+    const [most] = [...addresses.values()].toSorted((a, b) => b.size - a.size)
     return most && longestWaiting(most)
   }
 
@@ -36,27 +47,23 @@ export function shareConnections(
     // Gone already.
     if (socket.remoteAddress === undefined) return
     const address = addressGroup(socket.remoteAddress)
-    const own = addresses.get(address) ?? { count: 0, waiting: new Set() }
-    addresses.set(address, own)
-    known.set(socket, { own, requests: 0 })
+    const own: Connections = addresses.get(address) ?? new Map<Duplex, Connection>()
+    const isTooMany = own.size >= perAddress
+    if (isTooMany || open >= total) ((isTooMany ? longestWaiting(own) : longestOfMost()) ?? socket).destroy()
+    const connection = { response: undefined, usedAt: ++uses }
+    addresses.set(address, own.set(socket, connection))
+    known.set(socket, connection)
     open++
-    own.count++
     socket.once('close', () => {
       open--
-      own.waiting.delete(socket)
-      if (--own.count === 0) addresses.delete(address)
-    })
-    if (own.count > perAddress) (longestWaiting(own) ?? socket).destroy()
-    else if (open > total) (longestOfMost() ?? socket).destroy()
-    if (!socket.destroyed) own.waiting.add(socket)
-  })
-  server.on('request', ({ socket }, response) => {
-    const state = known.get(socket)
-    if (!state) return
-    state.requests++
-    state.own.waiting.delete(socket)
-    response.once('close', () => {
-      if (--state.requests === 0 && !socket.destroyed) state.own.waiting.add(socket)
+      own.delete(socket)
+      if (own.size === 0) addresses.delete(address)
     })
   })
+  return (response) => {
+    const connection = response.socket && known.get(response.socket)
+    if (!connection) return
+    connection.response = response
+    connection.usedAt = ++uses
+  }
 }

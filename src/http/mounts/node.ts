@@ -83,10 +83,12 @@ export async function serve(handler: Handler, options: ServeOptions = {}): Promi
   const respond = listener(handler)
   const upgraded = acceptUpgrades(server, handler)
   const perAddress = options.maxConnectionsPerAddress ?? Math.ceil(maxConnections * 0.75)
-  shareConnections(server, { total: maxConnections, perAddress, upgraded })
-  server.on('request', (request, response) =>
-    lacksHost(request) ? refuse(response, missingHost()) : void respond(request, response),
-  )
+  const onRequest = shareConnections(server, { total: maxConnections, perAddress, upgraded })
+  server.on('request', (request, response) => {
+    onRequest(response)
+    if (lacksHost(request)) refuse(response, missingHost())
+    else void respond(request, response)
+  })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(options.port ?? 8080, host, resolve)
