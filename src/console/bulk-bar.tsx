@@ -1,16 +1,17 @@
-import { hasEnded, type Job } from '../client/client.js'
+import { hasEnded } from '../client/client.js'
 import type { JobCommands } from './job-commands.js'
+import type { Place } from './job-list.js'
 
 interface BulkBarProps {
-  selected: readonly Job[]
-  all: readonly Job[]
+  selected: readonly Place[]
+  all: readonly Place[]
   onChoose(isChosen: boolean): void
   commands: JobCommands
 }
 
 /** Selects all songs of the list, and does with the selected ones what can be done with them. */
 export function BulkBar({ selected, all, onChoose, commands }: BulkBarProps) {
-  const done = selected.filter(({ result }) => result !== null)
+  const done = selected.filter(({ status }) => status === 'SUCCEEDED')
   const failed = selected.filter(({ status }) => status === 'FAILED')
   const active = selected.filter((job) => !hasEnded(job))
   return (

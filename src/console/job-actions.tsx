@@ -1,10 +1,10 @@
 import { hasEnded, type Job } from '../client/client.js'
-import type { JobCommands } from './job-commands.js'
+import type { JobCommands, NamedJob } from './job-commands.js'
 
 interface JobActionsProps {
   job: Job
   canRepeat: boolean
-  commands: Pick<JobCommands, 'stop' | 'remove'> & { again(jobs: readonly Job[]): unknown }
+  commands: Pick<JobCommands, 'stop' | 'remove'> & { again(jobs: readonly NamedJob[]): unknown }
 }
 
 /** What can be done with a song, as buttons. */

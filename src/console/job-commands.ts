@@ -6,14 +6,16 @@ import { chooseFile, sendAgain } from './send-again.js'
 import type { Uploads } from './uploads.js'
 import { explain } from './words.js'
 
+export type NamedJob = Pick<Job, 'id' | 'name'>
+
 /** What a person can do with jobs, one or many. What goes wrong is said by the message board. */
 export interface JobCommands {
-  stop(jobs: readonly Job[]): Promise<void>
-  remove(jobs: readonly Job[]): void
+  stop(jobs: readonly NamedJob[]): Promise<void>
+  remove(jobs: readonly NamedJob[]): void
   /** Resolves with the ids of the new jobs; files that have to be chosen again go the way of uploads. */
-  again(jobs: readonly Job[]): Promise<string[]>
+  again(jobs: readonly NamedJob[]): Promise<string[]>
   /** Saves the results as one ZIP file. */
-  archive(jobs: readonly Job[]): Promise<void>
+  archive(jobs: readonly NamedJob[]): Promise<void>
 }
 
 export function useJobCommands(client: Client, uploads: Uploads, deletions: Deletions): JobCommands {
@@ -47,7 +49,8 @@ export function useJobCommands(client: Client, uploads: Uploads, deletions: Dele
     async again(jobs) {
       const ids: string[] = []
       await guarded(async () => {
-        for (const job of jobs) {
+        for (const { id } of jobs) {
+          const job = await client.getJob(id)
           const sent = await sendAgain(client, job)
           if (sent.kind === 'created') {
             ids.push(sent.id)

@@ -6,7 +6,8 @@ import { ErrorNotice } from './error-notice.js'
 import { JobActions } from './job-actions.js'
 import { JobLinks } from './job-links.js'
 import type { JobCommands } from './job-commands.js'
-import type { LiveJobs } from './live-jobs.js'
+import type { JobStore } from './job-store.js'
+import { useChanges } from './live-jobs.js'
 import { Results } from './results.js'
 import { rhythmWords, type SongRhythm } from './rhythm.js'
 import { jobAddress } from './route.js'
@@ -15,7 +16,7 @@ import { explain, explainFailure, type Explanation, jobStateWords, statusWords, 
 
 interface JobPageProps {
   client: Client
-  live: LiveJobs
+  store: JobStore
   commands: JobCommands
   id: string
   tab: 'player' | 'details'
@@ -25,41 +26,29 @@ interface JobPageProps {
  * One job from its start to its stems. It asks the service anew each time it is opened, so a reload goes on where it
  * was.
  */
-export function JobPage({ client, live, commands, id, tab }: JobPageProps) {
-  const [job, setJob] = useState<Job>()
-  const [problem, setProblem] = useState<Explanation>()
+export function JobPage({ client, store, commands, id, tab }: JobPageProps) {
+  const [failed, setFailed] = useState<Explanation>()
   const [reads, setReads] = useState(0)
   const [rhythm, setRhythm] = useState<SongRhythm>()
   const heading = useRef<HTMLHeadingElement>(null)
-  /** What the stream has told since the page asked: the answer may be older. */
-  const heard = useRef<Job>(undefined)
+  const [opened] = useState(() => store.next())
+  const shown = useRef<Job>(undefined)
+  useChanges(store, id)
+  // Links that are older may have ended. Those of the page go on working; another object would start the player anew.
+  if (!shown.current?.result && store.isHeardSince(id, opened)) shown.current = store.get(id) ?? shown.current
+  const job = shown.current
+  const problem = store.isDeleted(id) ? { text: 'This song was deleted.' } : failed
 
   useEffect(() => {
     const stop = new AbortController()
-    heard.current = undefined
-    setProblem(undefined)
-    client
-      .getJob(id, { signal: stop.signal })
-      // The links of a job that is shown already go on working; another object would start the player anew.
-      .then((read) => {
-        setJob((known) => (known?.result ? known : (heard.current ?? read)))
-        live.read([read])
-      })
-      .catch((error: unknown) => stop.signal.aborted || setProblem(explain(error)))
+    const revision = store.next()
+    setFailed(undefined)
+    client.getJob(id, { signal: stop.signal }).then(
+      (read) => store.read([read], revision),
+      (error: unknown) => stop.signal.aborted || setFailed(explain(error)),
+    )
     return () => stop.abort()
-  }, [client, id, reads, live.connections])
-  useEffect(
-    () =>
-      live.listen({
-        onJob(changed) {
-          if (changed.id !== id) return
-          heard.current = changed
-          setJob((known) => (known?.result ? known : changed))
-        },
-        onDeleted: (gone) => gone === id && setProblem({ text: 'This song was deleted.' }),
-      }),
-    [live, id],
-  )
+  }, [client, id, reads, store.connectedAt])
   useEffect(() => {
     document.title = job ? `${titleMark(job)}${job.name ?? 'Song'} – stemwork` : 'stemwork'
   }, [job])

@@ -4,6 +4,7 @@ import { JobActions } from './job-actions.js'
 import { stemsWorkflowId } from './job-choices.js'
 import type { JobCommands } from './job-commands.js'
 import { MiniWaveform } from './mini-waveform.js'
+import type { RowPlace } from './long-list.js'
 import { jobAddress, libraryAddress } from './route.js'
 import { canRepeat, durationOf } from './song-facts.js'
 import { useSecondsUntil } from './time-left.js'
@@ -12,17 +13,18 @@ import { clock, explainFailure, jobStateWords, timeLeftWords, whenWords } from '
 interface LibraryRowProps {
   client: Client
   job: Job
+  place: RowPlace
   isChosen: boolean
   onChoose(isChosen: boolean): void
   commands: JobCommands
 }
 
-export function LibraryRow({ client, job, isChosen, onChoose, commands }: LibraryRowProps) {
+export function LibraryRow({ client, job, place, isChosen, onChoose, commands }: LibraryRowProps) {
   const name = job.name ?? 'Untitled song'
   const seconds = durationOf(job)
   const isRunning = job.status === 'STARTED'
   return (
-    <li data-job={job.id} class={`${job.status.toLowerCase()}${isChosen ? ' chosen' : ''}`}>
+    <li {...place} class={`${job.status.toLowerCase()}${isChosen ? ' chosen' : ''}`}>
       <input
         type="checkbox"
         aria-label={`Select ${name}`}

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useReducer, useRef, useState } from 'preact/hooks'
 import { hasEnded, type WorkflowSummary } from '../client/client.js'
 import type { Client } from './page-client.js'
 import { BulkBar } from './bulk-bar.js'
@@ -7,18 +7,24 @@ import { DropZone } from './drop-zone.js'
 import { ErrorNotice } from './error-notice.js'
 import { type Choices, JobChoices, type Refusals } from './job-choices.js'
 import type { JobCommands } from './job-commands.js'
-import { useJobPages } from './job-pages.js'
+import type { JobList, ShownLists } from './job-list.js'
+import type { JobStore } from './job-store.js'
 import { LibraryFilters } from './library-filters.js'
 import { LibraryRow } from './library-row.js'
-import type { LiveJobs } from './live-jobs.js'
+import { useChanges } from './live-jobs.js'
+import { LongList } from './long-list.js'
 import { OnDeviceChoice } from './on-device-choice.js'
 import { libraryAddress, type ListFilters } from './route.js'
 import { UploadRow } from './upload-row.js'
 import type { Uploads } from './uploads.js'
 
+/** A search waits for so long after the last letter, or new job. */
+const pauseMs = 200
+
 interface LibraryProps {
   client: Client
-  live: LiveJobs
+  store: JobStore
+  lists: ShownLists
   uploads: Uploads
   deletions: Deletions
   commands: JobCommands
@@ -31,11 +37,11 @@ interface LibraryProps {
 
 /** One row for each song, from its upload to its stems. */
 export function Library(props: LibraryProps) {
-  const { client, live, uploads, deletions, commands, workflows, choices, refusals, onChoices, filters } = props
-  const pages = useJobPages(client, live, filters)
+  const { client, store, lists, uploads, deletions, commands, workflows, choices, refusals, onChoices, filters } = props
+  const { list, read } = useList(store, lists, filters)
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const heading = useRef<HTMLHeadingElement>(null)
-  const rows = useRef<HTMLUListElement>(null)
+  const rows = useRef<HTMLDivElement>(null)
   const sending = useRef<HTMLElement>(null)
   useEffect(() => {
     document.title = 'Library – stemwork'
@@ -50,7 +56,7 @@ export function Library(props: LibraryProps) {
     return !wrong
   }
 
-  const jobs = pages.jobs?.filter(({ id }) => !deletions.hidden.has(id))
+  const jobs = list.isRead ? list.places.filter(({ id }) => !deletions.hidden.has(id)) : undefined
   const selected = jobs?.filter(({ id }) => chosen.has(id)) ?? []
   const isFiltered = Object.values(filters).some((value) => value !== undefined)
   const choose = (ids: readonly string[], isChosen: boolean) =>
@@ -86,16 +92,20 @@ export function Library(props: LibraryProps) {
           <h2 id="jobs-title" ref={heading} tabIndex={-1}>
             Your songs
           </h2>
-          {jobs && pages.total > 0 && (
-            <span class="quiet">{pages.total === 1 ? '1 song' : `${pages.total} songs`}</span>
-          )}
+          {jobs && list.total > 0 && <span class="quiet">{list.total === 1 ? '1 song' : `${list.total} songs`}</span>}
         </div>
         <LibraryFilters
           filters={filters}
           workflows={workflows}
           onChange={(next) => location.replace(libraryAddress(next))}
         />
-        {pages.problem && <ErrorNotice problem={pages.problem} />}
+        {list.problem && (
+          <ErrorNotice problem={list.problem}>
+            <button type="button" onClick={() => list.retry()}>
+              Try again
+            </button>
+          </ErrorNotice>
+        )}
         {jobs && jobs.length > 0 && (
           <BulkBar
             selected={selected}
@@ -109,33 +119,51 @@ export function Library(props: LibraryProps) {
             commands={removing}
           />
         )}
-        {jobs?.length === 0 && uploads.list.length === 0 && !pages.isLoading && (
+        {jobs?.length === 0 && uploads.list.length === 0 && !list.isLoading && (
           <p class="quiet centred">{isFiltered ? 'No songs match.' : 'No songs yet. Drop one above.'}</p>
         )}
-        {!jobs && !pages.problem && <p class="quiet centred">Loading …</p>}
-        <ul class="rows" ref={rows} aria-label="Songs">
-          {/* The newest first, as it is among the jobs. */}
-          {uploads.list.toReversed().map((upload) => (
-            <UploadRow key={`upload ${upload.number}`} upload={upload} uploads={uploads} />
-          ))}
-          {jobs?.map((job) => (
-            <LibraryRow
-              key={job.id}
-              client={client}
-              job={job}
-              isChosen={chosen.has(job.id)}
-              onChoose={(isChosen) => choose([job.id], isChosen)}
-              commands={removing}
-            />
-          ))}
-        </ul>
-        {jobs && pages.hasMore && (
-          <p class="centred">
-            <button type="button" disabled={pages.isLoading} onClick={() => pages.more()}>
-              Show more
-            </button>
-          </p>
-        )}
+        {!jobs && !list.problem && <p class="quiet centred">Loading …</p>}
+        <div ref={rows}>
+          {uploads.list.length > 0 && (
+            <ul class="rows" aria-label="Uploads">
+              {/* The newest first, as it is among the jobs. */}
+              {uploads.list.toReversed().map((upload) => (
+                <UploadRow key={upload.number} upload={upload} uploads={uploads} />
+              ))}
+            </ul>
+          )}
+          {jobs && jobs.length > 0 && (
+            <LongList
+              label="Songs"
+              ids={jobs.map(({ id }) => id)}
+              count={jobs.length + list.total - list.places.length}
+              position={list}
+              onView={(from, to) => read(from, to)}
+            >
+              {(index, place) => {
+                const { id, name } = jobs[index] ?? { id: undefined, name: 'Loading …' }
+                const job = id === undefined ? undefined : store.get(id)
+                if (id === undefined || !job)
+                  return (
+                    <li key={id ?? index} {...place}>
+                      <span class="name quiet">{name}</span>
+                    </li>
+                  )
+                return (
+                  <LibraryRow
+                    key={id}
+                    client={client}
+                    job={job}
+                    place={place}
+                    isChosen={chosen.has(id)}
+                    onChoose={(isChosen) => choose([id], isChosen)}
+                    commands={removing}
+                  />
+                )
+              }}
+            </LongList>
+          )}
+        </div>
         {jobs?.some((job) => !hasEnded(job)) && (
           <p class="quiet centred small">
             Songs are processed one after another. You can close this page; the work goes on.
@@ -144,4 +172,22 @@ export function Library(props: LibraryProps) {
       </section>
     </>
   )
+}
+
+/** The list of these filters, read as far as it is looked at. */
+function useList(store: JobStore, lists: ShownLists, filters: ListFilters) {
+  const [, render] = useReducer((times: number) => times + 1, 0)
+  useChanges(store)
+  const { shown, newest } = lists.of(filters)
+  lists.changed = () => render(undefined)
+  const read = (list: JobList, from: number, to: number) => {
+    const first = list.oldOf(from, to)
+    if (first !== undefined) void list.read(first)
+  }
+  // A list that is empty, or not read yet.
+  useEffect(() => {
+    const timer = setTimeout(() => read(newest, 0, 0), filters.search ? pauseMs : 0)
+    return () => clearTimeout(timer)
+  })
+  return { list: shown, read: (from: number, to: number) => shown.isRead && read(shown, from, to) }
 }

@@ -1,37 +1,15 @@
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { ClientError, type Job } from '../client/client.js'
+import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks'
+import { ClientError } from '../client/client.js'
 import type { Client } from './page-client.js'
+import { JobStore } from './job-store.js'
 
 export type ConnectionState = 'connecting' | 'connected' | 'reconnecting'
 
-export interface JobListener {
-  onJob(job: Job): void
-  onDeleted(id: string): void
-  /** A job that this page has made. */
-  onCreated?(job: Job): void
-  /** Jobs as they were when the page asked for them. */
-  onRead?(jobs: readonly Job[]): void
-}
-
-/** The one stream of changes that the whole page lives on. */
-export interface LiveJobs {
-  state: ConnectionState
-  /** Rises with each connection: what was shown before may have missed changes and has to be read again. */
-  connections: number
-  listen(listener: JobListener): () => void
-  /**
-   * Tells the listeners of a job that this page has made; the stream tells of it later, or only once it is connected
-   * again.
-   */
-  created(job: Job): void
-  /** Tells the listeners what the page was told on request. */
-  read(jobs: readonly Job[]): void
-}
-
-export function useLiveJobs(client: Client, onRefused: () => void): LiveJobs {
-  const [state, setState] = useState<ConnectionState>('connecting')
-  const [connections, setConnections] = useState(0)
-  const listeners = useRef(new Set<JobListener>())
+/** The one stream of changes that the whole page lives on, and the jobs of which it tells. */
+export function useLiveJobs(client: Client, onRefused: () => void): { jobs: JobStore; state: ConnectionState } {
+  const jobs = useMemo(() => new JobStore(), [client])
+  // An object, so that a connection that replaces another one renders too.
+  const [{ state }, setState] = useState<{ state: ConnectionState }>({ state: 'connecting' })
   const refused = useRef(onRefused)
   refused.current = onRefused
 
@@ -43,23 +21,23 @@ export function useLiveJobs(client: Client, onRefused: () => void): LiveJobs {
       client
         .followJobs({
           signal,
-          onJob: (job) => listeners.current.forEach((one) => one.onJob(job)),
-          onDeleted: (id) => listeners.current.forEach((one) => one.onDeleted(id)),
+          onJob: (job) => jobs.tell(job),
+          onDeleted: (id) => jobs.tellDeleted(id),
           onState(next) {
-            setState(next)
-            if (next === 'connected') setConnections((now) => now + 1)
+            if (next === 'connected') jobs.connected()
+            setState({ state: next })
           },
         })
         .catch((error: unknown) => {
           if (signal.aborted) return
-          setState('reconnecting')
+          setState({ state: 'reconnecting' })
           if (ClientError.is(error) && error.status === 401) refused.current()
         })
     }
     // The browser knows at once what a stream shows only by its silence.
     const onOffline = () => {
       stop.abort()
-      setState('reconnecting')
+      setState({ state: 'reconnecting' })
     }
     const onOnline = () => {
       stop.abort()
@@ -75,17 +53,15 @@ export function useLiveJobs(client: Client, onRefused: () => void): LiveJobs {
     }
   }, [client])
 
-  return useMemo(
-    () => ({
-      state,
-      connections,
-      listen(listener) {
-        listeners.current.add(listener)
-        return () => listeners.current.delete(listener)
-      },
-      created: (job) => listeners.current.forEach((one) => one.onCreated?.(job)),
-      read: (jobs) => listeners.current.forEach((one) => one.onRead?.(jobs)),
-    }),
-    [state, connections],
+  return { jobs, state }
+}
+
+/** Renders again with each change of a job, or of this one alone. */
+export function useChanges(jobs: JobStore, id?: string): void {
+  const [, render] = useReducer((count: number) => count + 1, 0)
+  // Before anything else can happen.
+  useLayoutEffect(
+    () => jobs.onChange((change) => (id === undefined || change.id === id) && render(undefined)),
+    [jobs, id],
   )
 }

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { hasEnded, type Job, type WorkflowSummary } from '../client/client.js'
 import type { Client } from './page-client.js'
 import { Brand } from './brand.js'
@@ -7,9 +7,11 @@ import { type Choices, type Refusals, stemsWorkflowId } from './job-choices.js'
 import { keepChoices, keptChoices, type Session } from './session.js'
 import { useJobCommands } from './job-commands.js'
 import { Library } from './library.js'
-import { type LiveJobs, useLiveJobs } from './live-jobs.js'
+import { ShownLists } from './job-list.js'
+import type { JobStore } from './job-store.js'
+import { useLiveJobs } from './live-jobs.js'
 import { useMessages } from './messages.js'
-import { useRoute } from './route.js'
+import { type Route, useRoute } from './route.js'
 import { whenUsed } from './when-used.js'
 import { useUploads } from './uploads.js'
 import { jobStateWords } from './words.js'
@@ -30,16 +32,21 @@ const retryMs = 5000
 /** What somebody sees who is signed in. Uploads go on, and choices stay, from page to page. */
 export function Workspace({ client, session: { application, session }, onLeave, onRefused }: WorkspaceProps) {
   const route = useRoute()
-  const live = useLiveJobs(client, onRefused)
+  const { jobs, state } = useLiveJobs(client, onRefused)
+  const lists = useMemo(() => new ShownLists(client, jobs), [client, jobs])
   const { announce } = useMessages()
-  const noteSent = useAnnouncedEnds(live)
+  const noteSent = useAnnouncedEnds(jobs)
   const [choices, setChoices] = useState<Choices>(() => keptChoices() ?? { workflow: stemsWorkflowId, settings: {} })
   const [refusals, setRefusals] = useState<{ workflow: string; of: Refusals }>()
   const uploads = useUploads(client, choices, {
     onCreated(id, { name }) {
       if (!noteSent(id)) announce(`${name} was sent.`)
       // For the list, should the stream of changes be away.
-      void client.getJob(id).then(live.created, () => undefined)
+      const revision = jobs.next()
+      client.getJob(id).then(
+        (job) => jobs.read([job], revision),
+        () => undefined,
+      )
     },
     onRefused: ({ name }, { text }) => announce(`${name} was not sent. ${text}`),
     onParamsRefused: (workflow, of) => setRefusals({ workflow, of }),
@@ -47,7 +54,7 @@ export function Workspace({ client, session: { application, session }, onLeave, 
   const deletions = useDeletions(client)
   const commands = useJobCommands(client, uploads, deletions)
   const workflows = useWorkflows(client, choices, setChoices)
-  useFocusOnReturn(route.name)
+  useFocusOnReturn(route)
 
   return (
     <>
@@ -73,8 +80,8 @@ export function Workspace({ client, session: { application, session }, onLeave, 
           <a href="docs">API docs</a>
         </nav>
         <p class="who">
-          <span class={`chip ${live.state}`} role="status">
-            {live.state === 'connected' ? 'Connected' : live.state === 'connecting' ? 'Connecting' : 'Reconnecting'}
+          <span class={`chip ${state}`} role="status">
+            {state === 'connected' ? 'Connected' : state === 'connecting' ? 'Connecting' : 'Reconnecting'}
           </span>
           {/* The name where nobody has named one says nothing. */}
           {application !== 'default' && <span class="quiet application">Application: {application}</span>}
@@ -89,7 +96,8 @@ export function Workspace({ client, session: { application, session }, onLeave, 
         {route.name === 'library' && (
           <Library
             client={client}
-            live={live}
+            store={jobs}
+            lists={lists}
             uploads={uploads}
             deletions={deletions}
             commands={commands}
@@ -106,7 +114,7 @@ export function Workspace({ client, session: { application, session }, onLeave, 
           />
         )}
         {route.name === 'job' && (
-          <JobPage key={route.id} client={client} live={live} commands={commands} id={route.id} tab={route.tab} />
+          <JobPage key={route.id} client={client} store={jobs} commands={commands} id={route.id} tab={route.tab} />
         )}
         {route.name === 'keys' && <KeysPage client={client} session={session} />}
       </main>
@@ -149,50 +157,43 @@ function useWorkflows(
  * @returns takes the id of each job that was sent from here: of these, the end may be the first that is heard, even
  * before the answer to the request. True if it was.
  */
-function useAnnouncedEnds(live: LiveJobs): (jobId: string) => boolean {
+function useAnnouncedEnds(jobs: JobStore): (jobId: string) => boolean {
   const { announce, show } = useMessages()
-  const known = useRef(new Map<string, Job>())
   const sent = useRef(new Set<string>())
   const announceEnd = (job: Job) => {
     const text = `${job.name ?? 'A song'}: ${jobStateWords(job).toLowerCase()}.`
     if (location.hash.includes(job.id)) announce(text)
     else show({ text })
   }
-  const hear = (job: Job) => {
-    const before = known.current.get(job.id)
-    known.current.set(job.id, job)
-    const isNews = before ? before.status !== job.status : sent.current.has(job.id)
-    if (isNews && hasEnded(job)) announceEnd(job)
-  }
   useEffect(
     () =>
-      live.listen({
-        onJob: hear,
-        // An answer may be older than what the stream has told since.
-        onRead(jobs) {
-          for (const job of jobs) {
-            const before = known.current.get(job.id)
-            if (!before || !hasEnded(before)) hear(job)
-          }
-        },
-        onDeleted: (id) => void known.current.delete(id),
+      jobs.onChange(({ job, before }) => {
+        const isNews = job && (before === undefined ? sent.current.has(job.id) : before !== job.status)
+        if (isNews && hasEnded(job)) announceEnd(job)
       }),
-    [live],
+    [jobs],
   )
   return (jobId) => {
     sent.current.add(jobId)
-    const job = known.current.get(jobId)
+    const job = jobs.get(jobId)
     if (!job || !hasEnded(job)) return false
     announceEnd(job)
     return true
   }
 }
 
-/** Going back to the list, the focus goes to its heading instead of being lost with the page that is gone. */
-function useFocusOnReturn(page: string): void {
-  const last = useRef(page)
+/**
+ * Going back to the list, the focus goes to the song that was looked at, or else to the heading, instead of being lost
+ * with the page that is gone.
+ */
+function useFocusOnReturn(route: Route): void {
+  const last = useRef(route)
   useEffect(() => {
-    if (last.current !== page && page === 'library') document.querySelector<HTMLElement>('main h1')?.focus()
-    last.current = page
-  }, [page])
+    const before = last.current
+    last.current = route
+    if (before.name === route.name || route.name !== 'library') return
+    const row = before.name === 'job' && document.querySelector<HTMLElement>(`[data-job="${before.id}"] .name`)
+    if (row) row.focus({ preventScroll: true })
+    else document.querySelector<HTMLElement>('main h1')?.focus()
+  }, [route])
 }

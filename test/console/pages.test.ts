@@ -182,7 +182,7 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
       await openSong(page, song)
       await focused(page.getByRole('heading', { name: song }))
       await page.getByRole('link', { name: '← All songs' }).press('Enter')
-      await focused(page.getByRole('heading', { name: 'Separate a song' }))
+      await focused(rowOf(page, song).getByRole('link'))
       await page.getByRole('link', { name: 'API keys' }).press('Enter')
       await focused(page.getByRole('heading', { name: 'API keys' }))
       // After what had the focus was ended.

@@ -1,0 +1,217 @@
+import type { Job, JobPage, JobStatus } from '../client/client.js'
+import type { JobStore } from './job-store.js'
+import type { Client } from './page-client.js'
+import type { ListFilters } from './route.js'
+import { explain, type Explanation } from './words.js'
+
+/** Of the first page, and of others. */
+const [pageSize, furtherSize] = [50, 100]
+/** So that the answer to each pause in writing stays small. */
+const foundSize = 15
+const dayMs = 24 * 60 * 60 * 1000
+
+/** What the list keeps of each job; the store has the rest of those used lately. */
+export interface Place {
+  id: string
+  createdAt: string
+  name: string | null
+  status: JobStatus
+  /** Of the request that found it here, or of the news that it is. */
+  revision: number
+}
+
+/**
+ * The jobs that pass the filters, newest first, as far down as they were read, and alive: what the stream of changes
+ * tells is in it at once. Pages of it are read when they are looked at.
+ */
+export class JobList {
+  places: Place[] = []
+  isRead = false
+  isLoading = false
+  problem: Explanation | undefined
+  /** Where the page was left. */
+  scrollTop = 0
+  readonly filters: ListFilters
+  readonly #client: Client
+  readonly #jobs: JobStore
+  readonly #changed: () => void
+  readonly #byId = new Map<string, Place>()
+  /** Jobs beyond the last place; undefined if there may be some. */
+  #further = 0
+  #hasMore = true
+  #readAt = 0
+  #failedAt = 0
+  /** What was heard since the last request: the answer is older. */
+  #heard = new Map<string, Job | undefined>()
+  readonly #stop = new AbortController()
+  readonly #unsubscribe: () => void
+
+  constructor(client: Client, jobs: JobStore, filters: ListFilters, changed: () => void) {
+    this.#client = client
+    this.#jobs = jobs
+    this.filters = filters
+    this.#changed = changed
+    this.#unsubscribe = jobs.onChange(({ id, job, before }) => {
+      this.#heard.set(id, job)
+      this.#put(id, job)
+      // The service alone knows what a search finds.
+      if (filters.search && job && before === undefined && !this.#byId.has(id)) this.#readAt = 0
+    })
+  }
+
+  /** Jobs that pass the filters, also those that were not read. */
+  get total(): number {
+    return this.places.length + this.#further
+  }
+
+  close(): void {
+    this.#stop.abort()
+    this.#unsubscribe()
+  }
+
+  /** Where to read, if some of these places, or the first, were not read since the connection stands. */
+  oldOf(from: number, to: number): number | undefined {
+    const { connectedAt } = this.#jobs
+    if (this.isLoading || (this.problem && this.#failedAt > connectedAt)) return undefined
+    if (!this.isRead || this.#readAt < connectedAt) return 0
+    for (let index = from; index < Math.min(to, this.total); index++) {
+      const place = this.places[index]
+      if (!place) return this.places.length
+      if (place.revision < connectedAt || !this.#jobs.get(place.id)) return index
+    }
+    return undefined
+  }
+
+  /** Reads a page from this place on. */
+  async read(from: number): Promise<void> {
+    const above = this.places[from - 1]
+    const { signal } = this.#stop
+    const revision = this.#jobs.next()
+    this.isLoading = true
+    this.#heard = new Map()
+    try {
+      const page = await this.#client.listJobs(pageQuery(this.filters, above), { signal })
+      this.#take(page, above, revision)
+      if (!above) this.#readAt = revision
+      this.isRead = true
+      this.problem = undefined
+    } catch (error) {
+      this.problem = explain(error)
+      this.#failedAt = this.#jobs.next()
+    }
+    this.isLoading = false
+    if (!signal.aborted) this.#changed()
+  }
+
+  retry(): void {
+    this.#failedAt = 0
+    this.#changed()
+  }
+
+  /** A page of the jobs below one. */
+  #take({ jobs, next, total }: JobPage, above: Place | undefined, revision: number): void {
+    const last = next === undefined ? undefined : jobs.at(-1)
+    const end = this.places.at(-1)
+    // What belongs there and was not found is gone.
+    const kept = this.places.filter((place) => {
+      const isBeside = (above && !isFurtherDown(place, above)) || (last && isFurtherDown(place, last))
+      if (!isBeside) this.#byId.delete(place.id)
+      return isBeside
+    })
+    const found = jobs.filter(({ id }) => !this.#heard.has(id)).map((job) => placeOf(job, revision))
+    for (const place of found) this.#byId.set(place.id, place)
+    this.places = [...kept, ...found].sort((a, b) => (isFurtherDown(a, b) ? 1 : -1))
+    if (!last) this.#hasMore = false
+    else if (!end || isFurtherDown(last, end)) this.#hasMore = true
+    const heard = this.#heard
+    this.isRead = true
+    for (const [id, job] of heard) this.#put(id, job)
+    this.#further = this.#hasMore ? Math.max(1, total - this.places.length) : 0
+    this.#jobs.read(jobs, revision)
+  }
+
+  /** Where it belongs, if it does. @param job undefined if it was deleted */
+  #put(id: string, job: Job | undefined): void {
+    const place = this.#byId.get(id)
+    const end = this.places.at(-1)
+    const isHere = job !== undefined && passes(job, this.filters)
+    if (place && isHere) Object.assign(place, { name: job.name, status: job.status })
+    else if (place) {
+      this.#byId.delete(id)
+      this.places.splice(this.places.indexOf(place), 1)
+    } else if (isHere && this.isRead && !this.filters.search) {
+      // A job of a later page comes with it.
+      if (this.#hasMore && (!end || isFurtherDown(job, end))) return
+      const made = placeOf(job, this.#jobs.next())
+      const at = this.places.findIndex((other) => isFurtherDown(other, made))
+      this.places.splice(at < 0 ? this.places.length : at, 0, made)
+      this.#byId.set(id, made)
+    }
+  }
+}
+
+function pageQuery({ status, days, workflow, batch, search }: ListFilters, above: Place | undefined) {
+  return {
+    size: search ? foundSize : above ? furtherSize : pageSize,
+    status,
+    workflow,
+    batchName: batch || undefined,
+    search: search || undefined,
+    createdAfter: days === undefined ? undefined : new Date(Date.now() - days * dayMs),
+    cursor: above && `${above.id}@${Date.parse(above.createdAt)}`,
+  }
+}
+
+function placeOf({ id, createdAt, name, status }: Job, revision: number): Place {
+  return { id, createdAt, name, status, revision }
+}
+
+/** The list begins with the newest. */
+function isFurtherDown(a: Pick<Job, 'id' | 'createdAt'>, b: Pick<Job, 'id' | 'createdAt'>): boolean {
+  return a.createdAt === b.createdAt ? a.id < b.id : a.createdAt < b.createdAt
+}
+
+function passes(job: Job, { status, days, workflow, batch }: ListFilters): boolean {
+  return (
+    (status === undefined || job.status === status) &&
+    (workflow === undefined || job.workflow.id === workflow) &&
+    (!batch || job.batchName === batch) &&
+    (days === undefined || Date.parse(job.createdAt) > Date.now() - days * dayMs)
+  )
+}
+
+/** The list that is shown. It stays while another page is. */
+export class ShownLists {
+  readonly #client: Client
+  readonly #jobs: JobStore
+  #newest: JobList | undefined
+  #shown: JobList | undefined
+  /** Renders. */
+  changed: () => void = () => undefined
+
+  constructor(client: Client, jobs: JobStore) {
+    this.#client = client
+    this.#jobs = jobs
+  }
+
+  /** What a search found is shown until the next one has found something. */
+  of(filters: ListFilters): { shown: JobList; newest: JobList } {
+    const [shown, newest] = [this.#shown, this.#newest]
+    const now = newest && same(newest.filters, filters) ? newest : this.#open(filters)
+    if (newest && newest !== now && newest !== shown) newest.close()
+    const isWaiting =
+      shown?.isRead && !now.isRead && !now.problem && same({ ...shown.filters, search: filters.search }, filters)
+    if (shown && shown !== now && !isWaiting) shown.close()
+    this.#newest = now
+    this.#shown = isWaiting ? shown : now
+    return { shown: this.#shown, newest: now }
+  }
+
+  #open(filters: ListFilters): JobList {
+    return new JobList(this.#client, this.#jobs, filters, () => this.changed())
+  }
+}
+
+function same(a: ListFilters, b: ListFilters): boolean {
+  return (['status', 'days', 'workflow', 'batch', 'search'] as const).every((name) => a[name] === b[name])
+}

@@ -1,0 +1,101 @@
+import type { Job, JobStatus } from '../client/client.js'
+
+/** Jobs with all their facts; of others, the store knows no more than how they are. */
+const mostKept = 500
+
+export interface JobChange {
+  id: string
+  /** Undefined if it was deleted. */
+  job: Job | undefined
+  /** How it was; undefined if the page did not know it. */
+  before: JobStatus | undefined
+  /** Of an answer to a request of this page; otherwise it has just happened. */
+  isRead: boolean
+}
+
+/**
+ * What the page knows of jobs. Every news has a revision, higher than those before; an answer has that of its request,
+ * so it changes nothing that was heard in between.
+ */
+export class JobStore {
+  #revision = 0
+  #connectedAt = 0
+  readonly #known = new Map<string, { revision: number; status: JobStatus | 'deleted' }>()
+  /** Those used last at the end. */
+  readonly #jobs = new Map<string, Job>()
+  readonly #listeners = new Set<(change: JobChange) => void>()
+
+  /** The revision of a request that is sent now. */
+  next(): number {
+    return ++this.#revision
+  }
+
+  /** From now on the stream tells all; what was read before may have changed unheard. */
+  connected(): void {
+    this.#connectedAt = this.next()
+  }
+
+  get connectedAt(): number {
+    return this.#connectedAt
+  }
+
+  get(id: string): Job | undefined {
+    const job = this.#jobs.get(id)
+    if (job) this.#keep(job)
+    return job
+  }
+
+  isDeleted(id: string): boolean {
+    return this.#known.get(id)?.status === 'deleted'
+  }
+
+  /** Whether something was heard of a job since then. */
+  isHeardSince(id: string, revision: number): boolean {
+    return (this.#known.get(id)?.revision ?? 0) > revision
+  }
+
+  /** What the stream of changes tells. */
+  tell(job: Job): void {
+    this.#set(job, this.next(), false)
+  }
+
+  tellDeleted(id: string): void {
+    const before = this.#statusOf(id)
+    this.#known.set(id, { revision: this.next(), status: 'deleted' })
+    this.#jobs.delete(id)
+    this.#notify({ id, job: undefined, before, isRead: false })
+  }
+
+  /** An answer. @param revision of its request */
+  read(jobs: readonly Job[], revision: number): void {
+    for (const job of jobs) if (!this.isHeardSince(job.id, revision)) this.#set(job, revision, true)
+  }
+
+  onChange(listener: (change: JobChange) => void): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+
+  #set(job: Job, revision: number, isRead: boolean): void {
+    const before = this.#statusOf(job.id)
+    this.#known.set(job.id, { revision, status: job.status })
+    this.#keep(job)
+    this.#notify({ id: job.id, job, before, isRead })
+  }
+
+  #keep(job: Job): void {
+    this.#jobs.delete(job.id)
+    this.#jobs.set(job.id, job)
+    const [oldest] = this.#jobs.keys()
+    if (oldest !== undefined && this.#jobs.size > mostKept) this.#jobs.delete(oldest)
+  }
+
+  #statusOf(id: string): JobStatus | undefined {
+    const status = this.#known.get(id)?.status
+    return status === 'deleted' ? undefined : status
+  }
+
+  #notify(change: JobChange): void {
+    for (const listener of this.#listeners) listener(change)
+  }
+}

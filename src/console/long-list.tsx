@@ -1,0 +1,151 @@
+import type { ComponentChildren, RefObject } from 'preact'
+import { useEffect, useLayoutEffect, useReducer, useRef } from 'preact/hooks'
+
+/** So far beyond what is in view rows are made: what a quick scroll shows, and where Tab leads. */
+const marginPixels = 600
+/** Of a row that was not measured, as long as none was. */
+const rowPixels = 66
+
+/** What a row's `li` needs: where it lies, and its place for those who do not see it. */
+export interface RowPlace {
+  'data-job': string | undefined
+  style: { top: string }
+  'aria-posinset': number
+  'aria-setsize': number
+}
+
+interface LongListProps {
+  label: string
+  /** Of the rows; those of a place that is not known come last and have none. */
+  ids: readonly string[]
+  count: number
+  /** Where the page was left, and where it is. */
+  position: { scrollTop: number }
+  /** These rows are in view. It is called whenever something was shown. */
+  onView(from: number, to: number): void
+  children(index: number, place: RowPlace): ComponentChildren
+}
+
+/**
+ * A list of any length, of which only the rows in view, those near and the one with the focus are in the document. Rows
+ * are as high as they like: they are measured, and what is in view stays where it is when others turn out higher.
+ */
+export function LongList({ label, ids, count, position, onView, children }: LongListProps) {
+  const list = useRef<HTMLUListElement>(null)
+  const { rows, from, to, height } = useRows(list, ids, count, position)
+  useEffect(() => onView(from, to))
+  return (
+    <ul class="rows long" ref={list} aria-label={label} style={{ height: `${height}px` }}>
+      {rows.map(({ index, top }) =>
+        children(index, {
+          'data-job': ids[index],
+          style: { top: `${top}px` },
+          'aria-posinset': index + 1,
+          'aria-setsize': count,
+        }),
+      )}
+    </ul>
+  )
+}
+
+type Ids = readonly string[]
+
+function useRows(list: RefObject<HTMLUListElement | null>, ids: Ids, count: number, position: { scrollTop: number }) {
+  const [, render] = useReducer((times: number) => times + 1, 0)
+  const heights = useRef(new Map<string, number>()).current
+  /** What is in view, in pixels from the top of the list. */
+  const view = useRef({ top: 0, bottom: innerHeight })
+  /** The row whose place in view is kept. */
+  const anchor = useRef<{ id: string | undefined; top: number }>({ id: undefined, top: 0 })
+  const look = () => {
+    const top = -(list.current?.getBoundingClientRect().top ?? 0)
+    view.current = { top, bottom: top + innerHeight }
+    render(undefined)
+  }
+
+  const tops = topsOf(ids, count, heights)
+  const { top, bottom } = view.current
+  const from = placeAt(tops, top)
+  const to = bottom < 0 ? 0 : Math.min(count, placeAt(tops, bottom) + 1)
+  const rows = indexesIn(placeAt(tops, top - marginPixels), Math.min(count, placeAt(tops, bottom + marginPixels) + 1))
+  const focused = list.current?.contains(document.activeElement) ? rowOf(document.activeElement) : undefined
+  const kept = focused === undefined ? -1 : ids.indexOf(focused)
+  if (kept >= 0 && !rows.includes(kept)) rows.push(kept)
+  rows.sort((a, b) => a - b)
+
+  useLayoutEffect(() => {
+    if (position.scrollTop > 0) scrollTo(0, position.scrollTop)
+  }, [])
+  useLayoutEffect(() => {
+    const onMove = () => {
+      position.scrollTop = scrollY
+      look()
+    }
+    const onResize = () => {
+      heights.clear()
+      onMove()
+    }
+    onMove()
+    addEventListener('scroll', onMove, { passive: true })
+    addEventListener('resize', onResize)
+    return () => {
+      removeEventListener('scroll', onMove)
+      removeEventListener('resize', onResize)
+    }
+  }, [position])
+  useLayoutEffect(() => {
+    const isMeasured = measure(list.current, heights)
+    const at = anchor.current.id === undefined ? -1 : ids.indexOf(anchor.current.id)
+    const moved = at < 0 ? 0 : (tops[at] ?? 0) - anchor.current.top
+    // At the top of the list, what comes is to be seen.
+    if (moved !== 0 && view.current.top > 0) scrollBy(0, moved)
+    anchor.current = { id: ids[from], top: tops[from] ?? 0 }
+    if (isMeasured || moved !== 0) look()
+  })
+  return { rows: rows.map((index) => ({ index, top: tops[index] ?? 0 })), from, to, height: tops[count] ?? 0 }
+}
+
+/** Where each row begins, and at last where they end. */
+function topsOf(ids: Ids, count: number, heights: ReadonlyMap<string, number>): number[] {
+  let sum = 0
+  for (const height of heights.values()) sum += height
+  const usual = heights.size > 0 ? sum / heights.size : rowPixels
+  const tops = [0]
+  for (let index = 0; index < count; index++) {
+    const id = ids[index]
+    tops.push((tops[index] ?? 0) + ((id === undefined ? undefined : heights.get(id)) ?? usual))
+  }
+  return tops
+}
+
+/** The row in which a pixel lies, or the nearest. */
+function placeAt(tops: readonly number[], pixel: number): number {
+  let [low, high] = [0, tops.length - 2]
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2)
+    if ((tops[middle] ?? 0) <= pixel) low = middle
+    else high = middle - 1
+  }
+  return low
+}
+
+function indexesIn(from: number, to: number): number[] {
+  return Array.from({ length: to - from }, (_, offset) => from + offset)
+}
+
+function rowOf(element: Element | null): string | undefined {
+  return element?.closest<HTMLElement>('[data-job]')?.dataset.job
+}
+
+/** @returns whether a row has another height than was known */
+function measure(list: HTMLElement | null, heights: Map<string, number>): boolean {
+  let isNew = false
+  for (const row of list?.children ?? []) {
+    const id = rowOf(row)
+    const { height } = row.getBoundingClientRect()
+    if (id === undefined || heights.get(id) === height) continue
+    heights.set(id, height)
+    isNew = true
+  }
+  return isNew
+}
