@@ -15,7 +15,8 @@ interface Outline {
   heights: readonly number[]
 }
 
-/** Results do not change, so what was drawn once is kept for as long as the page lives. */
+/** Results do not change, so what was drawn is kept, the songs of many screens. */
+const mostKnown = 500
 const known = new Map<string, Promise<Outline[]>>()
 
 /** A song at a glance: its stems over each other. It is asked for when its row comes into view. */
@@ -61,6 +62,8 @@ function outlinesOf(client: Client, job: Job): Promise<Outline[]> {
   )
   reading.catch(() => known.delete(job.id))
   known.set(job.id, reading)
+  const [oldest] = known.keys()
+  if (oldest !== undefined && known.size > mostKnown) known.delete(oldest)
   return reading
 }
 

@@ -57,9 +57,16 @@ export const ledgerCases = {
         priority: 0,
         result: 'SUCCEEDED',
         error: null,
+        reason: null,
+        runMs: (done.completedAt ?? 0) - (done.history[0]?.startedAt ?? 0),
         endedAt: done.completedAt,
       },
       'An entry tells what was used, and by whom.',
+    )
+    assert.deepEqual(
+      entries[1] && { error: entries[1].error, reason: entries[1].reason, runMs: entries[1].runMs },
+      { error: failed.error?.code, reason: failed.error?.reason, runMs: null },
+      'An entry tells why a job failed.',
     )
   },
 

@@ -27,6 +27,7 @@ export type HttpEngine = Pick<
   | 'bulk'
   | 'waiting'
   | 'maxAttempts'
+  | 'usageEntries'
   | 'usageTotals'
   | 'pools'
   | 'workers'

@@ -236,11 +236,11 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
   test('finds a job by its name and cancels it', async () => {
     const page = await signedIn()
     await page.getByRole('link', { name: 'Jobs', exact: true }).click()
-    await page.getByRole('searchbox').fill('still wait')
+    await page.getByRole('searchbox', { name: 'Id, name or batch' }).fill('still wait')
     // Figures that arrive while somebody types change nothing of it.
     await page.waitForResponse(/\/overview$/)
     await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))')
-    expect(await page.getByRole('searchbox').inputValue()).toBe('still wait')
+    expect(await page.getByRole('searchbox', { name: 'Id, name or batch' }).inputValue()).toBe('still wait')
     await page.keyboard.press('Enter')
     await eventually(() => page.getByRole('list', { name: 'Jobs' }).getByRole('listitem').count()).toBe(1)
     await page.getByRole('link', { name: 'Still waiting' }).click()

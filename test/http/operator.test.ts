@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { memoryJobs } from '../../src/adapters/memory.js'
-import { sampleJob, succeed } from '../../src/contract/job-samples.js'
+import { fail, sampleError, sampleJob, succeed } from '../../src/contract/job-samples.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
 import type { BulkFacts, JobFacts, JobPage, Overview } from '../../src/http/operator/answers.js'
@@ -176,7 +176,7 @@ describe("the operator's interface", () => {
     await until(running, ({ status, error }) => status === 'FAILED' && error?.code === 'CANCELED')
   })
 
-  test('counts the jobs that ended in the last hour, however many they are', async () => {
+  test('counts the jobs that ended, with their reasons and times, however many they are', async () => {
     const jobs = memoryJobs()
     const many = await startService({ worker: false, http: { operator: { key: operatorKey } }, stores: { jobs } })
     const made = await jobs.createAll(Array.from({ length: 702 }, () => sampleJob()))
@@ -184,11 +184,23 @@ describe("the operator's interface", () => {
       const claimed = await jobs.claim({ id, owner: 'w', leaseMs: 60_000 })
       await jobs.apply(id, succeed(claimed ?? sampleJob()))
     }
+    const broken = await jobs.createAll(Array.from({ length: 601 }, () => sampleJob()))
+    for (const { id } of broken ?? []) {
+      const claimed = await jobs.claim({ id, owner: 'w', leaseMs: 60_000 })
+      await jobs.apply(id, fail(claimed?.token ?? 0))
+    }
+    // What was deleted has ended all the same.
+    const [deleted] = made ?? []
+    await jobs.apply(deleted?.id ?? '', { kind: 'delete' })
     const answer = await fetch(`${many.base}/operator/api/overview`, { headers: { authorization: operatorKey } })
-    const { rates, sample } = (await answer.json()) as Overview
+    const { rates, failures, isCounted, queues } = (await answer.json()) as Overview
+    expect(isCounted).toBe(true)
     expect(rates.reduce((sum, { succeeded }) => sum + succeeded, 0)).toBe(702)
-    expect(rates.reduce((sum, { failed }) => sum + failed, 0)).toBe(0)
-    expect(sample).toEqual({ jobs: 500, complete: false })
+    expect(rates.reduce((sum, { failed }) => sum + failed, 0)).toBe(601)
+    const { code, reason, title, message } = sampleError
+    expect(failures).toMatchObject([{ code, reason, title, jobs: 601, last: { message } }])
+    expect(broken?.map(({ id }) => id)).toContain(failures[0]?.last.id)
+    expect(queues.find(({ workflow }) => workflow === 'service/sample')?.medianMs).toBeGreaterThanOrEqual(0)
     await many.close()
   })
 
@@ -297,11 +309,13 @@ describe("the operator's interface", () => {
     expect(second.next).toBeNull()
 
     expect((await ask<JobPage>(`job?text=${ids[7]}`)).jobs).toMatchObject([{ id: ids[7], app: other.id }])
-    const named = await ask<JobPage>('job?text=take%2017%20of')
-    expect(named).toMatchObject({ jobs: [{ name: 'Take 17 of the search' }], next: null })
-    expect(named.looked).toBeGreaterThan(60)
-    await until(ids[0] ?? '', ({ status }) => status === 'FAILED')
-    expect((await ask<JobPage>('job?status=FAILED&text=no%20disk')).jobs.length).toBeGreaterThan(0)
+    const named = await ask<JobPage>('job?text=search%20tAke%2017')
+    expect(named).toMatchObject({ jobs: [{ name: 'Take 17 of the search' }], next: null, looked: null })
+    for (const id of ids) await until(id, ({ status }) => status === 'FAILED')
+    const failed = await ask<JobPage>(`job?error=no%20disk&text=search&app=${other.id}`)
+    expect(failed.jobs.map(({ id }) => id)).toEqual(ids.slice(0, 50))
+    expect(failed.looked).toBe(50)
+    expect((await ask<JobPage>('job?error=no%20disk&status=QUEUED')).jobs).toEqual([])
     expect((await ask<JobPage>('job?text=nothing+of+the+kind')).jobs).toEqual([])
   })
 

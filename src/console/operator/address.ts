@@ -29,7 +29,7 @@ function addressOf(hash: string): Address {
   if (path !== '#/jobs') return { name: 'overview' }
   const given = new URLSearchParams(query)
   const filters: JobFilters = {}
-  for (const name of ['status', 'workflow', 'app', 'text'] as const) {
+  for (const name of ['status', 'workflow', 'app', 'text', 'error'] as const) {
     const value = given.get(name)
     if (value !== null) filters[name] = value
   }

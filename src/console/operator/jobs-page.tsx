@@ -17,14 +17,14 @@ interface JobsPageProps {
 /** Jobs of all applications. */
 export function JobsPage({ overview, filters, onError }: JobsPageProps) {
   const [page, setPage] = useState<JobPage>()
-  const { status, workflow, app, text } = filters
+  const { status, workflow, app, text, error } = filters
   const latest = useRef(0)
 
   const load = useCallback(
     async (after?: string) => {
       const own = ++latest.current
       try {
-        const found = await service.jobs({ status, workflow, app, text, after })
+        const found = await service.jobs({ status, workflow, app, text, error, after })
         // An answer that a later question has overtaken is of no use.
         if (own === latest.current)
           setPage((before) =>
@@ -34,7 +34,7 @@ export function JobsPage({ overview, filters, onError }: JobsPageProps) {
         onError(error)
       }
     },
-    [status, workflow, app, text, onError],
+    [status, workflow, app, text, error, onError],
   )
   useEffect(() => {
     setPage(undefined)
@@ -49,11 +49,11 @@ export function JobsPage({ overview, filters, onError }: JobsPageProps) {
     <>
       <h1>Jobs</h1>
       <Filters overview={overview} filters={filters} onChange={set} />
-      {[status, workflow, app, text].some((filter) => filter !== undefined && filter !== '') && (
+      {[status, workflow, app, text, error].some((filter) => filter !== undefined && filter !== '') && (
         <BulkLevers key={jobsAddress(filters)} filters={filters} onDone={() => void load()} onError={onError} />
       )}
       {page && page.looked !== null && page.next !== null && (
-        <p class="quiet small">The text was looked for in {page.looked.toLocaleString()} jobs so far.</p>
+        <p class="quiet small">The errors of {page.looked.toLocaleString()} failed jobs were looked at so far.</p>
       )}
       {page?.jobs.length === 0 && <p class="quiet centred">No such job{page.next === null ? '.' : ' so far.'}</p>}
       {!page && <p class="quiet centred">Loading …</p>}
@@ -73,25 +73,38 @@ export function JobsPage({ overview, filters, onError }: JobsPageProps) {
   )
 }
 
+interface TextFilterProps {
+  label: string
+  text: string | undefined
+  onChange(text: string): void
+}
+
+function TextFilter({ label, text: given = '', onChange }: TextFilterProps) {
+  // Its own until it is searched for: the page is drawn anew whenever the overview comes.
+  const [text, setText] = useState(given)
+  useEffect(() => setText(given), [given])
+  return (
+    <input
+      class="search"
+      type="search"
+      aria-label={label}
+      placeholder={label}
+      value={text}
+      onInput={(event) => setText(event.currentTarget.value)}
+      onChange={(event) => onChange(event.currentTarget.value)}
+    />
+  )
+}
+
 function Filters({
   overview,
   filters,
   onChange,
 }: Pick<JobsPageProps, 'overview' | 'filters'> & { onChange(change: JobFilters): void }) {
-  // Its own until it is searched for: the page is drawn anew whenever the overview comes.
-  const [text, setText] = useState(filters.text ?? '')
-  useEffect(() => setText(filters.text ?? ''), [filters.text])
   return (
     <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
-      <input
-        class="search"
-        type="search"
-        aria-label="Id, name, batch or error"
-        placeholder="Id, name, batch or error"
-        value={text}
-        onInput={(event) => setText(event.currentTarget.value)}
-        onChange={(event) => onChange({ text: event.currentTarget.value })}
-      />
+      <TextFilter label="Id, name or batch" text={filters.text} onChange={(text) => onChange({ text })} />
+      <TextFilter label="Error" text={filters.error} onChange={(error) => onChange({ error })} />
       <StatusFilter words={statusWords} chosen={filters.status} onChange={(status) => onChange({ status })} />
       <SelectFilter
         label="Workflow"

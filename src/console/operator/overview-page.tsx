@@ -20,7 +20,6 @@ export function OverviewPage({ overview, onChange, onWorker }: PageProps) {
   const { queues, rates, rules, problems, warnings } = overview
   const sum = (pick: (queue: QueueFacts) => number) => queues.reduce((total, queue) => total + pick(queue), 0)
   const more = queues.some((queue) => queue.isMore) ? '+' : ''
-  const moreEnded = rates.some((rate) => rate.isMore) ? '+' : ''
   const failed = rates.reduce((total, rate) => total + rate.failed, 0)
   const finished = rates.reduce((total, rate) => total + rate.succeeded, 0)
   const deployment = ruleOf(rules, { kind: 'deployment' })
@@ -53,13 +52,13 @@ export function OverviewPage({ overview, onChange, onWorker }: PageProps) {
         />
         <Figure
           label="Done in the last hour"
-          value={finished.toLocaleString() + moreEnded}
+          value={finished.toLocaleString()}
           tone="good"
           href={jobsAddress({ status: 'SUCCEEDED' })}
         />
         <Figure
           label="Failed in the last hour"
-          value={failed.toLocaleString() + moreEnded}
+          value={failed.toLocaleString()}
           tone={failed > 0 ? 'bad' : ''}
           href={jobsAddress({ status: 'FAILED' })}
         />
@@ -230,19 +229,19 @@ function WorkerLevers({ name, state, onWorker }: { name: string; state: WorkerSt
 }
 
 function Failures({ overview }: { overview: Overview }) {
-  const { failures, sample } = overview
+  const { failures, isCounted } = overview
   const most = Math.max(1, ...failures.map(({ jobs }) => jobs))
   return (
     <section class="card" aria-labelledby="failures">
       <h2 id="failures">Failures by reason</h2>
-      <p class="quiet small">{sample.complete ? 'Last 24 hours' : `Newest ${sample.jobs.toLocaleString()} jobs`}</p>
-      {failures.length === 0 && <p class="quiet">None.</p>}
+      <p class="quiet small">Last 24 hours</p>
+      {failures.length === 0 && <p class="quiet">{isCounted ? 'None.' : 'The job store keeps no ledger.'}</p>}
       <ul class="reasons">
         {failures.map(({ code, reason, title, jobs, last }) => (
           <li key={`${code} ${reason}`}>
             <div class="line">
-              <a href={jobsAddress({ status: 'FAILED', text: reason ?? code })}>{title}</a>
-              <strong class="figure">{jobs}</strong>
+              <a href={jobsAddress({ error: reason ?? code })}>{title}</a>
+              <strong class="figure">{jobs.toLocaleString()}</strong>
             </div>
             <meter min={0} max={most} value={jobs} aria-label={`${jobs} jobs`} />
             <p class="quiet small">

@@ -50,6 +50,7 @@ export interface JobFilters {
   workflow?: string
   app?: string
   text?: string
+  error?: string
   after?: string
 }
 

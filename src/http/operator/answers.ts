@@ -3,16 +3,17 @@ export interface Overview {
   at: number
   queues: QueueFacts[]
   workers: WorkerFacts[]
-  /** Jobs that ended in the last hour, counted, by interval, earliest first; `isMore` where counting stopped. */
-  rates: { from: number; succeeded: number; failed: number; isMore: boolean }[]
+  /** Whether the store keeps a ledger, by which the ends of jobs are counted; without it these two are empty. */
+  isCounted: boolean
+  /** Jobs that ended in the last hour, by interval, earliest first. */
+  rates: { from: number; succeeded: number; failed: number }[]
+  /** Of the last day. */
   failures: FailureFacts[]
   /** What is paused, drained or limited. */
   rules: { kind: 'deployment' | 'application' | 'workflow'; id: string; state: RuleState; maxRunning: number | null }[]
   applications: { id: string; name: string }[]
   /** Of jobs that ended this month (UTC), most processor time first; empty where the store keeps no ledger. */
   usage: UsageFacts[]
-  /** Failures and typical times cover this many of the newest jobs; `complete` tells whether these are all of the last day. */
-  sample: { jobs: number; complete: boolean }
   problems: string[]
   warnings: string[]
 }
@@ -62,7 +63,7 @@ export interface QueueFacts {
   /** Live workers that take such jobs, and the jobs that they run at a time. */
   workers: number
   slots: number
-  /** For recent successful jobs, from claim to end. */
+  /** Of the successful jobs of the last day, from claim to end. */
   medianMs: number | null
 }
 
@@ -122,7 +123,7 @@ export interface JobPage {
   jobs: JobRow[]
   /** Cursor of the next page. */
   next: string | null
-  /** How many jobs were searched for a text that no index has; null if the store found them itself. */
+  /** How many failed jobs were looked at for a text of their errors, which no index has; null without one. */
   looked: number | null
 }
 

@@ -7,7 +7,6 @@ import type { HttpEngine } from '../http-engine.js'
 import type { BulkFacts, JobFacts, JobPage, JobRow } from './answers.js'
 
 const cursorForm = /^(\d{1,16})@([0-9a-f-]{0,36})$/i
-const idForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 const pageSize = 50
 
 export const jobSearchSchema = z.strictObject({
@@ -15,54 +14,49 @@ export const jobSearchSchema = z.strictObject({
   workflow: z.string().min(1).max(200).optional(),
   /** Id of an application. */
   app: z.string().min(1).max(128).optional(),
-  /** An id, a batch, or a piece of a name, of an error or of its reason. */
+  /** An id, or words of a name and a batch. */
   text: z.string().max(255).optional(),
+  /** A piece of an error: of its code, reason, message or cause. */
+  error: z.string().max(255).optional(),
   after: z.string().regex(cursorForm, 'must be a cursor of an earlier page').optional(),
 })
 export type JobSearch = z.output<typeof jobSearchSchema>
 
 /** Jobs of all applications, newest first. */
 export async function searchJobs(engine: HttpEngine, query: JobSearch): Promise<JobPage> {
-  const text = textOf(query)
-  if (idForm.test(text)) {
-    const job = await engine.get(text)
-    return { jobs: job ? [jobRow(job)] : [], next: null, looked: null }
-  }
-  const page = { ...filtersOf(query), limit: pageSize, after: cursorOf(query.after) }
-  const { jobs, next, looked } = await engine.search(page, whereOf(text))
-  return { jobs: jobs.map(jobRow), next: next ? cursorText(next) : null, looked: text === '' ? null : looked }
+  const where = whereOf(query)
+  const { jobs, next, looked } = await engine.search(
+    { ...filtersOf(query), limit: pageSize, after: cursorOf(query.after) },
+    where,
+  )
+  return { jobs: jobs.map(jobRow), next: next ? cursorText(next) : null, looked: where ? looked : null }
 }
 
 /** Changes one page of the matching jobs that can be changed. Continue with `after: next`. */
 export async function actOnFound(engine: HttpEngine, action: BulkAction, query: JobSearch): Promise<BulkFacts> {
-  const text = textOf(query)
-  const named = idForm.test(text) ? await engine.get(text) : undefined
-  if (idForm.test(text) && !named) return { done: 0, refused: [], next: null, isFull: false }
-  const { done, refused, next, isFull } = await engine.bulk(
-    action,
-    // An ID is found regardless of how many jobs are newer.
-    { ...filtersOf(query), ...(named && { createdAfter: named.createdAt, createdBefore: named.createdAt + 1 }) },
-    { limit: pageSize, after: cursorOf(query.after), where: whereOf(text) },
-  )
+  const page = { limit: pageSize, after: cursorOf(query.after), where: whereOf(query) }
+  const { done, refused, next, isFull } = await engine.bulk(action, filtersOf(query), page)
   return { done, refused, next: next ? cursorText(next) : null, isFull }
 }
 
-function textOf({ text }: JobSearch): string {
-  return text?.trim().toLowerCase() ?? ''
+function filtersOf({ status, workflow, app, text, error }: JobSearch): JobQuery {
+  const statuses = error ? (['FAILED'] as const).filter((one) => !status || status === one) : status && [status]
+  return {
+    statuses,
+    workflows: workflow === undefined ? undefined : [workflow],
+    app,
+    search: text?.trim() || undefined,
+  }
 }
 
-function filtersOf({ status, workflow, app }: JobSearch): JobQuery {
-  return { statuses: status && [status], workflows: workflow === undefined ? undefined : [workflow], app }
+/** The store finds texts of names; errors are looked at. */
+function whereOf({ error }: JobSearch): ((job: JobRecord) => boolean) | undefined {
+  const text = error?.trim().toLowerCase()
+  return text ? ({ error: shown, failure }) => errorTexts(shown, failure).includes(text) : undefined
 }
 
-function whereOf(text: string): ((job: JobRecord) => boolean) | undefined {
-  if (text === '') return undefined
-  return idForm.test(text) ? ({ id }) => id === text : (job) => matches(job, text)
-}
-
-function matches({ id, name, batchName, error, failure, workflow }: JobRecord, text: string): boolean {
-  const texts = [id, name, batchName, workflow, error?.code, error?.reason, error?.message, failure]
-  return texts.some((each) => each?.toLowerCase().includes(text))
+function errorTexts(error: JobRecord['error'], failure: string | null): string {
+  return [error?.code, error?.reason, error?.message, failure].join('\n').toLowerCase()
 }
 
 function cursorOf(text: string | undefined): { createdAt: number; id: string } | undefined {

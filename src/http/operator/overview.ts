@@ -2,16 +2,13 @@ import type { PoolStatus, Worker } from '../../core/engine/engine.js'
 import type { JobRecord } from '../../core/engine/job/job.js'
 import { idOf } from '../../core/engine/job/scheduling.js'
 import type { HttpEngine } from '../http-engine.js'
-import { EndedCounts } from './ended-counts.js'
-import type { FailureFacts, Overview, QueueFacts, UsageFacts, WorkerFacts } from './answers.js'
+import { type Ended, EndedCounts } from './ended-counts.js'
+import type { Overview, QueueFacts, UsageFacts, WorkerFacts } from './answers.js'
 import { StemworkError } from '../../core/engine/errors.js'
 import { mostCounted } from '../../core/engine/job/most-counted.js'
 
-/** Jobs that are sampled for typical times and failures. */
-const sampleSize = 500
 /** Running jobs that are shown with their workers. */
 const mostRunning = 500
-const dayMs = 24 * 3_600_000
 /** Simultaneous viewers share a result. */
 const keptMs = 2_000
 /** What applications have used is read less often. */
@@ -33,7 +30,7 @@ export class OverviewReader {
   read(): Promise<Overview> {
     const at = Date.now()
     if (!this.#last || at - this.#last.at >= keptMs) {
-      const overview = readOverview(this.#engine, at, { rates: this.#ended.read(at), using: this.#usageAt(at) })
+      const overview = readOverview(this.#engine, at, { ending: this.#ended.read(at), using: this.#usageAt(at) })
       this.#last = { at, overview }
       overview.catch(() => (this.#last = undefined))
     }
@@ -58,29 +55,28 @@ export class OverviewReader {
 async function readOverview(
   engine: HttpEngine,
   at: number,
-  counting: { rates: Promise<Overview['rates']>; using: Promise<UsageFacts[]> },
+  counting: { ending: Promise<Ended | undefined>; using: Promise<UsageFacts[]> },
 ): Promise<Overview> {
-  const [recent, running, pools, workers, rules, applications, health, rates, usage] = await Promise.all([
-    engine.list({ createdAfter: at - dayMs, limit: sampleSize }),
+  const [running, pools, workers, rules, applications, health, ended, usage] = await Promise.all([
     engine.list({ statuses: ['STARTED'], limit: mostRunning }),
     engine.pools(),
     engine.workers(),
     engine.schedulingRules(),
     engine.applications.listApplications(),
     engine.health(),
-    counting.rates,
+    counting.ending,
     counting.using,
   ])
   return {
     at,
-    queues: queuesOf(engine, { pools, workers, recent }),
+    queues: queuesOf(engine, { pools, workers, medianMs: ended?.medianMs }),
     workers: workersOf(workers, running, engine.options.dispatch.leaseMs),
-    rates,
-    failures: failuresOf(recent),
+    rates: ended?.rates ?? [],
+    failures: ended?.failures ?? [],
+    isCounted: ended !== undefined,
     rules: rules.map(({ target, state, maxRunning }) => ({ kind: target.kind, id: idOf(target), state, maxRunning })),
     applications: applications.map(({ id, name }) => ({ id, name })),
     usage,
-    sample: { jobs: recent.length, complete: recent.length < sampleSize },
     problems: health.problems,
     warnings: health.warnings,
   }
@@ -103,13 +99,20 @@ async function usageOf(engine: HttpEngine, at: number): Promise<UsageFacts[]> {
 
 function queuesOf(
   engine: HttpEngine,
-  { pools, workers, recent }: { pools: PoolStatus[]; workers: Worker[]; recent: readonly JobRecord[] },
+  { pools, workers, medianMs }: { pools: PoolStatus[]; workers: Worker[]; medianMs: Ended['medianMs'] | undefined },
 ): QueueFacts[] {
   const nameOf = (id: string) => engine.workflows.get(id)?.name ?? null
   const queues = pools.map(({ workflow, needs, queued, oldestMs, running, workers, slots }): QueueFacts => {
     const counts = { queued, running, isMore: queued >= mostCounted, workers, slots }
     const longestWaitMs = queued > 0 ? oldestMs : null
-    return { workflow, name: nameOf(workflow), needs, ...counts, longestWaitMs, medianMs: medianMs(recent, workflow) }
+    return {
+      workflow,
+      name: nameOf(workflow),
+      needs,
+      ...counts,
+      longestWaitMs,
+      medianMs: medianMs?.get(workflow) ?? null,
+    }
   })
   // Workflows without jobs can be controlled, too.
   for (const { id, name } of engine.workflows.list()) {
@@ -117,22 +120,13 @@ function queuesOf(
     const able = workers.filter(({ workflows }) => workflows.includes(id))
     const slots = able.reduce((sum, worker) => sum + worker.slots, 0)
     const counts = { queued: 0, running: 0, isMore: false, longestWaitMs: null, workers: able.length, slots }
-    queues.push({ workflow: id, name, needs: [], ...counts, medianMs: medianMs(recent, id) })
+    queues.push({ workflow: id, name, needs: [], ...counts, medianMs: medianMs?.get(id) ?? null })
   }
   return queues.sort((a, b) => compare(a.name ?? a.workflow, b.name ?? b.workflow) || a.needs.length - b.needs.length)
 }
 
 function compare(a: string, b: string): number {
   return a === b ? 0 : a < b ? -1 : 1
-}
-
-function medianMs(jobs: readonly JobRecord[], workflow: string): number | null {
-  const times = jobs
-    .filter((job) => job.workflow === workflow && job.status === 'SUCCEEDED')
-    .flatMap(({ history }) => history.at(-1) ?? [])
-    .flatMap(({ startedAt, endedAt }) => (endedAt === null ? [] : endedAt - startedAt))
-    .sort((a, b) => a - b)
-  return times[Math.floor(times.length / 2)] ?? null
 }
 
 /** Live workers, including idle ones, and those known only from their jobs. */
@@ -154,17 +148,4 @@ function workersOf(alive: readonly Worker[], running: readonly JobRecord[], leas
     worker.jobs.push({ id, workflow, stage, progress, startedAt: history.at(-1)?.startedAt ?? startedAt ?? 0 })
   }
   return workers.sort((a, b) => compare(a.name, b.name))
-}
-
-function failuresOf(jobs: readonly JobRecord[]): FailureFacts[] {
-  const failures = new Map<string, FailureFacts>()
-  for (const { id, error, completedAt } of jobs) {
-    if (!error || completedAt === null) continue
-    const { code, reason, title, message } = error
-    const key = `${code} ${reason}`
-    const known = failures.get(key)
-    const last = known && known.last.at > completedAt ? known.last : { id, at: completedAt, message }
-    failures.set(key, { code, reason, title, jobs: (known?.jobs ?? 0) + 1, last })
-  }
-  return [...failures.values()].sort((a, b) => b.jobs - a.jobs)
 }

@@ -31,6 +31,10 @@ const entryFields = z.object({
   result: z.enum(['SUCCEEDED', 'FAILED']),
   /** Code of the error of a FAILED job. */
   error: z.string().nullable(),
+  /** Reason of that error; absent in entries of before version 0.2. */
+  reason: z.string().nullable().optional(),
+  /** Milliseconds from the last claim to the end of a SUCCEEDED job; absent in entries of before version 0.2. */
+  runMs: amount.nullable().optional(),
   /** Epoch milliseconds, by the store's clock. */
   endedAt: z.number(),
 })
@@ -49,13 +53,16 @@ interface EndedJob {
   processorSeconds: number
   details: Record<string, unknown>
   status: string
-  error: { code: string } | null
+  error: { code: string; reason: string | null } | null
   completedAt: number | null
+  history: readonly { startedAt: number }[]
 }
 
 /** The entry for a job that ends as `job` says. */
 export function ledgerEntry(job: EndedJob, used: Partial<Used> = {}): LedgerEntry {
-  const { id, app, workflow, priority, retries, details } = job
+  const { id, app, workflow, priority, retries, details, completedAt } = job
+  const isDone = job.status === 'SUCCEEDED'
+  const claimedAt = job.history.at(-1)?.startedAt
   return {
     id: `${id}/${retries}`,
     jobId: id,
@@ -66,9 +73,11 @@ export function ledgerEntry(job: EndedJob, used: Partial<Used> = {}): LedgerEntr
     bytes: used.bytes ?? 0,
     processorSeconds: job.processorSeconds + (used.processorSeconds ?? 0),
     priority,
-    result: job.status === 'SUCCEEDED' ? 'SUCCEEDED' : 'FAILED',
+    result: isDone ? 'SUCCEEDED' : 'FAILED',
     error: job.error?.code ?? null,
-    endedAt: job.completedAt ?? 0,
+    reason: job.error?.reason ?? null,
+    runMs: isDone && claimedAt !== undefined ? Math.max(0, (completedAt ?? 0) - claimedAt) : null,
+    endedAt: completedAt ?? 0,
   }
 }
 
