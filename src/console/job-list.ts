@@ -1,5 +1,6 @@
 import type { Job, JobPage, JobStatus } from '../client/client.js'
 import type { JobStore } from './job-store.js'
+import { ListPosition } from './long-list.js'
 import type { Client } from './page-client.js'
 import type { ListFilters } from './route.js'
 import { explain, type Explanation } from './words.js'
@@ -29,8 +30,7 @@ export class JobList {
   isRead = false
   isLoading = false
   problem: Explanation | undefined
-  /** Where the page was left. */
-  scrollTop = 0
+  readonly position = new ListPosition()
   readonly filters: ListFilters
   readonly #client: Client
   readonly #jobs: JobStore

@@ -137,7 +137,7 @@ export function Library(props: LibraryProps) {
               label="Songs"
               ids={jobs.map(({ id }) => id)}
               count={jobs.length + list.total - list.places.length}
-              position={list}
+              position={list.position}
               onView={(from, to) => read(from, to)}
             >
               {(index, place) => {

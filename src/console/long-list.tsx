@@ -14,13 +14,21 @@ export interface RowPlace {
   'aria-setsize': number
 }
 
+/** Where the list is, for the time when it is shown again. */
+export class ListPosition {
+  scrollTop = 0
+  /** What is in view, in pixels from the top of the list. */
+  view = { top: 0, bottom: innerHeight }
+  /** Of the rows that were measured. */
+  readonly heights = new Map<string, number>()
+}
+
 interface LongListProps {
   label: string
   /** Of the rows; those of a place that is not known come last and have none. */
   ids: readonly string[]
   count: number
-  /** Where the page was left, and where it is. */
-  position: { scrollTop: number }
+  position: ListPosition
   /** These rows are in view. It is called whenever something was shown. */
   onView(from: number, to: number): void
   children(index: number, place: RowPlace): ComponentChildren
@@ -50,21 +58,19 @@ export function LongList({ label, ids, count, position, onView, children }: Long
 
 type Ids = readonly string[]
 
-function useRows(list: RefObject<HTMLUListElement | null>, ids: Ids, count: number, position: { scrollTop: number }) {
+function useRows(list: RefObject<HTMLUListElement | null>, ids: Ids, count: number, position: ListPosition) {
   const [, render] = useReducer((times: number) => times + 1, 0)
-  const heights = useRef(new Map<string, number>()).current
-  /** What is in view, in pixels from the top of the list. */
-  const view = useRef({ top: 0, bottom: innerHeight })
+  const { heights } = position
   /** The row whose place in view is kept. */
   const anchor = useRef<{ id: string | undefined; top: number }>({ id: undefined, top: 0 })
   const look = () => {
     const top = -(list.current?.getBoundingClientRect().top ?? 0)
-    view.current = { top, bottom: top + innerHeight }
+    position.view = { top, bottom: top + innerHeight }
     render(undefined)
   }
 
   const tops = topsOf(ids, count, heights)
-  const { top, bottom } = view.current
+  const { top, bottom } = position.view
   const from = placeAt(tops, top)
   const to = bottom < 0 ? 0 : Math.min(count, placeAt(tops, bottom) + 1)
   const rows = indexesIn(placeAt(tops, top - marginPixels), Math.min(count, placeAt(tops, bottom + marginPixels) + 1))
@@ -98,7 +104,7 @@ function useRows(list: RefObject<HTMLUListElement | null>, ids: Ids, count: numb
     const at = anchor.current.id === undefined ? -1 : ids.indexOf(anchor.current.id)
     const moved = at < 0 ? 0 : (tops[at] ?? 0) - anchor.current.top
     // At the top of the list, what comes is to be seen.
-    if (moved !== 0 && view.current.top > 0) scrollBy(0, moved)
+    if (moved !== 0 && position.view.top > 0) scrollBy(0, moved)
     anchor.current = { id: ids[from], top: tops[from] ?? 0 }
     if (isMeasured || moved !== 0) look()
   })

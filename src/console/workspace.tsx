@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { hasEnded, type Job, type WorkflowSummary } from '../client/client.js'
 import type { Client } from './page-client.js'
 import { Brand } from './brand.js'
@@ -188,7 +188,8 @@ function useAnnouncedEnds(jobs: JobStore): (jobId: string) => boolean {
  */
 function useFocusOnReturn(route: Route): void {
   const last = useRef(route)
-  useEffect(() => {
+  // Before `keepFocus` looks for another place.
+  useLayoutEffect(() => {
     const before = last.current
     last.current = route
     if (before.name === route.name || route.name !== 'library') return
