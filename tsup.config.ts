@@ -23,6 +23,7 @@ const apart = {
   download: 'src/client/download.ts',
   'find-rhythm': 'src/console/find-rhythm.ts',
   'media-keys': 'src/console/media-keys.ts',
+  'offline-worker': 'src/console/offline-worker.ts',
   'on-device': 'src/console/on-device.ts',
   'qr-code': 'src/console/qr-code.ts',
   'resumable-upload': 'src/client/resumable-upload.ts',

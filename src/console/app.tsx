@@ -11,6 +11,8 @@ import {
   codeOfLink,
   type Credential,
   currentSession,
+  forgetOfflineSongs,
+  offlineMark,
   onOtherTab,
   type Session,
   sessionClient,
@@ -25,6 +27,7 @@ import { explain, type Explanation } from './words.js'
 import { whenUsed } from './when-used.js'
 import { Workspace } from './workspace.js'
 
+const OfflinePage = whenUsed(async () => (await import('./later.js')).OfflinePage)
 const LinkedJob = whenUsed(async () => (await import('./later.js')).LinkedJob)
 
 type Access =
@@ -51,6 +54,8 @@ function useAccess() {
       // Without a session too: the host may know its users otherwise or let everybody in.
       const session = await unlessRefused(currentSession())
       if (session) return { kind: 'in', client: sessionClient(), session }
+      // Whoever is not let in any more has nothing here.
+      await forgetOfflineSongs()
       return { kind: 'out' }
     })
   const ask = (code: string) =>
@@ -127,11 +132,14 @@ function KeyedApp() {
       <main tabIndex={-1}>
         {access.kind === 'checking' && <p class="quiet centred">Loading …</p>}
         {access.kind === 'unreachable' && (
-          <ErrorNotice problem={access.problem}>
-            <button type="button" onClick={access.retry}>
-              Try again
-            </button>
-          </ErrorNotice>
+          <>
+            <ErrorNotice problem={access.problem}>
+              <button type="button" onClick={access.retry}>
+                Try again
+              </button>
+            </ErrorNotice>
+            {localStorage.getItem(offlineMark) !== null && <OfflinePage />}
+          </>
         )}
         {access.kind === 'asked' && (
           <LinkSignIn

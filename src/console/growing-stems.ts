@@ -1,5 +1,5 @@
 import type { Job } from '../client/client.js'
-import type { Client } from './page-client.js'
+import type { SongClient } from './page-client.js'
 import type { PcmSource, RangeReader } from './pcm-source.js'
 import { sampleAt } from './sample-at.js'
 import type { Peaks, Stem } from './stems.js'
@@ -29,7 +29,7 @@ interface Growth {
  * The stems of a running job, as far as they are made. Empty where they cannot be played before the end: for other
  * workflows, and for files whose samples have no fixed positions. Resolves when the job has begun to write them.
  */
-export async function openGrowingStems(client: Client, job: Job, { signal, onGrown }: Growth): Promise<Stem[]> {
+export async function openGrowingStems(client: SongClient, job: Job, { signal, onGrown }: Growth): Promise<Stem[]> {
   const names = growing[job.workflow.id] ?? []
   const stems: GrowingStem[] = []
   // One after the other: while nothing is there yet, only one is asked for.
@@ -128,7 +128,7 @@ class GrowingStem implements Stem {
 
 /** Lets all stems grow together, until the job ends or the signal fires. */
 async function follow(
-  client: Client,
+  client: SongClient,
   jobId: string,
   { stems, signal, onGrown }: Growth & { stems: readonly GrowingStem[] },
 ): Promise<void> {

@@ -5,6 +5,7 @@ import { Details } from './details.js'
 import { ErrorNotice } from './error-notice.js'
 import { JobActions } from './job-actions.js'
 import { JobLinks } from './job-links.js'
+import { KeepOffline } from './keep-offline.js'
 import type { JobCommands } from './job-commands.js'
 import type { JobStore } from './job-store.js'
 import { useChanges } from './live-jobs.js'
@@ -129,6 +130,7 @@ export function JobPage({ client, store, commands, id, tab }: JobPageProps) {
           {(job.result || !hasEnded(job)) && (
             <Results client={client} job={job} commands={commands} onRhythm={setRhythm} />
           )}
+          {job.result && isHeard(job) && <KeepOffline client={client} job={job} />}
           {job.result && <JobLinks client={client} jobId={job.id} />}
         </div>
       )}

@@ -2,3 +2,5 @@
 export { JobPage } from './job-page.js'
 export { KeysPage } from './keys-page.js'
 export { LinkedJob } from './linked-job.js'
+export { OfflinePage } from './offline-page.js'
+export { checkOffline, forgetAllOffline, forgetOffline } from './offline-songs.js'

@@ -1,15 +1,15 @@
 import { ClientError, type Job } from '../client/client.js'
-import type { Client } from './page-client.js'
+import type { SongClient } from './page-client.js'
 import type { RangeReader } from './pcm-source.js'
 
 /** The files of a job. Their links end after a while; then the job is asked for new ones. */
 export class ResultFiles {
   readonly jobId: string
-  readonly #client: Client
+  readonly #client: SongClient
   #links: Record<string, string>
   readonly #files: NonNullable<Job['files']>
 
-  constructor(client: Client, job: Pick<Job, 'id' | 'result' | 'files'>) {
+  constructor(client: SongClient, job: Pick<Job, 'id' | 'result' | 'files'>) {
     this.#client = client
     this.jobId = job.id
     this.#links = job.result ?? {}

@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useReducer, useState } from 'preact/hooks'
 import { hasEnded, type Job } from '../client/client.js'
-import type { Client } from './page-client.js'
+import type { SongClient } from './page-client.js'
 import { Downloads } from './downloads.js'
 import { ErrorNotice } from './error-notice.js'
 import { openGrowingStems } from './growing-stems.js'
@@ -15,9 +15,11 @@ import { Rest, Work } from './work.js'
 import { explain, type Explanation } from './words.js'
 
 interface ResultsProps {
-  client: Client
+  client: SongClient
   job: Job
   commands?: JobCommands
+  /** Only what can be heard is here. */
+  isOffline?: boolean
   onRhythm?: Parameters<typeof Mixer>[0]['onRhythm']
 }
 
@@ -25,7 +27,7 @@ interface ResultsProps {
  * How far a job is, and its stems to listen to, as far as they are made: what tells of the work then moves below them, so
  * that nothing else on the page moves, neither then nor at the end. Then come the files to download.
  */
-export function Results({ client, job, commands, onRhythm }: ResultsProps) {
+export function Results({ client, job, commands, isOffline, onRhythm }: ResultsProps) {
   const isDone = job.result !== null
   const isMade = isDone || job.status === 'STARTED'
   const files = useMemo(() => new ResultFiles(client, job), [client, job.id, isDone])
@@ -55,7 +57,7 @@ export function Results({ client, job, commands, onRhythm }: ResultsProps) {
       {!hasEnded(job) && !canPlay && <Work client={client} job={job} />}
       {problem && <ErrorNotice problem={problem} />}
       {isDone && !stems && !problem && <p class="quiet">Loading …</p>}
-      {isDone && <Measured job={job} files={files} />}
+      {isDone && !isOffline && <Measured job={job} files={files} />}
       {stems && canPlay && (
         <Mixer
           key={job.id}
@@ -67,7 +69,7 @@ export function Results({ client, job, commands, onRhythm }: ResultsProps) {
           found={found}
         />
       )}
-      {isDone && <Files job={job} files={files} commands={commands} onError={onError} />}
+      {isDone && !isOffline && <Files job={job} files={files} commands={commands} onError={onError} />}
     </>
   )
 }

@@ -7,6 +7,9 @@ export const baseUrl = new URL('.', location.href.replace(/[?#].*$/, '')).href.r
 
 const choicesName = `stemwork.choices ${baseUrl}`
 
+/** Where this device keeps when the service has last let the person in, if it keeps songs for the time without it. */
+export const offlineMark = `stemwork.offline ${baseUrl}`
+
 /** Earlier versions kept keys where scripts can read them. */
 for (const storage of [sessionStorage, localStorage]) storage.removeItem('stemwork.key')
 
@@ -51,7 +54,12 @@ export async function remember(isKept: boolean): Promise<void> {
 export async function signOut(): Promise<void> {
   sessionStorage.removeItem(choicesName)
   for (const name of Object.keys(localStorage)) if (name.startsWith('stemwork.song ')) localStorage.removeItem(name)
+  await forgetOfflineSongs()
   await connection.send('/session', { method: 'DELETE' })
+}
+
+export async function forgetOfflineSongs(): Promise<void> {
+  if (localStorage.getItem(offlineMark) !== null) await (await import('./later.js')).forgetAllOffline()
 }
 
 /** The name of the application that a link signs in to. */

@@ -1,4 +1,4 @@
-import type { Client } from './page-client.js'
+import type { SongClient } from './page-client.js'
 import { openPcm, type PcmSource } from './pcm-source.js'
 import type { ResultFiles } from './result-files.js'
 import { sampleAt } from './sample-at.js'
@@ -22,7 +22,7 @@ export interface Stem {
 }
 
 /** Every output that is audio, with its peaks. */
-export async function openStems(client: Client, files: ResultFiles, signal: AbortSignal): Promise<Stem[]> {
+export async function openStems(client: SongClient, files: ResultFiles, signal: AbortSignal): Promise<Stem[]> {
   const names = files.names.filter((name) => isAudio(files.storedName(name)))
   return Promise.all(
     names.map(async (name) => {

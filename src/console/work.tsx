@@ -1,11 +1,11 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { Job, JobProgress } from '../client/client.js'
-import type { Client } from './page-client.js'
+import type { SongClient } from './page-client.js'
 import { useSecondsUntil } from './time-left.js'
 import { endWords, positionWords, stageWords, startWords, timeLeftWords, whenWords } from './words.js'
 
 /** How far a job is that has not ended. */
-export function Work({ client, job }: { client: Client; job: Job }) {
+export function Work({ client, job }: { client: SongClient; job: Job }) {
   return (
     <section class="card work" aria-label="Progress">
       {job.status === 'QUEUED' ? <Waiting key={job.id} client={client} job={job} /> : <Running job={job} />}
@@ -40,7 +40,7 @@ export function Rest({ job }: { job: Job }) {
   )
 }
 
-function Waiting({ client, job }: { client: Client; job: Job }) {
+function Waiting({ client, job }: { client: SongClient; job: Job }) {
   const { queuePosition, estimate, waiting } = useNewsOf(client, job)
   const [start, end] = [useSecondsUntil(estimate?.startsAt), useSecondsUntil(estimate?.endsAt)]
   return (

@@ -4,7 +4,7 @@ import type { Client } from './page-client.js'
 import { Brand } from './brand.js'
 import { useDeletions } from './deletions.js'
 import { type Choices, type Refusals, stemsWorkflowId } from './job-choices.js'
-import { keepChoices, keptChoices, type Session } from './session.js'
+import { keepChoices, keptChoices, offlineMark, type Session } from './session.js'
 import { useJobCommands } from './job-commands.js'
 import { Library } from './library.js'
 import { ShownLists } from './job-list.js'
@@ -54,6 +54,7 @@ export function Workspace({ client, session: { application, session }, onLeave, 
   const deletions = useDeletions(client)
   const commands = useJobCommands(client, uploads, deletions)
   const workflows = useWorkflows(client, choices, setChoices)
+  useOfflineSongs(client, jobs)
   useFocusOnReturn(route)
 
   return (
@@ -180,6 +181,23 @@ function useAnnouncedEnds(jobs: JobStore): (jobId: string) => boolean {
     announceEnd(job)
     return true
   }
+}
+
+/** What the service no longer has is not kept on this device either. */
+function useOfflineSongs(client: Client, jobs: JobStore): void {
+  useEffect(() => {
+    if (localStorage.getItem(offlineMark) === null) return
+    // Without an answer, it is as it was.
+    void import('./later.js').then(({ checkOffline }) => checkOffline(client)).catch(() => undefined)
+  }, [client])
+  useEffect(
+    () =>
+      jobs.onChange(({ id, job }) => {
+        if (!job && localStorage.getItem(offlineMark) !== null)
+          void import('./later.js').then(({ forgetOffline }) => forgetOffline(id))
+      }),
+    [jobs],
+  )
 }
 
 /**

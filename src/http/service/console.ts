@@ -1,9 +1,9 @@
-import { empty } from '../routing/answer.js'
+import { empty, json } from '../routing/answer.js'
 import { defineRoute, type Route } from '../routing/route.js'
 import { openedRoute } from '../jobs/link-routes.js'
 import { deviceFileRoute } from './device-files.js'
 import { type PageText, pageAnswer } from './page.js'
-import { pageAssetRoute } from './page-assets.js'
+import { consoleParts, pageAssetRoute } from './page-assets.js'
 import { sessionRoutes } from './session-routes.js'
 
 const page: PageText = {
@@ -11,6 +11,7 @@ const page: PageText = {
   title: 'stemwork',
   style: 'console.css',
   script: 'app.js',
+  manifest: 'app.webmanifest',
   // Separation within the page: WebAssembly, in a worker.
   policy: { script: "'wasm-unsafe-eval'", worker: "'self'" },
   withoutScript: [
@@ -40,6 +41,15 @@ export const consoleRoutes: readonly Route[] = [
       if (call.isAtRoot && isPlain) return empty(307, { location: `${call.baseUrl}/console` })
       return pageAnswer(call, page)
     },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/console/parts',
+    operation: 'getConsoleParts',
+    summary: 'Names of the parts of the page',
+    access: 'open',
+    answer: { description: 'What the page needs without a network.' },
+    handle: async () => json(await consoleParts(), { headers: { 'cache-control': 'no-cache' } }),
   }),
   pageAssetRoute('console', 'getConsoleAsset'),
   ...sessionRoutes,

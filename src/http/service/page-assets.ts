@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import { installedFile } from '../../core/engine/package-files.js'
@@ -13,13 +13,18 @@ const types: Record<string, string | undefined> = {
   css: 'text/css; charset=utf-8',
   svg: 'image/svg+xml',
   txt: 'text/plain; charset=utf-8',
+  webmanifest: 'application/manifest+json',
 }
+
+const offlineWorker = 'offline-worker.js'
+/** It answers for the page, too, which lies beside the folder of its parts. */
+const workerScope = { 'service-worker-allowed': '../console' }
 
 const known = new Map<string, Promise<PackedText>>()
 
 /** A part of a page, compressed as the client accepts it, or 304. @throws Problem `NOT_FOUND`. */
 async function pageAsset(call: Call, name: string): Promise<ApiAnswer> {
-  const contentType = types[/^[\w-]+\.(js|css|svg|txt)$/.exec(name)?.[1] ?? '']
+  const contentType = types[/^[\w-]+\.(js|css|svg|txt|webmanifest)$/.exec(name)?.[1] ?? '']
   if (contentType === undefined) throw missing()
   let packed = known.get(name)
   if (!packed) {
@@ -30,7 +35,13 @@ async function pageAsset(call: Call, name: string): Promise<ApiAnswer> {
     packed.catch(() => known.delete(name))
     known.set(name, packed)
   }
-  return packedAnswer(call, await packed, contentType)
+  return packedAnswer(call, await packed, contentType, name === offlineWorker ? workerScope : {})
+}
+
+/** Names of the parts of `/console`, which it keeps for the time without a network. */
+export async function consoleParts(): Promise<string[]> {
+  const names = await readdir(installedFile('dist/console'))
+  return names.filter((name) => /^[\w-]+\.(js|css|svg|webmanifest)$/.test(name) && !/^(docs|operator)/.test(name))
 }
 
 function missing(): Problem {

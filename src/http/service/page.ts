@@ -9,6 +9,8 @@ export interface PageText {
   title: string
   style: string
   script: string
+  /** By which browsers install it. */
+  manifest?: string
   /** More of the policy for scripts, and the one for workers. Default: the page's own script alone. */
   policy?: { script: string; worker: string }
   /** Shown where JavaScript is off: paragraphs, as HTML. */
@@ -21,11 +23,11 @@ export function pageAnswer(call: Call, page: PageText): ApiAnswer {
   return text(html(page), 'text/html; charset=utf-8', pageHeaders(call, page.policy))
 }
 
-function html({ name, title, style, script, withoutScript }: PageText): string {
+function html({ name, title, style, script, manifest, withoutScript }: PageText): string {
   const paragraphs = withoutScript.map((paragraph) => `<p>${paragraph}</p>`)
   return htmlDocument(
     title,
-    pageLinks(name, style, [script]),
+    [...pageLinks(name, style, [script]), ...(manifest ? [`<link rel="manifest" href="${name}/${manifest}">`] : [])],
     `<div id="app"></div>
 <noscript>
 <main class="plain-page">
@@ -46,6 +48,7 @@ export function pageHeaders(call: Call, more?: PageText['policy']): Record<strin
     ...(more ? [`worker-src ${more.worker}`] : []),
     "style-src 'self'",
     "img-src 'self'",
+    "manifest-src 'self'",
     // Chosen files, to read their length before they are uploaded.
     'media-src blob:',
     `connect-src 'self' ${service}`,
