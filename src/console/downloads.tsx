@@ -25,8 +25,10 @@ export function Downloads({ job, files, commands, onError }: DownloadsProps) {
           class="button"
           href={files.link(name)}
           download={files.fileName(name)}
+          // The link on the page may have ended while the page was open.
+          onPointerDown={() => void files.fresh(name).catch(() => undefined)}
+          onDragStart={({ dataTransfer }) => dataTransfer?.setData('DownloadURL', files.draggedAs(name))}
           onClick={(event) => {
-            // The link on the page may have ended while the page was open.
             event.preventDefault()
             files.fresh(name).then((url) => saveLink(url, files.fileName(name)), onError)
           }}
@@ -51,6 +53,7 @@ export function Downloads({ job, files, commands, onError }: DownloadsProps) {
   return (
     <section class="downloads" aria-labelledby="downloads-title">
       <h2 id="downloads-title">Download</h2>
+      <p class="quiet pointer">In Chrome and Edge, drag a file into a folder or your audio program.</p>
       <ul>
         {(audio.length > 0 ? audio : others).map(link)}
         {all}

@@ -42,7 +42,7 @@ export function KeepOffline({ client, job }: { client: Client; job: Job }) {
       {problem && <ErrorNotice problem={problem} />}
       <div class="line">
         <span class="quiet" role="status">
-          {state.kind === 'kept' && `Kept on this device (${sizeWords(state.bytes)}). It plays without a network.`}
+          {state.kind === 'kept' && `Kept on this device (${sizeWords(state.bytes)}). It plays without a network. `}
           {state.kind === 'keeping' && `Keeping the song … ${Math.floor(state.share * 100)} %`}
           {state.kind === 'absent' && 'Keep the stems on this device, to play them without a network. '}
           {state.kind !== 'keeping' && room}

@@ -59,7 +59,11 @@ export async function keepOffline(
         }),
       )
       await songs.put(addressOf(job.id, name), new Response(counted))
-      peaks[name] = await client.peaks(job.id, name, { signal })
+      // Where the service cannot measure the file, it is played all the same.
+      const measured = await client.peaks(job.id, name, { signal }).catch((error: unknown) => {
+        if (!ClientError.is(error) || error.status === undefined) throw error
+      })
+      if (measured) peaks[name] = measured
     }
     const result = Object.fromEntries(names.map((name) => [name, files.link(name)]))
     const song: OfflineSong = { job: { ...job, result, workflowParams: {} }, peaks, bytes: done }

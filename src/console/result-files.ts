@@ -41,6 +41,12 @@ export class ResultFiles {
     return link
   }
 
+  /** For browsers that save what is dragged out of them: type, name and link. */
+  draggedAs(name: string): string {
+    const type = this.#files[name]?.contentType ?? 'application/octet-stream'
+    return `${type}:${this.fileName(name).replaceAll(':', '-')}:${this.link(name)}`
+  }
+
   async fresh(name: string): Promise<string> {
     this.#links = (await this.#client.getJob(this.jobId)).result ?? this.#links
     return this.link(name)

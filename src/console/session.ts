@@ -21,6 +21,8 @@ export interface Session {
 }
 
 const connection = new Connection({ baseUrl })
+/** For a device that has something to play without an answer. */
+const hastyConnection = new Connection({ baseUrl, retries: 1 })
 
 export function sessionClient(): Client {
   return pageClient({ baseUrl })
@@ -32,8 +34,8 @@ export function sessionClient(): Client {
  * @throws ClientError with the status 401 if the session has ended
  */
 export async function currentSession(): Promise<Session | undefined> {
-  const { application, session } = (await connection.json<Session | { application: null; session: null }>('/session'))
-    .value
+  const way = localStorage.getItem(offlineMark) === null ? connection : hastyConnection
+  const { application, session } = (await way.json<Session | { application: null; session: null }>('/session')).value
   return application === null ? undefined : { application, session }
 }
 

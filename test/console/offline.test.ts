@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { revokeKey } from '../../src/http/index.js'
 import { type RunningServer, serve } from '../../src/http/mounts/node.js'
 import { type Service, startService } from '../http/harness.js'
 import { sine, writeWav } from '../separation/tracks.js'
@@ -44,7 +45,7 @@ describe.skipIf(!chromiumPath)('songs without a network (needs Chromium)', () =>
   /** A page with two songs, the first of them kept. */
   async function kept(size = {}) {
     await startServing()
-    const { key } = await service.addApplication('Travellers')
+    const { id: app, key } = await service.addApplication('Travellers')
     const base = `${server.origin}/v1`
     const pages = new ConsolePages(browser, { base, key })
     const page = await pages.signedIn(size)
@@ -54,7 +55,7 @@ describe.skipIf(!chromiumPath)('songs without a network (needs Chromium)', () =>
     await page.getByText(/^Kept on this device/).waitFor()
     await page.getByText(/ that the browser allows are taken/).waitFor()
     await page.evaluate('navigator.serviceWorker.ready.then(() => undefined)')
-    return { page, pages, key, base, api: (path: string, init?: RequestInit) => service.api(path, { key, ...init }) }
+    return { page, base, app, api: (path: string, init?: RequestInit) => service.api(path, { key, ...init }) }
   }
 
   const marked = (page: Page) => page.evaluate<string[]>('caches.keys()')
@@ -102,7 +103,6 @@ describe.skipIf(!chromiumPath)('songs without a network (needs Chromium)', () =>
     await stopServing()
     await page.goto(`${base}/console`)
     await page.getByRole('link', { name: other }).waitFor()
-    await api(`/job/${page.url().split('/').at(-1)}`)
     const [job] = (await (await api('/job')).json()) as { id: string }[]
     await api(`/job/${job?.id}`, { method: 'DELETE' })
     await startServing(port)
@@ -118,9 +118,9 @@ describe.skipIf(!chromiumPath)('songs without a network (needs Chromium)', () =>
     await first.page.context().close()
     await stopServing()
 
-    const { page, api } = await kept()
-    const [own] = (await (await api('/key')).json()) as { id: string }[]
-    await api(`/key/${own?.id}`, { method: 'DELETE' })
+    const { page, app } = await kept()
+    for (const { id } of await service.engine.applications.listKeys(app))
+      await revokeKey(service.engine.applications, id)
     await page.getByText('Your key no longer works. Sign in with another one.').waitFor()
     await eventually(() => marked(page)).toEqual([])
   })
