@@ -123,6 +123,7 @@ export default defineConfig([
       operator: 'src/console/operator/app.tsx',
       'operator-style': 'src/console/operator/operator.css',
       console: 'src/console/console.css',
+      'later-style': 'src/console/later.css',
       'docs-style': 'src/console/docs.css',
     },
     publicDir: 'src/console/public',

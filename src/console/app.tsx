@@ -11,7 +11,6 @@ import {
   codeOfLink,
   type Credential,
   currentSession,
-  forgetOfflineSongs,
   offlineMark,
   onOtherTab,
   type Session,
@@ -74,12 +73,17 @@ function useAccess() {
     })
   const leave = (problem?: Explanation) =>
     attempt(async () => {
+      await forgetOfflineSongs()
       await signOut()
       tellTabs()
       location.hash = ''
       return { kind: 'out', problem }
     })
   return { access, enter, ask, enterWith, leave }
+}
+
+async function forgetOfflineSongs(): Promise<void> {
+  if (localStorage.getItem(offlineMark) !== null) await (await import('./later.js')).forgetAllOffline()
 }
 
 /** `undefined` if the key or the link is refused. */
@@ -132,14 +136,14 @@ function KeyedApp() {
       <main tabIndex={-1}>
         {access.kind === 'checking' && <p class="quiet centred">Loading …</p>}
         {access.kind === 'unreachable' && (
-          <>
+          <div class="stack">
             <ErrorNotice problem={access.problem}>
               <button type="button" onClick={access.retry}>
                 Try again
               </button>
             </ErrorNotice>
             {localStorage.getItem(offlineMark) !== null && <OfflinePage />}
-          </>
+          </div>
         )}
         {access.kind === 'asked' && (
           <LinkSignIn

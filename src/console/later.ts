@@ -4,3 +4,12 @@ export { KeysPage } from './keys-page.js'
 export { LinkedJob } from './linked-job.js'
 export { OfflinePage } from './offline-page.js'
 export { checkOffline, forgetAllOffline, forgetOffline } from './offline-songs.js'
+
+const style = document.createElement('link')
+style.rel = 'stylesheet'
+style.href = new URL('later-style.css', import.meta.url).href
+// Without it, everything is there all the same.
+await new Promise((resolve) => {
+  style.onload = style.onerror = resolve
+  document.head.append(style)
+})

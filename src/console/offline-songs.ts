@@ -37,7 +37,8 @@ export async function keepOffline(
   { signal, onProgress }: { signal: AbortSignal; onProgress(share: number): void },
 ): Promise<void> {
   const files = new ResultFiles(client, job)
-  const names = files.names.filter((name) => isAudio(files.storedName(name)))
+  const isSound = (name: string) => isAudio(files.storedName(name))
+  const names = files.names.filter((name) => isSound(name) || name === 'analysis')
   const bytes = names.reduce((sum, name) => sum + (files.bytes(name) ?? 0), 0)
   const { quota = Infinity, usage = 0 } = await navigator.storage.estimate()
   if (bytes > quota - usage) throw new NoRoom()
@@ -59,6 +60,7 @@ export async function keepOffline(
         }),
       )
       await songs.put(addressOf(job.id, name), new Response(counted))
+      if (!isSound(name)) continue
       // Where the service cannot measure the file, it is played all the same.
       const measured = await client.peaks(job.id, name, { signal }).catch((error: unknown) => {
         if (!ClientError.is(error) || error.status === undefined) throw error

@@ -56,12 +56,7 @@ export async function remember(isKept: boolean): Promise<void> {
 export async function signOut(): Promise<void> {
   sessionStorage.removeItem(choicesName)
   for (const name of Object.keys(localStorage)) if (name.startsWith('stemwork.song ')) localStorage.removeItem(name)
-  await forgetOfflineSongs()
   await connection.send('/session', { method: 'DELETE' })
-}
-
-export async function forgetOfflineSongs(): Promise<void> {
-  if (localStorage.getItem(offlineMark) !== null) await (await import('./later.js')).forgetAllOffline()
 }
 
 /** The name of the application that a link signs in to. */

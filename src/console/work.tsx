@@ -68,7 +68,7 @@ function reasonWords(waiting: Job['waiting'], { notBefore, retryAt, attempt = 0,
 }
 
 /** The position of a job that waits, which moves on while the job does not change: the job's own event stream tells. */
-function useNewsOf(client: Client, job: Job): Pick<JobProgress, 'queuePosition' | 'estimate' | 'waiting'> {
+function useNewsOf(client: SongClient, job: Job): Pick<JobProgress, 'queuePosition' | 'estimate' | 'waiting'> {
   const { id } = job
   const [news, setNews] = useState<JobProgress>(job)
   useEffect(() => {

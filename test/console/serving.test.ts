@@ -26,6 +26,7 @@ describe('the console', () => {
       "worker-src 'self'",
       "style-src 'self'",
       "img-src 'self'",
+      "manifest-src 'self'",
       'media-src blob:',
       "connect-src 'self' https://stems.example.org",
       "base-uri 'none'",
@@ -36,7 +37,13 @@ describe('the console', () => {
     const html = await page.text()
     expect(html).not.toMatch(/<style|style=|<script>|\son\w+=/)
     const addresses = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, address]) => address)
-    expect(addresses).toEqual(['console/icon.svg', 'console/console.css', 'console/app.js', 'docs'])
+    expect(addresses).toEqual([
+      'console/icon.svg',
+      'console/console.css',
+      'console/app.js',
+      'console/app.webmanifest',
+      'docs',
+    ])
     for (const address of addresses) expect((await fetch(new URL(address!, page.url))).status).toBe(200)
   })
 
