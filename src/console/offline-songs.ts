@@ -147,7 +147,9 @@ export function offlineClient({ job, peaks }: OfflineSong): SongClient {
   return {
     getJob: async () => job,
     peaks: async (_, name) => peaks[name] ?? (await gone()),
+    waitForJob: async () => job,
     growing: gone,
+    growingPeaks: gone,
     async download(url, { range } = {}) {
       const name = Object.entries(job.result ?? {}).find(([, link]) => link === url)?.[0] ?? ''
       const whole = await blobOf(name)

@@ -5,7 +5,7 @@ import { singleJobs, type SingleJobs } from '../client/single-jobs.js'
 export type Client = SingleJobs
 
 /** What plays the song of one job. */
-export type SongClient = Pick<Client, 'getJob' | 'peaks' | 'download' | 'growing'>
+export type SongClient = Pick<Client, 'getJob' | 'waitForJob' | 'peaks' | 'download' | 'growing' | 'growingPeaks'>
 
 export function pageClient(options: ClientOptions): Client {
   return singleJobs(new Connection(options), false)
