@@ -20,13 +20,13 @@ import {
   tellTabs,
 } from './session.js'
 import { useJobLink } from './route.js'
-import { LinkSignIn } from './link-sign-in.js'
-import { SignIn } from './sign-in.js'
 import { explain, type Explanation } from './words.js'
 import { whenUsed } from './when-used.js'
 import { Workspace } from './workspace.js'
 
 const OfflinePage = whenUsed(async () => (await import('./later.js')).OfflinePage)
+const SignIn = whenUsed(async () => (await import('./later.js')).SignIn)
+const LinkSignIn = whenUsed(async () => (await import('./later.js')).LinkSignIn)
 const LinkedJob = whenUsed(async () => (await import('./later.js')).LinkedJob)
 
 type Access =

@@ -2,7 +2,9 @@ import { useEffect, useState } from 'preact/hooks'
 import type { WorkflowSummary } from '../client/client.js'
 import type { Client } from './page-client.js'
 import { type ParamField, paramFields, type Settings, usable } from './param-fields.js'
-import { ParamInput } from './param-input.js'
+import { whenUsed } from './when-used.js'
+
+const ParamInput = whenUsed(async () => (await import('./later.js')).ParamInput, <p class="quiet">Loading …</p>)
 
 export const stemsWorkflowId = 'service/stems-vocals-accompaniment'
 
@@ -28,6 +30,7 @@ interface JobChoicesProps {
 /** What to do with the next songs: what the service offers, and nothing where there is no choice. */
 export function JobChoices({ client, workflows, choices, refusals, onChange }: JobChoicesProps) {
   const [fields, setFields] = useState<readonly ParamField[]>([])
+  const [isOpened, setOpened] = useState(false)
   const { workflow, batchName } = choices
   const settings = choices.settings[workflow] ?? {}
   useEffect(() => {
@@ -56,10 +59,10 @@ export function JobChoices({ client, workflows, choices, refusals, onChange }: J
           </select>
         </label>
       )}
-      <details class="choices">
+      <details class="choices" onToggle={() => setOpened(true)}>
         <summary>Options{count > 0 && ` (${count} set)`}</summary>
         <div class="fields">
-          {usable(fields, settings).map((field) => (
+          {(isOpened || count > 0 ? usable(fields, settings) : []).map((field) => (
             <ParamInput
               key={`${workflow} ${field.name}`}
               field={field}

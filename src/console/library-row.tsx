@@ -3,12 +3,14 @@ import type { Client } from './page-client.js'
 import { JobActions } from './job-actions.js'
 import { stemsWorkflowId } from './job-choices.js'
 import type { JobCommands } from './job-commands.js'
-import { MiniWaveform } from './mini-waveform.js'
 import type { RowPlace } from './long-list.js'
 import { jobAddress, libraryAddress } from './route.js'
 import { canRepeat, durationOf } from './song-facts.js'
 import { useSecondsUntil } from './time-left.js'
+import { whenUsed } from './when-used.js'
 import { clock, explainFailure, jobStateWords, timeLeftWords, whenWords } from './words.js'
+
+const MiniWaveform = whenUsed(async () => (await import('./later.js')).MiniWaveform, <span class="mini" />)
 
 interface LibraryRowProps {
   client: Client
