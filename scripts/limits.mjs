@@ -9,7 +9,7 @@ export const limits = {
   installedPackages: 56,
   importedModules: 280,
   importCpuMs: 400,
-  consoleBytes: 31e3,
+  consoleBytes: 29.5e3,
   operatorBytes: 22e3,
   docsBytes: 22e3,
   typeInstantiations: 100e3,
