@@ -76,18 +76,24 @@ export function JobChoices({ client, workflows, choices, refusals, onChange }: J
               }
             />
           ))}
-          <label class="field">
-            Batch
-            <input
-              type="text"
-              maxLength={255}
-              placeholder="None"
-              value={batchName ?? ''}
-              onInput={({ currentTarget: { value } }) => onChange({ ...choices, batchName: value.trim() || undefined })}
-            />
-          </label>
+          <BatchField name={batchName} onChange={(name) => onChange({ ...choices, batchName: name })} />
         </div>
       </details>
     </>
+  )
+}
+
+function BatchField({ name, onChange }: { name: string | undefined; onChange(name: string | undefined): void }) {
+  return (
+    <label class="field">
+      Batch
+      <input
+        type="text"
+        maxLength={255}
+        placeholder="None"
+        value={name ?? ''}
+        onInput={({ currentTarget: { value } }) => onChange(value.trim() || undefined)}
+      />
+    </label>
   )
 }

@@ -10,7 +10,7 @@ import { useSecondsUntil } from './time-left.js'
 import { whenUsed } from './when-used.js'
 import { clock, explainFailure, jobStateWords, timeLeftWords, whenWords } from './words.js'
 
-const MiniWaveform = whenUsed(async () => (await import('./later.js')).MiniWaveform, <span class="mini" />)
+const MiniWaveform = whenUsed(async () => (await import('./later.js')).MiniWaveform, <span class="mini-place" />)
 
 interface LibraryRowProps {
   client: Client

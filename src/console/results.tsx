@@ -51,27 +51,32 @@ export function Results({ client, job, commands, isOffline, onRhythm }: ResultsP
     return () => stop.abort()
   }, [files, isMade])
 
-  const canPlay = stems?.some(({ source }) => source.frames > 0 || source.promisedFrames)
+  const heard = playable(stems)
+  const hasFiles = isDone && !isOffline
   return (
     <>
-      {!hasEnded(job) && !canPlay && <Work client={client} job={job} />}
+      {!hasEnded(job) && !heard && <Work client={client} job={job} />}
       {problem && <ErrorNotice problem={problem} />}
       {isDone && !stems && !problem && <p class="quiet">Loading …</p>}
-      {isDone && !isOffline && <Measured job={job} files={files} />}
-      {stems && canPlay && (
+      {hasFiles && <Measured job={job} files={files} />}
+      {heard && (
         <Mixer
           key={job.id}
           onRhythm={onRhythm}
-          stems={stems}
+          stems={heard}
           jobId={job.id}
           work={!hasEnded(job) && <Rest job={job} />}
           {...songOf(job)}
           found={found}
         />
       )}
-      {isDone && !isOffline && <Files job={job} files={files} commands={commands} onError={onError} />}
+      {hasFiles && <Files job={job} files={files} commands={commands} onError={onError} />}
     </>
   )
+}
+
+function playable(stems: Stem[] | undefined): Stem[] | undefined {
+  return stems?.some(({ source }) => source.frames > 0 || source.promisedFrames) ? stems : undefined
 }
 
 function Measured({ job, files }: { job: Job; files: ResultFiles }) {
