@@ -82,7 +82,7 @@ describe('a sweep', () => {
     expect(tidied).toHaveLength(2)
   })
 
-  test('looks for the contact to the store where a lease has ended, and leaves a job that may still be held', async () => {
+  test('looks for the contact to the store where a lease has ended, and leaves jobs that may be held', async () => {
     const ports = portsWith({ due: (kind: string) => (kind === 'overdue' ? [jobOf('late')] : []), purge: () => [] })
     let asked = 0
     Object.assign(ports.contact, { lapsedBefore: async () => ++asked })
