@@ -74,7 +74,7 @@ describe('npm create stemwork', () => {
       .flatMap((name) => readdirSync(join(folder, name, 'src')).map((file) => join(folder, name, 'src', file)))
     const settings = { extends: './express/tsconfig.json', compilerOptions: { rootDir: '.', noEmit: true } }
     expect(typeProblems(folder, sources, settings)).toBe('')
-  })
+  }, 300_000)
 
   test('makes a workflow that passes its tests', () => {
     const { status, stdout } = spawnSync(process.execPath, ['--test'], {
