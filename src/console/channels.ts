@@ -1,5 +1,3 @@
-import type { PlayerContext } from './player.js'
-
 /** The way of one track. */
 export interface Channel {
   gain: GainNode
@@ -9,7 +7,9 @@ export interface Channel {
 
 export const meterSamples = 1024
 
-export function openChannel(context: PlayerContext, master: AudioNode, { volume = 1, pan = 0 } = {}): Channel {
+type Context = Pick<AudioContext, 'createAnalyser' | 'createGain' | 'createStereoPanner'>
+
+export function openChannel(context: Context, master: AudioNode, { volume = 1, pan = 0 } = {}): Channel {
   const gain = context.createGain()
   const panner = context.createStereoPanner()
   // A track of one channel is heard from both sides at its level.
