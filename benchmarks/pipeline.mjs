@@ -6,6 +6,8 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { childArguments } from '../dist/core/engine/runner/child-arguments.js'
+import { childEnvironment } from '../dist/core/engine/runner/child-environment.js'
 import { openWavWriter } from '../dist/core/media/encode/wav-writer.js'
 import { openSession, defaultThreads } from '../dist/core/models/session/session.js'
 import { embeddedModelFolder, loadModel } from '../dist/core/models/load-model.js'
@@ -116,14 +118,15 @@ async function bareNetwork(session, manifest, seconds) {
   return totalMs
 }
 
-/** Peak resident memory of a fresh process that separates one file. */
+/** Peak resident memory of a fresh process that separates one file, started as those of jobs are. */
 async function memory(folder, lengths) {
   const peaks = []
   for (const seconds of lengths) {
     const input = join(folder, 'memory.wav')
     await writeNoise(input, seconds)
     const result = await new Promise((resolve, reject) => {
-      const child = fork(import.meta.filename, ['separate-once', input, folder])
+      const settings = { execArgv: [...childArguments], env: childEnvironment(process.env) }
+      const child = fork(import.meta.filename, ['separate-once', input, folder], settings)
       child.once('message', resolve)
       child.once('error', reject)
       child.once('exit', (code) => reject(new Error(`the child ended with ${code}`)))
