@@ -216,7 +216,7 @@ export function Mixer({ stems, song, artist, found, jobId, work, onRhythm }: Mix
       </div>
       <div class="line below">
         <span class="quiet">
-          {loop ? `Loop ${clock(loop.from)} to ${clock(loop.to)}` : work || 'Drag across a waveform to loop a part.'}
+          {loop ? `Loop ${clock(loop.from)} to ${clock(loop.to)}` : 'Drag across a waveform to loop a part.'}
         </span>
         <Loops loop={loop} loops={loops} onLoop={(next) => setLoop(next, true)} onKeep={setLoops} />
         <ExportButton
@@ -240,6 +240,8 @@ export function Mixer({ stems, song, artist, found, jobId, work, onRhythm }: Mix
           ))}
         </dl>
       </details>
+      {/* Last, so that nothing moves when it goes. */}
+      {work}
     </section>
   )
 }

@@ -31,12 +31,12 @@ function Running({ job }: { job: Job }) {
 export function Rest({ job }: { job: Job }) {
   const left = timeLeftWords(useSecondsUntil(job.estimate?.endsAt))
   return (
-    <span class="rest-of-work">
+    <p class="rest-of-work">
       <span role="status">{stageWords(job.stage)}</span>
       <progress aria-label="Progress" value={job.progress} />
       <span class="figure">{Math.floor(job.progress * 100)} %</span>
       <span class="quiet">{left}</span>
-    </span>
+    </p>
   )
 }
 
