@@ -1,23 +1,11 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { WorkflowSummary } from '../client/client.js'
 import type { Client } from './page-client.js'
-import { type ParamField, paramFields, type Settings, usable } from './param-fields.js'
+import type { Choices, Refusals } from './choices.js'
+import { type ParamField, paramFields, usable } from './param-fields.js'
 import { whenUsed } from './when-used.js'
 
 const ParamInput = whenUsed(async () => (await import('./later.js')).ParamInput, <p class="quiet">Loading …</p>)
-
-export const stemsWorkflowId = 'service/stems-vocals-accompaniment'
-
-/** What a person asks for beside the song. */
-export interface Choices {
-  workflow: string
-  batchName?: string
-  /** By workflow, so that each has its own when a person comes back to it. */
-  settings: Record<string, Settings | undefined>
-}
-
-/** What the service said against params, by their names. */
-export type Refusals = Record<string, string | undefined>
 
 interface JobChoicesProps {
   client: Client

@@ -1,7 +1,7 @@
 import type { Job } from '../client/client.js'
 import type { Client } from './page-client.js'
 import { JobActions } from './job-actions.js'
-import { stemsWorkflowId } from './job-choices.js'
+import { stemsWorkflowId } from './choices.js'
 import type { JobCommands } from './job-commands.js'
 import type { RowPlace } from './long-list.js'
 import { jobAddress, libraryAddress } from './route.js'

@@ -24,8 +24,8 @@ interface ResultsProps {
 }
 
 /**
- * How far a job is, and its stems to listen to, as far as they are made: what tells of the work then moves below them, so
- * that nothing else on the page moves, neither then nor at the end. Then come the files to download.
+ * How far a job is, and its stems to listen to, as far as they are made: what tells of the work then moves below them,
+ * so that nothing else on the page moves, neither then nor at the end. Then come the files to download.
  */
 export function Results({ client, job, commands, isOffline, onRhythm }: ResultsProps) {
   const isDone = job.result !== null

@@ -1,6 +1,6 @@
 import { Connection } from '../client/connection.js'
 import { type Client, pageClient } from './page-client.js'
-import type { Choices } from './job-choices.js'
+import type { Choices } from './choices.js'
 
 /** The page lies at `<base>/console`, so the service is one step up. */
 export const baseUrl = new URL('.', location.href.replace(/[?#].*$/, '')).href.replace(/\/$/, '')

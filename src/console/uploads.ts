@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ClientError, type NewJob } from '../client/client.js'
 import type { Client } from './page-client.js'
-import type { Choices, Refusals } from './job-choices.js'
+import type { Choices, Refusals } from './choices.js'
 import { paramFields, paramsOf } from './param-fields.js'
 import { explain, type Explanation } from './words.js'
 
