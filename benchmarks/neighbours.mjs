@@ -2,8 +2,9 @@
 // 25 storm on every route and lane at once (event streams, slow origins, dead receivers, peaks, ZIPs, bulk deletes,
 // uploads begun, large records, long lists, wrong keys), while 25 others submit small jobs, poll, list, upload and
 // download. The service, the others and the hostile ones have a process each. For each number the service begins anew;
-// then phases in which the others are alone, beside busy applications and in the storm take turns. Fails if an aim is missed: the p95 of the
-// others at most 2 times idle, memory at most 1.5 times, no job of theirs late by more than the turns of the others.
+// then phases in which the others are alone, beside busy applications and in the storm take turns. Fails if an aim is
+// missed: the p95 of the others at most 2 times idle, memory at most 1.5 times, no job of theirs late by more than the
+// turns of the others.
 //
 // For comparison, as many harmless applications as there are hostile ones do what the others do without a pause, one
 // thing at a time: what that costs the others is due to applications that are busy, and only the rest to hostile ones.

@@ -1,6 +1,6 @@
 // A long song whose worker is killed with -9 again and again, against an undisturbed run: work done in all, and whether
-// the files are the same to the byte. Work is processor time of worker and child, and the time for which the job ran. A
-// kill comes after so much processor time of an attempt, so that a busy machine changes little. A song of a second tells
+// the files are the same to the byte. Work is processor time of worker and child, and the time that the job ran. A
+// kill comes after so much processor time of an attempt, so a busy machine changes little. A song of a second tells
 // what it takes to start a worker and its child and to load the network; without the starts that kills added, the ratio
 // is that of the work itself. Store: SQLite; files: a folder. Needs /proc (Linux). Exits with 1 if the files differ or
 // the work without starts is over 1.10 times.

@@ -172,7 +172,7 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
     expect(await highest()).toBeLessThan(0.985)
   })
 
-  test('what the separation has found of the beats is there at once, with title and artist on the lock screen', async () => {
+  test('beats that the separation found are there at once, with title and artist on the lock screen', async () => {
     const page = await player('loud.wav')
     await page.getByRole('group', { name: 'Beats' }).waitFor()
     expect(await page.getByRole('button', { name: 'Find the beats' }).count()).toBe(0)

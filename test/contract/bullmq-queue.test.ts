@@ -90,7 +90,7 @@ describeWith('bullmqQueue and its Redis', { redis }, ({ redis: server }) => {
     })
   })
 
-  test('a notification that was taken goes to another worker once its taker has been cut off for ten seconds', async () => {
+  test('a notification that was taken goes to another worker once its taker was cut off for ten seconds', async () => {
     await withQueue({}, async (queue, prefix) => {
       let end = () => {}
       await new Promise<void>((resolve, reject) => {

@@ -251,7 +251,7 @@ export const jobRoutes = [
     summary: 'Get the peaks of a result while the job is running',
     description:
       'For players that draw what there is so far: in the binary format of audiowaveform (version 2, 8 bits), two ' +
-      'bytes for each `samples_per_pixel` samples. The `length` in its header is that of the whole song, if the input ' +
+      'bytes for each `samples_per_pixel` samples. The `length` in its header is of the whole song, if the input ' +
       'tells it, else 0. The answer has what is written so far. The stems workflows keep them.',
     access: 'key',
     isOpenToLinks: true,

@@ -17,7 +17,7 @@ const headerBytes = 24
 /**
  * An encoder that keeps the peaks of what it writes in a second file, to be read while both grow; the end of the first
  * is the end of that one. It is in the binary format of audiowaveform, version 2, of 8 bits: two bytes for each 512
- * samples, the lowest and the highest one over all channels. The `length` in its header is of the whole track, as far as
+ * samples, the lowest and the highest over all channels. The `length` in its header is of the whole track, as far as
  * its source tells, else 0.
  */
 export class GrowingPeaks implements AudioEncoder {
