@@ -104,6 +104,7 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
 
   test('a click outside of the loop goes there', async () => {
     const page = await player()
+    await page.getByRole('button', { name: 'Snap loops' }).click()
     const picture = page.getByRole('region', { name: 'Vocals', exact: true }).locator('.picture')
     const { x, y, width } = (await picture.boundingBox()) ?? { x: 0, y: 0, width: 0 }
     await page.mouse.move(x + width / 4, y + 20)
