@@ -40,6 +40,8 @@ export class JobList {
   #further = 0
   #hasMore = true
   #readAt = 0
+  /** When a search may have missed a job; an answer to an earlier request has missed it. */
+  #outdatedAt = 0
   #failedAt = 0
   /** What was heard since the last request: the answer is older. */
   #heard = new Map<string, Job | undefined>()
@@ -55,7 +57,7 @@ export class JobList {
       this.#heard.set(id, job)
       this.#put(id, job)
       // The service alone knows what a search finds.
-      if (filters.search && job && before === undefined && !this.#byId.has(id)) this.#readAt = 0
+      if (filters.search && job && before === undefined && !this.#byId.has(id)) this.#outdatedAt = jobs.next()
     })
   }
 
@@ -73,7 +75,7 @@ export class JobList {
   oldOf(from: number, to: number): number | undefined {
     const { connectedAt } = this.#jobs
     if (this.isLoading || (this.problem && this.#failedAt > connectedAt)) return undefined
-    if (!this.isRead || this.#readAt < connectedAt) return 0
+    if (!this.isRead || this.#readAt < Math.max(connectedAt, this.#outdatedAt)) return 0
     for (let index = from; index < Math.min(to, this.total); index++) {
       const place = this.places[index]
       if (!place) return this.places.length
@@ -118,7 +120,10 @@ export class JobList {
       if (!isBeside) this.#byId.delete(place.id)
       return isBeside
     })
-    const found = jobs.filter(({ id }) => !this.#heard.has(id)).map((job) => placeOf(job, revision))
+    const found = jobs.flatMap((job) => {
+      const now = this.#heard.has(job.id) ? this.#heard.get(job.id) : job
+      return now && passes(now, this.filters) ? [placeOf(now, revision)] : []
+    })
     for (const place of found) this.#byId.set(place.id, place)
     this.places = [...kept, ...found].sort((a, b) => (isFurtherDown(a, b) ? 1 : -1))
     if (!last) this.#hasMore = false
