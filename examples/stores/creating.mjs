@@ -68,7 +68,7 @@ async function createNew(state, jobs, limits, others = []) {
  * @param {Omit<import('stemwork/adapter').CreateOptions, 'tx'>} limits
  */
 export function countedIn(state, app, more, { maxQueued = Infinity, quota }) {
-  const queued = state.index.count({ app, statuses: ['QUEUED'] })
+  const queued = state.index.queued(app)
   if (queued + more - 1 >= maxQueued) throw queueFull(maxQueued)
   if (!quota) return []
   const refused = quotaExceeded(quota, state.usage(app), more, state.clock())

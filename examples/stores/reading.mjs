@@ -15,12 +15,15 @@ export function reading(state) {
     },
 
     async list({ limit, offset = 0, after, ...query }) {
+      /** @type {Awaited<ReturnType<JobStore['list']>>} */
       const found = []
-      for (const job of state.index.select(query, after)) {
-        if (found.length >= offset + limit) break
-        found.push(job)
-      }
-      return plainCopy(found.slice(offset))
+      if (limit <= 0) return found
+      let skip = offset
+      await state.index.each(query, after, (job) => {
+        if (skip-- <= 0) found.push(plainCopy(job))
+        return found.length < limit
+      })
+      return found
     },
 
     async count(query, { max } = {}) {

@@ -44,7 +44,12 @@ export const jobsCommand: Command = {
     search: {
       type: 'string',
       value: 'text',
-      help: 'With list: an id, or part of a name, batch, error or its cause, among the newest 2,000 jobs.',
+      help: 'With list: an id, or words of a name or batch.',
+    },
+    error: {
+      type: 'string',
+      value: 'text',
+      help: 'With list: failed jobs with this in their error or its cause, of the newest 2,000 that failed.',
     },
     after: { type: 'string', value: 'cursor', help: 'With list: continues after an earlier list.' },
     why: {
@@ -58,7 +63,7 @@ export const jobsCommand: Command = {
   actions: {
     list: {
       description: 'Lists jobs, newest first, 50 at a time.',
-      options: ['data', 'store', ...filters, 'search', 'after', 'json'],
+      options: ['data', 'store', ...filters, 'search', 'error', 'after', 'json'],
     },
     show: {
       usage: '<job id>',
@@ -155,6 +160,7 @@ const actions: Record<string, Action> = {
       workflow: textOf(input, 'workflow'),
       app,
       text: textOf(input, 'search'),
+      error: textOf(input, 'error'),
       after: textOf(input, 'after'),
     })
     if (!checked.success)

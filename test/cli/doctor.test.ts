@@ -1,7 +1,7 @@
 import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { blobs, examine, type Finding, folder, jobStore, nodeVersion } from '../../src/cli/doctor-checks.js'
 import { command, stemwork } from './stemwork.js'
@@ -56,6 +56,8 @@ describe('stemwork doctor', () => {
   })
 
   test('names a provider that the runtime does not have, and a workflow whose model is not here', async () => {
+    vi.stubEnv('STEMWORK_MODELS', join(place, 'models'))
+    onTestFinished(() => void vi.unstubAllEnvs())
     const provider = process.platform === 'darwin' ? 'dml' : 'coreml'
     const { status, found } = await doctor('--provider', provider, '--stems-4', 'htdemucs')
     expect(status).toBe(1)

@@ -48,7 +48,7 @@ test('jobs of all applications are listed, found by text, and canceled', async (
   }
   expect(await list('--status', 'queued')).toEqual([waiting])
   expect(await list('--search', 'harbour')).toEqual([waiting])
-  expect(await list('--search', 'disk is full')).toEqual([id])
+  expect(await list('--error', 'disk is full')).toEqual([id])
 
   const canceled = await command(['jobs', 'cancel', waiting, '--data', data])
   expect(canceled).toMatchObject({ status: 0, stdout: expect.stringMatching(/status +FAILED[\s\S]*CANCELED/) })

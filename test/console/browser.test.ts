@@ -128,6 +128,7 @@ describe.skipIf(!chromiumPath)(
       await eventually(() => vocals.getAttribute('class')).toContain('silent')
       await page.getByRole('slider', { name: 'Volume of Accompaniment' }).fill('40')
 
+      await page.getByRole('button', { name: 'Snap loops' }).click()
       const picture = accompaniment.locator('.picture')
       const { x, y, width, height } = (await picture.boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 }
       await picture.click({ position: { x: width / 2, y: height / 2 } })
@@ -240,7 +241,10 @@ describe.skipIf(!chromiumPath)(
       await page.keyboard.press('Enter')
       await (await chooser).setFiles(path('short song.wav'))
       await openSong(page, 'short song.wav')
-      await focused(page.getByRole('heading', { name: 'short song.wav', level: 1 }))
+      const heading = page.getByRole('heading', { name: 'short song.wav', level: 1 })
+      await focused(heading)
+      await page.getByRole('button', { name: 'Snap loops' }).press('Enter')
+      await heading.focus()
       const time = () => page.locator('.transport .figure').innerText()
 
       const steps: [key: string, time: string][] = [

@@ -274,6 +274,8 @@ describe('each change writes exactly its fields:', () => {
       priority: running.priority,
       result: 'SUCCEEDED',
       error: null,
+      reason: null,
+      runMs: 50,
     })
     const change: JobChange = { kind: 'fail', ...held, error: sampleError, retentionMs: 60, messages }
     const failed = after({ ...running, retries: 2 }, change)

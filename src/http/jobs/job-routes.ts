@@ -250,9 +250,8 @@ export const jobRoutes = [
     operation: 'getGrowingPeaks',
     summary: 'Get the peaks of a result while the job is running',
     description:
-      'For players that draw what there is so far: in the binary format of audiowaveform (version 2, 8 bits), two ' +
-      'bytes for each `samples_per_pixel` samples. The `length` in its header is of the whole song, if the input ' +
-      'tells it, else 0. The answer has what is written so far. The stems workflows keep them.',
+      'What there is so far, in the binary format of audiowaveform (version 2, 8 bits). The `length` in its header is ' +
+      'of the whole song, or 0 if the input does not tell it.',
     access: 'key',
     isOpenToLinks: true,
     bucket: 'other',

@@ -33,6 +33,8 @@ test('an entry says how a job ended and what it used, 0 where nothing is known',
     priority: 1,
     result: 'FAILED',
     error: 'INTERNAL_ERROR',
+    reason: null,
+    runMs: null,
     endedAt: 7,
   })
   expect(ledgerEntrySchema.parse(entry())).toMatchObject({ result: 'SUCCEEDED', error: null, processorSeconds: 2 })
