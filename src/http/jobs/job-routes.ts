@@ -250,8 +250,8 @@ export const jobRoutes = [
     operation: 'getGrowingPeaks',
     summary: 'Get the peaks of a result while the job is running',
     description:
-      'What there is so far, in the binary format of audiowaveform (version 2, 8 bits). The `length` in its header is ' +
-      'of the whole song, or 0 if the input does not tell it.',
+      'What there is so far, in the binary format of audiowaveform (version 2, 8 bits). The `length` in its header ' +
+      'is of the whole song, or 0 if the input does not tell it.',
     access: 'key',
     isOpenToLinks: true,
     bucket: 'other',
