@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { JobPage, JobRow, Overview } from '../../http/operator/answers.js'
 import { SelectFilter, StatusFilter } from '../filter-controls.js'
 import { jobAddress, jobsAddress } from './address.js'
@@ -82,7 +82,8 @@ interface TextFilterProps {
 function TextFilter({ label, text: given = '', onChange }: TextFilterProps) {
   // Its own until it is searched for: the page is drawn anew whenever the overview comes.
   const [text, setText] = useState(given)
-  useEffect(() => setText(given), [given])
+  // Before it can be typed into: a later effect of the first drawing would take away what was typed meanwhile.
+  useLayoutEffect(() => setText(given), [given])
   return (
     <input
       class="search"

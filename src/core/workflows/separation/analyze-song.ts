@@ -4,7 +4,7 @@ import { analyzeAudio } from '../../media/analysis/analyze-audio.js'
 import { type Decoders, openAudio } from '../../media/decode/open-audio.js'
 import { withProgress } from '../progress.js'
 
-/** Finds tempo, beats, key and chords of the song, for who practises with its stems. */
+/** Finds tempo, beats, key and chords of the song, for people who practise with its stems. */
 export async function analyzeSong(context: StageContext<unknown>, decoders: Decoders | undefined): Promise<void> {
   const { inputs, limits, signal } = context
   const { inputUrl } = inputs
