@@ -30,7 +30,7 @@ export const shared = [
   'test/service/{bad-input,growing-stems}.test.ts',
   'test/contract/{blob-folder,bullmq*,keyv-durability,local-files,moved-files,quota-days}.test.ts',
   'test/contract/{postgres-*,s3-engine,s3-server,sqlite,sqlite-file}.test.ts',
-  'test/http/!(abuse|all-job-events|fuzz|mounts).test.ts',
+  'test/http/!(abuse|all-job-events|fuzz|mounts|steps).test.ts',
   'test/media/!(audio-memory|ffmpeg|hostile-files|kernels|threaded-encoder).test.ts',
   'test/models/{archives,best-model,model-service,pull}.test.ts',
   'test/separation/{ensemble*,evaluation,htdemucs,live,manifest,mdx,pipeline,presets,roformer}.test.ts',

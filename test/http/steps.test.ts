@@ -41,7 +41,10 @@ test('a client sends the events that the workflow takes from clients, once each,
   expect((await client.workflow(approved.id)).events).toEqual(['approval'])
   const { id } = await client.createJob({ workflow: approved.id, params: {} })
   let job = await client.getJob(id)
-  while (!job.steps?.some(({ name }) => name === 'approval')) job = await client.getJob(id)
+  while (!job.steps?.some(({ name }) => name === 'approval')) {
+    job = await client.getJob(id)
+    expect(job).toMatchObject({ error: null })
+  }
   const [draft, review, approval] = job.steps
   expect(draft).toMatchObject({ name: 'draft', state: 'done', attempts: 1, error: null, files: { 'draft.txt': 7 } })
   expect([review?.state, approval?.state, approval?.endedAt]).toEqual(['done', 'waiting', null])
