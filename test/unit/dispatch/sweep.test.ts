@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { FileSweep } from '../../../src/core/engine/dispatch/sweep/file-sweep.js'
 import { finishDeletion, Sweep, type SweepPorts } from '../../../src/core/engine/dispatch/sweep/sweep.js'
 import type { JobRecord } from '../../../src/core/engine/job/job.js'
@@ -21,6 +21,9 @@ const options = resolveEngineOptions({ retention })
 let calls: unknown[][]
 let lines: ReturnType<typeof recordingLogger>['lines']
 
+// The store's time goes on by the time that passes here: none, however busy the machine is.
+beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))
+afterEach(() => void vi.useRealTimers())
 beforeEach(() => void (calls = []))
 
 /** Ports that note what is asked of them, and answer with `answers`, which may throw. */
