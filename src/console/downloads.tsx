@@ -7,7 +7,7 @@ import { outputWords, sizeWords } from './words.js'
 interface DownloadsProps {
   job: Job
   files: ResultFiles
-  /** Absent for who has a link only. */
+  /** Absent for somebody who has only a link. */
   commands: JobCommands | undefined
   onError(error: unknown): void
 }

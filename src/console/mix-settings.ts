@@ -6,7 +6,7 @@ import { isWholeSong } from './stem-names.js'
 import type { Stem } from './stems.js'
 
 const untouched: LaneSettings = { isMuted: false, isSolo: false, volume: 1, pan: 0 }
-/** Beside the accompaniments: the guide has them, too, and the click is for who wants it. */
+/** Beside the accompaniments: the guide has them, too, and the click is for those who want it. */
 const mutedAtFirst = ['guide', 'click']
 const masterStep = 0.05
 const clickVolume = 0.5

@@ -29,7 +29,7 @@ interface RouteFacts<A extends Access> {
   description?: string
   access: A
   bucket?: RatePolicy
-  /** Also for who has a link to the job that the param `id` names. */
+  /** Also for somebody who has a link to the job that the param `id` names. */
   isOpenToLinks?: true
   answer: AnswerDescription
   /** Other statuses that are not errors, with their meaning. */
