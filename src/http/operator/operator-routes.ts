@@ -1,13 +1,15 @@
 import { z } from 'zod'
+import type { JobRecord } from '../../core/engine/job/job.js'
 import { limitChangeSchema } from '../../core/engine/job/quota.js'
 import { ruleChangeSchema, ruleTargetSchema } from '../../core/engine/job/scheduling.js'
+import type { HttpEngine } from '../http-engine.js'
 import { empty, json } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
 import { Problem } from '../routing/problem.js'
-import { defineRoute, type Route } from '../routing/route.js'
+import { defineRoute, type Route, type RouteDefinition } from '../routing/route.js'
 import { type PageText, pageAnswer } from '../service/page.js'
 import { pageAssetRoute } from '../service/page-assets.js'
-import type { LimitFacts } from './answers.js'
+import type { JobFacts, LimitFacts, Overview } from './answers.js'
 import { actOnFound, jobFacts, jobSearchSchema, searchJobs } from './job-search.js'
 import { sessionCookie } from '../routing/page-session.js'
 import { endRoute, isSecure, requireOwnPage } from '../service/session-routes.js'
@@ -33,9 +35,40 @@ function overviewOf({ service }: Call): OverviewReader {
   return reader
 }
 
-const answer = { description: 'What the page shows.' }
 const retryProblems = ['CONFLICT', 'GONE', 'QUEUE_FULL', 'QUOTA_EXCEEDED', 'DRAINING', 'SHUTTING_DOWN'] as const
-const noStore = { headers: { 'cache-control': 'no-store' } }
+
+/** What the page shows, or nothing (204); only for operators. They see at once what they have changed. */
+function pageRoute<
+  Path extends string,
+  Query extends z.ZodType = z.ZodUndefined,
+  Body extends z.ZodType = z.ZodUndefined,
+>({ handle, ...facts }: PageRoute<Path, Query, Body>): Route {
+  return defineRoute({
+    ...facts,
+    access: 'open',
+    answer: { description: 'What the page shows.' },
+    async handle(call, input) {
+      requireOperator(call)
+      const shown = await handle(call, input)
+      if (facts.method !== 'GET') overviewOf(call).forget()
+      return shown === undefined ? empty(204) : json(shown, { headers: { 'cache-control': 'no-store' } })
+    },
+  })
+}
+
+type Definition<Path extends string, Query extends z.ZodType, Body extends z.ZodType> = RouteDefinition<
+  'open',
+  Path,
+  Query,
+  Body
+>
+
+interface PageRoute<Path extends string, Query extends z.ZodType, Body extends z.ZodType> extends Omit<
+  Definition<Path, Query, Body>,
+  'access' | 'answer' | 'handle'
+> {
+  handle(...input: Parameters<Definition<Path, Query, Body>['handle']>): Promise<unknown>
+}
 
 /**
  * `/operator`: a page for the operators of the service, over all applications. Its interface is internal and not part
@@ -68,172 +101,128 @@ export const operatorPageRoutes: readonly Route[] = [
     },
   }),
   endRoute('operator', '/operator/session', 'signOutAsOperator'),
-  defineRoute({
+  pageRoute({
     method: 'GET',
     path: '/operator/api/overview',
     operation: 'getOverview',
     summary: 'Overview of the whole store',
-    access: 'open',
-    answer,
-    async handle(call) {
-      requireOperator(call)
-      return json(await overviewOf(call).read(), noStore)
-    },
+    handle: (call) => overviewOf(call).read(),
   }),
-  defineRoute({
+  pageRoute({
     method: 'GET',
     path: '/operator/api/job',
     operation: 'searchJobs',
     summary: 'Jobs of all applications',
-    access: 'open',
-    answer,
     query: jobSearchSchema,
-    async handle(call, { query }) {
-      requireOperator(call)
-      return json(await searchJobs(call.service.engine, query), noStore)
-    },
+    handle: ({ service: { engine } }, { query }) => searchJobs(engine, query),
   }),
-  defineRoute({
+  pageRoute({
     method: 'GET',
     path: '/operator/api/job/:id',
     operation: 'getJobFacts',
     summary: 'Everything known about a job',
-    access: 'open',
-    answer,
     problems: ['NOT_FOUND'],
-    async handle(call, { params }) {
-      requireOperator(call)
-      const job = await call.service.engine.get(params.id)
-      if (!job) throw noJob()
-      return json(await jobFacts(call.service.engine, job), noStore)
-    },
+    handle: async ({ service: { engine } }, { params }) => factsOf(engine, await engine.get(params.id)),
   }),
   ...(['cancel', 'retry'] as const).map((action) =>
-    defineRoute({
+    pageRoute({
       method: 'POST',
       path: `/operator/api/job/:id/${action}`,
       operation: `${action}AnyJob`,
       summary: 'Cancels a job, or runs it again',
-      access: 'open',
-      answer,
       problems: ['NOT_FOUND', ...retryProblems],
-      async handle(call, { params }) {
-        requireOperator(call)
-        const job = await call.service.engine[action](params.id)
-        if (!job) throw noJob()
-        overviewOf(call).forget()
-        return json(await jobFacts(call.service.engine, job), noStore)
-      },
+      handle: async ({ service: { engine } }, { params }) => factsOf(engine, await engine[action](params.id)),
     }),
   ),
-  defineRoute({
+  pageRoute({
     method: 'POST',
     path: '/operator/api/job/:id/delete',
     operation: 'deleteAnyJob',
     summary: 'Deletes a job',
-    access: 'open',
-    answer: { description: 'The job is deleted.', status: 204 },
     problems: ['NOT_FOUND'],
-    async handle(call, { params }) {
-      requireOperator(call)
-      if (!(await call.service.engine.delete(params.id))) throw noJob()
-      overviewOf(call).forget()
-      return empty(204)
+    async handle({ service: { engine } }, { params }) {
+      if (!(await engine.delete(params.id))) throw noJob()
     },
   }),
   ...(['cancel', 'retry', 'delete'] as const).map((action) =>
-    defineRoute({
+    pageRoute({
       method: 'POST',
       path: `/operator/api/jobs/${action}`,
       operation: `${action}FoundJobs`,
       summary: 'Cancels, retries or deletes one page of the jobs that match a search',
-      access: 'open',
-      answer,
       body: jobSearchSchema,
-      async handle(call, { body }) {
-        requireOperator(call)
+      handle(call, { body }) {
         const { after: _, ...filters } = body
         if (Object.values(filters).every((filter) => filter === undefined || filter.trim() === ''))
           throw new Problem(
             'BAD_INPUT',
             'Give a status, a workflow, an application or a text, so that not all jobs are affected.',
           )
-        const done = await actOnFound(call.service.engine, action, body)
-        overviewOf(call).forget()
-        return json(done, noStore)
+        return actOnFound(call.service.engine, action, body)
       },
     }),
   ),
-  defineRoute({
+  pageRoute({
     method: 'POST',
     path: '/operator/api/rule',
     operation: 'changeRule',
     summary: 'Pauses, drains, resumes or limits the service, a workflow or an application',
-    access: 'open',
-    answer,
     body: z.strictObject({ target: ruleTargetSchema, change: ruleChangeSchema }),
     async handle(call, { body }) {
-      requireOperator(call)
       await call.service.engine.schedule(body.target, body.change)
-      overviewOf(call).forget()
-      return json(await overviewOf(call).read(), noStore)
+      return overviewAfterChange(call)
     },
   }),
-  defineRoute({
+  pageRoute({
     method: 'POST',
     path: '/operator/api/worker',
     operation: 'setWorkerState',
     summary: 'Lets a worker take jobs, or not',
-    access: 'open',
-    answer,
     body: z.strictObject({ name: z.string().min(1), state: z.enum(['open', 'cordoned', 'draining']) }),
     problems: ['NOT_FOUND'],
     async handle(call, { body }) {
-      requireOperator(call)
       await call.service.engine.setWorkerState(body.name, body.state)
-      overviewOf(call).forget()
-      return json(await overviewOf(call).read(), noStore)
+      return overviewAfterChange(call)
     },
   }),
-  defineRoute({
+  pageRoute({
     method: 'GET',
     path: '/operator/api/application/:id/limits',
     operation: 'getAnyLimits',
     summary: 'What an application may do, and what it has used today',
-    access: 'open',
-    answer,
     problems: ['NOT_FOUND'],
-    async handle(call, { params }) {
-      requireOperator(call)
-      return json(await limitsOf(call, params.id), noStore)
-    },
+    handle: (call, { params }) => limitsOf(call, params.id),
   }),
-  defineRoute({
+  pageRoute({
     method: 'POST',
     path: '/operator/api/application/:id/limits',
     operation: 'setAnyLimits',
     summary: 'Gives an application limits of its own',
-    access: 'open',
-    answer,
     body: limitChangeSchema.extend({ revision: z.string().optional() }),
     problems: ['NOT_FOUND', 'CONFLICT'],
     async handle(call, { params, body }) {
-      requireOperator(call)
       await limitsOf(call, params.id)
       const { revision, ...change } = body
       await call.service.engine.setLimits(params.id, change, { revision })
-      return json(await limitsOf(call, params.id), noStore)
+      return limitsOf(call, params.id)
     },
   }),
 ]
 
-async function limitsOf({ service: { engine } }: Call, app: string): Promise<LimitFacts> {
-  if (!(await engine.applications.getApplication(app))) throw noApplication()
-  return await engine.limits(app)
+function overviewAfterChange(call: Call): Promise<Overview> {
+  overviewOf(call).forget()
+  return overviewOf(call).read()
 }
 
-function noApplication(): Problem {
-  return new Problem('NOT_FOUND', 'There is no application with this id.')
+function factsOf(engine: HttpEngine, job: JobRecord | undefined): Promise<JobFacts> {
+  if (!job) throw noJob()
+  return jobFacts(engine, job)
+}
+
+async function limitsOf({ service: { engine } }: Call, app: string): Promise<LimitFacts> {
+  if (!(await engine.applications.getApplication(app)))
+    throw new Problem('NOT_FOUND', 'There is no application with this id.')
+  return await engine.limits(app)
 }
 
 function noJob(): Problem {
