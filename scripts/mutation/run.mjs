@@ -19,6 +19,8 @@ const notes = join(root, '.mutation')
 const leastScore = 0.9
 /** A test that takes longer than this and five times its usual time has failed. */
 const patienceMs = 2000
+/** Tests of a file that take longer for a mutant are run once those of all other files have not noticed it. */
+const quickMs = 300
 /** Mutants that are tried in one process: what failed tests leave behind adds up. */
 const mutantsPerProcess = 200
 
@@ -89,15 +91,18 @@ async function tryFolder({ folder, tests }, only) {
   return report(folder, chosen, known, only.length === 0 || only.includes(folder))
 }
 
-/** Runs the mutants that are left against one test file after the other. */
+/** Runs the mutants that are left against one test file after the other, and what takes long last. */
 async function tryMutants(run, mutants, testFiles, lane) {
-  const { known } = run
-  for (const file of testFiles) {
+  for (const mostMs of [quickMs, Infinity]) for (const file of testFiles) await tryIn(file, mostMs)
+
+  async function tryIn(file, mostMs) {
+    const { known } = run
     const { key, tests, reached } = known.coverage[file]
     const [, testHash] = key.split(' ')
-    const left = mutants.filter(({ id, name }) => {
-      const { killedBy, survived } = known.mutants[name]
-      return reached[id] && killedBy === undefined && survived[file] !== testHash
+    const left = mutants.filter((mutant) => {
+      const { killedBy, survived } = known.mutants[mutant.name]
+      if (!reached[mutant.id] || killedBy !== undefined || survived[file] === testHash) return false
+      return mostMs === Infinity || costOf(mutant, tests, reached[mutant.id]) <= mostMs
     })
     while (left.length > 0) {
       const orders = left.slice(0, mutantsPerProcess).map((mutant) => orderFor(mutant, tests, reached[mutant.id]))
@@ -116,13 +121,28 @@ async function tryMutants(run, mutants, testFiles, lane) {
   }
 }
 
-function orderFor({ id, isStatic }, tests, { by, hits, isLoaded }) {
-  const all = isStatic || isLoaded
-  const wanted = tests.filter((test) => all || by === 'all' || by.includes(test.id))
+function orderFor(mutant, tests, reach) {
+  const wanted = testsFor(mutant, tests, reach)
   const slowest = Math.max(0, ...wanted.map(({ ms }) => ms))
   const timeoutMs = Math.ceil(patienceMs + 5 * slowest)
-  const limitMs = 10_000 + 2 * timeoutMs + 5 * wanted.reduce((sum, { ms }) => sum + ms, 0)
-  return { id, isStatic: all, tests: wanted.map((test) => test.id), timeoutMs, limitMs, maxHits: 100_000 + 50 * hits }
+  const limitMs = 10_000 + 2 * timeoutMs + 5 * costOf(mutant, tests, reach)
+  const isStatic = mutant.isStatic || reach.isLoaded
+  return {
+    id: mutant.id,
+    isStatic,
+    tests: wanted.map((test) => test.id),
+    timeoutMs,
+    limitMs,
+    maxHits: 100_000 + 50 * reach.hits,
+  }
+}
+
+function testsFor({ isStatic }, tests, { by, isLoaded }) {
+  return isStatic || isLoaded ? tests : tests.filter((test) => by.includes(test.id))
+}
+
+function costOf(mutant, tests, reach) {
+  return testsFor(mutant, tests, reach).reduce((sum, { ms }) => sum + ms, 0)
 }
 
 /** Which mutants the tests of a file reach, and how long each test takes. */
@@ -135,23 +155,26 @@ async function cover(run, file, lane) {
   const note = (id, hits, test) => {
     const entry = (reached[id] ??= { by: [], hits: 0, isLoaded: false })
     entry.hits = Math.max(entry.hits, hits)
-    if (test === 'all') entry.by = 'all'
-    else if (test !== undefined && entry.by !== 'all') entry.by.push(test)
+    if (test !== undefined && !entry.by.includes(test)) entry.by.push(test)
     return entry
   }
+  // By hooks of a suite, or by what one test left to run while the next began: both are tried.
+  const noteBetween = (test) => between.forEach(([id, hits]) => note(id, hits, test))
   for (const line of lines) {
     if (line.loaded) for (const [id, hits] of line.loaded) note(id, hits).isLoaded = true
-    if (line.between) between = between.concat(line.between)
+    if (line.between) {
+      between = line.between
+      if (tests.length > 0) noteBetween(tests.at(-1).id)
+    }
     if (!line.test) continue
     if (line.isFailed) {
       console.log(`${file}: "${line.name}" fails without a mutant and is left out.`)
       continue
     }
     tests.push({ id: line.test, ms: line.ms })
+    noteBetween(line.test)
     for (const [id, hits] of line.reached) note(id, hits, line.test)
   }
-  // By hooks, or by what one test left to run while the next began.
-  for (const [id, hits] of between) note(id, hits, 'all')
   if (tests.length === 0) throw new Error(`${file}: no test ran; .mutation/${run.name}-${lane}-output.txt may say why.`)
   return { tests, reached }
 }
@@ -210,7 +233,8 @@ async function runVitest({ name, build, mutants }, file, orders, lane, onLine) {
     children.delete(child)
   })
   let read = 0
-  let deadline = Date.now() + 300_000
+  // Loading takes long on a machine that others use.
+  let deadline = Date.now() + 1_800_000
   for (let isLast = false; ;) {
     const text = readFileSync(log, 'utf8')
     const end = text.lastIndexOf('\n') + 1
