@@ -56,6 +56,11 @@ const bounds = [
   ['The same of all applications', 'handler', 'limits.allWaitingRequests'],
   ['Files of an application that are sent at a time', 'handler', 'limits.downloads'],
   ['The same of all applications', 'handler', 'limits.allDownloads'],
+  [
+    'Connections of the pool of `postgresStores` for creates, lists and counts',
+    undefined,
+    'half of them; applications take turns',
+  ],
   ['Changes of the folder of `fsBlobs` at a time', undefined, '2 of the 4 file threads; applications take turns'],
   ['Reads of files in it at a time', undefined, '1 of these; applications take turns'],
   ['Files whose peaks are measured at a time', undefined, '2, of different applications; 20 more of each wait'],

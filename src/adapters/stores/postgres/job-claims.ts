@@ -78,7 +78,7 @@ export function jobClaims(
       onlyApps?.includes(app) !== false &&
       workflows?.includes(workflow) !== false &&
       servesPool(labels, needed)
-    const grant = (through = jobs.sendPrepared) =>
+    const grant = (through?: Send) =>
       jobs.change(id, (job, now) => (isWanted(job) ? claim(job, request, now) : undefined), { send: through })
     const known = await rules.read(send)
     if (known.length === 0) return await grant()

@@ -3,6 +3,7 @@ import type { JobRecord } from '../../../core/engine/job/job.js'
 import { alreadyExists } from '../../../core/engine/job/queue-limit.js'
 import type { CreateAllOptions } from '../../../core/engine/ports/job-store.js'
 import { batched } from '../shared/batched.js'
+import type { ConnectionShares } from './connection-shares.js'
 import { type PostgresClient, type PostgresPool, query, statement, transaction } from './database.js'
 import { CreateLimits, type Limits } from './create-limits.js'
 import type { CreatedJob, JobInserts } from './job-inserts.js'
@@ -32,7 +33,13 @@ const batch = {
  * lock until its jobs are committed, so nobody else counts in between; other applications have other locks, and other
  * batches.
  */
-export function limitedCreates(pool: PostgresPool, schema: string, inserts: JobInserts) {
+export function limitedCreates(
+  pool: PostgresPool,
+  schema: string,
+  { inserts, connections }: { inserts: JobInserts; connections: ConnectionShares },
+) {
+  const transactionOf = <Result>(app: string, work: (client: PostgresClient) => Promise<Result>) =>
+    connections.use(app, () => transaction(pool, work))
   const limits = new CreateLimits(schema)
   const write = documentWrites(schema)
   const lanes = new Map<string, { create: (job: LimitedJob) => Promise<LimitedOutcome>; waiting: number }>()
@@ -41,7 +48,7 @@ export function limitedCreates(pool: PostgresPool, schema: string, inserts: JobI
     const [first] = jobs
     if (!first) return []
     const { app } = first.job
-    return await transaction(pool, async (client) => {
+    return await transactionOf(app, async (client) => {
       await limits.lock(client, app)
       let queued = await limits.queuedJobs(client, app, Math.max(...jobs.map(({ maxQueued }) => maxQueued)))
       const fitting = jobs.map(({ maxQueued }) => {
@@ -76,7 +83,7 @@ export function limitedCreates(pool: PostgresPool, schema: string, inserts: JobI
      */
     async createCounted(job: JobRecord, given: Limits): Promise<CreatedJob> {
       const { app } = job
-      return await transaction(pool, async (client) => {
+      return await transactionOf(app, async (client) => {
         const outcome = await inserts.insertOrFind(client, job, () => limits.refusal(client, app, given))
         if (!outcome.created) return outcome
         await limits.lock(client, app)
@@ -93,7 +100,7 @@ export function limitedCreates(pool: PostgresPool, schema: string, inserts: JobI
       jobs: readonly JobRecord[],
       { document, ...given }: CreateAllOptions,
     ): Promise<JobRecord[] | undefined> {
-      return await transaction(pool, async (client) => {
+      return await transactionOf(app, async (client) => {
         await limits.lock(client, app)
         const refused = await limits.refusal(client, app, given, { more: jobs.length })
         if (refused) throw refused
@@ -117,7 +124,7 @@ export function limitedCreates(pool: PostgresPool, schema: string, inserts: JobI
       given: Limits,
       work: (send: Send, refused: StemworkError | undefined) => Promise<JobRecord | undefined>,
     ): Promise<JobRecord | undefined> {
-      return transaction(pool, async (client) => {
+      return transactionOf(app, async (client) => {
         await limits.lock(client, app)
         const changed = await work(sender(client), await limits.refusal(client, app, given))
         if (changed && given.quota) await limits.usage.addJobs(sender(client), app, 1)

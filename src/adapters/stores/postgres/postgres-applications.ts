@@ -1,16 +1,16 @@
 import type { z } from 'zod'
 import { apiKeySchema, type ApplicationStore, applicationSchema } from '../../../core/engine/ports/application-store.js'
 import { StemworkError } from '../../../core/engine/errors.js'
-import { type PostgresPool, preparedStatement, statement } from './database.js'
+import { type PostgresPool, statement } from './database.js'
 import { columnText } from './job-row.js'
+import { rowsById } from './rows-by-id.js'
 
 /** Applications and their keys, next to the jobs. */
 export function postgresApplications(pool: PostgresPool, schema: string): ApplicationStore {
   const run = (text: string, values: unknown[] = []) => statement(pool, text, values)
-  const readFrom = async (table: string, id: string): Promise<string | null | undefined> => {
-    const rows = await preparedStatement(pool, `SELECT record FROM ${schema}.${table} WHERE id = $1`, [columnText(id)])
-    return rows[0]?.[0]
-  }
+  const records = (table: string) => rowsById(pool, { table: `${schema}.${table}`, columns: 'record', maxRows: 100 })
+  const findApplication = records('applications')
+  const findKey = records('api_keys')
 
   return {
     async putApplication(application) {
@@ -21,8 +21,8 @@ export function postgresApplications(pool: PostgresPool, schema: string): Applic
       )
     },
     async getApplication(id) {
-      const record = await readFrom('applications', id)
-      return record === undefined ? undefined : parse(applicationSchema, record)
+      const row = await findApplication(id)
+      return row && parse(applicationSchema, row[0])
     },
     async listApplications() {
       const rows = await run(`SELECT record FROM ${schema}.applications ORDER BY created_at DESC, id DESC`)
@@ -36,8 +36,8 @@ export function postgresApplications(pool: PostgresPool, schema: string): Applic
       )
     },
     async getKey(id) {
-      const record = await readFrom('api_keys', id)
-      return record === undefined ? undefined : parse(apiKeySchema, record)
+      const row = await findKey(id)
+      return row && parse(apiKeySchema, row[0])
     },
     async listKeys(app) {
       const rows = await run(`SELECT record FROM ${schema}.api_keys WHERE app = $1 ORDER BY created_at DESC, id DESC`, [

@@ -5,6 +5,7 @@ import type { JobStore } from '../../../core/engine/ports/job-store.js'
 import { plainCopy } from '../shared/plain-copy.js'
 import { repeatable } from '../shared/repeatable.js'
 import type { PostgresClient, PostgresPool } from './database.js'
+import { ConnectionShares } from './connection-shares.js'
 import { fillSearch } from './fill-search.js'
 import { jobClaims } from './job-claims.js'
 import { jobInserts } from './job-inserts.js'
@@ -19,6 +20,7 @@ import { usageTable } from './usage.js'
 /** Jobs in one table of the host's Postgres, for any number of processes. */
 export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: number): JobStore {
   const jobs = new StoredJobs(pool, schema)
+  const connections = new ConnectionShares(pool)
   return {
     traits: { scope: 'shared' },
     async time() {
@@ -27,9 +29,9 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
     },
     documents: postgresDocuments(pool, schema),
     ledger: postgresLedger(schema, jobs.send),
-    ...jobEntries(pool, schema, { jobs, idempotencyMs }),
+    ...jobEntries(pool, schema, { jobs, connections, idempotencyMs }),
     ...jobClaims(pool, schema, jobs),
-    ...jobLists(schema, jobs),
+    ...jobLists(schema, jobs, connections),
     ...jobSweep(schema, jobs),
   }
 }
@@ -38,10 +40,10 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
 function jobEntries(
   pool: PostgresPool,
   schema: string,
-  { jobs, idempotencyMs }: { jobs: StoredJobs; idempotencyMs: number },
+  { jobs, connections, idempotencyMs }: { jobs: StoredJobs; connections: ConnectionShares; idempotencyMs: number },
 ): Pick<JobStore, 'create' | 'createAll' | 'findByIdempotencyKey' | 'usage' | 'apply'> {
   const inserts = jobInserts(schema, idempotencyMs)
-  const limited = limitedCreates(pool, schema, inserts)
+  const limited = limitedCreates(pool, schema, { inserts, connections })
   const usage = usageTable(schema)
 
   return {
@@ -50,9 +52,9 @@ function jobEntries(
       const limits = { maxQueued, quota }
       if (tx !== undefined) return await limited.createIn(clientOf(tx), job, limits)
       if (quota || (job.idempotency && maxQueued !== Infinity)) return await limited.createCounted(job, limits)
-      if (job.idempotency) return await inserts.insertOrFind(pool, job)
+      if (job.idempotency) return await connections.use(job.app, () => inserts.insertOrFind(pool, job))
       if (maxQueued === Infinity) {
-        const [created] = await inserts.insertFree(jobs.sendPrepared, job.app, [job])
+        const [created] = await connections.use(job.app, () => inserts.insertFree(jobs.sendPrepared, job.app, [job]))
         if (!created) throw alreadyExists(job.id)
         return { job: created, created: true }
       }
@@ -68,12 +70,12 @@ function jobEntries(
     },
 
     async findByIdempotencyKey(app, key) {
-      const found = await inserts.findHolder(pool, app, key)
+      const found = await connections.use(app, () => inserts.findHolder(pool, app, key))
       return found?.holds ? found.job : undefined
     },
 
     async usage(app) {
-      return (await usage.read(jobs.send, app)).used
+      return (await connections.use(app, () => usage.read(jobs.send, app))).used
     },
 
     async apply(id, given) {
@@ -99,31 +101,41 @@ function jobEntries(
   }
 }
 
-function jobLists(schema: string, jobs: StoredJobs): Pick<JobStore, 'get' | 'list' | 'count' | 'resultBytes'> {
+function jobLists(
+  schema: string,
+  jobs: StoredJobs,
+  connections: ConnectionShares,
+): Pick<JobStore, 'get' | 'list' | 'count' | 'resultBytes'> {
   const resultBytesSql = resultBytesStatement(schema)
   const fill = fillSearch(schema)
+  // Without an application, it is the operator or the engine that asks.
+  const ofApp = <Result>(app: string | undefined, work: () => Promise<Result>) =>
+    app === undefined ? work() : connections.use(app, work)
   return {
     async get(id) {
       const job = (await jobs.read(id))?.job
       return job?.deleted ? undefined : job
     },
 
-    async list(page) {
-      await fill(jobs.sendPrepared, page)
-      return await jobs.select((unreadable) => listStatement(schema, page, unreadable))
-    },
+    list: (page) =>
+      ofApp(page.app, async () => {
+        await fill(jobs.sendPrepared, page)
+        return await jobs.select((unreadable) => listStatement(schema, page, unreadable))
+      }),
 
-    async count(query, { max } = {}) {
-      await fill(jobs.sendPrepared, query)
-      const count = countStatement(schema, query, max)
-      const [row] = count ? await jobs.send(count.text, count.values) : []
-      return Number(row?.[0] ?? 0)
-    },
+    count: (query, { max } = {}) =>
+      ofApp(query.app, async () => {
+        await fill(jobs.sendPrepared, query)
+        const count = countStatement(schema, query, max)
+        const [row] = count ? await jobs.send(count.text, count.values) : []
+        return Number(row?.[0] ?? 0)
+      }),
 
-    async resultBytes(app) {
-      const [row] = await jobs.send(resultBytesSql, [columnText(app)])
-      return Number(row?.[0] ?? 0)
-    },
+    resultBytes: (app) =>
+      ofApp(app, async () => {
+        const [row] = await jobs.send(resultBytesSql, [columnText(app)])
+        return Number(row?.[0] ?? 0)
+      }),
   }
 }
 

@@ -9,6 +9,10 @@ import { type HeldJob, HeldJobs } from './held-jobs.js'
 import type { Statement } from './job-lists.js'
 import { columnText, nowSql, parseStored, type StoredJob } from './job-row.js'
 import { type ClaimedEnd, jobEnds, jobUpdates } from './job-updates.js'
+import { rowsById } from './rows-by-id.js'
+
+/** Records are read in the event loop: not too many at once. */
+const readAtOnce = 16
 
 /** Sends a statement: to the pool, or in a transaction. */
 export type Send = (text: string, values: unknown[]) => Promise<Row[]>
@@ -28,6 +32,7 @@ export class StoredJobs {
   readonly sendPrepared: Send = (text, values) => preparedStatement(this.#pool, text, values)
   readonly #pool: PostgresPool
   readonly #readSql: string
+  readonly #find: (id: string) => Promise<Row | undefined>
   readonly #replace: ReturnType<typeof jobUpdates>
   /** Ends that come together are one statement and one commit. */
   readonly #end: (end: ClaimedEnd) => Promise<boolean>
@@ -35,7 +40,9 @@ export class StoredJobs {
 
   constructor(pool: PostgresPool, schema: string) {
     this.#pool = pool
-    this.#readSql = `SELECT ${nowSql}, version, record, claims FROM ${schema}.jobs WHERE id = $1`
+    const read = { table: `${schema}.jobs`, columns: `${nowSql}, version, record, claims` }
+    this.#readSql = `SELECT ${read.columns} FROM ${read.table} WHERE id = $1`
+    this.#find = rowsById(pool, { ...read, maxRows: readAtOnce })
     this.#replace = jobUpdates(schema)
     const end = jobEnds(pool, schema)
     this.#end = batched((ends) => end(this.sendPrepared, ends), {
@@ -51,9 +58,9 @@ export class StoredJobs {
     return this.#unreadable.ids
   }
 
-  /** Also a job that is marked deleted, and the database's time. */
-  async read(id: string, send: Send = this.sendPrepared): Promise<(StoredJob & { now: number }) | undefined> {
-    const [row] = await send(this.#readSql, [columnText(id)])
+  /** Also a job that is marked deleted, and the database's time. @param send in a transaction */
+  async read(id: string, send?: Send): Promise<(StoredJob & { now: number }) | undefined> {
+    const row = send ? (await send(this.#readSql, [columnText(id)]))[0] : await this.#find(id)
     if (!row) return undefined
     const [now, ...stored] = row
     return { ...parseStored(stored), now: Number(now) }
@@ -86,7 +93,7 @@ export class StoredJobs {
   async change(
     id: string,
     next: (job: JobRecord, now: number) => JobRecord | undefined,
-    { isRepeatable = false, usage, known, send = this.sendPrepared }: ChangeOptions = {},
+    { isRepeatable = false, usage, known, send }: ChangeOptions = {},
   ): Promise<JobRecord | undefined> {
     let stored: (StoredJob & { now: number }) | undefined = known
     for (let nonce = known?.nonce; (stored ??= await this.read(id, send)); stored = nonce = undefined) {
@@ -95,7 +102,7 @@ export class StoredJobs {
       const isWritten =
         nonce !== undefined && isTerminal(changed) && !usage
           ? await this.#end({ stored, nonce, next: changed })
-          : await this.#replace(send, stored, changed, { isRepeatable, nonce, usage })
+          : await this.#replace(send ?? this.sendPrepared, stored, changed, { isRepeatable, nonce, usage })
       if (isWritten) {
         this.held.keep({ job: changed, version: stored.version + 1 }, stored.now)
         return copyOfPlain(changed)
