@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { changesOf, readsOf } from '../../src/adapters/blobs/fs/disk-turns.js'
+import { ConnectionShares } from '../../src/adapters/stores/postgres/connection-shares.js'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { sampleJob } from '../../src/contract/job-samples.js'
 import { Stages } from '../../src/core/engine/dispatch/attempt/stages.js'
@@ -34,9 +36,12 @@ interface Lane {
 function lanes(): Lane[] {
   const [queries, sending] = [new QueryTurns(), new SendQueue()]
   const { peaks, peaksOf } = measuring()
+  const connections = new ConnectionShares({ options: { max: 4 } })
+  const ofNewJob = () => `results/${randomUUID()}/x`
   return [
-    { name: 'changes of files', atOnce: 2, use: (app) => changesOf(`uploads/${app}/x`)(settled) },
-    { name: 'reads of files', atOnce: 1, use: (app) => readsOf(`uploads/${app}/x`)(settled) },
+    { name: 'changes of files', atOnce: 2, use: (app) => changesOf(ofNewJob(), app)(settled) },
+    { name: 'reads of files', atOnce: 1, use: (app) => readsOf(ofNewJob(), app)(settled) },
+    { name: 'connections of Postgres', atOnce: 2, use: (app) => connections.use(app, settled) },
     {
       name: 'slices of lists and bulk changes',
       atOnce: 3,

@@ -44,7 +44,7 @@ export async function download(call: Call, path: string): Promise<ApiAnswer> {
       if (call.request.method === 'HEAD') return empty(status, headers)
       const { options, downloads, sendQueue } = call.service
       const slot = downloads.take(grant.app)
-      const blob = await blobs.get(key, { range }).catch((error: unknown) => {
+      const blob = await blobs.get(key, { range, app: grant.app }).catch((error: unknown) => {
         slot.release()
         throw error
       })

@@ -19,9 +19,9 @@ export function blobWrites(
   writing: Set<string>,
 ): Pick<BlobStore, 'put'> & Required<Pick<BlobStore, 'putFile'>> {
   const put: BlobStore['put'] = async (key, source, options = {}) => {
-    const { ifAbsent = false, signal } = options
+    const { ifAbsent = false, signal, app } = options
     const path = folder.pathOf(key)
-    const change = changesOf(key)
+    const change = changesOf(key, app)
     const facts = newFacts(options)
     const trailer = encodeTrailer(facts)
     signal?.throwIfAborted()
@@ -51,9 +51,9 @@ export function blobWrites(
     put,
 
     async putFile(key, source, options = {}) {
-      const { signal } = options
+      const { signal, app } = options
       const path = folder.pathOf(key)
-      const change = changesOf(key)
+      const change = changesOf(key, app)
       const facts = newFacts(options)
       const trailer = encodeTrailer(facts)
       signal?.throwIfAborted()

@@ -13,19 +13,18 @@ const threads = Number(process.env['UV_THREADPOOL_SIZE']) || 4
 const changes = new Shares({ total: Math.max(1, Math.floor(threads / 2)), reserve: 0 })
 const reads = new Shares({ total: Math.max(1, Math.floor(threads / 4)), reserve: 0 })
 
-/** Turns of the owner of a key, to change files: the application of an upload, or the job of any other file. */
-export function changesOf(key: string): DiskTurn {
-  return turnsOf(changes, key)
+/** Turns of an application to change files. Where none is named, the key of an upload names it, or else a job. */
+export function changesOf(key: string, app = ownerIn(key)): DiskTurn {
+  return (call) => inTurn(changes, app, call)
 }
 
 /** The same, to read their bytes. */
-export function readsOf(key: string): DiskTurn {
-  return turnsOf(reads, key)
+export function readsOf(key: string, app = ownerIn(key)): DiskTurn {
+  return (call) => inTurn(reads, app, call)
 }
 
-function turnsOf(shares: Shares, key: string): DiskTurn {
-  const owner = key.split('/', 2).join('/')
-  return (call) => inTurn(shares, owner, call)
+function ownerIn(key: string): string {
+  return key.split('/', 2)[1] ?? key
 }
 
 async function inTurn<Result>(shares: Shares, owner: string, call: () => Promise<Result>): Promise<Result> {

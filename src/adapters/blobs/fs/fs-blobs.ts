@@ -41,14 +41,14 @@ export function fsBlobs(options: FsBlobsOptions): BlobStore {
 
 function blobReads(folder: BlobFolder): Pick<BlobStore, 'get' | 'localFile' | 'stat' | 'list'> {
   return {
-    async get(key, { range, signal } = {}) {
+    async get(key, { range, signal, app } = {}) {
       signal?.throwIfAborted()
       const opened = await folder.open(key)
       if (!opened) return undefined
       const { file, blob } = opened
       const { start, end } = range ?? { start: 0, end: Infinity }
       const bytes = { start, end: Math.min(end, blob.bytes - 1) }
-      return { stat: blob, body: new FileBody(file, bytes, { turn: readsOf(key), signal }) }
+      return { stat: blob, body: new FileBody(file, bytes, { turn: readsOf(key, app), signal }) }
     },
 
     async localFile(key) {
@@ -74,9 +74,9 @@ function blobRemovals(
 ): Pick<BlobStore, 'delete' | 'deletePrefix' | 'cleanUp'> {
   const { root } = folder
   return {
-    async delete(key) {
+    async delete(key, { app } = {}) {
       const path = folder.pathOf(key)
-      const change = changesOf(key)
+      const change = changesOf(key, app)
       try {
         await change(() => unlink(path))
         await syncFolder(dirname(path), change)
@@ -87,9 +87,9 @@ function blobRemovals(
       await removeEmptyFolders(dirname(path), root, change)
     },
 
-    async deletePrefix(prefix) {
+    async deletePrefix(prefix, { app } = {}) {
       const removedFolder = folder.folderOf(prefix)
-      const change = changesOf(prefix)
+      const change = changesOf(prefix, app)
       let removed = 0
       for await (const { path, name } of walk(removedFolder, prefix)) {
         try {

@@ -98,11 +98,11 @@ export class JobEnds {
     )
   }
 
-  async #discardCheckpoint({ id, startedAt }: JobRecord): Promise<void> {
+  async #discardCheckpoint({ id, app, startedAt }: JobRecord): Promise<void> {
     if (startedAt === null) return
     const { blobs, logger } = this.#parts
     await blobs
-      .deletePrefix(jobCheckpointPrefix(id))
+      .deletePrefix(jobCheckpointPrefix(id), { app })
       .catch((error: unknown) =>
         logger.warn({ jobId: id, err: error }, 'A checkpoint could not be removed; the sweep will do it.'),
       )

@@ -18,7 +18,12 @@ export interface ByteRange {
   end: number
 }
 
-export interface PutOptions {
+export interface BlobOptions {
+  /** The application whose blob it is. Where calls of a store wait for each other, applications take turns. */
+  app?: string
+}
+
+export interface PutOptions extends BlobOptions {
   /** Any header value; kept as it is given. Default: `application/octet-stream`. */
   contentType?: string
   /** Do not replace an existing blob: throws `ALREADY_EXISTS` and leaves it untouched. */
@@ -73,7 +78,7 @@ export interface BlobStore {
    */
   get(
     key: string,
-    options?: { range?: ByteRange; signal?: AbortSignal },
+    options?: BlobOptions & { range?: ByteRange; signal?: AbortSignal },
   ): Promise<{ stat: BlobStat; body: AsyncIterable<Uint8Array> } | undefined>
 
   /**
@@ -85,13 +90,13 @@ export interface BlobStore {
   stat(key: string): Promise<BlobStat | undefined>
 
   /** Removes the blob. An absent one is not an error. */
-  delete(key: string): Promise<void>
+  delete(key: string, options?: BlobOptions): Promise<void>
 
   /**
    * Removes every blob whose key begins with `prefix`, any number of them, and returns how many. Unfinished writes
    * under it fail when they end (`STORE_UNAVAILABLE`) and never appear; later ones succeed.
    */
-  deletePrefix(prefix: string): Promise<number>
+  deletePrefix(prefix: string, options?: BlobOptions): Promise<number>
 
   /**
    * Every blob whose key begins with `prefix`, once, in key order (code units, as `<` compares strings). Blobs may be

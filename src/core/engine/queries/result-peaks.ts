@@ -38,7 +38,7 @@ export class ResultPeaks {
     const output = job.outputs && Object.hasOwn(job.outputs, name) ? job.outputs[name] : undefined
     if (!output || output.copied || job.expired) return undefined
     const key = peaksKey(output.key)
-    const kept = await this.#blobs.get(key, { signal })
+    const kept = await this.#blobs.get(key, { signal, app: job.app })
     if (kept) return textOf(kept.body)
     signal?.throwIfAborted()
     const running = this.#running.get(key) ?? this.#begin(job.app, output, key)
@@ -71,14 +71,18 @@ export class ResultPeaks {
   async #inTurn(app: string, output: JobOutput, key: string, signal: AbortSignal): Promise<string | undefined> {
     const slot = await this.#slots.take(app, signal)
     if (!slot) throw tooManyWaiting()
-    return await holding(slot, () => this.#make(output, key, signal))
+    return await holding(slot, () => this.#make(output, key, { app, signal }))
   }
 
-  async #make(output: JobOutput, key: string, signal: AbortSignal): Promise<string | undefined> {
-    const file = this.#measure && (await this.#blobs.get(output.key, { signal }))
+  async #make(
+    output: JobOutput,
+    key: string,
+    { app, signal }: { app: string; signal: AbortSignal },
+  ): Promise<string | undefined> {
+    const file = this.#measure && (await this.#blobs.get(output.key, { signal, app }))
     if (!file || !this.#measure) return undefined
     const json = await this.#measure({ body: file.body, fileName: output.fileName }, signal)
-    await this.#blobs.put(key, bytesOf(json), { contentType: 'application/json' })
+    await this.#blobs.put(key, bytesOf(json), { contentType: 'application/json', app })
     return json
   }
 }

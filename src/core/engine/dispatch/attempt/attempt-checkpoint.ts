@@ -187,7 +187,7 @@ export class AttemptCheckpoint {
   async discard(): Promise<void> {
     if (!this.#hasKept) return
     await this.#ports.blobs
-      .deletePrefix(jobCheckpointPrefix(this.#job.id))
+      .deletePrefix(jobCheckpointPrefix(this.#job.id), { app: this.#job.app })
       .catch((error: unknown) => this.#warn('A checkpoint could not be removed; the sweep will do it.', error))
   }
 
@@ -212,7 +212,7 @@ export class AttemptCheckpoint {
 
   async #storeOnce({ directory, work, part }: Part): Promise<void> {
     const { blobs } = this.#ports
-    const options = { signal: this.#untilEnd }
+    const options = { signal: this.#untilEnd, app: this.#job.app }
     this.#hasKept = this.#hasParts = true
     // First, because the parts only fit this file.
     await this.#storeDownloads(this.#untilEnd)
@@ -231,7 +231,8 @@ export class AttemptCheckpoint {
   async #storeDownloads(signal: AbortSignal): Promise<void> {
     for (const [index, path] of this.#downloads) {
       this.#hasKept = true
-      await this.#ports.blobs.put(keptInputKey(this.#prefix, index), createReadStream(path), { signal })
+      const options = { signal, app: this.#job.app }
+      await this.#ports.blobs.put(keptInputKey(this.#prefix, index), createReadStream(path), options)
       this.#downloads.delete(index)
     }
   }
@@ -245,7 +246,7 @@ export class AttemptCheckpoint {
   }
 
   async #fetch(key: string, path: string, signal: AbortSignal): Promise<number | undefined> {
-    const blob = await this.#ports.blobs.get(key, { signal })
+    const blob = await this.#ports.blobs.get(key, { signal, app: this.#job.app })
     if (!blob) return undefined
     await rm(path, { force: true })
     const file = createWriteStream(path, { flags: 'wx', mode: 0o600 })

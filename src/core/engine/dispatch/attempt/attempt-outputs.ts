@@ -33,7 +33,7 @@ export async function publishOutputs(
       continue
     }
     const key = attemptPrefix(job) + fileName
-    const options = { contentType, signal }
+    const options = { contentType, signal, app: job.app }
     await throughOutage(() =>
       blobs.putFile ? blobs.putFile(key, file.path, options) : blobs.put(key, createReadStream(file.path), options),
     )

@@ -65,9 +65,9 @@ export class AttemptSteps implements RunSteps {
     }
     if (record?.valueKey === undefined) return record && { value: record.value, files }
     const { valueKey } = record
-    const { blobs, signal, throughOutage } = this.#ports
+    const { blobs, job, signal, throughOutage } = this.#ports
     return await throughOutage(async () => {
-      const blob = await blobs.get(valueKey, { signal })
+      const blob = await blobs.get(valueKey, { signal, app: job.app })
       return blob && { value: await json(blob.body), files }
     })
   }
@@ -79,7 +79,7 @@ export class AttemptSteps implements RunSteps {
     const { blobs, job, signal, onFiles, throughOutage } = this.#ports
     const valueKey = stepValueKey(claimCheckpointPrefix(job), name)
     onFiles()
-    await throughOutage(() => blobs.put(valueKey, text, { signal }))
+    await throughOutage(() => blobs.put(valueKey, text, { signal, app: job.app }))
     return { value: null, valueKey }
   }
 
@@ -93,15 +93,15 @@ export class AttemptSteps implements RunSteps {
       if (!facts.isFile()) throw new Error(`${path} is no file`)
       const key = stepFileKey(claimCheckpointPrefix(job), name, file)
       // Not `putFile`, which takes the file away: the steps after this one read it here.
-      await throughOutage(() => blobs.put(key, createReadStream(path), { signal }))
+      await throughOutage(() => blobs.put(key, createReadStream(path), { signal, app: job.app }))
       stored[file] = { path, bytes: facts.size, key }
     }
     return stored
   }
 
   async #fetch(key: string, folder: string, name: string): Promise<InputFile | undefined> {
-    const { blobs, directory, signal } = this.#ports
-    const blob = await blobs.get(key, { signal })
+    const { blobs, job, directory, signal } = this.#ports
+    const blob = await blobs.get(key, { signal, app: job.app })
     if (!blob) return undefined
     await mkdir(join(directory, folder), { recursive: true })
     const path = join(directory, folder, name)

@@ -67,7 +67,7 @@ export class Settlement {
   async discardResults(): Promise<void> {
     const { blobs, job, log } = this.#ports
     await blobs
-      .deletePrefix(attemptPrefix(job))
+      .deletePrefix(attemptPrefix(job), { app: job.app })
       .catch((error: unknown) => log.warn('Discarded results could not be removed; the sweep will do it.', error))
   }
 

@@ -60,7 +60,7 @@ export class Sweep {
     const deleted = await this.#step('deleted', () => this.#clean('deleted', (job) => finishDeletion(job, this.#ports)))
     const expired = await this.#step('expired', () =>
       this.#clean('expired', async (job) => {
-        await blobs.deletePrefix(jobResultsPrefix(job.id))
+        await blobs.deletePrefix(jobResultsPrefix(job.id), { app: job.app })
         await jobs.apply(job.id, { kind: 'expire' })
       }),
     )
@@ -164,9 +164,11 @@ export async function finishDeletion(
   job: JobRecord,
   ports: Pick<SweepPorts, 'jobs' | 'blobs' | 'clock'>,
 ): Promise<void> {
-  await ports.blobs.deletePrefix(jobResultsPrefix(job.id))
+  const { app } = job
+  await ports.blobs.deletePrefix(jobResultsPrefix(job.id), { app })
   // Success has removed its checkpoint.
-  if (job.startedAt !== null && job.status !== 'SUCCEEDED') await ports.blobs.deletePrefix(jobCheckpointPrefix(job.id))
+  if (job.startedAt !== null && job.status !== 'SUCCEEDED')
+    await ports.blobs.deletePrefix(jobCheckpointPrefix(job.id), { app })
   await removeUploads(job, ports)
   await ports.jobs.purge({ id: job.id })
 }
