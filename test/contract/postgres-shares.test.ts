@@ -70,7 +70,7 @@ describeWith('applications that share a pool of Postgres', { postgres }, ({ post
         return pool.query(query)
       },
     }
-    const { jobs, applications } = postgresStores({ pool: counting as never, schema })
+    const { jobs, applications } = postgresStores({ pool: counting, schema })
     const ids = Array.from({ length: 30 }, (_, at) => `key-${at % 10}\0`)
     const key = { app: 'app', hash: 'h', label: null, createdAt: 1, expiresAt: null }
     for (const id of new Set(ids.slice(1))) await applications.putKey({ ...key, id })
