@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { sampleJob } from '../../src/contract/job-samples.js'
-import { answerToFailure, crowdedOut } from '../../src/core/engine/dispatch/attempt/attempt-failure.js'
+import { answerToFailure, crowdedOut, hindranceOf } from '../../src/core/engine/dispatch/attempt/attempt-failure.js'
 import { leaseLost } from '../../src/core/engine/dispatch/attempt/heartbeat.js'
 import { policyOf } from '../../src/core/engine/dispatch/attempt/policy.js'
 import { badInput, shuttingDown } from '../../src/core/engine/errors.js'
@@ -93,4 +93,19 @@ describe('a failure is answered', () => {
     expect(answer(canceled(), { metered: true })).toMatchObject({ usage: { bytes: 7, audioSeconds: 0 } })
     expect(answer(canceled(), { metered: false })).not.toHaveProperty('usage')
   })
+})
+
+test.each<[Partial<JobRecord>, object | undefined]>([
+  [{}, undefined],
+  [{ deadline: 1001, lapses: 2 }, undefined],
+  [
+    { deadline: 1000, cancelRequested: true },
+    { code: 'TIMEOUT', reason: 'deadline' },
+  ],
+  [{ cancelRequested: true, lapses: 3 }, { code: 'CANCELED' }],
+  [{ lapses: 3 }, { code: 'INTERNAL_ERROR', reason: 'worker_lost' }],
+])('whether an attempt at 1000 may begin, with two lost workers at the most: %j', (fields, hindrance) => {
+  const found = hindranceOf({ ...job, ...fields }, 1000, 2)
+  if (hindrance) expect(found).toMatchObject(hindrance)
+  else expect(found).toBeUndefined()
 })

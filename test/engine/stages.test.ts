@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { Stages } from '../../src/core/engine/dispatch/attempt/stages.js'
+import { gate } from './harness.js'
 
 const never = () => new Promise<void>(() => {})
 
@@ -95,5 +96,75 @@ describe('the stage in which inputs are fetched', () => {
       hastes.push(fetches.haste())
     }
     expect(hastes.map((haste) => Math.round(haste))).toEqual([1, 1, 1, 1, 1, 3, 8, 23, 64])
+  })
+})
+
+describe('the stage in which attempts run', () => {
+  const settled = () => new Promise((resolve) => setImmediate(resolve))
+
+  /** Two runs for one slot; each ends when the test opens its gate. */
+  function twoRuns(signals: readonly AbortSignal[] = []) {
+    const onRoom = vi.fn()
+    const stages = new Stages({ concurrency: 1, slowInputs: 1, slowInputsPerApplication: 1 }, onRoom)
+    const begun: number[] = []
+    const runs = [0, 1].map((n) => {
+      const { opened, open } = gate()
+      const onNoSlot = vi.fn()
+      const work = async () => {
+        begun.push(n)
+        await opened
+        return n
+      }
+      const ended = stages.run(signals[n] ?? new AbortController().signal, work, onNoSlot)
+      ended.catch(() => {})
+      return { ended, open, onNoSlot }
+    }) as [Run, Run]
+    return { stages, onRoom, begun, runs }
+  }
+  type Run = { ended: Promise<number>; open: () => void; onNoSlot: () => void }
+
+  test('one begins when the other has ended, however it ended, and is told that it waits', async () => {
+    const { runs, begun, stages } = twoRuns()
+    await settled()
+    expect(begun).toEqual([0])
+    expect(runs[0].onNoSlot).not.toHaveBeenCalled()
+    expect(runs[1].onNoSlot).toHaveBeenCalledTimes(1)
+    runs[0].open()
+    expect(await runs[0].ended).toBe(0)
+    const failing = stages.run(new AbortController().signal, () => Promise.reject(new Error('broken')))
+    runs[1].open()
+    expect(await runs[1].ended).toBe(1)
+    await expect(failing).rejects.toThrow('broken')
+    expect(await stages.run(new AbortController().signal, async () => 'next')).toBe('next')
+  })
+
+  test('one that waits ends at once with the reason of its signal; one that runs keeps its slot to its end', async () => {
+    const [running, waiting] = [new AbortController(), new AbortController()]
+    const { runs, begun, stages } = twoRuns([running.signal, waiting.signal])
+    await settled()
+    running.abort(new Error('stop'))
+    waiting.abort(new Error('canceled'))
+    await expect(runs[1].ended).rejects.toThrow('canceled')
+    const onNoSlot = vi.fn()
+    const third = stages.run(new AbortController().signal, async () => 'third', onNoSlot)
+    expect(onNoSlot).toHaveBeenCalledTimes(1)
+    runs[0].open()
+    expect([await runs[0].ended, await third]).toEqual([0, 'third'])
+    expect(begun).toEqual([0])
+    await expect(stages.run(AbortSignal.abort(new Error('too late')), async () => 'never')).rejects.toThrow('too late')
+  })
+
+  test('the end of one is written without a slot, whatever comes of it', async () => {
+    const { stages, onRoom } = twoRuns()
+    const { opened, open } = gate()
+    const ended = stages.end(async () => {
+      await opened
+      throw new Error('the store is away')
+    })
+    expect([stages.withoutSlot, onRoom.mock.calls.length]).toEqual([1, 1])
+    open()
+    await expect(ended).rejects.toThrow('the store is away')
+    expect(stages.withoutSlot).toBe(0)
+    expect(await stages.end(async () => 'written')).toBe('written')
   })
 })

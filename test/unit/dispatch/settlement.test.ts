@@ -1,0 +1,120 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { sampleError, sampleJob } from '../../../src/contract/job-samples.js'
+import { AttemptLog } from '../../../src/core/engine/dispatch/attempt/attempt-log.js'
+import { Settlement } from '../../../src/core/engine/dispatch/attempt/settlement.js'
+import type { JobRecord } from '../../../src/core/engine/job/job.js'
+import type { JobChange } from '../../../src/core/engine/job/transitions.js'
+import { recordingLogger } from '../../engine/harness.js'
+
+const now = 1_700_000_000_000
+const job = sampleJob({ id: 'job', token: 3, lease: { owner: 'me', token: 3, nonce: 'n', until: 1 } })
+const ofKind = (kind: JobChange['kind'], fields: object = {}) => ({ kind, ...fields }) as JobChange
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'], now }))
+afterEach(() => void vi.useRealTimers())
+
+/** What happens, in order, when this change is answered by this record. */
+async function settle(
+  change: JobChange | undefined,
+  written: Partial<JobRecord> | undefined,
+  { hasStages = false, removal }: { hasStages?: boolean; removal?: Error } = {},
+) {
+  const calls: unknown[][] = []
+  const { logger, lines } = recordingLogger()
+  const note = (...call: unknown[]) => void calls.push(call)
+  const record = written && { ...job, ...written }
+  const settlement = new Settlement({
+    job,
+    jobs: { apply: async (id: string, applied: JobChange) => (note('apply', id, applied.kind), record) },
+    blobs: {
+      async deletePrefix(prefix: string) {
+        note('deletePrefix', prefix)
+        if (removal) throw removal
+      },
+    },
+    events: { announce: (name: string, event: { job: JobRecord }) => note(name, event.job === record) },
+    onEnd: (ended: JobRecord) => note('onEnd', ended === record),
+    waking: { wake: async (jobs: JobRecord[], options: object) => note('wake', jobs[0] === record, options) },
+    checkpoint: { discard: async () => note('discard') },
+    stages: hasStages ? { end: (write: () => unknown) => (note('end'), write()) } : undefined,
+    outageMs: () => 0,
+    answeredAt: () => 0,
+    log: new AttemptLog(logger, job),
+  } as unknown as ConstructorParameters<typeof Settlement>[0])
+  expect(await settlement.settle(change)).toBe(record)
+  return { calls, lines }
+}
+
+const applied = (kind: string) => ['apply', 'job', kind]
+const removed = ['deletePrefix', 'results/job/3-n/']
+
+test.each<[string, JobChange, Partial<JobRecord>, unknown[][]]>([
+  [
+    'success ends it, without its checkpoint',
+    ofKind('succeed'),
+    { status: 'SUCCEEDED' },
+    [['discard'], ['onEnd', true], ['job.succeeded', true]],
+  ],
+  [
+    'failure of the service keeps its checkpoint',
+    ofKind('fail'),
+    { status: 'FAILED', error: sampleError },
+    [
+      ['onEnd', true],
+      ['job.failed', true],
+    ],
+  ],
+  [
+    'failure that a retry repeats does not',
+    ofKind('fail'),
+    { status: 'FAILED', error: { ...sampleError, code: 'BAD_INPUT' } },
+    [['discard'], ['onEnd', true], ['job.failed', true]],
+  ],
+  [
+    'temporary failure queues it, and wakes a worker when it is due',
+    ofKind('requeue', { delayMs: 500 }),
+    { status: 'QUEUED' },
+    [
+      ['job.requeued', true],
+      ['wake', true, { delayMs: 525 }],
+    ],
+  ],
+  [
+    'job that gave way is queued, and due at once',
+    ofKind('preempt'),
+    { status: 'QUEUED' },
+    [
+      ['job.requeued', true],
+      ['job.preempted', true],
+      ['wake', true, { delayMs: 0 }],
+    ],
+  ],
+  ['record that still runs is left to whoever runs it', ofKind('step'), { status: 'STARTED' }, []],
+])('a %s', async (_, change, written, then) => {
+  expect((await settle(change, written)).calls).toEqual([applied(change.kind), ...then])
+})
+
+test.each([
+  [now + 1000, 1025],
+  [now - 1000, 25],
+  [null, 25],
+  [now + 1e12, 2 ** 31 - 1],
+])('a worker is woken for a step that waits until %s after %i ms', async (dueAt, delayMs) => {
+  const { calls } = await settle(ofKind('suspend'), { status: 'QUEUED', dueAt })
+  expect(calls.at(-1)).toEqual(['wake', true, { delayMs }])
+})
+
+test('a lost claim leaves no files, and writes nothing', async () => {
+  expect((await settle(undefined, undefined)).calls).toEqual([removed])
+  expect((await settle(ofKind('succeed'), undefined)).calls).toEqual([applied('succeed'), removed])
+})
+
+test('files that cannot be removed are told, and left to the sweep', async () => {
+  const { lines } = await settle(undefined, undefined, { removal: new Error('stuck') })
+  expect(lines).toEqual([{ level: 'warn', fields: { jobId: 'job', token: 3, err: new Error('stuck') } }])
+})
+
+test('the slot of the run is free while its end is written', async () => {
+  const { calls } = await settle(ofKind('step'), { status: 'STARTED' }, { hasStages: true })
+  expect(calls).toEqual([['end'], applied('step')])
+})
