@@ -107,7 +107,7 @@ describe('the stage in which attempts run', () => {
     const onRoom = vi.fn()
     const stages = new Stages({ concurrency: 1, slowInputs: 1, slowInputsPerApplication: 1 }, onRoom)
     const begun: number[] = []
-    const runs = [0, 1].map((n) => {
+    const run = (n: 0 | 1) => {
       const { opened, open } = gate()
       const onNoSlot = vi.fn()
       const work = async () => {
@@ -118,10 +118,9 @@ describe('the stage in which attempts run', () => {
       const ended = stages.run(signals[n] ?? new AbortController().signal, work, onNoSlot)
       ended.catch(() => {})
       return { ended, open, onNoSlot }
-    }) as [Run, Run]
-    return { stages, onRoom, begun, runs }
+    }
+    return { stages, onRoom, begun, runs: [run(0), run(1)] as const }
   }
-  type Run = { ended: Promise<number>; open: () => void; onNoSlot: () => void }
 
   test('one begins when the other has ended, however it ended, and is told that it waits', async () => {
     const { runs, begun, stages } = twoRuns()

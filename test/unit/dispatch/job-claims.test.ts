@@ -44,7 +44,7 @@ function claimsWith({
     due: async (...args: unknown[]) => (asked.push(args), lapsed),
     async apply(id: string, change: object) {
       asked.push([id, change])
-      return lost.some((job) => job.id === id) ? undefined : { ...found[0 as never], id }
+      return lost.some((job) => job.id === id) ? undefined : sampleJob({ id })
     },
   }
   const claims = new JobClaims({
