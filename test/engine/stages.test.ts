@@ -87,6 +87,14 @@ describe('the stage in which inputs are fetched', () => {
     expect([fetches.withoutSlot, fetches.slowApplications]).toEqual([4, ['large']])
   })
 
+  test('inputs that are here take a slot where there is room, and one that was quick takes none', async () => {
+    const { fetches, onRoom } = stages({ slowInputs: 2, slowInputsPerApplication: 1 })
+    await fetches.fetch({ app: 'quick', work: async () => {} })
+    for (const app of ['slow', 'slow', 'other']) void fetches.fetch({ app, work: never })
+    vi.advanceTimersByTime(1000)
+    expect([onRoom.mock.calls.length, fetches.withoutSlot]).toEqual([2, 2])
+  })
+
   test('the more slots are taken, the faster an input has to arrive', () => {
     const { fetches, download } = stages({ slowInputs: 8 })
     const hastes = [fetches.haste()]

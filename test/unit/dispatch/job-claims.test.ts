@@ -7,7 +7,10 @@ import type { JobStore } from '../../../src/core/engine/ports/job-store.js'
 
 const leaseMs = 3000
 
-beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  vi.advanceTimersByTime(10 * leaseMs)
+})
 afterEach(() => void vi.useRealTimers())
 
 /** Of a worker with these labels that runs jobs of these pools; the store answers after `answerMs`. */

@@ -107,22 +107,21 @@ export class Stages {
    * Does the work once a slot is free. If the signal fires before that, it rejects at once; afterwards the work has to
    * observe the signal itself.
    *
+   * @param signal of this run alone
    * @param onNoSlot called if none is free now
    */
   run<Result>(signal: AbortSignal, work: () => Promise<Result>, onNoSlot?: () => void): Promise<Result> {
     if (this.#slots.pending >= this.#slots.concurrency) onNoSlot?.()
     return new Promise<Result>((resolve, reject) => {
       let hasStarted = false
-      const onAbort = () => {
+      signal.addEventListener('abort', () => {
         if (!hasStarted) reject(signal.reason)
-      }
-      signal.addEventListener('abort', onAbort, { once: true })
+      })
       // Not p-queue's own `signal`: it frees the slot of an aborted run before its process has ended.
       void this.#slots.add(async () => {
         if (signal.aborted) return reject(signal.reason)
         hasStarted = true
         await work().then(resolve, reject)
-        signal.removeEventListener('abort', onAbort)
       })
     })
   }
