@@ -4,7 +4,8 @@ import { Pool } from 'pg'
 import { afterEach, expect, test, vi } from 'vitest'
 import { bullmqQueue } from '../../src/adapters/queues/bullmq/index.js'
 import { postgresStores } from '../../src/adapters/postgres.js'
-import { sampleJob } from '../../src/contract/job-samples.js'
+import { sampleJob, succeed } from '../../src/contract/job-samples.js'
+import type { JobRecord } from '../../src/core/engine/job/job.js'
 import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
 import { memoryBlobs } from '../../src/adapters/memory.js'
 import { testEngine, textWorkflow } from '../engine/harness.js'
@@ -66,6 +67,37 @@ describeWith('servers whose connections are open and silent', { postgres, redis 
       await direct.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
       await proxy.close()
       await Promise.all([direct, hasty, patient].map((pool) => pool.end()))
+    }
+  })
+
+  test('Postgres: the end of a job does not wait for that of another whose connection is silent', async () => {
+    const schema = `test_${randomUUID().replaceAll('-', '')}`
+    const proxy = await startSilentProxy(postgres.url)
+    const direct = new Pool({ connectionString: postgres.url })
+    const pool = new Pool({ connectionString: proxy.url })
+    try {
+      const { jobs, migrate } = postgresStores({ pool, schema })
+      await migrate()
+      for (const job of [sampleJob(), sampleJob()]) await jobs.create(job)
+      const claimed = await jobs.claimSeveral?.({ owner: 'w', leaseMs: 60_000, nonce: 'n' }, { max: 2 })
+      const [first, second] = claimed ?? []
+      if (!first || !second) throw new Error('no two jobs')
+      const end = (job: JobRecord) => jobs.apply(job.id, succeed(job, { nonce: 'n' }))
+      await proxy.silence()
+      proxy.speak()
+      let isFirstOver = false
+      const hanging = end(first)
+        .catch(() => {})
+        .finally(() => (isFirstOver = true))
+      await expect.poll(() => pool.idleCount).toBe(0)
+      expect((await end(second))?.status).toBe('SUCCEEDED')
+      expect(isFirstOver).toBe(false)
+      proxy.cut()
+      await hanging
+    } finally {
+      await direct.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
+      await proxy.close()
+      await Promise.all([direct, pool].map((each) => each.end()))
     }
   })
 

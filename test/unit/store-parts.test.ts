@@ -54,6 +54,37 @@ describe('calls that are done in one go', () => {
     expect(batches.length).toBe(5)
   })
 
+  test('do not wait for ever for one that does not answer', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    const batches: number[][] = []
+    const hanging = gate<void>()
+    const call = batched(
+      async (items: number[]) => {
+        batches.push(items)
+        if (items.includes(1)) await hanging.opened
+        return items
+      },
+      { maxItems: 10, parallel: 1 },
+    )
+    const first = call(1)
+    await gathered()
+    const others = [call(2), call(3)]
+    vi.advanceTimersByTime(999)
+    await gathered()
+    expect(batches).toEqual([[1]])
+    vi.advanceTimersByTime(1)
+    expect(await Promise.all(others)).toEqual([2, 3])
+    expect(batches).toEqual([[1], [2, 3]])
+    hanging.open()
+    expect(await first).toBe(1)
+    // Its late answer makes no room for two at once.
+    const later = [call(4)]
+    await gathered()
+    later.push(call(5))
+    expect(await Promise.all(later)).toEqual([4, 5])
+    vi.useRealTimers()
+  })
+
   test('fail together, or alone where one item is to blame', async () => {
     const asked: number[][] = []
     const run = async (items: number[]) => {

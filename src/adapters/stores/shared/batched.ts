@@ -1,3 +1,6 @@
+/** A batch without an answer for so long holds no others back: its connection may hang. */
+const patienceMs = 1000
+
 export interface BatchOptions {
   maxItems: number
   /** Batches running at a time. */
@@ -40,7 +43,10 @@ export function batched<Item, Result>(
       const entries = waiting.slice(0, maxItems)
       waiting = waiting.slice(maxItems)
       running++
-      void settle(entries).finally(() => {
+      let timer: NodeJS.Timeout | undefined
+      const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, patienceMs)))
+      void Promise.race([settle(entries), late]).finally(() => {
+        clearTimeout(timer)
         running--
         plan()
       })
