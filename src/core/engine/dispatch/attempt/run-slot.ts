@@ -21,6 +21,9 @@ export class RunSlot {
     this.#clock = clock
   }
 
+  /** Whether it was ever held. */
+  hasBegun = false
+
   get isHeld(): boolean {
     return this.#takenAt !== undefined
   }
@@ -44,6 +47,7 @@ export class RunSlot {
   /** Does the work that needs the slot. */
   async hold<Result>(work: () => Promise<Result>): Promise<Result> {
     this.#takenAt = this.#clock()
+    this.hasBegun = true
     try {
       return await work()
     } finally {
