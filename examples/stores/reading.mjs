@@ -5,7 +5,7 @@ import { plainCopy } from 'stemwork/adapter'
 
 /**
  * @param {import('./state.mjs').State} state
- * @returns {Pick<JobStore, 'get' | 'list' | 'count' | 'resultBytes' | 'unreadable'>}
+ * @returns {Pick<JobStore, 'get' | 'list' | 'count' | 'resultBytes' | 'recordBytes' | 'unreadable'>}
  */
 export function reading(state) {
   return {
@@ -32,6 +32,10 @@ export function reading(state) {
 
     async resultBytes(app) {
       return state.index.resultBytes(app)
+    },
+
+    async recordBytes(app) {
+      return state.index.recordBytes(app)
     },
 
     async unreadable() {

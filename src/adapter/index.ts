@@ -41,6 +41,7 @@ export {
   waitingSince,
 } from '../core/engine/job/due-times.js'
 export { isDue } from '../adapters/stores/shared/is-due.js'
+export { recordBytes } from '../core/engine/job/record-bytes.js'
 export { resultBytes } from '../core/engine/job/result-bytes.js'
 export { mostCounted } from '../core/engine/job/most-counted.js'
 

@@ -74,6 +74,32 @@ export const listCases = {
       )
   },
 
+  async 'the bytes of records are those of one application, until its jobs are deleted or forgotten'({ store }) {
+    assert.equal(await store.recordBytes('app-1'), 0, 'An application without jobs keeps no records.')
+    const { job } = await store.create(sampleJob())
+    const ordinary = await store.recordBytes('app-1')
+    assert.ok(ordinary > 0, 'Each record counts.')
+    const text = 'x'.repeat(10_000)
+    const more = [{ params: { text } }, { metadata: { text } }, { copyResultsTo: { text } }].map(sampleJob)
+    const large = await store.createAll(more)
+    assert.ok(large, 'Jobs that no limit forbids are created.')
+    await store.create(sampleJob({ app: 'app-2' }))
+    const all = await store.recordBytes('app-1')
+    assert.ok(all >= ordinary + 30_000 && all < ordinary + 60_000, `What clients send counts, once: ${all} bytes.`)
+    assert.equal(await store.recordBytes('app-2'), ordinary, 'Records of app-1 do not count for app-2.')
+    const running = await store.claim({ id: job.id, owner: 'w', leaseMs })
+    assert.ok(running, 'A claim of a queued job is granted.')
+    const ended = await store.apply(job.id, succeed(running))
+    assert.ok(ended?.completedAt, 'The end is accepted.')
+    assert.equal(await store.recordBytes('app-1'), all, 'The end of a job changes nothing.')
+    for (const { id } of large) await store.apply(id, { kind: 'delete' })
+    assert.equal(await store.recordBytes('app-1'), ordinary, 'Records of deleted jobs do not count.')
+    for (const { id } of large) await store.purge({ id })
+    assert.equal(await store.recordBytes('app-1'), ordinary, 'Nor do they when they are purged.')
+    await store.purge({ endedBefore: ended.completedAt + 1, limit: 1 })
+    assert.equal(await store.recordBytes('app-1'), 0, 'Forgotten records do not count.')
+  },
+
   async 'offset pages hold every job once'({ store }) {
     const ids = await createMany(store, 25)
     const pages = await Promise.all([0, 10, 20, 30].map((offset) => store.list({ limit: 10, offset })))

@@ -9,6 +9,7 @@ export type HttpEngine = Pick<
   | 'search'
   | 'count'
   | 'resultBytes'
+  | 'recordBytes'
   | 'queuePosition'
   | 'estimate'
   | 'peaks'

@@ -131,9 +131,9 @@ export const handlerOptionsSchema = z.strictObject({
         .union([z.literal(false), z.number().int().positive()])
         .default(100 * 1024 ** 3)
         .describe(
-          'Uploads and results that an application may keep. When they are full, uploads and new jobs get 429 ' +
-            'STORAGE_FULL. Results of accepted jobs may exceed the limit, as may the uploads in progress of each ' +
-            'process that shares a store. `false`: no limit.',
+          'Uploads, results and job records that an application may keep. When they are full, uploads and new jobs ' +
+            'get 429 STORAGE_FULL. Results of accepted jobs may exceed the limit, as may the uploads in progress of ' +
+            'each process that shares a store. `false`: no limit.',
         ),
       uploadsInFlight: z
         .number()

@@ -187,6 +187,26 @@ for (const [name, open, missing] of durableStores) {
         expect((await service.api('/upload')).status).toBe(200)
       })
 
+      test('counts what clients send with jobs, and has room again when these are deleted', async () => {
+        const service = await startFull(22_000)
+        const metadata = Object.fromEntries(Array.from({ length: 45 }, (_, n) => [`key-${n}`, 'x'.repeat(450)]))
+        const params = { inputUrl: await service.uploaded(Buffer.alloc(500)) }
+        const workflow = 'service/stems-vocals-accompaniment'
+        const made = await service.api('/job', { method: 'POST', body: JSON.stringify({ workflow, params, metadata }) })
+        const { id } = (await made.json()) as { id: string }
+        expect((await pollJob(service, id)).status).toBe('SUCCEEDED')
+        // A process that has not counted lately.
+        const ticketOfAnother = async () => {
+          const handler = createHandler(service.engine, { basePath: '/v1', limits: { storedBytes: 22_000 } })
+          const server = await serve(handler, { port: 0 })
+          cleanUps.push(() => server.close({ timeoutMs: 0 }))
+          return (await fetch(`${server.origin}/v1/upload`, { headers: { authorization: service.app.key } })).status
+        }
+        expect(await ticketOfAnother()).toBe(429)
+        await service.api(`/job/${id}`, { method: 'DELETE' })
+        expect(await ticketOfAnother()).toBe(200)
+      })
+
       test('is not exceeded by uploads in parallel', async () => {
         const service = await startFull(1000)
         const tickets = await Promise.all(Array.from({ length: 15 }, () => newTicket(service)))
@@ -222,6 +242,7 @@ test('nobody waits for a look while the last one found that there is plenty of r
   let finish = () => {}
   const engine = {
     blobs: memoryBlobs(),
+    recordBytes: async () => 0,
     async resultBytes() {
       const found = stored
       if (looks++ > 0) await new Promise<void>((resolve) => (finish = resolve))
@@ -274,6 +295,7 @@ test('a job store that fails while the uploads are being counted fails the reque
           yield* []
         },
       },
+      recordBytes: async () => 0,
       resultBytes: () => Promise.reject(new Error('the job store is away')),
     },
     { storedBytes: 1, uploadsInFlight: 1 },

@@ -30,6 +30,7 @@ import {
   queueFull,
   quotaExceeded,
   removableAt,
+  recordBytes,
   resultBytes,
   searchText,
   searchWords,
@@ -67,7 +68,7 @@ expectType<JobRecord | undefined>()(claim(job, { owner: 'worker', leaseMs: 1000 
 expectType<JobRecord | undefined>()(transition(job, { kind: 'delete' }, now))
 expectType<boolean[]>()([isAbandoned(job, now), isClaimable(job, now), isTerminal(job), isDue('lapsed', job, now)])
 expectType<(number | null)[]>()([waitingSince, lapsesAt, overdueAt, removableAt, deliverableAt].map((at) => at(job)))
-expectType<number>()(Math.min(resultBytes(job), mostCounted))
+expectType<number>()(Math.min(resultBytes(job), recordBytes(job), mostCounted))
 
 const rules: SchedulingRule[] = changedRules([], { kind: 'deployment' }, { state: 'paused' })
 expectType<boolean>()(isHeldBack(rules, job, () => 0) || !servesPool(['gpu'], job.pool))

@@ -146,6 +146,11 @@ export class EngineQueries<Offered extends Workflow = Workflow> {
     return this.#parts.jobs.resultBytes(app)
   }
 
+  /** Bytes that the records of an application's jobs take in the job store, about. */
+  recordBytes(app: string): Promise<number> {
+    return this.#parts.jobs.recordBytes(app)
+  }
+
   /** What the application used of its quota today. */
   usage(app: string): Promise<Usage> {
     return usageOf(app, this.#parts.jobs)

@@ -10,6 +10,9 @@ export interface StorageLimits {
   uploadsInFlight: number
 }
 
+/** Where applications keep something. */
+type CountedStores = Pick<HttpEngine, 'blobs' | 'resultBytes' | 'recordBytes'>
+
 /** An upload in progress. */
 export interface UploadSlot {
   /** Counts bytes that have arrived. @throws Problem `STORAGE_FULL`. */
@@ -48,16 +51,16 @@ const maxIdleAccounts = 1000
 
 /**
  * What applications keep in the store, and the uploads under way in this process. Usage is measured, not booked:
- * uploads in the blob store and results in the jobs, so that no crash makes it wrong. Uploads of one process together
+ * uploads in the blob store, results and records in the jobs, so that no crash makes it wrong. Uploads of one process together
  * cannot exceed the limit; each further process may add its own uploads in progress.
  */
 export class StorageUse {
-  readonly #engine: Pick<HttpEngine, 'blobs' | 'resultBytes'>
+  readonly #engine: CountedStores
   readonly #limits: StorageLimits
   readonly #accounts = new Map<string, Account>()
   readonly #looks = new Shares({ total: 1 })
 
-  constructor(engine: Pick<HttpEngine, 'blobs' | 'resultBytes'>, limits: StorageLimits) {
+  constructor(engine: CountedStores, limits: StorageLimits) {
     this.#engine = engine
     this.#limits = limits
   }
@@ -159,9 +162,13 @@ export class StorageUse {
   }
 
   async #storedBytes(app: string): Promise<number> {
-    // Both are awaited together: an unhandled rejection of one during the other would end the process.
-    const [uploads, results] = await Promise.all([this.#uploadBytes(app), this.#engine.resultBytes(app)])
-    return uploads + results
+    // All are awaited together: an unhandled rejection of one during another would end the process.
+    const [uploads, results, records] = await Promise.all([
+      this.#uploadBytes(app),
+      this.#engine.resultBytes(app),
+      this.#engine.recordBytes(app),
+    ])
+    return uploads + results + records
   }
 
   async #uploadBytes(app: string): Promise<number> {
@@ -185,7 +192,7 @@ export class StorageUse {
 function storageFull(maxBytes: number): Problem {
   return new Problem(
     'STORAGE_FULL',
-    `The uploads and results of this application fill its ${maxBytes} bytes of storage, or would do so with this ` +
+    `The uploads, results and jobs of this application fill its ${maxBytes} bytes of storage, or would do so with this ` +
       'file. Delete jobs that are no longer needed, or wait until their results expire.',
     { reason: 'storage_full', headers: { 'retry-after': '600' } },
   )

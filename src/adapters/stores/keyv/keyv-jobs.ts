@@ -166,7 +166,7 @@ function jobClaims(
   }
 }
 
-function jobLists(operate: Operate): Pick<JobStore, 'get' | 'list' | 'count' | 'resultBytes'> {
+function jobLists(operate: Operate): Pick<JobStore, 'get' | 'list' | 'count' | 'resultBytes' | 'recordBytes'> {
   return {
     get: (id) => operate((known) => known.read(id)),
 
@@ -175,6 +175,8 @@ function jobLists(operate: Operate): Pick<JobStore, 'get' | 'list' | 'count' | '
     count: (query, { max } = {}) => operate((known) => known.index.count(query, max)),
 
     resultBytes: (app) => operate((known) => known.index.resultBytes(app)),
+
+    recordBytes: (app) => operate(async (known) => known.index.recordBytes(app)),
   }
 }
 

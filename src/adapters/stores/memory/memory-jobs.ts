@@ -136,7 +136,7 @@ function jobClaims(
   }
 }
 
-function jobLists(index: Jobs): Pick<JobStore, 'get' | 'list' | 'count' | 'resultBytes'> {
+function jobLists(index: Jobs): Pick<JobStore, 'get' | 'list' | 'count' | 'resultBytes' | 'recordBytes'> {
   return {
     async get(id) {
       const job = index.get(id)
@@ -157,6 +157,8 @@ function jobLists(index: Jobs): Pick<JobStore, 'get' | 'list' | 'count' | 'resul
     count: (query, { max } = {}) => index.count(query, max),
 
     resultBytes: (app) => index.resultBytes(app),
+
+    recordBytes: async (app) => index.recordBytes(app),
   }
 }
 

@@ -1,6 +1,7 @@
 import type { StemworkError } from '../../../core/engine/errors.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { alreadyExists } from '../../../core/engine/job/queue-limit.js'
+import { recordBytes } from '../../../core/engine/job/record-bytes.js'
 import { searchText } from '../../../core/engine/job/search-text.js'
 import { type PostgresClient, query, type Row } from './database.js'
 import {
@@ -31,14 +32,16 @@ export function jobInserts(schema: string, idempotencyMs: number) {
         batch_name text,
         upload_keys text[], idempotency_key text, not_before bigint, lease_until bigint, ended_at bigint,
         removable_at bigint, result_bytes bigint,
-        deliverable_at bigint, rank smallint, deadline bigint, pool text, search text, record text)
+        deliverable_at bigint, rank smallint, deadline bigint, pool text, search text, record_bytes integer,
+        record text)
     ), ${joinTurns(schema, '$1', 'SELECT DISTINCT workflow, pool FROM input')}
     INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, batch_name, upload_keys, idempotency_key,
       created_at, waiting_since,
-      lease_until, ended_at, removable_at, result_bytes, deliverable_at, rank, deadline, pool, search, record)
+      lease_until, ended_at, removable_at, result_bytes, deliverable_at, rank, deadline, pool, search, record_bytes,
+      record)
     SELECT id, 1, $1, status, deleted, workflow, batch_name, upload_keys, idempotency_key, now,
       CASE WHEN status = 'QUEUED' AND NOT deleted THEN greatest(now, not_before) END,
-      lease_until, ended_at, removable_at, result_bytes, deliverable_at, rank, deadline, pool, search,
+      lease_until, ended_at, removable_at, result_bytes, deliverable_at, rank, deadline, pool, search, record_bytes,
       ('{"createdAt":' || now || ',' || substr(record, 2))::json
     FROM input, clock
     ON CONFLICT DO NOTHING
@@ -146,6 +149,7 @@ function rowOf(job: JobRecord) {
     deadline: job.deadline === null ? null : Math.round(job.deadline),
     pool: job.pool,
     search: searchText(job),
+    record_bytes: recordBytes(job),
     record: JSON.stringify({ ...job, createdAt: undefined }),
   }
 }

@@ -1,4 +1,5 @@
 import { jobStatusSchema } from '../../../core/engine/job/job.js'
+import { ordinaryRecordBytes } from '../../../core/engine/job/record-bytes.js'
 import { searchWords } from '../../../core/engine/job/search-text.js'
 import { type ByFilter, eachFilter, type JobQuery } from '../../../core/engine/ports/job-query.js'
 import type { DeliverablePage, DueReason, JobPage } from '../../../core/engine/ports/job-store.js'
@@ -200,6 +201,11 @@ export function resultBytesStatement(schema: string): string {
         json_each(replace(record::text, '\\u0000', '\\ufffd')::json -> 'outputs') AS output
       WHERE app = $1 AND removable_at IS NOT NULL AND result_bytes IS NULL
         AND output.value ->> 'copied' IS DISTINCT FROM 'true')`
+}
+
+/** Of the application in $1. */
+export function recordBytesStatement(schema: string): string {
+  return `SELECT sum(coalesce(record_bytes, ${ordinaryRecordBytes})) FROM ${schema}.jobs WHERE app = $1 AND NOT deleted`
 }
 
 function isEmpty({ statuses, workflows }: JobQuery): boolean {

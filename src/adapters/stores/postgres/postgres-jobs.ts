@@ -9,7 +9,14 @@ import { ConnectionShares } from './connection-shares.js'
 import { fillSearch } from './fill-search.js'
 import { jobClaims } from './job-claims.js'
 import { jobInserts } from './job-inserts.js'
-import { countStatement, deliverableStatement, dueStatement, listStatement, resultBytesStatement } from './job-lists.js'
+import {
+  countStatement,
+  deliverableStatement,
+  dueStatement,
+  listStatement,
+  recordBytesStatement,
+  resultBytesStatement,
+} from './job-lists.js'
 import { columnText, nowSql } from './job-row.js'
 import { limitedCreates } from './limited-creates.js'
 import { postgresDocuments } from './postgres-documents.js'
@@ -105,8 +112,9 @@ function jobLists(
   schema: string,
   jobs: StoredJobs,
   connections: ConnectionShares,
-): Pick<JobStore, 'get' | 'list' | 'count' | 'resultBytes'> {
-  const resultBytesSql = resultBytesStatement(schema)
+): Pick<JobStore, 'get' | 'list' | 'count' | 'resultBytes' | 'recordBytes'> {
+  const sum = (app: string, sql: string) =>
+    connections.use(app, async () => Number((await jobs.send(sql, [columnText(app)]))[0]?.[0] ?? 0))
   const fill = fillSearch(schema)
   // Without an application, it is the operator or the engine that asks.
   const ofApp = <Result>(app: string | undefined, work: () => Promise<Result>) =>
@@ -131,11 +139,9 @@ function jobLists(
         return Number(row?.[0] ?? 0)
       }),
 
-    resultBytes: (app) =>
-      ofApp(app, async () => {
-        const [row] = await jobs.send(resultBytesSql, [columnText(app)])
-        return Number(row?.[0] ?? 0)
-      }),
+    resultBytes: (app) => sum(app, resultBytesStatement(schema)),
+
+    recordBytes: (app) => sum(app, recordBytesStatement(schema)),
   }
 }
 

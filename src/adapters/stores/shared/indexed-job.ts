@@ -1,4 +1,5 @@
 import type { JobRecord } from '../../../core/engine/job/job.js'
+import { recordBytes } from '../../../core/engine/job/record-bytes.js'
 import { filteredFields } from '../../../core/engine/ports/job-query.js'
 
 /** Fields of a job that the index reads. */
@@ -21,7 +22,10 @@ const indexedFields = [
 ] as const satisfies readonly (keyof JobRecord)[]
 
 /** @experimental */
-export type IndexedJob = Pick<JobRecord, (typeof indexedFields)[number]>
+export type IndexedJob = Pick<JobRecord, (typeof indexedFields)[number]> & RecordSize
+
+/** What its record takes (`recordBytes`), or what that follows from. */
+type RecordSize = Partial<Pick<JobRecord, 'params' | 'metadata' | 'copyResultsTo'> & { recordBytes: number }>
 
 /**
  * A job without what the index does not read.
@@ -29,5 +33,6 @@ export type IndexedJob = Pick<JobRecord, (typeof indexedFields)[number]>
  * @experimental
  */
 export function indexedPart(job: JobRecord): IndexedJob {
-  return Object.fromEntries(indexedFields.map((field) => [field, job[field]])) as unknown as IndexedJob
+  const fields = Object.fromEntries(indexedFields.map((field) => [field, job[field]]))
+  return { ...fields, recordBytes: recordBytes(job) } as unknown as IndexedJob
 }

@@ -8,6 +8,7 @@ import {
 } from '../../../core/engine/job/due-times.js'
 import { isTerminal, type JobRecord } from '../../../core/engine/job/job.js'
 import { isHeldBack, type RuleTarget, type SchedulingRule } from '../../../core/engine/job/scheduling.js'
+import { recordBytes } from '../../../core/engine/job/record-bytes.js'
 import type { ClaimRequest } from '../../../core/engine/job/transitions.js'
 import { servesPool } from '../../../core/engine/job/pool.js'
 import type { JobQuery } from '../../../core/engine/ports/job-query.js'
@@ -35,6 +36,7 @@ export type Wanted = Omit<Claimable, 'id'> & {
 /** A job's entry in the index; the job in it is replaced, never changed. */
 interface IndexEntry<Job> {
   job: Job
+  recordBytes: number
   waiting: DueEntry<IndexEntry<Job>> | undefined
   lapsing: DueEntry<IndexEntry<Job>> | undefined
   overdue: DueEntry<IndexEntry<Job>> | undefined
@@ -80,6 +82,7 @@ export class JobIndex<Job extends IndexedJob> {
     if (entry) return this.#replace(entry, job)
     const entered: IndexEntry<Job> = {
       job,
+      recordBytes: job.recordBytes ?? recordBytes(job),
       waiting: undefined,
       lapsing: undefined,
       overdue: undefined,
@@ -215,6 +218,11 @@ export class JobIndex<Job extends IndexedJob> {
   /** Bytes of the result files that the application's jobs keep. */
   resultBytes(app: string): Promise<number> {
     return this.#visible.resultBytes(app)
+  }
+
+  /** Bytes that the records of the application's jobs take. */
+  recordBytes(app: string): number {
+    return this.#visible.recordBytes(app)
   }
 
   /**

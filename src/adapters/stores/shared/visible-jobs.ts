@@ -10,6 +10,7 @@ import { SortedList } from './sorted-list.js'
 /** Of all jobs, or of those of an application. */
 interface Group<Entry extends { job: IndexedJob }> {
   entries: SortedList<Entry>
+  recordBytes: number
   counts: Record<JobStatus, number>
 }
 
@@ -17,7 +18,7 @@ interface Group<Entry extends { job: IndexedJob }> {
 const pieceJobs = 500
 
 /** The jobs that readers see, in the order of lists: all but those that are marked deleted. */
-export class VisibleJobs<Job extends IndexedJob, Entry extends { job: Job }> {
+export class VisibleJobs<Job extends IndexedJob, Entry extends { job: Job; recordBytes: number }> {
   readonly #byKey = new Map<string, Entry>()
   readonly #byUpload = new Map<string, Set<Entry>>()
   readonly #byApp = new Map<string, Group<Entry>>()
@@ -27,6 +28,7 @@ export class VisibleJobs<Job extends IndexedJob, Entry extends { job: Job }> {
     const { job } = entry
     for (const group of this.#groupsOf(job)) {
       group.entries.add(entry)
+      group.recordBytes += entry.recordBytes
       group.counts[job.status]++
     }
     if (job.idempotency) {
@@ -45,6 +47,7 @@ export class VisibleJobs<Job extends IndexedJob, Entry extends { job: Job }> {
   remove(entry: Entry, job: Job): void {
     for (const group of this.#groupsOf(job)) {
       group.entries.remove(entry)
+      group.recordBytes -= entry.recordBytes
       group.counts[job.status]--
     }
     if (this.#byApp.get(job.app)?.entries.size === 0) this.#byApp.delete(job.app)
@@ -99,6 +102,11 @@ export class VisibleJobs<Job extends IndexedJob, Entry extends { job: Job }> {
     return total
   }
 
+  /** Bytes that the records of the application's jobs take. */
+  recordBytes(app: string): number {
+    return this.#byApp.get(app)?.recordBytes ?? 0
+  }
+
   /** Bytes of the result files that the application's jobs keep. */
   async resultBytes(app: string): Promise<number> {
     let total = 0
@@ -151,6 +159,7 @@ export class VisibleJobs<Job extends IndexedJob, Entry extends { job: Job }> {
 function newGroup<Entry extends { job: IndexedJob }>(): Group<Entry> {
   return {
     entries: new SortedList<Entry>((a, b) => compareJobs(a.job, b.job)),
+    recordBytes: 0,
     counts: { QUEUED: 0, STARTED: 0, SUCCEEDED: 0, FAILED: 0 },
   }
 }

@@ -1,6 +1,7 @@
 import { deliverableAt, lapsesAt, removableAt, waitingSince } from '../../../core/engine/job/due-times.js'
 import { type JobRecord, jobRecordSchema } from '../../../core/engine/job/job.js'
 import { alreadyExists } from '../../../core/engine/job/queue-limit.js'
+import { recordBytes } from '../../../core/engine/job/record-bytes.js'
 import { resultBytes } from '../../../core/engine/job/result-bytes.js'
 import { searchText } from '../../../core/engine/job/search-text.js'
 import { UnreadableRows } from '../shared/unreadable-rows.js'
@@ -25,6 +26,7 @@ const lasting: Columns = {
   deadline: ({ deadline }) => deadline,
   idempotency_key: ({ idempotency }) => idempotency?.key ?? null,
   search: searchText,
+  record_bytes: recordBytes,
 }
 const changing: Columns = {
   pool: ({ pool }) => pool,

@@ -127,4 +127,24 @@ export const migrations: readonly string[] = [
   CREATE INDEX jobs_by_app ON jobs (app, created_at, id, search) WHERE deleted = 0;
   CREATE INDEX jobs_unfolded ON jobs (id) WHERE search IS NULL;
   `,
+  // What the records of an application take: a sum that is kept, as reading all of them would hold the event loop.
+  `
+  ALTER TABLE jobs ADD COLUMN record_bytes INTEGER NOT NULL DEFAULT 0;
+  UPDATE jobs SET record_bytes = length(record);
+  CREATE TABLE kept_records (app TEXT PRIMARY KEY, bytes INTEGER NOT NULL) WITHOUT ROWID;
+  INSERT INTO kept_records (app, bytes) SELECT app, sum(record_bytes) FROM jobs WHERE deleted = 0 GROUP BY app;
+  CREATE TRIGGER jobs_kept AFTER INSERT ON jobs WHEN new.deleted = 0
+  BEGIN
+    INSERT INTO kept_records (app, bytes) VALUES (new.app, new.record_bytes)
+    ON CONFLICT (app) DO UPDATE SET bytes = bytes + excluded.bytes;
+  END;
+  CREATE TRIGGER jobs_hidden AFTER UPDATE OF deleted ON jobs WHEN new.deleted = 1 AND old.deleted = 0
+  BEGIN
+    UPDATE kept_records SET bytes = bytes - old.record_bytes WHERE app = old.app;
+  END;
+  CREATE TRIGGER jobs_forgotten AFTER DELETE ON jobs WHEN old.deleted = 0
+  BEGIN
+    UPDATE kept_records SET bytes = bytes - old.record_bytes WHERE app = old.app;
+  END;
+  `,
 ]

@@ -29,7 +29,10 @@ export function sqliteJobs(
   }
 }
 
-function jobLists({ database, rows }: JobTables): Pick<JobStore, 'get' | 'list' | 'count' | 'resultBytes'> {
+function jobLists({
+  database,
+  rows,
+}: JobTables): Pick<JobStore, 'get' | 'list' | 'count' | 'resultBytes' | 'recordBytes'> {
   return {
     async get(id) {
       const row = database.get<FoundRow>('SELECT record FROM jobs WHERE id = ? AND deleted = 0', id)
@@ -45,6 +48,10 @@ function jobLists({ database, rows }: JobTables): Pick<JobStore, 'get' | 'list' 
 
     async resultBytes(app) {
       return database.get<{ bytes: number }>(resultBytesSql, app)?.bytes ?? 0
+    },
+
+    async recordBytes(app) {
+      return database.get<{ bytes: number }>('SELECT bytes FROM kept_records WHERE app = ?', app)?.bytes ?? 0
     },
   }
 }

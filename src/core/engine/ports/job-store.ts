@@ -179,6 +179,9 @@ export interface JobStore {
   /** Bytes of the result files that an application's jobs keep: not deleted, expired, or sent to its own storage. */
   resultBytes(app: string): Promise<number>
 
+  /** Bytes that the records of an application's jobs take (`recordBytes`); those of deleted jobs do not count. */
+  recordBytes(app: string): Promise<number>
+
   /**
    * Grants a lease, with the next fencing token: on the named job, or without `id` on the one that is next by this
    * rule.
