@@ -19,13 +19,17 @@ const parserRefusals: Record<string, [ProblemCode, string]> = {
   ],
 }
 
-/** Sends the same JSON as for other errors when `node:http` itself refuses a request. */
-export function answerBrokenRequests(server: Server): void {
-  /** The last response of each connection. While it is in progress, a second one would be taken for a part of it. */
-  const responses = new WeakMap<Duplex, ServerResponse>()
-  server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => responses.set(socket, response))
+/**
+ * Sends the same JSON as for other errors when `node:http` itself refuses a request.
+ *
+ * @param lastResponse of a connection: while it is in progress, a second one would be taken for a part of it
+ */
+export function answerBrokenRequests(
+  server: Server,
+  lastResponse: (socket: Duplex) => ServerResponse | undefined,
+): void {
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
-    if (!socket.writable || responses.get(socket)?.writableFinished === false) return void socket.destroy()
+    if (!socket.writable || lastResponse(socket)?.writableFinished === false) return void socket.destroy()
     const [code, message] = parserRefusals[error.code ?? ''] ?? [
       'BAD_INPUT',
       'The request is not valid HTTP/1.1. Send it with an HTTP/1.1 client.',

@@ -18,12 +18,13 @@ type Connections = Map<Duplex, Connection>
  * Where the server is full, one of the address with the most makes room in the same way.
  *
  * @param bounds.upgraded connections that are no longer for requests
- * @returns to be called at each request. A listener of its own would take microseconds of each
+ * @returns what is to be called at each request, as a listener of its own would take microseconds of each; and the
+ * response to the last request of a connection
  */
 export function shareConnections(
   server: Server,
   { total, perAddress, upgraded }: { total: number; perAddress: number; upgraded: ReadonlySet<Duplex> },
-): (response: ServerResponse) => void {
+): { onRequest(response: ServerResponse): void; lastResponse(socket: Duplex): ServerResponse | undefined } {
   const addresses = new Map<string, Connections>()
   const known = new WeakMap<Duplex, Connection>()
   let [open, uses] = [0, 0]
@@ -60,10 +61,13 @@ export function shareConnections(
       if (own.size === 0) addresses.delete(address)
     })
   })
-  return (response) => {
-    const connection = response.socket && known.get(response.socket)
-    if (!connection) return
-    connection.response = response
-    connection.usedAt = ++uses
+  return {
+    onRequest(response) {
+      const connection = response.socket && known.get(response.socket)
+      if (!connection) return
+      connection.response = response
+      connection.usedAt = ++uses
+    },
+    lastResponse: (socket) => known.get(socket)?.response,
   }
 }

@@ -79,11 +79,11 @@ export async function serve(handler: Handler, options: ServeOptions = {}): Promi
     ...options.server,
   })
   server.setTimeout(idleTimeoutMs)
-  answerBrokenRequests(server)
   const respond = listener(handler)
   const upgraded = acceptUpgrades(server, handler)
   const perAddress = options.maxConnectionsPerAddress ?? Math.ceil(maxConnections * 0.75)
-  const onRequest = shareConnections(server, { total: maxConnections, perAddress, upgraded })
+  const { onRequest, lastResponse } = shareConnections(server, { total: maxConnections, perAddress, upgraded })
+  answerBrokenRequests(server, lastResponse)
   server.on('request', (request, response) => {
     onRequest(response)
     if (lacksHost(request)) refuse(response, missingHost())

@@ -60,10 +60,20 @@ export async function isStillAllowed(request: ApiRequest, service: Service, send
   }
 }
 
-async function identify(request: ApiRequest, service: Service, countsWrong: boolean): Promise<Sender | undefined> {
+/** No promise of its own for a key in the header, which nearly all requests have. */
+function identify(request: ApiRequest, service: Service, countsWrong: boolean): Promise<Sender | undefined> {
   const header = request.headers.get('authorization')
-  if (header !== null && !service.options.authenticate)
-    return senderOfKey(rawKey(header), request, service, countsWrong)
+  return header !== null && !service.options.authenticate
+    ? senderOfKey(rawKey(header), request, service, countsWrong)
+    : identifyOtherwise(header, request, service, countsWrong)
+}
+
+async function identifyOtherwise(
+  header: string | null,
+  request: ApiRequest,
+  service: Service,
+  countsWrong: boolean,
+): Promise<Sender | undefined> {
   const key = header === null && service.options.console ? sessionOf(request, service, 'console')?.key : undefined
   if (key !== undefined) return identifyBy(key, request, service, countsWrong)
   const caller = await service.options.authenticate?.(request.web)
@@ -99,10 +109,9 @@ async function senderOfKey(
 ): Promise<Sender | undefined> {
   const known = keys.find(key)
   const print = known?.print ?? fingerprint(key)
-  const address = known ? undefined : clientAddress(request, options.trustProxy)
-  const form = formOf(key, print)
   // Not for keys that have worked: many clients may share one address.
-  if (countsWrong && !(print && keys.hasBrought(print.id))) wrongKeys.refuseExcess(address, form)
+  if (countsWrong && !known && !(print && keys.hasBrought(print.id)))
+    wrongKeys.refuseExcess(clientAddress(request, options.trustProxy), formOf(key, print))
   const record = print && (await engine.applications.getKey(print.id))
   if (print && isGood(print, record, known !== undefined)) {
     if (known?.caller.id === record.app) return known.caller
@@ -114,7 +123,7 @@ async function senderOfKey(
     }
   }
   if (known) keys.remove(key)
-  if (countsWrong) wrongKeys.count(address, form)
+  else if (countsWrong) wrongKeys.count(clientAddress(request, options.trustProxy), formOf(key, print))
   return undefined
 }
 

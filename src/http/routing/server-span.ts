@@ -9,14 +9,18 @@ import type { Route } from './route.js'
  * Answers a request in its own span, a child of the one in its `traceparent`; health checks, which are frequent, get
  * none.
  */
-export async function inServerSpan(
+export function inServerSpan(tracing: Tracing, request: ApiRequest, route: Route, work: Work): Promise<ApiAnswer> {
+  const parent = traceContextOf(request.headers)
+  return route.atRoot || tracing === noTracing ? work(parent) : inSpan(tracing, request, { route, parent, work })
+}
+
+type Work = (trace: TraceContext | undefined) => Promise<ApiAnswer>
+
+async function inSpan(
   tracing: Tracing,
   request: ApiRequest,
-  route: Route,
-  work: (trace: TraceContext | undefined) => Promise<ApiAnswer>,
+  { route, parent, work }: { route: Route; parent: TraceContext | undefined; work: Work },
 ): Promise<ApiAnswer> {
-  const parent = traceContextOf(request.headers)
-  if (route.atRoot || tracing === noTracing) return work(parent)
   const attributes = { 'http.request.method': request.method, 'http.route': route.path }
   const order = { name: `${request.method} ${route.path}`, kind: 'server', parent, attributes } as const
   const span = tracing.begin(order)
