@@ -3,7 +3,7 @@ import { sampleJob } from '../../src/contract/job-samples.js'
 import { answerToFailure, crowdedOut, hindranceOf } from '../../src/core/engine/dispatch/attempt/attempt-failure.js'
 import { leaseLost } from '../../src/core/engine/dispatch/attempt/heartbeat.js'
 import { policyOf } from '../../src/core/engine/dispatch/attempt/policy.js'
-import { badInput, shuttingDown } from '../../src/core/engine/errors.js'
+import { badInput, preempted, shuttingDown } from '../../src/core/engine/errors.js'
 import { canceled } from '../../src/core/engine/job/failure.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
 import { resolveEngineOptions } from '../../src/core/engine/options.js'
@@ -35,7 +35,12 @@ function answer(error: unknown, { attempts = 1, ...fields }: Partial<JobRecord> 
 
 describe('a failure is answered', () => {
   test('by nothing where the lease was lost: the job is another worker’s', () => {
+    expect(leaseLost().retryable).toBe(true)
     expect(answer(leaseLost())).toBeUndefined()
+  })
+
+  test('by a place in the queue where another job had the slot', () => {
+    expect(answer(preempted(), { attempts: 3 })).toEqual({ kind: 'preempt', ...claim, processorSeconds: 1.5 })
   })
 
   test('by a hand-back where the process ends, and as any failure once there were too many', () => {

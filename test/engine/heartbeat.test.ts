@@ -11,7 +11,10 @@ const progressIntervalMs = 200
 const storageOutageMs = 600_000
 const silent = { storageOutageMs, contact: { noteAnswer() {}, noteFailure() {} } }
 
-beforeEach(() => void vi.useFakeTimers())
+beforeEach(() => {
+  vi.useFakeTimers()
+  vi.advanceTimersByTime(storageOutageMs)
+})
 afterEach(() => void vi.useRealTimers())
 
 /** A heartbeat whose beats the test answers; each is noted with the milliseconds since the start. */
@@ -179,6 +182,18 @@ describe('a heartbeat', () => {
     heartbeat.report({ stage: 'write', progress: 0.6 })
     await vi.advanceTimersByTimeAsync(progressIntervalMs)
     expect(beats.at(-1)).toEqual([1000, expect.not.objectContaining({ kept: expect.anything() })])
+  })
+
+  test('says that work was kept while a beat was on its way that failed', async () => {
+    let fail = (_error: Error) => {}
+    const { heartbeat, beats } = beating(() =>
+      beats.length === 1 ? new Promise((_, reject) => (fail = reject)) : sampleJob(),
+    )
+    await vi.advanceTimersByTimeAsync(1000)
+    heartbeat.noteKept()
+    fail(new Error('the store is away'))
+    await vi.advanceTimersByTimeAsync(progressIntervalMs)
+    expect(beats.map(([, { kept }]) => kept)).toEqual([undefined, true])
   })
 
   test('reports kept work at once, without progress', async () => {
