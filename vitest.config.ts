@@ -29,8 +29,14 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-export default defineConfig(({ mode }) => ({
-  test: {
+export default defineConfig(({ mode }) => {
+  // Every process of Node reads it, which takes 60 ms. No test but the daily ones goes to the internet.
+  if (mode !== 'daily') delete process.env.NODE_EXTRA_CA_CERTS
+  return { test: testsOf(mode) }
+})
+
+function testsOf(mode: string) {
+  return {
     globalSetup: 'test/setup.ts',
     projects:
       mode === 'daily'
@@ -46,8 +52,8 @@ export default defineConfig(({ mode }) => ({
     // Many files wait for servers and children half of the time: four keep two cores busy.
     maxWorkers: Math.max(4, availableParallelism()),
     sequence: { sequencer: LongestFirst },
-  },
-}))
+  }
+}
 
 /** Tests that run in the same way. */
 export function project(name: string, { exclude = [], setupFiles = [], ...options }: ProjectOptions) {
@@ -56,7 +62,7 @@ export function project(name: string, { exclude = [], setupFiles = [], ...option
     test: {
       name,
       ...options,
-      setupFiles: options.isolate === false ? ['test/shared-process.ts', ...setupFiles] : setupFiles,
+      setupFiles: ['test/equality.ts', ...(options.isolate === false ? ['test/shared-process.ts'] : []), ...setupFiles],
       exclude: [...configDefaults.exclude, ...exclude],
       // Real children, sockets and audio on two shared cores: generous, so that a slow machine is not a failing one.
       testTimeout: 60_000,

@@ -26,11 +26,12 @@ export function fft(input: Complex, sign: -1 | 1 = -1): Complex {
       for (let inner = 0; inner < done; inner++) {
         for (let out = 0; out < radix; out++) {
           const step = (inner * turn + out * stride) % size
-          let sumRe = 0
-          let sumIm = 0
-          for (let part = 0, at = block + inner, angle = 0; part < radix; part++, at += stride) {
-            sumRe += re[at]! * cos[angle]! - sign * im[at]! * sin[angle]!
-            sumIm += sign * re[at]! * sin[angle]! + im[at]! * cos[angle]!
+          let sumRe = re[block + inner]!
+          let sumIm = im[block + inner]!
+          for (let part = 1, at = block + inner + stride, angle = step; part < radix; part++, at += stride) {
+            const turnedSin = sign * sin[angle]!
+            sumRe += re[at]! * cos[angle]! - im[at]! * turnedSin
+            sumIm += re[at]! * turnedSin + im[at]! * cos[angle]!
             angle += step
             if (angle >= size) angle -= size
           }
@@ -67,7 +68,7 @@ export function hann(size: number): Float64Array {
 export function stft(signal: Float64Array, { size, hop, window }: ReferenceStft): Complex[] {
   const frameCount = Math.floor((signal.length - size) / hop) + 1
   return Array.from({ length: frameCount }, (_, frame) => {
-    const windowed = Float64Array.from(window, (value, n) => value * signal[frame * hop + n]!)
+    const windowed = window.map((value, n) => value * signal[frame * hop + n]!)
     const { re, im } = fft({ re: windowed, im: new Float64Array(size) })
     return { re: re.slice(0, size / 2 + 1), im: im.slice(0, size / 2 + 1) }
   })

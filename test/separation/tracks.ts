@@ -5,15 +5,18 @@ import { openWavWriter } from '../../src/core/media/encode/wav-writer.js'
 
 /** Deterministic noise in -0.5..0.5, another one for each seed. */
 export function noise(sampleCount: number, seed = 1): Float32Array {
-  let state = seed >>> 0
-  return new Float32Array(sampleCount).map(() => {
+  const samples = new Float32Array(sampleCount)
+  for (let i = 0, state = seed >>> 0; i < sampleCount; i++) {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0
-    return state / 2 ** 32 - 0.5
-  })
+    samples[i] = state / 2 ** 32 - 0.5
+  }
+  return samples
 }
 
 export function sine(sampleCount: number, hertz: number, sampleRate: number, level = 0.5): Float32Array {
-  return new Float32Array(sampleCount).map((_, n) => level * Math.sin((2 * Math.PI * hertz * n) / sampleRate))
+  const samples = new Float32Array(sampleCount)
+  for (let n = 0; n < sampleCount; n++) samples[n] = level * Math.sin((2 * Math.PI * hertz * n) / sampleRate)
+  return samples
 }
 
 /** A stream of the planes in blocks of uneven sizes, as decoders give them. */
@@ -78,7 +81,8 @@ export function maxDifference(a: Float32Array, b: Float32Array): number {
 /** How far the difference of two signals lies below the second, in dB; `Infinity` if they are equal. */
 export function decibelsAlike(found: Float32Array, expected: Float32Array): number {
   let [difference, power] = [0, 0]
-  for (const [i, value] of expected.entries()) {
+  for (let i = 0; i < expected.length; i++) {
+    const value = expected[i]!
     difference += (found[i]! - value) ** 2
     power += value ** 2
   }

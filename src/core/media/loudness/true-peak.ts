@@ -1,3 +1,5 @@
+import { createDotProduct, type DotProduct } from '../dsp/kernels/dot-product.js'
+import type { Kernel } from '../dsp/kernels/kernel.js'
 import { besselI0 } from '../dsp/low-pass.js'
 
 /** Coefficients of one phase of the interpolation. */
@@ -16,16 +18,22 @@ const pieceSamples = 4096
 export class TruePeak {
   /** Linear, at least the highest sample. */
   peak = 0
-  readonly #phases: Float32Array[]
+  readonly #phaseCount: number
   /** The largest sum of magnitudes of a phase: what the filter can make of samples of at most 1. */
   readonly #reach: number
-  readonly #window = new Float32Array(taps + pieceSamples)
+  /** The phases, one after another, and behind them the end of the piece before and the piece. */
+  readonly #kernel: Kernel<DotProduct>
+  readonly #window: Float32Array
   #highestBefore = 0
 
   constructor(sampleRate: number) {
     const factor = sampleRate < 96_000 ? 4 : sampleRate < 192_000 ? 2 : 1
-    this.#phases = Array.from({ length: factor - 1 }, (_, index) => phase((index + 1) / factor))
-    this.#reach = Math.max(0, ...this.#phases.map((row) => row.reduce((sum, value) => sum + Math.abs(value), 0)))
+    this.#phaseCount = factor - 1
+    const phases = Array.from({ length: this.#phaseCount }, (_, index) => phase((index + 1) / factor))
+    this.#reach = Math.max(0, ...phases.map((row) => row.reduce((sum, value) => sum + Math.abs(value), 0)))
+    this.#kernel = createDotProduct(this.#phaseCount * taps + taps + pieceSamples)
+    phases.forEach((row, index) => this.#kernel.memory.set(row, index * taps))
+    this.#window = this.#kernel.memory.subarray(this.#phaseCount * taps)
   }
 
   add(plane: Float32Array): void {
@@ -58,13 +66,12 @@ export class TruePeak {
   }
 
   #interpolate(from: number, to: number): void {
-    const window = this.#window
+    const { dotProduct } = this.#kernel
+    const end = this.#phaseCount * taps
     let { peak } = this
-    for (const row of this.#phases) {
+    for (let row = 0; row < end; row += taps) {
       for (let i = from; i < to; i++) {
-        let sum = 0
-        for (let tap = 0; tap < taps; tap++) sum += row[tap]! * window[i + 1 + tap]!
-        const level = Math.abs(sum)
+        const level = Math.abs(dotProduct(row, end + i + 1, taps))
         if (level > peak) peak = level
       }
     }
