@@ -19,7 +19,7 @@ afterAll(() => rm(folder, { recursive: true }))
 const workflow = 'service/stems-vocals-accompaniment'
 
 test('a separation that gives way to a song of another application makes the same files as undisturbed', async () => {
-  const [long, short] = [await song('long.wav', 150), await song('short.wav', 2)]
+  const [long, short] = [await song('long.wav', 60), await song('short.wav', 2)]
   const blobs = fsBlobs({ directory: join(folder, 'blobs') })
   const engine = createEngine({
     jobs: memoryJobs(),
