@@ -31,8 +31,7 @@ export async function upload(call: Call, path: string): Promise<ApiAnswer> {
       contentType: 'application/octet-stream',
     })
     isStored = true
-    await markUsed(blobs, key)
-    await forgetRefusal(blobs, key)
+    await Promise.all([markUsed(blobs, key), forgetRefusal(blobs, key)])
     return json({ bytes: stat.bytes }, { headers: { etag: `"${stat.etag}"` } })
   } catch (error) {
     const problem = StemworkError.is(error) && error.code === 'ALREADY_EXISTS' ? alreadyWritten() : toProblem(error)
