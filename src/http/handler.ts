@@ -67,6 +67,7 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
     let answer: ApiAnswer
     try {
       answer = await answerTo(asked, router, mountPath)
+      if (request.method === 'HEAD') answer.body = null
     } catch (error) {
       answer = failure(asked, error)
     }
@@ -139,17 +140,14 @@ function createService(engine: HttpEngine, options: HandlerOptions): Service {
 }
 
 /** @throws Problem, or what a route throws */
-async function answerTo(asked: AskedRequest, router: Router, mountPath: string): Promise<ApiAnswer> {
+function answerTo(asked: AskedRequest, router: Router, mountPath: string): Promise<ApiAnswer> | ApiAnswer {
   const { service, request, headers } = asked
   const { cors } = service.options
   if (cors) Object.assign(headers, corsHeaders(request, cors))
   const where = router.locate(request, mountPath)
   const { match, deprecated } = where
   if (deprecated) Object.assign(headers, deprecationHeaders(deprecated))
-  const answer =
-    match.kind === 'route' ? await answerOfRoute(asked, match, where) : answerWithoutRoute(asked, match, where)
-  if (request.method === 'HEAD') answer.body = null
-  return answer
+  return match.kind === 'route' ? answerOfRoute(asked, match, where) : answerWithoutRoute(asked, match, where)
 }
 
 type Where = Pick<Destination, 'url' | 'basePath'>
