@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
@@ -8,7 +8,7 @@ import { AttemptCheckpoint } from '../../../src/core/engine/dispatch/attempt/att
 import type { JobRecord } from '../../../src/core/engine/job/job.js'
 import { type EngineSettings, resolveEngineOptions } from '../../../src/core/engine/options.js'
 import type { BlobStore } from '../../../src/core/engine/ports/blob-store.js'
-import { bytes, keys, recordingLogger, textOf } from '../../engine/harness.js'
+import { bytes, gate, keys, recordingLogger, textOf } from '../../engine/harness.js'
 import { resumeTime, stopTime } from '../../engine/stopped-time.js'
 
 const { signal } = new AbortController()
@@ -71,6 +71,7 @@ describe('what earlier attempts kept', () => {
     }
     const stepOf = (fields: object) => ({ steps: [{ ...step, error: null, files: {}, ...fields }] }) as object
     expect(await looked({})).toBe(true)
+    expect(await looked({ job: { token: 2 } })).toBe(true)
     expect(await looked({ job: { token: 1 } })).toBe(false)
     expect(await looked({ scope: 'process' })).toBe(false)
     expect(await looked({ settings: { checkpoints: { enabled: false } } })).toBe(false)
@@ -110,6 +111,9 @@ describe('what earlier attempts kept', () => {
     expect(await checkpoint.fetchInput(0, path, signal)).toBeUndefined()
     expect(await checkpoint.fetchInput(1, path, signal)).toEqual({ bytes: `${earlier}input-1`.length })
     expect(await readFile(path, 'utf8')).toBe(`${earlier}input-1`)
+    expect((await stat(path)).mode & 0o777).toBe(0o600)
+    // It takes the place of what an attempt that was broken off has left.
+    expect(await checkpoint.fetchInput(1, path, signal)).toBeDefined()
   })
 
   test('is no longer read once its signal fires', async () => {
@@ -119,8 +123,9 @@ describe('what earlier attempts kept', () => {
 
   test('is removed if there is any', async () => {
     const { checkpoint, asked, blobs } = await checkpointOf({ files: [`${earlier}part-0`] })
+    await checkpoint.find(signal)
     await checkpoint.discard()
-    expect(asked).toEqual(['delete checkpoints/job/'])
+    expect(asked).toEqual(['list checkpoints/job/', 'delete checkpoints/job/'])
     expect(await keys(blobs, ['checkpoints/'])).toEqual([])
     const empty = await checkpointOf()
     await empty.checkpoint.find(signal)
@@ -157,24 +162,67 @@ describe('what an attempt keeps', () => {
 
   test('is moved into a store that takes files', async () => {
     const putFile = vi.fn<NonNullable<BlobStore['putFile']>>(async () => ({ bytes: 4 }) as never)
-    const { checkpoint } = await checkpointOf({ store: { putFile } })
+    const { checkpoint, asked } = await checkpointOf({ job: { token: 1 }, store: { putFile } })
     await writeFile(join(directory, 'checkpoint-0'), 'zero')
     await checkpoint.of(directory, 'step').store(0)
-    expect(putFile.mock.calls).toEqual([[`${own}work-step/part-0`, join(directory, 'checkpoint-0'), expect.anything()]])
+    const key = 'checkpoints/job/1-n/work-step/part-0'
+    expect(putFile.mock.calls).toEqual([[key, join(directory, 'checkpoint-0'), expect.anything()]])
+    await checkpoint.discard()
+    expect(asked).toEqual(['delete checkpoints/job/'])
   })
 
   test('can be its downloads alone, if it may keep anything', async () => {
     await writeFile(join(directory, 'song'), 'la la')
     for (const settings of [{}, { checkpoints: { enabled: false } }]) {
-      const { checkpoint, blobs } = await checkpointOf({ settings })
+      const { checkpoint, blobs, asked } = await checkpointOf({ job: { token: 1 }, settings })
       checkpoint.noteDownload(1, { path: join(directory, 'song'), bytes: 5 })
       await checkpoint.keepDownloads()
-      expect(await keys(blobs, ['checkpoints/'])).toEqual('checkpoints' in settings ? [] : [`${own}input-1`])
+      const isOff = 'checkpoints' in settings
+      expect(await keys(blobs, ['checkpoints/'])).toEqual(isOff ? [] : ['checkpoints/job/1-n/input-1'])
+      await checkpoint.discard()
+      expect(asked).toHaveLength(isOff ? 0 : 1)
     }
     const { checkpoint, lines } = await checkpointOf({ store: { put: () => Promise.reject(new Error('away')) } })
     checkpoint.noteDownload(1, { path: join(directory, 'song'), bytes: 5 })
     await checkpoint.keepDownloads()
     expect(lines.map(({ level }) => level)).toEqual(['warn'])
+  })
+
+  test('ends with the run: the part that is being stored is waited for, and its failure not told', async () => {
+    await (await checkpointOf()).checkpoint.end()
+    const { opened, open } = gate()
+    const putFile = async () => {
+      await opened
+      throw new Error('away')
+    }
+    const { checkpoint, lines } = await checkpointOf({ store: { putFile } })
+    await writeFile(join(directory, 'checkpoint-0'), 'zero')
+    void checkpoint.of(directory).store(0)
+    let isOver = false
+    const ending = checkpoint.end().then(() => (isOver = true))
+    for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
+    expect(isOver).toBe(false)
+    open()
+    await ending
+    expect(lines).toEqual([])
+  })
+
+  test('is all there for a hand-back once a part is stored that was begun after it', async () => {
+    const { checkpoint } = await checkpointOf()
+    const [run, step] = [checkpoint.of(directory), checkpoint.of(directory, 'step')]
+    expect(step.handBack).toBe(run.handBack)
+    for (const part of [0, 1]) await writeFile(join(directory, `checkpoint-${part}`), 'work')
+    await run.store(0)
+    const handedBack = checkpoint.beforeHandBack(true)
+    expect(step.handBack?.aborted).toBe(true)
+    await run.store(1)
+    await handedBack
+    // Nothing has been begun here: it waits in vain, until the run ends.
+    const other = (await checkpointOf({ files: [`${earlier}part-0`] })).checkpoint
+    await other.find(signal)
+    const waiting = other.beforeHandBack(false)
+    await other.end()
+    await waiting
   })
 
   describe('as time goes by', () => {
@@ -196,7 +244,10 @@ describe('what an attempt keeps', () => {
       const storing = checkpoint.of(directory).store(0)
       for (const [tries, ms] of [1000, 5000, 30_000, 30_000].entries()) {
         await until(() => lines.length === tries + 1)
-        await vi.advanceTimersByTimeAsync(ms)
+        await vi.advanceTimersByTimeAsync(ms - 1)
+        for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
+        expect(lines).toHaveLength(tries + 1)
+        await vi.advanceTimersByTimeAsync(1)
       }
       await until(() => lines.length === 5)
       expect(times).toEqual([0, 1000, 6000, 36_000, 66_000])

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -95,6 +95,9 @@ test('files of a step are stored, stay where they are, and come back under its n
   const kept = join(directory, 'kept-one', 'song')
   expect(await steps.finished('one')).toEqual({ value: 7, files: { song: { path: kept, bytes: 5 } } })
   expect(await readFile(kept, 'utf8')).toBe('la la')
+  expect((await stat(kept)).mode & 0o777).toBe(0o600)
+  // Its folder is there by then.
+  expect(await steps.finished('one')).toMatchObject({ value: 7 })
   await blobs.delete(key)
   expect(await steps.finished('one')).toBeUndefined()
 })

@@ -168,9 +168,7 @@ export class AttemptCheckpoint {
   }
 
   get #untilEnd(): AbortSignal {
-    this.#ended ??= new AbortController()
-    if (this.#hasEnded) this.#ended.abort(runEnded)
-    return this.#ended.signal
+    return (this.#ended ??= new AbortController()).signal
   }
 
   /** Keeps the downloaded inputs of a failed job that may be retried: their addresses may no longer work then. */

@@ -71,6 +71,9 @@ export async function runSteps(
   return { outputs: files, details: detailsOf(results, failed) }
 }
 
+/** A step has a folder of its own for each try. */
+type StepOrder = Omit<WorkOrder, 'directory'>
+
 /** What is kept of a step: the result of its workflow, with its files as a step has them. */
 interface StepValue {
   details: WorkResult['details']
@@ -80,7 +83,7 @@ interface StepValue {
 async function runStep(
   run: StepRun,
   step: Step,
-  order: WorkOrder,
+  order: StepOrder,
   { runner, logger, policy: policyOf, checkpoint }: StepPorts,
   report: (fraction: number) => void,
 ): Promise<WorkResult> {
@@ -111,7 +114,7 @@ async function runStep(
 }
 
 /** Another one for other work or inputs: those of the job and the outputs of earlier steps. */
-function versionOf({ workflow, settings, params, inputs }: WorkOrder): string {
+function versionOf({ workflow, settings, params, inputs }: StepOrder): string {
   const sizes = Object.entries(inputs).map(([name, { bytes }]) => [name, bytes])
   const text = JSON.stringify([workflow, settings, params, sizes])
   return createHash('sha256').update(text).digest('hex').slice(0, 32)
@@ -133,10 +136,10 @@ function finalFiles(
 
 function orderOf(
   step: Step,
-  { jobId, inputs: given, directory, limits, trace }: WorkOrder,
+  { jobId, inputs: given, limits, trace }: WorkOrder,
   params: Record<string, unknown>,
   results: ReadonlyMap<string, WorkResult>,
-): WorkOrder {
+): StepOrder {
   const inputs: Record<string, InputFile> = {}
   for (const [input, { step: from, name }] of Object.entries(step.inputs)) {
     const made = from === undefined ? undefined : results.get(from)?.outputs[name]
@@ -150,7 +153,7 @@ function orderOf(
     settings: module?.settings ?? null,
     params: step.params(params),
   }
-  return { jobId, ...work, inputs, directory, limits, trace }
+  return { jobId, ...work, inputs, limits, trace }
 }
 
 function needsFailed(step: string, cause: unknown): StemworkError {
