@@ -155,7 +155,7 @@ describe('the stage in which attempts run', () => {
     expect(await stages.run(new AbortController().signal, async () => 'next')).toBe('next')
   })
 
-  test('one that waits ends at once with the reason of its signal; one that runs keeps its slot to its end', async () => {
+  test("one that waits ends at once with its signal's reason; one that runs keeps its slot to its end", async () => {
     const [running, waiting] = [new AbortController(), new AbortController()]
     const { runs, begun, stages } = twoRuns([running.signal, waiting.signal])
     await settled()
