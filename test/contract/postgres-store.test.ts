@@ -178,6 +178,32 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     assert.equal(queries.length, 2)
   })
 
+  test('the end of a job that was claimed here adds to the ledger what the trigger adds, without it', async () => {
+    const [here, elsewhere] = [stores().jobs, stores().jobs]
+    const ended: { id: string; entry: Record<string, unknown> }[] = []
+    for (const store of [here, elsewhere]) {
+      const { job } = await here.create(sampleJob())
+      const claimed = await here.claim({ owner: 'w', leaseMs: 60_000, nonce: 'n' })
+      assert.equal(claimed?.id, job.id)
+      if (store === here) await pool.query(`ALTER TABLE ${schema}.jobs DISABLE TRIGGER jobs_settled`)
+      const details = { model: { name: 'a\u0000\\u0000"' } }
+      const used = { bytes: 12, audioSeconds: 1.5, processorSeconds: 0.25 }
+      assert.ok(await store.apply(job.id, succeed(claimed, { nonce: 'n', details, used })))
+      await pool.query(`ALTER TABLE ${schema}.jobs ENABLE TRIGGER jobs_settled`)
+      const { rows } = await pool.query(`SELECT * FROM ${schema}.ledger WHERE id = $1`, [`${job.id}/0`])
+      assert.equal(rows.length, 1)
+      ended.push(rows[0])
+    }
+    const [first, second] = ended.map(({ id, entry, ...columns }) => {
+      const { id: entryId, jobId, endedAt, runMs, ...fields } = entry
+      assert.deepEqual([entryId, `${String(jobId)}/0`], [id, id])
+      assert.deepEqual([typeof endedAt, typeof runMs], ['number', 'number'])
+      return { ...columns, ended_at: '', fields }
+    })
+    assert.deepEqual(first, second)
+    assert.equal(first?.fields['model'], 'a\ufffd\\u0000"')
+  })
+
   test('a worker whose claim the database has lost changes nothing under the claim that replaced it', async () => {
     const [first, second] = [stores().jobs, stores().jobs]
     const { job } = await first.create(sampleJob())

@@ -13,6 +13,7 @@ import {
   waiting,
 } from './job-row.js'
 import { type PlannedFunction, plannedCall } from './planned-functions.js'
+import { ledgerId, ledgerRows, ledgerText, settledSetting } from './postgres-ledger.js'
 import { joinTurns } from './turns.js'
 import { countingUsage } from './usage.js'
 
@@ -45,6 +46,8 @@ export function jobEnds(pool: PostgresPool, schema: string) {
       deliverable_at: deliverable(next),
       result_bytes: removableBytes(next),
       record: JSON.stringify(next),
+      entry_id: ledgerId(next),
+      entry: ledgerText(next),
     }))
     const written = new Set((await write([JSON.stringify(rows)], (work) => work(run))).map(([id]) => id))
     return ends.map((end) => firsts.get(end.next.id) === end && written.has(columnText(end.next.id)))
@@ -54,18 +57,28 @@ export function jobEnds(pool: PostgresPool, schema: string) {
 /** Rows of the ids of the jobs that were ended. Parameter: the ends, as JSON. */
 export function claimedEnds(schema: string): PlannedFunction {
   // Ids as an array: Postgres searches an index for each, however many it expects.
-  const body = `BEGIN RETURN QUERY
+  const body = `BEGIN
+    PERFORM set_config('${settledSetting}', 'here', true);
+    RETURN QUERY
     WITH ended AS MATERIALIZED (
       SELECT * FROM json_to_recordset($1::json) AS e(id text, version integer, held text, status text, ended_at bigint,
-        removable_at bigint, deliverable_at bigint, result_bytes bigint, record text)
+        removable_at bigint, deliverable_at bigint, result_bytes bigint, record text, entry_id text, entry text)
+    ),
+    written AS (
+      UPDATE ${schema}.jobs AS job SET version = job.version + 1, status = e.status, waiting_since = NULL,
+        lease_until = NULL, ended_at = e.ended_at, removable_at = e.removable_at, deliverable_at = e.deliverable_at,
+        record = e.record::json, nonce = NULL, result_bytes = e.result_bytes, claims = NULL
+      FROM ended AS e
+      WHERE job.id = ANY(ARRAY(SELECT id FROM ended)) AND job.id = e.id AND job.version = e.version AND NOT job.deleted
+        AND job.nonce = e.held
+      RETURNING job.id, job.app, job.workflow, job.status, job.ended_at, e.entry_id, e.entry::json AS entry
+    ),
+    settled AS (
+      INSERT INTO ${schema}.ledger ${ledgerRows('written')}
     )
-    UPDATE ${schema}.jobs AS job SET version = job.version + 1, status = e.status, waiting_since = NULL,
-      lease_until = NULL, ended_at = e.ended_at, removable_at = e.removable_at, deliverable_at = e.deliverable_at,
-      record = e.record::json, nonce = NULL, result_bytes = e.result_bytes, claims = NULL
-    FROM ended AS e
-    WHERE job.id = ANY(ARRAY(SELECT id FROM ended)) AND job.id = e.id AND job.version = e.version AND NOT job.deleted
-      AND job.nonce = e.held
-    RETURNING job.id::text; END`
+    SELECT written.id::text FROM written;
+    PERFORM set_config('${settledSetting}', '', true);
+    END`
   return { name: 'end_claims', body, parameters: 'json', columns: 'text' }
 }
 

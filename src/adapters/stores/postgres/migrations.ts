@@ -1,4 +1,4 @@
-import { ledgerStatements, settleStatement } from './postgres-ledger.js'
+import { ledgerStatements, quickLedgerStatements, settleStatement } from './postgres-ledger.js'
 import { StemworkError } from '../../../core/engine/errors.js'
 import { claimNext } from './claim-function.js'
 import { leaseBucketMs } from './job-row.js'
@@ -200,6 +200,7 @@ export const steps: MigrationStep[] = [
     isAdditive: true,
   },
   { statements: (schema) => [settleStatement(schema)], isAdditive: true },
+  { statements: quickLedgerStatements, isAdditive: true },
   {
     // What records take, summed over an index that has a row for each visible job anyway. Null in rows of older nodes.
     statements: (schema) => [
