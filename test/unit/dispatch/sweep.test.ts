@@ -60,6 +60,7 @@ function portsWith(answers: Record<string, (...args: never[]) => unknown>): Swee
 const jobOf = (id: string, fields: object = {}) =>
   ({
     id,
+    app: 'app',
     uploads: {},
     startedAt: null,
     lease: null,
@@ -128,7 +129,7 @@ describe('a sweep', () => {
       ['abandoned', 100],
       ['lapsed', 100],
     ])
-    expect(named('deletePrefix')).toEqual([['results/a/'], ['results/b/'], ['results/c/']])
+    expect(named('deletePrefix')).toEqual(['a', 'b', 'c'].map((id) => [`results/${id}/`, { app: 'app' }]))
     expect(named('apply')).toEqual([
       ['b', { kind: 'expire' }],
       ['c', { kind: 'expire' }],
@@ -212,7 +213,7 @@ describe('a sweep', () => {
       ['deleted', 100],
       ['expired', 102],
     ])
-    expect(named('deletePrefix')).toEqual([['results/c/'], ['results/a/'], ['results/b/']])
+    expect(named('deletePrefix')).toEqual(['c', 'a', 'b'].map((id) => [`results/${id}/`, { app: 'app' }]))
     calls = []
     await sweep.run()
     expect(named('due')[1]).toEqual(['expired', 101])
@@ -226,7 +227,7 @@ test.each([
 ])('a deletion removes the files of %j, its uploads and then the record', async (fields, prefixes) => {
   const ports = portsWith({ count: () => 0, list: () => [], purge: () => ['a'] })
   await finishDeletion(jobOf('a', { ...fields, uploads: { song: 'uploads/a/1' } }), ports)
-  expect(named('deletePrefix')).toEqual(prefixes.map((prefix) => [prefix]))
+  expect(named('deletePrefix')).toEqual(prefixes.map((prefix) => [prefix, { app: 'app' }]))
   expect(named('delete')).toEqual([['uploads/a/1']])
   expect(calls.at(-1)).toEqual(['purge', { id: 'a' }])
 })
