@@ -26,7 +26,7 @@ describeWith('applications that share a pool of Postgres', { postgres }, ({ post
 
   test('one whose creates wait for a lock keeps neither another nor the engine from a connection', async () => {
     const { jobs, applications } = postgresStores({ pool, schema })
-    const holder = new Pool({ connectionString: server.url, max: 1 })
+    const holder = new Pool({ connectionString: server.url, max: 2 })
     const client = await holder.connect()
     const jobOf = (app: string, key: string | null) =>
       sampleJob({ id: randomUUID(), app, idempotency: key === null ? null : { key, digest: 'd' } })
@@ -36,7 +36,8 @@ describeWith('applications that share a pool of Postgres', { postgres }, ({ post
       await jobs.create(jobOf('busy', 'key'), { tx: client })
       const blocked = Array.from({ length: 20 }, () => jobs.create(jobOf('busy', 'key')))
       const waiting = async () => {
-        const { rows } = await client.query<{ count: string }>(
+        // Not in the transaction, which sees the same activity to its end.
+        const { rows } = await holder.query<{ count: string }>(
           `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%${schema}%'`,
         )
         return Number(rows[0]?.count)
