@@ -15,8 +15,8 @@ export function BulkBar({ selected, all, onChoose, commands }: BulkBarProps) {
   const failed = selected.filter(({ status }) => status === 'FAILED')
   const active = selected.filter((job) => !hasEnded(job))
   return (
-    <div class="bulk">
-      <label>
+    <div class="flow bulk screen">
+      <label class="check quiet">
         <input
           type="checkbox"
           checked={selected.length === all.length}
@@ -28,7 +28,7 @@ export function BulkBar({ selected, all, onChoose, commands }: BulkBarProps) {
         {selected.length === 0 ? 'Select all' : `${selected.length} selected`}
       </label>
       {selected.length > 0 && (
-        <span class="actions">
+        <span class="flow">
           {done.length > 0 && (
             <button type="button" onClick={() => void commands.archive(done)}>
               Download (ZIP)

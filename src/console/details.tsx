@@ -72,7 +72,7 @@ function Timeline({ job }: { job: Job }) {
   return (
     <section class="card" aria-labelledby="timeline-title">
       <h2 id="timeline-title">Timeline</h2>
-      <ol class="timeline">
+      <ol class="facts">
         <li>
           <span>Sent</span> <span>{whenWords(job.createdAt)}</span>
         </li>

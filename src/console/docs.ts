@@ -41,30 +41,26 @@ function chooseLanguages(): void {
 function askForKey(): void {
   const form = document.querySelector<HTMLElement>('#key-form')
   if (!form) return
-  const input = element('input', { type: 'password', id: 'try-key', value: key, autocomplete: 'off' })
+  const input = element('input', { type: 'password', value: key, autocomplete: 'off' })
   input.addEventListener('input', () => (key = input.value.trim()))
-  const label = element(
-    'label',
-    { htmlFor: 'try-key' },
-    'Your API key, for “Try it”; empty if you are signed in to the console. This page does not store it.',
-  )
-  form.append(label, input)
+  const words = 'Your API key, for “Try it”; empty if you are signed in to the console. This page does not store it.'
+  form.append(element('label', { className: 'field' }, words, input))
   form.hidden = false
 }
 
 function addForm(section: HTMLElement): void {
   const facts = JSON.parse(section.dataset.try ?? '{}') as TryFacts
-  const form = element('form')
+  const form = element('form', { className: 'stack' })
   const inputs = facts.fields.map((field) => {
     const input = element('input', { type: 'text', required: field.required === true, name: field.name })
-    form.append(element('label', {}, `${field.name} (${field.in})`, input))
+    form.append(element('label', { className: 'field' }, `${field.name} (${field.in})`, input))
     return { field, input }
   })
   const body =
     facts.body === undefined
       ? undefined
       : element('textarea', { rows: 10, spellcheck: false, value: JSON.stringify(facts.body, null, 2) })
-  if (body) form.append(element('label', {}, 'Body', body))
+  if (body) form.append(element('label', { className: 'field' }, 'Body', body))
   const answer = element('pre', { tabIndex: 0, hidden: true })
   const status = element('p', { role: 'status' })
   form.append(element('button', { type: 'submit' }, 'Send'), status, answer)

@@ -34,7 +34,7 @@ export function Downloads({ job, files, commands, onError }: DownloadsProps) {
           }}
         >
           {outputWords(name)}
-          <span class="quiet">
+          <span class="quiet small">
             {files.storedName(name).split('.').at(-1)?.toUpperCase()}
             {bytes !== undefined && ` · ${sizeWords(bytes)}`}
           </span>
@@ -46,22 +46,22 @@ export function Downloads({ job, files, commands, onError }: DownloadsProps) {
     <li>
       <button type="button" class="button" onClick={() => void commands.archive([job])}>
         All (ZIP)
-        {total > 0 && <span class="quiet">{sizeWords(total)}</span>}
+        {total > 0 && <span class="quiet small">{sizeWords(total)}</span>}
       </button>
     </li>
   )
   return (
-    <section class="downloads" aria-labelledby="downloads-title">
+    <section class="stack downloads screen" aria-labelledby="downloads-title">
       <h2 id="downloads-title">Download</h2>
       <p class="quiet pointer">In Chrome and Edge, drag a file into a folder or your audio program.</p>
-      <ul>
+      <ul class="flow">
         {(audio.length > 0 ? audio : others).map(link)}
         {all}
       </ul>
       {audio.length > 0 && others.length > 0 && (
         <details>
           <summary>Pictures and data</summary>
-          <ul>{others.map(link)}</ul>
+          <ul class="flow">{others.map(link)}</ul>
         </details>
       )}
     </section>

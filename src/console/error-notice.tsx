@@ -9,7 +9,7 @@ export function ErrorNotice({ problem, children }: { problem: Explanation; child
       {problem.detail && (
         <details>
           <summary>What the service said</summary>
-          <p>{problem.detail}</p>
+          <p class="quiet">{problem.detail}</p>
         </details>
       )}
       {children}

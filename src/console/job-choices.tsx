@@ -36,7 +36,7 @@ export function JobChoices({ client, workflows, choices, refusals, onChange }: J
   return (
     <>
       {workflows.length > 1 && (
-        <label class="choice">
+        <label class="flow">
           Workflow
           <select value={workflow} onChange={(event) => onChange({ ...choices, workflow: event.currentTarget.value })}>
             {workflows.map(({ id, name }) => (

@@ -62,8 +62,8 @@ export function JobPage({ client, store, commands, id, tab }: JobPageProps) {
   }
 
   return (
-    <article class="job">
-      <p class="back">
+    <article class="stack">
+      <p class="screen">
         <a href="#/">← All songs</a>
       </p>
       {job && (
@@ -117,7 +117,7 @@ export function JobPage({ client, store, commands, id, tab }: JobPageProps) {
       {job && tab === 'details' && <Details job={job} />}
       {/* It stays while the details are shown, so that the music goes on. */}
       {job && (
-        <div class="job" hidden={tab !== 'player'}>
+        <div class="stack" hidden={tab !== 'player'}>
           {job.error && (
             <ErrorNotice problem={explainFailure(job.error)}>
               {canRepeat(job) && (

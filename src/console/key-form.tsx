@@ -32,16 +32,17 @@ export function KeyForm({ title, text, label, problem, onKey, fields, children }
     >
       <h1>{title}</h1>
       <p class="quiet">{text}</p>
-      <label for="key">{label}</label>
-      <input
-        id="key"
-        ref={field}
-        type="password"
-        autocomplete="off"
-        spellcheck={false}
-        required
-        aria-invalid={problem !== undefined}
-      />
+      <label class="field">
+        {label}
+        <input
+          ref={field}
+          type="password"
+          autocomplete="off"
+          spellcheck={false}
+          required
+          aria-invalid={problem !== undefined}
+        />
+      </label>
       {fields}
       {problem && <ErrorNotice problem={problem} />}
       <button type="submit" class="main">

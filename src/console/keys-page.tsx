@@ -46,7 +46,7 @@ export function KeysPage({ client, session }: { client: Client; session: Session
   }, [client])
 
   return (
-    <section class="stack keys-page">
+    <section class="stack">
       <h1 ref={heading} tabIndex={-1}>
         API keys
       </h1>
@@ -54,7 +54,7 @@ export function KeysPage({ client, session }: { client: Client; session: Session
       {problem && <ErrorNotice problem={problem} />}
       {keys && (
         <form
-          class="new-key"
+          class="flow new-key screen"
           onSubmit={(event) => {
             event.preventDefault()
             void attempt(async () => {
@@ -65,7 +65,7 @@ export function KeysPage({ client, session }: { client: Client; session: Session
             })
           }}
         >
-          <label>
+          <label class="field">
             Name of the key
             <input ref={label} type="text" maxLength={100} placeholder="For example: studio laptop" />
           </label>
@@ -126,7 +126,7 @@ function Device({ session, onError }: { session: { isRemembered: boolean }; onEr
     remember(isWanted).catch(onError)
   }
   return (
-    <label class="check">
+    <label class="check quiet screen">
       <input type="checkbox" checked={isKept} onChange={(event) => keep(event.currentTarget.checked)} />
       Stay signed in on this device
     </label>

@@ -42,7 +42,11 @@ export function Lane(props: LaneProps) {
   const title = outputWords(stem.name)
   const gestures = usePictureGestures(view, onSeek, onLoop)
   return (
-    <section class={`lane ${stemColour(stem.name)}${isHeard ? '' : ' silent'}`} aria-label={title}>
+    <section
+      class={isHeard ? 'lane' : 'lane silent'}
+      style={{ '--own': `var(--${stemColour(stem.name)})` }}
+      aria-label={title}
+    >
       <div class="controls">
         <h2>
           {title} <kbd aria-hidden="true">{digit}</kbd>

@@ -18,10 +18,9 @@ interface LibraryFiltersProps {
 export function LibraryFilters({ filters, workflows, onChange }: LibraryFiltersProps) {
   const change = (changes: ListFilters) => onChange({ ...filters, ...changes })
   return (
-    <div class="filters">
+    <div class="flow filters screen">
       <input
         type="search"
-        class="search"
         aria-label="Search by name"
         placeholder="Search by name"
         maxLength={255}

@@ -10,7 +10,7 @@ import { useSecondsUntil } from './time-left.js'
 import { whenUsed } from './when-used.js'
 import { clock, explainFailure, jobStateWords, timeLeftWords, whenWords } from './words.js'
 
-const MiniWaveform = whenUsed(async () => (await import('./later.js')).MiniWaveform, <span class="mini-place" />)
+const MiniWaveform = whenUsed(async () => (await import('./later.js')).MiniWaveform, <span class="mini" />)
 
 interface LibraryRowProps {
   client: Client
@@ -56,9 +56,7 @@ export function LibraryRow({ client, job, place, isChosen, onChoose, commands }:
         </span>
         {job.result && <MiniWaveform client={client} job={job} />}
         {isRunning && <Running job={job} name={name} />}
-        {job.error && job.error.code !== 'CANCELED' && (
-          <span class="reason quiet">{explainFailure(job.error).text}</span>
-        )}
+        {job.error && job.error.code !== 'CANCELED' && <span class="quiet">{explainFailure(job.error).text}</span>}
       </div>
       <JobActions job={job} canRepeat={job.status === 'FAILED' && canRepeat(job)} commands={commands} />
     </li>

@@ -80,7 +80,7 @@ export function Library(props: LibraryProps) {
 
   return (
     <>
-      <section class="send" ref={sending} aria-labelledby="send-title">
+      <section class="stack send screen" ref={sending} aria-labelledby="send-title">
         <h1 id="send-title" tabIndex={-1}>
           {/stems/.test(choices.workflow) ? 'Separate a song' : 'Send a song'}
         </h1>
@@ -88,7 +88,7 @@ export function Library(props: LibraryProps) {
         <JobChoices client={client} workflows={workflows} choices={choices} refusals={refusals} onChange={onChoices} />
         <OnDeviceChoice />
       </section>
-      <section class="jobs" aria-labelledby="jobs-title">
+      <section class="stack" aria-labelledby="jobs-title">
         <div class="line">
           <h2 id="jobs-title" ref={heading} tabIndex={-1}>
             Your songs
@@ -126,7 +126,7 @@ export function Library(props: LibraryProps) {
         {!jobs && !list.problem && <p class="quiet centred">Loading …</p>}
         <div ref={rows}>
           {uploads.list.length > 0 && (
-            <ul class="rows" aria-label="Uploads">
+            <ul class="rows songs" aria-label="Uploads">
               {/* The newest first, as it is among the jobs. */}
               {uploads.list.toReversed().map((upload) => (
                 <UploadRow key={upload.number} upload={upload} uploads={uploads} />
@@ -147,7 +147,9 @@ export function Library(props: LibraryProps) {
                 if (id === undefined || !job)
                   return (
                     <li key={id ?? index} {...place}>
-                      <span class="name quiet">{name}</span>
+                      <div class="row">
+                        <span class="name quiet">{name}</span>
+                      </div>
                     </li>
                   )
                 return (

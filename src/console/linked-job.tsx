@@ -25,7 +25,7 @@ export function LinkedJob({ link }: { link: string }) {
         <Brand />
       </header>
       <main tabIndex={-1}>
-        <article class="job">
+        <article class="stack">
           <div class="title">
             <h1 dir="auto">{title}</h1>
             {job && (

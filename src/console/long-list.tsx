@@ -43,7 +43,7 @@ export function LongList({ label, ids, count, position, onView, children }: Long
   const { rows, from, to, height } = useRows(list, ids, count, position)
   useEffect(() => onView(from, to))
   return (
-    <ul class="rows long" ref={list} aria-label={label} style={{ height: `${height}px` }}>
+    <ul class="rows songs long" ref={list} aria-label={label} style={{ height: `${height}px` }}>
       {rows.map(({ index, top }) =>
         children(index, {
           'data-job': ids[index],

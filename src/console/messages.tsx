@@ -54,7 +54,7 @@ export function MessageBoard({ children }: { children: ComponentChildren }) {
         {spoken}
       </p>
       {(news ?? question) && (
-        <section class="toasts" aria-label="Messages">
+        <section class="toasts screen" aria-label="Messages">
           {news && <ToastCard toast={news} onHide={hideNews} />}
           {question && <ToastCard toast={question} onHide={hideQuestion} />}
         </section>

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Job } from '../client/client.js'
 import type { Client } from './page-client.js'
-import { canvasSize, useRedraws } from './canvas.js'
+import { canvasSize, tokenColour, useRedraws } from './canvas.js'
 import { isAudio, stemColour } from './stem-names.js'
 
 /** Entries that are asked for: as many as bars fit into the widest row. */
@@ -71,11 +71,10 @@ function draw(canvas: HTMLCanvasElement, outlines: readonly Outline[]): void {
   const { context, width, height } = canvasSize(canvas)
   if (!context) return
   context.clearRect(0, 0, width, height)
-  const style = getComputedStyle(canvas)
   const bars = Math.max(1, Math.floor(width / (barPixels + gapPixels)))
   context.globalAlpha = 0.75
   for (const { name, heights } of outlines) {
-    context.fillStyle = style.getPropertyValue(`--${stemColour(name)}`)
+    context.fillStyle = tokenColour(canvas, stemColour(name))
     for (let bar = 0; bar < bars; bar++) {
       const from = Math.floor((bar * heights.length) / bars)
       const to = Math.max(from + 1, Math.floor(((bar + 1) * heights.length) / bars))

@@ -1,5 +1,5 @@
 import type { Note } from './note-player.js'
-import { canvasSize } from './canvas.js'
+import { canvasSize, tokenColour } from './canvas.js'
 import type { ViewWindow } from './view-window.js'
 
 /** Notes of a colour. */
@@ -41,16 +41,15 @@ export function drawNotes(
 ): void {
   const { context, width, height } = canvasSize(canvas)
   if (!context) return
-  const style = getComputedStyle(canvas)
   const row = height / (highest - lowest + 1)
   const top = (pitch: number) => (highest - pitch) * row
   const left = (seconds: number) => ((seconds - view.from) / (view.to - view.from)) * width
-  context.fillStyle = style.getPropertyValue('--line')
+  context.fillStyle = tokenColour(canvas, 'line')
   context.globalAlpha = 0.5
   for (let pitch = lowest; pitch <= highest; pitch++)
     if (blackKeys.has(pitch % 12)) context.fillRect(0, top(pitch), width, row)
   for (const { colour, notes } of layers) {
-    context.fillStyle = style.getPropertyValue(`--${colour}`)
+    context.fillStyle = tokenColour(canvas, colour)
     for (const { start, end, pitch, amplitude } of notes) {
       if (end < view.from || start > view.to) continue
       context.globalAlpha = 0.45 + 0.55 * Math.min(1, amplitude)
@@ -59,8 +58,8 @@ export function drawNotes(
     }
   }
   context.globalAlpha = 1
-  context.fillStyle = style.getPropertyValue('--quiet')
-  context.font = `11px ${style.fontFamily}`
+  context.fillStyle = tokenColour(canvas, 'quiet')
+  context.font = `11px ${getComputedStyle(canvas).fontFamily}`
   for (let pitch = Math.ceil(lowest / 12) * 12; pitch <= highest; pitch += 12)
     context.fillText(keyName(pitch), 4, top(pitch) + row / 2 + 4)
 }

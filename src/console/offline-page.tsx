@@ -20,7 +20,7 @@ export function OfflinePage() {
   const song = route.name === 'job' ? songs.find(({ job }) => job.id === route.id) : undefined
   if (song) return <Song key={song.job.id} song={song} />
   return (
-    <section class="jobs" aria-labelledby="kept-title">
+    <section class="stack" aria-labelledby="kept-title">
       <h1 id="kept-title">On this device</h1>
       {route.name === 'job' && <p class="quiet">That song is not kept on this device. It needs the service.</p>}
       {songs.length === 0 && <p class="quiet">No song is kept here. The others need the service.</p>}
@@ -41,8 +41,8 @@ export function OfflinePage() {
 function Song({ song }: { song: OfflineSong }) {
   const client = useMemo(() => offlineClient(song), [song])
   return (
-    <article class="job">
-      <p class="back">
+    <article class="stack">
+      <p class="screen">
         <a href="#/">← Songs on this device</a>
       </p>
       <h1 dir="auto">{song.job.name ?? 'Untitled song'}</h1>

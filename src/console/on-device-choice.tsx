@@ -31,7 +31,7 @@ export function OnDeviceChoice() {
       <button type="button" class="plain" onClick={choose}>
         Separate on this device (nothing is uploaded)
       </button>
-      <ul ref={list} class="rows" />
+      <ul ref={list} class="rows songs" />
     </div>
   )
 }

@@ -17,20 +17,31 @@ export function ParamInput({ field, settings, refusal, onChange }: ParamInputPro
   const id = `param-${name}`
   // The names of the choices say what they are.
   const hint = names ? undefined : description
+  const control = (
+    <Control
+      field={field}
+      settings={settings}
+      common={{
+        'aria-invalid': problem !== undefined,
+        'aria-describedby': [hint && `${id}-hint`, problem && `${id}-problem`].filter(Boolean).join(' ') || undefined,
+      }}
+      onTyping={setTyping}
+      onChange={onChange}
+    />
+  )
   return (
-    <div class={type === 'boolean' ? 'field switch' : 'field'}>
-      <label for={id}>{label}</label>
-      <Control
-        field={field}
-        settings={settings}
-        common={{
-          id,
-          'aria-invalid': problem !== undefined,
-          'aria-describedby': [hint && `${id}-hint`, problem && `${id}-problem`].filter(Boolean).join(' ') || undefined,
-        }}
-        onTyping={setTyping}
-        onChange={onChange}
-      />
+    <div class="field">
+      {type === 'boolean' ? (
+        <label class="check">
+          {control}
+          {label}
+        </label>
+      ) : (
+        <label class="field">
+          {label}
+          {control}
+        </label>
+      )}
       {hint && (
         <p class="quiet" id={`${id}-hint`}>
           {hint}
@@ -46,7 +57,7 @@ export function ParamInput({ field, settings, refusal, onChange }: ParamInputPro
 }
 
 interface ControlProps extends Pick<ParamInputProps, 'field' | 'settings' | 'onChange'> {
-  common: { id: string; 'aria-invalid': boolean; 'aria-describedby': string | undefined }
+  common: { 'aria-invalid': boolean; 'aria-describedby': string | undefined }
   onTyping(isTyping: boolean): void
 }
 

@@ -56,7 +56,7 @@ function Roll({ report: { seconds, tempo, tracks } }: { report: NotesReport }) {
   const count = tracks.reduce((sum, { notes }) => sum + notes.length, 0)
   const range = `${keyName(keys.lowest)} to ${keyName(keys.highest)}`
   return (
-    <section class="card mixer roll" aria-label="Notes" ref={section}>
+    <section class="card mixer" aria-label="Notes" ref={section}>
       <NoteTransport player={player} />
       <div class="tools">
         <Tracks tracks={tracks} off={off} onChange={setOff} />
@@ -122,11 +122,11 @@ function NoteTransport({ player }: { player: NotePlayer }) {
     <div class="transport">
       <button
         type="button"
-        class="play"
+        class="play main"
         aria-label={player.isPlaying ? 'Pause' : 'Play'}
         onClick={() => (player.isPlaying ? player.pause() : player.play())}
       >
-        <svg viewBox="0 0 24 24" aria-hidden="true">
+        <svg viewBox="0 0 24 24" width="27" fill="currentColor" aria-hidden="true">
           <path d={player.isPlaying ? 'M7 5h3.5v14H7zM13.5 5H17v14h-3.5z' : 'M8 5v14l11-7z'} />
         </svg>
       </button>
@@ -152,7 +152,7 @@ interface TracksProps {
 /** Which tracks are seen and heard. */
 function Tracks({ tracks, off, onChange }: TracksProps) {
   return tracks.map(({ name, notes }) => (
-    <label key={name} class="track" style={{ accentColor: `var(--${stemColour(name)})` }}>
+    <label key={name} class="check" style={{ accentColor: `var(--${stemColour(name)})` }}>
       <input
         type="checkbox"
         checked={!off.includes(name)}

@@ -11,7 +11,7 @@ export function Report({ job, files }: { job: Job; files: ResultFiles }) {
   useEffect(() => setShown(true), [job.id])
   if (figures.length === 0) return null
   return (
-    <section class="card report" aria-label="Figures">
+    <section class="card" aria-label="Figures">
       <dl class="figures">
         {figures.map(({ label, value }) => (
           <div key={label}>
@@ -21,7 +21,9 @@ export function Report({ job, files }: { job: Job; files: ResultFiles }) {
         ))}
       </dl>
       {/* Where files come from another host, the page's policy does not show them. */}
-      {picture && isShown && <img src={files.link(picture)} alt="Loudness over time" onError={() => setShown(false)} />}
+      {picture && isShown && (
+        <img width="100%" src={files.link(picture)} alt="Loudness over time" onError={() => setShown(false)} />
+      )}
     </section>
   )
 }

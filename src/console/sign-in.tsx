@@ -17,7 +17,7 @@ export function SignIn({ problem, onKey }: SignInProps) {
       problem={problem}
       onKey={(key) => onKey(key, device.current?.checked ?? false)}
       fields={
-        <label class="check">
+        <label class="check quiet">
           <input ref={device} type="checkbox" />
           Stay signed in on this device
         </label>

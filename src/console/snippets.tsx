@@ -14,7 +14,7 @@ export function Snippets({ job }: { job: Job }) {
   const shown = useRef<HTMLPreElement>(null)
   const text = language === 'curl' ? curlOf(job) : javaScriptOf(job)
   return (
-    <section class="card snippets" aria-labelledby="snippets-title">
+    <section class="card screen" aria-labelledby="snippets-title">
       <div class="line">
         <h2 id="snippets-title">Do the same from a program</h2>
         <fieldset class="segments">

@@ -26,12 +26,12 @@ export function Transport(props: TransportProps) {
       <div class="transport">
         <button
           type="button"
-          class="play"
+          class="play main"
           aria-label={player.isPlaying ? 'Pause' : 'Play'}
           aria-busy={player.isWaiting}
           onClick={props.onToggle}
         >
-          <svg viewBox="0 0 24 24" aria-hidden="true">
+          <svg viewBox="0 0 24 24" width="27" fill="currentColor" aria-hidden="true">
             <path d={player.isPlaying ? 'M7 5h3.5v14H7zM13.5 5H17v14h-3.5z' : 'M8 5v14l11-7z'} />
           </svg>
         </button>

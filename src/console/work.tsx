@@ -7,7 +7,7 @@ import { endWords, positionWords, stageWords, startWords, timeLeftWords, whenWor
 /** How far a job is that has not ended. */
 export function Work({ client, job }: { client: SongClient; job: Job }) {
   return (
-    <section class="card work" aria-label="Progress">
+    <section class="card" aria-label="Progress">
       {job.status === 'QUEUED' ? <Waiting key={job.id} client={client} job={job} /> : <Running job={job} />}
     </section>
   )

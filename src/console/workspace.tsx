@@ -80,7 +80,7 @@ export function Workspace({ client, session: { application, session }, onLeave, 
           </a>
           <a href="docs">API docs</a>
         </nav>
-        <p class="who">
+        <p class="who screen">
           <span class={`chip ${state}`} role="status">
             {state === 'connected' ? 'Connected' : state === 'connecting' ? 'Connecting' : 'Reconnecting'}
           </span>

@@ -50,7 +50,7 @@ function Pages({ onOut }: { onOut(problem?: string): void }) {
       <header class="top">
         <div class="who">
           <Brand />
-          <span class="chip role">Operator</span>
+          <span class="pill application">Operator</span>
         </div>
         <nav aria-label="Pages">
           <a href="#/" aria-current={current('overview')}>

@@ -156,14 +156,14 @@ function Attempts({ job, now }: { job: JobFacts; now: number }) {
           {duration(span)} from {timeOf(job.createdAt)} to {job.completedAt === null ? 'now' : timeOf(end)}
         </span>
       </div>
-      <svg class="attempts" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
-        <rect class="none" x={0} y={2} width={100} height={2} />
+      <svg class="chart" height="17" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
+        <rect class="status none" x={0} y={2} width={100} height={2} />
         {job.history.map(({ token, startedAt, endedAt, outcome }) => {
           const from = share(startedAt)
           return (
             <rect
               key={token}
-              class={outcome}
+              class={`status ${outcome}`}
               x={from}
               y={0}
               width={Math.max(0.6, share(endedAt ?? now) - from)}
@@ -177,11 +177,11 @@ function Attempts({ job, now }: { job: JobFacts; now: number }) {
           None yet.{job.queuePosition !== null && ` It is number ${job.queuePosition} of its application's queue.`}
         </p>
       )}
-      <ol class="past">
+      <ol class="stack parts">
         {job.history.map(({ token, worker, startedAt, endedAt, outcome, reason }) => (
-          <li key={token}>
+          <li class="stack part" key={token}>
             <div class="line">
-              <span class={`outcome ${outcome}`}>{outcomes[outcome]}</span>
+              <span class={`status ${outcome}`}>{outcomes[outcome]}</span>
               <span class="quiet figure">
                 {timeOf(startedAt)} · {duration(Math.max(0, (endedAt ?? now) - startedAt))}
               </span>
@@ -190,7 +190,7 @@ function Attempts({ job, now }: { job: JobFacts; now: number }) {
               Attempt {token} on <strong>{worker}</strong>
               {outcome === 'running' && ` · ${job.stage ?? 'begins'} · ${Math.floor(job.progress * 100)} %`}
             </p>
-            {reason !== null && <p class="reason">{reason}</p>}
+            {reason !== null && <p class="small">{reason}</p>}
           </li>
         ))}
       </ol>
@@ -209,9 +209,9 @@ function Steps({ steps, now }: { steps: readonly StepFacts[]; now: number }) {
   return (
     <section class="card" aria-labelledby="steps">
       <h2 id="steps">Steps</h2>
-      <ol class="past">
+      <ol class="stack parts">
         {steps.map(({ name, state, startedAt, endedAt, attempts, until, error, files }) => (
-          <li key={name}>
+          <li class="stack part" key={name}>
             <div class="line">
               <span>
                 <strong>{name}</strong> · {stepStates[state]}
@@ -223,7 +223,7 @@ function Steps({ steps, now }: { steps: readonly StepFacts[]; now: number }) {
             </div>
             {state === 'waiting' && until !== null && <p class="quiet small">At most until {timeOf(until)}</p>}
             {error && (
-              <p class="reason">
+              <p class="small">
                 {error.code}: {error.message}
               </p>
             )}

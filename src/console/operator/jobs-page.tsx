@@ -86,7 +86,6 @@ function TextFilter({ label, text: given = '', onChange }: TextFilterProps) {
   useLayoutEffect(() => setText(given), [given])
   return (
     <input
-      class="search"
       type="search"
       aria-label={label}
       placeholder={label}
@@ -103,7 +102,7 @@ function Filters({
   onChange,
 }: Pick<JobsPageProps, 'overview' | 'filters'> & { onChange(change: JobFilters): void }) {
   return (
-    <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
+    <form class="flow filters" role="search" onSubmit={(event) => event.preventDefault()}>
       <TextFilter label="Id, name or batch" text={filters.text} onChange={(text) => onChange({ text })} />
       <TextFilter label="Error" text={filters.error} onChange={(error) => onChange({ error })} />
       <StatusFilter words={statusWords} chosen={filters.status} onChange={(status) => onChange({ status })} />

@@ -64,7 +64,7 @@ function Limit({ target, name, maxRunning, onChange }: Omit<LeversProps, 'rules'
       </button>
       <dialog ref={dialog} aria-label={`Limit ${name}`}>
         <form
-          class="limit"
+          class="stack"
           onSubmit={(event) => {
             event.preventDefault()
             const count = Number(field.current?.value)
@@ -73,7 +73,7 @@ function Limit({ target, name, maxRunning, onChange }: Omit<LeversProps, 'rules'
           }}
         >
           <h2>Limit {name}</h2>
-          <label>
+          <label class="field">
             Jobs that run at a time, on all workers together
             <input ref={field} type="number" min="1" step="1" defaultValue={maxRunning ?? ''} placeholder="No limit" />
           </label>
@@ -92,5 +92,5 @@ function Limit({ target, name, maxRunning, onChange }: Omit<LeversProps, 'rules'
 }
 
 export function StateChip({ rule }: { rule: Pick<Rule, 'state' | 'maxRunning'> }) {
-  return <span class={`state-chip ${rule.state}`}>{stateWords[rule.state]}</span>
+  return <span class={`pill ${rule.state}`}>{stateWords[rule.state]}</span>
 }

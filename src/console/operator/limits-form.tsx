@@ -22,7 +22,7 @@ export function LimitsForm({ app, name }: { app: string; name: string }) {
       </button>
       <dialog ref={dialog} aria-label={`Quota of ${name}`}>
         <form
-          class="limit"
+          class="stack"
           noValidate
           onSubmit={(event) => {
             event.preventDefault()
@@ -109,7 +109,7 @@ function FigureField({ figure, label, limits, text, isChecked, onText }: FigureF
   const mistake = isChecked ? mistakeOf(figure, text) : undefined
   const id = `limit-${figure}`
   return (
-    <div class="figure-field">
+    <div class="field">
       <label for={id}>{label}</label>
       <input
         id={id}

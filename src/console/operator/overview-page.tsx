@@ -39,7 +39,7 @@ export function OverviewPage({ overview, onChange, onWorker }: PageProps) {
           {text}
         </p>
       ))}
-      <section class="figures" aria-label="Now">
+      <section class="two figures" aria-label="Now">
         <Figure
           label="Waiting"
           value={sum((queue) => queue.queued).toLocaleString() + more}
@@ -59,7 +59,7 @@ export function OverviewPage({ overview, onChange, onWorker }: PageProps) {
         <Figure
           label="Failed in the last hour"
           value={failed.toLocaleString()}
-          tone={failed > 0 ? 'bad' : ''}
+          tone={failed > 0 ? 'danger' : 'text'}
           href={jobsAddress({ status: 'FAILED' })}
         />
       </section>
@@ -75,10 +75,13 @@ export function OverviewPage({ overview, onChange, onWorker }: PageProps) {
   )
 }
 
-function Figure({ label, value, tone = '', href }: { label: string; value: string; tone?: string; href: string }) {
+function Figure({ label, value, tone = 'text', href }: { label: string; value: string; tone?: string; href: string }) {
   return (
-    <a class={`card big ${tone}`} href={href}>
-      <strong class="figure">{value}</strong> <span class="quiet">{label}</span>
+    <a class="card big" href={href}>
+      <strong class="figure" style={{ color: `var(--${tone})` }}>
+        {value}
+      </strong>{' '}
+      <span class="quiet">{label}</span>
     </a>
   )
 }
@@ -127,7 +130,7 @@ function Queue({ queue, overview, onChange }: { queue: QueueFacts; overview: Ove
       </th>
       <td data-label="Workers" class="figure">
         {workers === 0 && queued > 0 ? (
-          <span class="state-chip unserved">No worker</span>
+          <span class="pill unserved">No worker</span>
         ) : (
           `${workers.toLocaleString()} (${slots.toLocaleString()} ${slots === 1 ? 'slot' : 'slots'})`
         )}
@@ -160,9 +163,9 @@ function Workers({ overview, onWorker }: Omit<PageProps, 'onChange'>) {
     <section class="card" aria-labelledby="workers">
       <h2 id="workers">Workers</h2>
       {overview.workers.length === 0 && <p class="quiet">No worker is running. Jobs wait until one starts.</p>}
-      <ul class="workers">
+      <ul class="stack parts">
         {overview.workers.map(({ name, offers, seenAt, jobs }) => (
-          <li key={`${name} ${offers?.startedAt}`}>
+          <li class="stack part" key={`${name} ${offers?.startedAt}`}>
             <div class="line">
               <strong class="name">{name}</strong>
               {offers && <WorkerLevers name={name} state={offers.state} onWorker={onWorker} />}
@@ -180,12 +183,14 @@ function Workers({ overview, onWorker }: Omit<PageProps, 'onChange'>) {
               )}
             </p>
             {jobs.map(({ id, workflow, stage, progress, startedAt }) => (
-              <div class="running" key={id}>
-                <a href={jobAddress(id)}>{workflow.replace(/^service\//, '')}</a>
-                <span class="quiet figure">
-                  {stage ?? 'starting'} · {Math.floor(progress * 100)} % ·{' '}
-                  {duration(Math.max(0, overview.at - startedAt))}
-                </span>
+              <div key={id}>
+                <div class="line">
+                  <a href={jobAddress(id)}>{workflow.replace(/^service\//, '')}</a>
+                  <span class="quiet figure">
+                    {stage ?? 'starting'} · {Math.floor(progress * 100)} % ·{' '}
+                    {duration(Math.max(0, overview.at - startedAt))}
+                  </span>
+                </div>
                 <progress value={progress} aria-label={`Progress of ${id}`} />
               </div>
             ))}
@@ -236,14 +241,14 @@ function Failures({ overview }: { overview: Overview }) {
       <h2 id="failures">Failures by reason</h2>
       <p class="quiet small">Last 24 hours</p>
       {failures.length === 0 && <p class="quiet">{isCounted ? 'None.' : 'The job store keeps no ledger.'}</p>}
-      <ul class="reasons">
+      <ul class="stack parts">
         {failures.map(({ code, reason, title, jobs, last }) => (
           <li key={`${code} ${reason}`}>
             <div class="line">
               <a href={jobsAddress({ error: reason ?? code })}>{title}</a>
               <strong class="figure">{jobs.toLocaleString()}</strong>
             </div>
-            <meter min={0} max={most} value={jobs} aria-label={`${jobs} jobs`} />
+            <div class="share" style={{ '--share': jobs / most }} aria-hidden="true" />
             <p class="quiet small">
               <code>{reason ?? code}</code> · last <a href={jobAddress(last.id)}>{timeOf(last.at)}</a>
             </p>
@@ -279,7 +284,7 @@ function Applications({ overview, onChange }: { overview: Overview; onChange: On
         </select>
       </div>
       {shown.length === 0 && <p class="quiet">All applications are open and have no limit.</p>}
-      <ul class="reasons">
+      <ul class="stack parts">
         {shown.map((id) => (
           <li key={id} class="line">
             <span>

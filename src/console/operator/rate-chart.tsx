@@ -10,12 +10,14 @@ export function RateChart({ overview: { rates } }: { overview: Overview }) {
   const most = Math.max(1, ...rates.map(({ succeeded, failed }) => succeeded + failed))
   const scale = (height - 4) / most
   return (
-    <section class="card rates" aria-labelledby="rates">
+    <section class="card" aria-labelledby="rates">
       <div class="line">
         <h2 id="rates">Jobs ended in the last hour</h2>
         <span class="quiet small">Per 5 minutes</span>
       </div>
       <svg
+        class="chart"
+        height={height}
         viewBox={`0 0 ${rates.length * (width + gap) - gap} ${height}`}
         preserveAspectRatio="none"
         role="img"
@@ -27,17 +29,17 @@ export function RateChart({ overview: { rates } }: { overview: Overview }) {
           const good = succeeded * scale
           return (
             <g key={from}>
-              <rect class="none" x={x} y={height - 2} width={width} height={2} />
-              {good > 0 && <rect class="good" x={x} y={height - good - bad} width={width} height={good} />}
-              {bad > 0 && <rect class="bad" x={x} y={height - bad} width={width} height={bad} />}
+              <rect class="status none" x={x} y={height - 2} width={width} height={2} />
+              {good > 0 && <rect class="status succeeded" x={x} y={height - good - bad} width={width} height={good} />}
+              {bad > 0 && <rect class="status failed" x={x} y={height - bad} width={width} height={bad} />}
             </g>
           )
         })}
       </svg>
       <div class="line quiet small" aria-hidden="true">
         <span>{minuteOf(rates[0]?.from ?? 0)}</span>
-        <span class="key-line">
-          <span class="good">succeeded</span> <span class="bad">failed</span>
+        <span class="flow">
+          <span class="status succeeded">succeeded</span> <span class="status failed">failed</span>
         </span>
         <span>now</span>
       </div>

@@ -17,9 +17,9 @@ export function operationSection(context: Context, operation: Operation): string
   const { operationId: id, summary, description, parameters, responses } = operation
   const { schema: json, example: body } = operation.requestBody?.content['application/json'] ?? {}
   const { curl, javaScript } = snippetsOf(base, method, path, operation, body)
-  return `<section class="operation" id="${escape(id)}">
+  return `<section class="stack part" id="${escape(id)}">
 <h3>${escape(summary)}</h3>
-<p class="route"><code><span class="method ${method.toLowerCase()}">${method}</span> ${escape(path)}</code>
+<p class="flow"><code><span class="method ${method.toLowerCase()}">${method}</span> ${escape(path)}</code>
 ${access(operation)}</p>
 ${description ? `<p>${prose(description)}</p>` : ''}
 ${parameters.length > 0 ? `<h4>Parameters</h4>${parameterTable(operation)}` : ''}
@@ -32,20 +32,20 @@ ${tryForm(context, operation, body)}
 
 /** A schema on its own, for links from elsewhere. */
 export function schemaSection(name: string, schema: unknown, schemas: Schemas): string {
-  return `<section class="schema" id="schema-${escape(name)}">
+  return `<section class="stack part" id="schema-${escape(name)}">
 <h3>${code(name)}</h3>
 ${fieldTable(schema, schemas)}
 </section>`
 }
 
 function access({ security: [first] }: Operation): string {
-  if (!first) return '<span class="note">no key needed</span>'
-  return `<span class="note">${'apiKey' in first ? 'needs a key' : 'signed link, no key'}</span>`
+  if (!first) return '<span class="quiet small">no key needed</span>'
+  return `<span class="quiet small">${'apiKey' in first ? 'needs a key' : 'signed link, no key'}</span>`
 }
 
 function parameterTable({ parameters }: Operation): string {
   const rows = parameters.map(({ name, in: location, description, schema, required }) => [
-    `${code(name)}${required ? '' : ' <span class="note">optional</span>'}`,
+    `${code(name)}${required ? '' : ' <span class="quiet small">optional</span>'}`,
     escape(location),
     typeText(schema),
     prose(description ?? ''),
@@ -60,7 +60,7 @@ function fieldTable(schema: unknown, schemas: Schemas): string {
   }
   if (!properties) return `<p>${typeText(schema)}</p>`
   const rows = Object.entries(properties).map(([name, field]) => [
-    `${code(name)}${required.includes(name) ? '' : ' <span class="note">optional</span>'}`,
+    `${code(name)}${required.includes(name) ? '' : ' <span class="quiet small">optional</span>'}`,
     typeText(field),
     prose(field.description ?? ''),
   ])
@@ -103,7 +103,7 @@ function tabs(id: string, curl: string, javaScript: string): string {
   const tab = (language: string, isFirst: boolean) =>
     `<label><input type="radio" name="language-${escape(id)}" ` +
     `value="${language}"${isFirst ? ' checked' : ''}><span>${language}</span></label>`
-  return `<div class="tabs-of-code">
+  return `<div class="stack tabs-of-code">
 <fieldset class="segments">
 <legend class="hidden">Language of the example</legend>${tab('curl', true)}${tab('JavaScript', false)}</fieldset>
 <div class="curl">${block(curl, 'Example with curl')}</div>

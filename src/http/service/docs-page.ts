@@ -61,9 +61,9 @@ ${options.hasConsole ? '<a href="console">Console</a>' : ''}<a href="openapi.jso
 <ul><li><a href="#main">Overview</a></li>${contents.join('\n')}<li><a href="#schemas">Schemas</a></li></ul>
 </details>
 </nav>
-<main id="main" tabindex="-1">
+<main class="stack" id="main" tabindex="-1">
 <h1>${escape(info.title)}</h1>
-<p class="lead">${escape(info.description)}</p>
+<p class="quiet">${escape(info.description)}</p>
 <section class="card" aria-label="Address and key">
 <p>Address of the service: <code>${escape(base)}</code></p>
 <p>Send your API key as the raw value of the <code>Authorization</code> header. A successful request

@@ -17,11 +17,11 @@ export function notFoundPage(call: Call): ApiAnswer {
     'Not found – stemwork',
     style === undefined ? [] : [`<link rel="stylesheet" href="${base}${style}">`],
     `<header class="top"><p class="brand">stemwork</p></header>
-<main class="plain-page">
+<main class="stack plain-page">
 <h1>There is nothing at this address</h1>
 <p>It may be mistyped, or what was there is gone (status 404).
 Addresses of this service begin with ${code(`${call.baseUrl}/`)}.</p>
-${links.length > 0 ? `<ul>\n${links.join('\n')}\n</ul>\n` : ''}</main>`,
+${links.length > 0 ? `<ul class="stack">\n${links.join('\n')}\n</ul>\n` : ''}</main>`,
   )
   const headers = { ...pageHeaders(call), 'cache-control': 'no-store', vary: 'accept' }
   return { ...text(html, 'text/html; charset=utf-8', headers), status: 404 }

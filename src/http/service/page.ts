@@ -30,7 +30,7 @@ function html({ name, title, style, script, manifest, withoutScript }: PageText)
     [...pageLinks(name, style, [script]), ...(manifest ? [`<link rel="manifest" href="${name}/${manifest}">`] : [])],
     `<div id="app"></div>
 <noscript>
-<main class="plain-page">
+<main class="stack plain-page">
 <h1>stemwork</h1>
 ${paragraphs.join('\n')}
 </main>
