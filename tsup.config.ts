@@ -29,6 +29,7 @@ const apart = {
   'resumable-upload': 'src/client/resumable-upload.ts',
   spectrum: 'src/console/spectrum.ts',
   stretcher: 'src/console/stretcher.ts',
+  upload: 'src/client/upload.ts',
   wait: 'src/client/wait.ts',
 }
 

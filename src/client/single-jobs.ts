@@ -9,7 +9,7 @@ import type { ApiKey, IssuedKey, NewKey } from './key.js'
 import type { WebhookReceiver } from './receiver.js'
 import type { UsageQuery, UsageTotal } from './usage.js'
 import type { AnyOffer, JobId, Offer, OfferBy } from './offer.js'
-import { putFile, type UploadOptions } from './upload.js'
+import type { UploadOptions } from './upload.js'
 import { isWhole, sizeOf, type UploadSource } from './upload-source.js'
 import type { WaitOptions } from './wait.js'
 
@@ -127,6 +127,7 @@ export function singleJobs(connection: Connection, hasOwnFetch: boolean): Single
         const { putResumable } = await import('./resumable-upload.js')
         return await putResumable(connection, ticket.resumableUrl, source, { ...transfer, hasOwnFetch })
       }
+      const { putFile } = await import('./upload.js')
       await putFile(connection, ticket.uploadUrl, source, { ...transfer, hasOwnFetch })
       return { downloadUrl: ticket.downloadUrl }
     },

@@ -3,31 +3,29 @@ import { useEffect, useState } from 'preact/hooks'
 import { ClientError } from '../client/client.js'
 import type { Client } from './page-client.js'
 import { Brand } from './brand.js'
-import { keepFocus } from './keep-focus.js'
 import { ErrorNotice } from './error-notice.js'
+import { later } from './later-parts.js'
 import { MessageBoard } from './messages.js'
 import {
-  applicationOfCode,
   codeOfLink,
-  type Credential,
   currentSession,
   offlineMark,
   onOtherTab,
   type Session,
   sessionClient,
-  signIn,
-  signOut,
   tellTabs,
 } from './session.js'
+import type { Credential } from './session-requests.js'
 import { useJobLink } from './route.js'
-import { explain, type Explanation } from './words.js'
+import { explained } from './explained.js'
+import type { Explanation } from './first-words.js'
 import { whenUsed } from './when-used.js'
 import { Workspace } from './workspace.js'
 
-const OfflinePage = whenUsed(async () => (await import('./later.js')).OfflinePage)
-const SignIn = whenUsed(async () => (await import('./later.js')).SignIn)
-const LinkSignIn = whenUsed(async () => (await import('./later.js')).LinkSignIn)
-const LinkedJob = whenUsed(async () => (await import('./later.js')).LinkedJob)
+const OfflinePage = whenUsed(({ OfflinePage }) => OfflinePage)
+const SignIn = whenUsed(({ SignIn }) => SignIn)
+const LinkSignIn = whenUsed(({ LinkSignIn }) => LinkSignIn)
+const LinkedJob = whenUsed(({ LinkedJob }) => LinkedJob)
 
 type Access =
   | { kind: 'checking' }
@@ -45,7 +43,7 @@ function useAccess() {
     try {
       setAccess(await step())
     } catch (error) {
-      setAccess({ kind: 'unreachable', problem: explain(error), retry: () => void attempt(step) })
+      setAccess({ kind: 'unreachable', problem: await explained(error), retry: () => void attempt(step) })
     }
   }
   const enter = () =>
@@ -60,6 +58,7 @@ function useAccess() {
   const ask = (code: string) =>
     attempt(async () => {
       const session = await unlessRefused(currentSession())
+      const { applicationOfCode } = await import('./later.js')
       const application = await unlessRefused(applicationOfCode(code))
       if (application !== undefined) return { kind: 'asked', code, application, current: session?.application }
       if (session) return { kind: 'in', client: sessionClient(), session }
@@ -67,6 +66,7 @@ function useAccess() {
     })
   const enterWith = (credential: Credential, remember: boolean) =>
     attempt(async () => {
+      const { signIn } = await import('./later.js')
       const problem = await signIn(credential, remember).then(() => undefined, refusal)
       const session = problem ? undefined : await currentSession()
       return session ? { kind: 'in', client: sessionClient(), session } : { kind: 'out', problem }
@@ -74,7 +74,7 @@ function useAccess() {
   const leave = (problem?: Explanation) =>
     attempt(async () => {
       await forgetOfflineSongs()
-      await signOut()
+      await (await import('./later.js')).signOut()
       tellTabs()
       location.hash = ''
       return { kind: 'out', problem }
@@ -88,12 +88,12 @@ async function forgetOfflineSongs(): Promise<void> {
 
 /** `undefined` if the key or the link is refused. */
 function unlessRefused<Value>(answer: Promise<Value>): Promise<Value | undefined> {
-  return answer.catch((error: unknown) => void refusal(error))
+  return answer.catch(async (error: unknown) => void (await refusal(error)))
 }
 
 /** Why a key or a link is refused. @throws other errors */
-function refusal(error: unknown): Explanation {
-  if (ClientError.is(error) && [400, 401, 409].includes(error.status ?? 0)) return explain(error)
+async function refusal(error: unknown): Promise<Explanation> {
+  if (ClientError.is(error) && [400, 401, 409].includes(error.status ?? 0)) return explained(error)
   throw error
 }
 
@@ -161,13 +161,28 @@ function KeyedApp() {
   )
 }
 
+later.load = () => import('./later.js')
+
 const root = document.getElementById('app')
 if (root) {
-  keepFocus(root)
   render(
     <MessageBoard>
       <App />
     </MessageBoard>,
     root,
   )
+  // With the first sign of somebody who does something: what comes after the first view.
+  const used = new AbortController()
+  for (const sign of ['focusin', 'pointermove', 'keydown'])
+    addEventListener(
+      sign,
+      () => {
+        used.abort()
+        import('./later.js').then(
+          ({ keepFocus }) => keepFocus(root),
+          () => undefined,
+        )
+      },
+      { signal: used.signal },
+    )
 }

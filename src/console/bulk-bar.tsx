@@ -1,6 +1,8 @@
-import { hasEnded } from '../client/client.js'
 import type { JobCommands } from './job-commands.js'
 import type { Place } from './job-list.js'
+import { whenUsed } from './when-used.js'
+
+const BulkActions = whenUsed(({ BulkActions: Actions }) => Actions, <></>)
 
 interface BulkBarProps {
   selected: readonly Place[]
@@ -9,11 +11,8 @@ interface BulkBarProps {
   commands: JobCommands
 }
 
-/** Selects all songs of the list, and does with the selected ones what can be done with them. */
+/** Selects all songs of the list; with some, there is what can be done with them. */
 export function BulkBar({ selected, all, onChoose, commands }: BulkBarProps) {
-  const done = selected.filter(({ status }) => status === 'SUCCEEDED')
-  const failed = selected.filter(({ status }) => status === 'FAILED')
-  const active = selected.filter((job) => !hasEnded(job))
   return (
     <div class="flow bulk screen">
       <label class="check quiet">
@@ -27,28 +26,7 @@ export function BulkBar({ selected, all, onChoose, commands }: BulkBarProps) {
         />
         {selected.length === 0 ? 'Select all' : `${selected.length} selected`}
       </label>
-      {selected.length > 0 && (
-        <span class="flow">
-          {done.length > 0 && (
-            <button type="button" onClick={() => void commands.archive(done)}>
-              Download (ZIP)
-            </button>
-          )}
-          {failed.length > 0 && (
-            <button type="button" onClick={() => void commands.again(failed)}>
-              Send again
-            </button>
-          )}
-          {active.length > 0 && (
-            <button type="button" onClick={() => void commands.stop(active)}>
-              Stop
-            </button>
-          )}
-          <button type="button" onClick={() => commands.remove(selected)}>
-            Delete
-          </button>
-        </span>
-      )}
+      {selected.length > 0 && <BulkActions selected={selected} commands={commands} />}
     </div>
   )
 }

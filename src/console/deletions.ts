@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Client } from './page-client.js'
 import { toastMs, useMessages } from './messages.js'
-import { explain } from './words.js'
+import { explained } from './explained.js'
 
 export interface Deletions {
   /** Jobs that are not shown any more, though the service may still have them. */
@@ -19,9 +19,9 @@ export function useDeletions(client: Client): Deletions {
   const reveal = (ids: readonly string[]) => setHidden((all) => new Set([...all].filter((id) => !ids.includes(id))))
   const destroy = (id: string) => {
     pending.current.delete(id)
-    client.deleteJob(id).catch((error: unknown) => {
+    client.deleteJob(id).catch(async (error: unknown) => {
       reveal([id])
-      show({ text: `A song could not be deleted. ${explain(error).text}` })
+      show({ text: `A song could not be deleted. ${(await explained(error)).text}` })
     })
   }
   useEffect(() => {

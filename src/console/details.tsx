@@ -1,4 +1,5 @@
 import type { Job } from '../client/client.js'
+import { type Fact, FactList } from './fact-list.js'
 import { figuresOf } from './figures.js'
 import { baseUrl } from './session.js'
 import { durationOf } from './song-facts.js'
@@ -15,7 +16,7 @@ export function Details({ job }: { job: Job }) {
     <div class="stack details">
       <Timeline job={job} />
       {error && (
-        <Facts
+        <FactList
           title="Why it failed"
           facts={[
             ['Meaning', explainFailure(error).text],
@@ -35,26 +36,28 @@ export function Details({ job }: { job: Job }) {
           </ul>
         </section>
       )}
-      <Facts title="Job" facts={factsOf(job)} />
-      {figures.length > 0 && <Facts title="Figures" facts={figures.map(({ label, value }): Fact => [label, value])} />}
+      <FactList title="Job" facts={factsOf(job)} />
+      {figures.length > 0 && (
+        <FactList title="Figures" facts={figures.map(({ label, value }): Fact => [label, value])} />
+      )}
       {timings.length > 0 && (
-        <Facts
+        <FactList
           title="Timings"
           note="Parts of the work go on at the same time, so these add up to more than the job took."
           facts={timings.map(([part, ms]): Fact => [timingWords(part), durationWords(ms)])}
         />
       )}
-      {job.steps && <Facts title="Steps" facts={job.steps.map((step): Fact => [step.name, stepWords(step)])} />}
-      <Facts
+      {job.steps && <FactList title="Steps" facts={job.steps.map((step): Fact => [step.name, stepWords(step)])} />}
+      <FactList
         title="Parameters"
         facts={Object.entries(job.workflowParams).map(([name, value]): Fact => [
           name,
           typeof value === 'string' ? shownParam(value) : JSON.stringify(value),
         ])}
       />
-      {Object.keys(job.metadata).length > 0 && <Facts title="Metadata" facts={Object.entries(job.metadata)} />}
+      {Object.keys(job.metadata).length > 0 && <FactList title="Metadata" facts={Object.entries(job.metadata)} />}
       {files && (
-        <Facts
+        <FactList
           title="Files"
           facts={Object.entries(files).map(([name, { fileName, bytes }]): Fact => [
             outputWords(name),
@@ -136,29 +139,6 @@ function stepWords({ state, startedAt, endedAt, attempts, error, files }: NonNul
   ]
     .filter(Boolean)
     .join(' · ')
-}
-
-type Fact = [name: string, value: string | null | undefined]
-
-function Facts({ title, note, facts }: { title: string; note?: string; facts: readonly Fact[] }) {
-  const id = `facts-${title.replaceAll(' ', '-').toLowerCase()}`
-  return (
-    <section class="card" aria-labelledby={id}>
-      <h2 id={id}>{title}</h2>
-      {note !== undefined && <p class="quiet">{note}</p>}
-      <dl class="facts">
-        {facts.map(
-          ([name, value], index) =>
-            value && (
-              <div key={`${name} ${index}`}>
-                <dt>{name}</dt>
-                <dd>{value}</dd>
-              </div>
-            ),
-        )}
-      </dl>
-    </section>
-  )
 }
 
 /** The address of an uploaded file says nothing, and its signature is nobody's business. */

@@ -1,5 +1,6 @@
 import type { Job } from '../client/client.js'
-import { type JobCommands, saveLink } from './job-commands.js'
+import type { JobCommands } from './job-commands.js'
+import { saveLink } from './job-requests.js'
 import type { ResultFiles } from './result-files.js'
 import { isAudio } from './stem-names.js'
 import { outputWords, sizeWords } from './words.js'

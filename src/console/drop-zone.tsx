@@ -41,7 +41,6 @@ export function DropZone({ onFiles }: { onFiles(files: File[]): void }) {
         stroke="var(--accent)"
         stroke-width="2.5"
         stroke-linecap="round"
-        stroke-linejoin="round"
         aria-hidden="true"
       >
         <path d="M24 32V10m0 0-8 8m8-8 8 8M8 34v4a2 2 0 0 0 2 2h28a2 2 0 0 0 2-2v-4" />

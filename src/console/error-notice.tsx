@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import type { Explanation } from './words.js'
+import type { Explanation } from './first-words.js'
 
 /** Tells a person what went wrong. Screen readers say it at once. */
 export function ErrorNotice({ problem, children }: { problem: Explanation; children?: ComponentChildren }) {

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { type ExportFormat, exportFormats } from './export-formats.js'
-import { saveLink } from './job-commands.js'
+import { saveLink } from './job-requests.js'
 import { useMessages } from './messages.js'
 import type { TrackMix } from './mix-settings.js'
 import { clickName, type Loop, type Player, type PlayerTrack } from './player.js'

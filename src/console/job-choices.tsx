@@ -1,11 +1,11 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import type { WorkflowSummary } from '../client/client.js'
-import type { Client } from './page-client.js'
 import type { Choices, Refusals } from './choices.js'
-import { type ParamField, paramFields, usable } from './param-fields.js'
+import type { Client } from './page-client.js'
 import { whenUsed } from './when-used.js'
 
-const ParamInput = whenUsed(async () => (await import('./later.js')).ParamInput, <p class="quiet">Loading …</p>)
+const OptionFields = whenUsed(({ OptionFields }) => OptionFields)
+const OptionCount = whenUsed(({ OptionCount }) => OptionCount, <></>)
 
 interface JobChoicesProps {
   client: Client
@@ -17,21 +17,11 @@ interface JobChoicesProps {
 
 /** What to do with the next songs: what the service offers, and nothing where there is no choice. */
 export function JobChoices({ client, workflows, choices, refusals, onChange }: JobChoicesProps) {
-  const [fields, setFields] = useState<readonly ParamField[]>([])
   const [isOpened, setOpened] = useState(false)
   const { workflow, batchName } = choices
   const settings = choices.settings[workflow] ?? {}
-  useEffect(() => {
-    let isGone = false
-    setFields([])
-    // Without an answer there is nothing to choose; sending a song tells what is wrong.
-    paramFields(client, workflow).then(
-      (read) => isGone || setFields(read),
-      () => undefined,
-    )
-    return () => void (isGone = true)
-  }, [client, workflow])
-  const count = usable(fields, settings).filter(({ name }) => settings[name] !== undefined).length
+  const isSet = Object.values(settings).some((value) => value !== undefined)
+  const of = { client, workflow, settings }
 
   return (
     <>
@@ -48,40 +38,19 @@ export function JobChoices({ client, workflows, choices, refusals, onChange }: J
         </label>
       )}
       <details class="choices" onToggle={() => setOpened(true)}>
-        <summary>Options{count > 0 && ` (${count} set)`}</summary>
+        <summary>Options{isSet && <OptionCount {...of} />}</summary>
         <div class="fields">
-          {(isOpened || count > 0 ? usable(fields, settings) : []).map((field) => (
-            <ParamInput
-              key={`${workflow} ${field.name}`}
-              field={field}
-              settings={settings}
-              refusal={refusals[field.name]}
-              onChange={(value) =>
-                onChange({
-                  ...choices,
-                  settings: { ...choices.settings, [workflow]: { ...settings, [field.name]: value } },
-                })
-              }
+          {(isOpened || isSet) && (
+            <OptionFields
+              {...of}
+              refusals={refusals}
+              batchName={batchName}
+              onBatch={(name) => onChange({ ...choices, batchName: name })}
+              onChange={(changed) => onChange({ ...choices, settings: { ...choices.settings, [workflow]: changed } })}
             />
-          ))}
-          <BatchField name={batchName} onChange={(name) => onChange({ ...choices, batchName: name })} />
+          )}
         </div>
       </details>
     </>
-  )
-}
-
-function BatchField({ name, onChange }: { name: string | undefined; onChange(name: string | undefined): void }) {
-  return (
-    <label class="field">
-      Batch
-      <input
-        type="text"
-        maxLength={255}
-        placeholder="None"
-        value={name ?? ''}
-        onInput={({ currentTarget: { value } }) => onChange(value.trim() || undefined)}
-      />
-    </label>
   )
 }

@@ -3,7 +3,8 @@ import type { JobStore } from './job-store.js'
 import { ListPosition } from './long-list.js'
 import type { Client } from './page-client.js'
 import type { ListFilters } from './route.js'
-import { explain, type Explanation } from './words.js'
+import { explained } from './explained.js'
+import type { Explanation } from './first-words.js'
 
 /** Of the first page, and of others. */
 const [pageSize, furtherSize] = [50, 100]
@@ -98,7 +99,7 @@ export class JobList {
       this.isRead = true
       this.problem = undefined
     } catch (error) {
-      this.problem = explain(error)
+      this.problem = await explained(error)
       this.#failedAt = this.#jobs.next()
     }
     this.isLoading = false

@@ -7,7 +7,7 @@ const focusable = 'a[href], button:not(:disabled), input:not(:disabled), select,
  */
 export function keepFocus(root: HTMLElement): void {
   /** The focused element and what it lies in, inside out. */
-  let path: Element[] = []
+  let path: Element[] = document.activeElement === document.body ? [] : withAncestors(document.activeElement)
   root.addEventListener('focusin', ({ target }) => (path = target instanceof Element ? withAncestors(target) : []))
   root.addEventListener('focusout', ({ target, relatedTarget }) => {
     // A click beside everything takes the focus away on purpose; an element that was removed is not connected any more.
@@ -23,8 +23,8 @@ export function keepFocus(root: HTMLElement): void {
   }).observe(root, { childList: true, subtree: true })
 }
 
-function withAncestors(element: Element): Element[] {
+function withAncestors(element: Element | null): Element[] {
   const path: Element[] = []
-  for (let one: Element | null = element; one; one = one.parentElement) path.push(one)
+  for (let one = element; one; one = one.parentElement) path.push(one)
   return path
 }

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { ErrorNotice } from './error-notice.js'
-import type { Explanation } from './words.js'
+import type { Explanation } from './first-words.js'
 
 interface KeyFormProps {
   title: string

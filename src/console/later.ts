@@ -1,12 +1,20 @@
 /** What is not shown first, as one script: more scripts would share so much that each would come in pieces. */
 export { JobPage } from './job-page.js'
+export { keepFocus } from './keep-focus.js'
 export { KeysPage } from './keys-page.js'
 export { MiniWaveform } from './mini-waveform.js'
-export { ParamInput } from './param-input.js'
+export { OptionCount, OptionFields } from './option-fields.js'
+export { paramFields, paramsOf } from './param-fields.js'
 export { LinkSignIn } from './link-sign-in.js'
 export { SignIn } from './sign-in.js'
 export { LinkedJob } from './linked-job.js'
 export { OfflinePage } from './offline-page.js'
+export { BulkActions } from './bulk-actions.js'
+export { UploadRow } from './upload-row.js'
+export { overLostConnections } from './lost-connections.js'
+export { repeatJobs, saveArchive, stopJobs } from './job-requests.js'
+export { applicationOfCode, signIn, signOut } from './session-requests.js'
+export { explain } from './words.js'
 export { checkOffline, forgetAllOffline, forgetOffline } from './offline-songs.js'
 
 const style = document.createElement('link')

@@ -1,7 +1,7 @@
 import type { WorkflowSummary } from '../client/client.js'
 import { SelectFilter, StatusFilter } from './filter-controls.js'
 import type { ListFilters } from './route.js'
-import { statusWords } from './words.js'
+import { statusWords } from './first-words.js'
 
 const times = [
   ['1', 'Last 24 hours'],

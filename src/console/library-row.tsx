@@ -8,9 +8,9 @@ import { jobAddress, libraryAddress } from './route.js'
 import { canRepeat, durationOf } from './song-facts.js'
 import { useSecondsUntil } from './time-left.js'
 import { whenUsed } from './when-used.js'
-import { clock, explainFailure, jobStateWords, timeLeftWords, whenWords } from './words.js'
+import { clock, explainFailure, jobStateWords, timeLeftWords, whenWords } from './first-words.js'
 
-const MiniWaveform = whenUsed(async () => (await import('./later.js')).MiniWaveform, <span class="mini" />)
+const MiniWaveform = whenUsed(({ MiniWaveform }) => MiniWaveform, <span class="mini-place" />)
 
 interface LibraryRowProps {
   client: Client

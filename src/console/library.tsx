@@ -16,8 +16,10 @@ import { useChanges } from './live-jobs.js'
 import { LongList } from './long-list.js'
 import { OnDeviceChoice } from './on-device-choice.js'
 import { libraryAddress, type ListFilters } from './route.js'
-import { UploadRow } from './upload-row.js'
 import type { Uploads } from './uploads.js'
+import { whenUsed } from './when-used.js'
+
+const UploadRow = whenUsed(({ UploadRow }) => UploadRow, <li />)
 
 /** A search waits for so long after the last letter, or new job. */
 const pauseMs = 200

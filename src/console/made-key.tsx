@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { IssuedKey } from '../client/client.js'
 import { copyText } from './copy-text.js'
 import { useMessages } from './messages.js'
-import { linkOfKey } from './session.js'
+import { linkOfKey } from './session-requests.js'
 
 /** A new key, and a link that signs in with it: to copy, and to scan with a phone. */
 export function MadeKey({ made: { key }, onError }: { made: IssuedKey; onError(error: unknown): void }) {

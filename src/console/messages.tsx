@@ -8,7 +8,7 @@ interface Toast {
   isLasting?: boolean
 }
 
-interface Messages {
+export interface Messages {
   /** Tells screen readers something that others see. */
   announce(text: string): void
   /** Shows and announces it for some seconds. */

@@ -1,5 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks'
 import { canSeparate } from '../browser/can-separate.js'
+import { unreachable } from './first-words.js'
 import { useMessages } from './messages.js'
 
 /** What separates, once a song was chosen for it. */
@@ -20,10 +21,7 @@ export function OnDeviceChoice() {
   }
   const choose = () => {
     const input = Object.assign(document.createElement('input'), { type: 'file', multiple: true })
-    input.onchange = () =>
-      take([...(input.files ?? [])]).catch(() =>
-        show({ text: 'This part of the page could not be loaded. Check your connection.' }),
-      )
+    input.onchange = () => take([...(input.files ?? [])]).catch(() => show({ text: unreachable }))
     input.click()
   }
   return (

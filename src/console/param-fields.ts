@@ -1,6 +1,6 @@
 import type { Client } from './page-client.js'
 import { knownWorkflow } from './known-workflow.js'
-import { outputWords } from './words.js'
+import { outputWords } from './first-words.js'
 
 /** What a person set, by param: as it was typed, chosen or ticked. What is absent or empty is left to the service. */
 export type Settings = Record<string, string | boolean | undefined>

@@ -22,6 +22,7 @@ export function ParamInput({ field, settings, refusal, onChange }: ParamInputPro
       field={field}
       settings={settings}
       common={{
+        id,
         'aria-invalid': problem !== undefined,
         'aria-describedby': [hint && `${id}-hint`, problem && `${id}-problem`].filter(Boolean).join(' ') || undefined,
       }}
@@ -37,10 +38,10 @@ export function ParamInput({ field, settings, refusal, onChange }: ParamInputPro
           {label}
         </label>
       ) : (
-        <label class="field">
-          {label}
+        <>
+          <label for={id}>{label}</label>
           {control}
-        </label>
+        </>
       )}
       {hint && (
         <p class="quiet" id={`${id}-hint`}>
@@ -48,7 +49,7 @@ export function ParamInput({ field, settings, refusal, onChange }: ParamInputPro
         </p>
       )}
       {problem && (
-        <p class="wrong" id={`${id}-problem`} role="alert">
+        <p class="danger" id={`${id}-problem`} role="alert">
           {problem}
         </p>
       )}
@@ -57,7 +58,7 @@ export function ParamInput({ field, settings, refusal, onChange }: ParamInputPro
 }
 
 interface ControlProps extends Pick<ParamInputProps, 'field' | 'settings' | 'onChange'> {
-  common: { 'aria-invalid': boolean; 'aria-describedby': string | undefined }
+  common: { id: string; 'aria-invalid': boolean; 'aria-describedby': string | undefined }
   onTyping(isTyping: boolean): void
 }
 

@@ -5,6 +5,7 @@ import { ErrorNotice } from './error-notice.js'
 import { drawNotes, keyName, keysOf } from './note-picture.js'
 import { type Note, NotePlayer } from './note-player.js'
 import { shareText, usePictureGestures } from './picture-gestures.js'
+import { PlayButton } from './play-button.js'
 import type { ResultFiles } from './result-files.js'
 import { Ruler } from './ruler.js'
 import { stemColour } from './stem-names.js'
@@ -56,7 +57,7 @@ function Roll({ report: { seconds, tempo, tracks } }: { report: NotesReport }) {
   const count = tracks.reduce((sum, { notes }) => sum + notes.length, 0)
   const range = `${keyName(keys.lowest)} to ${keyName(keys.highest)}`
   return (
-    <section class="card mixer" aria-label="Notes" ref={section}>
+    <section class="card mixer roll" aria-label="Notes" ref={section}>
       <NoteTransport player={player} />
       <div class="tools">
         <Tracks tracks={tracks} off={off} onChange={setOff} />
@@ -120,16 +121,7 @@ function usePlayhead(
 function NoteTransport({ player }: { player: NotePlayer }) {
   return (
     <div class="transport">
-      <button
-        type="button"
-        class="play main"
-        aria-label={player.isPlaying ? 'Pause' : 'Play'}
-        onClick={() => (player.isPlaying ? player.pause() : player.play())}
-      >
-        <svg viewBox="0 0 24 24" width="27" fill="currentColor" aria-hidden="true">
-          <path d={player.isPlaying ? 'M7 5h3.5v14H7zM13.5 5H17v14h-3.5z' : 'M8 5v14l11-7z'} />
-        </svg>
-      </button>
+      <PlayButton isPlaying={player.isPlaying} onToggle={() => (player.isPlaying ? player.pause() : player.play())} />
       <input
         class="seek"
         type="range"

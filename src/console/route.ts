@@ -1,5 +1,5 @@
-import { useEffect, useState } from 'preact/hooks'
 import type { JobStatus } from '../client/client.js'
+import { useHash } from './use-hash.js'
 
 /** What the list shows. It is kept in the address, so a reload, a link and the back button come back to it. */
 export interface ListFilters {
@@ -29,25 +29,12 @@ export function libraryAddress(filters: ListFilters = {}): string {
 }
 
 export function useRoute(): Route {
-  const [route, setRoute] = useState(() => routeOf(location.hash))
-  useEffect(() => {
-    const onChange = () => setRoute(routeOf(location.hash))
-    addEventListener('hashchange', onChange)
-    return () => removeEventListener('hashchange', onChange)
-  }, [])
-  return route
+  return useHash(routeOf)
 }
 
 /** Of a link to one song, what comes behind `#job=`. */
 export function useJobLink(): string | undefined {
-  const linkOf = (hash: string) => /^#job=(.+)$/.exec(hash)?.[1]
-  const [link, setLink] = useState(() => linkOf(location.hash))
-  useEffect(() => {
-    const onChange = () => setLink(linkOf(location.hash))
-    addEventListener('hashchange', onChange)
-    return () => removeEventListener('hashchange', onChange)
-  }, [])
-  return link
+  return useHash((hash) => /^#job=(.+)$/.exec(hash)?.[1])
 }
 
 export function routeOf(hash: string): Route {

@@ -5,7 +5,7 @@ import type { Choices } from './choices.js'
 /** The page lies at `<base>/console`, so the service is one step up. */
 export const baseUrl = new URL('.', location.href.replace(/[?#].*$/, '')).href.replace(/\/$/, '')
 
-const choicesName = `stemwork.choices ${baseUrl}`
+export const choicesName = `stemwork.choices ${baseUrl}`
 
 /** Where this device keeps when the service has last let the person in, if it keeps songs for the time without it. */
 export const offlineMark = `stemwork.offline ${baseUrl}`
@@ -20,7 +20,7 @@ export interface Session {
   session: { isRemembered: boolean } | null
 }
 
-const connection = new Connection({ baseUrl })
+export const connection = new Connection({ baseUrl })
 /** For a device that has something to play without an answer. */
 const hastyConnection = new Connection({ baseUrl, retries: 1 })
 
@@ -37,37 +37,6 @@ export async function currentSession(): Promise<Session | undefined> {
   const way = localStorage.getItem(offlineMark) === null ? connection : hastyConnection
   const { application, session } = (await way.json<Session | { application: null; session: null }>('/session')).value
   return application === null ? undefined : { application, session }
-}
-
-/** A key that was typed in, or the code of a link. */
-export type Credential = { key: string } | { code: string }
-
-/** @param remember also for later visits, until the person signs out */
-export async function signIn(credential: Credential, remember: boolean): Promise<void> {
-  await connection.json('/session', { method: 'POST', json: { ...credential, remember } })
-  tellTabs()
-}
-
-/** Whether the device keeps the session that there is. */
-export async function remember(isKept: boolean): Promise<void> {
-  await connection.json('/session', { method: 'POST', json: { remember: isKept } })
-}
-
-export async function signOut(): Promise<void> {
-  sessionStorage.removeItem(choicesName)
-  for (const name of Object.keys(localStorage)) if (name.startsWith('stemwork.song ')) localStorage.removeItem(name)
-  await connection.send('/session', { method: 'DELETE' })
-}
-
-/** The name of the application that a link signs in to. */
-export async function applicationOfCode(code: string): Promise<string> {
-  return (await connection.json<Session>('/session/offer', { method: 'POST', json: { code } })).value.application
-}
-
-/** A link that signs in once with the key. */
-export async function linkOfKey(key: string): Promise<string> {
-  const { value } = await connection.json<{ code: string }>('/session/code', { method: 'POST', json: { key } })
-  return `${baseUrl}/console#code=${value.code}`
 }
 
 /** What was chosen in this tab, for the case that it is loaded again. */

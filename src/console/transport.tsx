@@ -2,6 +2,7 @@ import type { RefObject } from 'preact'
 import type { LaneView } from './lane.js'
 import { stepSeconds } from './mixer-keys.js'
 import type { MixSettings } from './mix-settings.js'
+import { PlayButton } from './play-button.js'
 import type { Player } from './player.js'
 import { clock } from './words.js'
 
@@ -24,17 +25,7 @@ export function Transport(props: TransportProps) {
   return (
     <>
       <div class="transport">
-        <button
-          type="button"
-          class="play main"
-          aria-label={player.isPlaying ? 'Pause' : 'Play'}
-          aria-busy={player.isWaiting}
-          onClick={props.onToggle}
-        >
-          <svg viewBox="0 0 24 24" width="27" fill="currentColor" aria-hidden="true">
-            <path d={player.isPlaying ? 'M7 5h3.5v14H7zM13.5 5H17v14h-3.5z' : 'M8 5v14l11-7z'} />
-          </svg>
-        </button>
+        <PlayButton isPlaying={player.isPlaying} isWaiting={player.isWaiting} onToggle={props.onToggle} />
         <span class="figure">
           <span ref={time}>{clock(player.position)}</span>
           <span class="quiet"> / {clock(player.duration)}</span>

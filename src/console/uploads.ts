@@ -2,8 +2,9 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { ClientError, type NewJob } from '../client/client.js'
 import type { Client } from './page-client.js'
 import type { Choices, Refusals } from './choices.js'
-import { paramFields, paramsOf } from './param-fields.js'
-import { explain, type Explanation } from './words.js'
+import { explained } from './explained.js'
+import { later } from './later-parts.js'
+import type { Explanation } from './first-words.js'
 
 export interface Upload {
   number: number
@@ -33,9 +34,6 @@ export interface Uploads {
 
 /** What is asked of the service once the file is there. */
 type MakeJob = (inputUrl: string, file: File) => Promise<NewJob>
-
-const firstPauseMs = 1000
-const longestPauseMs = 15_000
 
 interface UploadListener {
   onCreated(jobId: string, file: File): void
@@ -82,6 +80,7 @@ export function useUploads(client: Client, choices: Choices, listener: UploadLis
       if (problem) return
       const onProgress = ({ bytes }: { bytes: number }) =>
         change(number, { state: 'sending', progress: file.size > 0 ? bytes / file.size : 1 })
+      const { overLostConnections } = await later.load()
       const { downloadUrl } = await overLostConnections(signal, {
         attempt: () =>
           client.upload(file, { signal, onProgress, onInterrupted: () => change(number, { state: 'disconnected' }) }),
@@ -98,7 +97,7 @@ export function useUploads(client: Client, choices: Choices, listener: UploadLis
       listening.current.onCreated(id, file)
     } catch (error) {
       if (signal.aborted) return
-      change(number, { state: 'failed', problem: explain(error) })
+      change(number, { state: 'failed', problem: await explained(error) })
       const refusals = paramRefusals(error)
       if (refusals && workflow !== undefined) listening.current.onParamsRefused(workflow, refusals)
     }
@@ -112,6 +111,7 @@ export function useUploads(client: Client, choices: Choices, listener: UploadLis
   const chosenJob =
     (workflow: string, { batchName, settings }: Choices): MakeJob =>
     async (inputUrl, { name }) => {
+      const { paramFields, paramsOf } = await later.load()
       const params = { inputUrl, ...paramsOf(await paramFields(client, workflow), settings[workflow] ?? {}) }
       return { workflow, name: name.slice(0, 255) || 'song', batchName, params }
     }
@@ -169,39 +169,4 @@ function paramRefusals(error: unknown): Refusals | undefined {
   return refused.length > 0
     ? Object.fromEntries(refused.map(({ path, message }) => [path.slice('params.'.length), message]))
     : undefined
-}
-
-/** Tries again, with pauses, for as long as the connection is what is missing. */
-async function overLostConnections<Value>(
-  signal: AbortSignal,
-  { attempt, onLost }: { attempt(): Promise<Value>; onLost(): void },
-): Promise<Value> {
-  for (let retries = 0; ; retries++) {
-    try {
-      return await attempt()
-    } catch (error) {
-      signal.throwIfAborted()
-      const isLost = ClientError.is(error) && (error.status === 0 || error.status === 502 || error.status === 504)
-      if (!isLost || error.code === 'BAD_ANSWER') throw error
-      onLost()
-      await connectionBack(Math.min(longestPauseMs, firstPauseMs * 2 ** retries), signal)
-    }
-  }
-}
-
-/** Resolves when the browser says that it is online again, at the latest after `ms`. */
-function connectionBack(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const end = (settle: () => void) => () => {
-      clearTimeout(timer)
-      removeEventListener('online', onOnline)
-      signal.removeEventListener('abort', onAbort)
-      settle()
-    }
-    const onOnline = end(resolve)
-    const onAbort = end(() => reject(signal.reason))
-    const timer = setTimeout(onOnline, ms)
-    addEventListener('online', onOnline)
-    signal.addEventListener('abort', onAbort)
-  })
 }

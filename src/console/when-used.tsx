@@ -1,14 +1,18 @@
 import type { ComponentType, VNode } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { ErrorNotice } from './error-notice.js'
+import { unreachable } from './first-words.js'
+
+/** Until what nobody can ask for again is tried again. */
+const retryMs = 5000
 
 /**
  * A component whose script is loaded when it is shown first.
  *
- * @param place what stands in for it until then, or for good where it is no more than an ornament
+ * @param place what stands in for it until then; it is loaded as soon as there is a connection
  */
 export function whenUsed<Props extends object>(
-  load: () => Promise<ComponentType<Props>>,
+  pick: (parts: typeof import('./later.js')) => ComponentType<Props>,
   place?: VNode,
 ): ComponentType<Props> {
   let known: ComponentType<Props> | undefined
@@ -17,12 +21,12 @@ export function whenUsed<Props extends object>(
     const [isLost, setLost] = useState(false)
     const attempt = () => {
       setLost(false)
-      load().then(
-        (loaded) => {
-          known = loaded
-          setPart(() => loaded)
+      import('./later.js').then(
+        (parts) => {
+          known = pick(parts)
+          setPart(() => pick(parts))
         },
-        () => setLost(true),
+        () => (place ? setTimeout(attempt, retryMs) : setLost(true)),
       )
     }
     useEffect(() => {
@@ -32,7 +36,7 @@ export function whenUsed<Props extends object>(
     if (place) return place
     if (!isLost) return <p class="quiet">Loading …</p>
     return (
-      <ErrorNotice problem={{ text: 'This part of the page could not be loaded. Check your connection.' }}>
+      <ErrorNotice problem={{ text: unreachable }}>
         <button type="button" onClick={attempt}>
           Try again
         </button>

@@ -14,7 +14,7 @@ import { useMessages } from './messages.js'
 import { type Route, useRoute } from './route.js'
 import { whenUsed } from './when-used.js'
 import { useUploads } from './uploads.js'
-import { jobStateWords } from './words.js'
+import { jobStateWords } from './first-words.js'
 
 interface WorkspaceProps {
   client: Client
@@ -24,8 +24,8 @@ interface WorkspaceProps {
   onRefused(): void
 }
 
-const KeysPage = whenUsed(async () => (await import('./later.js')).KeysPage)
-const JobPage = whenUsed(async () => (await import('./later.js')).JobPage)
+const KeysPage = whenUsed(({ KeysPage }) => KeysPage)
+const JobPage = whenUsed(({ JobPage }) => JobPage)
 
 const retryMs = 5000
 

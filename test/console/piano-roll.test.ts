@@ -86,7 +86,10 @@ describe.skipIf(!chromiumPath)('the notes of a song in the console (needs Chromi
       const { height } = canvas
       const { data } = canvas.getContext('2d').getImageData(Math.round(${share} * canvas.width), 0, 1, height)
       const probe = document.createElement('canvas').getContext('2d')
-      probe.fillStyle = getComputedStyle(canvas).getPropertyValue('--music')
+      const token = canvas.parentElement.appendChild(document.createElement('i'))
+      token.style.color = 'var(--music)'
+      probe.fillStyle = getComputedStyle(token).color
+      token.remove()
       probe.fillRect(0, 0, 1, 1)
       const colour = probe.getImageData(0, 0, 1, 1).data
       const isNote = (row) =>

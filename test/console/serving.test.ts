@@ -65,7 +65,7 @@ describe('the console', () => {
     expect(await (await fetch(`${service.base}/console/NOTICE.txt`)).text()).toContain('The MIT License')
   })
 
-  test('sends compressed parts to those who take them, and in at most 25 kB what is loaded first', async () => {
+  test('sends compressed parts to those who take them, and in at most 22 kB what is run first', async () => {
     const ask = (name: string, encoding: string) =>
       fetch(`${service.base}/console/${name}`, { headers: { 'accept-encoding': encoding } })
     const first = new Set(['app.js'])
@@ -84,7 +84,7 @@ describe('the console', () => {
       }
     }
     expect(first.size).toBe(2)
-    expect(sizes.gzip).toBeLessThanOrEqual(25_000)
+    expect(sizes.gzip).toBeLessThanOrEqual(22_000)
     expect(sizes.br).toBeLessThan(sizes.gzip)
     expect((await ask('app.js', 'identity')).headers.get('content-encoding')).toBeNull()
   })

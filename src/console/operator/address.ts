@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useHash } from '../use-hash.js'
 import { type JobFilters, queryOf } from './service.js'
 
 /** What the page shows: kept in the address, so that links and the back button lead there. */
@@ -13,13 +13,7 @@ export function jobAddress(id: string): string {
 }
 
 export function useAddress(): Address {
-  const [address, setAddress] = useState(() => addressOf(location.hash))
-  useEffect(() => {
-    const onChange = () => setAddress(addressOf(location.hash))
-    addEventListener('hashchange', onChange)
-    return () => removeEventListener('hashchange', onChange)
-  }, [])
-  return address
+  return useHash(addressOf)
 }
 
 function addressOf(hash: string): Address {

@@ -1,5 +1,6 @@
 import { render } from 'preact'
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { ClientError } from '../../client/client-error.js'
 import type { Overview } from '../../http/operator/answers.js'
 import { Brand } from '../brand.js'
 import { ErrorNotice } from '../error-notice.js'
@@ -8,7 +9,7 @@ import { jobsAddress, useAddress } from './address.js'
 import { JobPage } from './job-page.js'
 import { JobsPage } from './jobs-page.js'
 import { OverviewPage } from './overview-page.js'
-import { Refusal, service, signIn, signOut } from './service.js'
+import { errorText, service, signIn, signOut } from './service.js'
 import { SignIn } from './sign-in.js'
 import { clockTime } from './times.js'
 
@@ -25,8 +26,8 @@ function App() {
       await signIn(key)
       setAccess({ kind: 'in' })
     } catch (error) {
-      const isWrong = error instanceof Refusal && error.status === 401
-      refused(isWrong ? 'This key is not the one that the service was started with.' : (error as Error).message)
+      const isWrong = ClientError.is(error) && error.status === 401
+      refused(isWrong ? 'This key is not the one that the service was started with.' : errorText(error))
     }
   }
   return (
@@ -91,9 +92,9 @@ function useOverview(onOut: (problem?: string) => void) {
   const wasIn = useRef(false)
   const fail = useCallback(
     (error: unknown) => {
-      if (error instanceof Refusal && error.status === 401)
+      if (ClientError.is(error) && error.status === 401)
         return onOut(wasIn.current ? 'You are no longer signed in.' : undefined)
-      setProblem(error instanceof Error ? error.message : String(error))
+      setProblem(errorText(error))
     },
     [onOut],
   )

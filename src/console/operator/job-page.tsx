@@ -1,9 +1,11 @@
 import { useCallback, useEffect, useState } from 'preact/hooks'
 import type { AttemptFacts, JobFacts, Overview, StepFacts } from '../../http/operator/answers.js'
+import { ClientError } from '../../client/client-error.js'
 import { jobsAddress } from './address.js'
 import { Confirm } from '../confirm.js'
+import { type Fact, FactList } from '../fact-list.js'
 import { statusWords } from './jobs-page.js'
-import { Refusal, service } from './service.js'
+import { service } from './service.js'
 import { duration, timeOf } from './times.js'
 
 const outcomes: Record<AttemptFacts['outcome'], string> = {
@@ -85,7 +87,7 @@ function useJob(id: string, at: number, onError: (error: unknown) => void) {
       try {
         setJob(await work())
       } catch (error) {
-        if (error instanceof Refusal && error.status === 404) setGone(true)
+        if (ClientError.is(error) && error.status === 404) setGone(true)
         else onError(error)
       }
     },
@@ -240,7 +242,7 @@ function Steps({ steps, now }: { steps: readonly StepFacts[]; now: number }) {
 }
 
 function Facts({ job }: { job: JobFacts }) {
-  const facts: [string, string | null][] = [
+  const facts: Fact[] = [
     ['Job', job.id],
     ['Batch', job.batchName],
     ['Needs', job.needs.join(', ') || null],
@@ -255,27 +257,13 @@ function Facts({ job }: { job: JobFacts }) {
       'Results',
       job.outputs.map(({ fileName, bytes }) => `${fileName} (${(bytes / 1e6).toFixed(1)} MB)`).join(', ') || null,
     ],
-    ...job.webhooks.map(({ event, url, outcome, attempts, status }): [string, string] => [
+    ...job.webhooks.map(({ event, url, outcome, attempts, status }): Fact => [
       `Webhook ${event}`,
       `${outcome.replaceAll('_', ' ')} after ${attempts} ` +
         `${attempts === 1 ? 'try' : 'tries'}${status === null ? '' : `, last answer ${status}`}: ${url}`,
     ]),
   ]
-  return (
-    <section class="card" aria-labelledby="facts">
-      <h2 id="facts">Facts</h2>
-      <dl class="facts">
-        {facts
-          .filter((fact): fact is [string, string] => fact[1] !== null)
-          .map(([name, value]) => (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </div>
-          ))}
-      </dl>
-    </section>
-  )
+  return <FactList title="Facts" facts={facts} />
 }
 
 /** What follows the path of a signed link opens the file, and is nobody's business. */

@@ -1,7 +1,7 @@
 import type { RefObject } from 'preact'
 import { useRef, useState } from 'preact/hooks'
 import type { LimitFacts } from '../../http/operator/answers.js'
-import { type LimitChange, service } from './service.js'
+import { errorText, type LimitChange, service } from './service.js'
 
 const figures = [
   ['maxQueuedJobs', 'Jobs that may wait'],
@@ -66,7 +66,7 @@ function useLimits(app: string, dialog: RefObject<HTMLDialogElement | null>) {
   const [texts, setTexts] = useState<Partial<Record<Figure, string>>>({})
   const [problem, setProblem] = useState('')
   const [isChecked, setChecked] = useState(false)
-  const tell = (error: unknown) => setProblem(error instanceof Error ? error.message : String(error))
+  const tell = (error: unknown) => setProblem(errorText(error))
   const read = async () => {
     const found = await service.limits(app)
     setLimits(found)

@@ -2,11 +2,12 @@ import { useState } from 'preact/hooks'
 import type { Overview, QueueFacts, WorkerState } from '../../http/operator/answers.js'
 import { jobAddress, jobsAddress } from './address.js'
 import { Confirm } from '../confirm.js'
+import { SelectFilter } from '../filter-controls.js'
 import { type OnChange, Levers, ruleOf, StateChip } from './levers.js'
 import { LimitsForm } from './limits-form.js'
 import { RateChart } from './rate-chart.js'
 import { duration, timeOf } from './times.js'
-import { Usage } from './usage.js'
+import { Cell, Usage } from './usage.js'
 
 interface PageProps {
   overview: Overview
@@ -135,19 +136,10 @@ function Queue({ queue, overview, onChange }: { queue: QueueFacts; overview: Ove
           `${workers.toLocaleString()} (${slots.toLocaleString()} ${slots === 1 ? 'slot' : 'slots'})`
         )}
       </td>
-      <td data-label="Waiting" class="figure">
-        {queued.toLocaleString()}
-        {isMore && '+'}
-      </td>
-      <td data-label="Running" class="figure">
-        {running.toLocaleString()}
-      </td>
-      <td data-label="Longest wait" class="figure">
-        {longestWaitMs === null ? '–' : duration(longestWaitMs)}
-      </td>
-      <td data-label="Typical time" class="figure">
-        {medianMs === null ? '–' : duration(medianMs)}
-      </td>
+      <Cell label="Waiting">{queued.toLocaleString() + (isMore ? '+' : '')}</Cell>
+      <Cell label="Running">{running.toLocaleString()}</Cell>
+      <Cell label="Longest wait">{longestWaitMs === null ? '–' : duration(longestWaitMs)}</Cell>
+      <Cell label="Typical time">{medianMs === null ? '–' : duration(medianMs)}</Cell>
       <td data-label="State">
         <StateChip rule={ruleOf(overview.rules, target)} />
       </td>
@@ -270,18 +262,13 @@ function Applications({ overview, onChange }: { overview: Overview; onChange: On
     <section class="card" aria-labelledby="applications">
       <div class="line">
         <h2 id="applications">Applications</h2>
-        <select
-          aria-label="Control an application"
-          value={chosen}
-          onChange={(event) => setChosen(event.currentTarget.value)}
-        >
-          <option value="">Choose one …</option>
-          {applications.map(({ id, name }) => (
-            <option key={id} value={id}>
-              {name}
-            </option>
-          ))}
-        </select>
+        <SelectFilter
+          label="Control an application"
+          all="Choose one …"
+          choices={applications.map(({ id, name }) => [id, name])}
+          chosen={chosen}
+          onChange={(id) => setChosen(id ?? '')}
+        />
       </div>
       {shown.length === 0 && <p class="quiet">All applications are open and have no limit.</p>}
       <ul class="stack parts">

@@ -1,3 +1,5 @@
+import { ClientError } from '../../client/client-error.js'
+import { Connection } from '../../client/connection.js'
 import type {
   BulkFacts,
   JobFacts,
@@ -9,27 +11,23 @@ import type {
   WorkerState,
 } from '../../http/operator/answers.js'
 
-/** The page lies at `<base>/operator`. */
-const pageUrl = location.href.replace(/[?#].*$/, '')
-const baseUrl = new URL('operator/api/', pageUrl).href
-const sessionUrl = new URL('operator/session', pageUrl).href
+/** The page lies at `<base>/operator`. What fails is asked for again with the next look at the whole. */
+const baseUrl = new URL('operator', location.href.replace(/[?#].*$/, '')).href
+const connection = new Connection({ baseUrl, retries: 0 })
 
 /** Earlier versions kept the key where scripts can read it. */
 sessionStorage.removeItem('stemwork.operator-key')
 
-export class Refusal extends Error {
-  readonly status: number
-
-  constructor(status: number, message: string) {
-    super(message)
-    this.status = status
-  }
-}
-
 /** The key goes into a cookie that no script can read. */
-export const signIn = (key: string) => send(sessionUrl, 'POST', { key })
+export const signIn = (key: string) => connection.send('/session', { method: 'POST', json: { key } })
 
-export const signOut = () => send(sessionUrl, 'DELETE')
+export const signOut = () => connection.send('/session', { method: 'DELETE' })
+
+export function errorText(error: unknown): string {
+  if (ClientError.is(error) && error.code === 'NETWORK')
+    return 'The service cannot be reached. The page tries again by itself.'
+  return error instanceof Error ? error.message : String(error)
+}
 
 export type Target = { kind: 'deployment' } | { kind: 'application' | 'workflow'; id: string }
 export interface Change {
@@ -59,7 +57,7 @@ export const service = {
   jobs: (filters: JobFilters) => ask<JobPage>(`job${queryOf(filters)}`),
   job: (id: string) => ask<JobFacts>(`job/${encodeURIComponent(id)}`),
   act: (action: 'cancel' | 'retry', id: string) => ask<JobFacts>(`job/${encodeURIComponent(id)}/${action}`, {}),
-  delete: (id: string) => ask<undefined>(`job/${encodeURIComponent(id)}/delete`, {}),
+  delete: (id: string) => connection.send(`/api/job/${encodeURIComponent(id)}/delete`, { method: 'POST', json: {} }),
   actOnFound: (action: BulkAction, filters: JobFilters) => ask<BulkFacts>(`jobs/${action}`, filters),
   limits: (app: string) => ask<LimitFacts>(limitsPath(app)),
   setLimits: (app: string, change: LimitChange) => ask<LimitFacts>(limitsPath(app), change),
@@ -76,20 +74,6 @@ export function queryOf(filters: JobFilters): string {
   return query.size > 0 ? `?${query.toString()}` : ''
 }
 
-function ask<Answer>(path: string, body?: object): Promise<Answer> {
-  return send<Answer>(baseUrl + path, body ? 'POST' : 'GET', body)
-}
-
-async function send<Answer>(url: string, method: string, body?: object): Promise<Answer> {
-  const response = await fetch(url, {
-    method,
-    headers: body ? { 'content-type': 'application/json' } : {},
-    body: body && JSON.stringify(body),
-  }).catch(() => {
-    throw new Refusal(0, 'The service cannot be reached. The page tries again by itself.')
-  })
-  if (response.status === 204) return undefined as Answer
-  if (response.ok) return (await response.json()) as Answer
-  const problem = (await response.json().catch(() => ({}))) as { message?: string }
-  throw new Refusal(response.status, problem.message ?? `The service answered ${response.status}.`)
+function ask<Answer>(path: string, json?: object): Promise<Answer> {
+  return connection.value<Answer>(`/api/${path}`, json && { method: 'POST', json })
 }

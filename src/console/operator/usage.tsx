@@ -25,22 +25,23 @@ export function Usage({ overview: { usage, applications } }: { overview: Overvie
               <th scope="row">
                 <a href={jobsAddress({ app })}>{names.get(app) ?? app}</a>
               </th>
-              <td data-label="Jobs ended" class="figure">
-                {jobs.toLocaleString()}
-              </td>
-              <td data-label="Failed" class="figure">
-                {failed.toLocaleString()}
-              </td>
-              <td data-label="Audio" class="figure">
-                {duration(audioSeconds * 1000)}
-              </td>
-              <td data-label="Processor time" class="figure">
-                {duration(processorSeconds * 1000)}
-              </td>
+              <Cell label="Jobs ended">{jobs.toLocaleString()}</Cell>
+              <Cell label="Failed">{failed.toLocaleString()}</Cell>
+              <Cell label="Audio">{duration(audioSeconds * 1000)}</Cell>
+              <Cell label="Processor time">{duration(processorSeconds * 1000)}</Cell>
             </tr>
           ))}
         </tbody>
       </table>
     </section>
+  )
+}
+
+/** A figure, with its name where the table has no head. */
+export function Cell({ label, children }: { label: string; children: string }) {
+  return (
+    <td data-label={label} class="figure">
+      {children}
+    </td>
   )
 }

@@ -1,0 +1,32 @@
+import { hasEnded } from '../client/client.js'
+import type { JobCommands } from './job-commands.js'
+import type { Place } from './job-list.js'
+
+/** What can be done with several songs. */
+export function BulkActions({ selected, commands }: { selected: readonly Place[]; commands: JobCommands }) {
+  const done = selected.filter(({ status }) => status === 'SUCCEEDED')
+  const failed = selected.filter(({ status }) => status === 'FAILED')
+  const active = selected.filter((job) => !hasEnded(job))
+  return (
+    <span class="flow">
+      {done.length > 0 && (
+        <button type="button" onClick={() => void commands.archive(done)}>
+          Download (ZIP)
+        </button>
+      )}
+      {failed.length > 0 && (
+        <button type="button" onClick={() => void commands.again(failed)}>
+          Send again
+        </button>
+      )}
+      {active.length > 0 && (
+        <button type="button" onClick={() => void commands.stop(active)}>
+          Stop
+        </button>
+      )}
+      <button type="button" onClick={() => commands.remove(selected)}>
+        Delete
+      </button>
+    </span>
+  )
+}

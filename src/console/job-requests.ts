@@ -1,0 +1,65 @@
+import type { Job, NewJob } from '../client/client.js'
+import type { Messages } from './messages.js'
+import type { Client } from './page-client.js'
+import { chooseFile, sendAgain } from './send-again.js'
+
+type NamedJob = Pick<Job, 'id' | 'name'>
+
+/** Of the uploads, what a job that is made again needs. */
+interface Files {
+  addLike(file: File, job: NewJob): void
+  fileOf(jobId: string): File | undefined
+}
+
+/** What is asked of the service when a person presses a button of jobs. */
+export async function stopJobs(client: Client, jobs: readonly NamedJob[]): Promise<void> {
+  // One that is gone keeps none of the others running.
+  const answers = await Promise.allSettled(jobs.map(({ id }) => client.cancelJob(id)))
+  const failed = answers.find((answer) => answer.status === 'rejected')
+  if (failed) throw failed.reason
+}
+
+/** @param created is told the ids of the new jobs */
+export async function repeatJobs(
+  client: Client,
+  jobs: readonly NamedJob[],
+  { uploads, show, created }: { uploads: Files; show: Messages['show']; created(id: string): void },
+): Promise<void> {
+  // A button of its own: browsers open the dialogue only right after a press.
+  const askForFile = (job: Job, again: NewJob) =>
+    show({
+      text: `The service no longer has the file of ${job.name ?? 'this song'}.`,
+      isLasting: true,
+      action: {
+        label: 'Choose file',
+        run: () => void chooseFile().then((file) => file && uploads.addLike(file, again)),
+      },
+    })
+  let count = 0
+  for (const { id } of jobs) {
+    const job = await client.getJob(id)
+    const sent = await sendAgain(client, job)
+    if (sent.kind === 'created') {
+      created(sent.id)
+      count++
+      continue
+    }
+    const file = uploads.fileOf(job.id)
+    if (file) uploads.addLike(file, sent.job)
+    else askForFile(job, sent.job)
+  }
+  if (count > 0) show({ text: count === 1 ? 'Sent again.' : `Sent ${count} songs again.` })
+}
+
+export async function saveArchive(client: Client, jobs: readonly NamedJob[]): Promise<void> {
+  const { url } = await client.archive({ jobs: jobs.map(({ id }) => id) })
+  saveLink(url)
+}
+
+/** Leaves the download to the browser, which streams it to the disk. */
+export function saveLink(url: string, fileName = ''): void {
+  const link = document.createElement('a')
+  link.href = url
+  link.download = fileName
+  link.click()
+}
