@@ -37,17 +37,15 @@ export function Details({ job }: { job: Job }) {
         </section>
       )}
       <FactList title="Job" facts={factsOf(job)} />
-      {figures.length > 0 && (
-        <FactList title="Figures" facts={figures.map(({ label, value }): Fact => [label, value])} />
-      )}
+      {figures.length > 0 && <FactList title="Figures" facts={figures.map(({ label, value }) => [label, value])} />}
       {timings.length > 0 && (
         <FactList
           title="Timings"
           note="Parts of the work go on at the same time, so these add up to more than the job took."
-          facts={timings.map(([part, ms]): Fact => [timingWords(part), durationWords(ms)])}
+          facts={timings.map(([part, ms]) => [timingWords(part), durationWords(ms)])}
         />
       )}
-      {job.steps && <FactList title="Steps" facts={job.steps.map((step): Fact => [step.name, stepWords(step)])} />}
+      {job.steps && <FactList title="Steps" facts={job.steps.map((step) => [step.name, stepWords(step)])} />}
       <FactList
         title="Parameters"
         facts={Object.entries(job.workflowParams).map(([name, value]): Fact => [

@@ -34,17 +34,7 @@ export function DropZone({ onFiles }: { onFiles(files: File[]): void }) {
 
   return (
     <div class={isOver ? 'drop over' : 'drop'}>
-      <svg
-        viewBox="0 0 48 48"
-        width="38"
-        fill="none"
-        stroke="var(--accent)"
-        stroke-width="2.5"
-        stroke-linecap="round"
-        aria-hidden="true"
-      >
-        <path d="M24 32V10m0 0-8 8m8-8 8 8M8 34v4a2 2 0 0 0 2 2h28a2 2 0 0 0 2-2v-4" />
-      </svg>
+      <Arrow />
       <p>
         <span class="pointer">Drop songs here, or </span>
         <button type="button" class="main" onClick={() => input.current?.click()}>
@@ -65,5 +55,21 @@ export function DropZone({ onFiles }: { onFiles(files: File[]): void }) {
         }}
       />
     </div>
+  )
+}
+
+function Arrow() {
+  return (
+    <svg
+      viewBox="0 0 48 48"
+      width="38"
+      fill="none"
+      stroke="var(--accent)"
+      stroke-width="2.5"
+      stroke-linecap="round"
+      aria-hidden="true"
+    >
+      <path d="M24 32V10m0 0-8 8m8-8 8 8M8 34v4a2 2 0 0 0 2 2h28a2 2 0 0 0 2-2v-4" />
+    </svg>
   )
 }
