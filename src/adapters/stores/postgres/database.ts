@@ -48,6 +48,9 @@ export function surviveLostConnections(pool: PostgresPool): void {
 /** Columns as the server's text, so that type parsers which the host set for its own queries change nothing here. */
 export type Row = (string | null)[]
 
+/** Sends a statement: to the pool, or in a transaction. */
+export type Send = (text: string, values: unknown[]) => Promise<Row[]>
+
 const asText = { getTypeParser: () => (value: string) => value }
 
 /** An unreachable server is an error after this time, not a call that never ends. */

@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import { searchText } from '../../../core/engine/job/search-text.js'
 import type { JobQuery } from '../../../core/engine/ports/job-query.js'
-import type { Row } from './database.js'
+import type { Row, Send } from './database.js'
 import { columnText } from './job-row.js'
-import type { Send } from './stored-jobs.js'
 
 const rowsAtOnce = 500
 const unreadable = { name: null, batchName: null }

@@ -5,11 +5,11 @@ import type { Claimable, JobStore } from '../../../core/engine/ports/job-store.j
 import { copyOfPlain } from '../shared/plain-copy.js'
 import { backlogStatements, readBacklog } from './backlog.js'
 import { claimNext, mostAtOnce } from './claim-function.js'
-import { type PostgresPool, query, type Row, transaction } from './database.js'
+import { type PostgresPool, query, type Row, type Send, transaction } from './database.js'
 import { columnText } from './job-row.js'
 import { plannedCall } from './planned-functions.js'
 import { aheadStatement, queueStatements, schedulingRules } from './scheduling-rules.js'
-import type { Send, StoredJobs } from './stored-jobs.js'
+import type { StoredJobs } from './stored-jobs.js'
 import { lockClaims, tidyTurns } from './turns.js'
 
 /**

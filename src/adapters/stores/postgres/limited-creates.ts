@@ -4,11 +4,10 @@ import { alreadyExists } from '../../../core/engine/job/queue-limit.js'
 import type { CreateAllOptions } from '../../../core/engine/ports/job-store.js'
 import { batched } from '../shared/batched.js'
 import type { ConnectionShares } from './connection-shares.js'
-import { type PostgresClient, type PostgresPool, query, statement, transaction } from './database.js'
+import { type PostgresClient, type PostgresPool, query, type Send, statement, transaction } from './database.js'
 import { CreateLimits, type Limits } from './create-limits.js'
 import type { CreatedJob, JobInserts } from './job-inserts.js'
 import { documentWrites } from './postgres-documents.js'
-import type { Send } from './stored-jobs.js'
 
 export interface LimitedJob {
   job: JobRecord

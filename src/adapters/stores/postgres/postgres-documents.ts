@@ -1,7 +1,6 @@
 import type { DocumentStore, DocumentWrite, StoredDocument } from '../../../core/engine/ports/document-store.js'
-import { type PostgresPool, preparedStatement, type Row, statement } from './database.js'
+import { type PostgresPool, preparedStatement, type Row, type Send, statement } from './database.js'
 import { columnText, nowSql } from './job-row.js'
-import type { Send } from './stored-jobs.js'
 
 const columns = 'key, version, value'
 

@@ -2,8 +2,8 @@ import type { JobRecord } from '../../../core/engine/job/job.js'
 import { inOrder, type LedgerEntry, type LedgerTotal } from '../../../core/engine/job/ledger.js'
 import { dayMs } from '../../../core/engine/job/quota.js'
 import type { Ledger } from '../../../core/engine/ports/job-store.js'
+import type { Send } from './database.js'
 import { columnText, nowSql } from './job-row.js'
-import type { Send } from './stored-jobs.js'
 
 /** A day is summed once it has been over for so long: no transaction that ends a job of it is open any more. */
 const summedAfterMs = 60 * 60 * 1000

@@ -4,7 +4,7 @@ import { isTerminal } from '../../../core/engine/job/job.js'
 import { batched } from '../shared/batched.js'
 import { copyOfPlain } from '../shared/plain-copy.js'
 import { UnreadableRows } from '../shared/unreadable-rows.js'
-import { type PostgresPool, preparedStatement, type Row, statement } from './database.js'
+import { type PostgresPool, preparedStatement, type Row, type Send, statement } from './database.js'
 import { type HeldJob, HeldJobs } from './held-jobs.js'
 import type { Statement } from './job-lists.js'
 import { columnText, nowSql, parseStored, type StoredJob } from './job-row.js'
@@ -13,9 +13,6 @@ import { rowsById } from './rows-by-id.js'
 
 /** Records are read in the event loop: not too many at once. */
 const readAtOnce = 16
-
-/** Sends a statement: to the pool, or in a transaction. */
-export type Send = (text: string, values: unknown[]) => Promise<Row[]>
 
 interface ChangeOptions {
   isRepeatable?: boolean
