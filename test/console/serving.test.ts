@@ -42,6 +42,7 @@ describe('the console', () => {
       'console/console.css',
       'console/app.js',
       'console/app.webmanifest',
+      'console/icon.png',
       'docs',
     ])
     for (const address of addresses) expect((await fetch(new URL(address!, page.url))).status).toBe(200)
@@ -58,6 +59,12 @@ describe('the console', () => {
       'text/javascript; charset=utf-8',
       'nosniff',
     ])
+    const icon = await fetch(`${service.base}/console/icon.png`)
+    expect(icon.headers.get('content-type')).toBe('image/png')
+    const png = Buffer.from(await icon.arrayBuffer())
+    // The size that iOS asks for, whole.
+    expect([png.subarray(1, 4).toString(), png.readUInt32BE(16), png.readUInt32BE(20)]).toEqual(['PNG', 180, 180])
+    expect(png.subarray(-8, -4).toString()).toBe('IEND')
     const again = await fetch(`${service.base}/console/app.js`, {
       headers: { 'if-none-match': script.headers.get('etag') ?? '' },
     })

@@ -12,6 +12,7 @@ const types: Record<string, string | undefined> = {
   js: 'text/javascript; charset=utf-8',
   css: 'text/css; charset=utf-8',
   svg: 'image/svg+xml',
+  png: 'image/png',
   txt: 'text/plain; charset=utf-8',
   webmanifest: 'application/manifest+json',
 }
@@ -24,12 +25,12 @@ const known = new Map<string, Promise<PackedText>>()
 
 /** A part of a page, compressed as the client accepts it, or 304. @throws Problem `NOT_FOUND`. */
 async function pageAsset(call: Call, name: string): Promise<ApiAnswer> {
-  const contentType = types[/^[\w-]+\.(js|css|svg|txt|webmanifest)$/.exec(name)?.[1] ?? '']
+  const contentType = types[/^[\w-]+\.(js|css|svg|png|txt|webmanifest)$/.exec(name)?.[1] ?? '']
   if (contentType === undefined) throw missing()
   let packed = known.get(name)
   if (!packed) {
     // The scripts of a page are many, with names that the build makes; all that lies there is public.
-    packed = readFile(installedFile(`dist/console/${name}`), 'utf8').then(packText, (error: unknown) => {
+    packed = readFile(installedFile(`dist/console/${name}`)).then(packText, (error: unknown) => {
       throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? missing() : error
     })
     packed.catch(() => known.delete(name))
@@ -65,7 +66,7 @@ export function pageAssetRoute(page: 'console' | 'docs' | 'operator', operation:
 const compressBrotli = promisify(brotliCompress)
 const compressGzip = promisify(gzip)
 
-/** A text in its content encodings, each created once. */
+/** A text, or a small picture, in its content encodings, each created once. */
 export interface PackedText {
   hash: string
   br: Buffer
@@ -73,8 +74,8 @@ export interface PackedText {
   identity: Buffer
 }
 
-export async function packText(text: string): Promise<PackedText> {
-  const identity = Buffer.from(text)
+export async function packText(content: string | Buffer): Promise<PackedText> {
+  const identity = typeof content === 'string' ? Buffer.from(content) : content
   const params = { [constants.BROTLI_PARAM_SIZE_HINT]: identity.byteLength }
   const [br, zipped] = await Promise.all([compressBrotli(identity, { params }), compressGzip(identity, { level: 9 })])
   return { hash: createHash('sha256').update(identity).digest('hex').slice(0, 32), br, gzip: zipped, identity }

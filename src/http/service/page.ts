@@ -25,9 +25,12 @@ export function pageAnswer(call: Call, page: PageText): ApiAnswer {
 
 function html({ name, title, style, script, manifest, withoutScript }: PageText): string {
   const paragraphs = withoutScript.map((paragraph) => `<p>${paragraph}</p>`)
+  // iOS takes no SVG for its home screen.
+  const icon = `<link rel="apple-touch-icon" href="${name}/icon.png">`
+  const links = manifest ? [`<link rel="manifest" href="${name}/${manifest}">`, icon] : []
   return htmlDocument(
     title,
-    [...pageLinks(name, style, [script]), ...(manifest ? [`<link rel="manifest" href="${name}/${manifest}">`] : [])],
+    [...pageLinks(name, style, [script]), ...links],
     `<div id="app"></div>
 <noscript>
 <main class="stack plain-page">
