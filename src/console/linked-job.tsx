@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { Connection } from '../client/connection.js'
-import { hasEnded, type Job } from '../client/client.js'
+import { ClientError, hasEnded, type Job } from '../client/client.js'
 import { Brand } from './brand.js'
 import { ErrorNotice } from './error-notice.js'
 import { type Client, pageClient } from './page-client.js'
@@ -51,6 +51,11 @@ function Shown({ client, job, onRhythm }: { client: Client; job: Job; onRhythm(f
   )
 }
 
+/** Whether the link opens nothing any more; anything else may pass. */
+function isFinal(error: unknown): boolean {
+  return ClientError.is(error) && [400, 401, 403, 404, 410].includes(error.status)
+}
+
 /** The job of a link, read again until it has ended. */
 function useJobOf(link: string): { client: Client; job: Job | undefined; problem: Explanation | undefined } {
   const options = useMemo(() => ({ baseUrl, apiKey: `job-link ${link}` }), [link])
@@ -62,13 +67,23 @@ function useJobOf(link: string): { client: Client; job: Job | undefined; problem
     const stop = new AbortController()
     const { signal } = stop
     let timer: ReturnType<typeof setTimeout>
-    const onError = (error: unknown) => void (signal.aborted || setProblem(explain(error)))
-    const read = async () => {
-      const now = await client.getJob(id, { signal })
-      setJob(now)
-      if (!hasEnded(now)) timer = setTimeout(() => void read().catch(onError), askMs)
+    let isCounted = false
+    const ask = async () => {
+      try {
+        if (!isCounted) await new Connection(options).send(`/job/${id}/opened`, { method: 'POST', signal })
+        isCounted = true
+        const now = await client.getJob(id, { signal })
+        setJob(now)
+        setProblem(undefined)
+        if (hasEnded(now)) return
+      } catch (error) {
+        if (signal.aborted) return
+        setProblem(explain(error))
+        if (isFinal(error)) return
+      }
+      timer = setTimeout(() => void ask(), askMs)
     }
-    new Connection(options).send(`/job/${id}/opened`, { method: 'POST', signal }).then(read).catch(onError)
+    void ask()
     return () => {
       clearTimeout(timer)
       stop.abort()

@@ -46,4 +46,25 @@ describe.skipIf(!chromiumPath)('a song that waits (needs Chromium)', () => {
     await page.getByText('This job was stopped.').waitFor()
     expect(pages.complaints).toEqual([])
   })
+
+  test('by its link, it goes on after an error, and says so until then', async () => {
+    const pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
+    const body = JSON.stringify({ workflow: 'service/held', params: {} })
+    const { id } = (await (await service.api('/job', { method: 'POST', body })).json()) as { id: string }
+    const { url } = (await (await service.api(`/job/${id}/link`, { method: 'POST', body: '{}' })).json()) as {
+      url: string
+    }
+    const guest = await pages.open({}, new URL(url).href.slice(service.base.length))
+    await guest.getByText('The song waits for its turn.').waitFor()
+    let isBroken = true
+    await guest.route(`**/job/${id}`, async (route) => {
+      if (isBroken) await route.fulfill({ status: 500, body: 'out of order' })
+      else await route.continue()
+    })
+    await guest.getByRole('alert').waitFor()
+    isBroken = false
+    await service.engine.cancel(id)
+    await guest.getByText('This job was stopped.').waitFor()
+    expect(await guest.getByRole('alert').count()).toBe(1)
+  })
 })
