@@ -67,7 +67,7 @@ export function ExportButton({ player, tracks, song, mix, part }: ExportButtonPr
       </select>
       <button
         type="button"
-        disabled={isSilent && share === undefined}
+        disabled={(isSilent || part.from >= part.to) && share === undefined}
         onClick={() => (share === undefined ? void run() : stop.current.abort())}
       >
         {share === undefined ? 'Export this mix' : `Stop the export (${Math.floor(share * 100)} %)`}

@@ -19,6 +19,22 @@ const fullPeak = 128
 /** Of the peaks, in the format of audiowaveform. */
 const peaksHeaderBytes = 24
 
+/** Whether stems of this workflow are heard before they are done. */
+export function isGrown(workflow: string): boolean {
+  return growing[workflow] !== undefined
+}
+
+/** The stems of a song before there is anything of them. */
+export function awaitedStems(workflow: string, { sampleRate, frames }: PcmSource): Stem[] {
+  const none = new Float32Array(0)
+  return (growing[workflow] ?? []).map((name) => ({
+    name,
+    source: { isGrowing: true, sampleRate, frames: 0, promisedFrames: frames, read: async () => [none] },
+    peaks: new Promise(() => {}),
+    grownPeaks: { lowest: none, highest: none, perSecond: 1 },
+  }))
+}
+
 interface Growth {
   signal: AbortSignal
   /** There is more to play. */

@@ -2,16 +2,18 @@ import { hasEnded, type Job } from '../client/client.js'
 import type { JobCommands, NamedJob } from './job-commands.js'
 
 interface JobActionsProps {
+  /** Where they stand in the same place from the upload to the end. */
+  width?: string
   job: Job
   canRepeat: boolean
   commands: Pick<JobCommands, 'stop' | 'remove'> & { again(jobs: readonly NamedJob[]): unknown }
 }
 
 /** What can be done with a song, as buttons. */
-export function JobActions({ job, canRepeat, commands }: JobActionsProps) {
+export function JobActions({ job, canRepeat, commands, width }: JobActionsProps) {
   const name = job.name ?? 'Untitled song'
   return (
-    <span class="actions">
+    <span class="actions" style={{ minWidth: width }}>
       {canRepeat && (
         <button type="button" class="plain" aria-label={`Send again: ${name}`} onClick={() => commands.again([job])}>
           Send again
@@ -22,7 +24,13 @@ export function JobActions({ job, canRepeat, commands }: JobActionsProps) {
           Stop
         </button>
       )}
-      <button type="button" class="plain" aria-label={`Delete ${name}`} onClick={() => commands.remove([job])}>
+      <button
+        type="button"
+        class="plain"
+        style={{ marginLeft: width && 'auto' }}
+        aria-label={`Delete ${name}`}
+        onClick={() => commands.remove([job])}
+      >
         Delete
       </button>
     </span>

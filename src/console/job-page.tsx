@@ -1,3 +1,4 @@
+import type { RefObject } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { hasEnded, type Job } from '../client/client.js'
 import type { Client } from './page-client.js'
@@ -11,23 +12,58 @@ import type { JobStore } from './job-store.js'
 import { useChanges } from './live-jobs.js'
 import { Results } from './results.js'
 import { rhythmWords, type SongRhythm } from './rhythm.js'
-import { jobAddress } from './route.js'
+import { jobAddress, type Route } from './route.js'
 import { canRepeat } from './song-facts.js'
+import { uploadStateWords } from './upload-row.js'
+import type { Upload, Uploads } from './uploads.js'
 import { explain, explainFailure, type Explanation, jobStateWords, statusWords, whenWords } from './words.js'
 
-interface JobPageProps {
+/** Numbers of uploads are shorter than the ids of jobs. */
+const shortestId = 30
+
+/** Of the buttons, from the upload to the end. */
+const actionsWidth = '12rem'
+
+interface SongPageProps {
   client: Client
   store: JobStore
   commands: JobCommands
-  id: string
+  uploads: Uploads
+  route: Extract<Route, { name: 'job' }>
+}
+
+/** A song from its upload to its stems: what plays goes on when the upload becomes a job. */
+export function SongPage({ route, ...rest }: SongPageProps) {
+  const { list, made } = rest.uploads
+  const isShown = ({ number }: Upload) => String(number) === route.id
+  const [id, sent] = [...made].find(([one, upload]) => one === route.id || isShown(upload)) ?? []
+  const upload = sent ?? list.find(isShown)
+  const isJob = id !== undefined || route.id.length > shortestId
+  const address = id !== undefined && id !== route.id ? jobAddress(id) : isJob || upload ? undefined : '#/'
+  useEffect(() => {
+    if (address !== undefined) location.replace(address)
+  }, [address])
+  return (
+    <JobPage
+      key={upload ? `upload ${upload.number}` : route.id}
+      {...rest}
+      id={id ?? (isJob ? route.id : undefined)}
+      upload={upload}
+      tab={route.tab}
+    />
+  )
+}
+
+interface JobPageProps extends Omit<SongPageProps, 'route'> {
+  /** Undefined before there is a job. */
+  id: string | undefined
+  /** Undefined for what was not sent in this visit. */
+  upload: Upload | undefined
   tab: 'player' | 'details'
 }
 
-/**
- * One job from its start to its stems. It asks the service anew each time it is opened, so a reload goes on where it
- * was.
- */
-export function JobPage({ client, store, commands, id, tab }: JobPageProps) {
+/** It asks the service anew each time it is opened, so a reload goes on where it was. */
+function JobPage({ client, store, commands, uploads, id = '', upload, tab }: JobPageProps) {
   const [failed, setFailed] = useState<Explanation>()
   const [reads, setReads] = useState(0)
   const [rhythm, setRhythm] = useState<SongRhythm>()
@@ -41,6 +77,7 @@ export function JobPage({ client, store, commands, id, tab }: JobPageProps) {
   const problem = store.isDeleted(id) ? { text: 'This song was deleted.' } : failed
 
   useEffect(() => {
+    if (id === '') return
     const stop = new AbortController()
     const revision = store.next()
     setFailed(undefined)
@@ -53,7 +90,8 @@ export function JobPage({ client, store, commands, id, tab }: JobPageProps) {
   useEffect(() => {
     document.title = job ? `${titleMark(job)}${job.name ?? 'Song'} – stemwork` : 'stemwork'
   }, [job])
-  useEffect(() => heading.current?.focus(), [!job, !problem])
+  const isKnown = job !== undefined || upload !== undefined
+  useEffect(() => heading.current?.focus(), [isKnown, !problem])
 
   const again = async () => {
     if (!job) return
@@ -73,12 +111,14 @@ export function JobPage({ client, store, commands, id, tab }: JobPageProps) {
               {job.name ?? 'Untitled song'}
             </h1>
             <p class="quiet">
-              {jobStateWords(job)} · {whenWords(job.createdAt)}
-              {rhythm && ` · ${rhythmWords(rhythm)}`}
+              {/* In the order in which it comes, so that nothing moves. */}
+              {whenWords(job.createdAt)} · {jobStateWords(job)}
               {job.result && job.expiresAt && ` · kept until ${whenWords(job.expiresAt)}`}
+              {rhythm && ` · ${rhythmWords(rhythm)}`}
             </p>
           </div>
           <JobActions
+            width={actionsWidth}
             job={job}
             canRepeat={canRepeat(job)}
             commands={{
@@ -92,7 +132,8 @@ export function JobPage({ client, store, commands, id, tab }: JobPageProps) {
           />
         </header>
       )}
-      {!job && problem && (
+      {!job && upload && <Sending heading={heading} upload={upload} uploads={uploads} />}
+      {!isKnown && problem && (
         <h1 ref={heading} tabIndex={-1}>
           Song
         </h1>
@@ -104,11 +145,16 @@ export function JobPage({ client, store, commands, id, tab }: JobPageProps) {
           </button>
         </ErrorNotice>
       )}
-      {!job && !problem && <p class="quiet">Loading …</p>}
-      {job && (
+      {!isKnown && !problem && <p class="quiet">Loading …</p>}
+      {isKnown && (
         <nav class="tabs" aria-label="Views of this song">
           {(['player', 'details'] as const).map((one) => (
-            <a key={one} href={jobAddress(id, one)} aria-current={tab === one ? 'page' : undefined}>
+            <a
+              key={one}
+              href={job && jobAddress(id, one)}
+              aria-disabled={!job}
+              aria-current={tab === one ? 'page' : undefined}
+            >
               {one === 'details' ? 'Details' : isHeard(job) ? 'Player' : 'Result'}
             </a>
           ))}
@@ -116,9 +162,9 @@ export function JobPage({ client, store, commands, id, tab }: JobPageProps) {
       )}
       {job && tab === 'details' && <Details job={job} />}
       {/* It stays while the details are shown, so that the music goes on. */}
-      {job && (
+      {isKnown && (
         <div class="stack" hidden={tab !== 'player'}>
-          {job.error && (
+          {job?.error && (
             <ErrorNotice problem={explainFailure(job.error)}>
               {canRepeat(job) && (
                 <button type="button" onClick={() => void again()}>
@@ -127,19 +173,63 @@ export function JobPage({ client, store, commands, id, tab }: JobPageProps) {
               )}
             </ErrorNotice>
           )}
-          {(job.result || !hasEnded(job)) && (
-            <Results client={client} job={job} commands={commands} onRhythm={setRhythm} />
+          {(!job || job.result || !hasEnded(job)) && (
+            <Results client={client} job={job} upload={upload} commands={commands} onRhythm={setRhythm} />
           )}
-          {job.result && isHeard(job) && <KeepOffline client={client} job={job} />}
-          {job.result && <JobLinks client={client} jobId={job.id} />}
+          {job?.result && isHeard(job) && <KeepOffline client={client} job={job} />}
+          {job?.result && <JobLinks client={client} jobId={job.id} />}
         </div>
       )}
     </article>
   )
 }
 
+interface SendingProps {
+  heading: RefObject<HTMLHeadingElement | null>
+  upload: Upload
+  uploads: Uploads
+}
+
+/** What stands above a song that is not a job yet. */
+function Sending({ heading, upload, uploads }: SendingProps) {
+  const { number, file, state, problem } = upload
+  return (
+    <>
+      <header class="line">
+        <div class="title">
+          <h1 ref={heading} tabIndex={-1} dir="auto">
+            {file.name}
+          </h1>
+          <p class="quiet">{uploadStateWords(upload)}</p>
+        </div>
+        <span class="actions" style={{ minWidth: actionsWidth }}>
+          <button
+            type="button"
+            class="plain"
+            aria-label={`Stop ${file.name}`}
+            onClick={() => {
+              location.hash = '#/'
+              uploads.remove(number)
+            }}
+          >
+            Stop
+          </button>
+        </span>
+      </header>
+      {problem && (
+        <ErrorNotice problem={problem}>
+          <button type="button" onClick={() => uploads.retry(number)}>
+            {state === 'refused' ? 'Send anyway' : 'Send again'}
+          </button>
+        </ErrorNotice>
+      )}
+    </>
+  )
+}
+
 /** Whether there is something to listen to. Of a job without results, nobody knows yet. */
-function isHeard({ files }: Job): boolean {
+function isHeard(job: Job | undefined): boolean {
+  const files = job?.files
   return !files || Object.values(files).some(({ contentType }) => contentType.startsWith('audio/'))
 }
 

@@ -8,7 +8,7 @@ type NamedJob = Pick<Job, 'id' | 'name'>
 /** Of the uploads, what a job that is made again needs. */
 interface Files {
   addLike(file: File, job: NewJob): void
-  fileOf(jobId: string): File | undefined
+  made: ReadonlyMap<string, { file: File }>
 }
 
 /** What is asked of the service when a person presses a button of jobs. */
@@ -44,7 +44,7 @@ export async function repeatJobs(
       count++
       continue
     }
-    const file = uploads.fileOf(job.id)
+    const file = uploads.made.get(job.id)?.file
     if (file) uploads.addLike(file, sent.job)
     else askForFile(job, sent.job)
   }

@@ -1,5 +1,5 @@
 /** What is not shown first, as one script: more scripts would share so much that each would come in pieces. */
-export { JobPage } from './job-page.js'
+export { SongPage } from './job-page.js'
 export { keepFocus } from './keep-focus.js'
 export { KeysPage } from './keys-page.js'
 export { MiniWaveform } from './mini-waveform.js'

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks'
 import { ErrorNotice } from './error-notice.js'
 import { ExportButton } from './export-button.js'
 import { keepSong, keptSong } from './kept-songs.js'
@@ -9,6 +9,7 @@ import { useMessages } from './messages.js'
 import { useMixSettings } from './mix-settings.js'
 import { keyTexts, useFocusBack, useMixerKeys } from './mixer-keys.js'
 import { shareText } from './picture-gestures.js'
+import type { PcmSource } from './pcm-source.js'
 import { type Loop, Player } from './player.js'
 import { Ruler } from './ruler.js'
 import { isWholeSong } from './stem-names.js'
@@ -27,7 +28,10 @@ interface MixerProps {
   artist?: string
   /** The rhythm, where the job has found it. */
   found?: SongRhythm
-  jobId: string
+  /** The song, which is heard where its stems are not made yet. */
+  whole?: PcmSource
+  /** Undefined before there is one. */
+  jobId: string | undefined
   /** What is still to be done. */
   work?: ComponentChildren
   /** What is known of its beats, at first and when they are found. */
@@ -35,8 +39,8 @@ interface MixerProps {
 }
 
 /** Plays the stems together. */
-export function Mixer({ stems, song, artist, found, jobId, work, onRhythm }: MixerProps) {
-  const kept = useMemo(() => keptSong(jobId), [jobId])
+export function Mixer({ stems, song, artist, found, whole, jobId, work, onRhythm }: MixerProps) {
+  const kept = useMemo(() => (jobId === undefined ? {} : keptSong(jobId)), [])
   const [, redraw] = useReducer((count: number) => count + 1, 0)
   const [problem, setProblem] = useState<Explanation>()
   const [picture, setPicture] = useState<LaneView>('waveform')
@@ -46,17 +50,20 @@ export function Mixer({ stems, song, artist, found, jobId, work, onRhythm }: Mix
   const countIn = useRef(beats.countIn)
   countIn.current = beats.countIn
   useEffect(() => onRhythm?.(beats.rhythm), [beats.rhythm])
+  const sampleRate = stems[0]?.source.sampleRate
   const player = useMemo(
     () =>
       new Player(beats.tracks, {
         onChange: () => redraw(undefined),
         onError,
         countIn: (position) => countIn.current(position),
+        whole: whole?.sampleRate === sampleRate ? whole : undefined,
       }),
-    [beats.tracks],
+    [sampleRate],
   )
+  useLayoutEffect(() => player.replace(beats.tracks), [player, beats.tracks])
   const isGrowing = stems.some(({ source }) => source.isGrowing)
-  // When finished stems take the place of growing ones, or clicks come to them, the music goes on as it was.
+  // At another rate, another player goes on as it was.
   const heard = useRef<Pick<Player, 'position' | 'tempo' | 'semitones' | 'loop' | 'isPlaying'>>(undefined)
   useEffect(() => {
     const { tempo = 1, semitones = 0, loop: repeated } = heard.current ?? kept
@@ -92,8 +99,8 @@ export function Mixer({ stems, song, artist, found, jobId, work, onRhythm }: Mix
     const now = { lanes, masterVolume, tempo, semitones, loop, loops, rhythm, beats: switches }
     const text = JSON.stringify(now)
     // What is as it was when the song was opened need not be kept.
-    if (saved.current !== '' && saved.current !== text) keepSong(jobId, now)
-    saved.current = text
+    if (saved.current !== '' && saved.current !== text && jobId !== undefined) keepSong(jobId, now)
+    if (saved.current === '' || jobId !== undefined) saved.current = text
   })
   const section = useRef<HTMLElement>(null)
   useFocusBack(section)
@@ -224,7 +231,7 @@ export function Mixer({ stems, song, artist, found, jobId, work, onRhythm }: Mix
           tracks={beats.tracks}
           song={song}
           mix={mix.tracks}
-          part={loop ?? { from: 0, to: player.made }}
+          part={{ from: loop?.from ?? 0, to: Math.min(loop?.to ?? Infinity, player.made) }}
         />
       </div>
       <details class="keys">
@@ -240,7 +247,8 @@ export function Mixer({ stems, song, artist, found, jobId, work, onRhythm }: Mix
           ))}
         </dl>
       </details>
-      {/* Last, so that nothing moves when it goes. */}
+      {/* Last, so that nothing above it moves when it goes. */}
+      {whole && isGrowing && <p class="quiet">You hear the song as it is wherever its stems are not made yet.</p>}
       {work}
     </section>
   )

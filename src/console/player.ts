@@ -1,13 +1,10 @@
 import { type Channel, meterSamples, openChannel } from './channels.js'
 import type { PcmSource } from './pcm-source.js'
-import { PieceCache } from './piece-cache.js'
 import { type PlayerOutput, ScheduledOutput } from './scheduled-output.js'
 import { Timeline } from './timeline.js'
+import { type CountIn, type Loop, pieceSeconds, type PlayerTrack, TrackPieces } from './track-pieces.js'
 
-export interface PlayerTrack {
-  name: string
-  source: PcmSource
-}
+export { clickName, type CountIn, type Loop, type PlayerTrack } from './track-pieces.js'
 
 /** What the player uses of an `AudioContext`. */
 export type PlayerContext = Pick<
@@ -22,26 +19,14 @@ export interface PlayerOptions {
   onError(error: unknown): void
   /** What the track of clicks plays before the song, where it begins to play. */
   countIn?(position: number): CountIn | undefined
+  /** The song, at the rate of its tracks: it is heard where they are not made yet. */
+  whole?: PcmSource
   createContext?(sampleRate: number): PlayerContext
 }
 
-/** A stretch of the track, in seconds. */
-export interface Loop {
-  from: number
-  to: number
-}
-
-/** What is heard before the song. */
-export interface CountIn {
-  seconds: number
-  source: PcmSource
-}
-
-/** Of the track that has the metronome. No stem has such a name. */
-export const clickName = '(click)'
-/** Small, so that playing begins soon after a seek. */
-const pieceSeconds = 2
 const aheadSeconds = 8
+/** Less, so that tracks are heard soon after they are made. */
+const wholeAheadSeconds = 1.5 * pieceSeconds
 const checkMs = 200
 const fadeSeconds = 0.015
 export const shortestLoopSeconds = 0.1
@@ -55,24 +40,16 @@ interface Run {
   countIn?: CountIn
 }
 
-/** A part of all tracks. */
-interface Piece {
-  tracks: Float32Array<ArrayBuffer>[][]
-  frame: number
-  frames: number
-}
-
 /**
  * Plays tracks locked together, sample for sample: the pieces of all tracks for a stretch of time are started at the
  * same instant of one audio clock, and none before all are there.
  */
 export class Player {
-  readonly #tracks: readonly PlayerTrack[]
+  readonly #pieces: TrackPieces
   readonly #options: PlayerOptions
   readonly #sampleRate: number
   readonly #volumes = new Map<string, { volume: number; pan: number }>()
   readonly #channels = new Map<string, Channel>()
-  readonly #pieces: PieceCache
   readonly #meterSamples = new Float32Array(meterSamples)
   #master: GainNode | undefined
   #limiter: AudioNode | undefined
@@ -86,23 +63,24 @@ export class Player {
 
   /** All tracks have the same sample rate. */
   constructor(tracks: readonly PlayerTrack[], options: PlayerOptions) {
-    this.#tracks = tracks
+    this.#pieces = new TrackPieces(tracks, options.whole)
     this.#options = options
-    const [first] = tracks
-    if (!first) throw new RangeError('a player needs at least one track')
-    this.#sampleRate = first.source.sampleRate
-    this.#pieces = new PieceCache(Math.round(pieceSeconds * this.#sampleRate), tracks.length)
+    this.#sampleRate = this.#pieces.sampleRate
   }
 
   /** Of the whole song, in seconds; where nobody knows that while tracks grow, of what is made. */
   get duration(): number {
-    const promised = this.#tracks.map(({ source }) => source.promisedFrames ?? 0)
-    return Math.max(this.#frames, ...promised) / this.#sampleRate
+    return this.#pieces.promised / this.#sampleRate
   }
 
-  /** How much of it can be played, in seconds. */
+  /** How much there is of the tracks, in seconds. */
   get made(): number {
-    return this.#frames / this.#sampleRate
+    return this.#pieces.made / this.#sampleRate
+  }
+
+  /** How much can be played, be it of the whole song. */
+  get playable(): number {
+    return this.#pieces.playable / this.#sampleRate
   }
 
   get isPlaying(): boolean {
@@ -119,7 +97,7 @@ export class Player {
     const run = this.#run
     if (!run) return this.#restAt
     if (run.timeline.isEmpty || !this.#context) return run.from
-    return Math.max(0, Math.min(this.made, run.timeline.positionAt(this.#context.currentTime)))
+    return Math.max(0, Math.min(this.playable, run.timeline.positionAt(this.#context.currentTime)))
   }
 
   get loop(): Loop | undefined {
@@ -143,7 +121,7 @@ export class Player {
     if (this.#run) return
     this.#context ??= this.#open()
     void this.#context.resume()
-    const from = this.#restAt >= this.duration ? 0 : Math.min(this.#restAt, this.made)
+    const from = this.#restAt >= this.duration ? 0 : Math.min(this.#restAt, this.playable)
     const countIn = isCounted ? this.#options.countIn?.(from) : undefined
     const run: Run = { stop: new AbortController(), timeline: new Timeline(), from, countIn }
     this.#run = run
@@ -164,7 +142,7 @@ export class Player {
   seek(seconds: number): void {
     const wasPlaying = this.isPlaying
     this.#end()
-    this.#restAt = Math.max(0, Math.min(this.made, seconds))
+    this.#restAt = Math.max(0, Math.min(this.playable, seconds))
     if (wasPlaying && this.#restAt < this.duration) this.play(false)
     else this.#options.onChange()
   }
@@ -174,7 +152,7 @@ export class Player {
    * behind it hears that place.
    */
   setLoop(loop: Loop | undefined): void {
-    const cut = loop && { ...loop, to: Math.min(loop.to, this.made) }
+    const cut = loop && { ...loop, to: Math.min(loop.to, this.playable) }
     const set = cut && cut.to - cut.from >= shortestLoopSeconds ? cut : undefined
     this.#loop = set
     const { position } = this
@@ -221,14 +199,19 @@ export class Player {
     return this.#meterSamples.reduce((peak, sample) => Math.max(peak, Math.abs(sample)), 0)
   }
 
+  /** Others of the same song take their place. Those of the same names do so without a break. */
+  replace(tracks: readonly PlayerTrack[]): void {
+    const names = String(this.#pieces.names)
+    this.#pieces.replace(tracks)
+    if (String(this.#pieces.names) === names) return
+    if (this.#context && this.#master) this.#openChannels(this.#context, this.#master)
+    this.seek(this.position)
+  }
+
   close(): void {
     this.#end()
     void this.#context?.close()
     this.#context = undefined
-  }
-
-  get #frames(): number {
-    return Math.max(...this.#tracks.map(({ source }) => source.frames))
   }
 
   #fade(param: AudioParam | undefined, value: number): void {
@@ -244,8 +227,13 @@ export class Player {
     master.gain.value = this.#masterVolume
     master.connect(context.destination)
     this.#master = master
-    for (const { name } of this.#tracks) this.#channels.set(name, openChannel(context, master, this.#volumes.get(name)))
+    this.#openChannels(context, master)
     return context
+  }
+
+  #openChannels(context: PlayerContext, master: AudioNode): void {
+    for (const name of this.#pieces.names)
+      if (!this.#channels.has(name)) this.#channels.set(name, openChannel(context, master, this.#volumes.get(name)))
   }
 
   #end(): void {
@@ -264,9 +252,10 @@ export class Player {
     const output = this.#isPlain ? this.#scheduled(run, context) : await this.#stretched(run, context)
     if (signal.aborted) return output.stop()
     run.output = output
-    for await (const { tracks, frame, frames } of this.#piecesOf(run)) {
+    const part = { from: Math.round(run.from * this.#sampleRate), loop: this.#loop, countIn: run.countIn, signal }
+    for await (const { tracks, frame, frames, isWhole } of this.#pieces.from(part)) {
       output.give(tracks, frame / this.#sampleRate, frames)
-      while (output.ahead > aheadSeconds) {
+      while (output.ahead > (isWhole ? wholeAheadSeconds : aheadSeconds)) {
         await new Promise((resolve) => setTimeout(resolve, checkMs))
         if (signal.aborted) return
       }
@@ -281,11 +270,15 @@ export class Player {
 
   #scheduled({ timeline }: Run, context: PlayerContext): PlayerOutput {
     if (this.#limiter) this.#route(context)
-    const targets = this.#tracks.map(({ name }) => this.#channels.get(name)?.gain)
+    const targets = this.#targets
     return new ScheduledOutput(context, this.#sampleRate, targets, {
       heard: (stretch) => this.#heard(timeline, stretch),
       end: () => timeline.end,
     })
+  }
+
+  get #targets(): (AudioNode | undefined)[] {
+    return this.#pieces.names.map((name) => this.#channels.get(name)?.gain)
   }
 
   /** Where the mix goes. As recorded, its highest samples are known beforehand. */
@@ -299,7 +292,7 @@ export class Player {
     const { openLimiter, Stretcher } = await import('./stretcher.js')
     this.#limiter ??= await openLimiter(context as AudioContext)
     this.#route(context, this.#limiter)
-    const targets = this.#tracks.map(({ name }) => this.#channels.get(name)?.gain)
+    const targets = this.#targets
     const options = { partCount: targets.length, tempo: this.#tempo, semitones: this.#semitones }
     return Stretcher.open(context as AudioContext, options, targets, ({ at, position, tempo }) =>
       this.#heard(timeline, { at, position, seconds: Infinity, speed: tempo }),
@@ -310,38 +303,5 @@ export class Player {
     const wasWaiting = timeline.isEmpty
     timeline.add(stretch)
     if (wasWaiting) this.#options.onChange()
-  }
-
-  /** What is played from now on, in pieces of all tracks. */
-  async *#piecesOf(run: Run): AsyncGenerator<Piece, void, void> {
-    const { signal } = run.stop
-    const { pieceFrames } = this.#pieces
-    const toFrame = (seconds: number) => Math.round(seconds * this.#sampleRate)
-    const loop = this.#loop && { from: toFrame(this.#loop.from), to: Math.min(this.#frames, toFrame(this.#loop.to)) }
-    const isGrowing = this.#tracks.some(({ source }) => source.isGrowing)
-    let frame = toFrame(run.from)
-    if (run.countIn) {
-      const { seconds, source } = run.countIn
-      const frames = toFrame(seconds)
-      const clicks = await source.read(0, frames, signal)
-      const tracks = this.#tracks.map(({ name }) => (name === clickName ? clicks : [new Float32Array(frames)]))
-      yield { tracks, frame: frame - frames, frames }
-    }
-    while (frame < this.#frames || isGrowing) {
-      if (frame >= this.#frames) {
-        await new Promise((resolve) => setTimeout(resolve, checkMs))
-        if (signal.aborted) return
-        continue
-      }
-      const index = Math.floor(frame / pieceFrames)
-      const limit = loop && frame < loop.to ? loop.to : this.#frames
-      const end = Math.min((index + 1) * pieceFrames, limit)
-      const read = await Promise.all(this.#tracks.map((track) => this.#pieces.read(track, index)))
-      if (signal.aborted) return
-      const start = frame - index * pieceFrames
-      const tracks = read.map((planes) => planes.map((plane) => plane.subarray(start, start + end - frame)))
-      yield { tracks, frame, frames: end - frame }
-      frame = loop && end === loop.to ? loop.from : end
-    }
   }
 }

@@ -25,6 +25,9 @@ export function changeSemitones(player: Player, steps: number): string {
   return `Pitch ${pitchWords(player.semitones)}`
 }
 
+/** As wide with any text: all of it stands there from the start, so that nothing moves when the beats are known. */
+const findStyle = { minWidth: '9rem', textAlign: 'left' }
+
 /** How the song is played: its tempo, and its pitch in semitones. */
 export function Practice({ player, beats, canFind }: { player: Player; beats: Beats; canFind: boolean }) {
   const { tempo, semitones } = player
@@ -73,13 +76,16 @@ export function Practice({ player, beats, canFind }: { player: Player; beats: Be
       ) : (
         <span class="quiet">{needsHttps}</span>
       )}
-      {beats.rhythm ? (
-        <BeatButtons {...beats} />
-      ) : (
-        <button type="button" class="plain" disabled={!canFind} onClick={beats.find}>
-          {beats.share === undefined ? 'Find the beats' : `Stop finding beats (${Math.floor(beats.share * 100)} %)`}
-        </button>
-      )}
+      <BeatButtons {...beats} />
+      <button
+        type="button"
+        class="plain"
+        style={findStyle}
+        disabled={!canFind || beats.rhythm !== undefined}
+        onClick={beats.find}
+      >
+        {findWords(beats)}
+      </button>
     </div>
   )
 }
@@ -90,14 +96,20 @@ const switchTexts: Record<keyof BeatSwitches, string> = {
   isCountedIn: 'Count-in',
 }
 
-function BeatButtons({ switches, change }: Pick<Beats, 'switches' | 'change'>) {
+function findWords({ rhythm, share }: Beats): string {
+  if (rhythm) return rhythm.beats.length > 0 ? 'Beats found' : 'No beats found'
+  return share === undefined ? 'Find the beats' : `Stop (${Math.floor(share * 100)} %)`
+}
+
+function BeatButtons({ rhythm, switches, change }: Pick<Beats, 'rhythm' | 'switches' | 'change'>) {
   return (
     <div class="switches" role="group" aria-label="Beats">
       {(Object.keys(switchTexts) as (keyof BeatSwitches)[]).map((name) => (
         <button
           key={name}
           type="button"
-          aria-pressed={switches[name]}
+          disabled={!rhythm}
+          aria-pressed={rhythm !== undefined && switches[name]}
           onClick={() => change({ [name]: !switches[name] })}
         >
           {switchTexts[name]}

@@ -3,20 +3,26 @@ import { hasEnded, type Job } from '../client/client.js'
 import type { SongClient } from './page-client.js'
 import { Downloads } from './downloads.js'
 import { ErrorNotice } from './error-notice.js'
-import { openGrowingStems } from './growing-stems.js'
+import { awaitedStems, isGrown, openGrowingStems } from './growing-stems.js'
 import type { JobCommands } from './job-commands.js'
+import { openLocalSong } from './local-song.js'
 import { Mixer } from './mixer.js'
+import type { PcmSource } from './pcm-source.js'
 import { PianoRoll } from './piano-roll.js'
 import { Report } from './report.js'
 import { ResultFiles } from './result-files.js'
 import { openStems, type Stem } from './stems.js'
 import { type AnalysisReport, rhythmOf, type SongRhythm } from './rhythm.js'
+import type { Upload } from './uploads.js'
 import { Rest, Work } from './work.js'
 import { explain, type Explanation } from './words.js'
 
 interface ResultsProps {
   client: SongClient
-  job: Job
+  /** Undefined as long as its file is uploaded. */
+  job: Job | undefined
+  /** Of the file that it is made of, where this page has it. */
+  upload?: Upload
   commands?: JobCommands
   /** Only what can be heard is here. */
   isOffline?: boolean
@@ -24,55 +30,84 @@ interface ResultsProps {
 }
 
 /**
- * How far a job is, and its stems to listen to, as far as they are made: what tells of the work then moves below them,
- * so that nothing else on the page moves, neither then nor at the end. Then come the files to download.
+ * A song's stems to listen to, as far as they are made, and how far the job is: that stands alone as long as there is
+ * nothing to hear, else below the stems, so that what is there stays where it is to the end. Then come the files to
+ * download.
  */
-export function Results({ client, job, commands, isOffline, onRhythm }: ResultsProps) {
-  const isDone = job.result !== null
-  const isMade = isDone || job.status === 'STARTED'
-  const files = useMemo(() => new ResultFiles(client, job), [client, job.id, isDone])
-  const [stems, setStems] = useState<Stem[]>()
-  const found = useAnalysis(isDone ? files : undefined)
+export function Results({ client, job, upload, commands, isOffline, onRhythm }: ResultsProps) {
+  const files = useMemo(() => (job?.result ? new ResultFiles(client, job) : undefined), [client, job?.id, !job?.result])
   const [problem, setProblem] = useState<Explanation>()
   const onError = (error: unknown) => setProblem(explain(error))
+  const { stems, whole, heard } = useHeard({ client, job, upload, files, onError })
+  const found = useAnalysis(files)
+  const made = job && files && !isOffline ? { job, files } : undefined
+  return (
+    <>
+      {job && !heard && <Unheard client={client} job={job} isOpening={!stems && !problem} />}
+      {problem && <ErrorNotice problem={problem} />}
+      {made && <Measured {...made} />}
+      {heard && <Song {...{ client, job, upload, whole, found, onRhythm }} stems={heard} />}
+      {made && <Files {...made} commands={commands} onError={onError} />}
+    </>
+  )
+}
+
+function Unheard({ client, job, isOpening }: { client: SongClient; job: Job; isOpening: boolean }) {
+  if (!hasEnded(job)) return <Work client={client} job={job} />
+  return isOpening ? <p class="quiet">Loading …</p> : null
+}
+
+interface SongProps extends Pick<ResultsProps, 'client' | 'job' | 'upload' | 'onRhythm'> {
+  stems: Stem[]
+  whole: PcmSource | undefined
+  found: SongRhythm | undefined
+}
+
+/** Its player, with what is left of the work. */
+function Song({ client, job, upload, ...heard }: SongProps) {
+  const work = job && !hasEnded(job) && <Rest client={client} job={job} />
+  return <Mixer {...heard} jobId={job?.id} work={work} {...songOf(job, upload)} />
+}
+
+interface HeardProps extends Pick<ResultsProps, 'client' | 'job' | 'upload'> {
+  files: ResultFiles | undefined
+  onError(error: unknown): void
+}
+
+/** The stems as far as they can be heard, and the song for what is not made yet. */
+function useHeard({ client, job, upload, files, onError }: HeardProps) {
+  const isMade = files !== undefined || job?.status === 'STARTED'
+  const whole = useWhole(upload)
+  const awaited = useMemo(() => upload && whole && awaitedStems(upload.workflow, whole), [whole])
+  const [stems, setStems] = useState<Stem[]>()
   const [, redraw] = useReducer((count: number) => count + 1, 0)
   useEffect(() => {
-    if (!isMade) return
+    if (!job || !isMade) return
     const stop = new AbortController()
     const { signal } = stop
-    const opened = isDone
+    const opened = files
       ? openStems(client, files, signal)
       : openGrowingStems(client, job, { signal, onGrown: () => redraw(undefined) })
     // What cannot be heard before the end is heard then.
     opened.then(
       (all) => signal.aborted || setStems(all),
-      (error: unknown) => signal.aborted || !isDone || onError(error),
+      (error: unknown) => signal.aborted || !files || onError(error),
     )
     return () => stop.abort()
   }, [files, isMade])
+  return { stems, whole, heard: playable(stems) ?? awaited }
+}
 
-  const heard = playable(stems)
-  const hasFiles = isDone && !isOffline
-  return (
-    <>
-      {!hasEnded(job) && !heard && <Work client={client} job={job} />}
-      {problem && <ErrorNotice problem={problem} />}
-      {isDone && !stems && !problem && <p class="quiet">Loading …</p>}
-      {hasFiles && <Measured job={job} files={files} />}
-      {heard && (
-        <Mixer
-          key={job.id}
-          onRhythm={onRhythm}
-          stems={heard}
-          jobId={job.id}
-          work={!hasEnded(job) && <Rest job={job} />}
-          {...songOf(job)}
-          found={found}
-        />
-      )}
-      {hasFiles && <Files job={job} files={files} commands={commands} onError={onError} />}
-    </>
-  )
+/** The song itself, from the file on this device, where its stems will be heard as they are made. */
+function useWhole(upload: Upload | undefined): PcmSource | undefined {
+  const [whole, setWhole] = useState<PcmSource>()
+  useEffect(() => {
+    if (!upload || !isGrown(upload.workflow)) return
+    const stop = new AbortController()
+    void openLocalSong(upload.file, stop.signal).then((song) => stop.signal.aborted || setWhole(song))
+    return () => stop.abort()
+  }, [upload?.number])
+  return whole
 }
 
 function playable(stems: Stem[] | undefined): Stem[] | undefined {
@@ -116,8 +151,9 @@ function useAnalysis(files: ResultFiles | undefined): SongRhythm | undefined {
 }
 
 /** By the tags of its file, else by its name. */
-function songOf({ name, details }: Job): { song: string; artist?: string } {
-  const { title, artist } = (details ?? {}) as { title?: string; artist?: string }
+function songOf(job: Job | undefined, upload: Upload | undefined): { song: string; artist?: string } {
+  const { title, artist } = (job?.details ?? {}) as { title?: string; artist?: string }
+  const name = job ? job.name : upload?.file.name
   return { song: title ?? name?.replace(/\.\w+$/, '') ?? 'Song', artist }
 }
 

@@ -13,6 +13,7 @@ export interface ListFilters {
 /** What the page shows. */
 export type Route =
   | { name: 'library'; filters: ListFilters }
+  /** A song on its way to the service has its number among the uploads for an id. */
   | { name: 'job'; id: string; tab: 'player' | 'details' }
   | { name: 'keys' }
 

@@ -10,13 +10,13 @@ export function UploadRow({ upload, uploads }: { upload: Upload; uploads: Upload
   return (
     <li class="upload">
       <div class="row">
-        <span class="name" dir="auto" title={file.name}>
+        <a class="name" dir="auto" href={`#/job/${number}`} title={file.name}>
           {file.name}
-        </span>
+        </a>
         <span class="quiet">{sizeWords(file.size)}</span>
       </div>
       <div class="state">
-        <span class={`status ${state}`}>{stateWords(upload)}</span>
+        <span class={`status ${state}`}>{uploadStateWords(upload)}</span>
         {!isOver && (
           <progress aria-label={`Upload of ${file.name}`} {...(state === 'sending' ? { value: progress } : {})} />
         )}
@@ -46,7 +46,7 @@ export function UploadRow({ upload, uploads }: { upload: Upload; uploads: Upload
   )
 }
 
-function stateWords({ state, progress }: Upload): string {
+export function uploadStateWords({ state, progress }: Upload): string {
   switch (state) {
     case 'waiting':
       return 'Waiting to upload'

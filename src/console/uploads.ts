@@ -9,8 +9,9 @@ import type { Explanation } from './first-words.js'
 export interface Upload {
   number: number
   file: File
-  /** Its job takes the settings of this workflow; undefined for a job like an earlier one. */
-  workflow: string | undefined
+  workflow: string
+  /** Its job is like an earlier one, whatever is chosen now. */
+  isAgain: boolean
   /** `refused`: the page thinks that the service would not take it. */
   state: 'waiting' | 'sending' | 'disconnected' | 'refused' | 'failed'
   /** 0..1 */
@@ -28,8 +29,8 @@ export interface Uploads {
   retry(number: number): void
   /** Stops it, or takes a failed one off the list. */
   remove(number: number): void
-  /** The file that a job of this visit was made from. */
-  fileOf(jobId: string): File | undefined
+  /** Those of which jobs were made in this visit, by the ids of these. */
+  made: ReadonlyMap<string, Upload>
 }
 
 /** What is asked of the service once the file is there. */
@@ -46,7 +47,7 @@ export function useUploads(client: Client, choices: Choices, listener: UploadLis
   const [list, setList] = useState<readonly Upload[]>([])
   const stops = useRef(new Map<number, AbortController>())
   const orders = useRef(new Map<number, MakeJob>())
-  const files = useRef(new Map<string, File>())
+  const made = useRef(new Map<string, Upload>())
   /** What the check of an upload found, until it is sent in spite of it. */
   const checks = useRef(new Map<number, Promise<Explanation | undefined>>())
   const last = useRef(Promise.resolve())
@@ -73,7 +74,8 @@ export function useUploads(client: Client, choices: Choices, listener: UploadLis
     setList((all) => all.filter((one) => one.number !== number))
   }
 
-  async function send({ number, file, workflow }: Upload, signal: AbortSignal): Promise<void> {
+  async function send(upload: Upload, signal: AbortSignal): Promise<void> {
+    const { number, file, workflow, isAgain } = upload
     try {
       const problem = await checks.current.get(number)
       signal.throwIfAborted()
@@ -92,14 +94,14 @@ export function useUploads(client: Client, choices: Choices, listener: UploadLis
         attempt: async () => client.createJob(await makeJob(downloadUrl, file), { signal }),
         onLost: () => change(number, { state: 'disconnected' }),
       })
-      files.current.set(id, file)
+      made.current.set(id, upload)
       drop(number)
       listening.current.onCreated(id, file)
     } catch (error) {
       if (signal.aborted) return
       change(number, { state: 'failed', problem: await explained(error) })
       const refusals = paramRefusals(error)
-      if (refusals && workflow !== undefined) listening.current.onParamsRefused(workflow, refusals)
+      if (refusals && !isAgain) listening.current.onParamsRefused(workflow, refusals)
     }
   }
 
@@ -119,7 +121,8 @@ export function useUploads(client: Client, choices: Choices, listener: UploadLis
     const upload: Upload = {
       number: count.current++,
       file,
-      workflow: likeEarlier ? undefined : workflow,
+      workflow,
+      isAgain: likeEarlier !== undefined,
       state: 'waiting',
       progress: 0,
     }
@@ -151,14 +154,14 @@ export function useUploads(client: Client, choices: Choices, listener: UploadLis
       if (!upload) return
       checks.current.delete(number)
       change(number, { state: 'waiting', progress: 0, problem: undefined })
-      if (upload.workflow !== undefined) orders.current.set(number, chosenJob(upload.workflow, latest.current))
+      if (!upload.isAgain) orders.current.set(number, chosenJob(upload.workflow, latest.current))
       queue(upload)
     },
     remove(number) {
       stops.current.get(number)?.abort()
       drop(number)
     },
-    fileOf: (jobId) => files.current.get(jobId),
+    made: made.current,
   }
 }
 

@@ -28,7 +28,24 @@ function Running({ job }: { job: Job }) {
 }
 
 /** What is left of a job whose stems are shown, in a line. */
-export function Rest({ job }: { job: Job }) {
+export function Rest({ client, job }: { client: SongClient; job: Job }) {
+  return job.status === 'QUEUED' ? <RestOfWait client={client} job={job} /> : <RestOfRun job={job} />
+}
+
+function RestOfWait({ client, job }: { client: SongClient; job: Job }) {
+  const { queuePosition, estimate, waiting } = useNewsOf(client, job)
+  const start = useSecondsUntil(estimate?.startsAt)
+  return (
+    <p class="rest-of-work">
+      <span role="status">{waiting?.reason === 'paused' ? 'Paused' : 'Waiting'}</span>
+      <progress aria-label="Progress" />
+      <span class="figure">{typeof queuePosition === 'number' && positionWords(queuePosition)}</span>
+      <span class="quiet">{reasonWords(waiting, job) ?? startWords(start)}</span>
+    </p>
+  )
+}
+
+function RestOfRun({ job }: { job: Job }) {
   const left = timeLeftWords(useSecondsUntil(job.estimate?.endsAt))
   return (
     <p class="rest-of-work">

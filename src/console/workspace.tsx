@@ -25,7 +25,7 @@ interface WorkspaceProps {
 }
 
 const KeysPage = whenUsed(({ KeysPage }) => KeysPage)
-const JobPage = whenUsed(({ JobPage }) => JobPage)
+const SongPage = whenUsed(({ SongPage }) => SongPage)
 
 const retryMs = 5000
 
@@ -115,7 +115,7 @@ export function Workspace({ client, session: { application, session }, onLeave, 
           />
         )}
         {route.name === 'job' && (
-          <JobPage key={route.id} client={client} store={jobs} commands={commands} id={route.id} tab={route.tab} />
+          <SongPage client={client} store={jobs} commands={commands} uploads={uploads} route={route} />
         )}
         {route.name === 'keys' && <KeysPage client={client} session={session} />}
       </main>

@@ -174,8 +174,7 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
 
   test('beats that the separation found are there at once, with title and artist on the lock screen', async () => {
     const page = await player('loud.wav')
-    await page.getByRole('group', { name: 'Beats' }).waitFor()
-    expect(await page.getByRole('button', { name: 'Find the beats' }).count()).toBe(0)
+    await page.getByRole('button', { name: /beats found/i }).waitFor()
     await page
       .locator('.title')
       .getByText(/bpm|beat/)

@@ -259,7 +259,7 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     await rowOf(page, 'Only take').getByRole('link', { name: 'Only take', exact: true }).click()
     await wasAnswered
     await page.evaluate('new Promise((resolve) => setTimeout(resolve, 200))')
-    expect(await page.locator('.title .quiet').innerText()).toMatch(/^Stopped/)
+    expect(await page.locator('.title .quiet').innerText()).toMatch(/ · Stopped/)
     expect(pages.complaints).toEqual([])
   })
 

@@ -6,11 +6,12 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import { createClient } from '../../src/client/client.js'
 import { sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, type ConsoleService, openBrowser, startConsole } from './browser.js'
-import { barriers, ConsolePages, eventually, overflow, patienceMs, phone, send } from './console-page.js'
+import { barriers, ConsolePages, eventually, layoutShift, overflow, patienceMs, phone, send } from './console-page.js'
 
 const rate = 8000
 /** So long that nobody waits for its end. */
 const longSeconds = 3500
+const shortSeconds = 12
 
 vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 3 * patienceMs })
 
@@ -22,6 +23,21 @@ const drawn = (stem: string) => `(() => {
   return data.filter((value, index) => index % 4 === 3 && value > 0).length / width
 })()`
 
+/** What a meter shows. */
+const loudness = (meter: { style: { getPropertyValue(name: string): string } }) =>
+  Number(meter.style.getPropertyValue('--level'))
+
+/** @returns lets them go */
+async function holdUploads(page: Page): Promise<() => void> {
+  let release = () => {}
+  const released = new Promise<void>((resolve) => (release = resolve))
+  await page.route('**/upload**', async (route) => {
+    await released
+    await route.continue()
+  })
+  return () => release()
+}
+
 describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromium)', () => {
   let service: ConsoleService
   let browser: Browser
@@ -31,6 +47,7 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'stemwork-watching-'))
     await writeWav(join(folder, 'long.wav'), [sine(longSeconds * rate, 330, rate, 0.4)], rate, '16')
+    await writeWav(join(folder, 'short.wav'), [sine(shortSeconds * rate, 440, rate, 0.4)], rate, '16')
     ;[service, browser] = await Promise.all([startConsole({ data: join(folder, 'data') }), openBrowser()])
     pages = new ConsolePages(browser, service)
   })
@@ -52,6 +69,7 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
     await send(page, join(folder, name))
     await page.getByRole('link', { name, exact: true }).click()
     await page.getByRole('heading', { name }).waitFor()
+    await page.waitForURL(/#[/]job[/].{30}/)
     return page
   }
   /** A link to such a song, on the phone of somebody without a key. */
@@ -68,8 +86,56 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
     if (SCREENSHOTS !== undefined) await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`) })
   }
 
+  test('a song is heard from its file before it has arrived, and its stems take over as they are made', async () => {
+    const page = await pages.signedIn({ viewport: { width: 1280, height: 900 } })
+    const release = await holdUploads(page)
+    await send(page, join(folder, 'long.wav'))
+    await page.getByRole('link', { name: 'long.wav', exact: true }).click()
+    await page.getByRole('button', { name: 'Play', exact: true }).click()
+    await eventually(() => position(page).inputValue().then(Number)).toBeGreaterThan(0.3)
+    expect(await createClient({ baseUrl: service.base, apiKey: service.key }).listJobs()).toMatchObject({ jobs: [] })
+    await page.getByText('/ 58:20').waitFor()
+    await page.getByText(/^You hear the song/).waitFor()
+    // All of it can be heard.
+    await position(page).fill('3400')
+    await eventually(() => position(page).inputValue().then(Number)).toBeGreaterThan(3400.3)
+    await position(page).fill('0')
+    expect(await barriers(page)).toEqual([])
+    const shifted = await layoutShift(page)
+    const player = await page.getByRole('region', { name: 'Listen' }).elementHandle()
+    release()
+    await page.waitForURL(/#[/]job[/].{30}/)
+    await eventually(() => shareDrawn(page, 'Accompaniment')).toBeGreaterThan(0)
+    // Where they are made, it plays them.
+    await position(page).fill('0')
+    await eventually(() => page.locator('[data-meter=accompaniments]').evaluate(loudness)).toBeGreaterThan(0)
+    expect(await shifted()).toBe(0)
+    // In the same player, without a break.
+    expect(await player?.evaluate((one: { isConnected: boolean }) => one.isConnected)).toBe(true)
+    await page.getByRole('button', { name: 'Pause', exact: true }).waitFor()
+  })
+
+  test.each([
+    ['desktop', { viewport: { width: 1280, height: 900 } }],
+    ['phone', phone],
+  ])('nothing moves by itself from the drop of a song to its end: %s', async (_, options) => {
+    const page = await pages.signedIn(options)
+    const release = await holdUploads(page)
+    await send(page, join(folder, 'short.wav'))
+    await page.getByRole('link', { name: 'short.wav', exact: true }).click()
+    await page.getByRole('button', { name: 'Play', exact: true }).waitFor()
+    const shifted = await layoutShift(page)
+    release()
+    // Here, the beats are known, and so is all else.
+    await page.getByRole('button', { name: 'Snap loops', disabled: false }).waitFor()
+    await page.getByRole('heading', { name: 'Download' }).waitFor()
+    expect(await shifted()).toBe(0)
+  })
+
   test('its whole length stands from the start, and its waveforms grow while it plays', async () => {
     const page = await opened('long.wav', { viewport: { width: 1280, height: 900 } })
+    // From now on it has no file, as any other page.
+    await page.reload()
     await page.getByRole('region', { name: 'Listen' }).waitFor()
     expect(Math.round(Number(await position(page).getAttribute('max')))).toBe(longSeconds)
     await page.getByText('/ 58:20').waitFor()
@@ -83,7 +149,7 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
     expect(await barriers(page)).toEqual([])
     // What is not made yet cannot be heard: the player waits at its edge.
     await position(page).fill('3400')
-    expect(Number(await position(page).inputValue())).toBeLessThan(3400)
+    await eventually(() => position(page).inputValue().then(Number)).toBeLessThan(3400)
   })
 
   test('a guest watches it on a phone, and hears it, before it is done', async () => {

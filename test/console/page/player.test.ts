@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest'
 import type { PcmSource } from '../../../src/console/pcm-source.js'
-import { Player, type PlayerContext } from '../../../src/console/player.js'
+import { Player, type PlayerContext, type PlayerOptions } from '../../../src/console/player.js'
 
 const sampleRate = 1000
 
@@ -61,12 +61,20 @@ function counting(seconds: number, delayMs = 0): PcmSource {
   }
 }
 
-function play(sources: PcmSource[]) {
+/** Added to the frame numbers of a whole song. */
+const ofSong = 100_000
+
+function play(sources: PcmSource[], options: Pick<PlayerOptions, 'whole'> = {}) {
   const fake = fakeContext()
   const changes = vi.fn()
   const player = new Player(
     sources.map((source, index) => ({ name: `track ${index}`, source })),
-    { onChange: changes, onError: (error) => expect.unreachable(String(error)), createContext: () => fake.context },
+    {
+      onChange: changes,
+      onError: (error) => expect.unreachable(String(error)),
+      createContext: () => fake.context,
+      ...options,
+    },
   )
   return { ...fake, player, changes }
 }
@@ -218,6 +226,50 @@ describe('the player', () => {
     await vi.waitFor(() => expect(starts).toHaveLength(1))
     clock.currentTime = starts[0]!.at + 20
     expect([player.isPlaying, player.position]).toEqual([true, 2])
+    player.close()
+  })
+
+  test('plays the song where its tracks are not made yet, and goes on with them without a gap', async () => {
+    let frames = 0
+    const growing: PcmSource = {
+      ...counting(60),
+      isGrowing: true,
+      get frames() {
+        return frames
+      },
+    }
+    const song: PcmSource = {
+      ...counting(60),
+      read: async (from, count) => [new Float32Array(count).fill(from + ofSong)],
+    }
+    const { player, starts, clock } = play([growing, growing], { whole: song })
+    expect([player.duration, player.made, player.playable]).toEqual([60, 0, 60])
+    player.seek(30)
+    expect(player.position).toBe(30)
+    player.seek(0)
+    player.play()
+    await vi.waitFor(() => expect(starts).toHaveLength(2))
+    expect(starts.map(({ frame }) => frame)).toEqual([ofSong, ofSong + 2000])
+    frames = 12 * sampleRate
+    clock.currentTime += 2.5
+    await vi.waitFor(() => expect(starts.length).toBeGreaterThanOrEqual(6))
+    // Of both tracks at once, where the song stops.
+    expect(starts.slice(2, 6).map(({ frame }) => frame)).toEqual([4000, 4000, 6000, 6000])
+    for (const [index, start] of starts.slice(1).entries())
+      if (start.at !== starts[index]!.at) expect(start.at).toBeCloseTo(starts[index]!.at + 2, 9)
+    player.close()
+  })
+
+  test('goes on without a break when finished tracks take the place of those that grew', async () => {
+    const { player, starts, clock } = play([{ ...counting(8), isGrowing: true, promisedFrames: 20 * sampleRate }])
+    player.play()
+    await vi.waitFor(() => expect(starts).toHaveLength(4))
+    player.replace([{ name: 'track 0', source: counting(20) }])
+    clock.currentTime += 7
+    await vi.waitFor(() => expect(starts.length).toBeGreaterThanOrEqual(6))
+    expect(starts.map(({ frame }) => frame).slice(0, 6)).toEqual([0, 2000, 4000, 6000, 8000, 10_000])
+    expect(starts.some(({ node }) => node.stopped)).toBe(false)
+    for (const [index, start] of starts.slice(1).entries()) expect(start.at).toBeCloseTo(starts[index]!.at + 2, 9)
     player.close()
   })
 
