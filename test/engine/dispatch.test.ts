@@ -74,14 +74,14 @@ describe('a worker', () => {
       { dispatch: { concurrency: 2, ...never } },
       { jobs: store, queue: deafQueue() },
     )
-    const short = await Promise.all(Array.from({ length: 16 }, () => submit({})))
-    const long = await Promise.all(Array.from({ length: 8 }, () => submit({ long: true })))
+    const short = await Promise.all(Array.from({ length: 30 }, () => submit({})))
+    const long = await Promise.all(Array.from({ length: 12 }, () => submit({ long: true })))
     await engine.start()
     for (const { id } of short) await until(id, 'SUCCEEDED')
     // As many ahead as may be, for one or two free slots.
     expect(asked[0]).toBe(2)
     expect([7, 8]).toContain(Math.max(...asked))
-    await expect.poll(() => engine.count({ statuses: ['QUEUED'] })).toBe(6)
+    await expect.poll(() => engine.count({ statuses: ['QUEUED'] })).toBe(10)
     finish.open()
     for (const { id } of long) expect((await until(id, 'SUCCEEDED')).attempts).toBe(1)
     await engine.close()
