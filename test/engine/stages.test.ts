@@ -95,16 +95,6 @@ describe('the stage in which inputs are fetched', () => {
     expect([onRoom.mock.calls.length, fetches.withoutSlot]).toEqual([2, 2])
   })
 
-  test('as many jobs are claimed ahead as attempts in a row were short, up to three for each slot', async () => {
-    const { fetches } = stages()
-    const ahead = [fetches.ahead]
-    for (const tookMs of [1, 24, 2, 3, 25, 4]) {
-      await fetches.end(async () => {}, tookMs)
-      ahead.push(fetches.ahead)
-    }
-    expect(ahead).toEqual([0, 1, 2, 3, 3, 0, 1])
-  })
-
   test('the more slots are taken, the faster an input has to arrive', () => {
     const { fetches, download } = stages({ slowInputs: 8 })
     const hastes = [fetches.haste()]
@@ -177,11 +167,11 @@ describe('the stage in which attempts run', () => {
     const ended = stages.end(async () => {
       await opened
       throw new Error('the store is away')
-    }, 1)
+    })
     expect([stages.withoutSlot, onRoom.mock.calls.length]).toEqual([1, 1])
     open()
     await expect(ended).rejects.toThrow('the store is away')
     expect(stages.withoutSlot).toBe(0)
-    expect(await stages.end(async () => 'written', 1)).toBe('written')
+    expect(await stages.end(async () => 'written')).toBe('written')
   })
 })

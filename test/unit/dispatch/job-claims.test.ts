@@ -84,7 +84,7 @@ describe('a worker asks the store', () => {
     const { claims, asked } = claimsWith({ labels: ['gpu', 'memory=4'], pools: ['memory=2'] })
     await claims.next(1, {})
     expect(asked[0]).toMatchObject({ labels: ['gpu', 'memory=1', 'memory=2'] })
-    expect([claims.atOnce(5, 2), claimsWith().claims.atOnce(5, 2)]).toEqual([1, 7])
+    expect([claims.atOnce(5), claimsWith().claims.atOnce(5)]).toEqual([1, 5])
   })
 
   test('and notes it where the store does not answer', async () => {

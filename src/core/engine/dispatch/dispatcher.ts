@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
-import { preempted, shuttingDown, type StemworkError } from '../errors.js'
+import { shuttingDown, type StemworkError } from '../errors.js'
 import type { JobRecord } from '../job/job.js'
 import type { QueueSubscription } from '../ports/job-queue.js'
 import type { Claimable } from '../ports/job-store.js'
@@ -19,13 +19,10 @@ import { Stages } from './attempt/stages.js'
  */
 const loadAttempt = async () => (await import('./attempt/attempt.js')).Attempt
 
-/** How long a job that was claimed before there was a slot for it may wait for one. */
-const longestAheadMs = 100
-
 /**
  * Keeps up to `concurrency` jobs running, and some more whose inputs arrive slowly. One claim at a time asks the store
- * for as many jobs as there is room for, more where jobs end at once, until it has no more; the end of each job makes
- * room. So a notification or a tick of the sweep is only needed where there were none.
+ * for as many jobs as there is room for, until it has no more; the end of each job makes room. So a notification or a
+ * tick of the sweep is only needed where there were none.
  */
 export class Dispatcher {
   readonly #ports: AttemptPorts
@@ -237,12 +234,13 @@ export class Dispatcher {
     try {
       const Work = await loadAttempt()
       for (;;) {
+        const room = this.#room
         if (this.#isFull() || this.#stopping) return
         const wakes = this.#wakes
-        const most = this.#claims.atOnce(this.#room, this.#stages.ahead)
+        const most = this.#claims.atOnce(room)
         const jobs = await this.#claimNext(most)
         this.#mayBeMore = jobs.length === most
-        for (const job of jobs) this.#addLane(this.#attempt(Work, job, this.#stages, this.#onNoSlot(job)))
+        for (const job of jobs) this.#addLane(this.#attempt(Work, job, this.#stages))
         // There may be more than this worker has room for.
         if (jobs.length > 0 && this.#isFull() && this.#notified) this.#notifyOther()
         if (!this.#mayBeMore && wakes === this.#wakes) return void this.#lookAgainForLapsed()
@@ -256,14 +254,6 @@ export class Dispatcher {
       // At once: a notification that comes after the last look must begin another.
       this.#filling = undefined
     }
-  }
-
-  /** A job that was claimed ahead does not wait here for long ones: others may be idle. */
-  #onNoSlot({ id }: JobRecord): (() => void) | undefined {
-    const giveBack = () => {
-      if (this.#running.get(id)?.slot.hasBegun === false) this.interrupt(id, preempted())
-    }
-    return this.#room > 0 ? undefined : () => void setTimeout(giveBack, longestAheadMs).unref()
   }
 
   #notifyOther(): void {

@@ -23,9 +23,9 @@ export class JobClaims {
     this.#ports = ports
   }
 
-  /** How many of these jobs to claim at once: of what running jobs share, one may take what another needs. */
-  atOnce(room: number, ahead: number): number {
-    return hasAmounts(this.#ports.options.dispatch.labels) ? 1 : room + ahead
+  /** How many of `room` jobs to claim at once: of what running jobs share, one may take what another needs. */
+  atOnce(room: number): number {
+    return hasAmounts(this.#ports.options.dispatch.labels) ? 1 : room
   }
 
   async named(id: string): Promise<JobRecord | undefined> {

@@ -21,9 +21,6 @@ export class RunSlot {
     this.#clock = clock
   }
 
-  /** Whether it was ever held. */
-  hasBegun = false
-
   get isHeld(): boolean {
     return this.#takenAt !== undefined
   }
@@ -47,7 +44,6 @@ export class RunSlot {
   /** Does the work that needs the slot. */
   async hold<Result>(work: () => Promise<Result>): Promise<Result> {
     this.#takenAt = this.#clock()
-    this.hasBegun = true
     try {
       return await work()
     } finally {

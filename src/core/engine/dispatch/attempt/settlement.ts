@@ -23,7 +23,6 @@ interface SettlementPorts
 /** The end of an attempt: the one write that settles it, and what follows from it. */
 export class Settlement {
   readonly #ports: SettlementPorts
-  readonly #startedAt = performance.now()
 
   constructor(ports: SettlementPorts) {
     this.#ports = ports
@@ -80,7 +79,7 @@ export class Settlement {
         answeredAt,
         onRetry: (error) => log.warn('The end of the job could not be written; trying again.', error),
       })
-    return stages ? stages.end(write, performance.now() - this.#startedAt) : write()
+    return stages ? stages.end(write) : write()
   }
 }
 

@@ -7,11 +7,6 @@ import { Shares } from '../../limits/shares.js'
  */
 const slowAfterMs = 100
 
-/** An attempt that takes less is short: what a claim takes on a busy machine. */
-const shortMs = 25
-/** Jobs for each slot that are claimed before it is free, where all are short. */
-const mostAhead = 3
-
 /** Below this part of the slots no fetch has to hurry; when all are taken, this many times as much as with few. */
 const hasteFrom = 0.5
 const mostHaste = 64
@@ -49,8 +44,6 @@ export class Stages {
   readonly #turnedAway = new Set<string>()
   readonly #onRoom: () => void
   #ending = 0
-  /** Attempts in a row that were short. */
-  #short = 0
 
   /**
    * @param onRoom called when a fetch turns out to be slow, or only the end of an attempt is still to be written, so
@@ -67,14 +60,8 @@ export class Stages {
     return this.#fetchSlots.held + this.#ending
   }
 
-  /** Jobs to claim beyond the free slots, where each ends at once: a claim of many costs little more than one of few. */
-  get ahead(): number {
-    return Math.min(this.#short, mostAhead * this.#slots.concurrency)
-  }
-
-  /** Writes the end of an attempt, which took so long. The next job is claimed meanwhile. */
-  async end<Result>(write: () => Promise<Result>, tookMs: number): Promise<Result> {
-    this.#short = tookMs < shortMs ? this.#short + 1 : 0
+  /** Writes the end of an attempt. The next job is claimed meanwhile. */
+  async end<Result>(write: () => Promise<Result>): Promise<Result> {
     this.#ending++
     this.#onRoom()
     try {
