@@ -312,7 +312,7 @@ describe.skipIf(!chromiumPath)(
       const page = await pages.signedIn()
       await page.getByText('Options').click()
       const format = page.getByLabel('Format')
-      expect(await format.locator('option').allInnerTexts()).toEqual([
+      await eventually(() => format.locator('option').allInnerTexts()).toEqual([
         'WAV 16-bit (default)',
         'WAV 24-bit',
         'WAV 32-bit float',

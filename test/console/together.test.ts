@@ -251,7 +251,7 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
         const answer = await route.fetch()
         await service.api(`/job/${idOf('Only take')}/cancel`, { method: 'POST', key })
         // From here on the answer is older than what the stream has told.
-        await page.getByText(/^Stopped ·/).waitFor()
+        await page.locator('.title .quiet', { hasText: '· Stopped' }).waitFor()
         await route.fulfill({ response: answer })
         answered()
       },

@@ -67,7 +67,7 @@ describe('the packed tarball', () => {
     ].map((path) => path.replace('./', ''))
     expect(targets.filter((path) => !files.includes(path))).toEqual([])
     const code =
-      /^dist\/([a-z0-9/-]+|browser\/[\w-]+)\.(js|mjs|d\.ts|wasm)$|^dist\/console\/([\w-]+\.js|console\.css|(docs|later|operator)-style\.css|app\.webmanifest|icon\.svg|NOTICE\.txt)$/
+      /^dist\/([a-z0-9/-]+|browser\/[\w-]+)\.(js|mjs|d\.ts|wasm)$|^dist\/console\/([\w-]+\.js|console\.css|(docs|later|operator)-style\.css|app\.webmanifest|icon\.(svg|png)|NOTICE\.txt)$/
     const documents = /^docs\/(http\/)?[a-z-]+\.(md|txt|png)$|^[A-Z]+\.md$|^LICENSE$|^llms\.txt$/
     const models = /^models\/(embedded\/(model\.onnx|model\.json|README\.md)|basic-pitch\/(nmp\.onnx|LICENSE|NOTICE))$/
     const rest = /^examples\/([a-z]+\/)?[A-Za-z-]+(\.(mjs|js|html|py|yaml|json))?$|^package\.json$/
