@@ -15,10 +15,9 @@ const page: PageText = {
   // Separation within the page: WebAssembly, in a worker.
   policy: { script: "'wasm-unsafe-eval'", worker: "'self'" },
   withoutScript: [
-    'This page needs JavaScript, because it plays and mixes audio in the browser. Turn JavaScript on for this ' +
-      'site, then reload the page.',
-    'Without JavaScript, use the <a href="docs">HTTP interface</a>, for example with curl, or run <code>npx ' +
-      'stemwork separate song.mp3</code> in a terminal.',
+    'This page needs JavaScript to play and mix audio. Turn it on, then reload the page.',
+    'Without it, use the <a href="docs">HTTP interface</a> or run <code>npx stemwork separate ' +
+      'song.mp3</code> in a terminal.',
   ],
 }
 
