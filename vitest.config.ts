@@ -49,8 +49,8 @@ function testsOf(mode: string) {
             project('whole', { include: ['test/**/*.test.ts'], exclude: [...unit, ...shared, ...rules, ...daily] }),
           ],
     pool: 'forks',
-    // Many files wait for servers and children half of the time: six keep two cores busy.
-    maxWorkers: Math.max(6, availableParallelism()),
+    // Many files wait for servers and children half of the time: four keep two cores busy.
+    maxWorkers: Math.max(4, availableParallelism()),
     sequence: { sequencer: LongestFirst },
   }
 }

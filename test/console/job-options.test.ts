@@ -206,7 +206,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
   test('the options of the stems are in the words of musicians, a model by its quality and speed', async () => {
     const page = await opened({}, 'Stems: vocals and accompaniment')
     const labels = page.locator('.fields label')
-    expect((await labels.allInnerTexts()).map((text) => text.trim())).toEqual([
+    await eventually(async () => (await labels.allInnerTexts()).map((text) => text.trim())).toEqual([
       'Pictures of the waveforms',
       'Tempo, key and beats',
       'File format',
