@@ -16,6 +16,7 @@ import { SendQueue } from '../../src/http/routing/send-queue.js'
 // Fifty applications that ask for as much as they can of everything, all at once, and one that asks now and then. What
 // is counted is how many units others get before it; no clock decides.
 const hostile = Array.from({ length: 50 }, (_, n) => `hostile-${n}`)
+const other = 'other'
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 /** Work that lasts until it is resolved. */
@@ -31,6 +32,8 @@ interface Lane {
   /** Units at a time. */
   atOnce: number
   use(app: string): Promise<unknown>
+  /** Resolves when the one that asks now and then holds nothing any more. */
+  isFree?(): Promise<unknown>
 }
 
 function lanes(): Lane[] {
@@ -38,6 +41,7 @@ function lanes(): Lane[] {
   const { peaks, peaksOf } = measuring()
   const connections = new ConnectionShares({ options: { max: 4 } })
   const ofNewJob = () => `results/${randomUUID()}/x`
+  let slice: Promise<unknown> = Promise.resolve()
   return [
     { name: 'changes of files', atOnce: 2, use: (app) => changesOf(ofNewJob(), app)(settled) },
     { name: 'reads of files', atOnce: 1, use: (app) => readsOf(ofNewJob(), app)(settled) },
@@ -48,12 +52,14 @@ function lanes(): Lane[] {
       // Until its work is done: the rest after it lasts by the clock, and others pass meanwhile.
       use: async (app) => {
         const { promise, resolve } = held()
-        void queries.slice(app, async () => {
+        const whole = queries.slice(app, async () => {
           await settled()
           resolve()
         })
+        if (app === other) slice = whole
         await promise
       },
+      isFree: () => slice,
     },
     { name: 'chunks and frames that are sent', atOnce: 2, use: (app) => sending.next(app) },
     { name: 'peaks', atOnce: 2, use: (app) => peaks.of(peaksOf(app), 'x').catch(() => delay(1)) },
@@ -92,12 +98,13 @@ test('fifty applications that storm on every lane let another pass after what is
   const storms = all.flatMap((lane) => hostile.flatMap((app) => storm(lane, app)))
   const passed = new Map<string, number[]>(all.map(({ name }) => [name, []]))
   await Promise.all(
-    all.map(async ({ name, use }) => {
+    all.map(async ({ name, use, isFree }) => {
       // Until it is known who asks the most.
       await vi.waitFor(() => expect(served.get(name)).toBeGreaterThan(10 * hostile.length), { timeout: 20_000 })
       for (let n = 0; n < 5; n++) {
+        await isFree?.()
         const before = served.get(name) ?? 0
-        await use('other')
+        await use(other)
         passed.get(name)?.push((served.get(name) ?? 0) - before)
       }
     }),
