@@ -15,7 +15,8 @@
 // of them. The disk is the service's: a probe tells how long a synced write of another process takes meanwhile; with
 // TMPDIR on a RAM disk it is left out.
 // Options: --store=postgres://... (default: SQLite), --hostile=1,5,10,25, --seconds=N (of each phase), --rounds=N,
-// --real-time, --profile=FOLDER (of the service's processor time)
+// --real-time, --profile=FOLDER (of the service's processor time). STEMWORK_BENCHMARK_LANES=stream,zip is a storm of
+// these alone.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -123,10 +124,11 @@ function together(phases) {
   for (const phase of phases)
     for (const [name, values] of Object.entries(phase.samples)) (samples[name] ??= []).push(...values)
   const most = (name) => Math.max(...phases.map(({ usage }) => usage[name]))
-  const names = ['peakBytes', 'cpuShare', 'waitShare', 'loopMs']
+  const names = ['cpuShare', 'waitShare', 'loopMs']
   const usage = Object.fromEntries(names.map((name) => [name, most(name)]))
+  const peak = phases.map(({ usage }) => usage.peak).reduce((a, b) => (a.rss > b.rss ? a : b))
   // Memory that a storm leaves is not counted as idle.
-  return { samples, usage: { ...usage, firstPeakBytes: phases[0].usage.peakBytes } }
+  return { samples, usage: { ...usage, peak, firstPeak: phases[0].usage.peak } }
 }
 
 function report(count, { idle, busy, storm, counts }) {
@@ -143,18 +145,19 @@ function report(count, { idle, busy, storm, counts }) {
     const besides = `${text}, beside busy ones ${between.toFixed(1)} ms`
     print(`  ${name}, p95`, `${before.toFixed(1)} -> ${after.toFixed(1)} ms`, isFine, besides)
   }
-  const growth = storm.usage.peakBytes / idle.usage.firstPeakBytes
+  const growth = storm.usage.peak.rss / idle.usage.firstPeak.rss
   print(
     '  memory, at most',
-    `${mib(idle.usage.firstPeakBytes)} -> ${mib(storm.usage.peakBytes)} MiB`,
+    `${mib(idle.usage.firstPeak.rss)} -> ${mib(storm.usage.peak.rss)} MiB`,
     growth <= aims.memory,
-    `${growth.toFixed(2)} x, beside busy ones ${mib(busy.usage.peakBytes)} MiB`,
+    `${growth.toFixed(2)} x, beside busy ones ${mib(busy.usage.peak.rss)} MiB`,
   )
   const failures = [idle, busy, storm].flatMap(({ samples }) => samples.failures)
   print('  requests of the others that failed', String(failures.length), failures.length === 0, failures[0] ?? '')
   const load = ({ samples, usage }) =>
     `processor ${usage.cpuShare.toFixed(0)} %, waited for one ${usage.waitShare.toFixed(0)} %, event loop late p99 ` +
-    `${usage.loopMs.toFixed(0)} ms, synced write of another process p95 ${percentile(samples.disk).toFixed(0)} ms`
+    `${usage.loopMs.toFixed(0)} ms, synced write of another process p95 ${percentile(samples.disk).toFixed(0)} ms, ` +
+    memory(usage.peak)
   console.log(`  service, idle: ${load(idle)}`)
   console.log(`  service, beside busy ones: ${load(busy)}`)
   console.log(`  service, storm: ${load(storm)}`)
@@ -162,6 +165,15 @@ function report(count, { idle, busy, storm, counts }) {
   if (said.length === 0) console.log('  The hostile ones got no processor time: this says nothing.')
   console.log(`  what the hostile ones were answered: ${said.map(([what, times]) => `${what} x ${times}`).join(', ')}`)
   return rows.every(([, , , , isFine]) => isFine) && growth <= aims.memory && failures.length === 0 && said.length > 0
+}
+
+/** What the memory is made of where it is the most. */
+function memory({ heapUsed, heapTotal, external, arrayBuffers, rss }) {
+  const parts = { heapUsed, heapFree: heapTotal - heapUsed, arrayBuffers, external: external - arrayBuffers }
+  const rest = rss - heapTotal - external
+  return `MiB: ${Object.entries({ ...parts, rest })
+    .map(([name, bytes]) => `${name} ${mib(bytes)}`)
+    .join(', ')}`
 }
 
 function print(name, figures, isFine, text) {

@@ -11,6 +11,8 @@ const [base, ...keys] = process.argv.slice(2)
 const streams = 20
 const songSeconds = 60
 
+/** Of what they do, for finding what costs; without any, all of it. */
+const lanes = process.env.STEMWORK_BENCHMARK_LANES?.split(',') ?? []
 const counts = {}
 /** 9 KB/s, which is above the lowest rate that is allowed. */
 const slow = await listening(
@@ -55,7 +57,7 @@ async function prepare(ask, key) {
 }
 
 function storm({ ask, key, id, songUrl }) {
-  for (let n = 0; n < streams; n++) follow(key)
+  if (isChosen('stream')) for (let n = 0; n < streams; n++) follow(key)
   const jobs = (what, body) => void forEver(what, 200, () => ask('/job', body))
   jobs('slow origin', submission('benchmark/copy', { inputUrl: `${slow.url}/song` }))
   for (const { url } of [silent, dead]) jobs('dead receiver', submission('benchmark/nothing', {}, { webhook: { url } }))
@@ -95,6 +97,7 @@ function follow(key) {
 }
 
 async function forEver(what, pauseMs, work) {
+  if (!isChosen(what)) return
   for (;;) {
     await storming.opened
     const status = await work().then(
@@ -105,6 +108,10 @@ async function forEver(what, pauseMs, work) {
     // After a refusal it comes back soon, whatever it was told.
     await delay(status < 300 ? pauseMs : Math.max(pauseMs, 100))
   }
+}
+
+function isChosen(what) {
+  return lanes.length === 0 || lanes.includes(what)
 }
 
 function count(what) {

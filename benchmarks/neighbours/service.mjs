@@ -36,16 +36,18 @@ for (let n = 0; n < Number(applications); n++) {
 const demoted = new Set()
 if (process.env.STEMWORK_BENCHMARK_REAL_TIME) setInterval(demoteChildren, 200).unref()
 
-let peakBytes = 0
-setInterval(() => (peakBytes = Math.max(peakBytes, process.memoryUsage.rss())), 50).unref()
+let peak = process.memoryUsage()
+setInterval(() => {
+  if (process.memoryUsage.rss() > peak.rss) peak = process.memoryUsage()
+}, 50).unref()
 const delay = monitorEventLoopDelay({ resolution: 1 })
 delay.enable()
 process.on('message', (what) => {
   if (what === 'exit') process.exit()
   const { user, system } = process.cpuUsage()
   const loopMs = delay.percentile(99) / 1e6
-  process.send({ peakBytes, cpuMs: (user + system) / 1000, waitedMs: waitedMs(), loopMs })
-  peakBytes = 0
+  process.send({ peak, cpuMs: (user + system) / 1000, waitedMs: waitedMs(), loopMs })
+  peak = process.memoryUsage()
   delay.reset()
 })
 process.on('disconnect', () => process.exit())
