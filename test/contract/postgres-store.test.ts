@@ -140,7 +140,8 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
       connect: () => pool.connect(),
     } as unknown as Pool
     const { jobs } = postgresStores({ pool: counting, schema })
-    await jobs.create(sampleJob())
+    // With every limit, and the look-up of its key.
+    await jobs.create(sampleJob({ idempotency: { key: 'k', digest: 'd' } }), { maxQueued: 9, quota: { jobs: 9 } })
     const job = await jobs.claim({ owner: 'w', leaseMs: 60_000, nonce: 'n' })
     assert.ok(job)
     const claim = { token: job.token, nonce: 'n' }
@@ -352,28 +353,32 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     assert.deepEqual([job.id, created], [held.id, false])
   })
 
-  test('the limit of queued jobs holds exactly over several nodes that create at the same time', async () => {
-    const pools = Array.from({ length: 3 }, () => new Pool({ connectionString: server.url, max: 5 }))
-    try {
-      const nodes = pools.map((one) => postgresStores({ pool: one, schema }).jobs)
-      const outcomes = await Promise.allSettled(
-        Array.from({ length: 300 }, (_, n) =>
-          nodes[n % 3]!.create(
-            sampleJob({ app: `app-${n % 2}`, ...(n % 5 === 0 && { idempotency: { key: `k${n}`, digest: 'd' } }) }),
-            {
-              maxQueued: 20,
-            },
+  test.each(['read committed', 'serializable'])(
+    'limits hold exactly over nodes that create at the same time (%s)',
+    async (isolation) => {
+      const options = `-c default_transaction_isolation=${isolation.replace(' ', '\\ ')}`
+      const pools = Array.from({ length: 3 }, () => new Pool({ connectionString: server.url, max: 5, options }))
+      try {
+        const nodes = pools.map((one) => postgresStores({ pool: one, schema }).jobs)
+        const outcomes = await Promise.allSettled(
+          Array.from({ length: 300 }, (_, n) =>
+            nodes[n % 3]!.create(
+              sampleJob({ app: `app-${n % 2}`, ...(n % 5 === 0 && { idempotency: { key: `k${n}`, digest: 'd' } }) }),
+              {
+                maxQueued: 20,
+              },
+            ),
           ),
-        ),
-      )
-      for (const outcome of outcomes)
-        if (outcome.status === 'rejected') assert.equal((outcome.reason as StemworkError).code, 'QUEUE_FULL')
-      for (const app of ['app-0', 'app-1']) assert.equal(await nodes[0]!.count({ app }), 20)
-      assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 40)
-    } finally {
-      await Promise.all(pools.map((one) => one.end()))
-    }
-  })
+        )
+        for (const outcome of outcomes)
+          if (outcome.status === 'rejected') assert.equal((outcome.reason as StemworkError).code, 'QUEUE_FULL')
+        for (const app of ['app-0', 'app-1']) assert.equal(await nodes[0]!.count({ app }), 20)
+        assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 40)
+      } finally {
+        await Promise.all(pools.map((one) => one.end()))
+      }
+    },
+  )
 
   // Not by a counter: claims, ends and nodes of earlier versions would have to keep it up to date, for each job.
   test('the limit of queued jobs is counted in an index, as far as the limit and no further', async () => {

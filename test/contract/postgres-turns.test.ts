@@ -42,10 +42,11 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
         '= j.app AND t.workflow = j.workflow AND t.pool = j.pool)',
     )
 
-  test('claims and ends are functions, which Postgres plans once; who misses one makes it', async () => {
+  test('creates, claims and ends are functions, which Postgres plans once; who misses one makes it', async () => {
     const counting = new Pool({ connectionString: server.url, options: '-c track_functions=all' })
     const { jobs } = postgresStores({ pool: counting, schema })
     const run = async () => {
+      await jobs.create(sampleJob({ app: 'a' }), { maxQueued: 9 })
       const job = await jobs.claim(worker)
       assert.ok(job)
       const ends = { outputs: {}, details: {}, retentionMs: 1000, messages: [] }
@@ -60,7 +61,6 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
       )
       return rows
     }
-    for (let n = 0; n < 4; n++) await jobs.create(sampleJob({ app: 'a' }))
     await run()
     await run()
     // What a connection has counted is there once it ends.
@@ -70,14 +70,16 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     assert.deepEqual(
       (await functions()).map(({ oid, calls }) => [oid.replace(/.*\.([a-z_]+)_[0-9a-f]{16}\(.*/, '$1'), Number(calls)]),
       [
+        ['add_jobs', 2],
         ['claim_next', 2],
         ['end_claims', 2],
       ],
     )
     for (const { oid } of await functions()) await pool.query(`DROP FUNCTION ${oid}`)
+    await Promise.all([1, 2].map(() => jobsOf().create(sampleJob({ app: 'a' }), { maxQueued: 9 })))
     const [first, second] = await Promise.all([jobsOf().claim(worker), jobsOf().claim(worker)])
     assert.ok(first && second && first.id !== second.id)
-    assert.equal((await functions()).length, 1)
+    assert.equal((await functions()).length, 2)
   })
 
   test('no waiting job is ever without a turn while applications become idle, are removed and come back', async () => {

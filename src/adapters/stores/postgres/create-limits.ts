@@ -14,6 +14,23 @@ const lockClass = 0x57e4
 /** A process that stops during a create holds up the others of its application for so long, then loses the lock. */
 const maxIdleMs = 5_000
 
+/**
+ * An expression that takes the application's lock until the transaction ends. In a separate statement: the count that
+ * comes after it sees what was committed before its own statement began.
+ */
+export function lockApp(schema: string, app: string): string {
+  return `set_config('idle_in_transaction_session_timeout', '${maxIdleMs}', true),
+    pg_advisory_xact_lock(${lockClass}, hashtext('${schema} ' || ${app}))`
+}
+
+/** A query for the number of queued jobs, which looks at no more of them than the limit needs. */
+export function queuedJobs(schema: string, { app, limit, except }: { app: string; limit: string; except?: string }) {
+  return `SELECT count(*) FROM (
+    SELECT FROM ${schema}.jobs WHERE app = ${app} AND status = 'QUEUED' AND NOT deleted
+      ${except ? `AND id <> ALL(${except})` : ''} LIMIT ${limit}
+  ) AS queued`
+}
+
 /** What an application may add, as seen in a transaction. Exact under its lock. */
 export class CreateLimits {
   readonly usage: ReturnType<typeof usageTable>
@@ -24,44 +41,27 @@ export class CreateLimits {
     this.usage = usageTable(schema)
   }
 
-  /**
-   * Until the transaction ends. In a separate statement: the count that comes after it sees what was committed before
-   * its own statement began.
-   */
   async lock(client: PostgresClient, app: string): Promise<void> {
-    await query(
-      client,
-      `SELECT set_config('idle_in_transaction_session_timeout', $1, true),
-        pg_advisory_xact_lock($2::int, hashtext($3))`,
-      [String(maxIdleMs), lockClass, `${this.#schema} ${columnText(app)}`],
-    )
+    await query(client, `SELECT ${lockApp(this.#schema, '$1::text')}`, [columnText(app)])
   }
 
-  /** Looks at no more jobs than the limit needs. */
   async queuedJobs(client: PostgresClient, app: string, limit: number): Promise<number> {
-    const [row] = await query(
-      client,
-      `SELECT count(*) FROM (
-        SELECT FROM ${this.#schema}.jobs WHERE app = $1 AND status = 'QUEUED' AND NOT deleted LIMIT $2
-      ) AS queued`,
-      [columnText(app), Math.ceil(limit)],
-    )
+    const [row] = await query(client, queuedJobs(this.#schema, { app: '$1', limit: '$2' }), [
+      columnText(app),
+      Math.ceil(limit),
+    ])
     return Number(row?.[0])
   }
 
-  /**
-   * @param counts.own queued jobs that this transaction has added; there must be room for them and the others that it
-   * is about to add
-   */
   async refusal(
     client: PostgresClient,
     app: string,
     { maxQueued = Infinity, quota }: Limits,
-    { own = 0, more = 1 }: { own?: number; more?: number } = {},
+    more = 1,
   ): Promise<StemworkError | undefined> {
     if (maxQueued !== Infinity) {
-      const others = (await this.queuedJobs(client, app, maxQueued + own)) - own
-      if (others + more > Math.ceil(maxQueued)) return queueFull(maxQueued)
+      const queued = await this.queuedJobs(client, app, maxQueued)
+      if (queued + more > Math.ceil(maxQueued)) return queueFull(maxQueued)
     }
     return await this.usage.refusal((text, values) => query(client, text, values), app, quota, more)
   }

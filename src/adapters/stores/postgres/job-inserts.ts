@@ -23,29 +23,39 @@ export interface CreatedJob {
 
 export type JobInserts = ReturnType<typeof jobInserts>
 
-/** Statements that add jobs. */
-export function jobInserts(schema: string, idempotencyMs: number) {
-  const insert = `
+/**
+ * A statement that adds those jobs whose id and idempotency key are free, and goes on with `made`, their ids and
+ * records.
+ *
+ * @param from.limit how many of the first are added
+ */
+export function insertJobs(schema: string, from: { app: string; jobs: string; limit?: string }, rest: string): string {
+  const { app, jobs, limit = 'NULL' } = from
+  return `
     WITH clock AS MATERIALIZED (SELECT ${nowSql} AS now),
     input AS MATERIALIZED (
-      SELECT * FROM json_to_recordset($2::json) AS i(id text, status text, deleted boolean, workflow text,
+      SELECT * FROM json_to_recordset(${jobs}::json) AS i(id text, status text, deleted boolean, workflow text,
         batch_name text,
         upload_keys text[], idempotency_key text, not_before bigint, lease_until bigint, ended_at bigint,
         removable_at bigint, result_bytes bigint,
         deliverable_at bigint, rank smallint, deadline bigint, pool text, search text, record_bytes integer,
-        record text)
-    ), ${joinTurns(schema, '$1', 'SELECT DISTINCT workflow, pool FROM input')}
-    INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, batch_name, upload_keys, idempotency_key,
-      created_at, waiting_since,
-      lease_until, ended_at, removable_at, result_bytes, deliverable_at, rank, deadline, pool, search, record_bytes,
-      record)
-    SELECT id, 1, $1, status, deleted, workflow, batch_name, upload_keys, idempotency_key, now,
+        record text) LIMIT ${limit}
+    ), ${joinTurns(schema, app, 'SELECT DISTINCT workflow, pool FROM input')},
+    made AS (INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, batch_name, upload_keys,
+      idempotency_key, created_at, waiting_since, lease_until, ended_at, removable_at, result_bytes, deliverable_at,
+      rank, deadline, pool, search, record_bytes, record)
+    SELECT id, 1, ${app}, status, deleted, workflow, batch_name, upload_keys, idempotency_key, now,
       CASE WHEN status = 'QUEUED' AND NOT deleted THEN greatest(now, not_before) END,
       lease_until, ended_at, removable_at, result_bytes, deliverable_at, rank, deadline, pool, search, record_bytes,
       ('{"createdAt":' || now || ',' || substr(record, 2))::json
     FROM input, clock
     ON CONFLICT DO NOTHING
-    RETURNING id, record`
+    RETURNING id, record) ${rest}`
+}
+
+/** Statements that add jobs. */
+export function jobInserts(schema: string, idempotencyMs: number) {
+  const insert = insertJobs(schema, { app: '$1', jobs: '$2' }, 'SELECT id, record FROM made')
 
   /** Adds those jobs of one application whose id and idempotency key are free; `undefined` stands for the others. */
   async function insertFree(
@@ -129,7 +139,7 @@ export function jobInserts(schema: string, idempotencyMs: number) {
 }
 
 /** The columns of a new job; the database adds `createdAt` to its record. */
-function rowOf(job: JobRecord) {
+export function rowOf(job: JobRecord) {
   const uploadKeys = Object.values(job.uploads).map((key) => columnText(key))
   return {
     id: columnText(job.id),

@@ -1,5 +1,6 @@
 import { ledgerStatements, quickLedgerStatements, settleStatement } from './postgres-ledger.js'
 import { StemworkError } from '../../../core/engine/errors.js'
+import { addJobs } from './add-jobs-function.js'
 import { claimNext } from './claim-function.js'
 import { leaseBucketMs } from './job-row.js'
 import { claimedEnds } from './job-updates.js'
@@ -254,7 +255,7 @@ export async function migrate(pool: PostgresPool, schema: string): Promise<void>
         step.isAdditive === true,
       ])
     }
-    await createFunctions(client, schema, [claimNext(schema), claimedEnds(schema)])
+    await createFunctions(client, schema, [claimNext(schema), claimedEnds(schema), addJobs(schema)])
   })
 }
 

@@ -1,5 +1,5 @@
 import { StemworkError } from '../../../core/engine/errors.js'
-import { alreadyExists, queueFull } from '../../../core/engine/job/queue-limit.js'
+import { alreadyExists } from '../../../core/engine/job/queue-limit.js'
 import { transition } from '../../../core/engine/job/transitions.js'
 import type { JobStore } from '../../../core/engine/ports/job-store.js'
 import { plainCopy } from '../shared/plain-copy.js'
@@ -50,7 +50,7 @@ function jobEntries(
   { jobs, connections, idempotencyMs }: { jobs: StoredJobs; connections: ConnectionShares; idempotencyMs: number },
 ): Pick<JobStore, 'create' | 'createAll' | 'findByIdempotencyKey' | 'usage' | 'apply'> {
   const inserts = jobInserts(schema, idempotencyMs)
-  const limited = limitedCreates(pool, schema, { inserts, connections })
+  const limited = limitedCreates(pool, schema, { inserts, connections, idempotencyMs })
   const usage = usageTable(schema)
 
   return {
@@ -58,17 +58,10 @@ function jobEntries(
       const job = plainCopy(given)
       const limits = { maxQueued, quota }
       if (tx !== undefined) return await limited.createIn(clientOf(tx), job, limits)
-      if (quota || (job.idempotency && maxQueued !== Infinity)) return await limited.createCounted(job, limits)
-      if (job.idempotency) return await connections.use(job.app, () => inserts.insertOrFind(pool, job))
-      if (maxQueued === Infinity) {
-        const [created] = await connections.use(job.app, () => inserts.insertFree(jobs.sendPrepared, job.app, [job]))
-        if (!created) throw alreadyExists(job.id)
-        return { job: created, created: true }
-      }
-      const outcome = await limited.create({ job, maxQueued })
-      if (outcome === 'full') throw queueFull(maxQueued)
-      if (outcome === 'taken') throw alreadyExists(job.id)
-      return { job: outcome, created: true }
+      if (job.idempotency || quota || maxQueued !== Infinity) return await limited.create(job, limits)
+      const [created] = await connections.use(job.app, () => inserts.insertFree(jobs.sendPrepared, job.app, [job]))
+      if (!created) throw alreadyExists(job.id)
+      return { job: created, created: true }
     },
 
     async createAll(given, limits = {}) {

@@ -1,4 +1,4 @@
-import { addUsage, dayMs, noUsage, type Quota, quotaExceeded, type Usage } from '../../../core/engine/job/quota.js'
+import { dayMs, type Quota, quotaExceeded, type Usage } from '../../../core/engine/job/quota.js'
 import type { Row } from './database.js'
 import { columnText, nowSql } from './job-row.js'
 
@@ -24,19 +24,24 @@ export function countingUsage(
     ) SELECT id FROM changed`
 }
 
+/** A query for the time and what the application has used today. */
+export function readUsage(schema: string, app: string): string {
+  return `SELECT ${nowSql}, coalesce(jobs, 0), coalesce(audio_seconds, 0), coalesce(bytes, 0) FROM (SELECT 1) AS one
+    LEFT JOIN ${schema}.usage ON app = ${app} AND day = ${daySql}`
+}
+
+/** A statement that counts jobs that were added. */
+export function addUsedJobs(schema: string, app: string, jobs: string): string {
+  return `WITH old AS (DELETE FROM ${schema}.usage WHERE app = ${app} AND day < ${daySql} - 1)
+    INSERT INTO ${schema}.usage AS u (app, day, jobs, audio_seconds, bytes) VALUES (${app}, ${daySql}, ${jobs}, 0, 0)
+    ON CONFLICT (app, day) DO UPDATE SET jobs = u.jobs + excluded.jobs`
+}
+
 /** What applications have used, by day. */
 export function usageTable(schema: string) {
   async function read(run: Run, app: string): Promise<{ used: Usage; now: number }> {
-    const [row] = await run(
-      `SELECT ${nowSql}, jobs, audio_seconds, bytes FROM (SELECT 1) AS one LEFT JOIN ${schema}.usage ON app = $1 ` +
-        `AND day = ${daySql}`,
-      [columnText(app)],
-    )
-    const [now, jobs, audioSeconds, bytes] = (row ?? []).map(Number)
-    return {
-      now: now ?? 0,
-      used: addUsage(noUsage, { jobs: jobs ?? 0, audioSeconds: audioSeconds ?? 0, bytes: bytes ?? 0 }),
-    }
+    const [row] = await run(readUsage(schema, '$1'), [columnText(app)])
+    return parseUsage(row)
   }
 
   return {
@@ -50,12 +55,13 @@ export function usageTable(schema: string) {
     },
 
     async addJobs(run: Run, app: string, jobs: number): Promise<void> {
-      await run(
-        `WITH old AS (DELETE FROM ${schema}.usage WHERE app = $1 AND day < ${daySql} - 1)
-        INSERT INTO ${schema}.usage AS u (app, day, jobs, audio_seconds, bytes) VALUES ($1, ${daySql}, $2, 0, 0)
-        ON CONFLICT (app, day) DO UPDATE SET jobs = u.jobs + excluded.jobs`,
-        [columnText(app), jobs],
-      )
+      await run(addUsedJobs(schema, '$1', '$2'), [columnText(app), jobs])
     },
   }
+}
+
+/** Reads what `readUsage` found. */
+export function parseUsage(row: Row = []): { used: Usage; now: number } {
+  const [now = 0, jobs = 0, audioSeconds = 0, bytes = 0] = row.map(Number)
+  return { now, used: { jobs, audioSeconds, bytes } }
 }
