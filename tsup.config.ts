@@ -17,7 +17,6 @@ const mediabunnySource = `https://github.com/Vanilagy/mediabunny/tree/v${mediabu
 
 /** Scripts of `/console` that share little with the rest, each loaded when it is used. */
 const apart = {
-  'check-file': 'src/console/check-file.ts',
   'compressed-source': 'src/console/compressed-source.ts',
   'docs-search': 'src/console/docs-search.ts',
   download: 'src/client/download.ts',

@@ -1,55 +1,29 @@
 import { useState } from 'preact/hooks'
-import type { WorkflowSummary } from '../client/client.js'
-import type { Choices, Refusals } from './choices.js'
+import type { Refusals } from './choices.js'
 import type { Client } from './page-client.js'
 import { whenUsed } from './when-used.js'
+import { WorkflowChoice, type WorkflowChoiceProps } from './workflow-choice.js'
 
 const OptionFields = whenUsed(({ OptionFields }) => OptionFields)
 const OptionCount = whenUsed(({ OptionCount }) => OptionCount, <></>)
 
-interface JobChoicesProps {
+interface JobChoicesProps extends WorkflowChoiceProps {
   client: Client
-  workflows: readonly WorkflowSummary[]
-  choices: Choices
   refusals: Refusals
-  onChange(choices: Choices): void
 }
 
 /** What to do with the next songs: what the service offers, and nothing where there is no choice. */
-export function JobChoices({ client, workflows, choices, refusals, onChange }: JobChoicesProps) {
+export function JobChoices({ workflows, ...of }: JobChoicesProps) {
   const [isOpened, setOpened] = useState(false)
-  const { workflow, batchName } = choices
-  const settings = choices.settings[workflow] ?? {}
-  const isSet = Object.values(settings).some((value) => value !== undefined)
-  const of = { client, workflow, settings }
+  const { choices, onChange } = of
+  const isSet = Object.values(choices.settings[choices.workflow] ?? {}).some((value) => value !== undefined)
 
   return (
     <>
-      {workflows.length > 1 && (
-        <label class="flow">
-          Workflow
-          <select value={workflow} onChange={(event) => onChange({ ...choices, workflow: event.currentTarget.value })}>
-            {workflows.map(({ id, name }) => (
-              <option key={id} value={id}>
-                {name}
-              </option>
-            ))}
-          </select>
-        </label>
-      )}
+      <WorkflowChoice workflows={workflows} choices={choices} onChange={onChange} />
       <details class="choices" onToggle={() => setOpened(true)}>
         <summary>Options{isSet && <OptionCount {...of} />}</summary>
-        <div class="fields">
-          {(isOpened || isSet) && (
-            <OptionFields
-              {...of}
-              refusals={refusals}
-              batchName={batchName}
-              onBatch={(name) => onChange({ ...choices, batchName: name })}
-              onChange={(changed) => onChange({ ...choices, settings: { ...choices.settings, [workflow]: changed } })}
-            />
-          )}
-        </div>
+        <div class="fields">{(isOpened || isSet) && <OptionFields {...of} />}</div>
       </details>
     </>
   )

@@ -4,7 +4,7 @@ import type { Deletions } from './deletions.js'
 import { explained } from './explained.js'
 import { later, type LaterParts } from './later-parts.js'
 import { useMessages } from './messages.js'
-import type { Uploads } from './uploads.js'
+import type { Uploads } from './upload-queue.js'
 
 export type NamedJob = Pick<Job, 'id' | 'name'>
 

@@ -15,7 +15,8 @@ import { rhythmWords, type SongRhythm } from './rhythm.js'
 import { jobAddress, type Route } from './route.js'
 import { canRepeat } from './song-facts.js'
 import { uploadStateWords } from './upload-row.js'
-import type { Upload, Uploads } from './uploads.js'
+import type { Upload } from './upload.js'
+import type { Uploads } from './upload-queue.js'
 import { explain, explainFailure, type Explanation, jobStateWords, statusWords, whenWords } from './words.js'
 
 /** Numbers of uploads are shorter than the ids of jobs. */
@@ -209,7 +210,7 @@ function Sending({ heading, upload, uploads }: SendingProps) {
             aria-label={`Stop ${file.name}`}
             onClick={() => {
               location.hash = '#/'
-              uploads.remove(number)
+              uploads.with((queue) => queue.remove(number))
             }}
           >
             Stop
@@ -218,7 +219,7 @@ function Sending({ heading, upload, uploads }: SendingProps) {
       </header>
       {problem && (
         <ErrorNotice problem={problem}>
-          <button type="button" onClick={() => uploads.retry(number)}>
+          <button type="button" onClick={() => uploads.with((queue) => queue.retry(number))}>
             {state === 'refused' ? 'Send anyway' : 'Send again'}
           </button>
         </ErrorNotice>

@@ -2,14 +2,9 @@ import type { Job, NewJob } from '../client/client.js'
 import type { Messages } from './messages.js'
 import type { Client } from './page-client.js'
 import { chooseFile, sendAgain } from './send-again.js'
+import type { Uploads } from './upload-queue.js'
 
 type NamedJob = Pick<Job, 'id' | 'name'>
-
-/** Of the uploads, what a job that is made again needs. */
-interface Files {
-  addLike(file: File, job: NewJob): void
-  made: ReadonlyMap<string, { file: File }>
-}
 
 /** What is asked of the service when a person presses a button of jobs. */
 export async function stopJobs(client: Client, jobs: readonly NamedJob[]): Promise<void> {
@@ -23,7 +18,7 @@ export async function stopJobs(client: Client, jobs: readonly NamedJob[]): Promi
 export async function repeatJobs(
   client: Client,
   jobs: readonly NamedJob[],
-  { uploads, show, created }: { uploads: Files; show: Messages['show']; created(id: string): void },
+  { uploads, show, created }: { uploads: Uploads; show: Messages['show']; created(id: string): void },
 ): Promise<void> {
   // A button of its own: browsers open the dialogue only right after a press.
   const askForFile = (job: Job, again: NewJob) =>
@@ -32,7 +27,7 @@ export async function repeatJobs(
       isLasting: true,
       action: {
         label: 'Choose file',
-        run: () => void chooseFile().then((file) => file && uploads.addLike(file, again)),
+        run: () => void chooseFile().then((file) => file && uploads.with((queue) => queue.addLike(file, again))),
       },
     })
   let count = 0
@@ -45,7 +40,7 @@ export async function repeatJobs(
       continue
     }
     const file = uploads.made.get(job.id)?.file
-    if (file) uploads.addLike(file, sent.job)
+    if (file) uploads.with((queue) => queue.addLike(file, sent.job))
     else askForFile(job, sent.job)
   }
   if (count > 0) show({ text: count === 1 ? 'Sent again.' : `Sent ${count} songs again.` })

@@ -1,17 +1,14 @@
 import type { repeatJobs, saveArchive, stopJobs } from './job-requests.js'
-import type { overLostConnections } from './lost-connections.js'
-import type { paramFields, paramsOf } from './param-fields.js'
+import type { UploadQueue } from './upload-queue.js'
 import type { explain } from './words.js'
 
 /** Of `later.ts`, what is used beside its components. */
 export interface LaterParts {
   explain: typeof explain
-  overLostConnections: typeof overLostConnections
-  paramFields: typeof paramFields
-  paramsOf: typeof paramsOf
   repeatJobs: typeof repeatJobs
   saveArchive: typeof saveArchive
   stopJobs: typeof stopJobs
+  UploadQueue: typeof UploadQueue
 }
 
 /** Set by the page: what comes later uses much of what comes first, which must not import it in turn. */

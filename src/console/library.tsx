@@ -16,10 +16,11 @@ import { useChanges } from './live-jobs.js'
 import { LongList } from './long-list.js'
 import { OnDeviceChoice } from './on-device-choice.js'
 import { libraryAddress, type ListFilters } from './route.js'
-import type { Uploads } from './uploads.js'
+import type { Uploads } from './upload-queue.js'
 import { whenUsed } from './when-used.js'
+import { isCorrected } from './workflow-choice.js'
 
-const UploadRow = whenUsed(({ UploadRow }) => UploadRow, <li />)
+const UploadList = whenUsed(({ UploadList }) => UploadList, <></>)
 
 /** A search waits for so long after the last letter, or new job. */
 const pauseMs = 200
@@ -50,15 +51,6 @@ export function Library(props: LibraryProps) {
     document.title = 'Library – stemwork'
   }, [])
 
-  /** Nothing is sent with a setting that is wrong; the person is led to it. */
-  const isCorrected = () => {
-    const wrong = sending.current?.querySelector<HTMLElement>('[aria-invalid="true"]')
-    const options = wrong?.closest('details')
-    if (options) options.open = true
-    wrong?.focus()
-    return !wrong
-  }
-
   const jobs = list.isRead ? list.places.filter(({ id }) => !deletions.hidden.has(id)) : undefined
   const selected = jobs?.filter(({ id }) => chosen.has(id)) ?? []
   const isFiltered = Object.values(filters).some((value) => value !== undefined)
@@ -86,7 +78,7 @@ export function Library(props: LibraryProps) {
         <h1 id="send-title" tabIndex={-1}>
           {/stems/.test(choices.workflow) ? 'Separate a song' : 'Send a song'}
         </h1>
-        <DropZone onFiles={(files) => isCorrected() && uploads.add(files)} />
+        <DropZone onFiles={(files) => isCorrected(sending.current) && uploads.with((queue) => queue.add(files))} />
         <JobChoices client={client} workflows={workflows} choices={choices} refusals={refusals} onChange={onChoices} />
         <OnDeviceChoice />
       </section>
@@ -127,14 +119,7 @@ export function Library(props: LibraryProps) {
         )}
         {!jobs && !list.problem && <p class="quiet centred">Loading …</p>}
         <div ref={rows}>
-          {uploads.list.length > 0 && (
-            <ul class="rows songs" aria-label="Uploads">
-              {/* The newest first, as it is among the jobs. */}
-              {uploads.list.toReversed().map((upload) => (
-                <UploadRow key={upload.number} upload={upload} uploads={uploads} />
-              ))}
-            </ul>
-          )}
+          {uploads.list.length > 0 && <UploadList {...{ client, workflows, uploads }} />}
           {jobs && jobs.length > 0 && (
             <LongList
               label="Songs"

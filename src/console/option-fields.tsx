@@ -1,63 +1,80 @@
 import { useEffect, useState } from 'preact/hooks'
-import type { Refusals } from './choices.js'
+import type { Choices, Refusals } from './choices.js'
 import type { Client } from './page-client.js'
 import { type ParamField, paramFields, type Settings, usable } from './param-fields.js'
 import { ParamInput } from './param-input.js'
 
 interface OptionsProps {
   client: Client
-  workflow: string
-  settings: Settings
+  choices: Choices
 }
 
 interface OptionFieldsProps extends OptionsProps {
+  /** Of the song whose options they are; else they are those of the next songs. */
+  id?: string
   refusals: Refusals
-  onChange(settings: Settings): void
-  batchName: string | undefined
-  onBatch(name: string | undefined): void
+  onChange(choices: Choices): void
 }
 
 /** A field for each param of a workflow that can be set, and for the batch. */
-export function OptionFields({ refusals, onChange, batchName, onBatch, ...of }: OptionFieldsProps) {
-  const { workflow, settings } = of
+export function OptionFields({ client, choices, id, refusals, onChange }: OptionFieldsProps) {
+  const { workflow, batchName, isEach = false } = choices
+  const settings = choices.settings[workflow] ?? {}
   return (
     <>
-      {useUsable(of).map((field) => (
+      {useUsable({ client, choices }).map((field) => (
         <ParamInput
           key={`${workflow} ${field.name}`}
+          id={`${id ?? 'param'}-${field.name}`}
           field={field}
           settings={settings}
           refusal={refusals[field.name]}
-          onChange={(value) => onChange({ ...settings, [field.name]: value })}
+          onChange={(value) =>
+            onChange({
+              ...choices,
+              settings: { ...choices.settings, [workflow]: { ...settings, [field.name]: value } },
+            })
+          }
         />
       ))}
-      <BatchField name={batchName} onChange={onBatch} />
+      <label class="field">
+        Batch
+        <input
+          type="text"
+          maxLength={255}
+          placeholder="None"
+          value={batchName ?? ''}
+          onInput={({ currentTarget: { value } }) => onChange({ ...choices, batchName: value.trim() || undefined })}
+        />
+      </label>
+      {id === undefined && (
+        <div class="field">
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={isEach}
+              aria-describedby="each-hint"
+              onChange={({ currentTarget: { checked } }) => onChange({ ...choices, isEach: checked })}
+            />
+            Choose for each song
+          </label>
+          <p class="quiet" id="each-hint">
+            Several files wait in the list until you send them.
+          </p>
+        </div>
+      )}
     </>
-  )
-}
-
-function BatchField({ name, onChange }: { name: string | undefined; onChange(name: string | undefined): void }) {
-  return (
-    <label class="field">
-      Batch
-      <input
-        type="text"
-        maxLength={255}
-        placeholder="None"
-        value={name ?? ''}
-        onInput={({ currentTarget: { value } }) => onChange(value.trim() || undefined)}
-      />
-    </label>
   )
 }
 
 /** How many of them are set. */
 export function OptionCount(of: OptionsProps) {
-  const count = useUsable(of).filter(({ name }) => of.settings[name] !== undefined).length
+  const settings: Settings = of.choices.settings[of.choices.workflow] ?? {}
+  const count = useUsable(of).filter(({ name }) => settings[name] !== undefined).length
   return <>{count > 0 && ` (${count} set)`}</>
 }
 
-function useUsable({ client, workflow, settings }: OptionsProps): ParamField[] {
+function useUsable({ client, choices: { workflow, settings } }: OptionsProps): ParamField[] {
   const [fields, setFields] = useState<readonly ParamField[]>([])
   useEffect(() => {
     let isGone = false
@@ -69,5 +86,5 @@ function useUsable({ client, workflow, settings }: OptionsProps): ParamField[] {
     )
     return () => void (isGone = true)
   }, [client, workflow])
-  return usable(fields, settings)
+  return usable(fields, settings[workflow] ?? {})
 }

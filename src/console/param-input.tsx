@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import { type ParamField, problemOf, type Settings } from './param-fields.js'
 
 interface ParamInputProps {
+  id: string
   field: ParamField
   settings: Settings
   /** What the service said against it. */
@@ -10,11 +11,10 @@ interface ParamInputProps {
 }
 
 /** One param, with what it means and what is wrong with it. */
-export function ParamInput({ field, settings, refusal, onChange }: ParamInputProps) {
-  const { name, label, description, type, enum: names } = field
+export function ParamInput({ id, field, settings, refusal, onChange }: ParamInputProps) {
+  const { label, description, type, enum: names } = field
   const [isTyping, setTyping] = useState(false)
   const problem = refusal ?? (isTyping ? undefined : problemOf(field, settings))
-  const id = `param-${name}`
   // The names of the choices say what they are.
   const hint = names ? undefined : description
   const control = (

@@ -13,7 +13,7 @@ import { Report } from './report.js'
 import { ResultFiles } from './result-files.js'
 import { openStems, type Stem } from './stems.js'
 import { type AnalysisReport, rhythmOf, type SongRhythm } from './rhythm.js'
-import type { Upload } from './uploads.js'
+import type { Upload } from './upload.js'
 import { Rest, Work } from './work.js'
 import { explain, type Explanation } from './words.js'
 
@@ -78,7 +78,7 @@ interface HeardProps extends Pick<ResultsProps, 'client' | 'job' | 'upload'> {
 function useHeard({ client, job, upload, files, onError }: HeardProps) {
   const isMade = files !== undefined || job?.status === 'STARTED'
   const whole = useWhole(upload)
-  const awaited = useMemo(() => upload && whole && awaitedStems(upload.workflow, whole), [whole])
+  const awaited = useMemo(() => upload && whole && awaitedStems(upload.choices.workflow, whole), [whole])
   const [stems, setStems] = useState<Stem[]>()
   const [, redraw] = useReducer((count: number) => count + 1, 0)
   useEffect(() => {
@@ -102,7 +102,7 @@ function useHeard({ client, job, upload, files, onError }: HeardProps) {
 function useWhole(upload: Upload | undefined): PcmSource | undefined {
   const [whole, setWhole] = useState<PcmSource>()
   useEffect(() => {
-    if (!upload || !isGrown(upload.workflow)) return
+    if (!upload || !isGrown(upload.choices.workflow)) return
     const stop = new AbortController()
     void openLocalSong(upload.file, stop.signal).then((song) => stop.signal.aborted || setWhole(song))
     return () => stop.abort()

@@ -1,12 +1,60 @@
+import { useState } from 'preact/hooks'
+import type { WorkflowSummary } from '../client/client.js'
+import type { Choices } from './choices.js'
 import { ErrorNotice } from './error-notice.js'
-import type { Upload, Uploads } from './uploads.js'
+import { useMessages } from './messages.js'
+import { OptionFields } from './option-fields.js'
+import type { Client } from './page-client.js'
+import type { Upload } from './upload.js'
+import type { Uploads } from './upload-queue.js'
 import { sizeWords } from './words.js'
+import { isCorrected, WorkflowChoice } from './workflow-choice.js'
 
-/** A song on its way to the service: the same row that it has afterwards as a job. */
-export function UploadRow({ upload, uploads }: { upload: Upload; uploads: Uploads }) {
-  const { number, file, state, progress, problem } = upload
-  const isOver = state === 'failed' || state === 'refused'
-  const again = state === 'refused' ? 'Send anyway' : 'Send again'
+interface UploadListProps {
+  client: Client
+  workflows: readonly WorkflowSummary[]
+  uploads: Uploads
+}
+
+/** Songs on their way to the service, the newest first, as it is among the jobs. */
+export function UploadList(props: UploadListProps) {
+  const { uploads } = props
+  const held = uploads.list.filter((upload) => upload.isHeld && !isOver(upload))
+  return (
+    <>
+      <ul class="rows songs" aria-label="Uploads">
+        {uploads.list.toReversed().map((upload) => (
+          <UploadRow key={upload.number} {...props} upload={upload} />
+        ))}
+      </ul>
+      {held.length > 1 && (
+        <p class="line bulk">
+          <span class="quiet">{held.length} songs wait for you</span>
+          <button
+            type="button"
+            class="main"
+            onClick={({ currentTarget }) => {
+              if (isCorrected(currentTarget.closest('section')))
+                uploads.with((queue) => held.forEach(({ number }) => queue.release(number)))
+            }}
+          >
+            Send all
+          </button>
+        </p>
+      )}
+    </>
+  )
+}
+
+interface UploadRowProps extends UploadListProps {
+  upload: Upload
+}
+
+/** The same row that a song has afterwards as a job. */
+function UploadRow(props: UploadRowProps) {
+  const [isOpened, setOpened] = useState(false)
+  const { upload, uploads } = props
+  const { number, file, state, progress, problem, isAgain } = upload
   return (
     <li class="upload">
       <div class="row">
@@ -17,41 +65,101 @@ export function UploadRow({ upload, uploads }: { upload: Upload; uploads: Upload
       </div>
       <div class="state">
         <span class={`status ${state}`}>{uploadStateWords(upload)}</span>
-        {!isOver && (
+        {!isOver(upload) && (
           <progress aria-label={`Upload of ${file.name}`} {...(state === 'sending' ? { value: progress } : {})} />
         )}
       </div>
       <span class="actions">
-        {isOver && (
+        {!isAgain && (
           <button
             type="button"
             class="plain"
-            aria-label={`${again}: ${file.name}`}
-            onClick={() => uploads.retry(number)}
+            aria-label={`Options of ${file.name}`}
+            aria-expanded={isOpened}
+            onClick={() => {
+              setOpened(!isOpened)
+              // No job is made of what may still change.
+              if (!isOver(upload)) uploads.with((queue) => queue.hold(number))
+            }}
           >
-            {again}
+            Options
           </button>
         )}
-        <button
-          type="button"
-          class="plain"
-          aria-label={`${isOver ? 'Dismiss' : 'Stop'} ${file.name}`}
-          onClick={() => uploads.remove(number)}
-        >
-          {isOver ? 'Dismiss' : 'Stop'}
-        </button>
+        <SendButtons upload={upload} uploads={uploads} />
       </span>
       {problem && <ErrorNotice problem={problem} />}
+      {isOpened && <OwnOptions {...props} />}
     </li>
   )
 }
 
-export function uploadStateWords({ state, progress }: Upload): string {
+function SendButtons({ upload, uploads }: Pick<UploadRowProps, 'upload' | 'uploads'>) {
+  const { number, file, state, isHeld } = upload
+  const again = state === 'refused' ? 'Send anyway' : 'Send again'
+  return (
+    <>
+      {(isOver(upload) || isHeld) && (
+        <button
+          type="button"
+          class="plain"
+          aria-label={isOver(upload) ? `${again}: ${file.name}` : `Send ${file.name}`}
+          onClick={({ currentTarget }) => {
+            if (isCorrected(currentTarget.closest('li')))
+              uploads.with((queue) => (isOver(upload) ? queue.retry(number) : queue.release(number)))
+          }}
+        >
+          {isOver(upload) ? again : 'Send'}
+        </button>
+      )}
+      <button
+        type="button"
+        class="plain"
+        aria-label={`${isOver(upload) ? 'Dismiss' : 'Stop'} ${file.name}`}
+        onClick={() => uploads.with((queue) => queue.remove(number))}
+      >
+        {isOver(upload) ? 'Dismiss' : 'Stop'}
+      </button>
+    </>
+  )
+}
+
+function OwnOptions({ client, workflows, uploads, upload }: UploadRowProps) {
+  const { number, file, choices, refusals = {} } = upload
+  const { show } = useMessages()
+  const choose = (chosen: Choices) => uploads.with((queue) => queue.choose(number, chosen))
+  const chooseForAll = () =>
+    uploads.with((queue) => {
+      queue.chooseForAll(choices)
+      show({ text: `All ${uploads.list.length} songs have these options.` })
+    })
+  return (
+    <div class="stack own" role="group" aria-label={`Options of ${file.name}`}>
+      <WorkflowChoice workflows={workflows} choices={choices} onChange={choose} />
+      <div class="fields">
+        <OptionFields id={`upload-${number}`} {...{ client, choices, refusals }} onChange={choose} />
+      </div>
+      {uploads.list.length > 1 && (
+        <p>
+          <button type="button" onClick={chooseForAll}>
+            Use for all files
+          </button>
+        </p>
+      )}
+    </div>
+  )
+}
+
+function isOver({ state }: Upload): boolean {
+  return state === 'failed' || state === 'refused'
+}
+
+export function uploadStateWords({ state, progress, isHeld }: Upload): string {
   switch (state) {
     case 'waiting':
       return 'Waiting to upload'
     case 'sending':
-      return progress < 1 ? `Uploading ${Math.floor(progress * 100)} %` : 'Uploaded'
+      if (progress < 1) return `Uploading ${Math.floor(progress * 100)} %`
+      return isHeld ? 'Waits for you to send it' : 'Uploaded'
     case 'disconnected':
       return 'Connection lost. Trying again.'
     case 'refused':

@@ -43,7 +43,17 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
       for (const name of ['quieter', 'shorter', 'never sent'])
         await writeWav(song(`${name} (${label})`), [tone, tone], rate, '16')
     await writeWav(song('used'), [tone, tone], rate, '16')
-    for (const name of ['other rate', 'practised', 'suggested', 'without'])
+    for (const name of [
+      'other rate',
+      'practised',
+      'suggested',
+      'without',
+      'as it is',
+      'louder',
+      'lower rate',
+      'one',
+      'two',
+    ])
       await writeWav(song(name), [tone, tone], rate, '16')
     ;[service, browser] = await Promise.all([startConsole(), openBrowser()])
     pages = new ConsolePages(browser, service)
@@ -213,6 +223,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
       'Keep title, artist and cover',
       'Quality',
       'Batch',
+      'Choose for each song',
     ])
     expect(await page.getByLabel('Quality').locator('option').allInnerTexts()).toEqual([
       'Basic quality, fastest (embedded) (default)',
@@ -251,5 +262,76 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
     await page.getByLabel('API key').waitFor()
     expect(await page.evaluate('JSON.stringify({ ...sessionStorage })')).toBe('{}')
     expect(pages.complaints.splice(0)).toEqual([expect.stringContaining('400 (Bad Request)')])
+  })
+  test('each of several files has options of its own, which are read when its upload has ended', async () => {
+    const page = await opened({}, 'Transcode')
+    const network = await page.context().newCDPSession(page)
+    const upload = (bytesPerSecond: number) =>
+      network.send('Network.emulateNetworkConditions', {
+        offline: false,
+        latency: 0,
+        downloadThroughput: -1,
+        uploadThroughput: bytesPerSecond,
+      })
+    const own = (name: string) => page.getByRole('group', { name: `Options of ${name}.wav` })
+    const button = (name: string) => page.getByRole('button', { name, exact: true })
+    await upload(50_000)
+    await page.getByLabel('Start (s)').fill('1')
+    await send(page, song('as it is'), song('lower rate'), song('louder'))
+    await rowOf(page, 'as it is').locator('.status.sending').waitFor()
+
+    await button('Options of lower rate.wav').click()
+    // As they were when it was dropped; the form above goes on with other songs.
+    expect(await own('lower rate').getByLabel('Start (s)').inputValue()).toBe('1')
+    await own('lower rate').getByLabel('Format').selectOption('MP3 320 kbit/s')
+    await own('lower rate').getByLabel('Sample rate (Hz)').fill('44000')
+    await button('Options of louder.wav').click()
+    await own('louder').getByLabel('Workflow').selectOption('Loudness')
+    await own('louder').getByLabel('Normalize to (LUFS)').fill('-9')
+    await checkLayout(page)
+    await page.locator('summary').click()
+    await upload(-1)
+    expect((await done(page, 'as it is')).workflowParams).toEqual({ inputUrl: expect.any(String), startSeconds: 1 })
+    for (const name of ['lower rate', 'louder']) {
+      await rowOf(page, name).getByText('Waits for you to send it').waitFor()
+      await button(`Send ${name}.wav`).click()
+    }
+
+    // What the service says against an option is said in the row, and nowhere else.
+    const problem = own('lower rate').getByRole('alert')
+    expect(await problem.innerText()).toContain('MP3 has no rate of 44000 Hz')
+    expect(await page.locator('#param-sampleRate-problem').count()).toBe(0)
+    await own('lower rate').getByLabel('Sample rate (Hz)').fill('48000')
+    await button('Send again: lower rate.wav').click()
+    expect((await done(page, 'lower rate')).workflowParams).toMatchObject({ format: 'mp3', sampleRate: 48_000 })
+    const louder = await done(page, 'louder')
+    expect([louder.workflow.name, louder.workflowParams]).toEqual([
+      'Loudness',
+      { inputUrl: expect.any(String), normalizeTo: -9 },
+    ])
+    expect(pages.complaints.splice(0)).toEqual([expect.stringContaining('400 (Bad Request)')])
+  })
+
+  test('several files wait on request, and what is chosen for one is for all; a wrong option holds them', async () => {
+    const page = await opened(phone, 'Transcode')
+    await page.getByLabel('Choose for each song').check()
+    await page.locator('summary').click()
+    await send(page, song('one'), song('two'))
+    for (const name of ['one', 'two']) await rowOf(page, name).getByText('Waits for you to send it').waitFor()
+    await page.getByRole('button', { name: 'Options of one.wav' }).click()
+    const own = page.getByRole('group', { name: 'Options of one.wav' })
+    await own.getByLabel('Batch').fill('Both')
+    await own.getByLabel('Length (s)').fill('-1')
+    await checkLayout(page)
+    await page.getByRole('button', { name: 'Send all' }).click()
+    await focused(own.getByLabel('Length (s)'))
+    await own.getByLabel('Length (s)').fill('0.5')
+    await own.getByRole('button', { name: 'Use for all files' }).click()
+    await page.getByText('All 2 songs have these options.').waitFor()
+    await page.getByRole('button', { name: 'Send all' }).click()
+    for (const name of ['one', 'two']) {
+      const { batchName, workflowParams } = await done(page, name)
+      expect([batchName, workflowParams]).toEqual(['Both', { inputUrl: expect.any(String), lengthSeconds: 0.5 }])
+    }
   })
 })
