@@ -1,6 +1,6 @@
 import type { Client } from './page-client.js'
 import { knownWorkflow } from './known-workflow.js'
-import { type Explanation, sizeWords, timeWords } from './words.js'
+import { type Explanation, durationWords, sizeWords } from './words.js'
 
 /** What the service takes as the input of a workflow. */
 interface Accepted {
@@ -38,8 +38,8 @@ export async function checkFile(client: Client, workflow: string, file: File): P
   if (seconds !== undefined && seconds > maxAudioSeconds)
     return {
       text:
-        `This recording lasts ${timeWords(seconds)}. The service takes at most ${timeWords(maxAudioSeconds)}. ` +
-        'Send it in parts.',
+        `This recording lasts ${durationWords(seconds * 1000)}. ` +
+        `The service takes at most ${durationWords(maxAudioSeconds * 1000)}. Send it in parts.`,
     }
   return undefined
 }

@@ -4,7 +4,17 @@ import { figuresOf } from './figures.js'
 import { baseUrl } from './session.js'
 import { durationOf } from './song-facts.js'
 import { Snippets } from './snippets.js'
-import { clock, durationWords, explainFailure, outputWords, sizeWords, timingWords, whenWords } from './words.js'
+import {
+  clock,
+  durationWords,
+  explainFailure,
+  jobStateWords,
+  outputWords,
+  sizeWords,
+  stepStates,
+  timingWords,
+  whenWords,
+} from './words.js'
 
 /** How a job went and what it was made with, for those who ask why or want the same by program. */
 export function Details({ job }: { job: Job }) {
@@ -69,7 +79,6 @@ export function Details({ job }: { job: Job }) {
 }
 
 function Timeline({ job }: { job: Job }) {
-  const { error } = job
   return (
     <section class="card" aria-labelledby="timeline-title">
       <h2 id="timeline-title">Timeline</h2>
@@ -87,7 +96,7 @@ function Timeline({ job }: { job: Job }) {
         )}
         {job.completedAt && (
           <li>
-            <span>{error ? (error.code === 'CANCELED' ? 'Stopped' : 'Failed') : 'Done'}</span>{' '}
+            <span>{jobStateWords(job)}</span>{' '}
             <span>
               {whenWords(job.completedAt)} · took {between(job.startedAt ?? job.createdAt, job.completedAt)}
             </span>
@@ -128,7 +137,7 @@ function factsOf(job: Job): Fact[] {
 }
 
 function stepWords({ state, startedAt, endedAt, attempts, error, files }: NonNullable<Job['steps']>[number]): string {
-  const words = { done: 'Done', failed: 'Failed', waiting: 'Waits' }[state]
+  const words = stepStates[state]
   return [
     endedAt ? `${words} after ${between(startedAt, endedAt)}` : words,
     attempts > 1 && `${attempts} tries`,

@@ -1,4 +1,4 @@
-import type { Job, JobError, JobStatus } from '../client/client.js'
+import type { JobError, JobStatus } from '../client/client.js'
 
 /** What went wrong, for a person: what it means, what to do, and underneath what the service said. */
 export interface Explanation {
@@ -32,12 +32,12 @@ export const unreachable = 'The service cannot be reached. Check your connection
 
 export const statusWords: Record<JobStatus, string> = {
   QUEUED: 'Waiting',
-  STARTED: 'Working',
+  STARTED: 'Running',
   SUCCEEDED: 'Done',
   FAILED: 'Failed',
 }
 
-export function jobStateWords({ status, error }: Pick<Job, 'status' | 'error'>): string {
+export function jobStateWords({ status, error }: { status: JobStatus; error?: { code: string } | null }): string {
   return error?.code === 'CANCELED' ? 'Stopped' : statusWords[status]
 }
 
@@ -60,13 +60,17 @@ export function clock(seconds: number): string {
   return hours > 0 ? `${hours}:${String(minutes).padStart(2, '0')}:${rest}` : `${minutes}:${rest}`
 }
 
-export function timeLeftWords(seconds: number | undefined): string {
-  if (seconds === undefined) return 'Estimating the time left'
-  if (seconds < 10) return 'A few seconds left'
-  if (seconds < 55) return `About ${Math.ceil(seconds / 5) * 5} seconds left`
+/** A time that was estimated. */
+export function aboutWords(seconds: number): string {
+  if (seconds < 10) return 'a few seconds'
+  if (seconds < 55) return `about ${Math.ceil(seconds / 5) * 5} seconds`
   const minutes = Math.round(seconds / 60)
-  if (minutes < 2) return 'About a minute left'
-  return minutes < 90 ? `About ${minutes} minutes left` : `About ${Math.round(minutes / 60)} hours left`
+  if (minutes < 2) return 'about a minute'
+  return minutes < 90 ? `about ${minutes} minutes` : `about ${Math.round(minutes / 60)} hours`
+}
+
+export function timeLeftWords(seconds: number | undefined): string {
+  return seconds === undefined ? 'Estimating the time left' : `${aboutWords(seconds).replace('a', 'A')} left`
 }
 
 export function whenWords(iso: string, now = new Date()): string {

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { UsageTotal } from '../client/client.js'
 import type { Client } from './page-client.js'
-import { duration } from './operator/times.js'
+import { durationWords } from './job-words.js'
 
 /** What the application has used, by workflow; nothing where it has used none, or where nobody counts. */
 export function UsedThisMonth({ client }: { client: Client }) {
@@ -21,7 +21,8 @@ export function UsedThisMonth({ client }: { client: Client }) {
               <span class="quiet">
                 {jobs === 1 ? '1 job' : `${jobs.toLocaleString()} jobs`}
                 {succeeded < jobs && `, ${(jobs - succeeded).toLocaleString()} failed`} ·{' '}
-                {duration(audioSeconds * 1000)} of audio · {duration(processorSeconds * 1000)} of processor time
+                {durationWords(audioSeconds * 1000)} of audio · {durationWords(processorSeconds * 1000)} of processor
+                time
               </span>
             </div>
           </li>

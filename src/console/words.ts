@@ -1,7 +1,8 @@
 import { ClientError } from '../client/client.js'
-import { clock, type Explanation, failures, unreachable } from './first-words.js'
+import { aboutWords, type Explanation, failures, unreachable } from './first-words.js'
 
 export * from './first-words.js'
+export * from './job-words.js'
 
 /** What went wrong with a request, by the reason or the code. */
 const refusals: Record<string, string | undefined> = {
@@ -59,13 +60,6 @@ export function stageWords(stage: string | null): string {
   return stages[stage ?? ''] ?? 'Working'
 }
 
-/** A length of time, for sentences. */
-export function timeWords(seconds: number): string {
-  if (seconds < 90) return `${Math.round(seconds)} seconds`
-  const minutes = Math.round(seconds / 60)
-  return minutes < 90 ? `${minutes} minutes` : `${(seconds / 3600).toFixed(1).replace('.0', '')} hours`
-}
-
 export function positionWords(position: number): string {
   if (position === 1) return 'Next in your queue'
   return position > 1000 ? 'Behind more than 1,000 of your songs' : `Number ${position} in your queue`
@@ -73,21 +67,10 @@ export function positionWords(position: number): string {
 
 /** Until a waiting job starts. */
 export function startWords(seconds: number | undefined): string {
-  if (seconds === undefined) return 'It starts when its turn comes.'
-  return seconds < 10 ? 'It starts in a few seconds.' : `It starts in about ${timeWords(seconds)}.`
+  return seconds === undefined ? 'It starts when its turn comes.' : `It starts in ${aboutWords(seconds)}.`
 }
 
 /** Until a waiting job is done. */
 export function endWords(seconds: number | undefined): string {
-  return seconds === undefined ? '' : `It is probably done in about ${timeWords(Math.max(1, seconds))}.`
-}
-
-export function sizeWords(bytes: number): string {
-  if (bytes >= 1e9) return `${(bytes / 1e9).toFixed(1)} GB`
-  return bytes < 1e6 ? `${Math.max(1, Math.round(bytes / 1e3))} kB` : `${(bytes / 1e6).toFixed(1)} MB`
-}
-
-export function durationWords(ms: number): string {
-  if (ms < 1000) return `${Math.round(ms)} ms`
-  return ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : `${clock(ms / 1000)} min`
+  return seconds === undefined ? '' : `It is probably done in ${aboutWords(seconds)}.`
 }

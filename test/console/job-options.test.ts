@@ -327,7 +327,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
     await focused(own.getByLabel('Length (s)'))
     await own.getByLabel('Length (s)').fill('0.5')
     await own.getByRole('button', { name: 'Use for all files' }).click()
-    await page.getByText('All 2 songs have these options.').waitFor()
+    await page.getByText('All 2 songs have these options.').first().waitFor()
     await page.getByRole('button', { name: 'Send all' }).click()
     for (const name of ['one', 'two']) {
       const { batchName, workflowParams } = await done(page, name)

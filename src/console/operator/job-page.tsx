@@ -4,9 +4,10 @@ import { ClientError } from '../../client/client-error.js'
 import { jobsAddress } from './address.js'
 import { Confirm } from '../confirm.js'
 import { type Fact, FactList } from '../fact-list.js'
-import { statusWords } from './jobs-page.js'
+import { jobStateWords } from '../first-words.js'
+import { durationWords, sizeWords, stepStates } from '../job-words.js'
 import { service } from './service.js'
-import { duration, timeOf } from './times.js'
+import { timeOf } from './times.js'
 
 const outcomes: Record<AttemptFacts['outcome'], string> = {
   running: 'Running',
@@ -46,7 +47,7 @@ export function JobPage({ id, overview, onError }: JobPageProps) {
         <div class="title">
           <h1>{job.name ?? job.id}</h1>
           <p>
-            <span class={`status ${job.status.toLowerCase()}`}>{statusWords[job.status]}</span>{' '}
+            <span class={`status ${job.status.toLowerCase()}`}>{jobStateWords(job)}</span>{' '}
             <span class="quiet">
               <a href={jobsAddress({ app: job.app })}>{app}</a> ·{' '}
               <a href={jobsAddress({ workflow: job.workflow })}>{job.workflow}</a>
@@ -155,7 +156,7 @@ function Attempts({ job, now }: { job: JobFacts; now: number }) {
       <div class="line">
         <h2 id="attempts">Attempts</h2>
         <span class="quiet small figure">
-          {duration(span)} from {timeOf(job.createdAt)} to {job.completedAt === null ? 'now' : timeOf(end)}
+          {durationWords(span)} from {timeOf(job.createdAt)} to {job.completedAt === null ? 'now' : timeOf(end)}
         </span>
       </div>
       <svg class="chart" height="17" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
@@ -185,7 +186,7 @@ function Attempts({ job, now }: { job: JobFacts; now: number }) {
             <div class="line">
               <span class={`status ${outcome}`}>{outcomes[outcome]}</span>
               <span class="quiet figure">
-                {timeOf(startedAt)} · {duration(Math.max(0, (endedAt ?? now) - startedAt))}
+                {timeOf(startedAt)} · {durationWords((endedAt ?? now) - startedAt)}
               </span>
             </div>
             <p class="quiet small">
@@ -205,8 +206,6 @@ function Attempts({ job, now }: { job: JobFacts; now: number }) {
   )
 }
 
-const stepStates: Record<StepFacts['state'], string> = { done: 'Done', failed: 'Failed', waiting: 'Waits' }
-
 function Steps({ steps, now }: { steps: readonly StepFacts[]; now: number }) {
   return (
     <section class="card" aria-labelledby="steps">
@@ -220,7 +219,7 @@ function Steps({ steps, now }: { steps: readonly StepFacts[]; now: number }) {
                 {attempts > 1 && `, after ${attempts} tries`}
               </span>
               <span class="quiet figure">
-                {timeOf(startedAt)} · {duration(Math.max(0, (endedAt ?? now) - startedAt))}
+                {timeOf(startedAt)} · {durationWords((endedAt ?? now) - startedAt)}
               </span>
             </div>
             {state === 'waiting' && until !== null && <p class="quiet small">At most until {timeOf(until)}</p>}
@@ -231,7 +230,7 @@ function Steps({ steps, now }: { steps: readonly StepFacts[]; now: number }) {
             )}
             {files.length > 0 && (
               <p class="quiet small">
-                {files.map(({ name: file, bytes }) => `${file} (${(bytes / 1e6).toFixed(1)} MB)`).join(', ')}
+                {files.map(({ name: file, bytes }) => `${file} (${sizeWords(bytes)})`).join(', ')}
               </p>
             )}
           </li>
@@ -253,10 +252,7 @@ function Facts({ job }: { job: JobFacts }) {
     ['Trace', job.traceId],
     ['Params', shownParams(job.params)],
     ['Metadata', Object.keys(job.metadata).length === 0 ? null : JSON.stringify(job.metadata)],
-    [
-      'Results',
-      job.outputs.map(({ fileName, bytes }) => `${fileName} (${(bytes / 1e6).toFixed(1)} MB)`).join(', ') || null,
-    ],
+    ['Results', job.outputs.map(({ fileName, bytes }) => `${fileName} (${sizeWords(bytes)})`).join(', ') || null],
     ...job.webhooks.map(({ event, url, outcome, attempts, status }): Fact => [
       `Webhook ${event}`,
       `${outcome.replaceAll('_', ' ')} after ${attempts} ` +

@@ -1,12 +1,12 @@
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { JobPage, JobRow, Overview } from '../../http/operator/answers.js'
 import { SelectFilter, StatusFilter } from '../filter-controls.js'
+import { jobStateWords, statusWords } from '../first-words.js'
+import { durationWords } from '../job-words.js'
 import { jobAddress, jobsAddress } from './address.js'
 import { BulkLevers } from './bulk-levers.js'
 import { type JobFilters, service } from './service.js'
-import { duration, timeOf } from './times.js'
-
-export const statusWords = { QUEUED: 'Waiting', STARTED: 'Running', SUCCEEDED: 'Done', FAILED: 'Failed' } as const
+import { timeOf } from './times.js'
 
 interface JobsPageProps {
   overview: Overview
@@ -138,7 +138,7 @@ function Row({ job, app, now }: { job: JobRow; app: string; now: number }) {
       </div>
       <div class="row">
         <span class={`status ${status.toLowerCase()}`}>
-          {statusWords[status]}
+          {jobStateWords(job)}
           {status === 'STARTED' && ` ${Math.floor(progress * 100)} %`}
         </span>
         <span class="quiet">{error?.reason ?? error?.code ?? (attempts > 1 ? `${attempts} attempts` : '')}</span>
@@ -152,7 +152,6 @@ function Row({ job, app, now }: { job: JobRow; app: string; now: number }) {
 }
 
 function timeWord({ createdAt, startedAt, completedAt }: JobRow, now: number): string {
-  const since = (at: number, end = now) => duration(Math.max(0, end - at))
-  if (completedAt !== null) return startedAt === null ? 'never ran' : `took ${since(startedAt, completedAt)}`
-  return startedAt === null ? `waits ${since(createdAt)}` : `for ${since(startedAt)}`
+  if (completedAt !== null) return startedAt === null ? 'never ran' : `took ${durationWords(completedAt - startedAt)}`
+  return startedAt === null ? `waits ${durationWords(now - createdAt)}` : `for ${durationWords(now - startedAt)}`
 }

@@ -3,10 +3,11 @@ import type { Overview, QueueFacts, WorkerState } from '../../http/operator/answ
 import { jobAddress, jobsAddress } from './address.js'
 import { Confirm } from '../confirm.js'
 import { SelectFilter } from '../filter-controls.js'
+import { durationWords } from '../job-words.js'
 import { type OnChange, Levers, ruleOf, StateChip } from './levers.js'
 import { LimitsForm } from './limits-form.js'
 import { RateChart } from './rate-chart.js'
-import { duration, timeOf } from './times.js'
+import { timeOf } from './times.js'
 import { Cell, Usage } from './usage.js'
 
 interface PageProps {
@@ -138,8 +139,8 @@ function Queue({ queue, overview, onChange }: { queue: QueueFacts; overview: Ove
       </td>
       <Cell label="Waiting">{queued.toLocaleString() + (isMore ? '+' : '')}</Cell>
       <Cell label="Running">{running.toLocaleString()}</Cell>
-      <Cell label="Longest wait">{longestWaitMs === null ? '–' : duration(longestWaitMs)}</Cell>
-      <Cell label="Typical time">{medianMs === null ? '–' : duration(medianMs)}</Cell>
+      <Cell label="Longest wait">{longestWaitMs === null ? '–' : durationWords(longestWaitMs)}</Cell>
+      <Cell label="Typical time">{medianMs === null ? '–' : durationWords(medianMs)}</Cell>
       <td data-label="State">
         <StateChip rule={ruleOf(overview.rules, target)} />
       </td>
@@ -161,7 +162,7 @@ function Workers({ overview, onWorker }: Omit<PageProps, 'onChange'>) {
             <div class="line">
               <strong class="name">{name}</strong>
               {offers && <WorkerLevers name={name} state={offers.state} onWorker={onWorker} />}
-              <span class="quiet small">seen {duration(Math.max(0, overview.at - seenAt))} ago</span>
+              <span class="quiet small">seen {durationWords(overview.at - seenAt)} ago</span>
             </div>
             <p class="quiet small">
               {offers ? (
@@ -179,8 +180,7 @@ function Workers({ overview, onWorker }: Omit<PageProps, 'onChange'>) {
                 <div class="line">
                   <a href={jobAddress(id)}>{workflow.replace(/^service\//, '')}</a>
                   <span class="quiet figure">
-                    {stage ?? 'starting'} · {Math.floor(progress * 100)} % ·{' '}
-                    {duration(Math.max(0, overview.at - startedAt))}
+                    {stage ?? 'starting'} · {Math.floor(progress * 100)} % · {durationWords(overview.at - startedAt)}
                   </span>
                 </div>
                 <progress value={progress} aria-label={`Progress of ${id}`} />

@@ -1,6 +1,6 @@
 import type { Overview } from '../../http/operator/answers.js'
 import { jobsAddress } from './address.js'
-import { duration } from './times.js'
+import { durationWords } from '../job-words.js'
 
 /** What applications have used this month, most processor time first. */
 export function Usage({ overview: { usage, applications } }: { overview: Overview }) {
@@ -27,8 +27,8 @@ export function Usage({ overview: { usage, applications } }: { overview: Overvie
               </th>
               <Cell label="Jobs ended">{jobs.toLocaleString()}</Cell>
               <Cell label="Failed">{failed.toLocaleString()}</Cell>
-              <Cell label="Audio">{duration(audioSeconds * 1000)}</Cell>
-              <Cell label="Processor time">{duration(processorSeconds * 1000)}</Cell>
+              <Cell label="Audio">{durationWords(audioSeconds * 1000)}</Cell>
+              <Cell label="Processor time">{durationWords(processorSeconds * 1000)}</Cell>
             </tr>
           ))}
         </tbody>

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { openPcm, type PcmSource, type RangeReader } from '../../../src/console/pcm-source.js'
 import { bands, readSpectrum } from '../../../src/console/spectrum.js'
-import { clock, outputWords, timeLeftWords } from '../../../src/console/words.js'
+import { clock, durationWords, outputWords, timeLeftWords } from '../../../src/console/words.js'
 import { openEncoder } from '../../../src/core/media/encode/encoder.js'
 
 const never = new AbortController().signal
@@ -81,6 +81,7 @@ describe('the time left', () => {
       'About 3 minutes left',
       'Estimating the time left',
     ])
+    expect([40, 420, 65_000, 3_900_000].map(durationWords)).toEqual(['< 0.1 s', '0.4 s', '1 min 5 s', '1 h 5 min'])
     expect([0, 61.9, 3723].map(clock)).toEqual(['0:00', '1:01', '1:02:03'])
     expect(['vocals', 'accompanimentsPeaks', 'loudness_report'].map(outputWords)).toEqual([
       'Vocals',
