@@ -1,7 +1,12 @@
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, expect, test } from 'vitest'
+import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { SendQueue } from '../../src/http/routing/send-queue.js'
 import { type Service, startService } from './harness.js'
 
@@ -10,9 +15,13 @@ afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
 })
 
-async function resultOf(service: Service, key: string, bytes = 1000): Promise<{ id: string; link: string }> {
+async function resultOf(
+  service: Service,
+  key: string,
+  bytes: Buffer = Buffer.alloc(1000, 'sound'),
+): Promise<{ id: string; link: string }> {
   const ticket = (await (await service.api('/upload', { key })).json()) as { uploadUrl: string; downloadUrl: string }
-  await fetch(ticket.uploadUrl, { method: 'PUT', body: Buffer.alloc(bytes, 'sound') })
+  await fetch(ticket.uploadUrl, { method: 'PUT', body: bytes })
   const params = { inputUrl: ticket.downloadUrl }
   const body = JSON.stringify({ workflow: 'service/stems-vocals-accompaniment', params })
   const { id } = (await (await service.api('/job', { method: 'POST', key, body })).json()) as { id: string }
@@ -27,15 +36,16 @@ async function resultOf(service: Service, key: string, bytes = 1000): Promise<{ 
 }
 
 /** Begins a download, and reads nothing of it but the head. */
-async function begin(link: string): Promise<{ status: string; socket: Socket }> {
+async function begin(link: string): Promise<{ status: string; socket: Socket; head: Buffer }> {
   const { hostname, port, host, pathname, search } = new URL(link)
   const socket = connect(Number(port), hostname)
   cleanUps.push(() => void socket.destroy())
   socket.on('error', () => {})
-  socket.write(`GET ${pathname}${search} HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+  socket.write(`GET ${pathname}${search} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
   await once(socket, 'readable')
-  const [, status = ''] = /^HTTP\/1\.1 (\d+)/.exec((socket.read(100) as Buffer).toString()) ?? []
-  return { status, socket }
+  const head = socket.read(100) as Buffer
+  const [, status = ''] = /^HTTP\/1\.1 (\d+)/.exec(head.toString()) ?? []
+  return { status, socket, head }
 }
 
 test('downloads by link have slots, and an application that has none gets one of that with the most', async () => {
@@ -43,8 +53,8 @@ test('downloads by link have slots, and an application that has none gets one of
   cleanUps.push(() => service.close())
   const other = await service.addApplication('Other')
   const third = await service.addApplication('Third')
-  const mine = await resultOf(service, service.app.key, 20_000_000)
-  const theirs = await resultOf(service, other.key, 20_000_000)
+  const mine = await resultOf(service, service.app.key, Buffer.alloc(20_000_000))
+  const theirs = await resultOf(service, other.key, Buffer.alloc(20_000_000))
   const last = await resultOf(service, third.key)
   const begun = [await begin(mine.link), await begin(mine.link), await begin(mine.link)]
   expect(begun.map(({ status }) => status)).toEqual(Array(3).fill('200'))
@@ -60,6 +70,32 @@ test('downloads by link have slots, and an application that has none gets one of
   // What was given up is free again.
   begun[0]!.socket.destroy()
   await expect.poll(async () => (await fetch(mine.link, { headers: { range: 'bytes=0-9' } })).status).toBe(206)
+})
+
+test('files read in the memory of one chunk arrive as they are, however slowly, alone and in an archive', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'stemwork-sending-'))
+  cleanUps.push(() => rm(directory, { recursive: true }))
+  const service = await startService({ blobs: fsBlobs({ directory }) })
+  cleanUps.push(() => service.close())
+  const bytes = randomBytes(8_000_000)
+  const { id, link } = await resultOf(service, service.app.key, bytes)
+  const archive = (await (await service.api(`/archive?job=${id}`)).json()) as { url: string }
+  for (const url of [link, archive.url]) {
+    // More than the sockets hold waits in the process.
+    const { socket, head } = await begin(url)
+    await delay(200)
+    const slow = [head]
+    for await (const chunk of socket) {
+      slow.push(chunk as Buffer)
+      if (slow.length % 50 === 0) await delay(5)
+    }
+    const received = Buffer.concat(slow)
+    const body = received.subarray(received.indexOf('\r\n\r\n') + 4)
+    // A web response keeps what it was given.
+    const web = Buffer.from(await (await service.handler(new Request(url))).arrayBuffer())
+    expect(body.equals(web)).toBe(true)
+    if (url === link) expect(body.equals(bytes)).toBe(true)
+  }
 })
 
 test('requests by link are counted for the application of the link', async () => {

@@ -81,7 +81,7 @@ function send(response: ServerResponse, answer: ApiAnswer, isHttp2: boolean): Pr
 }
 
 /** Without a web stream, which takes 5 kB more for each of thousands of event streams. */
-async function sendPaced(response: ServerResponse, { source, idleMs, slot }: PacedBody): Promise<void> {
+async function sendPaced(response: ServerResponse, { source, idleMs, reusesMemory, slot }: PacedBody): Promise<void> {
   const iterator = source[Symbol.asyncIterator]()
   // With an error, so that what was sent of the body does not look like all of it over HTTP/2.
   const stop = () => response.destroy(slot?.lost.reason as Error)
@@ -94,7 +94,8 @@ async function sendPaced(response: ServerResponse, { source, idleMs, slot }: Pac
   if (response.destroyed) release()
   try {
     for (let next = await iterator.next(); !next.done && !response.destroyed; next = await iterator.next())
-      if (!response.write(next.value)) await drained(response, idleMs)
+      if (reusesMemory) await sent(response, next.value, idleMs)
+      else if (!response.write(next.value)) await drained(response, idleMs)
     if (!response.destroyed) response.end()
   } catch (error) {
     response.destroy(error instanceof Error ? error : undefined)
@@ -115,6 +116,19 @@ async function sendInPieces(response: ServerResponse, body: Uint8Array): Promise
 
 /** Resolves when the client has read, or is gone: after `idleMs`, it is. */
 function drained(response: ServerResponse, idleMs?: number): Promise<void> {
+  return goneOr(response, idleMs, (done) => response.once('drain', done))
+}
+
+/** The same, when the bytes have left, and their memory may hold others. */
+function sent(response: ServerResponse, bytes: Uint8Array, idleMs: number): Promise<void> {
+  return goneOr(response, idleMs, (done) => response.write(bytes, done))
+}
+
+function goneOr(
+  response: ServerResponse,
+  idleMs: number | undefined,
+  begin: (done: () => void) => void,
+): Promise<void> {
   return new Promise((resolve) => {
     const timer = idleMs && setTimeout(() => response.destroy(new Error('The client stopped reading.')), idleMs)
     const done = () => {
@@ -123,8 +137,8 @@ function drained(response: ServerResponse, idleMs?: number): Promise<void> {
       response.off('close', done)
       resolve()
     }
-    response.on('drain', done)
     response.on('close', done)
+    begin(done)
   })
 }
 

@@ -11,11 +11,13 @@ export interface DownloadSlot {
 export interface PacedBody {
   source: AsyncIterable<Uint8Array>
   idleMs: number
+  /** Whether a chunk's bytes are others once the next is asked for. */
+  reusesMemory?: boolean
   /** What the body holds: it ends when its signal fires, and gives it back. */
   slot?: DownloadSlot
 }
 
-export function pacedStream({ source, idleMs, slot }: PacedBody): ReadableStream<Uint8Array> {
+export function pacedStream({ source, idleMs, reusesMemory, slot }: PacedBody): ReadableStream<Uint8Array> {
   const iterator = source[Symbol.asyncIterator]()
   let timer: NodeJS.Timeout | undefined
   const release = async () => {
@@ -40,7 +42,7 @@ export function pacedStream({ source, idleMs, slot }: PacedBody): ReadableStream
             slot?.release()
             return controller.close()
           }
-          controller.enqueue(value)
+          controller.enqueue(reusesMemory ? new Uint8Array(value) : value)
         } catch (error) {
           slot?.release()
           return controller.error(error)

@@ -143,6 +143,11 @@ async function downloadArchive(call: Call): Promise<ApiAnswer> {
   return {
     status: 200,
     headers,
-    body: { source: zipStream(paced), idleMs: options.limits.idleMs, slot: downloads.take(grant.app) },
+    body: {
+      source: zipStream(paced),
+      idleMs: options.limits.idleMs,
+      reusesMemory: true,
+      slot: downloads.take(grant.app),
+    },
   }
 }

@@ -16,7 +16,7 @@ export function archiveEntries(jobs: readonly JobRecord[], blobs: HttpEngine['bl
       bytes: output.bytes,
       modifiedAt: new Date(job.completedAt ?? job.createdAt),
       async open() {
-        const blob = await blobs.get(output.key, { app: job.app })
+        const blob = await blobs.get(output.key, { app: job.app, reuseMemory: true })
         if (!blob) throw new Error(`The result file ${output.key} no longer exists.`)
         return blob.body
       },

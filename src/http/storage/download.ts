@@ -44,16 +44,14 @@ export async function download(call: Call, path: string): Promise<ApiAnswer> {
       if (call.request.method === 'HEAD') return empty(status, headers)
       const { options, downloads, sendQueue } = call.service
       const slot = downloads.take(grant.app)
-      const blob = await blobs.get(key, { range, app: grant.app }).catch((error: unknown) => {
+      const blob = await blobs.get(key, { range, app: grant.app, reuseMemory: true }).catch((error: unknown) => {
         slot.release()
         throw error
       })
-      if (blob)
-        return {
-          status,
-          headers,
-          body: { source: sendQueue.paced(grant.app, blob.body), idleMs: options.limits.idleMs, slot },
-        }
+      if (blob) {
+        const source = sendQueue.paced(grant.app, blob.body)
+        return { status, headers, body: { source, idleMs: options.limits.idleMs, reusesMemory: true, slot } }
+      }
       slot.release()
       throw await missing(call, key)
     }

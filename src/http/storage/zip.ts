@@ -47,7 +47,7 @@ export function zipBytes(entries: readonly ZipEntry[]): number {
 }
 
 /**
- * Writes an archive while its files are read, one after the other; nothing is held but one block.
+ * Writes an archive while its files are read, one after the other; nothing of them is held or copied.
  *
  * @throws Error if a file has another length than announced: an archive that ended early would look whole.
  */
@@ -56,17 +56,33 @@ export async function* zipStream(entries: readonly ZipEntry[]): AsyncGenerator<U
   const sums: number[] = []
   for (const file of files) {
     yield localHead(file)
+    const { name, bytes, open } = file.entry
     let sum = 0
-    for await (const { data, isLast } of fullBlocks(await file.entry.open(), file.entry)) {
-      sum = crc32(data, sum)
-      const { byteLength: length } = data
-      yield Uint8Array.of(isLast ? 1 : 0, length, length >> 8, ~length, ~length >> 8)
-      yield data
+    let done = 0
+    if (bytes === 0) yield blockHead(0, 0)
+    for await (const chunk of await open()) {
+      sum = crc32(chunk, sum)
+      if (done + chunk.byteLength > bytes) throw new Error(`"${name}" has more than the ${bytes} bytes announced.`)
+      for (let from = 0; from < chunk.byteLength;) {
+        const before = done % blockBytes
+        if (before === 0) yield blockHead(done, bytes)
+        const piece = chunk.subarray(from, from + blockBytes - before)
+        yield piece
+        from += piece.byteLength
+        done += piece.byteLength
+      }
     }
+    if (done < bytes) throw new Error(`"${name}" has ${done} bytes, not the ${bytes} announced.`)
     sums.push(sum)
     yield descriptor(file, sum)
   }
   yield tail(files, directoryOffset, sums)
+}
+
+/** Head of the block that begins there. */
+function blockHead(start: number, bytes: number): Uint8Array {
+  const length = Math.min(blockBytes, bytes - start)
+  return Uint8Array.of(start + length === bytes ? 1 : 0, length, length >> 8, ~length, ~length >> 8)
 }
 
 function layOut(entries: readonly ZipEntry[]): { files: ArchivedFile[]; directoryOffset: number } {
@@ -79,31 +95,6 @@ function layOut(entries: readonly ZipEntry[]): { files: ArchivedFile[]; director
     offset += localHead(file).byteLength + packedBytes + descriptor(file, 0).byteLength
   }
   return { files, directoryOffset: offset }
-}
-
-/** The file in pieces of the block size; only the last is shorter. */
-async function* fullBlocks(
-  body: AsyncIterable<Uint8Array>,
-  { name, bytes }: ZipEntry,
-): AsyncGenerator<{ data: Uint8Array; isLast: boolean }, void, undefined> {
-  let block = Buffer.allocUnsafe(blockBytes)
-  let filled = 0
-  let done = 0
-  for await (const chunk of body) {
-    for (let from = 0; from < chunk.byteLength;) {
-      const taken = Math.min(blockBytes - filled, chunk.byteLength - from)
-      block.set(chunk.subarray(from, from + taken), filled)
-      filled += taken
-      from += taken
-      if (filled < blockBytes || done + filled === bytes) continue
-      yield { data: block, isLast: false }
-      done += filled
-      filled = 0
-      block = Buffer.allocUnsafe(blockBytes)
-    }
-  }
-  if (done + filled !== bytes) throw new Error(`"${name}" has ${done + filled} bytes, not the ${bytes} announced.`)
-  yield { data: block.subarray(0, filled), isLast: true }
 }
 
 function localHead({ entry, name, isLong }: ArchivedFile): Buffer {

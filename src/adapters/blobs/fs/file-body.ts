@@ -6,6 +6,13 @@ import { storageError } from './storage-error.js'
 
 const chunkBytes = 128 * 1024
 
+export interface ReadingOptions {
+  turn: DiskTurn
+  signal?: AbortSignal
+  /** See `BlobStore.get`. */
+  reuseMemory?: boolean
+}
+
 /**
  * The bytes of `range` of an open file, which is closed at the end, at an error and when the iteration is ended. Not a
  * generator: one that was never started would leave the file open when it is closed.
@@ -15,15 +22,18 @@ export class FileBody implements AsyncIterableIterator<Uint8Array> {
   readonly #end: number
   readonly #turn: DiskTurn
   readonly #signal: AbortSignal | undefined
+  readonly #reuseMemory: boolean
+  #memory: Buffer | undefined
   #position: number
   #closed = false
 
-  constructor(file: FileHandle, range: ByteRange, { turn, signal }: { turn: DiskTurn; signal?: AbortSignal }) {
+  constructor(file: FileHandle, range: ByteRange, { turn, signal, reuseMemory = false }: ReadingOptions) {
     this.#file = file
     this.#position = range.start
     this.#end = range.end
     this.#turn = turn
     this.#signal = signal
+    this.#reuseMemory = reuseMemory
   }
 
   [Symbol.asyncIterator](): this {
@@ -54,11 +64,13 @@ export class FileBody implements AsyncIterableIterator<Uint8Array> {
 
   async #read(): Promise<Uint8Array> {
     const length = Math.min(chunkBytes, this.#end - this.#position + 1)
-    const { buffer, bytesRead } = await this.#turn(() =>
-      this.#file.read(Buffer.allocUnsafe(length), 0, length, this.#position),
-    ).catch((error: unknown) => {
-      throw storageError('read a blob', error)
-    })
+    const memory = this.#memory ?? Buffer.allocUnsafe(length)
+    if (this.#reuseMemory) this.#memory = memory
+    const { buffer, bytesRead } = await this.#turn(() => this.#file.read(memory, 0, length, this.#position)).catch(
+      (error: unknown) => {
+        throw storageError('read a blob', error)
+      },
+    )
     if (bytesRead === 0)
       throw new StemworkError(
         'STORE_UNAVAILABLE',

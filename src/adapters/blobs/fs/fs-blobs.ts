@@ -41,14 +41,14 @@ export function fsBlobs(options: FsBlobsOptions): BlobStore {
 
 function blobReads(folder: BlobFolder): Pick<BlobStore, 'get' | 'localFile' | 'stat' | 'list'> {
   return {
-    async get(key, { range, signal, app } = {}) {
+    async get(key, { range, signal, app, reuseMemory } = {}) {
       signal?.throwIfAborted()
       const opened = await folder.open(key)
       if (!opened) return undefined
       const { file, blob } = opened
       const { start, end } = range ?? { start: 0, end: Infinity }
       const bytes = { start, end: Math.min(end, blob.bytes - 1) }
-      return { stat: blob, body: new FileBody(file, bytes, { turn: readsOf(key, app), signal }) }
+      return { stat: blob, body: new FileBody(file, bytes, { turn: readsOf(key, app), signal, reuseMemory }) }
     },
 
     async localFile(key) {

@@ -72,13 +72,14 @@ export interface BlobStore {
    * A stream of the blob, or of the part of it that lies in `range`; `undefined` if there is no blob. A range is
    * inclusive at both ends and is clipped: behind the end of the blob there are no bytes, which is not an error. `stat`
    * describes the whole blob. The stream delivers the blob that `stat` describes, even if it is replaced or deleted
-   * meanwhile, or else throws: never fewer or different bytes. Its chunks are not empty and belong to the reader. It
-   * holds a few of them in memory, never the whole blob. Destroy (end the iteration) or drain the stream to free it;
+   * meanwhile, or else throws: never fewer or different bytes. Its chunks are not empty and belong to the reader, with
+   * `reuseMemory` only until it asks for the next: many that are sent one after the other then need the memory of one.
+   * It holds a few of them in memory, never the whole blob. Destroy (end the iteration) or drain the stream to free it;
    * the signal ends it with an error.
    */
   get(
     key: string,
-    options?: BlobOptions & { range?: ByteRange; signal?: AbortSignal },
+    options?: BlobOptions & { range?: ByteRange; signal?: AbortSignal; reuseMemory?: boolean },
   ): Promise<{ stat: BlobStat; body: AsyncIterable<Uint8Array> } | undefined>
 
   /**
