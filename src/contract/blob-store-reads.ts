@@ -79,9 +79,8 @@ export const blobReadCases = {
     const bytes = randomBytes(1_000_003)
     await store.put(key, sourceOf(bytes))
     const readers = Array.from({ length: 3 }, async () => {
-      const found = await store.get(key, { reuseMemory: true })
       let at = 0
-      for await (const chunk of found?.body ?? []) {
+      for await (const chunk of (await store.get(key, { reuseMemory: true }))?.body ?? []) {
         assert.ok(bytes.subarray(at, (at += chunk.byteLength)).equals(chunk), 'Each chunk has the bytes of its place.')
         await new Promise((resolve) => setImmediate(resolve))
         assert.ok(bytes.subarray(at - chunk.byteLength, at).equals(chunk), 'It keeps them until the next is asked for.')

@@ -16,7 +16,7 @@ describe('fsBlobs', () => {
     },
   )
 
-  test('a file is read in the memory of one chunk where the reader allows it, and else in memory of its own', async () => {
+  test('a file is read in the memory of one chunk where the reader allows it', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'stemwork-blobs-'))
     try {
       const store = fsBlobs({ directory })

@@ -214,8 +214,8 @@ describe('lists of large jobs', () => {
     // Others get far more turns than one, or a request of theirs that takes ten would wait ten times.
     expect(asked.turnsBetween.toSorted((a, b) => a - b)[2]).toBeGreaterThan(10)
     // Sent in pieces as small, too.
-    expect(Math.max(...written)).toBe(64 * 1024)
-    expect(written.length).toBe(11)
+    expect(Math.max(...written)).toBeLessThanOrEqual(64 * 1024)
+    expect(written.length).toBe(13)
     await close()
   })
 

@@ -74,7 +74,9 @@ function send(response: ServerResponse, answer: ApiAnswer, isHttp2: boolean): Pr
   if (body !== null && typeof body === 'object' && 'source' in body) return sendPaced(response, body)
   // In one piece, which avoids a second chunk and the delay of a `write` before the `end`.
   if (body === null) response.end()
-  else if (body.length > pieceBytes) return sendInPieces(response, typeof body === 'string' ? Buffer.from(body) : body)
+  else if (body instanceof Array) return sendInPieces(response, body)
+  else if (body.length > pieceBytes)
+    return sendInPieces(response, [typeof body === 'string' ? Buffer.from(body) : body])
   else if (typeof body !== 'string') response.end(body)
   else response.end(body, isAscii(body, headers) ? 'latin1' : 'utf8')
   return undefined
@@ -105,13 +107,19 @@ async function sendPaced(response: ServerResponse, { source, idleMs, reusesMemor
   }
 }
 
-async function sendInPieces(response: ServerResponse, body: Uint8Array): Promise<void> {
-  for (let start = 0; start < body.byteLength; start += pieceBytes) {
+async function sendInPieces(response: ServerResponse, parts: readonly Uint8Array[]): Promise<void> {
+  let last: Uint8Array | undefined
+  for (const piece of piecesOf(parts)) {
     if (response.destroyed) return
-    const taken = response.write(body.subarray(start, start + pieceBytes))
-    await (taken ? setImmediate() : drained(response))
+    if (last) await (response.write(last) ? setImmediate() : drained(response))
+    last = piece
   }
-  response.end()
+  response.end(last)
+}
+
+function* piecesOf(parts: readonly Uint8Array[]): Generator<Uint8Array> {
+  for (const part of parts)
+    for (let start = 0; start < part.byteLength; start += pieceBytes) yield part.subarray(start, start + pieceBytes)
 }
 
 /** Resolves when the client has read, or is gone: after `idleMs`, it is. */

@@ -128,7 +128,7 @@ export class UploadParts extends DataStore {
 
   async *#joined(parts: readonly string[]): AsyncGenerator<Uint8Array, void, undefined> {
     for (const key of parts) {
-      const part = await this.#blobs.get(key)
+      const part = await this.#blobs.get(key, { reuseMemory: true })
       if (!part) throw new StemworkError('STORE_UNAVAILABLE', 'A part of an upload is missing.', { retryable: true })
       yield* part.body
     }
