@@ -144,7 +144,8 @@ function requests(): fc.Arbitrary<FuzzRequest> {
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
   )
-  // The last checks of these are reached seldom: with one operation of forty and any headers, one run in ten never saw a 422.
+  // The last checks of these are reached seldom: with one operation of forty and any headers, one run in ten never saw
+  // a 422.
   const deepest = operations.filter(({ path, method }) => (path === '/job' && method === 'post') || method === 'put')
   return fc
     .oneof({ weight: 4, arbitrary: fc.constantFrom(...operations) }, fc.constantFrom(...deepest))
