@@ -37,12 +37,16 @@ export async function publish(
   try {
     if (ifAbsent) {
       // A link fails where the name is taken, a rename would replace: of two writers only one can win.
-      await change(() => link(temporary, path))
-      await change(() => unlink(temporary))
+      const linked = change(() => link(temporary, path))
+      const unlinked = linked.then(() => change(() => unlink(temporary)))
+      await Promise.all([syncFolder(dirname(path), change, linked), unlinked])
     } else {
-      await change(() => rename(temporary, path))
+      await syncFolder(
+        dirname(path),
+        change,
+        change(() => rename(temporary, path)),
+      )
     }
-    await syncFolder(dirname(path), change)
   } catch (error) {
     if (ifAbsent && codeOf(error) === 'EEXIST') throw alreadyExists(key)
     if (isAbsent(error)) {

@@ -22,20 +22,27 @@ export async function makeFolder(folder: string, change: DiskTurn): Promise<void
   for (let made = folder; made.length >= first.length; made = dirname(made)) await syncFolder(dirname(made), change)
 }
 
-/** Makes the names in a folder durable. */
-export async function syncFolder(folder: string, change: DiskTurn): Promise<void> {
+/**
+ * Makes the names in a folder durable.
+ *
+ * @param named what changes them. The folder is opened meanwhile: under load, each call waits in a queue.
+ */
+export async function syncFolder(folder: string, change: DiskTurn, named?: Promise<void>): Promise<void> {
   // Windows opens no folders, and its file systems journal their names.
-  if (process.platform === 'win32') return
-  try {
-    const handle = await open(folder, 'r')
-    try {
-      await change(() => handle.sync())
-    } finally {
-      await handle.close()
-    }
-  } catch (error) {
-    // It was removed again, so there is nothing to make durable.
+  if (process.platform === 'win32') return await named
+  // Where it was removed again, there is nothing to make durable.
+  const opening = open(folder, 'r').catch((error: unknown) => {
     if (!isAbsent(error)) throw error
+  })
+  const [opened, done] = await Promise.allSettled([opening, named])
+  const handle = opened.status === 'fulfilled' ? opened.value : undefined
+  try {
+    if (done.status === 'rejected') throw done.reason
+    if (opened.status === 'rejected') throw opened.reason
+    if (handle) await change(() => handle.sync())
+  } finally {
+    // Nothing was written through it.
+    void handle?.close().catch(() => {})
   }
 }
 
