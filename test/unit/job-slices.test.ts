@@ -110,6 +110,26 @@ test('large requests of an application come one after another, and applications 
   expect(new Set(order.slice(0, 4))).toEqual(new Set(['a1', 'b', 'c', 'd']))
 })
 
+test('a slice is left for those that seldom ask, however long the slices of those that always ask take', async () => {
+  const turns = new QueryTurns()
+  const busy = ['a', 'b', 'c', 'd']
+  await Promise.all(busy.flatMap((app) => Array.from({ length: 40 }, () => turns.slice(app, async () => {}))))
+  let end = () => {}
+  const ended = new Promise<void>((resolve) => (end = resolve))
+  const begun: string[] = []
+  const long = (app: string) =>
+    turns.slice(app, async () => {
+      begun.push(app)
+      await ended
+    })
+  const slices = [...busy, 'seldom', ...busy].map(long)
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(begun).toHaveLength(3)
+  expect(begun).toContain('seldom')
+  end()
+  await Promise.all(slices)
+})
+
 test('an application may have 50 large requests wait, which a client that leaves gives up', async () => {
   const turns = new QueryTurns()
   let end = () => {}
