@@ -73,6 +73,11 @@ export function timeLeftWords(seconds: number | undefined): string {
   return seconds === undefined ? 'Estimating the time left' : `${aboutWords(seconds).replace('a', 'A')} left`
 }
 
+export function positionWords(position: number): string {
+  if (position === 1) return 'Next in your queue'
+  return position > 1000 ? 'Behind more than 1,000 of your songs' : `Number ${position} in your queue`
+}
+
 export function whenWords(iso: string, now = new Date()): string {
   const when = new Date(iso)
   const time = when.toLocaleTimeString([], { hour: 'numeric', minute: '2-digit' })

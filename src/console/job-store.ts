@@ -56,13 +56,17 @@ export class JobStore {
 
   /** What the stream of changes tells. */
   tell(job: Job): void {
+    const wasQueued = this.#statusOf(job.id) === 'QUEUED'
+    this.#moveBehind(job, Number(job.status === 'QUEUED') - Number(wasQueued))
     this.#set(job, this.next(), false)
   }
 
   tellDeleted(id: string): void {
     const before = this.#statusOf(id)
+    const job = this.#jobs.get(id)
     this.#known.set(id, { revision: this.next(), status: 'deleted' })
     this.#jobs.delete(id)
+    if (job && before === 'QUEUED') this.#moveBehind(job, -1)
     this.#notify({ id, job: undefined, before, isRead: false })
   }
 
@@ -81,6 +85,17 @@ export class JobStore {
     this.#known.set(job.id, { revision, status: job.status })
     this.#keep(job)
     this.#notify({ id: job.id, job, before, isRead })
+  }
+
+  /** The stream tells the position of a job when that changes itself, not when another one leaves the queue. */
+  #moveBehind({ priority = 0, createdAt, id: first }: Job, places: number): void {
+    if (places === 0) return
+    for (const [id, job] of this.#jobs) {
+      const below = priority - (job.priority ?? 0)
+      const isBehind = below === 0 ? job.createdAt + id > createdAt + first : below > 0
+      if (job.status === 'QUEUED' && isBehind && job.queuePosition)
+        this.#jobs.set(id, { ...job, queuePosition: Math.max(1, job.queuePosition + places) })
+    }
   }
 
   #keep(job: Job): void {

@@ -8,7 +8,7 @@ import { jobAddress, libraryAddress } from './route.js'
 import { canRepeat, durationOf } from './song-facts.js'
 import { useSecondsUntil } from './time-left.js'
 import { whenUsed } from './when-used.js'
-import { clock, explainFailure, jobStateWords, timeLeftWords, whenWords } from './first-words.js'
+import { clock, explainFailure, jobStateWords, positionWords, timeLeftWords, whenWords } from './first-words.js'
 
 const MiniWaveform = whenUsed(({ MiniWaveform }) => MiniWaveform, <span class="mini-place" />)
 
@@ -55,7 +55,7 @@ export function LibraryRow({ client, job, place, isChosen, onChoose, commands }:
           {isRunning && ` ${Math.floor(job.progress * 100)} %`}
         </span>
         {job.result && <MiniWaveform client={client} job={job} />}
-        {isRunning && <Running job={job} name={name} />}
+        <Rest job={job} name={name} />
         {job.error && job.error.code !== 'CANCELED' && <span class="quiet">{explainFailure(job.error).text}</span>}
       </div>
       <JobActions job={job} canRepeat={job.status === 'FAILED' && canRepeat(job)} commands={commands} />
@@ -63,8 +63,11 @@ export function LibraryRow({ client, job, place, isChosen, onChoose, commands }:
   )
 }
 
-function Running({ job, name }: { job: Job; name: string }) {
+/** What is known of the rest of the way. */
+function Rest({ job, name }: { job: Job; name: string }) {
   const seconds = useSecondsUntil(job.estimate?.endsAt)
+  if (job.status === 'QUEUED' && job.queuePosition) return <span class="quiet">{positionWords(job.queuePosition)}</span>
+  if (job.status !== 'STARTED') return null
   return (
     <>
       <progress value={job.progress} aria-label={`Progress of ${name}`} />

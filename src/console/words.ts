@@ -60,11 +60,6 @@ export function stageWords(stage: string | null): string {
   return stages[stage ?? ''] ?? 'Working'
 }
 
-export function positionWords(position: number): string {
-  if (position === 1) return 'Next in your queue'
-  return position > 1000 ? 'Behind more than 1,000 of your songs' : `Number ${position} in your queue`
-}
-
 /** Until a waiting job starts. */
 export function startWords(seconds: number | undefined): string {
   return seconds === undefined ? 'It starts when its turn comes.' : `It starts in ${aboutWords(seconds)}.`

@@ -74,6 +74,15 @@ export class ConsolePages {
   }
 }
 
+/** What the tests use of a canvas: they are compiled without a browser's types. */
+export interface Canvas {
+  width: number
+  height: number
+  getContext(kind: '2d'): {
+    getImageData(x: number, y: number, width: number, height: number): { data: Uint8ClampedArray }
+  }
+}
+
 /** The row of a song in the library. */
 export function rowOf(page: Page, name: string): Locator {
   return page.locator('.rows li').filter({ hasText: name }).first()

@@ -225,6 +225,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
       'Batch',
       'Choose for each song',
     ])
+    await page.getByText('Also makes a picture (PNG) of each stem').waitFor()
     expect(await page.getByLabel('Quality').locator('option').allInnerTexts()).toEqual([
       'Basic quality, fastest (embedded) (default)',
     ])

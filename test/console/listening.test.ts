@@ -76,6 +76,14 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
     await page.keyboard.press('1')
     await eventually(() => isPressed(page, 'Mute Vocals')).toBe('true')
     expect(await shift()).toBe(0)
+    await click(page, page.getByRole('slider', { name: 'Tempo' }), 0.25)
+    await eventually(() => page.getByRole('slider', { name: 'Tempo' }).inputValue()).not.toBe('100')
+    await page.keyboard.press('[')
+    await page.getByText(/^Loop 0:0/).waitFor()
+    await page.keyboard.press('l')
+    await page.getByText('Drag across a waveform to loop a part.').waitFor()
+    await page.keyboard.press('Space')
+    await page.getByRole('button', { name: 'Pause' }).waitFor()
   })
 
   test('with the keyboard, the focus stays at a choice, so that arrows choose on', async () => {
@@ -259,6 +267,19 @@ describe.skipIf(!chromiumPath)('on a plain http address of the network (needs Ch
       await page.evaluate('document.execCommand = () => false')
       await card.getByRole('button', { name: 'Copy key' }).click()
       await page.getByText('It is selected: press Ctrl+C').first().waitFor()
+      // So is the program of a job's details.
+      await page.reload()
+      await page.getByRole('link', { name: 'Library' }).click()
+      const mimeType = 'audio/mpeg'
+      await page
+        .locator('input[type=file]')
+        .setInputFiles({ name: 'no song.mp3', mimeType, buffer: Buffer.alloc(3000, 1) })
+      await rowOf(page, 'no song.mp3').locator('.status.failed').waitFor()
+      await rowOf(page, 'no song.mp3').getByRole('link', { name: 'no song.mp3' }).click()
+      await page.getByRole('link', { name: 'Details' }).click()
+      await page.getByRole('button', { name: 'Copy', exact: true }).click()
+      await page.getByText('Copied', { exact: true }).first().waitFor()
+      expect(await page.evaluate('getSelection().toString()')).toBe(await page.locator('.details pre').innerText())
       expect(pages.complaints).toEqual([])
     } finally {
       await browser.close()

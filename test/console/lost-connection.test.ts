@@ -71,6 +71,28 @@ describe.skipIf(!chromiumPath)('a service that is killed under the page and star
     expect(pages.complaints).toEqual([])
   })
 
+  test('while a service is stopped properly, the chip and the upload say so, and both go on with the next one', async () => {
+    const pages = new ConsolePages(browser, service)
+    const page = await pages.signedIn()
+    const session = await page.context().newCDPSession(page)
+    const network = { offline: false, latency: 0, downloadThroughput: -1 }
+    await session.send('Network.emulateNetworkConditions', { ...network, uploadThroughput: 20_000 })
+    const last = join(folder, 'last orders.wav')
+    await copyFile(song(), last)
+    await send(page, last)
+    await page.locator('.rows .upload .status.sending').waitFor()
+    const port = Number(new URL(service.base).port)
+    await service.stop()
+    await eventually(() => page.locator('.chip').innerText()).toBe('Reconnecting')
+    await page.getByText('Connection lost. Trying again.').waitFor()
+    await session.send('Network.emulateNetworkConditions', { ...network, uploadThroughput: -1 })
+    service = await startConsole({ data: data(), port })
+    await eventually(() => page.locator('.chip').innerText()).toBe('Connected')
+    await rowOf(page, 'last orders.wav').locator('.status.succeeded').waitFor()
+    await page.context().close()
+    expect(pages.complaints).toEqual([])
+  })
+
   test.each([['desktop', {}] as const, ['phone', phone] as const])(
     'the chip says so, an upload in flight is sent after all, and the list and a song are up to date again: %s',
     async (_, device) => {

@@ -15,7 +15,7 @@ const failing = defineWorkflow({
   id: 'service/failing',
   name: 'Master tapes',
   description: 'Fails, after it was tried again.',
-  params: z.object({}),
+  params: z.object({ tape: z.string().optional() }),
   inputs: [],
   outputs: {},
   async run({ step }) {
@@ -203,6 +203,20 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
       expect.stringMatching(/^label · Done.*label\.txt/),
       expect.stringMatching(/^read · Failed, after 2 tries.*INTERNAL_ERROR: The disk is away\.$/),
     ])
+  })
+
+  test('shows no signature of a link, with which anybody could open the file', async () => {
+    const { downloadUrl } = (await (await service.api('/upload')).json()) as { downloadUrl: string }
+    expect(downloadUrl).toContain('signature=')
+    const params = { tape: downloadUrl }
+    const body = JSON.stringify({ workflow: 'service/failing', name: 'A sealed tape', params })
+    const { id } = (await (await service.api('/job', { method: 'POST', body })).json()) as { id: string }
+    const page = await signedIn()
+    await page.goto(`${page.url().replace(/#.*/, '')}#/job/${id}`)
+    const facts = page.getByRole('region', { name: 'Facts' })
+    await facts.getByText(downloadUrl.split('?', 1)[0] ?? '').waitFor()
+    expect(await page.locator('main').innerText()).not.toContain('signature')
+    await service.engine.delete(id)
   })
 
   test('and its application reads of the same steps on its own page', async () => {

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import { openEncoder } from '../../src/core/media/encode/encoder.js'
 import { readAudio, sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, type ConsoleService, openBrowser, startConsole } from './browser.js'
-import { barriers, ConsolePages, eventually, openSong, patienceMs, send } from './console-page.js'
+import { barriers, type Canvas, ConsolePages, eventually, openSong, patienceMs, send } from './console-page.js'
 
 const rate = 44_100
 const hertz = 440
@@ -237,6 +237,8 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
       ])
       const path = join(folder, download.suggestedFilename())
       await download.saveAs(path)
+      const header = await readFile(path)
+      if (format.startsWith('WAV')) expect(`WAV ${header.readUInt16LE(header.indexOf('fmt ') + 22)}-bit`).toBe(format)
       const { channels, sampleRate } = await readAudio(path)
       const [left = new Float32Array(0), right = new Float32Array(0)] = channels
       expect(sampleRate).toBe(rate)
@@ -250,6 +252,23 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
       expect(Math.abs(rises.length / 6 - 2 * hertz)).toBeLessThan(2)
     },
   )
+
+  test('what is quieter than a step of 16 bits is noise in an exported mix, and no distortion', async () => {
+    const page = await player()
+    // There is hardly any voice in the song, and this is 80 dB less.
+    await page.getByRole('button', { name: 'Mute Accompaniment' }).click()
+    await page.getByRole('slider', { name: 'Volume of Vocals' }).fill('1')
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Export this mix' }).click(),
+    ])
+    const path = join(folder, download.suggestedFilename())
+    await download.saveAs(path)
+    const [left = new Float32Array(0)] = (await readAudio(path)).channels
+    // Without noise, what is below half a step would be silence.
+    expect(left.filter((value) => value !== 0).length).toBeGreaterThan(100)
+    expect(left.every((value) => Math.abs(value) < 4 / 2 ** 15)).toBe(true)
+  })
 
   test('media keys and the lock screen play, pause and seek', async () => {
     const page = await pages.open({}, '/console/icon.svg')
@@ -306,8 +325,22 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
 
   test('beats are found on request: loops snap to them, a click plays, and a bar is counted in', async () => {
     const page = await player()
+    // Bars of sound do not reach the edge of a lane; lines at the beats do.
+    const lines = () =>
+      page.getByRole('img', { name: 'Waveform of Vocals' }).evaluate((canvas: Canvas) => {
+        const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, 1)
+        return data.filter((value, index) => index % 4 === 3 && value > 0).length
+      })
+    expect(await lines()).toBe(0)
     await page.getByRole('button', { name: 'Find the beats' }).click()
-    await page.locator('.title').getByText('120 bpm').waitFor()
+    // The tempo, and the key.
+    await page
+      .locator('.title')
+      .getByText(/120 bpm · [A-G][♯#♭b]? (major|minor)/)
+      .waitFor()
+    // Two a second.
+    await eventually(lines).toBeGreaterThan(20)
+    expect(await lines()).toBeLessThan(30)
     expect(await barriers(page)).toEqual([])
     await page.getByRole('slider', { name: 'Position' }).fill('4.2')
     await page.keyboard.press('[')

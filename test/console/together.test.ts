@@ -50,6 +50,20 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     return { key, pages, idOf: (name) => ids.get(name) ?? '' }
   }
 
+  test('are found by plain letters, whatever the accents and quotes of their names', async () => {
+    const { pages } = await studio('Łódź by night', 'Don’t stop', 'Another one')
+    const page = await pages.signedIn()
+    const found = () => page.locator('.rows .name').allInnerTexts()
+    for (const [search, name] of [
+      ['lodz', 'Łódź by night'],
+      ["don't", 'Don’t stop'],
+    ] as const) {
+      await page.getByRole('searchbox', { name: 'Search by name' }).fill(search)
+      await eventually(found).toEqual([name])
+    }
+    expect(pages.complaints).toEqual([])
+  })
+
   const isShown = (page: Page, name: string) => rowOf(page, name).isVisible()
 
   test('are stopped together, though one was deleted meanwhile, and sent again together', async () => {

@@ -1,8 +1,30 @@
-import type { Browser } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { z } from 'zod'
+import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
 import { type Service, startService } from '../http/harness.js'
 import { chromiumPath, openBrowser } from './browser.js'
-import { ConsolePages, patienceMs } from './console-page.js'
+import { ConsolePages, eventually, patienceMs, rowOf } from './console-page.js'
+
+/** Comes so far that something can be said of the rest, and no further. */
+const stuck = defineWorkflow({
+  id: 'service/stuck',
+  name: 'Stuck',
+  description: 'Does not move.',
+  params: z.object({}),
+  inputs: [],
+  outputs: {},
+  stages: [
+    {
+      name: 'hold',
+      async run({ progress, signal }) {
+        await new Promise((resolve) => setTimeout(resolve, 5000))
+        progress(0.12)
+        await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
+      },
+    },
+  ],
+})
 
 vi.setConfig({ testTimeout: 3 * patienceMs, hookTimeout: 2 * patienceMs })
 
@@ -44,6 +66,59 @@ describe.skipIf(!chromiumPath)('a song that waits (needs Chromium)', () => {
     expect(own.length).toBeLessThanOrEqual(1)
     await page.getByRole('button', { name: /^Stop/ }).click()
     await page.getByText('This job was stopped.').waitFor()
+    expect(pages.complaints).toEqual([])
+  })
+
+  /** What the row of a song says of its place in the queue. */
+  async function placeOf(page: Page, name: string): Promise<string | undefined> {
+    const [text = ''] = await rowOf(page, name).locator('.state .quiet').allInnerTexts()
+    return /^(.*) in your queue$/.exec(text)?.[1]
+  }
+
+  test('in the list, it has its place, and moves up when one before it is begun, stopped or deleted', async () => {
+    const pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
+    const page = await pages.signedIn()
+    const ids: string[] = []
+    for (const name of ['First', 'Second', 'Third', 'Fourth']) {
+      const body = JSON.stringify({ workflow: 'service/held', name, params: {} })
+      ids.push(((await (await service.api('/job', { method: 'POST', body })).json()) as { id: string }).id)
+    }
+    const places = () => Promise.all(['Second', 'Third', 'Fourth'].map((name) => placeOf(page, name)))
+    await eventually(places).toEqual(['Number 2', 'Number 3', 'Number 4'])
+    const [first = '', second = ''] = ids
+    await service.engine.cancel(first)
+    await eventually(places).toEqual(['Next', 'Number 2', 'Number 3'])
+    await service.engine.delete(second)
+    await eventually(async () => (await places()).slice(1)).toEqual(['Next', 'Number 2'])
+    for (const id of ids.slice(2)) await service.engine.cancel(id)
+    await page.context().close()
+    expect(pages.complaints).toEqual([])
+  })
+
+  test('the time that is left does not count down while nothing moves', async () => {
+    const other = await startService({
+      http: { console: true },
+      engine: { dispatch: { concurrency: 1 } },
+      workflows: [stuck],
+    })
+    const pages = new ConsolePages(browser, { base: other.base, key: other.app.key })
+    const page = await pages.open({}, '/console/icon.svg')
+    await page.clock.install()
+    await pages.signIn(page)
+    await page.goto(`${other.base}/console`)
+    await page.getByText('Connected', { exact: true }).waitFor()
+    await other.api('/job', {
+      method: 'POST',
+      body: JSON.stringify({ workflow: 'service/stuck', name: 'Stuck', params: {} }),
+    })
+    const left = rowOf(page, 'Stuck').getByText(/ left$/)
+    await eventually(() => left.innerText()).toMatch(/^About \d+ (seconds|minutes) left$/)
+    const before = await left.innerText()
+    await page.clock.fastForward('10:00')
+    await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))')
+    expect(await left.innerText()).toBe(before)
+    await page.context().close()
+    await other.close()
     expect(pages.complaints).toEqual([])
   })
 
