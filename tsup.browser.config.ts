@@ -16,7 +16,7 @@ const withKernels: Options = {
       name: 'browser',
       setup({ onResolve, onLoad }) {
         onResolve({ filter: /\/compiled-kernels\.js$/ }, () => ({
-          path: resolve('dist/core/media/dsp/kernels/compiled-kernels.js'),
+          path: resolve('build/core/media/dsp/kernels/compiled-kernels.js'),
         }))
         // Packages that run on Node.js, too, would import these there. Our own code does not (test/architecture).
         onResolve({ filter: /^(node:.*|module|fs|path|url|worker_threads)$/ }, ({ path }) => ({

@@ -62,7 +62,9 @@ const pages: Options = {
 export default defineConfig([
   // What a person sees first, and parts that are loaded when they are used.
   { ...pages, entry: { app: 'src/console/app.tsx' }, splitting: true },
+  // Node.js's files one by one: what the tests and benchmarks run, and what `scripts/bundle.mjs` makes dist of.
   {
+    outDir: 'build',
     entry: [
       'src/**/*.ts',
       '!src/container.ts',
@@ -73,7 +75,6 @@ export default defineConfig([
       '!src/**/kernels/assembly/**',
       '!src/**/*.d.ts',
     ],
-    // File by file, so that the child's entry and the workflow modules keep the places that `import.meta.url` points at.
     bundle: false,
     format: 'esm',
     target: 'node20',
@@ -83,36 +84,38 @@ export default defineConfig([
       '!container.js',
       '!core/models/session/onnxruntime-web.js',
       '!core/media/decode/mpeg-ts-packets.js',
-      '!console/**',
       '!**/compiled-kernels.js',
     ],
     silent: true,
   },
   {
+    outDir: 'build',
     entry: ['src/container.ts'],
     format: 'esm',
     target: 'node20',
     noExternal: Object.keys(contained),
-    footer: { js: `/*\nThis file contains the packages below.\n\n${licences.join('\n\n')}\n*/` },
+    footer: { js: `/*!\nThis file contains the packages below.\n\n${licences.join('\n\n')}\n*/` },
     silent: true,
   },
   {
+    outDir: 'build',
     entry: { 'core/models/session/onnxruntime-web': 'src/core/models/session/onnxruntime-web.ts' },
     format: 'esm',
     platform: 'node',
     target: 'node20',
     noExternal: [/./],
     minify: true,
-    footer: { js: `/*\n${readFileSync('scripts/onnxruntime-licences.txt', 'utf8').trim()}\n*/` },
+    footer: { js: `/*!\n${readFileSync('scripts/onnxruntime-licences.txt', 'utf8').trim()}\n*/` },
     silent: true,
   },
   {
+    outDir: 'build',
     entry: { 'core/media/decode/mpeg-ts-packets': 'src/core/media/decode/mpeg-ts-packets.ts' },
     format: 'esm',
     target: 'node20',
     noExternal: [/./],
     minify: true,
-    footer: { js: `/*\nParts of mediabunny ${mediabunny} (MPL-2.0), whose source is at ${mediabunnySource}\n*/` },
+    footer: { js: `/*!\nParts of mediabunny ${mediabunny} (MPL-2.0), whose source is at ${mediabunnySource}\n*/` },
     silent: true,
   },
   {

@@ -6,7 +6,7 @@ import { daily, longest, rules, shared, unit } from './test/projects.mjs'
 
 const root = fileURLToPath(new URL('.', import.meta.url))
 /** `scripts/mutation` makes others. */
-const build = process.env.STEMWORK_BUILD ?? 'dist'
+const build = process.env.STEMWORK_BUILD ?? 'build'
 
 /** `scripts/test.mjs` names a folder for it. */
 const coverageFolder = process.env.STEMWORK_COVERAGE
@@ -69,7 +69,7 @@ export function project(name: string, { exclude = [], setupFiles = [], ...option
       hookTimeout: 60_000,
       expect: { poll: { timeout: 20_000 } },
       // The build is loaded by Node itself, as a host loads it.
-      server: { deps: { external: [new RegExp(`/${build}/`)] } },
+      server: { deps: { external: [new RegExp(`/(${build}|dist)/`)] } },
     },
   }
 }
@@ -83,9 +83,9 @@ interface ProjectOptions {
 }
 
 /**
- * Tests import `src/...`, so that types and editors follow, and run `dist/...`: what is tested is what is published, and
- * a test's host and the children that it forks are always of the same build. `test/setup.ts` builds it. The console's sources are an
- * exception: its build is a single script for browsers.
+ * Tests import `src/...`, so that types and editors follow, and run `build/...`: the files of which `scripts/bundle.mjs`
+ * makes what is published, which commands, children and threads run. `test/setup.ts` builds both. The console's sources
+ * are an exception: its build is a single script for browsers.
  */
 function testTheBuild(): Plugin {
   return {

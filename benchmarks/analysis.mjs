@@ -9,9 +9,9 @@ import { spawnSync } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { analyzeAudio } from '../dist/core/media/analysis/analyze-audio.js'
-import { openAudio } from '../dist/core/media/decode/open-audio.js'
-import { openWavWriter } from '../dist/core/media/encode/wav-writer.js'
+import { analyzeAudio } from '../build/core/media/analysis/analyze-audio.js'
+import { openAudio } from '../build/core/media/decode/open-audio.js'
+import { openWavWriter } from '../build/core/media/encode/wav-writer.js'
 import { piece } from './analysis/pieces.mjs'
 
 /** As the package of the album "Everything is Free" (CC0) tells. */

@@ -3,8 +3,8 @@
 // the controller are simulated. Options: --jobs=N (10,000), --max=N (workers, 200), --hours=N (6), --target=S (seconds
 // of wait, 60), --seed=N. Exit status 1 if the 95th percentile of the waits misses the target, or a job starts from the
 // beginning because of scale-down. 10,000 workers: --max=12000 --jobs=250000 --hours=0.5
-import { memoryJobs } from '../dist/adapters/memory.js'
-import { sampleJob } from '../dist/contract/job-samples.js'
+import { memoryJobs } from '../build/adapters/memory.js'
+import { sampleJob } from '../build/contract/job-samples.js'
 
 const jobCount = option('jobs', 10_000)
 const maxWorkers = option('max', 200)

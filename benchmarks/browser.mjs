@@ -14,7 +14,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { chromium } from 'playwright-core'
-import { openAudio } from '../dist/core/media/decode/open-audio.js'
+import { openAudio } from '../build/core/media/decode/open-audio.js'
 import { writeNoise } from './architectures/files.mjs'
 
 const { values } = parseArgs({

@@ -17,8 +17,8 @@ import { createRequire } from 'node:module'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Pool } from 'pg'
-import { postgresQueue, postgresStores } from '../dist/adapters/postgres.js'
-import { sampleJob } from '../dist/contract/job-samples.js'
+import { postgresQueue, postgresStores } from '../build/adapters/postgres.js'
+import { sampleJob } from '../build/contract/job-samples.js'
 
 const databaseUrl = process.env.DATABASE_URL ?? 'postgres://root@127.0.0.1:5432/test'
 const jobs = numbers('jobs', '2000')[0]

@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { openWavWriter } from '../dist/core/media/encode/wav-writer.js'
+import { openWavWriter } from '../build/core/media/encode/wav-writer.js'
 
 const { values } = parseArgs({ options: { runtime: { type: 'string', default: 'native' } } })
 const { runtime } = values
@@ -15,10 +15,10 @@ const rounds = 5
 const aim = runtime === 'wasm' ? 1.5 : 1
 const sampleRate = 44_100
 const program = new URL('../dist/cli/main.js', import.meta.url).pathname
-const command = new URL('../dist/cli/separate.js', import.meta.url).href
+const command = new URL('../build/cli/separate.js', import.meta.url).href
 const childEntry = new URL('../dist/core/engine/runner/main.js', import.meta.url).pathname
-const module = new URL('../dist/core/workflows/separation/stems-module.js', import.meta.url).href
-const sessions = new URL('../dist/core/models/session/session.js', import.meta.url).href
+const module = new URL('../build/core/workflows/separation/stems-module.js', import.meta.url).href
+const sessions = new URL('../build/core/models/session/session.js', import.meta.url).href
 const network = new URL('../models/embedded/model.onnx', import.meta.url).pathname
 /** The bar is drawn on terminals only. */
 const asTerminal = ['--import', 'data:text/javascript,process.stderr.isTTY=true']

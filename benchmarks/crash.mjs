@@ -125,11 +125,11 @@ async function compiled(entry) {
   const outDir = await mkdtemp(join(root, 'node_modules/.stemwork-crash-'))
   const remove = () => rm(outDir, { recursive: true, force: true })
   try {
-    const useDist = {
-      name: 'use-dist',
+    const useBuild = {
+      name: 'use-build',
       setup({ onResolve }) {
         onResolve({ filter: /\/src\// }, ({ path }) => ({
-          path: `${root}/dist/${path.replace(/^(\.\.\/)+src\//, '')}`,
+          path: `${root}/build/${path.replace(/^(\.\.\/)+src\//, '')}`,
           external: true,
         }))
       },
@@ -142,7 +142,7 @@ async function compiled(entry) {
       format: 'esm',
       target: 'node20',
       skipNodeModulesBundle: true,
-      esbuildPlugins: [useDist],
+      esbuildPlugins: [useBuild],
       silent: true,
     })
     return { ...(await import(join(outDir, 'crash-run.mjs'))), remove }

@@ -5,11 +5,11 @@ import { fork, spawnSync } from 'node:child_process'
 import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openEncoder } from '../dist/core/media/encode/encoder.js'
-import { openAudio } from '../dist/core/media/decode/open-audio.js'
-import { openWavWriter } from '../dist/core/media/encode/wav-writer.js'
-import { formatTable } from '../dist/core/media/encode/output-format.js'
-import { separate } from '../dist/core/workflows/separation/separate.js'
+import { openEncoder } from '../build/core/media/encode/encoder.js'
+import { openAudio } from '../build/core/media/decode/open-audio.js'
+import { openWavWriter } from '../build/core/media/encode/wav-writer.js'
+import { formatTable } from '../build/core/media/encode/output-format.js'
+import { separate } from '../build/core/workflows/separation/separate.js'
 
 const sampleRate = 44_100
 const seconds = 240

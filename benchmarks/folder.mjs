@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process'
 import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openEncoder } from '../dist/core/media/encode/encoder.js'
+import { openEncoder } from '../build/core/media/encode/encoder.js'
 
 const songs = 100
 const sampleRate = 44_100

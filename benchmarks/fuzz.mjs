@@ -8,7 +8,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { processRunner } from '../dist/core/engine/runner/process-runner.js'
+import { processRunner } from '../build/core/engine/runner/process-runner.js'
 
 const seed = process.env.STEMWORK_FUZZ_SEED ?? new Date().toISOString().slice(0, 10)
 const seconds = Number(process.env.STEMWORK_FUZZ_SECONDS ?? Infinity)

@@ -3,11 +3,11 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createClient } from '../dist/client/client.js'
-import { openWavWriter } from '../dist/core/media/encode/wav-writer.js'
-import { createApplication, createHandler, issueKey } from '../dist/http/index.js'
-import { serve } from '../dist/http/mounts/node.js'
-import { createEngine, localFile } from '../dist/index.js'
+import { createClient } from '../build/client/client.js'
+import { openWavWriter } from '../build/core/media/encode/wav-writer.js'
+import { createApplication, createHandler, issueKey } from '../build/http/index.js'
+import { serve } from '../build/http/mounts/node.js'
+import { createEngine, localFile } from '../build/index.js'
 
 const sampleRate = 44_100
 const headerBytes = 80

@@ -5,8 +5,8 @@ import { spawnSync } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { analyzeAudio } from '../dist/core/media/analysis/analyze-audio.js'
-import { openAudio } from '../dist/core/media/decode/open-audio.js'
+import { analyzeAudio } from '../build/core/media/analysis/analyze-audio.js'
+import { openAudio } from '../build/core/media/decode/open-audio.js'
 import { song } from './analysis/songs.mjs'
 
 const option = (name, usual) =>

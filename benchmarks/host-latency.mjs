@@ -9,12 +9,12 @@ import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
-import { createEngine } from '../dist/index.js'
-import { fsBlobs } from '../dist/adapters/blobs/fs/index.js'
-import { sqliteStores } from '../dist/adapters/stores/sqlite/index.js'
-import { openWavWriter } from '../dist/core/media/encode/wav-writer.js'
-import { createHandler } from '../dist/http/index.js'
-import { serve } from '../dist/http/mounts/node.js'
+import { createEngine } from '../build/index.js'
+import { fsBlobs } from '../build/adapters/blobs/fs/index.js'
+import { sqliteStores } from '../build/adapters/stores/sqlite/index.js'
+import { openWavWriter } from '../build/core/media/encode/wav-writer.js'
+import { createHandler } from '../build/http/index.js'
+import { serve } from '../build/http/mounts/node.js'
 
 const sampleRate = 44_100
 const requestsPerSecond = 100

@@ -1,9 +1,9 @@
 // Each kernel in WebAssembly against its plain twin: one thread, processor time, turn by turn.
 import { cpus, loadavg } from 'node:os'
-import { createDotProduct } from '../dist/core/media/dsp/kernels/dot-product.js'
-import { createFrameKernels } from '../dist/core/media/dsp/kernels/frame-kernels.js'
-import { createStereoPacking } from '../dist/core/media/dsp/kernels/pack-stereo.js'
-import { createWienerKernels } from '../dist/core/media/dsp/kernels/wiener-kernels.js'
+import { createDotProduct } from '../build/core/media/dsp/kernels/dot-product.js'
+import { createFrameKernels } from '../build/core/media/dsp/kernels/frame-kernels.js'
+import { createStereoPacking } from '../build/core/media/dsp/kernels/pack-stereo.js'
+import { createWienerKernels } from '../build/core/media/dsp/kernels/wiener-kernels.js'
 import { plainKernels } from '../test/media/plain-kernels/load.mjs'
 
 const rounds = 9

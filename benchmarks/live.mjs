@@ -4,14 +4,14 @@
 import { cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { openAudio } from '../dist/core/media/decode/open-audio.js'
-import { resolveModel } from '../dist/core/models/registry.js'
-import { openSession } from '../dist/core/models/session/session.js'
-import { createArchitecture } from '../dist/core/workflows/separation/architectures/create-architecture.js'
-import { StemComparison } from '../dist/core/workflows/separation/evaluation/scores.js'
-import { findSongs } from '../dist/core/workflows/separation/evaluation/song-folders.js'
-import { runPipeline } from '../dist/core/workflows/separation/pipeline/pipeline.js'
-import { separateStream } from '../dist/live.js'
+import { openAudio } from '../build/core/media/decode/open-audio.js'
+import { resolveModel } from '../build/core/models/registry.js'
+import { openSession } from '../build/core/models/session/session.js'
+import { createArchitecture } from '../build/core/workflows/separation/architectures/create-architecture.js'
+import { StemComparison } from '../build/core/workflows/separation/evaluation/scores.js'
+import { findSongs } from '../build/core/workflows/separation/evaluation/song-folders.js'
+import { runPipeline } from '../build/core/workflows/separation/pipeline/pipeline.js'
+import { separateStream } from '../build/live.js'
 
 const { values } = parseArgs({
   options: {

@@ -4,9 +4,9 @@ import { spawnSync } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { measureLoudness } from '../dist/core/media/loudness/measure-loudness.js'
-import { openAudio } from '../dist/core/media/decode/open-audio.js'
-import { openWavWriter } from '../dist/core/media/encode/wav-writer.js'
+import { measureLoudness } from '../build/core/media/loudness/measure-loudness.js'
+import { openAudio } from '../build/core/media/decode/open-audio.js'
+import { openWavWriter } from '../build/core/media/encode/wav-writer.js'
 
 const sampleRate = 44_100
 const seconds = 600

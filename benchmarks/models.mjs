@@ -8,9 +8,9 @@ import { existsSync } from 'node:fs'
 import { availableParallelism, cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { childEnvironment } from '../dist/core/engine/runner/child-environment.js'
-import { listModels, modelInfo } from '../dist/core/models/index.js'
-import { beatArchitecture } from '../dist/core/models/manifest.js'
+import { childEnvironment } from '../build/core/engine/runner/child-environment.js'
+import { listModels, modelInfo } from '../build/core/models/index.js'
+import { beatArchitecture } from '../build/core/models/manifest.js'
 
 const root = join(import.meta.dirname, '..')
 const songsAtHand = join(root, '../shared/data/everything-is-free')

@@ -6,12 +6,12 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { childArguments } from '../dist/core/engine/runner/child-arguments.js'
-import { childEnvironment } from '../dist/core/engine/runner/child-environment.js'
-import { openWavWriter } from '../dist/core/media/encode/wav-writer.js'
-import { openSession, defaultThreads } from '../dist/core/models/session/session.js'
-import { embeddedModelFolder, loadModel } from '../dist/core/models/load-model.js'
-import { separate } from '../dist/core/workflows/separation/separate.js'
+import { childArguments } from '../build/core/engine/runner/child-arguments.js'
+import { childEnvironment } from '../build/core/engine/runner/child-environment.js'
+import { openWavWriter } from '../build/core/media/encode/wav-writer.js'
+import { openSession, defaultThreads } from '../build/core/models/session/session.js'
+import { embeddedModelFolder, loadModel } from '../build/core/models/load-model.js'
+import { separate } from '../build/core/workflows/separation/separate.js'
 
 const sampleRate = 44_100
 const threads = defaultThreads()

@@ -12,10 +12,10 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { createEngine, localFile, stemsWorkflow } from '../dist/index.js'
-import { fsBlobs } from '../dist/adapters/blobs/fs/index.js'
-import { sqliteStores } from '../dist/adapters/stores/sqlite/index.js'
-import { openWavWriter } from '../dist/core/media/encode/wav-writer.js'
+import { createEngine, localFile, stemsWorkflow } from '../build/index.js'
+import { fsBlobs } from '../build/adapters/blobs/fs/index.js'
+import { sqliteStores } from '../build/adapters/stores/sqlite/index.js'
+import { openWavWriter } from '../build/core/media/encode/wav-writer.js'
 
 const sampleRate = 44_100
 const limit = 1.1

@@ -5,8 +5,8 @@
 import { randomUUID } from 'node:crypto'
 import { availableParallelism, cpus, loadavg } from 'node:os'
 import { Pool } from 'pg'
-import { cancel, sampleJob } from '../dist/contract/job-samples.js'
-import { postgresStores } from '../dist/adapters/postgres.js'
+import { cancel, sampleJob } from '../build/contract/job-samples.js'
+import { postgresStores } from '../build/adapters/postgres.js'
 
 const databaseUrl = process.env.DATABASE_URL ?? 'postgres://root@127.0.0.1:5432/test'
 const large = option('jobs', 1_000_000)

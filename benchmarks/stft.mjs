@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Stft } from '../dist/core/media/dsp/stft.js'
+import { Stft } from '../build/core/media/dsp/stft.js'
 
 const aim = 3
 const rounds = 7

@@ -6,8 +6,8 @@ import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openAudio } from '../dist/core/media/decode/open-audio.js'
-import { stretched } from '../dist/core/media/dsp/stretch/stretched.js'
+import { openAudio } from '../build/core/media/decode/open-audio.js'
+import { stretched } from '../build/core/media/dsp/stretch/stretched.js'
 import { onsetLoss, spectralDistance } from './stretch/measures.mjs'
 
 const rate = 44_100

@@ -1,5 +1,5 @@
-import { RealFft } from '../dist/core/media/dsp/fft.js'
-import { StemComparison } from '../dist/core/workflows/separation/evaluation/scores.js'
+import { RealFft } from '../build/core/media/dsp/fft.js'
+import { StemComparison } from '../build/core/workflows/separation/evaluation/scores.js'
 
 /**
  * Scores of estimated vocals and their complement against the true stems, and those of guesses that take no skill, without which no

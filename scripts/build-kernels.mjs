@@ -8,7 +8,7 @@ import asc from 'assemblyscript/asc'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const kernels = 'core/media/dsp/kernels'
 const assembly = `src/${kernels}/assembly`
-const output = join(root, 'dist', kernels, 'compiled-kernels.js')
+const output = join(root, 'build', kernels, 'compiled-kernels.js')
 
 /** Those in the folder of parts are no kernels themselves. */
 const sources = readdirSync(join(root, assembly), { recursive: true, encoding: 'utf8' }).filter((file) =>

@@ -2,13 +2,13 @@
 // With "security" prints docs/security.md, with its table of bounds made anew; with "type", src/service-config.ts.
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { nameInFile } from '../dist/cli/configuration.js'
-import { serveCommand } from '../dist/cli/serve.js'
-import { workerCommand } from '../dist/cli/worker.js'
-import { engineOptionsSchema } from '../dist/core/engine/options.js'
-import { stemsSettingsSchema } from '../dist/core/workflows/separation/stems-workflow.js'
-import { serveDefaults } from '../dist/http/mounts/serve-defaults.js'
-import { handlerOptionsSchema } from '../dist/http/options.js'
+import { nameInFile } from '../build/cli/configuration.js'
+import { serveCommand } from '../build/cli/serve.js'
+import { workerCommand } from '../build/cli/worker.js'
+import { engineOptionsSchema } from '../build/core/engine/options.js'
+import { stemsSettingsSchema } from '../build/core/workflows/separation/stems-workflow.js'
+import { serveDefaults } from '../build/http/mounts/serve-defaults.js'
+import { handlerOptionsSchema } from '../build/http/options.js'
 
 const variables = {
   STEMWORK_LINK_SECRET:

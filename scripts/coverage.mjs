@@ -2,11 +2,11 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
-const dist = join(import.meta.dirname, '../dist')
+const build = join(import.meta.dirname, '../build')
 
 /**
  * The share of the build's lines that ran, by the files that V8 wrote into `folder` (`NODE_V8_COVERAGE`), as one line
- * of text. The build has one file for each file of `src`; the console's is a bundle for browsers and left out.
+ * of text. The build has one file for each file of `src`.
  */
 export function coverageOf(folder) {
   const reports = readdirSync(folder).map((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')).result)
@@ -18,7 +18,7 @@ export function coverageOf(folder) {
       text,
       reports.flatMap((scripts) => scripts.filter(({ url }) => url === href)),
     )
-    const [top, second] = relative(dist, path).split(sep)
+    const [top, second] = relative(build, path).split(sep)
     const room = (rooms[top === 'core' ? `core/${second}` : top] ??= { lines: 0, covered: 0 })
     text.split('\n').forEach((line, number) => {
       if (/^\s*($|\/\/|\/?\*)/.test(line)) return
@@ -35,9 +35,9 @@ export function coverageOf(folder) {
 }
 
 function builtFiles() {
-  return readdirSync(dist, { recursive: true })
-    .filter((name) => name.endsWith('.js') && !name.startsWith('console'))
-    .map((name) => join(dist, name))
+  return readdirSync(build, { recursive: true })
+    .filter((name) => name.endsWith('.js'))
+    .map((name) => join(build, name))
 }
 
 /** Whether each line began in code that ran, in any of the scripts. */

@@ -1,8 +1,8 @@
 // Prints docs/http.md and the pages in docs/http, by resource, as JSON, from the OpenAPI document that the service
 // gives out: npm run docs
-import { analyzeWorkflow, createEngine, loudnessWorkflow, stemsWorkflow, transcodeWorkflow } from '../dist/index.js'
-import { createHandler } from '../dist/http/index.js'
-import { groupOf, groups } from '../dist/http/service/docs-page.js'
+import { analyzeWorkflow, createEngine, loudnessWorkflow, stemsWorkflow, transcodeWorkflow } from '../build/index.js'
+import { createHandler } from '../build/http/index.js'
+import { groupOf, groups } from '../build/http/service/docs-page.js'
 
 const introduction = `# HTTP reference
 

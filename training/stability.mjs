@@ -9,9 +9,9 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, extname, join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { openAudio } from '../dist/core/media/decode/open-audio.js'
-import { openWavWriter } from '../dist/core/media/encode/wav-writer.js'
-import { separate } from '../dist/core/workflows/separation/separate.js'
+import { openAudio } from '../build/core/media/decode/open-audio.js'
+import { openWavWriter } from '../build/core/media/encode/wav-writer.js'
+import { separate } from '../build/core/workflows/separation/separate.js'
 
 const sampleRate = 44_100
 const [from, seconds] = [60, 30]

@@ -2,12 +2,12 @@
 import { fork } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { childArguments } from '../../dist/core/engine/runner/child-arguments.js'
-import { childEnvironment } from '../../dist/core/engine/runner/child-environment.js'
-import { createArchitecture } from '../../dist/core/workflows/separation/architectures/create-architecture.js'
-import { resolveModel } from '../../dist/core/models/registry.js'
-import { openSession } from '../../dist/core/models/session/session.js'
-import { separate } from '../../dist/core/workflows/separation/separate.js'
+import { childArguments } from '../../build/core/engine/runner/child-arguments.js'
+import { childEnvironment } from '../../build/core/engine/runner/child-environment.js'
+import { createArchitecture } from '../../build/core/workflows/separation/architectures/create-architecture.js'
+import { resolveModel } from '../../build/core/models/registry.js'
+import { openSession } from '../../build/core/models/session/session.js'
+import { separate } from '../../build/core/workflows/separation/separate.js'
 
 const sampleRate = 44_100
 

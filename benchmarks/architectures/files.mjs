@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { openWavWriter } from '../../dist/core/media/encode/wav-writer.js'
+import { openWavWriter } from '../../build/core/media/encode/wav-writer.js'
 import { writeDemoSong } from '../../demo/demo-song.mjs'
 
 export const sampleRate = 44_100

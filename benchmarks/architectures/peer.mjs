@@ -4,9 +4,9 @@ import { spawn } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
 import { loadavg } from 'node:os'
 import { basename, join } from 'node:path'
-import { openAudio } from '../../dist/core/media/decode/open-audio.js'
-import { openWavWriter } from '../../dist/core/media/encode/wav-writer.js'
-import { StemComparison } from '../../dist/core/workflows/separation/evaluation/scores.js'
+import { openAudio } from '../../build/core/media/decode/open-audio.js'
+import { openWavWriter } from '../../build/core/media/encode/wav-writer.js'
+import { StemComparison } from '../../build/core/workflows/separation/evaluation/scores.js'
 import { inChild } from './child.mjs'
 
 const sampleRate = 44_100

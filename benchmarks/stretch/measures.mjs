@@ -1,4 +1,4 @@
-import { ComplexFft } from '../../dist/core/media/dsp/stretch/complex-fft.js'
+import { ComplexFft } from '../../build/core/media/dsp/stretch/complex-fft.js'
 
 /** Blocks of energies. */
 const blockSeconds = 0.002

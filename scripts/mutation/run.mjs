@@ -273,7 +273,7 @@ function kill({ pid = 0 }) {
 function makeBuild(build, files) {
   const to = join(root, build)
   rmSync(to, { recursive: true, force: true })
-  cpSync(join(root, 'dist'), to, {
+  cpSync(join(root, 'build'), to, {
     recursive: true,
     filter: (path) => extname(path) === '' || /\.(js|wasm|json)$/.test(path),
   })

@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { StemworkError } from '../core/engine/errors.js'
+import { packageVersion } from '../core/engine/package-files.js'
 import { parseArguments } from './arguments.js'
 import { type Command, type CommandInput, exitStatus, type Terminal, textOf, UsageError } from './command.js'
 import { commands } from './commands.js'
@@ -49,7 +49,7 @@ async function dispatch(name: string | undefined, argv: string[], terminal: Term
     return exitStatus.usage
   }
   if (name === '--help' || name === '-h' || name === 'help') return show(programHelp(commands, helpWidth(terminal)))
-  if (name === '--version' || name === '-v') return show(`${version()}\n`)
+  if (name === '--version' || name === '-v') return show(`${packageVersion()}\n`)
   const entry = Object.hasOwn(commands, name) ? commands[name] : undefined
   if (!entry) throw unknownCommand(name)
   const command = await entry.load(argv)
@@ -86,13 +86,6 @@ function unknownCommand(name: string): UsageError {
 /** Longer lines than these are hard to read. */
 function helpWidth({ stderr }: Terminal): number {
   return Math.min(100, stderr.columns ?? 100)
-}
-
-function version(): string {
-  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
-    version: string
-  }
-  return version
 }
 
 /** The message with what lies behind it, unless it says so already, and what to do about that. */

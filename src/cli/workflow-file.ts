@@ -1,3 +1,4 @@
+import { packageFile } from '../core/engine/package-files.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
 
 /** Where a child process finds a workflow of a file, or the one of a step of a composition in it. */
@@ -13,6 +14,9 @@ export function fileWorkflows(exported: unknown, url: string): Workflow[] | unde
   return workflows?.map((workflow) => inChild(workflow, { url, id: workflow.id }))
 }
 
+/** What the child imports, which calls `workflowAt`. */
+const ownAddress = packageFile('dist/cli/workflow-file.js').href
+
 function inChild(workflow: Workflow, place: Place): Workflow {
   const { composition, module } = workflow
   if (composition) {
@@ -22,7 +26,7 @@ function inChild(workflow: Workflow, place: Place): Workflow {
     }))
     return { ...workflow, composition: { ...composition, steps } }
   }
-  return module ? workflow : { ...workflow, module: { url: import.meta.url, settings: place } }
+  return module ? workflow : { ...workflow, module: { url: ownAddress, settings: place } }
 }
 
 /** What a child process imports: the workflow at this place, as its file makes it. */

@@ -9,7 +9,7 @@ import {
 import { createClient } from '../client/client.js'
 import { ClientError } from '../client/client-error.js'
 import { type ClientOptions, Connection } from '../client/connection.js'
-import { packageVersion } from './package-version.js'
+import { packageVersion } from '../core/engine/package-files.js'
 import { jobTools } from './job-tools.js'
 import type { Tool, ToolContext } from './tool.js'
 import { workflowTools } from './workflow-tools.js'

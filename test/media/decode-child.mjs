@@ -1,7 +1,7 @@
 // With the built package: decodes the file of the first argument at the rate of the second, and reports what that took.
-import { openAudio } from '../../dist/core/media/decode/open-audio.js'
-import { resample } from '../../dist/core/media/dsp/resample.js'
-import { toStereo } from '../../dist/core/media/dsp/stereo.js'
+import { openAudio } from '../../build/core/media/decode/open-audio.js'
+import { resample } from '../../build/core/media/dsp/resample.js'
+import { toStereo } from '../../build/core/media/dsp/stereo.js'
 
 const stream = resample(toStereo(await openAudio(process.argv[2])), Number(process.argv[3]))
 let sampleCount = 0

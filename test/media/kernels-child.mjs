@@ -2,7 +2,7 @@
 // run in their stead; with `--errors`, it prints how each part fails.
 import { createHash } from 'node:crypto'
 
-const dist = new URL('../../dist/', import.meta.url)
+const build = new URL('../../build/', import.meta.url)
 let [compiled, instances] = [0, 0]
 if (globalThis.WebAssembly) {
   const { Module, Instance } = WebAssembly
@@ -24,17 +24,17 @@ if (globalThis.WebAssembly) {
 }
 
 // What it loads looks at `fetch`, and that of Node.js 22 ends a process that has no WebAssembly.
-if (globalThis.WebAssembly) await import(new URL('index.js', dist).href)
-const dsp = (name) => import(new URL(`core/media/dsp/${name}.js`, dist).href)
+if (globalThis.WebAssembly) await import(new URL('index.js', build).href)
+const dsp = (name) => import(new URL(`core/media/dsp/${name}.js`, build).href)
 const { resample } = await dsp('resample')
 const { VocalsRefinement } = await dsp('wiener')
 const { Stft } = await dsp('stft')
-const { PcmEncoder } = await import(new URL('core/media/encode/pcm-encoder.js', dist).href)
-const { FlacBlocks } = await import(new URL('core/media/encode/flac/flac-blocks.js', dist).href)
-const { Mp3Frames } = await import(new URL('core/media/encode/mp3/mp3-frames.js', dist).href)
+const { PcmEncoder } = await import(new URL('core/media/encode/pcm-encoder.js', build).href)
+const { FlacBlocks } = await import(new URL('core/media/encode/flac/flac-blocks.js', build).href)
+const { Mp3Frames } = await import(new URL('core/media/encode/mp3/mp3-frames.js', build).href)
 const compiledByImport = compiled
 
-const { openCodec } = await import(new URL('core/media/decode/codec-stream.js', dist).href)
+const { openCodec } = await import(new URL('core/media/decode/codec-stream.js', build).href)
 const parts = {
   resampled: async () => digest(await resampled(noise(20_000), 48_000, 44_100)),
   packed: () => digest(new PcmEncoder('16').encode([noise(5001, 2), noise(5001, 3)])),
@@ -71,7 +71,7 @@ async function printErrors() {
 /** By the digest of the compiled kernel. */
 async function plainTwins() {
   const { plainKernels } = await import('./plain-kernels/load.mjs')
-  const { kernelBytes } = await import(new URL('core/media/dsp/kernels/kernel-bytes.js', dist).href)
+  const { kernelBytes } = await import(new URL('core/media/dsp/kernels/kernel-bytes.js', build).href)
   return new Map(Object.entries(plainKernels).map(([name, plain]) => [digest(kernelBytes(name)), plain]))
 }
 

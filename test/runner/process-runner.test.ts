@@ -219,7 +219,7 @@ describe('failures that the workflow reports', () => {
   it.each([
     ['cannot make it', { settings: { broken: true } }],
     ['is not there', { module: new URL('./fixtures/absent.mjs', import.meta.url).href }],
-    ['exports no function', { module: new URL('../../dist/core/engine/errors.js', import.meta.url).href }],
+    ['exports no function', { module: new URL('../../build/core/engine/errors.js', import.meta.url).href }],
   ])(
     'as a workflow whose module %s say so without paths, and the next order gets a fresh child',
     async (_, changes) => {

@@ -35,12 +35,13 @@ const tensor = (dims: number[], data: Float32Array = new Float32Array(dims.reduc
 async function openElsewhere(): Promise<typeof openNetworkThread> {
   const elsewhere = join(folder, 'elsewhere')
   const root = fileURLToPath(new URL('../../', import.meta.url))
-  const core = 'dist/core'
+  const core = 'build/core'
   for (const path of [
     'package.json',
     `${core}/engine/errors.js`,
     `${core}/engine/package-files.js`,
     `${core}/models/session`,
+    'dist/core',
     'dist/browser/ort-wasm-simd-threaded.wasm',
   ])
     await cp(join(root, path), join(elsewhere, path), { recursive: true })

@@ -2,7 +2,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { StemworkError } from './errors.js'
 
-// Empty in a CommonJS bundle; in an ES module bundle, the bundle's address.
+// Empty in a host's CommonJS bundle; in its ES module bundle, the bundle's address. Published, this file is part of one
+// that is as deep in dist (`scripts/bundle.mjs`).
 const here: string | undefined = import.meta.url
 const root = new URL('../../../', here ?? 'file:///in/a/bundle/')
 
@@ -44,6 +45,11 @@ export function assertInstalled(): void {
     throw bundled(url, error)
   }
   if (name !== 'stemwork') throw bundled(url)
+}
+
+/** The version of this package. */
+export function packageVersion(): string {
+  return (JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as { version: string }).version
 }
 
 function bundled(url: URL, cause?: unknown): StemworkError {

@@ -14,7 +14,7 @@ const { outputFiles } = await build({
       name: 'compiled-kernels',
       setup: ({ onResolve }) =>
         onResolve({ filter: /\/compiled-kernels\.js$/ }, () => ({
-          path: fileURLToPath(new URL('../../../dist/core/media/dsp/kernels/compiled-kernels.js', import.meta.url)),
+          path: fileURLToPath(new URL('../../../build/core/media/dsp/kernels/compiled-kernels.js', import.meta.url)),
         })),
     },
   ],

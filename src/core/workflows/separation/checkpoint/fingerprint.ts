@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
-import { packageFile } from '../../../engine/package-files.js'
+import { packageVersion } from '../../../engine/package-files.js'
 
 /** Larger than Node's default, which takes half as long again. */
 const pieceBytes = 1024 ** 2
@@ -11,7 +10,6 @@ const pieceBytes = 1024 ** 2
 export async function fingerprintOf(inputPath: string, work: unknown): Promise<string> {
   const input = createHash('sha256')
   await pipeline(createReadStream(inputPath, { highWaterMark: pieceBytes }), input)
-  const { version } = JSON.parse(await readFile(packageFile('package.json'), 'utf8')) as { version: unknown }
-  const all = JSON.stringify({ input: input.digest('hex'), version, work })
+  const all = JSON.stringify({ input: input.digest('hex'), version: packageVersion(), work })
   return createHash('sha256').update(all).digest('hex')
 }
