@@ -7,7 +7,7 @@ export const limits = {
   unpackedBytes: 21.2e6,
   installedBytes: 60e6,
   installedPackages: 56,
-  importedModules: 280,
+  importedModules: 165,
   importCpuMs: 400,
   consoleBytes: 25e3,
   operatorBytes: 21.5e3,
