@@ -60,7 +60,8 @@ export async function otherBuild(root: string, version: string): Promise<OtherBu
 }
 
 function makeNext(root: string, folder: string): void {
-  cpSync(join(root, 'dist'), join(folder, 'dist'), { recursive: true })
+  // With its files one by one, in which the change is made.
+  for (const part of ['dist', 'build']) cpSync(join(root, part), join(folder, 'dist'), { recursive: true })
   for (const { file, from, to } of nextVersion) {
     const path = join(folder, 'dist', file)
     const text = readFileSync(path, 'utf8')
