@@ -83,9 +83,9 @@ interface ProjectOptions {
 }
 
 /**
- * Tests import `src/...`, so that types and editors follow, and run `build/...`: the files of which `scripts/bundle.mjs`
- * makes what is published, which commands, children and threads run. `test/setup.ts` builds both. The console's sources
- * are an exception: its build is a single script for browsers.
+ * Tests import `src/...`, so that types and editors follow, and run `build/...`, as their children do: the files of
+ * which `scripts/bundle.mjs` makes what is published. Commands, examples and the tests of the package run that.
+ * `test/setup.ts` builds both. The console's sources are an exception: its build is a single script for browsers.
  */
 function testTheBuild(): Plugin {
   return {

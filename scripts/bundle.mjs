@@ -8,13 +8,11 @@ import { build } from 'esbuild'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const { bin, exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 
-/** What children, threads and hosts load by its path: see `packageFile` and `installedFile`. */
+/** What children, threads and hosts load by its path: see `scriptFile`. */
 const loadedByPath = [
   'cli/workflow-file',
   'core/engine/program/guard',
   'core/engine/runner/main',
-  // A test's stages set the limit of their child, too.
-  'core/engine/workflow/memory-limit',
   'core/media/encode/encoder-thread',
   'core/media/pictures/audio-peaks-child',
   'core/models/session/network-thread',

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { StemworkError } from '../core/engine/errors.js'
-import { installedFile } from '../core/engine/package-files.js'
+import { installedScript } from '../core/engine/package-files.js'
 import { type Command, type CommandInput, exitStatus, numberOf, type Terminal, textOf } from './command.js'
 import { type Interruption, onInterruption } from './interruption.js'
 import { systemErrorText } from './system-error.js'
@@ -95,7 +95,7 @@ async function develop(
 }
 
 function startService(args: readonly string[], key: string): ChildProcess {
-  const main = installedFile('dist/cli/main.js')
+  const main = installedScript('cli/main.js')
   const service = [main, 'serve', '--console', '--grace', '0', '--workflows', ...args]
   return spawn(process.execPath, ['--import', `data:text/javascript,${endsWithParent}`, ...service], {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],

@@ -1,4 +1,4 @@
-import { packageFile } from '../core/engine/package-files.js'
+import { scriptFile } from '../core/engine/package-files.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
 
 /** Where a child process finds a workflow of a file, or the one of a step of a composition in it. */
@@ -15,7 +15,7 @@ export function fileWorkflows(exported: unknown, url: string): Workflow[] | unde
 }
 
 /** What the child imports, which calls `workflowAt`. */
-const ownAddress = packageFile('dist/cli/workflow-file.js').href
+const ownAddress = scriptFile('cli/workflow-file.js').href
 
 function inChild(workflow: Workflow, place: Place): Workflow {
   const { composition, module } = workflow

@@ -41,7 +41,7 @@ async function openElsewhere(): Promise<typeof openNetworkThread> {
     `${core}/engine/errors.js`,
     `${core}/engine/package-files.js`,
     `${core}/models/session`,
-    'dist/core',
+    'dist/core/models/session/ort-wasm-simd-threaded.mjs',
     'dist/browser/ort-wasm-simd-threaded.wasm',
   ])
     await cp(join(root, path), join(elsewhere, path), { recursive: true })

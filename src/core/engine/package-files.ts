@@ -6,9 +6,11 @@ import { StemworkError } from './errors.js'
 // that is as deep in dist (`scripts/bundle.mjs`).
 const here: string | undefined = import.meta.url
 const root = new URL('../../../', here ?? 'file:///in/a/bundle/')
+/** The folder of the build that this file is of: `dist`, or `build` in this repository's tests. */
+const scripts = new URL('../../', here ?? 'file:///in/a/bundle/')
 
 /**
- * The address of a file of this package, which may be missing. Only this function resolves files, not
+ * The address of a file of this package, which may be missing. Only this function and the next resolve files, not
  * `new URL('./name', import.meta.url)`: bundlers would copy each file without its imports.
  *
  * @param path from the package's folder, for example `dist/console/`
@@ -18,13 +20,30 @@ export function packageFile(path: string): URL {
 }
 
 /**
+ * The address of a script that a child, a thread or an import at run time loads, of the same build as this code.
+ *
+ * @param path one of those in `scripts/bundle.mjs`, for example `core/engine/runner/main.js`
+ */
+export function scriptFile(path: string): URL {
+  return new URL(path, scripts)
+}
+
+/**
  * The path of a file or folder of this package.
  *
  * @throws StemworkError `MISSING_DEPENDENCY`, which says what to do, when this code was bundled or copied without the
  * package's files
  */
 export function installedFile(path: string): string {
-  const url = packageFile(path)
+  return installed(packageFile(path))
+}
+
+/** The path of a script, as `scriptFile` finds it, and as `installedFile` throws. */
+export function installedScript(path: string): string {
+  return installed(scriptFile(path))
+}
+
+function installed(url: URL): string {
   assertInstalled()
   if (!existsSync(url)) throw bundled(url)
   return fileURLToPath(url)

@@ -1,5 +1,5 @@
 import { StemworkError } from '../../core/engine/errors.js'
-import { packageFile } from '../../core/engine/package-files.js'
+import { scriptFile } from '../../core/engine/package-files.js'
 import type { ApiAnswer } from '../routing/answer.js'
 import type { KeyedCall } from '../routing/call.js'
 import type { ProblemCode } from '../routing/problem.js'
@@ -91,7 +91,7 @@ export const resumableRoutes = [
 
 async function answer(call: KeyedCall, id: string | undefined): Promise<ApiAnswer> {
   // At an address that bundlers cannot follow: the file needs the library, which most hosts have not installed.
-  const file = packageFile('dist/http/storage/resumable-upload.js').href
+  const file = scriptFile('http/storage/resumable-upload.js').href
   const { answerTus } = (await import(/* webpackIgnore: true */ /* @vite-ignore */ file)) as ResumableUpload
   return answerTus(call, resumablePath, id)
 }

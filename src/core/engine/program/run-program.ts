@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { badInput, internalError, StemworkError } from '../errors.js'
-import { installedFile } from '../package-files.js'
+import { installedScript } from '../package-files.js'
 import type { NeededProgram } from '../workflow/workflow.js'
 import { findProgram } from './find-program.js'
 import { type GuardOrder, type ProgramEnding } from './guard.js'
@@ -81,7 +81,7 @@ function cleanEnvironment(directory: string): Record<string, string> {
 }
 
 function startGuard(order: GuardOrder): ChildProcess {
-  const guard = spawn(process.execPath, [installedFile('dist/core/engine/program/guard.js')], {
+  const guard = spawn(process.execPath, [installedScript('core/engine/program/guard.js')], {
     // Electron is a Node only when it is told.
     env: { ...order.environment, ELECTRON_RUN_AS_NODE: '1' },
     stdio: ['pipe', 'pipe', 'pipe', 'pipe'],

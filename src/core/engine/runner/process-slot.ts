@@ -2,7 +2,7 @@ import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { internalError, StemworkError } from '../errors.js'
-import { installedFile } from '../package-files.js'
+import { installedScript } from '../package-files.js'
 import type { Logger } from '../ports/logger.js'
 import type { KeptStep, RunOptions, RunSteps, WorkProgress, WorkResult } from '../ports/runner.js'
 import { childArguments, plugAndPlayArguments } from './child-arguments.js'
@@ -161,7 +161,7 @@ export class ProcessSlot {
 
   #start(): ChildProcess {
     const { environment, nodeArguments, niceness, logger } = this.#settings
-    const child = fork(installedFile('dist/core/engine/runner/main.js'), [], {
+    const child = fork(installedScript('core/engine/runner/main.js'), [], {
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
       serialization: 'json',
       execArgv: [...childArguments, ...plugAndPlayArguments(), ...nodeArguments],

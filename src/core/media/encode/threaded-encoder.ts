@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { type ErrorCode, StemworkError } from '../../engine/errors.js'
-import { packageFile } from '../../engine/package-files.js'
+import { scriptFile } from '../../engine/package-files.js'
 import type { AudioEncoder, WrittenAudio } from './audio-encoder.js'
 import type { EncoderOptions } from './encoder.js'
 import { audioPieceBytes, audioPieces, pieceSamples } from './audio-pieces.js'
@@ -24,7 +24,7 @@ export type EncoderAnswer =
 /** How many pieces the thread may lag behind before `write` waits for it: six seconds of audio. */
 const maxPieces = 4
 
-const entry = packageFile('dist/core/media/encode/encoder-thread.js')
+const entry = scriptFile('core/media/encode/encoder-thread.js')
 
 /**
  * Creates or replaces the file, like `openEncoder`, but encodes and writes in its own thread. The audio goes there

@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
-import { installedFile } from '../../engine/package-files.js'
+import { installedScript } from '../../engine/package-files.js'
 
 /** Longest time for one file; an hour of FLAC takes about a minute on a slow machine. */
 const timeoutMs = 5 * 60_000
@@ -19,7 +19,7 @@ export class PeaksProcess {
   /** @param onEnd called before it ends by itself, and when it has ended: it takes no file any more */
   constructor(onEnd: (ended: PeaksProcess) => void) {
     this.#forget = () => onEnd(this)
-    this.#child = fork(installedFile('dist/core/media/pictures/audio-peaks-child.js'), {
+    this.#child = fork(installedScript('core/media/pictures/audio-peaks-child.js'), {
       // It decodes untrusted files, and gets none of the host's secrets, loaders and debuggers.
       env: { SystemRoot: process.env['SystemRoot'] },
       execArgv: [],

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { StemworkError } from '../../engine/errors.js'
-import { packageFile } from '../../engine/package-files.js'
+import { scriptFile } from '../../engine/package-files.js'
 import type { Network, NetworkFacts, NetworkResult, Tensor } from './network.js'
 import { type SessionOptions, withDefaults } from './session.js'
 
@@ -27,7 +27,7 @@ export type ThreadMessage =
       missing?: { cause?: string }
     }
 
-const entry = packageFile('dist/core/models/session/network-thread.js')
+const entry = scriptFile('core/models/session/network-thread.js')
 
 /**
  * Loads a network into its own thread, so that this thread can decode and compute spectra while an inference runs.

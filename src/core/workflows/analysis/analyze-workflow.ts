@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { StemworkError } from '../../engine/errors.js'
-import { packageFile } from '../../engine/package-files.js'
+import { scriptFile } from '../../engine/package-files.js'
 import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
 import { type AudioSettings, checkedSettings, inputUrlParam, onlyInChild } from '../audio-settings.js'
 
@@ -66,6 +66,6 @@ export function defineAnalyze(
       sections: labels ? { fileName: 'analysis.sections.txt', contentType: 'text/plain' } : undefined,
     }),
     stages: [{ name: 'analyze', run: work(checked) }],
-    module: { url: packageFile(`dist/core/workflows/analysis/${file}`), settings: checked },
+    module: { url: scriptFile(`core/workflows/analysis/${file}`), settings: checked },
   })
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { packageFile } from '../../engine/package-files.js'
+import { scriptFile } from '../../engine/package-files.js'
 import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
 import { formatParam, keepTagsParam } from '../../media/encode/format-param.js'
 import { formatTable, type OutputFormat, outputFormats } from '../../media/encode/output-format.js'
@@ -87,6 +87,6 @@ export function defineLoudness(
           : { fileName: `normalized.${formatTable[format].extension}`, contentType: formatTable[format].contentType },
     }),
     stages: [{ name: 'measure', run: work(checked) }],
-    module: { url: packageFile('dist/core/workflows/loudness/loudness-module.js'), settings: checked },
+    module: { url: scriptFile('core/workflows/loudness/loudness-module.js'), settings: checked },
   })
 }

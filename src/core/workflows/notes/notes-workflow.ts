@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { packageFile } from '../../engine/package-files.js'
+import { scriptFile } from '../../engine/package-files.js'
 import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
 import { stemNames } from '../../models/stems.js'
 import { type AudioSettings, checkedSettings, inputUrlParam, onlyInChild } from '../audio-settings.js'
@@ -76,7 +76,7 @@ export function defineNotes(
       notes: { fileName: 'notes.json', contentType: 'application/json' },
     },
     stages: [{ name: 'transcribe', run: work(checked) }],
-    module: { url: packageFile('dist/core/workflows/notes/notes-module.js'), settings: checked },
+    module: { url: scriptFile('core/workflows/notes/notes-module.js'), settings: checked },
     prepare,
   })
 }

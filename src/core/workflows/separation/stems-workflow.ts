@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { StemworkError } from '../../engine/errors.js'
-import { packageFile } from '../../engine/package-files.js'
+import { scriptFile } from '../../engine/package-files.js'
 import { defineWorkflow, type OutputDeclaration, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
 import { audioSettingsShape, inputUrlParam } from '../audio-settings.js'
 import { formatParam, keepTagsParam } from '../../media/encode/format-param.js'
@@ -291,4 +291,4 @@ function stemOutputs(stems: readonly StemName[], format: OutputFormat): Record<s
   return Object.fromEntries(stems.map((stem) => [stem, { fileName: `${stem}.${extension}`, contentType }]))
 }
 
-const moduleUrl = packageFile('dist/core/workflows/separation/stems-module.js')
+const moduleUrl = scriptFile('core/workflows/separation/stems-module.js')

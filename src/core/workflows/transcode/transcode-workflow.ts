@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { packageFile } from '../../engine/package-files.js'
+import { scriptFile } from '../../engine/package-files.js'
 import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
 import { formatParam, keepTagsParam } from '../../media/encode/format-param.js'
 import { formatTable, mp3Rates, type OutputFormat, outputFormats } from '../../media/encode/output-format.js'
@@ -123,6 +123,6 @@ export function defineTranscode(
       return { audio: { fileName: `audio.${extension}`, contentType } }
     },
     stages: [{ name: 'transcode', run: work(checked) }],
-    module: { url: packageFile('dist/core/workflows/transcode/transcode-module.js'), settings: checked },
+    module: { url: scriptFile('core/workflows/transcode/transcode-module.js'), settings: checked },
   })
 }

@@ -1,10 +1,10 @@
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
-import { packageFile } from '../../../engine/package-files.js'
+import { scriptFile } from '../../../engine/package-files.js'
 import type { LiveThreadSettings } from './live-thread.js'
 import { type LiveAnswer, type LiveRequest, type LiveWorker, workerIn } from './live-worker.js'
 
-const entry = packageFile('dist/core/workflows/separation/live/live-thread.js')
+const entry = scriptFile('core/workflows/separation/live/live-thread.js')
 
 /**
  * A worker in a thread of this process. While it waits for a request, it does not keep the process alive.
