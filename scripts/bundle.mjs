@@ -1,5 +1,5 @@
 // Makes the published files of Node.js out of those that tsup compiled to build/ one by one: a program that imports
-// stemwork reads a few files instead of hundreds, which halves the processor time of the import. Packages stay outside.
+// stemwork reads a few files instead of hundreds. Packages stay outside.
 import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join, posix } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { nodeVersionRemedy } from '../../src/cli/node-version.js'
+import { readSources } from '../architecture/source-tree.js'
 import { packOnce, root } from './tarball.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'stemwork-pack-'))
@@ -157,6 +158,15 @@ describe('the packed tarball', () => {
     const [, said = ''] = /the complete test suite runs on ([\d, and]+)\./.exec(textOf('docs/platforms.md')) ?? []
     expect(tested.match(/\d+/g)).toEqual(['20', '22', '24'])
     expect(said.match(/\d+/g)).toEqual(tested.match(/\d+/g))
+  })
+
+  test('has every script that is loaded by its address', () => {
+    const named = [...readSources()].flatMap(([, text]) =>
+      [...text.matchAll(/\b(?:scriptFile|installedScript)\(['`]([^'`$]+)/g)].map(([, path]) => `dist/${path}`),
+    )
+    expect(named.length).toBeGreaterThan(12)
+    // One names its file by what is done.
+    expect(named.filter((name) => !files.some((path) => path.startsWith(name)))).toEqual([])
   })
 
   test('says that no module has side effects, and none imports a package for its effects alone', () => {
