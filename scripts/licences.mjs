@@ -72,10 +72,10 @@ console.log(`# Licences of the decoders
 
 For people who distribute a program or an image: you will know the licence of each decoder, and how to leave one out.
 
-This page is generated from the installed packages by \`scripts/licences.mjs\`. This package is MIT. The
-files of \`dist/core/shared\` contain tsyringe (MIT), reflect-metadata (Apache-2.0) and tslib (0BSD), the WebAssembly build
-of onnxruntime (MIT; its file is in \`dist/core/models/session\`) and parts of mediabunny (MPL-2.0, unchanged). The end of
-each file has the licences, or says what it is made of and where the source is.
+This page is generated from the installed packages by \`scripts/licences.mjs\`. This package is MIT. The files of
+\`dist/core/shared\` contain tsyringe (MIT), reflect-metadata (Apache-2.0) and tslib (0BSD), the WebAssembly build of
+onnxruntime (MIT; its other file is in \`dist/core/models/session\`) and parts of mediabunny (MPL-2.0, unchanged). The
+end of each file has the licences, or says what it is made of and where the source is.
 \`models/basic-pitch\` is Spotify's network for notes (Apache-2.0), with its licence and
 notice. The package decodes WAV, RF64, RIFX, Wave64, AIFF, AU and FLAC itself. For any other format,
 it loads a package of [audio-decode](https://github.com/audiojs/decode) in the child process when the first file of that
