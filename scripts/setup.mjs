@@ -1,5 +1,5 @@
-// Makes a fresh clone ready: installs what package-lock.json names and builds build and dist, each only when it is out of date.
-// With "--code" without the declarations of types, which take two thirds of the build's time.
+// Makes a fresh clone ready: installs what package-lock.json names and builds `build` and `dist`, each only when it is
+// out of date. With "--code" without the declarations of types, which take two thirds of the build's time.
 // Plain Node without dependencies, because it runs before anything is installed.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
