@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { ClaimOrder } from '../../src/adapters/stores/shared/claim-order.js'
+import { indexedPart } from '../../src/adapters/stores/shared/indexed-job.js'
 import { JobIndex } from '../../src/adapters/stores/shared/job-index.js'
 import { sampleJob } from '../../src/contract/job-samples.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
@@ -120,12 +121,15 @@ describe('the order of claims', () => {
   })
 })
 
-describe('the index of jobs', () => {
+describe.each([
+  ['whole jobs', (job: JobRecord) => job],
+  ['the parts of jobs that it reads', (job: JobRecord) => indexedPart(job) as JobRecord],
+])('the index of %s', (_, part) => {
   const lease = { owner: 'w', token: 1, nonce: '', until: 50 }
   let created = 0
   const indexOf = (...jobs: Partial<JobRecord>[]) => {
     const index = new JobIndex<JobRecord>()
-    const all = jobs.map((fields) => sampleJob({ app: 'a', createdAt: ++created, ...fields }))
+    const all = jobs.map((fields) => part(sampleJob({ app: 'a', createdAt: ++created, ...fields })))
     for (const job of all) index.set(job)
     return { index, all }
   }
@@ -217,6 +221,48 @@ describe('the index of jobs', () => {
     const due = (kind: 'lapsed' | 'deleted', limit: number) => index.due(kind, now, limit).map(({ id }) => id)
     expect([9, 1, 0, -1].map((limit) => due('lapsed', limit))).toEqual([['1', '2'], ['1'], [], []])
     expect([9, 1, 0, -1].map((limit) => due('deleted', limit))).toEqual([['4'], ['4'], [], []])
+  })
+
+  test('finds what has missed its deadline, is abandoned or is kept no longer, and what has ended', () => {
+    const kept = { status: 'SUCCEEDED', outputs: {}, completedAt: 1, expiresAt: 5 } as const
+    const { index } = indexOf(
+      { id: 'overdue', deadline: 5 },
+      { id: 'canceled', status: 'STARTED', lease, cancelRequested: true },
+      { id: 'lapsed', status: 'STARTED', lease },
+      { id: 'late', status: 'STARTED', lease, deadline: 5 },
+      { id: 'kept', ...kept },
+      { id: 'gone', ...kept, expired: true, completedAt: 2 },
+      { id: 'without-files', ...kept, outputs: null, completedAt: 3 },
+    )
+    const due = (reason: 'overdue' | 'abandoned' | 'expired') => index.due(reason, now, 9).map(({ id }) => id)
+    expect(due('overdue')).toEqual(['overdue'])
+    expect(due('abandoned')).toEqual(['canceled', 'late'])
+    expect(due('expired')).toEqual(['kept'])
+    expect(index.endedBefore(3, 9).map(({ id }) => id)).toEqual(['kept', 'gone'])
+  })
+
+  test('gives the most urgent job first, when it may begin, to a worker of its pool', () => {
+    const { index } = indexOf(
+      { id: '1', pool: 'gpu' },
+      { id: '2', priority: 1 },
+      { id: '3' },
+      { id: '4', priority: 2, notBefore: 2 * now },
+      { id: '5', priority: 2, dueAt: 2 * now },
+    )
+    const order = (labels: string[] | undefined, at = now) => {
+      const ids: string[] = []
+      for (let job = index.takeNext(at, { ...free, labels }); job; job = index.takeNext(at, { ...free, labels }, ids))
+        ids.push(job.id)
+      return ids.join('')
+    }
+    expect([order([]), order(['gpu']), order([], 2 * now)]).toEqual(['23', '213', '4523'])
+  })
+
+  test('counts the bytes of records by application', () => {
+    const { index } = indexOf({ id: '1', metadata: { text: 'a'.repeat(1000) } }, { id: '2' }, { id: '3', app: 'b' })
+    expect(index.recordBytes('a')).toBe(2 * index.recordBytes('b') + 1000 + '"text":""'.length)
+    index.remove('1')
+    expect([index.recordBytes('a'), index.recordBytes('none')]).toEqual([index.recordBytes('b'), 0])
   })
 
   test('finds due messages by application, in the order of their times', () => {
