@@ -32,6 +32,12 @@ export function openBrowser(...more: readonly string[]): Promise<Browser> {
   return chromium.launch({ executablePath: chromiumPath, args: [...quiet, ...more] })
 }
 
+/** One that offers its player to a desktop, by which media keys and lock screens reach it. */
+export function openBrowserOf(desktopBus: string): Promise<Browser> {
+  const env = { ...process.env, DBUS_SESSION_BUS_ADDRESS: desktopBus }
+  return chromium.launch({ executablePath: chromiumPath, args: quiet, ignoreDefaultArgs: ['--mute-audio'], env })
+}
+
 export interface ConsoleService {
   base: string
   key: string

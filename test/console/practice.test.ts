@@ -270,59 +270,6 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
     expect(left.every((value) => Math.abs(value) < 4 / 2 ** 15)).toBe(true)
   })
 
-  test('media keys and the lock screen play, pause and seek', async () => {
-    const page = await pages.open({}, '/console/icon.svg')
-    await page.addInitScript(`
-      window.handlers = {}
-      const { setActionHandler } = MediaSession.prototype
-      MediaSession.prototype.setActionHandler = function (action, handler) {
-        handlers[action] = handler
-        return setActionHandler.call(this, action, handler)
-      }
-      const { setPositionState } = MediaSession.prototype
-      MediaSession.prototype.setPositionState = function (state) {
-        window.positionState = state
-        return setPositionState.call(this, state)
-      }`)
-    await pages.signIn(page)
-    await page.goto(`${service.base}/console`)
-    await openSong(page, 'song.wav')
-    await play(page)
-    await eventually(() => page.evaluate<string>('navigator.mediaSession.playbackState')).toBe('playing')
-    expect(await page.evaluate<string>('navigator.mediaSession.metadata.title')).toBe('song')
-    await page.evaluate('handlers.seekto({ seekTime: 9 })')
-    await eventually(() => position(page)).toBeGreaterThan(9)
-    await page.evaluate('handlers.pause()')
-    await page.getByRole('button', { name: 'Play', exact: true }).waitFor()
-    await eventually(() => page.evaluate<string>('navigator.mediaSession.playbackState')).toBe('paused')
-    await page.evaluate('handlers.play()')
-    await page.getByRole('button', { name: 'Pause' }).waitFor()
-    // The lock screen's time goes as fast as the song.
-    await page.getByRole('slider', { name: 'Tempo' }).fill('50')
-    await eventually(() => page.evaluate<number>('positionState.playbackRate')).toBe(0.5)
-    expect(await page.evaluate<number>('positionState.duration')).toBe(12)
-    await page.evaluate('handlers.seekbackward({ seekOffset: 8 })')
-    await eventually(() => position(page)).toBeLessThan(5)
-    // Next and previous are the kept loops, as soon as there are any.
-    expect(await page.evaluate('handlers.nexttrack')).toBe(null)
-    for (const from of ['2', '8']) {
-      await page.getByRole('slider', { name: 'Position' }).fill(from)
-      await page.keyboard.press('[')
-      await page.getByRole('button', { name: 'Keep loop' }).click()
-      await page.getByRole('button', { name: 'Remove loop' }).click()
-    }
-    await page.getByRole('slider', { name: 'Position' }).fill('5')
-    await page.evaluate('handlers.nexttrack()')
-    await page.getByText('Loop 0:08 to 0:12').waitFor()
-    await page.evaluate('handlers.previoustrack()')
-    await page.getByText('Loop 0:02 to 0:12').waitFor()
-    await page.evaluate('handlers.previoustrack()')
-    await eventually(() => position(page)).toBeLessThan(2)
-    // Whoever leaves the song leaves nothing behind.
-    await page.getByRole('link', { name: '← All songs' }).click()
-    await eventually(() => page.evaluate<string>('navigator.mediaSession.playbackState')).toBe('none')
-  })
-
   test('beats are found on request: loops snap to them, a click plays, and a bar is counted in', async () => {
     const page = await player()
     // Bars of sound do not reach the edge of a lane; lines at the beats do.

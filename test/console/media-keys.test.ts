@@ -1,0 +1,185 @@
+import { execFile, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { promisify } from 'node:util'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { sine, writeWav } from '../separation/tracks.js'
+import { chromiumPath, type ConsoleService, openBrowser, openBrowserOf, startConsole } from './browser.js'
+import { ConsolePages, eventually, openSong, patienceMs, send } from './console-page.js'
+
+vi.setConfig({ testTimeout: 3 * patienceMs, hookTimeout: 3 * patienceMs })
+
+const rate = 8000
+const run = promisify(execFile)
+
+/** What a desktop of Linux sends when a media key is pressed, or its lock screen is used (MPRIS). */
+class Desktop {
+  readonly address: string
+  readonly #bus: ReturnType<typeof spawn>
+
+  private constructor(bus: ReturnType<typeof spawn>, address: string) {
+    this.#bus = bus
+    this.address = address
+  }
+
+  static async start(): Promise<Desktop> {
+    const bus = spawn('dbus-daemon', ['--session', '--nofork', '--print-address'], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+    const [address] = (await once(createInterface({ input: bus.stdout }), 'line')) as [string]
+    return new Desktop(bus, address)
+  }
+
+  async #send(to: string, path: string, method: string, ...args: string[]): Promise<string> {
+    const command = [`--bus=${this.address}`, '--print-reply', `--dest=${to}`, path, method, ...args]
+    return (await run('dbus-send', command)).stdout
+  }
+
+  async #player(): Promise<string> {
+    const names = await this.#send('org.freedesktop.DBus', '/org/freedesktop/DBus', 'org.freedesktop.DBus.ListNames')
+    return /org\.mpris\.MediaPlayer2\.[\w.]+/.exec(names)?.[0] ?? ''
+  }
+
+  async press(key: string, ...args: string[]): Promise<void> {
+    await this.#send(await this.#player(), '/org/mpris/MediaPlayer2', `org.mpris.MediaPlayer2.Player.${key}`, ...args)
+  }
+
+  /** Empty while the browser offers no player. */
+  async shown(property: string): Promise<string> {
+    const player = await this.#player()
+    if (player === '') return ''
+    const [type, name] = ['org.mpris.MediaPlayer2.Player', property].map((text) => `string:${text}`) as [string, string]
+    return this.#send(player, '/org/mpris/MediaPlayer2', 'org.freedesktop.DBus.Properties.Get', type, name)
+  }
+
+  async stop(): Promise<void> {
+    const ended = once(this.#bus, 'exit')
+    this.#bus.kill()
+    await ended
+  }
+}
+
+function hasBus(): boolean {
+  try {
+    return execFileSync('dbus-daemon', ['--version']).length > 0
+  } catch {
+    return false
+  }
+}
+
+describe.skipIf(!chromiumPath)('media keys (needs Chromium)', () => {
+  let service: ConsoleService
+  let browser: Browser
+  let folder: string
+  let pages: ConsolePages
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'stemwork-media-keys-'))
+    const tone = sine(12 * rate, 440, rate, 0.4)
+    await writeWav(join(folder, 'song.wav'), [tone, tone], rate, '16')
+    ;[service, browser] = await Promise.all([startConsole({ data: join(folder, 'data') }), openBrowser()])
+    pages = new ConsolePages(browser, service)
+    const page = await pages.signedIn()
+    await page.getByText('Options').click()
+    await page.getByLabel('Tempo, key and beats').uncheck()
+    await send(page, join(folder, 'song.wav'))
+    await openSong(page, 'song.wav')
+    await page.context().close()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await service?.stop()
+    await rm(folder, { recursive: true })
+  })
+  afterEach(async () => {
+    for (const context of browser.contexts()) await context.close()
+    expect(pages.complaints.splice(0)).toEqual([])
+  })
+
+  const play = (page: Page) => page.getByRole('button', { name: 'Play', exact: true }).click()
+  const position = (page: Page) =>
+    page.getByRole('slider', { name: 'Position' }).evaluate((slider: { value: string }) => Number(slider.value))
+
+  test.skipIf(!hasBus())('those of a desktop reach the player of the page (needs dbus-daemon)', async () => {
+    const desktop = await Desktop.start()
+    const shown = await openBrowserOf(desktop.address)
+    try {
+      const page = await new ConsolePages(shown, service).signedIn()
+      await openSong(page, 'song.wav')
+      await play(page)
+      await eventually(() => desktop.shown('Metadata')).toMatch(/"xesam:title"\s+variant\s+string "song"/)
+      await eventually(() => desktop.shown('PlaybackStatus')).toContain('"Playing"')
+      await desktop.press('PlayPause')
+      await page.getByRole('button', { name: 'Play', exact: true }).waitFor()
+      await eventually(() => desktop.shown('PlaybackStatus')).toContain('"Paused"')
+      const before = await position(page)
+      await desktop.press('Seek', 'int64:5000000')
+      await eventually(() => position(page)).toBeGreaterThan(before + 4)
+      // Back to the start, for no loop is kept.
+      await desktop.press('Previous')
+      await eventually(() => position(page)).toBeLessThan(1)
+      await desktop.press('Play')
+      await page.getByRole('button', { name: 'Pause' }).waitFor()
+    } finally {
+      await shown.close()
+      await desktop.stop()
+    }
+  })
+
+  test('media keys and the lock screen play, pause and seek', async () => {
+    const page = await pages.open({}, '/console/icon.svg')
+    await page.addInitScript(`
+      window.handlers = {}
+      const { setActionHandler } = MediaSession.prototype
+      MediaSession.prototype.setActionHandler = function (action, handler) {
+        handlers[action] = handler
+        return setActionHandler.call(this, action, handler)
+      }
+      const { setPositionState } = MediaSession.prototype
+      MediaSession.prototype.setPositionState = function (state) {
+        window.positionState = state
+        return setPositionState.call(this, state)
+      }`)
+    await pages.signIn(page)
+    await page.goto(`${service.base}/console`)
+    await openSong(page, 'song.wav')
+    await play(page)
+    await eventually(() => page.evaluate<string>('navigator.mediaSession.playbackState')).toBe('playing')
+    expect(await page.evaluate<string>('navigator.mediaSession.metadata.title')).toBe('song')
+    await page.evaluate('handlers.seekto({ seekTime: 9 })')
+    await eventually(() => position(page)).toBeGreaterThan(9)
+    await page.evaluate('handlers.pause()')
+    await page.getByRole('button', { name: 'Play', exact: true }).waitFor()
+    await eventually(() => page.evaluate<string>('navigator.mediaSession.playbackState')).toBe('paused')
+    await page.evaluate('handlers.play()')
+    await page.getByRole('button', { name: 'Pause' }).waitFor()
+    // The lock screen's time goes as fast as the song.
+    await page.getByRole('slider', { name: 'Tempo' }).fill('50')
+    await eventually(() => page.evaluate<number>('positionState.playbackRate')).toBe(0.5)
+    expect(await page.evaluate<number>('positionState.duration')).toBe(12)
+    await page.evaluate('handlers.seekbackward({ seekOffset: 8 })')
+    await eventually(() => position(page)).toBeLessThan(5)
+    // Next and previous are the kept loops, as soon as there are any.
+    expect(await page.evaluate('handlers.nexttrack')).toBe(null)
+    for (const from of ['2', '8']) {
+      await page.getByRole('slider', { name: 'Position' }).fill(from)
+      await page.keyboard.press('[')
+      await page.getByRole('button', { name: 'Keep loop' }).click()
+      await page.getByRole('button', { name: 'Remove loop' }).click()
+    }
+    await page.getByRole('slider', { name: 'Position' }).fill('5')
+    await page.evaluate('handlers.nexttrack()')
+    await page.getByText('Loop 0:08 to 0:12').waitFor()
+    await page.evaluate('handlers.previoustrack()')
+    await page.getByText('Loop 0:02 to 0:12').waitFor()
+    await page.evaluate('handlers.previoustrack()')
+    await eventually(() => position(page)).toBeLessThan(2)
+    // Whoever leaves the song leaves nothing behind.
+    await page.getByRole('link', { name: '← All songs' }).click()
+    await eventually(() => page.evaluate<string>('navigator.mediaSession.playbackState')).toBe('none')
+  })
+})
