@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg } from 'node:os'
 import { Pool } from 'pg'
 import { postgresStores } from '../dist/adapters/postgres.js'
+import { sampleJob } from '../dist/contract/job-samples.js'
 
 const small = 1000
 const large = option('jobs', 1_000_000)
@@ -72,7 +73,7 @@ async function compare(name, stores, ask) {
 async function filledStore(schema, total) {
   const { jobs: store, migrate } = postgresStores({ pool, schema })
   await migrate()
-  const { job } = await store.create(sample())
+  const { job } = await store.create(sampleJob({ app, workflow: 'benchmark/nothing' }))
   await store.apply(job.id, { kind: 'delete' })
   await store.purge({ id: job.id })
   const spread = `
@@ -93,42 +94,6 @@ async function filledStore(schema, total) {
   )
   await pool.query(`VACUUM ANALYZE ${schema}.jobs`)
   return { store, total }
-}
-
-function sample() {
-  return {
-    id: randomUUID(),
-    app,
-    name: 'sample',
-    workflow: 'benchmark/nothing',
-    params: { inputUrl: 'https://example.com/song.mp3' },
-    uploads: {},
-    batchName: null,
-    metadata: {},
-    copyResultsTo: {},
-    webhook: null,
-    status: 'QUEUED',
-    progress: 0,
-    stage: null,
-    outputs: null,
-    details: {},
-    error: null,
-    createdAt: 0,
-    startedAt: null,
-    completedAt: null,
-    expiresAt: null,
-    expired: false,
-    lease: null,
-    token: 0,
-    attempts: 0,
-    lapses: 0,
-    shutdownRequeues: 0,
-    notBefore: 0,
-    cancelRequested: false,
-    deleted: false,
-    idempotency: null,
-    deliveries: [],
-  }
 }
 
 async function printMachine() {

@@ -98,7 +98,8 @@ async function filled(total) {
   )
   for (const { definition } of indexes) await pool.query(definition)
   await pool.query(
-    `INSERT INTO ${schema}.turns (app) SELECT app FROM ${schema}.jobs WHERE waiting_since IS NOT NULL GROUP BY app`,
+    `INSERT INTO ${schema}.turns (app, workflow, pool)
+    SELECT DISTINCT app, workflow, pool FROM ${schema}.jobs WHERE waiting_since IS NOT NULL`,
   )
   await pool.query(`VACUUM ANALYZE ${schema}.jobs, ${schema}.turns`)
   console.log(`${total} jobs made in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`)
@@ -143,7 +144,7 @@ async function filled(total) {
     'running of all': () => store.count({ statuses: ['STARTED'] }),
     'lapsed leases': () => store.due('lapsed', 100),
     'expired results': () => store.due('expired', 100),
-    'webhook messages': () => store.due('deliverable', 50),
+    'webhook messages': () => store.deliverable({ limit: 50, perApp: 50, exceptApps: [] }),
     'deleted jobs': () => store.due('deleted', 100),
     'create within a quota of the day': (round) =>
       store.create(sampleJob({ app: app(round) }), { quota: { jobs: 1e9 } }),
@@ -159,6 +160,12 @@ async function filled(total) {
     },
     'usage of an application': (round) => store.usage(app(round)),
     'claim for labels': async () => void (claimed = await store.claim({ ...worker, labels: ['gpu'] })),
+    'create for a rare pool': (round) =>
+      store.create(sampleJob({ app: app(round), workflow: 'service/rare', pool: 'rare' })),
+    'claim of a rare pool': async () => {
+      const claimed = await store.claim({ ...worker, workflows: ['service/rare'], labels: ['rare'] })
+      if (claimed?.pool !== 'rare') throw new Error('The job of the rare pool was not found.')
+    },
     'backlog of all': () => store.backlog(),
     'open jobs of a batch': () =>
       store.count({ app: 'app-0', batchName: 'none', statuses: ['QUEUED', 'STARTED'] }, { max: 1 }),
