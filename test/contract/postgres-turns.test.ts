@@ -125,6 +125,32 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     assert.equal(await numberOf(`${schema}.turns`), 0)
   })
 
+  test('applications whose jobs other claims are taking, or that run, are not looked for as idle', async () => {
+    let tidyings = 0
+    const counting = new Pool({ connectionString: server.url })
+    const connect = counting.connect.bind(counting)
+    // `query` passes a callback: a tidying is the only transaction here.
+    counting.connect = ((...given: Parameters<typeof connect>) => {
+      if (given[0] === undefined) tidyings++
+      return connect(...given)
+    }) as typeof connect
+    const jobs = postgresStores({ pool: counting, schema }).jobs
+    for (let n = 0; n < 60; n++) await jobs.create(sampleJob({ app: `taken-${n}` }))
+    await jobs.createAll(Array.from({ length: 150 }, () => sampleJob({ app: 'free' })))
+    const client = await pool.connect()
+    try {
+      await client.query('BEGIN')
+      await client.query(`SELECT FROM ${schema}.jobs WHERE app <> 'free' FOR UPDATE`)
+      const before = tidyings
+      for (let n = 0; n < 150; n++) assert.equal((await jobs.claim(worker))?.app, 'free')
+      assert.equal(tidyings - before, 1, 'the first look')
+    } finally {
+      await client.query('COMMIT')
+      client.release()
+      await counting.end()
+    }
+  })
+
   test('an application with two rows has one turn a round', async () => {
     const jobs = jobsOf()
     await pool.query(`INSERT INTO ${schema}.turns (app) VALUES ('a'), ('a'), ('a')`)

@@ -2,7 +2,7 @@ import { everyApplication } from '../../../core/engine/job/scheduling.js'
 import { earliestLapsed, lapsedBy } from './job-lists.js'
 import { clockSql, quickCommitSql } from './job-row.js'
 import type { PlannedFunction } from './planned-functions.js'
-import { waitingLists } from './turns.js'
+import { isIdle, waitingLists } from './turns.js'
 
 /** Most jobs of one claim: the step of the sequence `turn`, which numbers the applications that it serves. */
 export const mostAtOnce = 1000
@@ -19,9 +19,9 @@ export const mostAtOnce = 1000
  * applications that have none for the worker.
  *
  * Rows of `version, record, claims, id` of the jobs, or one with nulls, each with whether there are limits of running
- * jobs, whether any job was due for the worker, whether more may be found by looking at more, how many
- * applications in turn had nothing, and its place. Where there are limits, only a claim with $7 takes a queued job, so
- * that nobody else counts running jobs meanwhile, and no more than one.
+ * jobs, whether any job was due for the worker, whether more may be found by looking at more, how many idle
+ * applications it has passed, and its place. Where there are limits, only a claim with $7 takes a queued job, so that
+ * nobody else counts running jobs meanwhile, and no more than one.
  *
  * Several small statements, of which a claim needs few: to set up the steps of a large one costs more than their work.
  *
@@ -60,7 +60,7 @@ export function claimNext(schema: string): PlannedFunction {
       apps text[];
       its_app text;
       round integer;
-      passed integer := 0;
+      passed_apps text[] := '{}';
       first_ids text[];
       chosen text[] := '{}';
       served_apps text[] := '{}';
@@ -125,6 +125,13 @@ function search(schema: string): string {
       served_apps := '{}';
     END LOOP;
     may_be_more := may_be_more OR (is_limited AND chosen <> '{}');
+    IF passed_apps <> '{}' THEN
+      -- Not those whose jobs other claims are taking, nor those whose jobs wait for later.
+      passed_apps := ARRAY(
+        SELECT app FROM ${schema}.turns AS t
+        WHERE app = ANY(passed_apps) AND (workflow IS NULL OR workflow = ANY(list_workflows)) AND ${isIdle(schema, 't')}
+      );
+    END IF;
     IF chosen <> '{}' THEN
       ${noteServed(schema)}
     END IF;`
@@ -135,14 +142,14 @@ function grant(schema: string): string {
   return `
     IF chosen = '{}' THEN
       RETURN QUERY SELECT NULL::integer, NULL::json, NULL::jsonb, NULL::text, is_limited, is_waiting, may_be_more,
-        passed, 0;
+        cardinality(passed_apps), 0;
     ELSE
       RETURN QUERY UPDATE ${schema}.jobs SET version = version + 1, status = 'STARTED', waiting_since = NULL,
           lease_until = clock + $2, nonce = $3, claims = coalesce(claims, '[]') ||
             jsonb_build_object('owner', $1, 'leaseMs', $2, 'nonce', $3, 'at', clock)
         WHERE id = ANY(chosen)
-        RETURNING version, record, claims, id::text, is_limited, is_waiting, may_be_more, passed,
-          array_position(chosen, id);
+        RETURNING version, record, claims, id::text, is_limited, is_waiting, may_be_more,
+          cardinality(passed_apps), array_position(chosen, id);
     END IF;`
 }
 
@@ -262,7 +269,9 @@ function takeRound(schema: string): string {
       END IF;
       IF first_ids = '{}' THEN
         apps := array_remove(apps, its_app);
-        passed := passed + (round = 1)::integer;
+        IF round = 1 THEN
+          passed_apps := passed_apps || its_app;
+        END IF;
         IF cardinality(list_workflows) > 1 AND NOT may_be_more THEN
           -- Those of other claims.
           may_be_more := EXISTS (${first('1')});

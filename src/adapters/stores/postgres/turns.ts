@@ -1,4 +1,5 @@
 import { type PostgresClient, type PostgresPool, query, transaction } from './database.js'
+import { distinctRows } from './distinct-rows.js'
 
 /**
  * Applications take turns: each has a row in `turns` for every list (workflow and pool) in which it has waiting jobs.
@@ -39,32 +40,16 @@ export function joinTurns(schema: string, app: string, lists: string): string {
  * `workflow`, `pool` and `waiting_since`, which goes from list to list without reading the jobs in between.
  */
 export function waitingLists(schema: string): string {
-  return distinctLists(`${schema}.jobs WHERE waiting_since IS NOT NULL`, 'waiting_since')
+  return distinctRows(`${schema}.jobs WHERE waiting_since IS NOT NULL`, ['workflow', 'pool'], 'waiting_since')
 }
 
 /** Those of one application, without the time. */
 export function waitingListsOf(schema: string, app: string): string {
-  return distinctLists(`${schema}.jobs WHERE app = ${app} AND waiting_since IS NOT NULL`)
+  return distinctRows(`${schema}.jobs WHERE app = ${app} AND waiting_since IS NOT NULL`, ['workflow', 'pool'])
 }
 
 function listsOfTurns(schema: string): string {
-  return distinctLists(`${schema}.turns WHERE workflow IS NOT NULL`)
-}
-
-/** @param smallest a column of which the smallest value of each list is wanted, too */
-function distinctLists(source: string, smallest?: string): string {
-  const columns = ['workflow', 'pool', ...(smallest ? [smallest] : [])]
-  const of = (table: string) => columns.map((column) => `${table}.${column}`).join(', ')
-  const next = (behind: string) =>
-    `SELECT ${columns.join(', ')} FROM ${source} ${behind} ORDER BY ${columns.join(', ')} LIMIT 1`
-  return `
-    WITH RECURSIVE list AS (
-      (${next('')})
-      UNION ALL
-      SELECT ${of('other')} FROM list CROSS JOIN LATERAL (
-        ${next('AND (workflow, pool) > (list.workflow, list.pool)')}
-      ) AS other
-    ) SELECT ${of('list')} FROM list`
+  return distinctRows(`${schema}.turns WHERE workflow IS NOT NULL`, ['workflow', 'pool'])
 }
 
 /**
@@ -81,6 +66,18 @@ export async function lockClaims(client: PostgresClient, schema: string): Promis
   await query(client, 'SELECT pg_advisory_xact_lock($1::int, hashtext($2))', [lockClass, schema])
 }
 
+/**
+ * Whether the application of this row of `turns` has no job that waits in its list, and none that runs. As values, which
+ * are looked up for each row: the planner would rather read all jobs that wait.
+ */
+export function isIdle(schema: string, turn: string): string {
+  const waits = (more = '') =>
+    `(SELECT true FROM ${schema}.jobs WHERE app = ${turn}.app AND waiting_since IS NOT NULL${more} LIMIT 1)`
+  return `CASE WHEN ${turn}.workflow IS NULL THEN ${waits()}
+      ELSE ${waits(` AND workflow = ${turn}.workflow AND pool = ${turn}.pool`)} END IS NULL
+    AND (SELECT true FROM ${schema}.jobs WHERE app = ${turn}.app AND status = 'STARTED' AND NOT deleted LIMIT 1) IS NULL`
+}
+
 /** Rows of each list that one round of tidying looks at: those that every claim passes first. */
 const tidiedAtOnce = 100
 
@@ -89,10 +86,6 @@ const tidiedAtOnce = 100
  * of the jobs that have waited longest, where an older node has added none.
  */
 export async function tidyTurns(pool: PostgresPool, schema: string): Promise<void> {
-  const isIdle = (turn: string) =>
-    `NOT EXISTS (SELECT FROM ${schema}.jobs WHERE app = ${turn}.app AND waiting_since IS NOT NULL
-      AND (${turn}.workflow IS NULL OR (workflow = ${turn}.workflow AND pool = ${turn}.pool)))
-      AND NOT EXISTS (SELECT FROM ${schema}.jobs WHERE app = ${turn}.app AND status = 'STARTED' AND NOT deleted)`
   const first = (condition: string) =>
     `(SELECT app, id, workflow, pool FROM ${schema}.turns WHERE ${condition} ORDER BY served, id LIMIT $1)`
   await transaction(pool, async (client) => {
@@ -103,7 +96,7 @@ export async function tidyTurns(pool: PostgresPool, schema: string): Promise<voi
           SELECT first.* FROM (${listsOfTurns(schema)}) AS list
           CROSS JOIN LATERAL ${first('workflow = list.workflow AND pool = list.pool')} AS first
           UNION ALL ${first('workflow IS NULL')}
-        ) AS first WHERE ${isIdle('first')}
+        ) AS first WHERE ${isIdle(schema, 'first')}
       ) FOR UPDATE SKIP LOCKED`,
       [tidiedAtOnce],
     )
@@ -111,7 +104,7 @@ export async function tidyTurns(pool: PostgresPool, schema: string): Promise<voi
       await query(
         client,
         `DELETE FROM ${schema}.turns AS t USING unnest($1::text[], $2::bigint[]) AS idle(app, id)
-        WHERE t.app = idle.app AND t.id = idle.id AND ${isIdle('t')}`,
+        WHERE t.app = idle.app AND t.id = idle.id AND ${isIdle(schema, 't')}`,
         [rows.map(([app]) => app), rows.map(([, id]) => id)],
       )
     await query(
