@@ -3,6 +3,7 @@ import { ordinaryRecordBytes } from '../../../core/engine/job/record-bytes.js'
 import { searchWords } from '../../../core/engine/job/search-text.js'
 import { type ByFilter, eachFilter, type JobQuery } from '../../../core/engine/ports/job-query.js'
 import type { DeliverablePage, DueReason, JobPage } from '../../../core/engine/ports/job-store.js'
+import { distinctRows } from './distinct-rows.js'
 import { columnText, leaseBucketMs, nowSql } from './job-row.js'
 
 export interface Statement {
@@ -13,8 +14,8 @@ export interface Statement {
 /** Adds a value to a statement and returns its parameter. */
 type Param = (value: unknown) => string
 
-/** The order of an index that has it for each application alone: no plan of a search reads the jobs of others. */
-const searchedTime = 'created_at + 0'
+/** The order of the index of all jobs: none of an application's queries can use it, and read the jobs of others. */
+const timeOfAll = 'created_at + 0'
 
 /** @param app of the same query: which indexes are searched depends on it */
 function conditions(param: Param, app: string | undefined): ByFilter<string> {
@@ -44,12 +45,11 @@ export function listStatement(
 ): Statement | undefined {
   if (limit <= 0 || isEmpty(query)) return undefined
   const { statuses: _statuses, workflows: _workflows, ...rest } = query
-  const { app, uploadKey, search, batchName } = query
-  // A search reads each job of the application once, from the newest on.
-  const isByList = (app ?? batchName) !== undefined && uploadKey === undefined && search === undefined
+  const { app, uploadKey, batchName } = query
+  const isByList = (app ?? batchName) !== undefined && uploadKey === undefined
   const values: unknown[] = []
   const param: Param = (value) => `$${values.push(value)}`
-  const time = app !== undefined && search !== undefined ? searchedTime : 'created_at'
+  const time = isByList ? 'created_at' : timeOfAll
   const where = ['NOT deleted', ...eachFilter(isByList ? rest : query, conditions(param, app))]
   if (after) where.push(`(${time}, id) < (${param(after.createdAt)}, ${param(columnText(after.id))})`)
   if (exceptIds.length > 0) where.push(`id <> ALL(${param(exceptIds)}::text[])`)
@@ -68,11 +68,19 @@ export function listStatement(
 }
 
 /**
- * The indexes of an application's jobs have the status (and the workflow) before the time: each is its own sorted list,
- * and the first rows of each hold the page. So a page of a rare status or workflow costs no more than any other.
+ * The index of an application's jobs has the status and the workflow before the time: each is its own sorted list, and
+ * the first rows of each hold the page. So a page of a rare status or workflow costs no more than any other.
  */
-function sortedLists(schema: string, { app, statuses, workflows }: JobQuery, param: Param) {
-  const lists = [`unnest(${param([...new Set(statuses ?? jobStatusSchema.options)])}::text[]) AS list(status)`]
+function sortedLists(schema: string, { app, statuses, workflows, batchName }: JobQuery, param: Param) {
+  const ofStatuses = statuses && param([...new Set(statuses)])
+  if (app !== undefined && batchName === undefined && !workflows) {
+    const all = distinctRows(`${schema}.jobs WHERE NOT deleted AND app = ${param(columnText(app))}`, listColumns)
+    return {
+      lists: [`(${all}${ofStatuses ? ` WHERE status = ANY(${ofStatuses}::text[])` : ''}) AS list`],
+      conditions: ['status = list.status', 'workflow = list.workflow'],
+    }
+  }
+  const lists = [`unnest(${ofStatuses ?? param(jobStatusSchema.options)}::text[]) AS list(status)`]
   const conditions = ['status = list.status']
   if (app === undefined) {
     lists.push(`(${appsWithBatches(schema)}) AS owner`)
@@ -84,6 +92,9 @@ function sortedLists(schema: string, { app, statuses, workflows }: JobQuery, par
   }
   return { lists, conditions }
 }
+
+/** Of the index, behind the application. */
+const listColumns = ['status', 'workflow']
 
 function pageOfLists(
   schema: string,
@@ -169,14 +180,9 @@ export function deliverableStatement(
   }
 }
 
-/** The applications of such jobs, from one to the next in an index that has them first. */
+/** The applications of such jobs, by an index that has them first. */
 function appsOf(schema: string, condition: string): string {
-  const next = `SELECT app FROM ${schema}.jobs WHERE ${condition}`
-  return `
-    WITH RECURSIVE apps (app) AS (
-      (${next} ORDER BY app LIMIT 1)
-      UNION ALL SELECT (${next} AND jobs.app > apps.app ORDER BY app LIMIT 1) FROM apps WHERE app IS NOT NULL
-    ) SELECT app FROM apps WHERE app IS NOT NULL`
+  return distinctRows(`${schema}.jobs WHERE ${condition}`, ['app'])
 }
 
 /** The index of batches has the application first. */

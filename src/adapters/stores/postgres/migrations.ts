@@ -212,6 +212,17 @@ export const steps: MigrationStep[] = [
     ],
     isAdditive: true,
   },
+  {
+    // One index for what three were for: each claim and each end writes a row of all. Older nodes sort where they did
+    // not.
+    statements: (schema) => [
+      `CREATE INDEX jobs_by_list ON ${schema}.jobs (app, status, workflow, created_at DESC, id DESC)
+        INCLUDE (record_bytes) WHERE NOT deleted`,
+      `DROP INDEX ${schema}.jobs_by_app, ${schema}.jobs_by_workflow, ${schema}.jobs_searched, ${schema}.jobs_by_age`,
+      `CREATE INDEX jobs_by_age ON ${schema}.jobs ((created_at + 0) DESC, id DESC) WHERE NOT deleted`,
+    ],
+    isAdditive: true,
+  },
 ]
 
 /**
