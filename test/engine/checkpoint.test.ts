@@ -13,7 +13,7 @@ import { claimCheckpointPrefix, partKey } from '../../src/core/engine/job/checkp
 import type { JobEngine } from '../../src/core/engine/engine.js'
 import { silentLogger } from '../../src/core/engine/ports/logger.js'
 import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
-import { partName } from '../../src/core/engine/runner/stage-checkpoint.js'
+import { partName, StageCheckpoint } from '../../src/core/engine/runner/stage-checkpoint.js'
 import type { Checkpoint } from '../../src/core/engine/workflow/checkpoint.js'
 import { defineWorkflow, type StageContext, type Workflow } from '../../src/core/engine/workflow/workflow.js'
 import { bytes, gate, keys, recordingLogger, steppingClock, testEngine } from './harness.js'
@@ -134,6 +134,28 @@ describe('a checkpoint', () => {
     expect(done).toEqual([5])
     await Promise.all(workers.map((worker) => worker.close({ timeoutMs: 0 })))
     expect(await Promise.all(lost)).toEqual([undefined, undefined, undefined, undefined, undefined])
+  })
+
+  test('is at most a fortieth of the attempt old when that is killed', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'stemwork-checkpoint-'))
+    try {
+      let now = 0
+      const limits = { parts: [], afterMs: 5000, everyMs: 500, maxBytes: 1e6 }
+      const host = { store: () => Promise.resolve(), handBack: new AbortController().signal }
+      const checkpoint = new StageCheckpoint(directory, limits, host, () => now)
+      let keptAt = 5000
+      for (now = 100; now <= 120_000; now += 100) {
+        if (checkpoint.isDue()) {
+          keptAt = now
+          await writeFile(join(directory, 'part'), 'x')
+          await checkpoint.keep(join(directory, 'part'))
+        } else if (now > 5000) {
+          expect(now - keptAt).toBeLessThan(Math.max(500, now / 40))
+        }
+      }
+    } finally {
+      await rm(directory, { recursive: true })
+    }
   })
 
   test('is made when a shutdown hands the job back', async () => {

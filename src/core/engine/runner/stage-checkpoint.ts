@@ -6,7 +6,7 @@ import type { Checkpoint } from '../workflow/checkpoint.js'
 /**
  * The longer an attempt runs, the less often it keeps a part: this share of its time, up to this many times `everyMs`.
  */
-const shareOfWork = 0.05
+const shareOfWork = 0.025
 const longestPause = 30
 
 /** File name of a part in the run's folder. */
