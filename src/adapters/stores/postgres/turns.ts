@@ -67,15 +67,16 @@ export async function lockClaims(client: PostgresClient, schema: string): Promis
 }
 
 /**
- * Whether the application of this row of `turns` has no job that waits in its list, and none that runs. As values, which
- * are looked up for each row: the planner would rather read all jobs that wait.
+ * Whether the application of this row of `turns` has no job that waits in its list, and none that runs. As values,
+ * which are looked up for each row: the planner would rather read all jobs that wait.
  */
 export function isIdle(schema: string, turn: string): string {
   const waits = (more = '') =>
     `(SELECT true FROM ${schema}.jobs WHERE app = ${turn}.app AND waiting_since IS NOT NULL${more} LIMIT 1)`
   return `CASE WHEN ${turn}.workflow IS NULL THEN ${waits()}
       ELSE ${waits(` AND workflow = ${turn}.workflow AND pool = ${turn}.pool`)} END IS NULL
-    AND (SELECT true FROM ${schema}.jobs WHERE app = ${turn}.app AND status = 'STARTED' AND NOT deleted LIMIT 1) IS NULL`
+    AND (SELECT true FROM ${schema}.jobs WHERE app = ${turn}.app AND status = 'STARTED' AND NOT deleted LIMIT 1)
+      IS NULL`
 }
 
 /** Rows of each list that one round of tidying looks at: those that every claim passes first. */
