@@ -5,8 +5,8 @@ import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg } from 'node:os'
 import { Pool } from 'pg'
-import { postgresStores } from '../dist/adapters/postgres.js'
-import { sampleJob } from '../dist/contract/job-samples.js'
+import { postgresStores } from '../build/adapters/postgres.js'
+import { sampleJob } from '../build/contract/job-samples.js'
 
 const small = 1000
 const large = option('jobs', 1_000_000)
