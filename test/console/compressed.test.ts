@@ -1,3 +1,4 @@
+import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,11 +7,12 @@ import { build } from 'esbuild'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openEncoder } from '../../src/core/media/encode/encoder.js'
-import { noise, sine } from '../separation/tracks.js'
+import { noise, sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, openBrowser } from './browser.js'
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 
+const hasFfmpeg = spawnSync('ffmpeg', ['-version']).error === undefined
 const rate = 44_100
 const seconds = 16
 
@@ -46,6 +48,25 @@ describe.skipIf(!chromiumPath)('compressed stems in a browser (needs Chromium)',
   afterAll(async () => {
     await browser?.close()
     await rm(folder, { recursive: true, force: true })
+  })
+
+  test.skipIf(!hasFfmpeg)('mp3 of variable bit rate is read in pieces, too (needs ffmpeg)', async () => {
+    const wav = join(folder, 'stem.wav')
+    const path = join(folder, 'variable.mp3')
+    // Silence, a tone and noise, so that frames differ in length.
+    const tone = sine(seconds * rate, 440, rate, 0.4).map((sample, n) =>
+      n % rate < rate / 4 ? 0 : (sample * n) / (seconds * rate),
+    )
+    const hiss = noise(seconds * rate).map((sample, n) => (n % (2 * rate) < rate ? 0 : sample))
+    await writeWav(wav, [tone, hiss], rate, '16')
+    execFileSync('ffmpeg', ['-loglevel', 'error', '-i', wav, '-q:a', '3', '-y', path])
+    const file = await readFile(path)
+    expect(file.includes('Xing')).toBe(true)
+    const report = await page.evaluate<Report>(`(${readInPieces})("${file.toString('base64')}")`)
+    expect(report.frames).toBe(seconds * rate)
+    expect(report.peak).toBeGreaterThan(0.2)
+    expect(report.difference).toBeLessThan(1e-4)
+    expect(report.pieceBytes).toBeLessThan(file.byteLength / 4)
   })
 
   test.each(['flac', 'flac24', 'mp3'] as const)(
