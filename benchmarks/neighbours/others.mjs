@@ -26,7 +26,17 @@ process.on('disconnect', () => process.exit())
 process.send('ready')
 
 function start() {
-  samples = { submit: [], status: [], list: [], upload: [], result: [], jobStart: [], disk: [], failures: [] }
+  samples = {
+    submit: [],
+    status: [],
+    list: [],
+    upload: [],
+    result: [],
+    jobStart: [],
+    jobRun: [],
+    disk: [],
+    failures: [],
+  }
   stop = new AbortController()
   if (pace === 'busy') return void (ended = Promise.all(keys.map((_, app) => useAgain(app, stop.signal))))
   let next = 0
@@ -67,6 +77,7 @@ async function useService(ask, inputUrl) {
   const job = await json(ask(`/job/${id}`))
   if (status === 'FAILED') throw new Error(`A job ended FAILED: ${job.error?.message}`)
   samples.jobStart.push(Math.max(0, Date.parse(job.startedAt) - sentAt))
+  samples.jobRun.push(Date.parse(job.completedAt) - Date.parse(job.startedAt))
   const { status: code } = await timed('result', () => ask(job.result.copy))
   if (code !== 200) throw new Error(`A result answered ${code}.`)
 }
