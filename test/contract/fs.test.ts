@@ -16,7 +16,7 @@ describe('fsBlobs', () => {
     },
   )
 
-  test('a file is read in the memory of one chunk where the reader allows it', async () => {
+  test('a file is read in the memory of one chunk where the reader allows it, and any number in that of a few', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'stemwork-blobs-'))
     try {
       const store = fsBlobs({ directory })
@@ -28,6 +28,20 @@ describe('fsBlobs', () => {
         return used.size
       }
       expect([await memories(true), await memories(false)]).toEqual([1, 8])
+
+      // However many files are read at a time.
+      const bodies = await Promise.all(
+        Array.from({ length: 300 }, async () => (await store.get('results/a/song', { reuseMemory: true }))!.body),
+      )
+      const readers = bodies.map((body) => body[Symbol.asyncIterator]())
+      const held = async () => {
+        const chunks = await Promise.all(readers.map((reader) => reader.next()))
+        return chunks.reduce((sum, { value }) => sum + (value as Uint8Array).buffer.byteLength, 0)
+      }
+      await held()
+      expect(await held()).toBeLessThanOrEqual(8 * 1024 ** 2)
+      await Promise.all(readers.map((reader) => reader.return?.()))
+      expect(await memories(true)).toBe(1)
     } finally {
       await rm(directory, { recursive: true })
     }

@@ -5,6 +5,11 @@ import type { DiskTurn } from './disk-turns.js'
 import { storageError } from './storage-error.js'
 
 const chunkBytes = 128 * 1024
+/** Of all chunks whose memory is used again: the more files are being read so, the smaller each chunk is. */
+const reusedBytes = 8 * 1024 * 1024
+const leastChunkBytes = 16 * 1024
+/** Bodies that hold one. */
+let reusing = 0
 
 export interface ReadingOptions {
   turn: DiskTurn
@@ -57,15 +62,17 @@ export class FileBody implements AsyncIterableIterator<Uint8Array> {
   async return(): Promise<IteratorReturnResult<undefined>> {
     if (!this.#closed) {
       this.#closed = true
+      if (this.#memory) reusing--
+      this.#memory = undefined
       await this.#file.close()
     }
     return { done: true, value: undefined }
   }
 
   async #read(): Promise<Uint8Array> {
-    const length = Math.min(chunkBytes, this.#end - this.#position + 1)
-    const memory = this.#memory ?? Buffer.allocUnsafe(length)
-    if (this.#reuseMemory) this.#memory = memory
+    const left = this.#end - this.#position + 1
+    const memory = this.#reuseMemory ? this.#reused(left) : Buffer.allocUnsafe(Math.min(chunkBytes, left))
+    const length = Math.min(memory.byteLength, left)
     const { buffer, bytesRead } = await this.#turn(() => this.#file.read(memory, 0, length, this.#position)).catch(
       (error: unknown) => {
         throw storageError('read a blob', error)
@@ -78,5 +85,12 @@ export class FileBody implements AsyncIterableIterator<Uint8Array> {
       )
     this.#position += bytesRead
     return buffer.subarray(0, bytesRead)
+  }
+
+  #reused(left: number): Buffer {
+    if (!this.#memory) reusing++
+    const share = Math.min(chunkBytes, Math.max(leastChunkBytes, Math.floor(reusedBytes / reusing)))
+    if (!this.#memory || this.#memory.byteLength > share) this.#memory = Buffer.allocUnsafeSlow(Math.min(share, left))
+    return this.#memory
   }
 }
