@@ -16,7 +16,7 @@ describe('fsBlobs', () => {
     },
   )
 
-  test('a file is read in the memory of one chunk where the reader allows it, and any number in that of a few', async () => {
+  test('a file is read in the memory of one chunk where the reader allows it, and many in that of a few', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'stemwork-blobs-'))
     try {
       const store = fsBlobs({ directory })
@@ -40,7 +40,7 @@ describe('fsBlobs', () => {
       }
       await held()
       expect(await held()).toBeLessThanOrEqual(8 * 1024 ** 2)
-      await Promise.all(readers.map((reader) => reader.return?.()))
+      for (const reader of readers) await reader.return?.()
       expect(await memories(true)).toBe(1)
     } finally {
       await rm(directory, { recursive: true })
