@@ -1,8 +1,8 @@
-import { mkdtemp, open, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, open, readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Page, Response } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
@@ -11,7 +11,7 @@ import { openEncoder } from '../../src/core/media/encode/encoder.js'
 import { pollJob, type Service, startService } from '../http/harness.js'
 import { sine } from '../separation/tracks.js'
 import { chromiumPath, openBrowser } from './browser.js'
-import { ConsolePages, eventually, patienceMs } from './console-page.js'
+import { ConsolePages, eventually, patienceMs, tidyUp } from './console-page.js'
 
 vi.setConfig({ testTimeout: patienceMs, hookTimeout: 3 * patienceMs })
 
@@ -103,15 +103,7 @@ describe.skipIf(!chromiumPath)('what the console costs (needs Chromium)', () => 
     ])
     pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
   })
-  afterAll(async () => {
-    await browser?.close()
-    await service?.close()
-    await rm(folder, { recursive: true, force: true })
-  })
-  afterEach(async () => {
-    for (const context of browser.contexts()) await context.close()
-    expect(pages.complaints.splice(0)).toEqual([])
-  })
+  tidyUp(() => ({ browser, service, folder, pages }))
 
   async function created(body: Record<string, unknown>, key = service.app.key): Promise<string> {
     const response = await service.api('/job', { method: 'POST', body: JSON.stringify(body), key })

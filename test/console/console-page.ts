@@ -1,7 +1,7 @@
-import { readFile } from 'node:fs/promises'
+import { readFile, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core'
-import { expect } from 'vitest'
+import { afterAll, afterEach, expect } from 'vitest'
 import type { ConsoleService } from './browser.js'
 
 /** For states that the page reaches by itself; how soon is a matter of the machine. */
@@ -65,6 +65,15 @@ export class ConsolePages {
     return page
   }
 
+  /** A wide page whose loudspeaker is measured, so many samples at a time. */
+  async listening(samples = 32_768): Promise<Page> {
+    const page = await this.open({ viewport: { width: 1280, height: 900 } }, '/console/icon.svg')
+    await page.addInitScript(tap(samples))
+    await this.signIn(page)
+    await page.goto(`${this.#service.base}/console`)
+    return page
+  }
+
   async signedIn(options?: BrowserContextOptions): Promise<Page> {
     const page = await this.entered(options)
     await page.getByRole('button', { name: 'Choose songs' }).waitFor()
@@ -72,6 +81,57 @@ export class ConsolePages {
     await page.getByText('Loading …', { exact: true }).waitFor({ state: 'detached' })
     return page
   }
+}
+
+interface Parts {
+  browser: Browser | undefined
+  service: { stop(): Promise<void> } | { close(): Promise<void> } | undefined
+  folder?: string
+  pages?: ConsolePages
+}
+
+/** Closes all in the end, and after each test its pages, of which none may have complained. */
+export function tidyUp(parts: () => Parts): void {
+  afterEach(async () => {
+    const { browser, pages } = parts()
+    if (!pages) return
+    for (const context of browser?.contexts() ?? []) await context.close()
+    expect(pages.complaints.splice(0)).toEqual([])
+  })
+  afterAll(async () => {
+    const { browser, service, folder } = parts()
+    await browser?.close()
+    if (service) await ('stop' in service ? service.stop() : service.close())
+    if (folder !== undefined) await rm(folder, { recursive: true, force: true })
+  })
+}
+
+/** Keeps what goes to the loudspeaker: `speaker` measures it, and `clock` is that of its samples. */
+const tap = (samples: number) => `
+  const { connect } = AudioNode.prototype
+  AudioNode.prototype.connect = function (target, ...rest) {
+    if (target instanceof AudioDestinationNode) {
+      window.clock = this.context
+      window.speaker = this.context.createAnalyser()
+      speaker.fftSize = ${samples}
+      speaker.smoothingTimeConstant = 0
+      connect.call(this, speaker)
+    }
+    return connect.call(this, target, ...rest)
+  }`
+
+/** The highest sample that was heard last. */
+export function heardPeak(page: Page): Promise<number> {
+  return page.evaluate<number>(`(() => {
+    const samples = new Float32Array(speaker.fftSize)
+    speaker.getFloatTimeDomainData(samples)
+    return Math.max(...samples.map(Math.abs))
+  })()`)
+}
+
+/** Of the player, in seconds. */
+export function position(page: Page): Promise<number> {
+  return page.getByRole('slider', { name: 'Position' }).evaluate((slider: { value: string }) => Number(slider.value))
 }
 
 /** What the tests use of a canvas: they are compiled without a browser's types. */

@@ -1,8 +1,8 @@
 import type { Browser } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Service, startService } from '../http/harness.js'
 import { chromiumPath, openBrowser } from './browser.js'
-import { barriers, ConsolePages, narrow, overflow, patienceMs, phone } from './console-page.js'
+import { barriers, ConsolePages, narrow, overflow, patienceMs, phone, tidyUp } from './console-page.js'
 
 vi.setConfig({ testTimeout: 3 * patienceMs, hookTimeout: 2 * patienceMs })
 
@@ -17,14 +17,7 @@ describe.skipIf(!chromiumPath)('/docs in a browser (needs Chromium; CHROMIUM_PAT
     ;[service, browser] = await Promise.all([startService({ http: { console: true } }), openBrowser()])
     pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
   })
-  afterAll(async () => {
-    await browser?.close()
-    await service?.close()
-  })
-  afterEach(async () => {
-    for (const context of browser.contexts()) await context.close()
-    expect(pages.complaints.splice(0)).toEqual([])
-  })
+  tidyUp(() => ({ browser, service, pages }))
 
   test.each([
     ['dark', {}],

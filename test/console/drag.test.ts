@@ -1,12 +1,12 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Service, startService } from '../http/harness.js'
 import { sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, openBrowser } from './browser.js'
-import { ConsolePages, eventually, openSong, patienceMs, send } from './console-page.js'
+import { ConsolePages, eventually, openSong, patienceMs, send, tidyUp } from './console-page.js'
 
 vi.setConfig({ testTimeout: 2 * patienceMs, hookTimeout: patienceMs })
 
@@ -20,11 +20,7 @@ describe.skipIf(!chromiumPath)('a stem that is dragged out of the page (needs Ch
     await writeWav(join(folder, 'Take: one.wav'), [sine(8000, 440, 8000, 0.4)], 8000, '16')
     ;[service, browser] = await Promise.all([startService({ http: { console: true } }), openBrowser()])
   })
-  afterAll(async () => {
-    await browser?.close()
-    await service?.close()
-    await rm(folder, { recursive: true })
-  })
+  tidyUp(() => ({ browser, service, folder }))
 
   test('is the file under its name, by a link that works', async () => {
     const pages = new ConsolePages(browser, { base: service.base, key: service.app.key })

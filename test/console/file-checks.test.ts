@@ -1,13 +1,13 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { stemsWorkflow } from '../../src/core/workflows/separation/stems-workflow.js'
 import { type Service, startService } from '../http/harness.js'
 import { sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, openBrowser } from './browser.js'
-import { barriers, ConsolePages, eventually, focused, patienceMs, phone, rowOf, send } from './console-page.js'
+import { barriers, ConsolePages, eventually, focused, patienceMs, phone, rowOf, send, tidyUp } from './console-page.js'
 
 vi.setConfig({ testTimeout: 3 * patienceMs, hookTimeout: 2 * patienceMs })
 
@@ -63,15 +63,7 @@ describe.skipIf(!chromiumPath)('files are checked before they are sent (needs Ch
     ])
     pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
   })
-  afterAll(async () => {
-    await browser?.close()
-    await service?.close()
-    await rm(folder, { recursive: true })
-  })
-  afterEach(async () => {
-    for (const context of browser.contexts()) await context.close()
-    expect(pages.complaints.splice(0)).toEqual([])
-  })
+  tidyUp(() => ({ browser, service, folder, pages }))
 
   async function songs(options?: Parameters<ConsolePages['signedIn']>[0], workflow = 'Songs'): Promise<Page> {
     const page = await pages.signedIn(options)

@@ -1,8 +1,8 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { createClient, type Job } from '../../src/client/client.js'
 import { readAudio, sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, type ConsoleService, openBrowser, startConsole } from './browser.js'
@@ -17,6 +17,7 @@ import {
   phone,
   rowOf,
   send,
+  tidyUp,
 } from './console-page.js'
 
 vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 3 * patienceMs })
@@ -58,15 +59,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
     ;[service, browser] = await Promise.all([startConsole(), openBrowser()])
     pages = new ConsolePages(browser, service)
   })
-  afterAll(async () => {
-    await browser?.close()
-    await service?.stop()
-    await rm(folder, { recursive: true })
-  })
-  afterEach(async () => {
-    for (const context of browser.contexts()) await context.close()
-    expect(pages.complaints.splice(0)).toEqual([])
-  })
+  tidyUp(() => ({ browser, service, folder, pages }))
 
   /** The job with this name once its row says that it is done, as the service tells it. */
   async function done(page: Page, name: string): Promise<Job> {

@@ -1,12 +1,23 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Locator, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { createClient } from '../../src/client/client.js'
 import { noise, sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, type ConsoleService, openBrowser, startConsole } from './browser.js'
-import { barriers, ConsolePages, eventually, layoutShift, openSong, patienceMs, rowOf, send } from './console-page.js'
+import {
+  barriers,
+  ConsolePages,
+  eventually,
+  layoutShift,
+  openSong,
+  patienceMs,
+  rowOf,
+  send,
+  tidyUp,
+  position,
+} from './console-page.js'
 
 const rate = 44_100
 
@@ -31,15 +42,7 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
     await rowOf(page, 'damaged.mp3').locator('.status.failed').waitFor()
     await page.context().close()
   })
-  afterAll(async () => {
-    await browser?.close()
-    await service?.stop()
-    await rm(folder, { recursive: true })
-  })
-  afterEach(async () => {
-    for (const context of browser.contexts()) await context.close()
-    expect(pages.complaints.splice(0)).toEqual([])
-  })
+  tidyUp(() => ({ browser, service, folder, pages }))
 
   async function player(): Promise<Page> {
     const page = await pages.signedIn({ viewport: { width: 1280, height: 900 } })
@@ -52,8 +55,6 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
     const { x, y, width, height } = (await target.boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 }
     await page.mouse.click(x + share * width, y + height / 2)
   }
-  const position = (page: Page) =>
-    page.getByRole('slider', { name: 'Position' }).evaluate((slider: { value: string }) => Number(slider.value))
   const isPressed = (page: Page, name: string) => page.getByRole('button', { name }).getAttribute('aria-pressed')
 
   test('keys of the player work after a click on what it shows and what is heard, and nothing moves', async () => {

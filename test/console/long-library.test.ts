@@ -1,10 +1,20 @@
 import type { Browser, CDPSession, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { memoryJobs } from '../../src/adapters/memory.js'
 import { sampleJob, sampleOutputs, succeed } from '../../src/contract/job-samples.js'
 import { type Service, startService } from '../http/harness.js'
 import { chromiumPath, openBrowser } from './browser.js'
-import { barriers, ConsolePages, eventually, focused, layoutShift, patienceMs, phone, rowOf } from './console-page.js'
+import {
+  barriers,
+  ConsolePages,
+  eventually,
+  focused,
+  layoutShift,
+  patienceMs,
+  phone,
+  rowOf,
+  tidyUp,
+} from './console-page.js'
 
 vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 3 * patienceMs })
 
@@ -26,14 +36,7 @@ describe.skipIf(!chromiumPath)('a library of 10,000 songs (needs Chromium)', () 
     await fill(jobs, service.app.id)
     pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
   })
-  afterAll(async () => {
-    await browser?.close()
-    await service?.close()
-  })
-  afterEach(async () => {
-    for (const context of browser.contexts()) await context.close()
-    expect(pages.complaints.splice(0)).toEqual([])
-  })
+  tidyUp(() => ({ browser, service, pages }))
 
   const rowCount = (page: Page) => page.locator('.rows li').count()
   const scrollTo = (page: Page, pixels: number | 'end') =>

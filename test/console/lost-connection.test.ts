@@ -1,12 +1,12 @@
-import { copyFile, mkdtemp, rm } from 'node:fs/promises'
+import { copyFile, mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { cuttingProxy } from '../http/cutting-proxy.js'
 import { sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, type ConsoleService, openBrowser, startConsole } from './browser.js'
-import { barriers, ConsolePages, eventually, openSong, patienceMs, phone, rowOf, send } from './console-page.js'
+import { barriers, ConsolePages, eventually, openSong, patienceMs, phone, rowOf, send, tidyUp } from './console-page.js'
 
 vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 3 * patienceMs })
 
@@ -24,11 +24,7 @@ describe.skipIf(!chromiumPath)('a service that is killed under the page and star
     await writeWav(song(), [sine(20 * rate, 440, rate, 0.4)], rate, '16')
     ;[service, browser] = await Promise.all([startConsole({ data: data() }), openBrowser()])
   })
-  afterAll(async () => {
-    await browser?.close()
-    await service?.stop()
-    await rm(folder, { recursive: true, force: true })
-  })
+  tidyUp(() => ({ browser, service, folder }))
 
   test('a large upload is resumed where the connection was cut, and nothing that is stored is sent again', async () => {
     const large = join(folder, 'large.wav')

@@ -1,15 +1,15 @@
 import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, type ConsoleService, openBrowser, openBrowserOf, startConsole } from './browser.js'
-import { ConsolePages, eventually, openSong, patienceMs, send } from './console-page.js'
+import { ConsolePages, eventually, openSong, patienceMs, send, tidyUp, position } from './console-page.js'
 
 vi.setConfig({ testTimeout: 3 * patienceMs, hookTimeout: 3 * patienceMs })
 
@@ -90,19 +90,9 @@ describe.skipIf(!chromiumPath)('media keys (needs Chromium)', () => {
     await openSong(page, 'song.wav')
     await page.context().close()
   })
-  afterAll(async () => {
-    await browser?.close()
-    await service?.stop()
-    await rm(folder, { recursive: true })
-  })
-  afterEach(async () => {
-    for (const context of browser.contexts()) await context.close()
-    expect(pages.complaints.splice(0)).toEqual([])
-  })
+  tidyUp(() => ({ browser, service, folder, pages }))
 
   const play = (page: Page) => page.getByRole('button', { name: 'Play', exact: true }).click()
-  const position = (page: Page) =>
-    page.getByRole('slider', { name: 'Position' }).evaluate((slider: { value: string }) => Number(slider.value))
 
   test.skipIf(!hasBus())('those of a desktop reach the player of the page (needs dbus-daemon)', async () => {
     const desktop = await Desktop.start()

@@ -1,14 +1,14 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { revokeKey } from '../../src/http/index.js'
 import { type RunningServer, serve } from '../../src/http/mounts/node.js'
 import { type Service, startService } from '../http/harness.js'
 import { sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, openBrowser } from './browser.js'
-import { barriers, ConsolePages, eventually, openSong, patienceMs, phone, send } from './console-page.js'
+import { barriers, ConsolePages, eventually, openSong, patienceMs, phone, send, tidyUp } from './console-page.js'
 
 vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 2 * patienceMs })
 
@@ -28,11 +28,7 @@ describe.skipIf(!chromiumPath)('songs without a network (needs Chromium)', () =>
       await writeWav(join(folder, name), [sine(2 * rate, pitch, rate, 0.4)], rate, '16')
     ;[service, browser] = await Promise.all([startService({ http: { console: true } }), openBrowser()])
   })
-  afterAll(async () => {
-    await browser?.close()
-    await service?.close()
-    await rm(folder, { recursive: true })
-  })
+  tidyUp(() => ({ browser, service, folder }))
   afterEach(async () => {
     for (const context of browser.contexts()) await context.close()
     await stopServing()

@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Service, startService } from '../http/harness.js'
 import { chromiumPath, openBrowser } from './browser.js'
-import { barriers, ConsolePages, patienceMs } from './console-page.js'
+import { barriers, ConsolePages, patienceMs, tidyUp } from './console-page.js'
 
 vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 2 * patienceMs })
 
@@ -18,10 +18,7 @@ describe.skipIf(!chromiumPath)('the choice to separate on the device (needs Chro
   beforeAll(async () => {
     ;[service, browser] = await Promise.all([startService({ http: { console: true } }), openBrowser()])
   })
-  afterAll(async () => {
-    await browser?.close()
-    await service?.close()
-  })
+  tidyUp(() => ({ browser, service }))
 
   test('gives files to save, and sends the service nothing', async () => {
     const pages = new ConsolePages(browser, { base: service.base, key: service.app.key })

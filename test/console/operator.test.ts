@@ -1,12 +1,12 @@
 import { writeFile } from 'node:fs/promises'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { StemworkError } from '../../src/core/engine/errors.js'
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
 import { type Service, startService } from '../http/harness.js'
 import { chromiumPath, openBrowser } from './browser.js'
-import { barriers, ConsolePages, eventually, narrow, overflow, patienceMs, phone } from './console-page.js'
+import { barriers, ConsolePages, eventually, narrow, overflow, patienceMs, phone, tidyUp } from './console-page.js'
 
 vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 2 * patienceMs })
 
@@ -66,14 +66,7 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
     }
     await vi.waitUntil(async () => (await count('STARTED')) === 2, patienceMs)
   })
-  afterAll(async () => {
-    await browser?.close()
-    await service?.close()
-  })
-  afterEach(async () => {
-    for (const context of browser.contexts()) await context.close()
-    expect(pages.complaints.splice(0)).toEqual([])
-  })
+  tidyUp(() => ({ browser, service, pages }))
 
   async function signedIn(options: BrowserContextOptions = {}): Promise<Page> {
     const page = await pages.open({ ...options, reducedMotion: 'reduce' }, '/operator')

@@ -1,8 +1,8 @@
-import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { audioPeaks } from '../../src/core/media/pictures/audio-peaks.js'
 import { type Service, startService } from '../http/harness.js'
 import { sine, writeWav } from '../separation/tracks.js'
@@ -20,6 +20,7 @@ import {
   rowOf,
   send,
   zoomed,
+  tidyUp,
 } from './console-page.js'
 
 vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 2 * patienceMs })
@@ -57,15 +58,7 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
     ])
     pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
   })
-  afterAll(async () => {
-    await browser?.close()
-    await service?.close()
-    await rm(folder, { recursive: true })
-  })
-  afterEach(async () => {
-    for (const context of browser.contexts()) await context.close()
-    expect(pages.complaints.splice(0)).toEqual([])
-  })
+  tidyUp(() => ({ browser, service, folder, pages }))
 
   /** An application with a song that is done, one that has failed and one that is worked on; the key signs in to it. */
   async function withSongs(): Promise<string> {

@@ -1,11 +1,22 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { writeWav } from '../separation/tracks.js'
 import { chromiumPath, type ConsoleService, openBrowser, startConsole } from './browser.js'
-import { barriers, ConsolePages, eventually, narrow, overflow, patienceMs, rowOf, send } from './console-page.js'
+import {
+  barriers,
+  ConsolePages,
+  eventually,
+  narrow,
+  overflow,
+  patienceMs,
+  rowOf,
+  send,
+  tidyUp,
+  position,
+} from './console-page.js'
 
 const rate = 44_100
 /** Two long notes with a pause between them: seconds from, seconds to, MIDI number. */
@@ -16,20 +27,6 @@ const played = [
 const seconds = 6
 
 vi.setConfig({ testTimeout: 3 * patienceMs, hookTimeout: 3 * patienceMs })
-
-/** Keeps what goes to the loudspeaker. */
-const tap = `
-  const { connect } = AudioNode.prototype
-  AudioNode.prototype.connect = function (target, ...rest) {
-    if (target instanceof AudioDestinationNode) {
-      window.clock = this.context
-      window.speaker = this.context.createAnalyser()
-      speaker.fftSize = 16384
-      speaker.smoothingTimeConstant = 0
-      connect.call(this, speaker)
-    }
-    return connect.call(this, target, ...rest)
-  }`
 
 describe.skipIf(!chromiumPath)('the notes of a song in the console (needs Chromium)', () => {
   let service: ConsoleService
@@ -57,27 +54,14 @@ describe.skipIf(!chromiumPath)('the notes of a song in the console (needs Chromi
     await rowOf(page, 'melody.wav').locator('.status.succeeded').waitFor()
     await page.context().close()
   })
-  afterAll(async () => {
-    await browser?.close()
-    await service?.stop()
-    await rm(folder, { recursive: true })
-  })
-  afterEach(async () => {
-    for (const context of browser.contexts()) await context.close()
-    expect(pages.complaints.splice(0)).toEqual([])
-  })
+  tidyUp(() => ({ browser, service, folder, pages }))
 
   async function roll(): Promise<Page> {
-    const page = await pages.open({ viewport: { width: 1280, height: 900 } }, '/console/icon.svg')
-    await page.addInitScript(tap)
-    await pages.signIn(page)
-    await page.goto(`${service.base}/console`)
+    const page = await pages.listening(16_384)
     await rowOf(page, 'melody.wav').getByRole('link', { name: 'melody.wav', exact: true }).click()
     await page.getByRole('img', { name: '2 notes from' }).waitFor()
     return page
   }
-  const position = (page: Page) =>
-    page.getByRole('slider', { name: 'Position' }).evaluate((slider: { value: string }) => Number(slider.value))
 
   /** The rows of the picture in which there is a note at this time, as shares of its height from the top. */
   const rowsAt = (page: Page, share: number) =>

@@ -1,12 +1,12 @@
-import { copyFile, mkdtemp, rm } from 'node:fs/promises'
+import { copyFile, mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Service, startService } from '../http/harness.js'
 import { sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, openBrowser } from './browser.js'
-import { ConsolePages, eventually, overflow, patienceMs, phone, rowOf, send } from './console-page.js'
+import { ConsolePages, eventually, overflow, patienceMs, phone, rowOf, send, tidyUp } from './console-page.js'
 
 vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 2 * patienceMs })
 
@@ -28,11 +28,7 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
       openBrowser(),
     ])
   })
-  afterAll(async () => {
-    await browser?.close()
-    await service?.close()
-    await rm(folder, { recursive: true })
-  })
+  tidyUp(() => ({ browser, service, folder }))
   afterEach(async () => {
     for (const context of browser.contexts()) await context.close()
   })

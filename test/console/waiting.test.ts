@@ -1,10 +1,10 @@
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
 import { type Service, startService } from '../http/harness.js'
 import { chromiumPath, openBrowser } from './browser.js'
-import { ConsolePages, eventually, patienceMs, rowOf } from './console-page.js'
+import { ConsolePages, eventually, patienceMs, rowOf, tidyUp } from './console-page.js'
 
 /** Comes so far that something can be said of the rest, and no further. */
 const stuck = defineWorkflow({
@@ -37,10 +37,7 @@ describe.skipIf(!chromiumPath)('a song that waits (needs Chromium)', () => {
       openBrowser(),
     ])
   })
-  afterAll(async () => {
-    await browser?.close()
-    await service?.close()
-  })
+  tidyUp(() => ({ browser, service }))
 
   test('shows its place and why it is not begun, follows both without asking again, and can be stopped', async () => {
     const pages = new ConsolePages(browser, { base: service.base, key: service.app.key })

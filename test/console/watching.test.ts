@@ -1,12 +1,22 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { createClient } from '../../src/client/client.js'
 import { sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, type ConsoleService, openBrowser, startConsole } from './browser.js'
-import { barriers, ConsolePages, eventually, layoutShift, overflow, patienceMs, phone, send } from './console-page.js'
+import {
+  barriers,
+  ConsolePages,
+  eventually,
+  layoutShift,
+  overflow,
+  patienceMs,
+  phone,
+  send,
+  tidyUp,
+} from './console-page.js'
 
 const rate = 8000
 /** So long that nobody waits for its end. */
@@ -51,11 +61,7 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
     ;[service, browser] = await Promise.all([startConsole({ data: join(folder, 'data') }), openBrowser()])
     pages = new ConsolePages(browser, service)
   })
-  afterAll(async () => {
-    await browser?.close()
-    await service?.stop()
-    await rm(folder, { recursive: true })
-  })
+  tidyUp(() => ({ browser, service, folder }))
   afterEach(async () => {
     const client = createClient({ baseUrl: service.base, apiKey: service.key })
     for (const { id } of (await client.listJobs()).jobs) await client.deleteJob(id)
