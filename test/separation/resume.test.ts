@@ -79,13 +79,17 @@ describe('a separation whose process is killed', () => {
       for (const [number, { segments, files }] of indices.entries()) {
         const before = number === 0 ? undefined : indices[number - 1]
         expect(segments).toBeGreaterThan(before?.segments ?? 0)
-        expect(files.map(({ from }) => from)).toEqual(files.map(({ stem }) => bytesOf(before, stem)))
+        expect(files.map(({ from }) => from)).toEqual(files.map(({ stem }) => fileOf(before, stem)?.bytes ?? 0))
+        // Their peaks likewise: they need not be found again.
+        const peaksBefore = files.map(({ stem }) => fileOf(before, stem)?.peaks?.bytes ?? 0)
+        expect(files.map(({ peaks }) => peaks?.from)).toEqual(peaksBefore)
+        // Two bytes for 512 samples, and a header.
+        for (const { stem, peaks } of files) expect(peaks?.bytes, stem).toBeGreaterThan(24 + (2 * 44100) / 512)
       }
     },
   )
 
-  const bytesOf = (index: FilesIndex | undefined, stem: string) =>
-    index?.files.find((file) => file.stem === stem)?.bytes ?? 0
+  const fileOf = (index: FilesIndex | undefined, stem: string) => index?.files.find((file) => file.stem === stem)
 
   it('goes on at its last segment where the files are compressed, and they are the same to the byte', async () => {
     const parts = await partsOfKilled('flac', [2, 1])

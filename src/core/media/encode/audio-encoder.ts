@@ -11,6 +11,18 @@ export interface EncoderState {
   /** Size of the file. */
   bytes: number
   clippedSamples: number
+  /** Of an encoder that keeps peaks beside the file (`GrowingPeaks`). */
+  peaks?: PeaksState
+}
+
+/** Peaks of what an encoder has written so far. */
+export interface PeaksState {
+  /** Size of their file. */
+  bytes: number
+  /** Samples after the last peak that is in the file, with their lowest and highest value; 0 if there are none. */
+  samples: number
+  lowest: number
+  highest: number
 }
 
 /** Writes an audio file as audio arrives. Calls must not overlap. */

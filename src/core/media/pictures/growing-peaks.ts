@@ -1,14 +1,13 @@
 import { type FileHandle, open, rm } from 'node:fs/promises'
-import type { AudioBlock } from '../dsp/audio-stream.js'
-import type { AudioEncoder, WrittenAudio } from '../encode/audio-encoder.js'
+import type { AudioEncoder, PeaksState, WrittenAudio } from '../encode/audio-encoder.js'
 import { peakByte } from './peaks-json.js'
 
 export interface GrowingPeaksOptions {
   sampleRate: number
   /** What the source promises; undefined if it promises nothing. */
   sampleCount?: number
-  /** What the file has already, of which the encoder writes the rest. */
-  before?: AsyncIterable<AudioBlock>
+  /** Of the peaks that the second file has already; the encoder continues the first from there. */
+  from?: PeaksState
 }
 
 const samplesPerBin = 512
@@ -25,28 +24,30 @@ export class GrowingPeaks implements AudioEncoder {
   readonly #encoder: AudioEncoder
   readonly #file: FileHandle
   readonly #path: string
+  #bytes: number
   #lowest = Infinity
   #highest = -Infinity
   /** Samples of the bin that is not complete yet. */
   #filled = 0
 
-  private constructor(encoder: AudioEncoder, path: string, file: FileHandle) {
+  private constructor(encoder: AudioEncoder, path: string, file: FileHandle, from: PeaksState | undefined) {
     this.#encoder = encoder
     this.#path = path
     this.#file = file
-    this.state = encoder.state && (() => encoder.state!())
+    this.#bytes = from?.bytes ?? headerBytes
+    if (from && from.samples > 0) ({ samples: this.#filled, lowest: this.#lowest, highest: this.#highest } = from)
+    this.state = encoder.state && (() => ({ ...encoder.state!(), peaks: this.#state() }))
   }
 
   static async open(encoder: AudioEncoder, path: string, options: GrowingPeaksOptions): Promise<GrowingPeaks> {
-    const { sampleRate, sampleCount = 0, before } = options
+    const { sampleRate, sampleCount = 0, from } = options
+    if (from) return new GrowingPeaks(encoder, path, await open(path, 'a'), from)
     const file = await open(path, 'w')
-    const peaks = new GrowingPeaks(encoder, path, file)
     const header = new DataView(new ArrayBuffer(headerBytes))
     const fields = [2, 1, sampleRate, samplesPerBin, Math.ceil(sampleCount / samplesPerBin), 1]
     fields.forEach((value, index) => header.setInt32(4 * index, value, true))
     await file.appendFile(new Uint8Array(header.buffer))
-    for await (const { channels } of before ?? []) await file.appendFile(peaks.#binsOf(channels))
-    return peaks
+    return new GrowingPeaks(encoder, path, file, undefined)
   }
 
   async write(planes: readonly Float32Array[]): Promise<void> {
@@ -54,6 +55,7 @@ export class GrowingPeaks implements AudioEncoder {
     const bins = this.#binsOf(planes)
     await this.#encoder.write(planes)
     await this.#file.appendFile(bins)
+    this.#bytes += bins.length
   }
 
   async close(): Promise<WrittenAudio> {
@@ -67,6 +69,11 @@ export class GrowingPeaks implements AudioEncoder {
   async abandon(): Promise<void> {
     await this.#encoder.abandon()
     await this.#remove()
+  }
+
+  #state(): PeaksState {
+    const samples = this.#filled
+    return { bytes: this.#bytes, samples, lowest: samples && this.#lowest, highest: samples && this.#highest }
   }
 
   async #remove(): Promise<void> {

@@ -27,7 +27,7 @@ export async function openCheckpoint(
   options: SeparationOptions,
 ): Promise<TrackCheckpoint | undefined> {
   const { checkpoint, outputs, model, ensemble, overlap, shifts, batch, denoise, ownAccompaniments } = options
-  const { provider, decoders, format = '16' } = options
+  const { provider, decoders, growingPeaks, format = '16' } = options
   if (!checkpoint?.isOn) return undefined
   const stems = targetStems(Object.keys(outputs) as StemName[], ownAccompaniments)
   const shares = typeof model === 'object' ? model.map((choice) => ({ ...choice, model: undefined })) : undefined
@@ -35,7 +35,7 @@ export async function openCheckpoint(
   // The run's folder.
   const directory = dirname(Object.values(outputs)[0] ?? inputPath)
   if (isReadOnce && !formatTable[format].isCompressed) {
-    const fingerprint = () => fingerprintOf(inputPath, { ...work, format, files: Object.keys(outputs) })
+    const fingerprint = () => fingerprintOf(inputPath, { ...work, format, growingPeaks, files: Object.keys(outputs) })
     return await FilesCheckpoint.open({ checkpoint, directory, fingerprint })
   }
   const fingerprint = () => fingerprintOf(inputPath, work)

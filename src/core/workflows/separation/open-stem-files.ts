@@ -4,7 +4,6 @@ import { openEncoder } from '../../media/encode/encoder.js'
 import { formatTable, type OutputFormat } from '../../media/encode/output-format.js'
 import { openThreadedEncoder } from '../../media/encode/threaded-encoder.js'
 import { GrowingPeaks } from '../../media/pictures/growing-peaks.js'
-import { openAudio } from '../../media/decode/open-audio.js'
 import type { AudioTags } from '../../media/tags/audio-tags.js'
 import type { StemName } from '../../models/stems.js'
 import { type StemFile, StemFiles } from './stem-files.js'
@@ -15,8 +14,8 @@ export interface StemFilesOptions {
   tags?: (stem: StemName) => AudioTags
   /** Keeps peaks beside the unfinished files, for tracks of about this many samples; 0: of unknown length. */
   growingPeaks?: { sampleCount: number }
-  /** Restores an unfinished file to `path`, with the state of its encoder; `undefined`: a new file. */
-  restore?: (stem: StemName, path: string) => Promise<EncoderState | undefined>
+  /** Restores an unfinished file to `path`, and its peaks, with the state of its encoder; `undefined`: a new file. */
+  restore?: (stem: StemName, path: string, peaksPath: string) => Promise<EncoderState | undefined>
 }
 
 /** Files of the file system. The names of unfinished ones end in `.part`. */
@@ -29,14 +28,15 @@ export async function openStemFiles(
   return await StemFiles.open(
     (Object.entries(paths) as [StemName, string][]).map(async ([stem, name]): Promise<StemFile> => {
       const path = `${name}.part`
-      const from = await restore?.(stem, path)
-      const before = growingPeaks && from && (await openAudio(path, {})).blocks
+      const peaksPath = `${path}.peaks`
+      const from = await restore?.(stem, path, peaksPath)
       const encoder = await open(path, { sampleRate, channels: 2, format, tags: tags?.(stem), from })
       return {
         stem,
         path,
+        peaksPath,
         encoder: growingPeaks
-          ? await GrowingPeaks.open(encoder, `${path}.peaks`, { ...growingPeaks, sampleRate, before })
+          ? await GrowingPeaks.open(encoder, peaksPath, { ...growingPeaks, sampleRate, from: from?.peaks })
           : encoder,
         publish: () => rename(path, name),
         remove: () => rm(path, { force: true }),

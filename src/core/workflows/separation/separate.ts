@@ -190,7 +190,7 @@ async function separateWith(
       format,
       tags,
       growingPeaks: growingPeaks ? { sampleCount: promisedSamples(opened, decoded) } : undefined,
-      restore: async (stem, path) => await checkpoint?.restore?.(stem, path),
+      restore: async (...file) => await checkpoint?.restore?.(...file),
     }))
     checkpoint?.follow?.(() => stemFiles.growing())
     const separated = await separateTrack(members, stemFiles, { ...options, outputs: outputStems(options) })

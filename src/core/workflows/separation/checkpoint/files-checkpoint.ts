@@ -11,17 +11,24 @@ import type { GrowingFile, TrackCheckpoint } from './track-checkpoint.js'
 
 const count = z.number().int().nonnegative()
 
+const rangeShape = { from: count, bytes: count, offset: count }
+
 const indexSchema = z.object({
-  format: z.literal(2),
+  format: z.literal(3),
   /** Of input, models, options and version: parts of other work are useless. */
   fingerprint: z.string(),
   /** Segments from the start of the track whose samples are in the files. */
   segments: count,
   /** The overlap-add after the last of them: a plane of weights, then the sums. */
   state: planesSchema,
-  /** The bytes `from` to `bytes` of each file, which lie at `offset`. */
+  /** The bytes `from` to `bytes` of each file, which lie at `offset`, and those of its peaks. */
   files: z.array(
-    z.object({ stem: z.enum(stemNames), from: count, bytes: count, clippedSamples: count, offset: count }),
+    z.object({
+      stem: z.enum(stemNames),
+      ...rangeShape,
+      clippedSamples: count,
+      peaks: z.object({ ...rangeShape, samples: count, lowest: z.number(), highest: z.number() }).optional(),
+    }),
   ),
 })
 export type FilesIndex = z.infer<typeof indexSchema>
@@ -48,8 +55,8 @@ export class FilesCheckpoint implements TrackCheckpoint {
   readonly #parts: { path: string; index: FilesIndex }[] = []
   #state: OverlapAddState | undefined
   #growing: () => readonly GrowingFile[] = () => []
-  /** Bytes of each file that are kept. */
-  readonly #kept = new Map<StemName, number>()
+  /** Bytes of each file and its peaks that are kept. */
+  readonly #kept = new Map<StemName, { bytes: number; peaks: number }>()
   #fingerprint: Promise<string> | undefined
 
   private constructor(options: FilesCheckpointOptions) {
@@ -77,27 +84,25 @@ export class FilesCheckpoint implements TrackCheckpoint {
     }
   }
 
-  async restore(stem: StemName, path: string): Promise<EncoderState | undefined> {
-    let state: EncoderState | undefined
-    if (this.#parts.length === 0) return state
-    const file = await open(path, 'w')
-    try {
-      for (const part of this.#parts) {
-        const kept = part.index.files.find((each) => each.stem === stem)
-        if (!kept) throw new Error(`the checkpoint holds nothing of ${stem}`)
-        const source = await open(part.path)
-        try {
-          const range = { from: kept.offset, to: kept.offset + kept.bytes - kept.from }
-          for await (const piece of piecesOf(source, range)) await file.writeFile(piece)
-        } finally {
-          await source.close()
-        }
-        state = { bytes: kept.bytes, clippedSamples: kept.clippedSamples }
-      }
-    } finally {
-      await file.close()
-    }
-    return state
+  async restore(stem: StemName, path: string, peaksPath: string): Promise<EncoderState | undefined> {
+    const kept = this.#parts.map(({ path: source, index }) => {
+      const file = index.files.find((each) => each.stem === stem)
+      if (!file) throw new Error(`the checkpoint holds nothing of ${stem}`)
+      return { source, file }
+    })
+    const last = kept.at(-1)?.file
+    if (!last) return undefined
+    await joinRanges(
+      path,
+      kept.map(({ source, file }) => ({ source, ...file })),
+    )
+    if (last.peaks)
+      await joinRanges(
+        peaksPath,
+        kept.flatMap(({ source, file }) => (file.peaks ? { source, ...file.peaks } : [])),
+      )
+    const { bytes, clippedSamples, peaks } = last
+    return { bytes, clippedSamples, peaks }
   }
 
   follow(files: () => readonly GrowingFile[]): void {
@@ -109,9 +114,11 @@ export class FilesCheckpoint implements TrackCheckpoint {
   async #load({ path, bytes }: KeptPart): Promise<void> {
     const index = await readFilesIndex(path, bytes)
     if (index.fingerprint !== (await this.#ownFingerprint())) throw new Error('the checkpoint belongs to other work')
-    for (const { stem, from, bytes: until } of index.files) {
-      if (from !== (this.#kept.get(stem) ?? 0)) throw new Error('the parts of the checkpoint do not join')
-      this.#kept.set(stem, until)
+    for (const { stem, from, bytes, peaks } of index.files) {
+      const kept = this.#keptOf(stem)
+      if (from !== kept.bytes || (peaks?.from ?? 0) !== kept.peaks)
+        throw new Error('the parts of the checkpoint do not join')
+      this.#kept.set(stem, { bytes, peaks: peaks?.bytes ?? 0 })
     }
     this.#parts.push({ path, index })
   }
@@ -150,20 +157,29 @@ export class FilesCheckpoint implements TrackCheckpoint {
     const writer = await PartWriter.open(path)
     try {
       const files: FilesIndex['files'] = []
-      for (const { stem, path: grown, bytes, clippedSamples } of this.#growing()) {
-        const from = this.#kept.get(stem) ?? 0
-        files.push({ stem, from, bytes, clippedSamples, offset: await appendRange(writer, grown, { from, to: bytes }) })
-        this.#kept.set(stem, bytes)
+      for (const { stem, path: grown, peaksPath, bytes, clippedSamples, peaks } of this.#growing()) {
+        const kept = this.#keptOf(stem)
+        const range = await appended(writer, grown, { from: kept.bytes, bytes })
+        const keptPeaks = peaks && {
+          ...peaks,
+          ...(await appended(writer, peaksPath, { from: kept.peaks, bytes: peaks.bytes })),
+        }
+        files.push({ stem, ...range, clippedSamples, peaks: keptPeaks })
+        this.#kept.set(stem, { bytes, peaks: peaks?.bytes ?? 0 })
       }
       const planes = planesOf(sums)
       const offset = await writer.append([weights, ...planes.all])
       const { stems, channels } = planes
       const kept = { pass: 0, start, sampleCount: weights.length, stems, channels, offset }
-      await writer.finish({ format: 2, fingerprint, segments, state: kept, files } satisfies FilesIndex)
+      await writer.finish({ format: 3, fingerprint, segments, state: kept, files } satisfies FilesIndex)
     } catch (error) {
       await writer.abandon()
       throw error
     }
+  }
+
+  #keptOf(stem: StemName): { bytes: number; peaks: number } {
+    return this.#kept.get(stem) ?? { bytes: 0, peaks: 0 }
   }
 
   #ownFingerprint(): Promise<string> {
@@ -177,25 +193,46 @@ export async function readFilesIndex(path: string, bytes: number): Promise<Files
   return indexSchema.parse(await readJson(path, bytes))
 }
 
+/** The bytes `from` to `bytes` of a file. */
 interface Range {
   from: number
-  to: number
+  bytes: number
 }
 
-/** Returns the offset in the part. */
-async function appendRange(writer: PartWriter, path: string, range: Range): Promise<number> {
+/** Copies a range of the file to the part. */
+async function appended(writer: PartWriter, path: string, range: Range): Promise<Range & { offset: number }> {
   const offset = await writer.append([])
   const file = await open(path)
   try {
-    for await (const piece of piecesOf(file, range)) await writer.append([piece])
+    for await (const piece of piecesOf(file, range.from, range.bytes)) await writer.append([piece])
   } finally {
     await file.close()
   }
-  return offset
+  return { ...range, offset }
+}
+
+/** Makes the file anew from the ranges of it that parts hold at `offset`. */
+async function joinRanges(
+  path: string,
+  ranges: readonly (Range & { source: string; offset: number })[],
+): Promise<void> {
+  const file = await open(path, 'w')
+  try {
+    for (const { source, from, bytes, offset } of ranges) {
+      const part = await open(source)
+      try {
+        for await (const piece of piecesOf(part, offset, offset + bytes - from)) await file.writeFile(piece)
+      } finally {
+        await part.close()
+      }
+    }
+  } finally {
+    await file.close()
+  }
 }
 
 /** Each piece is valid until the next one is requested. */
-async function* piecesOf(file: FileHandle, { from, to }: Range): AsyncGenerator<Uint8Array> {
+async function* piecesOf(file: FileHandle, from: number, to: number): AsyncGenerator<Uint8Array> {
   const buffer = new Uint8Array(Math.min(pieceBytes, to - from))
   for (let at = from; at < to; at += pieceBytes) {
     const piece = buffer.subarray(0, to - at)

@@ -6,16 +6,17 @@ import type { StemName } from '../../../models/stems.js'
 export interface GrowingFile extends EncoderState {
   stem: StemName
   path: string
+  peaksPath: string
 }
 
 /** What the attempts of a job keep of a track: either what the passes estimated, or the files themselves. */
 export interface TrackCheckpoint {
   pass(index: number): KeptSegments
   /**
-   * Restores a kept file to `path`, with the state of its encoder; `undefined` if none was kept. Absent: no files are
-   * kept.
+   * Restores a kept file to `path` and its peaks, if it has any, to `peaksPath`, with the state of its encoder;
+   * `undefined` if none was kept. Absent: no files are kept.
    */
-  restore?(stem: StemName, path: string): Promise<EncoderState | undefined>
+  restore?(stem: StemName, path: string, peaksPath: string): Promise<EncoderState | undefined>
   /** Tells which files grow from now on. To be called before the first segment. */
   follow?(files: () => readonly GrowingFile[]): void
   /** Removes what was not kept. */
