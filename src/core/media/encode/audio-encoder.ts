@@ -17,7 +17,8 @@ export interface EncoderState {
 
 /** Peaks of what an encoder has written so far. */
 export interface PeaksState {
-  /** Size of their file. */
+  path: string
+  /** Size of the file at `path`. */
   bytes: number
   /** Samples after the last peak that is in the file, with their lowest and highest value; 0 if there are none. */
   samples: number

@@ -73,7 +73,8 @@ export class GrowingPeaks implements AudioEncoder {
 
   #state(): PeaksState {
     const samples = this.#filled
-    return { bytes: this.#bytes, samples, lowest: samples && this.#lowest, highest: samples && this.#highest }
+    const [lowest, highest] = samples > 0 ? [this.#lowest, this.#highest] : [0, 0]
+    return { path: this.#path, bytes: this.#bytes, samples, lowest, highest }
   }
 
   async #remove(): Promise<void> {

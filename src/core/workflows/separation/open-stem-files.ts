@@ -34,7 +34,6 @@ export async function openStemFiles(
       return {
         stem,
         path,
-        peaksPath,
         encoder: growingPeaks
           ? await GrowingPeaks.open(encoder, peaksPath, { ...growingPeaks, sampleRate, from: from?.peaks })
           : encoder,

@@ -7,8 +7,6 @@ export interface StemFile {
   stem: StemName
   /** Of the unfinished file. */
   path: string
-  /** Of its peaks, if its encoder keeps them. */
-  peaksPath: string
   encoder: AudioEncoder
   /** Gives the complete file its name. */
   publish(): Promise<void>
@@ -41,9 +39,9 @@ export class StemFiles {
 
   /** The unfinished files, where their encoders can be resumed. */
   growing(): GrowingFile[] {
-    return this.#files.flatMap(({ stem, path, peaksPath, encoder }) => {
+    return this.#files.flatMap(({ stem, path, encoder }) => {
       const state = encoder.state?.()
-      return state ? [{ stem, path, peaksPath, ...state }] : []
+      return state ? [{ stem, path, ...state }] : []
     })
   }
 

@@ -2,7 +2,7 @@ import { type FileHandle, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import type { Checkpoint, KeptPart } from '../../../engine/workflow/checkpoint.js'
-import type { EncoderState } from '../../../media/encode/audio-encoder.js'
+import type { EncoderState, PeaksState } from '../../../media/encode/audio-encoder.js'
 import type { KeptSegments } from '../pipeline/kept-segments.js'
 import type { OverlapAddState } from '../pipeline/overlap-add.js'
 import { type StemName, stemNames } from '../../../models/stems.js'
@@ -102,7 +102,7 @@ export class FilesCheckpoint implements TrackCheckpoint {
         kept.flatMap(({ source, file }) => (file.peaks ? { source, ...file.peaks } : [])),
       )
     const { bytes, clippedSamples, peaks } = last
-    return { bytes, clippedSamples, peaks }
+    return { bytes, clippedSamples, peaks: peaks && { ...peaks, path: peaksPath } }
   }
 
   follow(files: () => readonly GrowingFile[]): void {
@@ -157,15 +157,12 @@ export class FilesCheckpoint implements TrackCheckpoint {
     const writer = await PartWriter.open(path)
     try {
       const files: FilesIndex['files'] = []
-      for (const { stem, path: grown, peaksPath, bytes, clippedSamples, peaks } of this.#growing()) {
+      for (const { stem, path: grown, bytes, clippedSamples, peaks } of this.#growing()) {
         const kept = this.#keptOf(stem)
         const range = await appended(writer, grown, { from: kept.bytes, bytes })
-        const keptPeaks = peaks && {
-          ...peaks,
-          ...(await appended(writer, peaksPath, { from: kept.peaks, bytes: peaks.bytes })),
-        }
+        const keptPeaks = peaks && (await peaksAppended(writer, peaks, kept.peaks))
         files.push({ stem, ...range, clippedSamples, peaks: keptPeaks })
-        this.#kept.set(stem, { bytes, peaks: peaks?.bytes ?? 0 })
+        this.#kept.set(stem, { bytes, peaks: keptPeaks?.bytes ?? 0 })
       }
       const planes = planesOf(sums)
       const offset = await writer.append([weights, ...planes.all])
@@ -209,6 +206,10 @@ async function appended(writer: PartWriter, path: string, range: Range): Promise
     await file.close()
   }
   return { ...range, offset }
+}
+
+async function peaksAppended(writer: PartWriter, { path, bytes, ...last }: PeaksState, from: number) {
+  return { ...last, ...(await appended(writer, path, { from, bytes })) }
 }
 
 /** Makes the file anew from the ranges of it that parts hold at `offset`. */

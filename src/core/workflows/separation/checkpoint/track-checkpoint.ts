@@ -6,7 +6,6 @@ import type { StemName } from '../../../models/stems.js'
 export interface GrowingFile extends EncoderState {
   stem: StemName
   path: string
-  peaksPath: string
 }
 
 /** What the attempts of a job keep of a track: either what the passes estimated, or the files themselves. */
