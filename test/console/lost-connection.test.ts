@@ -67,7 +67,7 @@ describe.skipIf(!chromiumPath)('a service that is killed under the page and star
     expect(pages.complaints).toEqual([])
   })
 
-  test('when a service is stopped properly, the chip and the upload say so, and both go on with the next one', async () => {
+  test('when a service stops properly, the chip and the upload say so, and both go on with the next one', async () => {
     const pages = new ConsolePages(browser, service)
     const page = await pages.signedIn()
     const session = await page.context().newCDPSession(page)

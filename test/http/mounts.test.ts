@@ -4,6 +4,8 @@ import { connect as connectHttp2, createServer as createHttp2Server } from 'node
 import type { AddressInfo } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import compression from 'compression'
+import express from 'express'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { memoryBlobs } from '../../src/adapters/memory.js'
 import { blobChunks } from '../../src/adapters/blobs/shared/blob-chunks.js'
@@ -205,6 +207,28 @@ test('the node:http listener serves HTTP/2 too', async () => {
   })
   expect(await send('PUT', pathname + search, 'song')).toMatchObject({ status: 200, json: { bytes: 4 } })
   client.close()
+  server.close()
+  await service.close()
+})
+
+test('a middleware of the host may compress what is downloaded', async () => {
+  const service = await startService()
+  const app = express()
+  // Whatever the type: it replaces `response.write`, and calls nobody back.
+  app.use(compression({ filter: () => true }))
+  app.use('/media', expressMount(service.handler))
+  const server = app.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/media/v1`
+  const headers = { authorization: service.app.key }
+  const ticket = await (await fetch(`${base}/upload`, { headers })).json()
+  const { uploadUrl, downloadUrl } = ticket as { uploadUrl: string; downloadUrl: string }
+  // Larger than a chunk, and each one is another.
+  const text = Array.from({ length: 100_000 }, (_, line) => `line ${line}`).join('\n')
+  await fetch(uploadUrl, { method: 'PUT', body: text })
+  const answer = await fetch(downloadUrl)
+  expect(answer.headers.get('content-encoding')).toBe('gzip')
+  expect(await answer.text()).toBe(text)
   server.close()
   await service.close()
 })

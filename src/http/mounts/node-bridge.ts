@@ -94,10 +94,12 @@ async function sendPaced(response: ServerResponse, { source, idleMs, reusesMemor
   slot?.lost.addEventListener('abort', stop)
   response.on('close', release).on('error', release)
   if (response.destroyed) release()
+  // A middleware that compresses puts a `write` of its own there, which calls nobody back.
+  const tellsWhenSent = !Object.hasOwn(response, 'write')
   try {
     for (let next = await iterator.next(); !next.done && !response.destroyed; next = await iterator.next())
-      if (reusesMemory) await sent(response, next.value, idleMs)
-      else if (!response.write(next.value)) await drained(response, idleMs)
+      if (reusesMemory && tellsWhenSent) await sent(response, next.value, idleMs)
+      else if (!response.write(reusesMemory ? Buffer.from(next.value) : next.value)) await drained(response, idleMs)
     if (!response.destroyed) response.end()
   } catch (error) {
     response.destroy(error instanceof Error ? error : undefined)
