@@ -12,7 +12,7 @@ declare module 'vitest' {
   }
 }
 
-/** Builds `dist` unless it is of the present sources: the tests run it (see `vitest.config.ts`). */
+/** Makes `build` and `dist` unless they are of the present sources: the tests run them (see `vitest.config.ts`). */
 export default function setup(project: TestProject): () => void {
   build('--code')
   const folder = mkdtempSync(join(tmpdir(), 'stemwork-made-once-'))

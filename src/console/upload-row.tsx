@@ -29,7 +29,7 @@ export function UploadList(props: UploadListProps) {
       </ul>
       {held.length > 1 && (
         <p class="line bulk">
-          <span class="quiet">{held.length} songs wait for you</span>
+          <span class="quiet">{held.length} songs are ready to send</span>
           <button
             type="button"
             class="main"
@@ -159,7 +159,7 @@ export function uploadStateWords({ state, progress, isHeld }: Upload): string {
       return 'Waiting to upload'
     case 'sending':
       if (progress < 1) return `Uploading ${Math.floor(progress * 100)} %`
-      return isHeld ? 'Waits for you to send it' : 'Uploaded'
+      return isHeld ? 'Ready to send' : 'Uploaded'
     case 'disconnected':
       return 'Connection lost. Trying again.'
     case 'refused':

@@ -287,7 +287,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
     await upload(-1)
     expect((await done(page, 'as it is')).workflowParams).toEqual({ inputUrl: expect.any(String), startSeconds: 1 })
     for (const name of ['lower rate', 'louder']) {
-      await rowOf(page, name).getByText('Waits for you to send it').waitFor()
+      await rowOf(page, name).getByText('Ready to send').waitFor()
       await button(`Send ${name}.wav`).click()
     }
 
@@ -311,7 +311,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
     await page.getByLabel('Choose for each song').check()
     await page.locator('summary').click()
     await send(page, song('one'), song('two'))
-    for (const name of ['one', 'two']) await rowOf(page, name).getByText('Waits for you to send it').waitFor()
+    for (const name of ['one', 'two']) await rowOf(page, name).getByText('Ready to send').waitFor()
     await page.getByRole('button', { name: 'Options of one.wav' }).click()
     const own = page.getByRole('group', { name: 'Options of one.wav' })
     await own.getByLabel('Batch').fill('Both')
