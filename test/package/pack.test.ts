@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { appendFileSync, cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { appendFileSync, cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
@@ -16,10 +16,9 @@ function pack() {
 
 test('npm pack builds a tree that was never built, with declarations; without them there is no tarball', () => {
   mkdirSync(copy, { recursive: true })
-  for (const name of ['src', 'scripts', 'models', 'package.json', 'tsup.config.ts', '.npmrc'])
+  const settings = readdirSync(root).filter((name) => /^(tsconfig|tsup)\b.*\.(json|ts)$/.test(name))
+  for (const name of ['src', 'scripts', 'models', 'package.json', '.npmrc', ...settings])
     cpSync(join(root, name), join(copy, name), { recursive: true })
-  for (const name of ['tsconfig.json', 'tsconfig.build.json', 'tsconfig.console.json'])
-    cpSync(join(root, name), join(copy, name))
   symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'), 'junction')
 
   const packed = pack()
