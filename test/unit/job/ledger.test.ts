@@ -39,6 +39,7 @@ test('an entry says how a job ended and what it used, 0 where nothing is known',
   })
   expect(ledgerEntrySchema.parse(entry())).toMatchObject({ result: 'SUCCEEDED', error: null, processorSeconds: 2 })
   expect(ledgerEntry(job).endedAt).toBe(0)
+  expect(ledgerEntry({ ...failed, error: { ...sampleError, reason: 'no_audio' } }).reason).toBe('no_audio')
   const model = (details: Record<string, unknown>) => ledgerEntry(sampleJob({ details })).model
   expect([model({ model: { name: 'm' } }), model({ model: null }), model({ model: 'm' })]).toEqual(['m', null, null])
 })

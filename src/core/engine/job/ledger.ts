@@ -60,7 +60,8 @@ interface EndedJob {
 
 /** The entry for a job that ends as `job` says. */
 export function ledgerEntry(job: EndedJob, used: Partial<Used> = {}): LedgerEntry {
-  const { id, app, workflow, priority, retries, details, completedAt } = job
+  const { id, app, workflow, priority, retries, details } = job
+  const endedAt = job.completedAt ?? 0
   const isDone = job.status === 'SUCCEEDED'
   const claimedAt = job.history.at(-1)?.startedAt
   return {
@@ -76,8 +77,8 @@ export function ledgerEntry(job: EndedJob, used: Partial<Used> = {}): LedgerEntr
     result: isDone ? 'SUCCEEDED' : 'FAILED',
     error: job.error?.code ?? null,
     reason: job.error?.reason ?? null,
-    runMs: isDone && claimedAt !== undefined ? Math.max(0, (completedAt ?? 0) - claimedAt) : null,
-    endedAt: completedAt ?? 0,
+    runMs: isDone && claimedAt !== undefined ? Math.max(0, endedAt - claimedAt) : null,
+    endedAt,
   }
 }
 
