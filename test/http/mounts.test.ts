@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createServer, request as httpRequest } from 'node:http'
+import { createServer, request as httpRequest, type Server } from 'node:http'
 import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
@@ -211,26 +211,57 @@ test('the node:http listener serves HTTP/2 too', async () => {
   await service.close()
 })
 
-test('a middleware of the host may compress what is downloaded', async () => {
-  const service = await startService()
-  const app = express()
-  // Whatever the type: it replaces `response.write`, and calls nobody back.
-  app.use(compression({ filter: () => true }))
-  app.use('/media', expressMount(service.handler))
-  const server = app.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/media/v1`
-  const headers = { authorization: service.app.key }
-  const ticket = await (await fetch(`${base}/upload`, { headers })).json()
-  const { uploadUrl, downloadUrl } = ticket as { uploadUrl: string; downloadUrl: string }
-  // Larger than a chunk, and each one is another.
-  const text = Array.from({ length: 100_000 }, (_, line) => `line ${line}`).join('\n')
-  await fetch(uploadUrl, { method: 'PUT', body: text })
-  const answer = await fetch(downloadUrl)
-  expect(answer.headers.get('content-encoding')).toBe('gzip')
-  expect(await answer.text()).toBe(text)
-  server.close()
-  await service.close()
+describe('behind a middleware of the host that compresses', () => {
+  let service: Service
+  let server: Server
+  let base: string
+  let headers: Record<string, string>
+
+  beforeAll(async () => {
+    service = await startService()
+    headers = { authorization: service.app.key, 'content-type': 'application/json' }
+    const app = express()
+    // Whatever the type: it replaces `response.write`, and calls nobody back.
+    app.use(compression({ filter: () => true }))
+    app.use('/media', expressMount(service.handler))
+    server = app.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/media/v1`
+  })
+  afterAll(async () => {
+    server.close()
+    await service.close()
+  })
+
+  test('a file comes whole, and a part of it as it is stored', async () => {
+    const ticket = await (await fetch(`${base}/upload`, { headers })).json()
+    const { uploadUrl, downloadUrl } = ticket as { uploadUrl: string; downloadUrl: string }
+    // Larger than a chunk, and each one is another.
+    const text = Array.from({ length: 100_000 }, (_, line) => `line ${line}`).join('\n')
+    await fetch(uploadUrl, { method: 'PUT', body: text })
+    const answer = await fetch(downloadUrl)
+    expect(answer.headers.get('content-encoding')).toBe('gzip')
+    expect(await answer.text()).toBe(text)
+    const part = await fetch(downloadUrl, { headers: { range: 'bytes=7-9999', 'accept-encoding': 'gzip' } })
+    expect([part.status, part.headers.get('content-encoding'), part.headers.get('content-length')]).toEqual([
+      206,
+      null,
+      '9993',
+    ])
+    expect(await part.text()).toBe(text.slice(7, 10_000))
+  })
+
+  test('events come when they happen', async () => {
+    const body = '{"workflow":"service/held","params":{}}'
+    const { id } = (await (await fetch(`${base}/job`, { method: 'POST', headers, body })).json()) as { id: string }
+    for (const path of [`/job/${id}/events`, '/job/events']) {
+      const answer = await fetch(base + path, { headers })
+      expect(answer.headers.get('content-encoding')).toBeNull()
+      const { value } = await answer.body!.getReader().read()
+      expect(Buffer.from(value!).toString()).toMatch(/^(retry: 2000\n+)?event: (job|ready)/)
+    }
+    await service.engine.delete(id)
+  })
 })
 
 test('no global is replaced', () => {

@@ -39,7 +39,8 @@ async function answerFile(
     'content-type': result.contentType,
     'content-disposition': attachment(result.fileName),
     'accept-ranges': 'bytes',
-    'cache-control': 'no-store',
+    // Compressed by a host, it would come in large blocks, and a part would not be that of the file.
+    'cache-control': 'no-store, no-transform',
     'x-content-type-options': 'nosniff',
     'content-security-policy': "default-src 'none'; sandbox",
   }

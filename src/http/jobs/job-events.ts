@@ -39,7 +39,8 @@ function eventStream(call: KeyedCall, source: (signal: AbortSignal) => Frames): 
   if (!watch.hasRoom(call.caller.id)) throw tooManyFollowers(call)
   const headers = {
     'content-type': 'text/event-stream; charset=utf-8',
-    'cache-control': 'no-store',
+    // A host that compressed them would hold them back until a block is full.
+    'cache-control': 'no-store, no-transform',
     'x-accel-buffering': 'no',
   }
   if (call.request.method === 'HEAD') return empty(200, headers)

@@ -38,7 +38,11 @@ export async function download(call: Call, path: string): Promise<ApiAnswer> {
     case 'whole':
     case 'part': {
       const range = decision.kind === 'part' ? decision.range : undefined
-      if (range) headers['content-range'] = `bytes ${range.start}-${range.end}/${stat.bytes}`
+      if (range) {
+        headers['content-range'] = `bytes ${range.start}-${range.end}/${stat.bytes}`
+        // A host that compressed it would answer with a part of another file.
+        headers['cache-control'] += ', no-transform'
+      }
       headers['content-length'] = String(range ? range.end - range.start + 1 : stat.bytes)
       const status = range ? 206 : 200
       if (call.request.method === 'HEAD') return empty(status, headers)
