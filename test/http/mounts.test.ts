@@ -258,7 +258,7 @@ describe('behind a middleware of the host that compresses', () => {
       const answer = await fetch(base + path, { headers })
       expect(answer.headers.get('content-encoding')).toBeNull()
       const { value } = await answer.body!.getReader().read()
-      expect(Buffer.from(value!).toString()).toMatch(/^(retry: 2000\n+)?event: (job|ready)/)
+      expect(Buffer.from(value ?? []).toString()).toMatch(/^(retry: 2000\n+)?event: (job|ready)/)
     }
     await service.engine.delete(id)
   })
