@@ -76,7 +76,7 @@ export function answerError(answer: {
   const { status } = answer
   const problem = parsed(answer.body)
   const text = (name: string) => (typeof problem[name] === 'string' && problem[name] !== '' ? problem[name] : undefined)
-  return new ClientError(text('message') ?? `The service answered with status ${status}.`, {
+  return new ClientError(text('message') ?? statusWords(status), {
     code: text('code') ?? `HTTP_${status}`,
     status,
     requestId: text('requestId') ?? answer.header('x-request-id') ?? undefined,
@@ -84,6 +84,18 @@ export function answerError(answer: {
     errors: Array.isArray(problem.errors) ? (problem.errors as { path: string; message: string }[]) : undefined,
     retryAfterMs: retryAfter(answer.header('retry-after')),
   })
+}
+
+/** A proxy tells no more than the status. */
+function statusWords(status: number): string {
+  if (status === 413)
+    return (
+      'A proxy in front of the service refuses requests of this size (status 413). Its operator can raise the limit; ' +
+      'in nginx, it is client_max_body_size.'
+    )
+  if (status === 502 || status === 504)
+    return `A proxy in front of the service got no answer from it (status ${status}). Try again in a minute.`
+  return `The service answered with status ${status}.`
 }
 
 function parsed(body: string): Record<string, unknown> {

@@ -205,6 +205,25 @@ describe('behind a bad network the client', () => {
     await front.close()
   })
 
+  test('says what a proxy means that refuses a file, or has no answer', async () => {
+    const front = await startFront(service.server.origin, [
+      { status: 413, path: /\/storage\/uploads\// },
+      { status: 504, path: /\/application$/ },
+    ])
+    const behind = createClient({ baseUrl: front.base, apiKey: service.app.key, retries: 0 })
+    expect(await failure(behind.upload(Buffer.from('song')))).toMatchObject({
+      code: 'HTTP_413',
+      message: expect.stringMatching(
+        /^A proxy .* refuses requests of this size \(status 413\)\. .*client_max_body_size/,
+      ),
+    })
+    expect(await failure(behind.application())).toMatchObject({
+      code: 'HTTP_504',
+      message: expect.stringMatching(/^A proxy .* got no answer from it \(status 504\)/),
+    })
+    await front.close()
+  })
+
   test('creates one job when the connection breaks after the service has heard', async () => {
     const front = await startFront(service.server.origin, ['answer lost'])
     const batchName = 'broken connection'
