@@ -7,13 +7,17 @@ import { isIdle, waitingLists } from './turns.js'
 /** Most jobs of one claim: the step of the sequence `turn`, which numbers the applications that it serves. */
 export const mostAtOnce = 1000
 
+const parameters =
+  'text, bigint, text, text[], text[], text[], boolean, text[], bigint, integer, integer, integer, text[], ' +
+  'text[], smallint, bigint, text'
+
 /**
  * Claims the next jobs by the rule of `JobStore.claim`. Parameters: $1 the owner, $2 the lease in milliseconds, $3 the
  * nonce, $4 applications and $5 jobs to leave out, $6 workflows and $8 labels of the worker (null: any), $7 whether the
  * sender holds the lock (`lockClaims`), $9 when a lease must have ended to be taken over (null: now), $10 how many jobs
  * of an application do not run (`belowRunning`; null: any), $11 how many jobs at most, $12 how many applications
- * and jobs more than that are looked at, as other claims may be taking them at the same time, and $13 applications
- * whose jobs alone are wanted (null: any).
+ * and jobs more than that are looked at, as other claims may be taking them at the same time, $13 applications
+ * whose jobs alone are wanted (null: any), and $14 to $17 where the claim begins in a list (`Front`; null: nowhere).
  *
  * Simultaneous claims skip each other's jobs. Jobs that are paused, or for other workers, are never read, nor are
  * applications that have none for the worker.
@@ -31,8 +35,7 @@ export const mostAtOnce = 1000
 export function claimNext(schema: string): PlannedFunction {
   return {
     name: 'claim_next',
-    parameters:
-      'text, bigint, text, text[], text[], text[], boolean, text[], bigint, integer, integer, integer, text[]',
+    parameters,
     columns: 'integer, json, jsonb, text, boolean, boolean, boolean, integer, integer',
     body: `
     DECLARE
@@ -57,6 +60,7 @@ export function claimNext(schema: string): PlannedFunction {
       its_pool text := '';
       front bigint;
       most integer := $11;
+      wanted integer;
       apps text[];
       its_app text;
       round integer;
@@ -246,25 +250,33 @@ function nextApps(schema: string): string {
  * have more. The jobs of one list are locked as they are found; of several, only the one that comes first.
  */
 function takeRound(schema: string): string {
-  const most = 'CASE WHEN cardinality(apps) = 1 AND NOT may_be_more THEN most - cardinality(chosen) ELSE 1 END'
-  const waiting = (workflow: string, pool: string) => `
+  const waiting = (workflow: string, pool: string, more = '') => `
     FROM ${schema}.jobs WHERE app = its_app AND workflow = ${workflow} AND pool = ${pool} AND waiting_since <= clock
-      AND id <> ALL($5) AND id <> ALL(chosen) ORDER BY rank, waiting_since, id`
+      AND id <> ALL($5) AND id <> ALL(chosen)${more} ORDER BY rank, waiting_since, id`
+  const behind = ' AND (rank, waiting_since, id) > ($15, $16, $17)'
+  const firstOfOne = (more: string, limit: string) => `ARRAY(
+    SELECT id ${waiting('list_workflows[1]', 'list_pools[1]', more)} LIMIT ${limit} FOR UPDATE SKIP LOCKED
+  )`
   const first = (of: string) => `
     SELECT job.id FROM unnest(list_workflows, list_pools) AS list(workflow, pool) CROSS JOIN LATERAL (
       SELECT id, rank, waiting_since ${waiting('list.workflow', 'list.pool')} LIMIT ${of}
     ) AS job ORDER BY rank, waiting_since, id`
   return `
     FOREACH its_app IN ARRAY apps LOOP
-      IF cardinality(list_workflows) = 1 THEN
-        first_ids := ARRAY(
-          SELECT id ${waiting('list_workflows[1]', 'list_pools[1]')} LIMIT ${most} FOR UPDATE SKIP LOCKED
-        );
+      wanted := CASE WHEN cardinality(apps) = 1 AND NOT may_be_more THEN most - cardinality(chosen) ELSE 1 END;
+      IF cardinality(list_workflows) = 1 AND NOT is_exact
+        AND $14 = ARRAY[its_app, list_workflows[1], list_pools[1]] THEN
+        first_ids := ${firstOfOne(' AND rank < $15', 'wanted')};
+        IF cardinality(first_ids) < wanted THEN
+          first_ids := first_ids || ${firstOfOne(behind, 'wanted - cardinality(first_ids)')};
+        END IF;
+      ELSIF cardinality(list_workflows) = 1 THEN
+        first_ids := ${firstOfOne('', 'wanted')};
       ELSE
         first_ids := ARRAY(
-          SELECT locked.id FROM (${first(`${most} + $12`)}) AS first CROSS JOIN LATERAL (
+          SELECT locked.id FROM (${first('wanted + $12')}) AS first CROSS JOIN LATERAL (
             SELECT id FROM ${schema}.jobs WHERE id = first.id AND waiting_since IS NOT NULL FOR UPDATE SKIP LOCKED
-          ) AS locked LIMIT ${most}
+          ) AS locked LIMIT wanted
         );
       END IF;
       IF first_ids = '{}' THEN

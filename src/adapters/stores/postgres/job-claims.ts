@@ -4,6 +4,7 @@ import { claim, type ClaimRequest } from '../../../core/engine/job/transitions.j
 import type { Claimable, JobStore } from '../../../core/engine/ports/job-store.js'
 import { copyOfPlain } from '../shared/plain-copy.js'
 import { backlogStatements, readBacklog } from './backlog.js'
+import { ClaimFront, type Front, frontValues } from './claim-front.js'
 import { claimNext, mostAtOnce } from './claim-function.js'
 import { type PostgresPool, query, type Row, type Send, transaction } from './database.js'
 import { columnText } from './job-row.js'
@@ -105,6 +106,7 @@ class ClaimsInTurn {
   readonly #schema: string
   readonly #jobs: StoredJobs
   readonly #claimNext: ReturnType<typeof plannedCall>
+  readonly #front = new ClaimFront()
   /** Whether the last claim found limits of running jobs. */
   #isLimited = false
   #claimsSinceTidying = 0
@@ -123,9 +125,13 @@ class ClaimsInTurn {
     let look = firstLook
     for (;;) {
       const most = Math.min(max - claimed.length, mostAtOnce)
-      const { rows, isWaiting, mayBeMore } = await this.#next(request, wanted, { most, look })
-      claimed.push(...this.#kept(rows, request))
+      const front = this.#front.next
+      const { rows, isWaiting, mayBeMore } = await this.#next(request, wanted, { most, look, front })
+      const jobs = this.#kept(rows, request)
+      this.#front.note(front, jobs, { most, mayBeMore })
+      claimed.push(...jobs)
       if (claimed.length >= max) break
+      if (front) continue
       // A job of the rows that cannot be read is not asked for again.
       if (rows.length > 0 && (mayBeMore || claimed.length === 0)) continue
       if (rows.length > 0 || claimed.length > 0) break
@@ -179,7 +185,7 @@ class ClaimsInTurn {
   async #ask(
     { owner, leaseMs, nonce = '', lapsedBefore }: ClaimRequest,
     { exceptApps = [], onlyApps, workflows, labels, belowRunning }: Wanted,
-    { most, look }: Bounds,
+    { most, look, front }: Bounds,
     isLocked: boolean,
   ): Promise<Answer> {
     const values = [
@@ -196,6 +202,7 @@ class ClaimsInTurn {
       most,
       look,
       onlyApps?.map((app) => columnText(app)) ?? null,
+      ...frontValues(front),
     ]
     const rows = await this.#claimNext(values, (work) =>
       isLocked ? underLock(this.#pool, this.#schema, work) : work(this.#jobs.sendPrepared),
@@ -215,6 +222,7 @@ interface Bounds {
   most: number
   /** Applications and jobs that are looked at beyond these. */
   look: number
+  front: Front | undefined
 }
 
 interface Answer {

@@ -1,0 +1,78 @@
+import type { JobRecord } from '../../../core/engine/job/job.js'
+import { waitingSince } from '../../../core/engine/job/due-times.js'
+import { columnText } from './job-row.js'
+
+/** Claims of one list in a row, none long after the one before, from which on the next begin where they ended. */
+const claimsInARow = 10
+/** How long jobs may wait that enter before those that were claimed: given back, or committed late. */
+const searchedAgainMs = 1000
+
+/** Behind which job a claim begins: its application, workflow and pool, and its place among these. */
+export interface Front {
+  list: [app: string, workflow: string, pool: string]
+  rank: number
+  since: number
+  id: string
+}
+
+/**
+ * Where the last claim of this process ended, if it claims many jobs of one list. Until no transaction is open that
+ * began before them, the index of what waits has an entry of each job that was claimed, and every claim would pass all
+ * of them: some dozens where many processes claim, any number during a backup. Jobs of a higher priority are always
+ * looked for; others that enter before this place are found when the list is searched from its beginning, once a second
+ * and where nothing else is left.
+ */
+export class ClaimFront {
+  #front: Front | undefined
+  #inARow = 0
+  #claimedAt = -Infinity
+  #searchedAt = -Infinity
+
+  /** `undefined`: from the beginning. */
+  get next(): Front | undefined {
+    const isKnown = this.#inARow >= claimsInARow && performance.now() - this.#searchedAt < searchedAgainMs
+    return isKnown ? this.#front : undefined
+  }
+
+  /**
+   * @param used where the claim began
+   * @param jobs what it found
+   * @param options.mayBeMore whether they may be others than the first of their list
+   */
+  note(
+    used: Front | undefined,
+    jobs: readonly JobRecord[],
+    { most, mayBeMore }: { most: number; mayBeMore: boolean },
+  ): void {
+    const now = performance.now()
+    if (!used) this.#searchedAt = now
+    const front = mayBeMore || jobs.length < most ? undefined : frontAfter(jobs)
+    const goesOn = isSameList(front, this.#front) && now - this.#claimedAt < searchedAgainMs
+    this.#inARow = front ? (goesOn ? this.#inARow + 1 : 1) : 0
+    this.#front = front
+    this.#claimedAt = now
+  }
+}
+
+/** Of the statement of claims. */
+export function frontValues(front: Front | undefined) {
+  return front ? [front.list, front.rank, front.since, front.id] : [null, null, null, null]
+}
+
+function frontAfter(jobs: readonly JobRecord[]): Front | undefined {
+  const fronts = jobs.map((job): Front => {
+    const { id, app, workflow, pool, priority } = job
+    return {
+      list: [columnText(app), columnText(workflow), pool],
+      rank: -priority,
+      since: Math.floor(waitingSince({ ...job, status: 'QUEUED' }) ?? 0),
+      id: columnText(id),
+    }
+  })
+  const last = fronts.at(-1)
+  return fronts.every((front) => isSameList(front, last)) ? last : undefined
+}
+
+function isSameList(one: Front | undefined, other: Front | undefined): boolean {
+  return one !== undefined && other !== undefined && one.list.every((part, at) => part === other.list[at])
+}

@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { Pool } from 'pg'
+import { afterAll, afterEach, beforeAll, beforeEach, test, vi } from 'vitest'
+import { sampleJob } from '../../src/contract/job-samples.js'
+import { postgresStores } from '../../src/adapters/postgres.js'
+import { describeWith } from '../servers/found-server.js'
+import { findPostgres } from '../servers/postgres.js'
+
+const postgres = await findPostgres()
+const worker = { owner: 'worker', leaseMs: 600_000 }
+
+describeWith('many claims of one list in Postgres', { postgres }, ({ postgres: server }) => {
+  const schema = `test_${randomUUID().replaceAll('-', '')}`
+  let pool: Pool
+  const jobsOf = (through = pool) => postgresStores({ pool: through, schema }).jobs
+
+  beforeAll(async () => {
+    pool = new Pool({ connectionString: server.url })
+    await postgresStores({ pool, schema }).migrate()
+  })
+  beforeEach(async () => {
+    await pool.query(`TRUNCATE ${schema}.jobs, ${schema}.turns`)
+    // A slow machine must not let the second pass after which a list is searched from its beginning.
+    vi.useFakeTimers({ toFake: ['performance'] })
+  })
+  afterEach(() => void vi.useRealTimers())
+  afterAll(async () => {
+    await pool.query(`DROP SCHEMA ${schema} CASCADE`)
+    await pool.end()
+    await server.release()
+  })
+
+  test('pass few of the jobs claimed before, although an open transaction keeps their index entries', async () => {
+    await jobsOf().createAll(Array.from({ length: 1000 }, () => sampleJob({ app: 'a' })))
+    await pool.query(`ANALYZE ${schema}.jobs, ${schema}.turns`)
+    const one = new Pool({ connectionString: server.url, max: 1 })
+    try {
+      const jobs = jobsOf(one)
+      await one.query('BEGIN')
+      const passed: number[] = []
+      for (let n = 0; n < 50; n++) {
+        assert.equal((await jobs.claimSeveral!(worker, { max: 4 })).length, 4)
+        const { rows } = await one.query<{ entries: string }>(
+          `SELECT pg_stat_get_xact_tuples_returned('${schema}.jobs_waiting'::regclass) AS entries`,
+        )
+        passed.push(Number(rows[0]?.entries))
+      }
+      const ofOne = (n: number) => passed[n]! - passed[n - 1]!
+      assert.ok(ofOne(9) >= 36 && ofOne(49) < 20, `${ofOne(9)}, ${ofOne(49)}`)
+    } finally {
+      await one.query('COMMIT')
+      await one.end()
+    }
+  })
+
+  test('find a job of higher priority at once, one that was given back within a second, and all in the end', async () => {
+    const jobs = jobsOf()
+    await jobs.createAll(Array.from({ length: 16 }, (_, n) => sampleJob({ app: 'a', id: `job-${10 + n}` })))
+    const first = await jobs.claim(worker)
+    for (let n = 1; n < 11; n++) await jobs.claim(worker)
+    assert.ok(first)
+    const giveBack = async () => assert.ok(await jobsOf().apply(first.id, { kind: 'preempt', token: first.token }))
+    await giveBack()
+    assert.equal((await jobs.claim(worker))?.id, 'job-21')
+    await jobs.create(sampleJob({ app: 'a', id: 'urgent', priority: 1 }))
+    assert.equal((await jobs.claim(worker))?.id, 'urgent')
+    vi.advanceTimersByTime(1000)
+    assert.equal((await jobs.claim(worker))?.id, first.id)
+    const rest = await jobs.claimSeveral!(worker, { max: 9 })
+    assert.deepEqual(
+      rest.map(({ id }) => id),
+      ['job-22', 'job-23', 'job-24', 'job-25'],
+    )
+  })
+})
