@@ -2,8 +2,10 @@ import { writeFile } from 'node:fs/promises'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
+import { memoryJobs } from '../../src/adapters/memory.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
+import { endedJobs } from '../http/ended-jobs.js'
 import { type Service, startService } from '../http/harness.js'
 import { chromiumPath, openBrowser } from './browser.js'
 import { barriers, ConsolePages, eventually, narrow, overflow, patienceMs, phone, tidyUp } from './console-page.js'
@@ -68,8 +70,8 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
   })
   tidyUp(() => ({ browser, service, pages }))
 
-  async function signedIn(options: BrowserContextOptions = {}): Promise<Page> {
-    const page = await pages.open({ ...options, reducedMotion: 'reduce' }, '/operator')
+  async function signedIn(options: BrowserContextOptions = {}, of = pages): Promise<Page> {
+    const page = await of.open({ ...options, reducedMotion: 'reduce' }, '/operator')
     await page.getByLabel('Operator key').fill(key)
     await page.getByRole('button', { name: 'Continue' }).click()
     await page.getByRole('heading', { name: 'Overview' }).waitFor()
@@ -177,6 +179,30 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
     await quota.waitFor({ state: 'hidden' })
     expect((await service.engine.limits(id)).own).toEqual({ maxQueuedJobs: 70, jobs: 900, audioMinutes: 1.5 })
     await service.engine.setLimits(id, { maxQueuedJobs: null, jobs: null, audioMinutes: null })
+  })
+
+  test('counts all jobs that have ended, however many', async () => {
+    const jobs = memoryJobs()
+    const many = await startService({ worker: false, http: { operator: { key } }, stores: { jobs } })
+    await endedJobs(jobs, 702, { fields: { workflow: 'service/held' } })
+    await endedJobs(jobs, 601, { isFailed: true })
+    const own = new ConsolePages(browser, { base: many.base, key })
+    const page = await signedIn({}, own)
+    const figures = page.getByRole('region', { name: 'Now' }).getByRole('link')
+    expect(await figures.allInnerTexts()).toEqual([
+      expect.stringMatching(/^0\s+Waiting$/),
+      expect.stringMatching(/^0\s+Running$/),
+      expect.stringMatching(/^702\s+Done in the last hour$/),
+      expect.stringMatching(/^601\s+Failed in the last hour$/),
+    ])
+    const failures = page.getByRole('region', { name: 'Failures by reason' }).getByRole('listitem')
+    expect(await failures.locator('strong').allInnerTexts()).toEqual(['601'])
+    // Which may have ended in two of the chart's steps.
+    const chart = await page.getByRole('region', { name: 'Jobs ended' }).getByRole('img').getAttribute('aria-label')
+    const charted = [...(chart ?? '').matchAll(/(\d+) succeeded, (\d+) failed/g)]
+    expect([1, 2].map((part) => charted.reduce((sum, found) => sum + Number(found[part]), 0))).toEqual([702, 601])
+    expect(own.complaints).toEqual([])
+    await many.close()
   })
 
   test('leads from a reason to a job, its attempts, their cause and its steps', async () => {

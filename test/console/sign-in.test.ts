@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { createHandler } from '../../src/http/index.js'
+import { createHandler, issueKey, revokeKey } from '../../src/http/index.js'
 import { listener } from '../../src/http/mounts/node.js'
 import { type Service, startService } from '../http/harness.js'
 import { chromiumPath, openBrowser } from './browser.js'
@@ -115,6 +115,37 @@ describe.skipIf(!chromiumPath)('signing in (needs Chromium)', () => {
     await stranger.goto(link)
     await stranger.getByRole('button', { name: 'Sign in' }).click()
     await application(stranger, 'Test application').waitFor()
+  })
+
+  test('an open page ends within 2 s of its key, which it is not asked for and its stream does not tell', async () => {
+    const { key, record } = await issueKey(service.engine.applications, service.app.id)
+    // Neither side waits for anything but these clocks, so their sum is how long it takes on a quick machine.
+    const [serverMs, pageMs] = [1000, 500]
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    try {
+      const page = await pages.open({}, '/console/icon.svg')
+      await page.clock.install()
+      await pages.signIn(page, key)
+      await page.goto(`${service.base}/console`)
+      await page.getByText('Connected', { exact: true }).waitFor()
+      await page.getByText('Loading …', { exact: true }).waitFor({ state: 'detached' })
+      await page.clock.pauseAt(Date.now() + 1000)
+      const asked: string[] = []
+      page.on('request', (request) => asked.push(new URL(request.url()).pathname))
+      // As another process of the service would.
+      await revokeKey(service.engine.applications, record.id)
+      await vi.advanceTimersByTimeAsync(serverMs)
+      await page.getByText('Reconnecting', { exact: true }).waitFor()
+      expect(asked).toEqual([])
+      await page.clock.runFor(pageMs)
+      await page.getByRole('button', { name: 'Sign out' }).waitFor({ state: 'detached' })
+      // Drawing the next page takes some frames.
+      await page.clock.resume()
+      await page.getByText('Your key no longer works').waitFor()
+      expect(asked.slice(0, 1)).toEqual(['/v1/job/events'])
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   test('two services on one origin know nothing of each other', async () => {

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { memoryJobs } from '../../src/adapters/memory.js'
-import { fail, sampleError, sampleJob, succeed } from '../../src/contract/job-samples.js'
+import { sampleError } from '../../src/contract/job-samples.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
 import type { BulkFacts, JobFacts, JobPage, Overview } from '../../src/http/operator/answers.js'
+import { endedJobs } from './ended-jobs.js'
 import { type Service, startService } from './harness.js'
 
 const operatorKey = 'the-key-of-the-operator'
@@ -179,18 +180,10 @@ describe("the operator's interface", () => {
   test('counts the jobs that ended, with their reasons and times, however many they are', async () => {
     const jobs = memoryJobs()
     const many = await startService({ worker: false, http: { operator: { key: operatorKey } }, stores: { jobs } })
-    const made = await jobs.createAll(Array.from({ length: 702 }, () => sampleJob({ workflow: 'service/held' })))
-    for (const { id } of made ?? []) {
-      const claimed = await jobs.claim({ id, owner: 'w', leaseMs: 60_000 })
-      await jobs.apply(id, succeed(claimed ?? sampleJob()))
-    }
-    const broken = await jobs.createAll(Array.from({ length: 601 }, () => sampleJob()))
-    for (const { id } of broken ?? []) {
-      const claimed = await jobs.claim({ id, owner: 'w', leaseMs: 60_000 })
-      await jobs.apply(id, fail(claimed?.token ?? 0))
-    }
+    const made = await endedJobs(jobs, 702, { fields: { workflow: 'service/held' } })
+    const broken = await endedJobs(jobs, 601, { isFailed: true })
     // What was deleted has ended all the same.
-    const [deleted] = made ?? []
+    const [deleted] = made
     await jobs.apply(deleted?.id ?? '', { kind: 'delete' })
     const answer = await fetch(`${many.base}/operator/api/overview`, { headers: { authorization: operatorKey } })
     const { rates, failures, isCounted, queues } = (await answer.json()) as Overview
@@ -199,7 +192,7 @@ describe("the operator's interface", () => {
     expect(rates.reduce((sum, { failed }) => sum + failed, 0)).toBe(601)
     const { code, reason, title, message } = sampleError
     expect(failures).toMatchObject([{ code, reason, title, jobs: 601, last: { message } }])
-    expect(broken?.map(({ id }) => id)).toContain(failures[0]?.last.id)
+    expect(broken.map(({ id }) => id)).toContain(failures[0]?.last.id)
     expect(queues.find(({ workflow }) => workflow === 'service/held')?.medianMs).toBeGreaterThanOrEqual(0)
     await many.close()
   })
