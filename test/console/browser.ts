@@ -47,22 +47,15 @@ export interface ConsoleService {
 }
 
 /** `stemwork serve --console` in a process of its own, with the real stems workflow. */
-export async function startConsole({ port = 0, data }: { port?: number; data?: string } = {}): Promise<ConsoleService> {
+export async function startConsole({
+  port = 0,
+  data,
+  models = ['--allowed-models', 'embedded'],
+}: { port?: number; data?: string; models?: readonly string[] } = {}): Promise<ConsoleService> {
   const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
   const key = 'a-key-of-the-console-tests'
   const stored = data === undefined ? [] : ['--data', data]
-  const options = [
-    '--port',
-    String(port),
-    '--console',
-    ...stored,
-    '--threads',
-    '1',
-    '--api-keys',
-    key,
-    '--allowed-models',
-    'embedded',
-  ]
+  const options = ['--port', String(port), '--console', ...stored, '--threads', '1', '--api-keys', key, ...models]
   const child = spawn(process.execPath, [main, 'serve', ...options], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { createClient, type Job } from '../../src/client/client.js'
+import { writeSharesModel } from '../models/shares-model.js'
 import { readAudio, sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, type ConsoleService, openBrowser, startConsole } from './browser.js'
 import {
@@ -29,11 +30,58 @@ const sizes: [name: string, size: BrowserContextOptions][] = [
   ['phone, dark', { ...phone, colorScheme: 'dark' }],
 ]
 
+/** Of each option, in the words of the page. */
+const titlesOf = {
+  Loudness: [
+    'Picture of the loudness',
+    'Normalize to (LUFS)',
+    'Peak ceiling (dBTP)',
+    'File format',
+    'Keep title, artist and cover',
+  ],
+  Transcode: [
+    'File format',
+    'Sample rate (Hz)',
+    'Channels',
+    'Start (s)',
+    'Length (s)',
+    'Fade in (s)',
+    'Fade out (s)',
+    'Gain (dB)',
+    'Tempo (times)',
+    'Pitch (semitones)',
+    'Dither',
+    'Keep title, artist and cover',
+  ],
+  Analyze: ['Peaks for players', 'Labels for Audacity'],
+  Notes: [
+    'Clear beginnings',
+    'Clear tones',
+    'Shortest note (ms)',
+    'Lowest frequency (Hz)',
+    'Highest frequency (Hz)',
+    'Soft beginnings',
+    'Pitch bends',
+    'Tempo (bpm)',
+  ],
+  'Karaoke and practice': [
+    'File format',
+    'Level of the guide (dB)',
+    'Lyrics',
+    'Keep title, artist and cover',
+    'Quality',
+  ],
+}
+/** The names of choices say what they are. */
+const isChoice = (title: string) => ['File format', 'Channels', 'Quality'].includes(title)
+
 describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chromium)', () => {
   let service: ConsoleService
   let browser: Browser
   let pages: ConsolePages
   let folder: string
+  /** Has four stems, which are shares of the song. */
+  let ownModel: string
   const song = (name: string) => join(folder, `${name}.wav`)
 
   beforeAll(async () => {
@@ -54,9 +102,18 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
       'lower rate',
       'one',
       'two',
+      'better',
+      'in four',
     ])
       await writeWav(song(name), [tone, tone], rate, '16')
-    ;[service, browser] = await Promise.all([startConsole(), openBrowser()])
+    const four = await writeSharesModel(folder, 'four', { drums: 0.1, bass: 0.2, other: 0.3, vocals: 0.4 })
+    ownModel = four.manifest
+    ;[service, browser] = await Promise.all([
+      startConsole({
+        models: ['--allowed-models', 'embedded', '--allowed-models', ownModel, '--stems-4', ownModel],
+      }),
+      openBrowser(),
+    ])
     pages = new ConsolePages(browser, service)
   })
   tidyUp(() => ({ browser, service, folder, pages }))
@@ -113,7 +170,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
       await target.blur()
       await eventually(() => problem.count()).toBe(0)
       await page.getByLabel('Peak ceiling (dBTP)').fill('-3.5')
-      await page.getByLabel('Picture', { exact: true }).uncheck()
+      await page.getByLabel('Picture of the loudness').uncheck()
       await page.getByText('Options (3 set)').waitFor()
       await checkLayout(page)
       await send(page, song(`quieter (${label})`))
@@ -221,6 +278,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
     await page.getByText('Also makes a picture (PNG) of each stem').waitFor()
     expect(await page.getByLabel('Quality').locator('option').allInnerTexts()).toEqual([
       'Basic quality, fastest (embedded) (default)',
+      'four',
     ])
     // What the page suggests is sent, though nobody has set it; and a person can do without.
     await page.getByText('Options', { exact: true }).waitFor()
@@ -234,6 +292,52 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
     // What makes it better is said where the result is, with the command.
     await rowOf(page, 'without.wav').getByRole('link', { name: 'without.wav' }).click()
     await page.getByText('stemwork models pull recommended').waitFor()
+  })
+
+  test('a person chooses between models, and between two stems and four', async () => {
+    const page = await opened({}, 'Stems: vocals and accompaniment')
+    await page.getByLabel('Quality').selectOption('four')
+    await send(page, song('better'))
+    const better = await done(page, 'better')
+    expect([better.workflowParams.model, better.details?.model]).toMatchObject([ownModel, { name: 'four' }])
+    const [voice] = (await readAudio(await resultFile(better, 'vocals'))).channels
+    expect(voice!.reduce((most, value) => Math.max(most, value), 0)).toBeCloseTo(0.4 * amplitude, 2)
+
+    await page.getByLabel('Workflow').first().selectOption('Stems: vocals, drums, bass and other')
+    await send(page, song('in four'))
+    await done(page, 'in four')
+    await rowOf(page, 'in four.wav').getByRole('link', { name: 'in four.wav' }).click()
+    const lanes = page.getByRole('region', { name: 'Listen' }).getByRole('heading', { level: 2 })
+    await eventually(() => lanes.allTextContents()).toEqual(['Vocals 1', 'Drums 2', 'Bass 3', 'Other 4'])
+    for (const stem of ['Vocals', 'Drums', 'Bass', 'Other'])
+      await page.getByRole('link', { name: new RegExp(`^${stem} WAV`) }).waitFor()
+  })
+
+  test('each option of the other workflows has a title and help of its own', async () => {
+    const page = await opened({}, 'Loudness')
+    const fields = page.locator('.fields .field')
+    const labels = page.locator('.fields label')
+    const titles = async () => (await labels.allInnerTexts()).map((text) => text.trim())
+    const helps = () =>
+      fields
+        .filter({ has: page.locator('[id^=param]:not(select)') })
+        .locator('p')
+        .allInnerTexts()
+    const last = ['Batch', 'Choose for each song']
+    // Some are of the audio that is written only then.
+    await page.getByLabel('Normalize to (LUFS)').fill('-14')
+    for (const [workflow, own] of Object.entries(titlesOf)) {
+      await page.getByLabel('Workflow').first().selectOption(workflow)
+      await eventually(titles).toEqual([...own, ...last])
+      expect([workflow, (await helps()).length]).toEqual([workflow, own.filter((title) => !isChoice(title)).length])
+      if (workflow === 'Transcode')
+        expect(await page.getByLabel('Channels').locator('option').allInnerTexts()).toEqual([
+          'Default',
+          'Mono',
+          'Stereo',
+        ])
+      expect((await helps()).filter((text) => /^Whether|param|default|integer|JSON schema/i.test(text))).toEqual([])
+    }
   })
 
   test('what the service alone can tell of a setting is shown at its field; the corrected one is sent', async () => {

@@ -4,12 +4,12 @@ import type { ModelEntry } from './model-entry.js'
 const [good, veryGood, best] = [5, 8, 10.5]
 const speeds = { fast: 'fast', medium: 'takes up to three times as long as the song', slow: 'slow' }
 
-/** Quality and speed of a model, for a person who chooses one; its name where it is not known. */
+/** Quality and speed of a model, for a person who chooses one; its name where it is not known, or that of its file. */
 export function modelWords(name: string): string {
   if (name === 'embedded') return 'Basic quality, fastest (embedded)'
   const known = knownModels.find(({ facts }) => facts.name === name)
   const words = known ? [qualityWords(known), known.speed && speeds[known.speed]].filter(Boolean).join(', ') : ''
-  return words === '' ? name : `${words} (${name})`
+  return words === '' ? name.replace(/^.*[/\\](?=.)|\.json$/g, '') : `${words} (${name})`
 }
 
 /** By the quality of the vocals, in dB. */

@@ -46,12 +46,12 @@ export function defineAnalyze(
     peaks: z
       .boolean()
       .default(false)
-      .describe('Whether to add peaks for players (JSON).')
+      .describe('Also measures the peaks of the waveform, for players (JSON).')
       .meta({ title: 'Peaks for players' }),
     labels: z
       .boolean()
       .default(false)
-      .describe('Whether to add the chords and the sections as label tracks for Audacity (text).')
+      .describe('Also writes the chords and the sections as label tracks for Audacity (text).')
       .meta({ title: 'Labels for Audacity' }),
   })
   return defineWorkflow({

@@ -43,13 +43,19 @@ export function defineLoudness(
   const params: z.ZodType<LoudnessParams> = z
     .strictObject({
       inputUrl: inputUrlParam(checked.decoders),
-      picture: z.boolean().default(true).describe('Whether to draw the loudness over time (SVG).'),
+      picture: z
+        .boolean()
+        .default(true)
+        .describe('Also draws the loudness over time (SVG).')
+        .meta({ title: 'Picture of the loudness' }),
       normalizeTo: z
         .number()
         .min(-70)
         .max(0)
         .optional()
-        .describe('Integrated loudness in LUFS of the audio to write. Default: none is written.')
+        .describe(
+          'Also writes the audio, as loud as this as a whole (LUFS): -14 is usual for streaming, -23 for broadcasts.',
+        )
         .meta({ title: 'Normalize to', 'x-unit': 'LUFS' }),
       ceiling: z
         .number()
@@ -57,8 +63,8 @@ export function defineLoudness(
         .max(0)
         .optional()
         .describe(
-          'True peak in dBTP that the written audio does not exceed; the audio stays quieter than requested if ' +
-            'necessary.',
+          'No peak of the written audio is higher (true peak, dBTP). Where that does not fit, it stays quieter than ' +
+            'asked.',
         )
         .meta({ title: 'Peak ceiling', default: usualCeiling, 'x-unit': 'dBTP' }),
       format: formatParam(formats, usualFormat, 'Format of the audio to write.'),

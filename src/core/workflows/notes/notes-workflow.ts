@@ -51,14 +51,16 @@ export function defineNotes(
       pitchBends: z
         .boolean()
         .default(true)
-        .describe('Whether the MIDI file has bends of notes that sound alone. The JSON has those of all notes.')
+        .describe(
+          'Slides and vibrato of notes that sound alone are in the MIDI file, too. The JSON has those of all notes.',
+        )
         .meta({ title: 'Pitch bends' }),
       tempo: z
         .number()
         .min(20)
         .max(400)
         .optional()
-        .describe('Beats per minute of the MIDI file. Default: what is found in the audio, or 120.')
+        .describe('Of the MIDI file; without it, what is found in the song, or 120.')
         .meta({ title: 'Tempo', 'x-unit': 'bpm' }),
     })
     .refine((given) => inputs.some((name) => name in given), {
@@ -86,28 +88,28 @@ const frequency = z.number().min(20).max(10_000).optional()
 const optionParams = {
   onsetThreshold: threshold
     .default(usualNoteOptions.onsetThreshold)
-    .describe('0.05 to 0.95: how clearly a note must begin. Lower values find more notes.')
+    .describe('How clearly a note must begin, from 0.05 to 0.95. Lower values find more notes.')
     .meta({ title: 'Clear beginnings' }),
   frameThreshold: threshold
     .default(usualNoteOptions.frameThreshold)
-    .describe('0.05 to 0.95: how clearly a note must sound to go on. Lower values make notes longer.')
+    .describe('How clearly a note must sound to go on, from 0.05 to 0.95. Lower values make notes longer.')
     .meta({ title: 'Clear tones' }),
   minimumNoteLength: z
     .number()
     .min(0)
     .max(10_000)
     .default(usualNoteOptions.minimumNoteLength)
-    .describe('In milliseconds; shorter notes are left out.')
+    .describe('Shorter notes are left out.')
     .meta({ title: 'Shortest note', 'x-unit': 'ms' }),
   minimumFrequency: frequency
-    .describe('Lower notes are left out. Default: none are.')
+    .describe('Lower notes are left out. Without it, none are.')
     .meta({ title: 'Lowest frequency', 'x-unit': 'Hz' }),
   maximumFrequency: frequency
-    .describe('Notes of this frequency and above are left out. Default: none are.')
+    .describe('Notes of this frequency and above are left out. Without it, none are.')
     .meta({ title: 'Highest frequency', 'x-unit': 'Hz' }),
   melodiaTrick: z
     .boolean()
     .default(usualNoteOptions.melodiaTrick)
-    .describe('Whether sounds that last, but have no clear beginning, are notes as well.')
+    .describe('Sounds that last, but have no clear beginning, are notes as well.')
     .meta({ title: 'Soft beginnings' }),
 }

@@ -39,7 +39,7 @@ export function defineMix(
       .min(-60)
       .max(0)
       .default(-18)
-      .describe('Level of the voice in the file with the guide, by that in the song.')
+      .describe('How loud the voice is in the file with the guide: 0 is as in the song.')
       .meta({ title: 'Level of the guide', 'x-unit': 'dB' }),
     lyrics: z
       .string()

@@ -58,33 +58,41 @@ export function defineTranscode(
         .max(192_000)
         .optional()
         .describe(
-          `In Hz; for MP3 one of ${mp3Rates.join(', ')}. Default: that of the input, or for MP3 the next one that ` +
-            'it has.',
+          'Samples a second: 44100 as on a CD, 48000 as in videos. Without it, that of the song. MP3 has ' +
+            `${mp3Rates.join(', ')}: without it, the next one of these.`,
         )
-        .meta({ 'x-unit': 'Hz' }),
-      channels: z.literal([1, 2]).optional().describe('1 or 2. Default: those of the input; for MP3, at most 2.'),
+        .meta({ title: 'Sample rate', 'x-unit': 'Hz' }),
+      channels: z
+        .literal([1, 2])
+        .optional()
+        .describe('1 (mono) or 2 (stereo). Without it, those of the song; for MP3, at most 2.')
+        .meta({ title: 'Channels', 'x-labels': ['Mono', 'Stereo'] }),
       startSeconds: z
         .number()
         .min(0)
         .max(mostSeconds)
         .default(0)
-        .describe('Position in seconds; audio before it is left out.')
+        .describe('What is before this second is left out.')
         .meta({ title: 'Start', 'x-unit': 's' }),
       lengthSeconds: z
         .number()
         .positive()
         .max(mostSeconds)
         .optional()
-        .describe('Seconds to keep. Default: up to the end.')
+        .describe('So many seconds are kept; without it, all up to the end.')
         .meta({ title: 'Length', 'x-unit': 's' }),
-      fadeInSeconds: fade.describe('Seconds of a linear fade at the start.').meta({ title: 'Fade in', 'x-unit': 's' }),
-      fadeOutSeconds: fade.describe('Seconds of a linear fade at the end.').meta({ title: 'Fade out', 'x-unit': 's' }),
+      fadeInSeconds: fade
+        .describe('It rises evenly from silence, for so many seconds.')
+        .meta({ title: 'Fade in', 'x-unit': 's' }),
+      fadeOutSeconds: fade
+        .describe('It falls evenly to silence at the end, for so many seconds.')
+        .meta({ title: 'Fade out', 'x-unit': 's' }),
       gainDb: z
         .number()
         .min(-120)
         .max(60)
         .default(0)
-        .describe('Amplification in dB. Integers clip at full scale.')
+        .describe('Louder by so much, or quieter below 0. Beyond full scale it is cut off, except in 32-bit float.')
         .meta({ title: 'Gain', 'x-unit': 'dB' }),
       tempo: z
         .number()
@@ -92,17 +100,22 @@ export function defineTranscode(
         .max(2)
         .default(1)
         .describe(
-          'Speed by that of the input, at the same pitch: 1.25 is a quarter faster. Start and length are counted in ' +
-            'the time of the input, fades in that of the result.',
-        ),
+          'Faster or slower at the same pitch: 1.25 is a quarter faster. Start and length are counted in the time of ' +
+            'the song as it was, fades in that of the result.',
+        )
+        .meta({ title: 'Tempo', 'x-unit': 'times' }),
       semitones: z
         .number()
         .min(-12)
         .max(12)
         .default(0)
-        .describe('Semitones by which the pitch is raised (negative: lowered), at the same speed.')
+        .describe('Higher by so many semitones, or lower below 0, at the same tempo.')
         .meta({ title: 'Pitch', 'x-unit': 'semitones' }),
-      dither: z.boolean().default(true).describe('Whether noise is added before samples are rounded to integers.'),
+      dither: z
+        .boolean()
+        .default(true)
+        .describe('Adds noise that nobody hears, so that rounding does not distort what is quiet.')
+        .meta({ title: 'Dither' }),
       keepTags: keepTagsParam(checked.keepTags),
     })
     .superRefine(({ format = usualFormat, sampleRate }, context) => {
