@@ -11,7 +11,7 @@ import { keyTexts, useFocusBack, useMixerKeys } from './mixer-keys.js'
 import { shareText } from './picture-gestures.js'
 import type { PcmSource } from './pcm-source.js'
 import { type Loop, Player } from './player.js'
-import { Ruler } from './ruler.js'
+import { Chords, Ruler } from './ruler.js'
 import { isWholeSong } from './stem-names.js'
 import type { Stem } from './stems.js'
 import { changeTempo, changeSemitones, Practice } from './practice.js'
@@ -204,6 +204,13 @@ export function Mixer({ stems, song, artist, found, whole, jobId, work, onRhythm
         }}
       >
         <Ruler view={view} onSeek={(seconds) => player.seek(seconds)} onLoop={setLoop} />
+        <Chords
+          chords={beats.rhythm?.chords ?? []}
+          semitones={player.semitones}
+          view={view}
+          onSeek={(seconds) => player.seek(seconds)}
+          onLoop={setLoop}
+        />
         {stems.map((stem, index) => (
           <Lane
             key={stem.name}

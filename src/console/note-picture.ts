@@ -16,7 +16,7 @@ export interface Keys {
 
 const leastKeys = 12
 const leastPixels = 2
-const names = ['C', 'C♯', 'D', 'D♯', 'E', 'F', 'F♯', 'G', 'G♯', 'A', 'A♯', 'B']
+export const keyNames = ['C', 'C♯', 'D', 'D♯', 'E', 'F', 'F♯', 'G', 'G♯', 'A', 'A♯', 'B']
 const blackKeys = new Set([1, 3, 6, 8, 10])
 
 export function keysOf(notes: readonly Note[]): Keys {
@@ -29,7 +29,7 @@ export function keysOf(notes: readonly Note[]): Keys {
 
 /** The name of a key with its octave: 60 is C4. */
 export function keyName(pitch: number): string {
-  return `${names[pitch % 12]}${Math.floor(pitch / 12) - 1}`
+  return `${keyNames[pitch % 12]}${Math.floor(pitch / 12) - 1}`
 }
 
 /** Keys upwards, time to the right; louder notes are stronger. */

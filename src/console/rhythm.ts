@@ -3,6 +3,14 @@ import type { PcmSource } from './pcm-source.js'
 import type { CountIn, Loop } from './player.js'
 import { sampleAt } from './sample-at.js'
 
+export interface Chord {
+  /** Seconds. */
+  start: number
+  end: number
+  /** For example `F#m7`; `N` for none. */
+  name: string
+}
+
 /** What the analysis has found in a song. */
 export interface SongRhythm {
   bpm?: number
@@ -13,6 +21,8 @@ export interface SongRhythm {
   /** The beats that begin bars. */
   bars: number[]
   beatsPerBar: number
+  /** Absent from what earlier versions have kept. */
+  chords?: Chord[]
 }
 
 const usualBar = 4
@@ -25,11 +35,12 @@ export interface AnalysisReport {
   key: { name: string } | null
   beats: number[]
   downbeats: { beatsPerBar: number; times: number[] } | null
+  chords: Chord[]
 }
 
-export function rhythmOf({ tempo, key, beats, downbeats }: AnalysisReport): SongRhythm {
+export function rhythmOf({ tempo, key, beats, downbeats, chords }: AnalysisReport): SongRhythm {
   const { times = [], beatsPerBar = usualBar } = downbeats ?? {}
-  return { bpm: tempo?.bpm, key: key?.name, beats, bars: times, beatsPerBar }
+  return { bpm: tempo?.bpm, key: key?.name, beats, bars: times, beatsPerBar, chords }
 }
 
 export function rhythmWords({ bpm, key }: SongRhythm): string {

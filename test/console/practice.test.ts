@@ -40,7 +40,11 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
     })
     await writeWav(join(folder, 'song.wav'), [tone, tone], rate, '16')
     // As high as a file can be, all of the time: at another pitch, its parts come to more.
-    const square = Float32Array.from({ length: 6 * rate }, (_, i) => (i % 200 < 100 ? 0.98 : -0.98))
+    // First an A with its third and fifth, then a D.
+    const square = Float32Array.from({ length: 6 * rate }, (_, i) => {
+      const period = i < 3 * rate ? 200 : 150
+      return i % period < period / 2 ? 0.98 : -0.98
+    })
     const tags = { title: 'Harbour', artist: 'The Keel' }
     const loud = await openEncoder(join(folder, 'loud.wav'), { sampleRate: rate, channels: 2, format: '16', tags })
     await loud.write([square, square])
@@ -145,13 +149,24 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
     expect(await heardPeak(page)).toBeLessThan(0.985)
   })
 
-  test('beats that the separation found are there at once, with title and artist on the lock screen', async () => {
+  test('beats and chords of the separation are there at once, and title and artist on the lock screen', async () => {
     const page = await player('loud.wav')
     await page.getByRole('button', { name: /beats found/i }).waitFor()
     await page
       .locator('.title')
       .getByText(/bpm|beat/)
       .waitFor()
+    // Its chords stand above the lanes, and follow the pitch.
+    await page.getByRole('img', { name: 'Chords: A at 0:00, D at 0:03', exact: true }).waitFor()
+    await page.getByRole('slider', { name: 'Pitch' }).fill('-4')
+    const chords = page.getByRole('img', { name: 'Chords: F at 0:00, A♯ at 0:03', exact: true })
+    await chords.waitFor()
+    expect(await barriers(page)).toEqual([])
+    const { x, y, width } = (await chords.boundingBox()) ?? { x: 0, y: 0, width: 0 }
+    const drawn = await chords.getByText('A♯').boundingBox()
+    expect(Math.abs((drawn?.x ?? 0) - x - width / 2)).toBeLessThan(width / 20)
+    await page.mouse.click(x + 0.75 * width, y + 5)
+    await eventually(() => position(page)).toBeGreaterThan(4.4)
     await play(page)
     await eventually(() => page.evaluate<string | null>('navigator.mediaSession.metadata?.title ?? null')).toBe(
       'Harbour',
