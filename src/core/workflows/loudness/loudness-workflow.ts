@@ -34,6 +34,7 @@ export function loudnessWorkflow(settings: AudioSettings = {}): Workflow {
 }
 
 /** Defines the workflow with its work. */
+// oxlint-disable-next-line max-lines-per-function -- a table of params
 export function defineLoudness(
   settings: unknown,
   work: (settings: AudioSettings) => Stage<LoudnessParams>['run'],
