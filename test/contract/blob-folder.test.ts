@@ -30,6 +30,13 @@ beforeEach(async () => {
 })
 afterEach(() => rm(directory, { recursive: true }))
 
+/** What all open files share. */
+async function handlePrototype(): Promise<FileHandle> {
+  const file = await open(directory)
+  await file.close()
+  return Object.getPrototypeOf(file) as FileHandle
+}
+
 describe('a blob folder', () => {
   test('holds a blob at the path of its key, its bytes first', async () => {
     await store.put(key, sourceOf('RIFF and so on'))
@@ -46,12 +53,23 @@ describe('a blob folder', () => {
     },
   )
 
+  test('takes a small blob by one write, and a large one block by block', async () => {
+    const write = vi.spyOn(await handlePrototype(), 'write')
+    const pieces = (count: number) => sourceOf(...Array.from({ length: count }, () => 'x'.repeat(1000)))
+    try {
+      expect(await store.put(key, pieces(20))).toMatchObject({ bytes: 20_000 })
+      expect(write).toHaveBeenCalledTimes(1)
+      expect(await store.put(key, pieces(200))).toMatchObject({ bytes: 200_000 })
+      expect(write).toHaveBeenCalledTimes(1 + 4)
+    } finally {
+      write.mockRestore()
+    }
+  })
+
   // A disk that takes minutes for a write cannot be had here: the calls of the system are held up in its place.
   test.for(['write', 'sync'] as const)('answers reads while a busy disk holds up every %s', async (call) => {
     await store.put(key, sourceOf('x'))
-    const file = await open(join(directory, key))
-    const handle = Object.getPrototypeOf(file) as FileHandle
-    await file.close()
+    const handle = await handlePrototype()
     const release: (() => void)[] = []
     const original = handle[call] as (...given: unknown[]) => Promise<never>
     const held = vi.spyOn(handle, call).mockImplementation(async function (this: FileHandle, ...given: unknown[]) {

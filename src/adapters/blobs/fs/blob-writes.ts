@@ -1,17 +1,20 @@
 import { randomUUID } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { lstat, open, rm } from 'node:fs/promises'
+import { type FileHandle, lstat, open, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { BlobStat, BlobStore, PutOptions } from '../../../core/engine/ports/blob-store.js'
 import { abortable } from '../shared/abortable-source.js'
 import { blobChunks } from '../shared/blob-chunks.js'
 import type { BlobFolder } from './blob-folder.js'
 import { changesOf, type DiskTurn } from './disk-turns.js'
-import { alreadyExists, append, publish, sync } from './durable-file.js'
+import { alreadyExists, append, modifiedAtOf, publish, sync } from './durable-file.js'
 import { makeFolder, removeEmptyFolders, temporaryName } from './folders.js'
 import { linkFile, publishWithTrailer } from './moved-file.js'
 import { isAbsent, storageError } from './storage-error.js'
 import { encodeTrailer } from './trailer.js'
+
+/** What is smaller is written together. */
+const blockBytes = 64 * 1024
 
 /** @param writing is given the temporary files that puts of this process are writing */
 export function blobWrites(
@@ -25,25 +28,29 @@ export function blobWrites(
     const facts = newFacts(options)
     const trailer = encodeTrailer(facts)
     signal?.throwIfAborted()
-    if (ifAbsent && (await folder.look(key))) throw alreadyExists(key)
+    // Under load, each call waits in a queue: what needs no other is called at the same time.
+    const looking = ifAbsent ? folder.look(key) : undefined
+    looking?.catch(() => {})
     const temporary = temporaryOf(path)
     const file = await inFolder(dirname(path), change, () => change(() => open(temporary, 'wx', 0o600)))
     return await whileWriting(temporary, change, async () => {
-      let bytes = 0
-      let modifiedAt: number
+      let bytes = -trailer.byteLength
       try {
-        for await (const chunk of abortable(blobChunks(source), signal)) {
-          await append(file, chunk, change)
-          bytes += chunk.byteLength
+        if (await looking) throw alreadyExists(key)
+        for await (const block of inBlocks(abortable(blobChunks(source), signal), trailer)) {
+          await append(file, block, change)
+          bytes += block.byteLength
         }
-        await append(file, trailer, change)
-        modifiedAt = await sync(file, change)
-      } finally {
+        await sync(file, change)
+        signal?.throwIfAborted()
+      } catch (error) {
         await file.close()
+        throw error
       }
-      signal?.throwIfAborted()
+      const closing = closed(file)
+      closing.catch(() => {})
       await publish(temporary, path, { key, ifAbsent, change })
-      return { key, bytes, ...facts, modifiedAt }
+      return { key, bytes, ...facts, modifiedAt: await closing }
     })
   }
 
@@ -90,6 +97,37 @@ export function blobWrites(
     } finally {
       writing.delete(temporary)
     }
+  }
+}
+
+/** A small blob is one write, its trailer included. The source may use the memory of a chunk again. */
+async function* inBlocks(
+  source: AsyncIterable<Uint8Array>,
+  trailer: Uint8Array,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  let parts: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of source) {
+    if (bytes === 0 && chunk.byteLength >= blockBytes) {
+      yield chunk
+      continue
+    }
+    parts.push(Buffer.from(chunk))
+    bytes += chunk.byteLength
+    if (bytes < blockBytes) continue
+    yield Buffer.concat(parts)
+    parts = []
+    bytes = 0
+  }
+  yield Buffer.concat([...parts, trailer])
+}
+
+/** Closes a file. Returns when it was last modified. */
+async function closed(file: FileHandle): Promise<number> {
+  try {
+    return modifiedAtOf(await file.stat())
+  } finally {
+    await file.close()
   }
 }
 

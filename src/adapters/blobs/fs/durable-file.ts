@@ -18,11 +18,10 @@ export async function append(file: FileHandle, chunk: Uint8Array, change: DiskTu
   }
 }
 
-/** Makes the bytes durable. Returns when the file was last modified. */
-export async function sync(file: FileHandle, change: DiskTurn): Promise<number> {
+/** Makes the bytes durable. */
+export async function sync(file: FileHandle, change: DiskTurn): Promise<void> {
   try {
     await change(() => file.sync())
-    return modifiedAtOf(await file.stat())
   } catch (error) {
     throw storageError('write a blob', error)
   }
