@@ -115,7 +115,7 @@ describe.each(stores)('an upload into %s', (_name, open) => {
     expect(network.cuts).toBeGreaterThanOrEqual(4)
     expect((await separated(service, downloadUrl!)).equals(file)).toBe(true)
     const id = new URL(downloadUrl!).pathname.split('/').at(-1)
-    expect(await keys(blobs)).toEqual([id, `${id}.resumable`, `${id}.used`])
+    expect(await keys(blobs)).toEqual([id, `${id}.resumable`])
   })
 })
 

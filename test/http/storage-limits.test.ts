@@ -93,6 +93,23 @@ describe('uploads under way', () => {
   })
 })
 
+test('an upload asks the store three things at once and writes once', async () => {
+  const inner = memoryBlobs()
+  const calls: string[] = []
+  const telling =
+    <Name extends 'put' | 'stat' | 'delete'>(name: Name) =>
+    (...given: Parameters<(typeof inner)[Name]>) => {
+      calls.push(name)
+      return (inner[name] as (...given: unknown[]) => ReturnType<(typeof inner)[Name]>)(...given)
+    }
+  const blobs = { ...inner, put: telling('put'), stat: telling('stat'), delete: telling('delete') }
+  const service = await start({ blobs })
+  const { uploadUrl } = await newTicket(service)
+  calls.length = 0
+  expect((await put(uploadUrl, 'song')).status).toBe(200)
+  expect(calls).toEqual(['stat', 'stat', 'stat', 'put'])
+})
+
 describe('a used ticket', () => {
   test('takes no second file when its job has ended and was deleted', async () => {
     const service = await start()

@@ -6,7 +6,7 @@ import { uploadKey } from '../../core/engine/job/blob-keys.js'
 import type { BlobStore } from '../../core/engine/ports/blob-store.js'
 import { Problem } from '../routing/problem.js'
 import type { StorageUse } from '../routing/storage-use.js'
-import { isUsed, markUsed } from './used-ticket.js'
+import { isUsed } from './used-ticket.js'
 
 /**
  * A cut loses nothing that has come; this bounds what a crash of the service loses. S3 wants parts of 5 MiB or more.
@@ -104,7 +104,6 @@ export class UploadParts extends DataStore {
     } catch (error) {
       if (!StemworkError.is(error) || error.code !== 'ALREADY_EXISTS') throw error
     }
-    await markUsed(this.#blobs, key)
     await this.#blobs.deletePrefix(this.#partsPrefix(id))
   }
 

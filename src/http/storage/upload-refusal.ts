@@ -16,6 +16,11 @@ export async function rememberRefusal(blobs: BlobStore, key: string, problem: Pr
   await blobs.put(markerKey(key), bytesOf(JSON.stringify(refusal)), { contentType: 'application/json' })
 }
 
+/** Whether an earlier file was refused. */
+export async function isRefused(blobs: BlobStore, key: string): Promise<boolean> {
+  return (await blobs.stat(markerKey(key))) !== undefined
+}
+
 export async function forgetRefusal(blobs: BlobStore, key: string): Promise<void> {
   await blobs.delete(markerKey(key))
 }

@@ -7,13 +7,13 @@ import type { RequestBody } from '../routing/request-body.js'
 import type { Grant } from '../auth/signed-url.js'
 import { refuseEndedKey, refuseExpired, requireSigned, storageKey } from './storage-link.js'
 import type { UploadSlot } from '../routing/storage-use.js'
-import { forgetRefusal, rememberRefusal } from './upload-refusal.js'
-import { isUsed, markUsed } from './used-ticket.js'
+import { forgetRefusal, isRefused, rememberRefusal } from './upload-refusal.js'
+import { isUsed } from './used-ticket.js'
 
 /** Stores the file that is sent to a ticket: raw, chunked, or in a multipart form. A ticket writes once. */
 export async function upload(call: Call, path: string): Promise<ApiAnswer> {
   const key = storageKey(path)
-  const grant = requireSigned(call, 'PUT', key)
+  const grant = await requireSigned(call, 'PUT', key)
   await refuseEndedKey(grant, call)
   const { blobs } = call.service.engine
   const { body } = call
@@ -25,13 +25,14 @@ export async function upload(call: Call, path: string): Promise<ApiAnswer> {
     const announced = Number(call.request.headers.get('content-length') ?? 0)
     if (announced > grant.maxBytes + formOverheadBytes) throw tooLarge(grant.maxBytes)
     slot = await call.service.storage.begin(grant.app, key, announced)
-    if (await isUsed(blobs, key)) throw alreadyWritten()
+    const [used, refused] = await Promise.all([isUsed(blobs, key), isRefused(blobs, key)])
+    if (used) throw alreadyWritten()
     const stat = await blobs.put(key, counted(payload(body, grant, announced), slot), {
       ifAbsent: true,
       contentType: 'application/octet-stream',
     })
     isStored = true
-    await Promise.all([markUsed(blobs, key), forgetRefusal(blobs, key)])
+    if (refused) await forgetRefusal(blobs, key)
     return json({ bytes: stat.bytes }, { headers: { etag: `"${stat.etag}"` } })
   } catch (error) {
     const problem = StemworkError.is(error) && error.code === 'ALREADY_EXISTS' ? alreadyWritten() : toProblem(error)

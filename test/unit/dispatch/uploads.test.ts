@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { isUploadInUse, removeUploads } from '../../../src/core/engine/dispatch/sweep/uploads.js'
+import { localUploadKey } from '../../../src/core/engine/job/blob-keys.js'
 import type { JobRecord } from '../../../src/core/engine/job/job.js'
+import type { EngineOptions } from '../../../src/core/engine/options.js'
 import type { BlobStore } from '../../../src/core/engine/ports/blob-store.js'
 import type { JobStore } from '../../../src/core/engine/ports/job-store.js'
 import { StoreClock } from '../../../src/core/engine/store-clock.js'
@@ -41,10 +43,29 @@ test('an upload of a hundred failed jobs is kept: more may have failed than are 
   expect(await inUse(...Array.from({ length: 101 }, () => expired))).toBe(true)
 })
 
-test('the uploads of a deleted job are removed, but not those in use', async () => {
-  const removed: string[] = []
-  const blobs = { delete: async (key: string) => void removed.push(key) } as unknown as BlobStore
-  const job = { uploads: { song: 'upload', video: 'film', picture: 'cover' } } as unknown as JobRecord
-  await removeUploads(job, { ...portsOf([kept]), blobs })
-  expect(removed).toEqual(['film', 'cover'])
+/** What is done to the uploads of a deleted job. */
+async function changesOf(uploads: JobRecord['uploads'], ageMs = 0): Promise<string[]> {
+  const changes: string[] = []
+  const blobs = {
+    put: async (key: string) => void changes.push(`put ${key}`),
+    delete: async (key: string) => void changes.push(`delete ${key}`),
+  } as unknown as BlobStore
+  const job = { createdAt: Date.now() - ageMs, uploads } as unknown as JobRecord
+  const options = { retention: { unusedUploadsMs: 60_000 } } as EngineOptions
+  await removeUploads(job, { ...portsOf([kept]), blobs, options })
+  return changes
+}
+
+test('the uploads of a deleted job are removed, but not those in use; before, their tickets are marked', async () => {
+  expect(await changesOf({ song: 'upload', video: 'film', picture: 'cover' })).toEqual([
+    'put film.used',
+    'delete film',
+    'put cover.used',
+    'delete cover',
+  ])
+})
+
+test('no mark is left where no ticket can live any more, or none was made', async () => {
+  expect(await changesOf({ video: 'film' }, 61_000)).toEqual(['delete film'])
+  expect(await changesOf({ video: localUploadKey('app', '1') })).toEqual(['delete uploads/app/local-1'])
 })

@@ -4,7 +4,7 @@ import { stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { requireOption, StemworkError, tooLarge } from '../errors.js'
-import { uploadKey } from '../job/blob-keys.js'
+import { localUploadKey } from '../job/blob-keys.js'
 import type { BlobStore } from '../ports/blob-store.js'
 
 /** JSON has no symbols, so nothing from a network can pass for a file that the host named. */
@@ -66,7 +66,7 @@ export async function withLocalFiles<Input extends FileInput, Result extends { c
   try {
     for (const [name, { path }] of files) {
       await requireFile(name, path, maxBytes)
-      const key = uploadKey(input.app, randomUUID())
+      const key = localUploadKey(input.app, randomUUID())
       uploads[name] = key
       await blobs.put(key, createReadStream(path), { ifAbsent: true, contentType: 'application/octet-stream' })
     }

@@ -29,6 +29,22 @@ export function uploadKey(app: string, ticketId: string): string {
   return `${uploadsPrefix}${app}/${ticketId}`
 }
 
+const localMark = 'local-'
+
+/** Where a file of this machine is kept as an upload, which no ticket was made for. */
+export function localUploadKey(app: string, id: string): string {
+  return uploadKey(app, localMark + id)
+}
+
+export function isOfTicket(uploadKey: string): boolean {
+  return !uploadKey.includes(`/${localMark}`)
+}
+
+/** An empty blob that stays when the upload goes with its job: its ticket takes no second file. */
+export function usedTicketKey(uploadKey: string): string {
+  return `${uploadKey}.used`
+}
+
 /** Job id, fencing token and nonce of a result's key; `undefined` for a key of another form. */
 export function parseResultKey(key: string): { jobId: string; token: number; nonce: string } | undefined {
   const [, jobId, token, nonce = ''] = /^results\/([^/]+)\/(\d+)(?:-([^/]+))?\//.exec(key) ?? []

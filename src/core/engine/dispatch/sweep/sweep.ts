@@ -162,7 +162,7 @@ export class Sweep {
 /** Files first, then the record: after an interruption in between, the record is still there to find them. */
 export async function finishDeletion(
   job: JobRecord,
-  ports: Pick<SweepPorts, 'jobs' | 'blobs' | 'clock'>,
+  ports: Pick<SweepPorts, 'jobs' | 'blobs' | 'clock' | 'options'>,
 ): Promise<void> {
   const { app } = job
   await ports.blobs.deletePrefix(jobResultsPrefix(job.id), { app })

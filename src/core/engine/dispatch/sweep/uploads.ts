@@ -1,5 +1,7 @@
+import { isOfTicket, usedTicketKey } from '../../job/blob-keys.js'
 import type { JobRecord } from '../../job/job.js'
 import { keepsInputs } from '../../job/retry.js'
+import type { EngineOptions } from '../../options.js'
 import type { BlobStore } from '../../ports/blob-store.js'
 import type { JobStore } from '../../ports/job-store.js'
 import type { StoreClock } from '../../store-clock.js'
@@ -9,13 +11,25 @@ interface UploadPorts {
   clock: StoreClock
 }
 
+interface RemovalPorts extends UploadPorts {
+  blobs: BlobStore
+  options: Pick<EngineOptions, 'retention'>
+}
+
 /**
  * Removes the uploaded inputs of a deleted job, except those that another job needs. When a job ends, retention removes
- * them: a second job may use the same upload, and a ticket accepts no second file while the first exists.
+ * them: a second job may use the same upload, and a ticket accepts no second file while the first exists. Afterwards a
+ * mark says that it was used, as long as the ticket may live; retention removes it like an unused upload.
  */
-export async function removeUploads(job: JobRecord, ports: UploadPorts & { blobs: BlobStore }): Promise<void> {
+export async function removeUploads(job: JobRecord, ports: RemovalPorts): Promise<void> {
+  const { blobs, clock, options } = ports
+  // An upload is older than its jobs.
+  const mayHaveTicket = (await clock.time()) - job.createdAt <= options.retention.unusedUploadsMs
   for (const key of Object.values(job.uploads)) {
-    if (!(await isUploadInUse(key, ports))) await ports.blobs.delete(key)
+    if (await isUploadInUse(key, ports)) continue
+    // First: what is cut off in between is done again.
+    if (mayHaveTicket && isOfTicket(key)) await blobs.put(usedTicketKey(key), '')
+    await blobs.delete(key)
   }
 }
 
