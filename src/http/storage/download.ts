@@ -1,25 +1,25 @@
 import { attachment } from '../../core/engine/job/attachment.js'
 import { parseResultKey } from '../../core/engine/job/blob-keys.js'
-import type { BlobStat } from '../../core/engine/ports/blob-store.js'
+import type { BlobStat, ByteRange } from '../../core/engine/ports/blob-store.js'
 import { type ApiAnswer, empty } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
 import { Problem } from '../routing/problem.js'
 import type { Grant } from '../auth/signed-url.js'
 import { refuseRevoked } from '../routing/job-link.js'
-import { decideRange } from './range.js'
+import { decideRange, deciding } from './range.js'
 import { requireGrant, storageKey } from './storage-link.js'
 
 /** Answers GET and HEAD of a signed link with the file, a part of it, or 304. */
 export async function download(call: Call, path: string): Promise<ApiAnswer> {
   const key = storageKey(path)
-  const grant = requireGrant(call, 'GET', key)
+  const grant = await requireGrant(call, 'GET', key)
   await refuseRevokedOf(call, grant)
-  const { blobs } = call.service.engine
-  const stat = await blobs.stat(key)
+  const { method, headers } = call.request
+  // Nearly always: the file is looked up once.
+  if (method === 'GET' && !deciding.some((name) => headers.has(name))) return await file(call, key, grant)
+  const stat = await call.service.engine.blobs.stat(key)
   if (!stat) throw await missing(call, key)
-
-  const headers = fileHeaders(stat, grant.fileName)
-  const decision = decideRange(call.request.headers, stat)
+  const decision = decideRange(headers, stat)
   switch (decision.kind) {
     case 'changed':
       throw new Problem(
@@ -28,7 +28,7 @@ export async function download(call: Call, path: string): Promise<ApiAnswer> {
         { headers: { etag: `"${stat.etag}"` } },
       )
     case 'unchanged':
-      return empty(304, headers)
+      return empty(304, fileHeaders(stat, grant.fileName))
     case 'unsatisfiable':
       throw new Problem(
         'RANGE_NOT_SATISFIABLE',
@@ -38,30 +38,46 @@ export async function download(call: Call, path: string): Promise<ApiAnswer> {
     case 'whole':
     case 'part': {
       const range = decision.kind === 'part' ? decision.range : undefined
-      if (range) {
-        headers['content-range'] = `bytes ${range.start}-${range.end}/${stat.bytes}`
-        // A host that compressed it would answer with a part of another file.
-        headers['cache-control'] += ', no-transform'
-      }
-      headers['content-length'] = String(range ? range.end - range.start + 1 : stat.bytes)
-      const status = range ? 206 : 200
-      if (call.request.method === 'HEAD') return empty(status, headers)
-      const { options, downloads, sendQueue } = call.service
-      const slot = downloads.take(grant.app)
-      const blob = await blobs.get(key, { range, app: grant.app, reuseMemory: true }).catch((error: unknown) => {
-        slot.release()
-        throw error
-      })
-      if (blob) {
-        const source = sendQueue.paced(grant.app, blob.body)
-        return { status, headers, body: { source, idleMs: options.limits.idleMs, reusesMemory: true, slot } }
-      }
-      slot.release()
-      throw await missing(call, key)
+      if (method === 'HEAD') return empty(range ? 206 : 200, partHeaders(stat, grant, range))
+      return await file(call, key, grant, range)
     }
     default:
       return decision satisfies never
   }
+}
+
+async function file(call: Call, key: string, grant: Grant, range?: ByteRange): Promise<ApiAnswer> {
+  const { engine, options, downloads, sendQueue } = call.service
+  const slot = downloads.take(grant.app)
+  const blob = await engine.blobs.get(key, { range, app: grant.app, reuseMemory: true }).catch((error: unknown) => {
+    slot.release()
+    throw error
+  })
+  if (!blob) {
+    slot.release()
+    throw await missing(call, key)
+  }
+  return {
+    status: range ? 206 : 200,
+    headers: partHeaders(blob.stat, grant, range),
+    body: {
+      source: sendQueue.paced(grant.app, blob.body),
+      idleMs: options.limits.idleMs,
+      reusesMemory: true,
+      slot,
+    },
+  }
+}
+
+function partHeaders(stat: BlobStat, { fileName }: Grant, range: ByteRange | undefined): Record<string, string> {
+  const headers = fileHeaders(stat, fileName)
+  if (range) {
+    headers['content-range'] = `bytes ${range.start}-${range.end}/${stat.bytes}`
+    // A host that compressed it would answer with a part of another file.
+    headers['cache-control'] += ', no-transform'
+  }
+  headers['content-length'] = String(range ? range.end - range.start + 1 : stat.bytes)
+  return headers
 }
 
 function fileHeaders(stat: BlobStat, fileName = stat.key.slice(stat.key.lastIndexOf('/') + 1)): Record<string, string> {

@@ -10,6 +10,9 @@ export type RangeDecision =
   /** The client wanted another state of the file. */
   | { kind: 'changed' }
 
+/** The headers that decide, besides `If-Range` for one of them. */
+export const deciding = ['range', 'if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since']
+
 /** What to send for the conditional and range headers of RFC 9110. Several ranges are answered with the whole file. */
 export function decideRange(
   headers: RequestHeaders,
