@@ -14,6 +14,7 @@ import { JobWatch } from './job-watch.js'
 import { hasLink, senderOfLink } from './routing/job-link.js'
 import { KeyWatch } from './auth/key-watch.js'
 import { QueryTurns } from './routing/query-turns.js'
+import { RequestTurns } from './routing/request-turns.js'
 import { SendQueue } from './routing/send-queue.js'
 import { KnownKeys } from './auth/known-keys.js'
 import { Metrics } from './metrics.js'
@@ -127,6 +128,7 @@ function createService(engine: HttpEngine, options: HandlerOptions): Service {
     keyWatch: new KeyWatch(engine.applications),
     wrongKeys: new WrongKeys(options.rateLimits.wrongKeys),
     limiter: new RateLimiter(options.rateLimits),
+    turns: new RequestTurns(),
     queries: new QueryTurns(),
     sendQueue: new SendQueue(),
     downloads: new DownloadSlots({
@@ -158,8 +160,13 @@ function answerOfRoute(asked: AskedRequest, { route, params }: RouteMatch, where
   asked.operation = route.operation
   return inServerSpan(service.engine.options.tracing, request, route, async (trace) => {
     const caller = route.access === 'key' ? await senderOf(request, service, { route, params }) : undefined
-    if (caller) service.limiter.take(caller.id, route.bucket ?? 'other', headers)
-    return await route.run(new Call(asked, where, { caller, trace }), params)
+    const done = caller && (await service.turns.next(caller.id))
+    try {
+      if (caller) service.limiter.take(caller.id, route.bucket ?? 'other', headers)
+      return await route.run(new Call(asked, where, { caller, trace }), params)
+    } finally {
+      done?.()
+    }
   })
 }
 

@@ -11,6 +11,7 @@ import { ResultPeaks } from '../../src/core/engine/queries/result-peaks.js'
 import { Lanes } from '../../src/core/engine/webhooks/lanes.js'
 import { DownloadSlots } from '../../src/http/routing/download-slots.js'
 import { QueryTurns } from '../../src/http/routing/query-turns.js'
+import { RequestTurns } from '../../src/http/routing/request-turns.js'
 import { SendQueue } from '../../src/http/routing/send-queue.js'
 
 // Fifty applications that ask for as much as they can of everything, all at once, and one that asks now and then. What
@@ -37,7 +38,7 @@ interface Lane {
 }
 
 function lanes(): Lane[] {
-  const [queries, sending] = [new QueryTurns(), new SendQueue()]
+  const [queries, sending, requests] = [new QueryTurns(), new SendQueue(), new RequestTurns()]
   const { peaks, peaksOf } = measuring()
   const connections = new ConnectionShares({ options: { max: 4 } })
   const ofNewJob = () => `results/${randomUUID()}/x`
@@ -61,6 +62,7 @@ function lanes(): Lane[] {
       },
       isFree: () => slice,
     },
+    { name: 'requests that begin', atOnce: 2, use: (app) => requests.next(app) },
     { name: 'chunks and frames that are sent', atOnce: 2, use: (app) => sending.next(app) },
     { name: 'peaks', atOnce: 2, use: (app) => peaks.of(peaksOf(app), 'x').catch(() => delay(1)) },
   ]
@@ -165,5 +167,44 @@ describe('where fifty applications hold all that there is for long', () => {
     for (let n = 0; n < 4 * hostile.length; n++) await claim()
     const own = await jobs.create(sampleJob({ app: 'other' }))
     expect((await claim())?.id).toBe(own.job.id)
+  })
+})
+
+describe('requests that come at the same time', () => {
+  /** How many of twenty begin in each pass of the event loop. @param work what each does at once */
+  async function perPass(work: (done: () => void) => void): Promise<number[]> {
+    const turns = new RequestTurns()
+    let begun = 0
+    for (let n = 0; n < 20; n++)
+      void turns.next(`app-${n % 4}`).then((done) => {
+        begun++
+        work(done)
+      })
+    const passes: number[] = []
+    for (let before = 0; before < 20; before = begun) {
+      await settled()
+      passes.push(begun - before)
+    }
+    return passes
+  }
+
+  /** Two begin at once, and two at the end of the same pass. */
+  const twoInEach = [4, ...Array.from({ length: 8 }, () => 2)]
+
+  test('begin two in a pass of the event loop while none is done', async () => {
+    expect(await perPass(() => {})).toEqual(twoInEach)
+  })
+
+  test('begin all in one pass if each is done at once', async () => {
+    const passes = await perPass((done) => done())
+    expect(passes[0]).toBeGreaterThan(4)
+  })
+
+  test('begin two in a pass again if each holds the event loop for long', async () => {
+    const passes = await perPass((done) => {
+      for (const until = performance.now() + 2; performance.now() < until;);
+      done()
+    })
+    expect(passes).toEqual(twoInEach)
   })
 })

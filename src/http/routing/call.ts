@@ -4,6 +4,7 @@ import type { ApiRequest } from './api-request.js'
 import type { HttpEngine } from '../http-engine.js'
 import type { JobWatch } from '../job-watch.js'
 import type { QueryTurns } from './query-turns.js'
+import type { RequestTurns } from './request-turns.js'
 import type { SendQueue } from './send-queue.js'
 import type { KeyWatch } from '../auth/key-watch.js'
 import type { KnownKeys } from '../auth/known-keys.js'
@@ -30,6 +31,7 @@ export interface Service {
   readonly keyWatch: KeyWatch
   readonly wrongKeys: WrongKeys
   readonly limiter: RateLimiter
+  readonly turns: RequestTurns
   readonly queries: QueryTurns
   readonly sendQueue: SendQueue
   readonly downloads: DownloadSlots

@@ -117,7 +117,7 @@ function archiveKey(ids: readonly string[]): string {
 }
 
 async function downloadArchive(call: Call): Promise<ApiAnswer> {
-  const { engine, options, downloads, sendQueue, signer } = call.service
+  const { engine, options, downloads, sendQueue, signer, turns } = call.service
   const ids = call.search.getAll('job')
   const grant = signer.verify('GET', archiveKey(ids), call.search)
   if (!grant)
@@ -126,6 +126,7 @@ async function downloadArchive(call: Call): Promise<ApiAnswer> {
       'The signature of this link is not valid. Use the link exactly as the service gave it.',
     )
   refuseExpired(grant)
+  await turns.next(grant.app)
   call.service.limiter.take(grant.app, 'link', call.headers)
   const jobs = (await existing(call, grant.app, ids)).filter((job) => keptOutputs(job).length > 0)
   if (jobs.length === 0)

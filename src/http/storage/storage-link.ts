@@ -28,21 +28,22 @@ export function storageLink(
 }
 
 /** @throws Problem `FORBIDDEN`, with one message for every cause but expiry; `RATE_LIMITED`. */
-export function requireGrant(call: Call, method: Grant['method'], key: string): Grant {
-  const grant = requireSigned(call, method, key)
+export async function requireGrant(call: Call, method: Grant['method'], key: string): Promise<Grant> {
+  const grant = await requireSigned(call, method, key)
   refuseExpired(grant)
   if (method === 'GET') call.service.limiter.take(grant.app, 'link', call.headers)
   return grant
 }
 
 /** What the link allows, or did until it expired. @throws Problem `FORBIDDEN` if it was not made here. */
-export function requireSigned(call: Call, method: Grant['method'], key: string): Grant {
+export async function requireSigned(call: Call, method: Grant['method'], key: string): Promise<Grant> {
   const grant = call.service.signer.verify(method, key, call.search)
   if (!grant)
     throw new Problem(
       'FORBIDDEN',
       'The signature of this link is not valid. Use the link exactly as the service gave it.',
     )
+  await call.service.turns.next(grant.app)
   return grant
 }
 
