@@ -93,21 +93,22 @@ describe('uploads under way', () => {
   })
 })
 
-test('an upload asks the store three things at once and writes once', async () => {
+test('an upload asks the store three things at once and writes once, and a download opens one file', async () => {
   const inner = memoryBlobs()
   const calls: string[] = []
   const telling =
-    <Name extends 'put' | 'stat' | 'delete'>(name: Name) =>
+    <Name extends 'put' | 'get' | 'stat' | 'delete'>(name: Name) =>
     (...given: Parameters<(typeof inner)[Name]>) => {
       calls.push(name)
       return (inner[name] as (...given: unknown[]) => ReturnType<(typeof inner)[Name]>)(...given)
     }
-  const blobs = { ...inner, put: telling('put'), stat: telling('stat'), delete: telling('delete') }
+  const blobs = { ...inner, put: telling('put'), get: telling('get'), stat: telling('stat'), delete: telling('delete') }
   const service = await start({ blobs })
-  const { uploadUrl } = await newTicket(service)
+  const { uploadUrl, downloadUrl } = await newTicket(service)
   calls.length = 0
   expect((await put(uploadUrl, 'song')).status).toBe(200)
-  expect(calls).toEqual(['stat', 'stat', 'stat', 'put'])
+  expect(await (await fetch(downloadUrl)).text()).toBe('song')
+  expect(calls).toEqual(['stat', 'stat', 'stat', 'put', 'get'])
 })
 
 describe('a used ticket', () => {
