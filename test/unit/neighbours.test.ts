@@ -175,11 +175,12 @@ describe('requests that come at the same time', () => {
   async function perPass(work: (done: () => void) => void): Promise<number[]> {
     const turns = new RequestTurns()
     let begun = 0
-    for (let n = 0; n < 20; n++)
-      void turns.next(`app-${n % 4}`).then((done) => {
-        begun++
-        work(done)
-      })
+    const request = async (app: string) => {
+      const done = await turns.next(app)
+      begun++
+      work(done)
+    }
+    for (let n = 0; n < 20; n++) void request(`app-${n % 4}`)
     const passes: number[] = []
     for (let before = 0; before < 20; before = begun) {
       await settled()
