@@ -31,9 +31,16 @@ async function load(module: string, settings: unknown): Promise<Workflow> {
   } catch (error) {
     if (StemworkError.is(error)) throw error
     const message = 'The workflow could not be loaded by its process. Tell the operator the job id.'
-    throw new StemworkError('INTERNAL_ERROR', message, { cause: error })
+    throw new StemworkError('INTERNAL_ERROR', message, { cause: withRemedy(error) })
   }
   return workflow
+}
+
+/** The host may run TypeScript by a loader that its children do not have. */
+function withRemedy(error: unknown): unknown {
+  if ((error as NodeJS.ErrnoException | undefined)?.code !== 'ERR_UNKNOWN_FILE_EXTENSION') return error
+  const remedy = "Build the module, or give the children a loader: child: { nodeArguments: ['--import', 'tsx'] }."
+  return new Error(remedy, { cause: error })
 }
 
 function isWorkflow(value: unknown): value is Workflow {
