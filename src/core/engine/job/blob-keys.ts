@@ -37,7 +37,7 @@ export function localUploadKey(app: string, id: string): string {
 }
 
 export function isOfTicket(uploadKey: string): boolean {
-  return !uploadKey.includes(`/${localMark}`)
+  return !uploadKey.slice(uploadKey.lastIndexOf('/') + 1).startsWith(localMark)
 }
 
 /** An empty blob that stays when the upload goes with its job: its ticket takes no second file. */
