@@ -1,6 +1,6 @@
-// Makes docs/console.png, the picture of the README: node scripts/screenshots.mjs [--song=FILE] [folder]
-// With a folder, it makes pictures of all pages there, light and dark, desktop and phone, instead. Without a song, the
-// demo song is shown. Run "npm run build" first. Needs Chromium; CHROMIUM_PATH names one that is elsewhere.
+// Makes the pictures of docs/console.md and docs/operating.md: node scripts/screenshots.mjs [folder]
+// With --all, pictures of all pages, light and dark, desktop and phone. --song=FILE is shown instead of the demo song.
+// Run "npm run build" first. Needs Chromium; CHROMIUM_PATH names one that is elsewhere.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -14,9 +14,17 @@ import { chromium } from 'playwright-core'
 import { writeDemoSong } from '../demo/demo-song.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const { values, positionals } = parseArgs({ options: { song: { type: 'string' } }, allowPositionals: true })
-const target = positionals[0] && resolve(positionals[0])
-const places = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
+const { values, positionals } = parseArgs({
+  options: { song: { type: 'string' }, all: { type: 'boolean' } },
+  allowPositionals: true,
+})
+const target = resolve(positionals[0] ?? join(root, 'docs'))
+const places = [
+  '/usr/bin/chromium-headless-shell',
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+]
 const executablePath = [process.env.CHROMIUM_PATH ?? '', ...places].find((path) => path !== '' && existsSync(path))
 if (!executablePath) {
   console.error('There is no Chromium. Install one, or name it with CHROMIUM_PATH.')
@@ -27,15 +35,21 @@ const desktop = { viewport: { width: 1280, height: 860 }, deviceScaleFactor: 2 }
 const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true }
 const songs = ['Harbour Lights.wav', 'Paper Boats (live at the old cinema, second night).wav', 'Low Tide.wav']
 const patienceMs = 300_000
+const operatorKey = 'the-key-of-the-operator'
+/** The link signs in once; the cookies of that are those of all pages. */
+let cookies = []
 
 const folder = await mkdtemp(join(tmpdir(), 'stemwork-pictures-'))
 const service = await startService()
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] })
 try {
   await fillLibrary()
-  if (!target) await readmePicture()
-  else await mkdir(target, { recursive: true })
-  for (const colorScheme of target ? ['light', 'dark'] : []) {
+  await mkdir(target, { recursive: true })
+  if (!values.all) {
+    await consolePicture()
+    await operatorPicture()
+  }
+  for (const colorScheme of values.all ? ['light', 'dark'] : []) {
     await pictures(colorScheme, 'desktop', { ...desktop, colorScheme })
     await pictures(colorScheme, 'phone', { ...phone, colorScheme })
   }
@@ -48,8 +62,10 @@ try {
 
 async function startService() {
   const main = join(root, 'dist/cli/main.js')
-  const options = ['serve', '--port', '0', '--console', '--threads', '1', '--data', join(folder, 'data')]
-  const child = spawn(process.execPath, [main, ...options], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const options = ['serve', '--port', '0', '--console', '--operator-key', operatorKey, '--threads', '1']
+  const child = spawn(process.execPath, [main, ...options, '--data', join(folder, 'data')], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   const log = []
   createInterface({ input: child.stderr }).on('line', (line) => log.push(line))
   const [line] = await once(createInterface({ input: child.stdout }), 'line')
@@ -74,17 +90,36 @@ async function fillLibrary() {
 }
 
 async function signedIn(options) {
-  const page = await (await browser.newContext({ ...options, reducedMotion: 'reduce' })).newPage()
+  const context = await browser.newContext({ ...options, reducedMotion: 'reduce' })
+  await context.addCookies(cookies)
+  const page = await context.newPage()
   page.setDefaultTimeout(patienceMs)
-  await page.goto(service.link)
+  await page.goto(cookies.length > 0 ? service.link.replace(/#.*/, '') : service.link)
+  if (cookies.length === 0) await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('button', { name: 'Choose songs' }).waitFor()
+  cookies = await context.cookies()
   return page
 }
 
-async function readmePicture() {
+async function consolePicture() {
   const page = await signedIn({ viewport: { width: 1120, height: 700 } })
   await openPlayer(page)
-  await page.screenshot({ path: join(root, 'docs/console.png'), fullPage: true })
+  await page.screenshot({ path: join(target, 'console.png'), fullPage: true })
+  await page.context().close()
+}
+
+/** While one more song runs, and another waits. */
+async function operatorPicture() {
+  const page = await signedIn({ viewport: { width: 1120, height: 1000 } })
+  const files = ['First Rehearsal.wav', 'Second Rehearsal.wav'].map((name) => join(folder, name))
+  for (const file of files) await copyFile(join(folder, songs[0]), file)
+  await page.locator('input[type=file]').setInputFiles(files)
+  for (const state of ['started', 'queued']) await page.locator(`.status.${state}`).first().waitFor()
+  await page.goto(new URL('operator', service.link).href)
+  await page.getByLabel('Operator key').fill(operatorKey)
+  await page.getByRole('button', { name: 'Continue' }).click()
+  await page.getByRole('heading', { name: 'Used this month' }).waitFor()
+  await page.screenshot({ path: join(target, 'operator.png') })
   await page.context().close()
 }
 

@@ -89,6 +89,14 @@ describe('the documentation', () => {
     expect(diagrams.map(({ name }) => name)).toContain(`${page}: ${heading}`)
   })
 
+  // test/console/recording.test.ts makes them.
+  test.each([
+    ['docs/console.md', 'console.png'],
+    ['docs/operating.md', 'operator.png'],
+  ])('%s shows its page', (page, picture) => {
+    expect(textOf(page)).toMatch(new RegExp(`^!\\[[^\\]]+\\]\\(${picture}\\)$`, 'm'))
+  })
+
   test('the README is short, and shows a picture that moves, sounds and figures before it explains', () => {
     const text = textOf('README.md')
     expect(text.split('\n').length).toBeLessThanOrEqual(120)

@@ -30,7 +30,7 @@ export const treatments: Record<string, Treatment> = {
     servesOn: true,
     prints: /^http:\/\/127\.0\.0\.1:\d+\/v1 with API key \S+$/m,
   },
-  'docs/getting-started.md: The same with curl': {
+  'docs/recipes.md: With curl': {
     replace: ({ base }) => [['http://localhost:8080/v1', base]],
     after:
       'test "$(head -c 4 vocals.wav)" = RIFF && echo \'the stem is there\'\ntest "$(curl -s -o gone.json -w ' +
