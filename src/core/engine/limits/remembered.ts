@@ -1,13 +1,19 @@
-/** Caches the last result of `read` for a while, but not failures. */
-export function remembered<Result>(read: () => Promise<Result>, forMs: number): () => Promise<Result> {
+/**
+ * Caches the last result of `read` for a while, but not failures.
+ *
+ * @param staleMs up to this age, nobody waits for the next one, which is read when somebody asks. Default: `forMs`.
+ */
+export function remembered<Result>(read: () => Promise<Result>, forMs: number, staleMs = forMs): () => Promise<Result> {
   let last: { at: number; found: Promise<Result> } | undefined
+  let next: Promise<Result> | undefined
   return () => {
     const now = performance.now()
-    if (!last || now > last.at + forMs) {
-      const found = read()
-      last = { at: now, found }
-      found.catch(() => (last = undefined))
+    if (last && now <= last.at + forMs) return last.found
+    if (!next) {
+      const found = (next = read())
+      const isOver = () => (next = undefined)
+      found.then(() => (last = { at: now, found }), isOver).then(isOver, isOver)
     }
-    return last.found
+    return last && now <= last.at + staleMs ? last.found : next
   }
 }

@@ -1,11 +1,14 @@
+import { setImmediate as nextPass } from 'node:timers/promises'
 import type { JobRecord } from '../job/job.js'
 import { rulesFor } from '../job/scheduling.js'
 import type { BlobStore } from '../ports/blob-store.js'
 import type { JobStore } from '../ports/job-store.js'
 import { remembered } from '../limits/remembered.js'
+import type { Turn } from '../limits/rested.js'
 import { meanSeconds } from '../workers/worker.js'
 import type { WorkerRegistry } from '../workers/worker-registry.js'
 import type { WorkflowRegistry } from '../workflow/registry.js'
+import { readSlices } from './job-slices.js'
 import { forecast } from './queue-forecast.js'
 import { positionOf } from './queue-position.js'
 import { WorkHistory } from './work-history.js'
@@ -45,6 +48,10 @@ export function timeLeft(
 /** Number of jobs whose durations are used. */
 const sampleSize = 50
 const keptMs = 5_000
+/** Older ones are shown while the next are read: that lasts longer, the more the event loop has to do. */
+const stillShown = 5
+/** Milliseconds of calculating after which others are served. */
+const heldMs = 1
 /** A queue that is seen anew this often shows jobs move on. */
 const queueKeptMs = 2_000
 /** Jobs of the queue that are looked at one by one. */
@@ -57,6 +64,13 @@ interface EstimateParts {
   blobs: Pick<BlobStore, 'stat'>
   workers: Pick<WorkerRegistry, 'recent'>
   workflows: Pick<WorkflowRegistry, 'get'>
+}
+
+/** Others are served between two slices. */
+const inPasses: Turn = async (work) => {
+  const result = await work()
+  await nextPass()
+  return result
 }
 
 type Times = { startsAt: number; endsAt: number }
@@ -78,7 +92,7 @@ export class Estimates {
   readonly #parts: EstimateParts
   readonly #histories = new Map<string, () => Promise<WorkHistory>>()
   readonly #sizes = new Map<string, number>()
-  readonly #queue = remembered(() => this.#readQueue(), queueKeptMs)
+  readonly #queue = remembered(() => this.#readQueue(), queueKeptMs, stillShown * queueKeptMs)
 
   constructor(parts: EstimateParts) {
     this.#parts = parts
@@ -103,7 +117,7 @@ export class Estimates {
     const [found, known, rules] = await Promise.all([jobs.queue?.({ max: mostSeen }), workers.recent(), jobs.rules()])
     if (!found) return undefined
     const now = Date.now()
-    const works = await Promise.all([...found.running, ...found.waiting].map((job) => this.#workMs(job)))
+    const works = await this.#worksMs([...found.running, ...found.waiting])
     const told = works.filter((ms) => ms !== undefined)
     const meanMs = told.reduce((sum, ms) => sum + ms, 0) / told.length
     const running = found.running.map((job, index) => ({
@@ -119,6 +133,18 @@ export class Estimates {
       meanMs,
       slots: known.reduce((sum, { slots }) => sum + slots, 0) || running.length,
     }
+  }
+
+  async #worksMs(jobs: readonly JobRecord[]): Promise<(number | undefined)[]> {
+    const works: (number | undefined)[] = []
+    let heldSince = performance.now()
+    for (const job of jobs) {
+      works.push(await this.#workMs(job))
+      if (performance.now() - heldSince < heldMs) continue
+      await nextPass()
+      heldSince = performance.now()
+    }
+    return works
   }
 
   /** Behind the jobs that were looked at, it goes on as in front. */
@@ -150,7 +176,17 @@ export class Estimates {
       const inputs = this.#parts.workflows.get(workflow)?.inputs ?? []
       // For one application: listing all successful jobs of the store would read past everything that waits.
       const page = { app, workflows: [workflow], statuses: ['SUCCEEDED'] as const, limit: sampleSize }
-      history = remembered(async () => new WorkHistory(await this.#parts.jobs.list(page), inputs), keptMs)
+      const read = async () => {
+        const jobs: JobRecord[] = []
+        await readSlices(
+          page,
+          (slice) => this.#parts.jobs.list(slice),
+          (some) => void jobs.push(...some),
+          inPasses,
+        )
+        return new WorkHistory(jobs, inputs)
+      }
+      history = remembered(read, keptMs, stillShown * keptMs)
       this.#histories.set(key, history)
     }
     return history()
