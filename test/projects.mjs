@@ -18,7 +18,8 @@ export const shared = [
   'test/audio/{analysis,beat-model,harmony,key,loudness-meter,practice,tempo-and-pitch}.test.ts',
   'test/notes/*.test.ts',
   'test/{client,mcp}/**/*.test.ts',
-  'test/cli/{as,audio,batch-progress,completion,configuration,deployment-urls}.test.ts',
+  'test/browser/*.test.ts',
+  'test/cli/{as,audio,batch,batch-progress,completion,configuration,deployment-urls}.test.ts',
   'test/cli/{doctor-servers,evaluate,jobs,keys,limits,live,machine,models}.test.ts',
   'test/cli/{progress-line,recommended-model,result-names,schedule,usage,use}.test.ts',
   'test/console/{bounds,compressed,docs,file-checks,job-options,not-found,operator,pages}.test.ts',
@@ -34,7 +35,7 @@ export const shared = [
   'test/media/!(audio-memory|ffmpeg|hostile-files|kernels|threaded-encoder).test.ts',
   'test/models/{archives,best-model,model-service,pull}.test.ts',
   'test/separation/{ensemble*,evaluation,htdemucs,live,manifest,mdx,pipeline,presets,roformer}.test.ts',
-  'test/separation/{open-sizes,scnet,scores,spleeter,umx,unusable-audio,wav}.test.ts',
+  'test/separation/{open-sizes,resume,scnet,scores,spleeter,umx,unusable-audio,wav}.test.ts',
 ]
 
 /** What must be true of the sources and types, beside the compiler and the linter. `npm run test:rules`. */

@@ -140,10 +140,12 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
     expect(await filesLeft(page)).toEqual(['stemwork'])
   })
 
+  let decoding: Promise<Page> | undefined
   for (const name of decodedByBrowser) {
     test(`lets the browser decode ${name}, with the length and the sound that the server finds`, async () => {
       const file = fileURLToPath(new URL(`../fixtures/audio/${name}`, import.meta.url))
-      const { stems, warnings, error } = await separateIn(await openPage(), file)
+      decoding ??= openPage()
+      const { stems, warnings, error } = await separateIn(await decoding, file)
       expect(error).toBeUndefined()
       expect(warnings).toEqual([])
       const expected = Object.values(await serverStems(file)).map(samplesOf)

@@ -48,7 +48,7 @@ test('stemwork transcode writes what the ending and the options say, and refuses
     '--start',
     '0.25',
   ]
-  const { status, stdout, stderr } = await stemwork([...args, '--fade-out', '.1', '--gain', '-6'], folder)
+  const { status, stdout, stderr } = await command([...args, '--fade-out', '.1', '--gain', '-6'], folder)
   expect(status, stderr).toBe(0)
   expect(stdout).toBe('out.flac: 0.75 s, 24000 Hz, mono\n')
   const { sampleRate, channels } = await readAudio(join(folder, 'out.flac'))
@@ -101,7 +101,7 @@ test('stemwork analyze prints what it finds, and writes peaks and labels', async
   const { audio } = rendered({ bpm: 120, key: 'C major', beatsPerBar: 4, bars: 6 })
   await writeWav(join(folder, 'piece.wav'), [audio], 22_050)
   const files = ['--peaks', 'piece.json', '--chords', 'chords.txt', '--sections', 'sections.txt']
-  const { status, stdout, stderr } = await stemwork(['analyze', 'piece.wav', ...files], folder)
+  const { status, stdout, stderr } = await command(['analyze', 'piece.wav', ...files], folder)
   expect(status, stderr).toBe(0)
   expect(stdout).toMatch(/^Length {10}14 s$/m)
   expect(stdout).toMatch(/^Tempo {11}120\.0 bpm \(confidence 0\.\d\d\), or 60\.0 \(0\.\d\d\), \d+ beats$/m)
@@ -118,11 +118,11 @@ test('stemwork analyze prints what it finds, and writes peaks and labels', async
 })
 
 test('stemwork notes writes a MIDI file beside the song, and says which option is wrong', async () => {
-  const { status, stdout, stderr } = await stemwork(['notes', 'song.wav', '--tempo', '100'], folder)
+  const { status, stdout, stderr } = await command(['notes', 'song.wav', '--tempo', '100'], folder)
   expect(status, stderr).toBe(0)
   expect(stdout).toMatch(/^song\.mid: \d+ notes in \d+\.\d s, 100\.0 bpm\n$/)
   expect((await readFile(join(folder, 'song.mid'))).toString('latin1', 0, 4)).toBe('MThd')
-  const refused = await stemwork(['notes', 'song.wav', '--onset', '2'], folder)
+  const refused = await command(['notes', 'song.wav', '--onset', '2'], folder)
   expect(refused).toMatchObject({ status: 2, stdout: '', stderr: expect.stringMatching(/--onset.*0\.95/) })
 })
 
@@ -131,7 +131,7 @@ test('stemwork practice writes its files into a folder, and says which option is
   await writeWav(join(folder, 'band.wav'), [audio], 22_050)
   await writeFile(join(folder, 'words.txt'), 'La la la\n')
   const args = ['practice', 'band.wav', '--guide', '-12', '--lyrics', 'words.txt', '--format', 'flac']
-  const { status, stderr } = await stemwork(args, folder)
+  const { status, stderr } = await command(args, folder)
   expect(status, stderr).toBe(0)
   const files = await readdir(join(folder, 'band-practice'))
   expect(files).toEqual(expect.arrayContaining(['accompaniments.flac', 'analysis.json', 'click.wav', 'guide.flac']))

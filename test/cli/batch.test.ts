@@ -131,7 +131,7 @@ describe('separating a folder', () => {
     await song(join(songs, '.hidden.flac'))
     await writeFile(join(songs, 'bad.mp3'), 'Dear listener,')
     await writeFile(join(songs, 'notes.txt'), 'no song')
-    const { status, stdout, stderr } = await stemwork(
+    const { status, stdout, stderr } = await command(
       ['separate', songs, '-o', out, '--name', '{artist}/{title} - {stem}', '--format', 'flac'],
       folder,
     )

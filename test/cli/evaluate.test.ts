@@ -165,7 +165,7 @@ describe('stemwork evaluate', () => {
     await writeSong('one/song', { vocals: [vocals], accompaniments: [rest] })
     const scoreOf = async (ensemble: string) => {
       const models = ['--model', `${half}+${silent}`, '--ensemble', ensemble]
-      const { stdout } = await stemwork(['evaluate', join(folder, 'one'), ...models, '--json', '--threads', '1'])
+      const { stdout } = await command(['evaluate', join(folder, 'one'), ...models, '--json', '--threads', '1'])
       return JSON.parse(stdout).summary[0].vocals.uSdr
     }
     const takes = (gain: number) => ratio([vocals], (_, i) => gain * (vocals[i]! + rest[i]!))
@@ -177,7 +177,7 @@ describe('stemwork evaluate', () => {
   })
 
   it('prints the means and every song as a table', async () => {
-    const { status, stdout } = await stemwork(['evaluate', join(folder, 'songs'), '--model', half])
+    const { status, stdout } = await command(['evaluate', join(folder, 'songs'), '--model', half])
     expect(status).toBe(0)
     expect(stdout).toMatch(
       /^\| vocals \/ accompaniments, dB +\| +uSDR \| +cSDR \| +SI-SDR \| +over the mixture \| +false vocals \| +sum error \| +x real time \|\n/,
@@ -222,7 +222,7 @@ describe('stemwork evaluate', () => {
   })
 
   it('stops at Ctrl-C with status 130 and leaves nothing behind', async () => {
-    const long = { vocals: [noise(60 * rate)], accompaniments: [noise(60 * rate, 2)] }
+    const long = { vocals: [noise(15 * rate)], accompaniments: [noise(15 * rate, 2)] }
     await writeSong('long/x', long)
     const run = new Stemwork(['evaluate', join(folder, 'long')])
     await run.printed('stderr', /Evaluating/)

@@ -20,7 +20,7 @@ import {
 
 const rate = 8000
 /** So long that nobody waits for its end. */
-const longSeconds = 3500
+const longSeconds = 1500
 const shortSeconds = 12
 
 vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 3 * patienceMs })
@@ -100,11 +100,11 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
     await page.getByRole('button', { name: 'Play', exact: true }).click()
     await eventually(() => position(page).inputValue().then(Number)).toBeGreaterThan(0.3)
     expect(await createClient({ baseUrl: service.base, apiKey: service.key }).listJobs()).toMatchObject({ jobs: [] })
-    await page.getByText('/ 58:20').waitFor()
+    await page.getByText('/ 25:00').waitFor()
     await page.getByText(/^You hear the song/).waitFor()
     // All of it can be heard.
-    await position(page).fill('3400')
-    await eventually(() => position(page).inputValue().then(Number)).toBeGreaterThan(3400.3)
+    await position(page).fill('1400')
+    await eventually(() => position(page).inputValue().then(Number)).toBeGreaterThan(1400.3)
     await position(page).fill('0')
     expect(await barriers(page)).toEqual([])
     const shifted = await layoutShift(page)
@@ -144,7 +144,7 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
     await page.reload()
     await page.getByRole('region', { name: 'Listen' }).waitFor()
     expect(Math.round(Number(await position(page).getAttribute('max')))).toBe(longSeconds)
-    await page.getByText('/ 58:20').waitFor()
+    await page.getByText('/ 25:00').waitFor()
     await page.getByRole('button', { name: 'Play', exact: true }).click()
     await eventually(() => position(page).inputValue().then(Number)).toBeGreaterThan(0.3)
     await eventually(() => shareDrawn(page, 'Accompaniment')).toBeGreaterThan(0)
@@ -154,8 +154,8 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
     expect(await shareDrawn(page, 'Accompaniment')).toBeLessThan(0.9)
     expect(await barriers(page)).toEqual([])
     // What is not made yet cannot be heard: the player waits at its edge.
-    await position(page).fill('3400')
-    await eventually(() => position(page).inputValue().then(Number)).toBeLessThan(3400)
+    await position(page).fill('1400')
+    await eventually(() => position(page).inputValue().then(Number)).toBeLessThan(1400)
   })
 
   test('a guest watches it on a phone, and hears it, before it is done', async () => {

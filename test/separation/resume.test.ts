@@ -103,13 +103,11 @@ describe('a separation whose process is killed', () => {
     expect(kept).toEqual(kept.map((_, index) => index))
   })
 
-  async function finish(work: WorkOrder, parts: KeptPart[] = []) {
-    const runner = processRunner({ resolve: () => workflow, niceness: 0 })
-    try {
-      return await runner.run(work, options(work, parts, new AbortController().signal))
-    } finally {
-      await runner.close()
-    }
+  // One process for all that is not killed.
+  const finisher = processRunner({ resolve: () => workflow, niceness: 0 })
+  afterAll(() => finisher.close())
+  function finish(work: WorkOrder, parts: KeptPart[] = []) {
+    return finisher.run(work, options(work, parts, new AbortController().signal))
   }
 
   async function killAfter(count: number, work: WorkOrder, parts: KeptPart[]): Promise<void> {

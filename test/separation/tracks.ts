@@ -15,7 +15,10 @@ export function noise(sampleCount: number, seed = 1): Float32Array {
 
 export function sine(sampleCount: number, hertz: number, sampleRate: number, level = 0.5): Float32Array {
   const samples = new Float32Array(sampleCount)
-  for (let n = 0; n < sampleCount; n++) samples[n] = level * Math.sin((2 * Math.PI * hertz * n) / sampleRate)
+  // What repeats is copied: an hour of sines takes seconds.
+  const period = Number.isInteger(hertz) ? Math.min(sampleRate, sampleCount) : sampleCount
+  for (let n = 0; n < period; n++) samples[n] = level * Math.sin((2 * Math.PI * hertz * n) / sampleRate)
+  for (let n = period; n < sampleCount; n *= 2) samples.copyWithin(n, 0, n)
   return samples
 }
 
