@@ -14,16 +14,22 @@ export class RequestTurns {
   readonly #shares = new Shares({ total: perPass, reserve: 0 })
   /** Of the pass in which a request has begun. */
   #passEndsAt: number | undefined
+  #begun: (Share | undefined)[] = []
 
   /** Resolves when a request of the application may begin. @returns what to call when it is done */
   async next(app: string): Promise<() => void> {
     const share = this.#shares.tryTake(app) ?? (await this.#shares.take(app))
     if (this.#passEndsAt === undefined) {
       this.#passEndsAt = performance.now() + passMs
-      setImmediate(() => (this.#passEndsAt = undefined))
+      setImmediate(this.#endPass)
     }
-    setImmediate(() => share?.release())
+    this.#begun.push(share)
     return () => this.#done(share)
+  }
+
+  readonly #endPass = (): void => {
+    this.#passEndsAt = undefined
+    for (const share of this.#begun.splice(0)) share?.release()
   }
 
   #done(share: Share | undefined): void {
