@@ -54,7 +54,7 @@ describeWith('many claims of one list in Postgres', { postgres }, ({ postgres: s
     }
   })
 
-  test('find a job of higher priority at once, one that was given back within a second, and all in the end', async () => {
+  test('find a job of higher priority at once, one given back within a second, and all in the end', async () => {
     const jobs = jobsOf()
     await jobs.createAll(Array.from({ length: 16 }, (_, n) => sampleJob({ app: 'a', id: `job-${10 + n}` })))
     const first = await jobs.claim(worker)
