@@ -57,7 +57,8 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
     await writeWav(path('song.wav'), [sine(8 * rate, 440, rate, 0.4), noise(8 * rate)], rate, '16')
     // Of several segments, so that its first progress is not its end.
     await writeWav(path('long.wav'), [sine(40 * rate, 440, rate, 0.4), noise(40 * rate)], rate, '16')
-    ;[host, browser] = await Promise.all([startHost(), openBrowser()])
+    // Else each page optimizes the runtime for seconds, to separate a second of audio.
+    ;[host, browser] = await Promise.all([startHost(), openBrowser('--js-flags=--liftoff-only')])
   })
   afterAll(async () => {
     await browser?.close()
