@@ -122,7 +122,7 @@ describe('a failed job', () => {
     await engine.delete(jobs[0]?.id ?? '')
     expect(await keys(engine.blobs)).toEqual(['uploads/app/1'])
     await engine.delete(jobs[1]?.id ?? '')
-    expect(await keys(engine.blobs)).toEqual([])
+    expect(await keys(engine.blobs)).toEqual(['uploads/app/1.used'])
   })
 
   test('that downloaded its input does not ask for it again, and a delete removes what was kept', async () => {
