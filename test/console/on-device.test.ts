@@ -16,7 +16,9 @@ describe.skipIf(!chromiumPath)('the choice to separate on the device (needs Chro
   let browser: Browser
 
   beforeAll(async () => {
-    ;[service, browser] = await Promise.all([startService({ http: { console: true } }), openBrowser()])
+    // Else the page optimizes the runtime for seconds, to separate a second of audio.
+    const quick = openBrowser('--js-flags=--liftoff-only')
+    ;[service, browser] = await Promise.all([startService({ http: { console: true } }), quick])
   })
   tidyUp(() => ({ browser, service }))
 
