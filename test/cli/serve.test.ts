@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { excerpt, startService, type Stemwork, stemwork } from './stemwork.js'
+import { noise, writeWav } from '../separation/tracks.js'
+import { command, startService, type Stemwork } from './stemwork.js'
 
 // Several starts of the service in each.
 vi.setConfig({ testTimeout: 120_000 })
@@ -18,7 +19,11 @@ type Seconds = 24 | 6
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'stemwork-cli-'))
-  const ofSeconds = (seconds: Seconds) => excerpt(folder, { fromSeconds: 5, seconds })
+  const ofSeconds = async (seconds: Seconds) => {
+    const path = join(folder, `${seconds}.wav`)
+    await writeWav(path, [noise(seconds * 44_100, 1), noise(seconds * 44_100, 2)], 44_100, '16')
+    return readFile(path)
+  }
   songs = { 24: await ofSeconds(24), 6: await ofSeconds(6) }
 })
 afterAll(async () => {
@@ -63,7 +68,7 @@ async function reach(baseUrl: string, apiKey: string, id: string, status: string
     const { body: job } = await ask<Job>(baseUrl, apiKey, `/job/${id}`)
     if (job.status === status) return job
     expect(['QUEUED', 'STARTED'], JSON.stringify(job)).toContain(job.status)
-    await delay(50)
+    await delay(200)
   }
 }
 
@@ -136,46 +141,49 @@ describe('stemwork serve', () => {
     expect(await folders()).toEqual([])
   })
 
-  it('takes keys and the webhook secret from the environment', async () => {
-    const webhook = { url: 'https://hooks.example.org/stems' }
+  describe('with options and variables', () => {
     const keys = ['first-key-of-theirs-1234', 'second-key-of-theirs-5678']
-    const job = { name: 'song', workflow, params: { inputUrl: 'https://songs.example.org/a.wav' }, webhook }
-    const service = await startService([], {
-      STEMWORK_API_KEYS: keys.join(','),
-      STEMWORK_WEBHOOK_SECRET: `whsec_${Buffer.alloc(32, 7).toString('base64')}`,
+    let data: string
+    let service: Awaited<ReturnType<typeof startService>>
+    beforeAll(async () => {
+      data = join(folder, 'taken')
+      const publicUrl = ['--public-url', 'https://stems.example.org/']
+      service = await startService(['--data', data, ...publicUrl, '--aliases', `other/stems=${workflow}`], {
+        STEMWORK_API_KEYS: keys.join(','),
+        STEMWORK_WEBHOOK_SECRET: `whsec_${Buffer.alloc(32, 7).toString('base64')}`,
+      })
+      running.push(service.process)
     })
-    running.push(service.process)
-    for (const each of keys) expect((await ask(service.baseUrl, each, '/application')).status).toBe(200)
-    expect(service.process.stderr).not.toContain('shown only this once')
-    expect((await ask(service.baseUrl, keys[0]!, '/job', job)).status).toBe(200)
-    service.process.kill('SIGTERM')
-    await service.process.finished()
-  })
-
-  it('takes links from --public-url, which may lack the path, and further ids from --aliases', async () => {
-    const publicUrl = ['--public-url', 'https://stems.example.org/']
-    const { process, baseUrl } = await start('--api-keys', key, ...publicUrl, '--aliases', `other/stems=${workflow}`)
-    const { workflows } = (await ask<{ workflows: unknown[] }>(baseUrl, key, '/workflow')).body
-    expect(workflows).toContainEqual(expect.objectContaining({ id: 'other/stems', aliasOf: workflow }))
-    const { body } = await ask<{ uploadUrl: string }>(baseUrl, key, '/upload')
-    expect(body.uploadUrl).toMatch(/^https:\/\/stems\.example\.org\/v1\/storage\//)
-    process.kill('SIGTERM')
-    await process.finished()
-  })
-
-  it('says what is wrong when the port or the data folder is taken', async () => {
-    const data = join(folder, 'taken')
-    const { process, baseUrl } = await start('--data', data, '--api-keys', key)
-    const samePort = await stemwork(['serve', '--port', new URL(baseUrl).port])
-    expect(samePort).toMatchObject({
-      status: 1,
-      stdout: '',
-      stderr: expect.stringMatching(/Port \d+ of 127\.0\.0\.1 is in use\..*--port/),
+    afterAll(() => {
+      service.process.kill('SIGTERM')
+      return service.process.finished()
     })
-    const sameData = await stemwork(['serve', '--port', '0', '--data', data])
-    expect(sameData).toMatchObject({ status: 1, stdout: '', stderr: expect.stringMatching(/^stemwork: .*process/) })
-    process.kill('SIGTERM')
-    await process.finished()
+
+    it('takes keys and the webhook secret from the environment', async () => {
+      const webhook = { url: 'https://hooks.example.org/stems' }
+      const job = { name: 'song', workflow, params: { inputUrl: 'https://songs.example.org/a.wav' }, webhook }
+      for (const each of keys) expect((await ask(service.baseUrl, each, '/application')).status).toBe(200)
+      expect(service.process.stderr).not.toContain('shown only this once')
+      expect((await ask(service.baseUrl, keys[0]!, '/job', job)).status).toBe(200)
+    })
+
+    it('takes links from --public-url, which may lack the path, and further ids from --aliases', async () => {
+      const { workflows } = (await ask<{ workflows: unknown[] }>(service.baseUrl, keys[0]!, '/workflow')).body
+      expect(workflows).toContainEqual(expect.objectContaining({ id: 'other/stems', aliasOf: workflow }))
+      const { body } = await ask<{ uploadUrl: string }>(service.baseUrl, keys[0]!, '/upload')
+      expect(body.uploadUrl).toMatch(/^https:\/\/stems\.example\.org\/v1\/storage\//)
+    })
+
+    it('says what is wrong when the port or the data folder is taken', async () => {
+      const samePort = await command(['serve', '--port', new URL(service.baseUrl).port])
+      expect(samePort).toMatchObject({
+        status: 1,
+        stdout: '',
+        stderr: expect.stringMatching(/Port \d+ of 127\.0\.0\.1 is in use\..*--port/),
+      })
+      const sameData = await command(['serve', '--port', '0', '--data', data])
+      expect(sameData).toMatchObject({ status: 1, stdout: '', stderr: expect.stringMatching(/^stemwork: .*process/) })
+    })
   })
 
   // The next two run at the same time: both wait for a lease of 10 s to end.
