@@ -34,7 +34,7 @@ const entryPoints = [
 ]
 
 for (const name of readdirSync(join(root, 'dist')))
-  if (name !== 'console' && name !== 'browser') rmSync(join(root, 'dist', name), { recursive: true })
+  if (name !== 'console') rmSync(join(root, 'dist', name), { recursive: true })
 await build({
   absWorkingDir: root,
   entryPoints,
