@@ -5,6 +5,7 @@ const rules = ['test/unit/*', 'test/contract/memory.test.ts']
 // Those that run jobs; the fast ones and those of a single file come first.
 const engineTests = [
   'heartbeat',
+  'attempt',
   'attempt-failure',
   'policy',
   'stages',
@@ -40,7 +41,7 @@ export const folders = [
   },
   {
     folder: 'src/core/engine/dispatch',
-    tests: ['test/unit/dispatch', ...engineTests],
+    tests: ['test/unit/dispatch', 'test/unit/store-contact.test.ts', ...engineTests],
   },
   { folder: 'src/core/engine/batch', tests: ['test/unit/*', 'test/engine/batch.test.ts'] },
   { folder: 'src/adapters/stores/shared', tests: [...rules, 'test/contract/keyv.test.ts'] },
