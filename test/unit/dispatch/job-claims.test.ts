@@ -19,6 +19,7 @@ function claimsWith({
   labels = ['gpu'],
   pools = [],
   isSteady = false,
+  becomesSteady = false,
   found = [],
   lapsed = [],
   lost = [],
@@ -28,6 +29,7 @@ function claimsWith({
   labels?: string[]
   pools?: string[]
   isSteady?: boolean
+  becomesSteady?: boolean
   found?: JobRecord[] | Error
   lapsed?: JobRecord[]
   lost?: JobRecord[]
@@ -50,14 +52,18 @@ function claimsWith({
       return lost.some((job) => job.id === id) ? undefined : sampleJob({ id })
     },
   }
+  const contact = {
+    isSteady,
+    lapsedBefore: async () => 77,
+    noteAnswer() {
+      noted.push('answer')
+      contact.isSteady ||= becomesSteady
+    },
+    noteFailure: () => void noted.push('failure'),
+  }
   const claims = new JobClaims({
     jobs,
-    contact: {
-      isSteady,
-      lapsedBefore: async () => 77,
-      noteAnswer: () => void noted.push('answer'),
-      noteFailure: () => void noted.push('failure'),
-    },
+    contact,
     options: { dispatch: { labels, leaseMs } },
     runnable: () => ['service/sample'],
     owner: 'me',
@@ -121,12 +127,18 @@ describe('a worker asks the store', () => {
     ])
   })
 
-  test('whether jobs of lost workers are for it, while it may not judge', async () => {
+  test('whether jobs of lost workers are for it that the last claim could not judge', async () => {
     const lapsed = [sampleJob()]
     const { claims, asked } = claimsWith({ lapsed })
     expect(await claims.hasUnjudged()).toBe(true)
     expect(asked).toEqual([['lapsed', 100]])
-    const unjudged = (given: Parameters<typeof claimsWith>[0]) => claimsWith(given).claims.hasUnjudged()
+    const unjudged = async (given: Parameters<typeof claimsWith>[0]) => {
+      const worker = claimsWith(given)
+      await worker.claims.next(1, {})
+      return worker.claims.hasUnjudged()
+    }
+    expect(await unjudged({ lapsed })).toBe(true)
+    expect(await unjudged({ lapsed, becomesSteady: true })).toBe(true)
     expect(await unjudged({})).toBe(false)
     expect(await unjudged({ lapsed, isSteady: true })).toBe(false)
     expect(await unjudged({ lapsed, scope: 'process' })).toBe(false)

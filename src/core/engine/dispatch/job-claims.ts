@@ -18,6 +18,8 @@ interface ClaimPorts extends Pick<AttemptPorts, 'jobs' | 'contact' | 'options' |
 /** What this worker asks the store for. */
 export class JobClaims {
   readonly #ports: ClaimPorts
+  /** Whether the last claim could take the jobs of lost workers: by its answer, the next may. */
+  #couldJudge = false
 
   constructor(ports: ClaimPorts) {
     this.#ports = ports
@@ -42,10 +44,10 @@ export class JobClaims {
     return await this.#claim({ ...claimable, workflows: runnable() }, (request) => claimJobs(jobs, request, max))
   }
 
-  /** Whether there are jobs of lost workers for this one, which it may not take yet. */
+  /** Whether there are jobs of lost workers for this one, which the last claim could not take yet. */
   async hasUnjudged(): Promise<boolean> {
-    const { contact, jobs, runnable } = this.#ports
-    if (contact.isSteady || this.#isAlone) return false
+    const { jobs, runnable } = this.#ports
+    if (this.#couldJudge) return false
     const [workflows, labels] = [runnable(), this.#offered]
     const lapsed = await jobs.due('lapsed', mostLapsed)
     return lapsed.some(({ workflow, pool }) => workflows.includes(workflow) && servesPool(labels, pool))
@@ -77,6 +79,7 @@ export class JobClaims {
     const askedAt = performance.now()
     try {
       const lapsedBefore = this.#isAlone ? undefined : await contact.lapsedBefore()
+      this.#couldJudge = lapsedBefore === undefined || contact.isSteady
       const found = await ask({ ...claimable, labels, owner, leaseMs, nonce, lapsedBefore })
       contact.noteAnswer()
       return performance.now() - askedAt < leaseMs ? found : await this.#stillHeld(found)
