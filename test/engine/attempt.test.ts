@@ -30,7 +30,7 @@ const withInput = (run: (context: StageContext) => Promise<void>) =>
     stages: [{ name: 'work', run }],
   })
 
-test('a job shows what it does and how far it is: the fetch, its stages, and the publishing of what they made', async () => {
+test('a job shows what it does and how far it is: fetch, stages, and publishing', async () => {
   const [fetched, worked, published] = [gate(), gate(), gate()]
   const blobs = memoryBlobs()
   const slow: BlobStore = {

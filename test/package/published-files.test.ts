@@ -156,7 +156,7 @@ describe('the packed tarball', () => {
     expect(whole).toContain('run: bash .ci/run')
     const [, tested = ''] = /node: \[([\d, ]+)\]/.exec(whole) ?? []
     const [, said = ''] = /the complete test suite runs on ([\d, and]+)\./.exec(textOf('docs/platforms.md')) ?? []
-    expect(tested.match(/\d+/g)).toEqual(['20', '22', '24'])
+    expect(tested.match(/\d+/g)).toEqual(['20', '22', '24', '26'])
     expect(said.match(/\d+/g)).toEqual(tested.match(/\d+/g))
   })
 
