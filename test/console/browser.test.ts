@@ -123,6 +123,7 @@ describe.skipIf(!chromiumPath)(
 
       await page.getByRole('button', { name: 'Snap loops' }).click()
       const picture = accompaniment.locator('.picture')
+      await picture.scrollIntoViewIfNeeded()
       const { x, y, width, height } = (await picture.boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 }
       await picture.click({ position: { x: width / 2, y: height / 2 } })
       await eventually(() => position(page)).toBeCloseTo(4, 1)
