@@ -11,11 +11,22 @@ import { packageFile } from '../package-files.js'
 const heapMiB = 512
 
 /**
+ * V8 compiles a WebAssembly function again, with optimization, once it has done this much work. V8's own budget is
+ * about a thirtieth of it: it optimizes most of the runtime of the networks while a song begins, which takes 3 s of
+ * processor time and 40 MB, and does not pay even for a song of four minutes.
+ */
+const wasmTieringBudget = 50_000_000
+
+/**
  * V8 options of the children. Tensors move to the network's thread and back, which V8 counts as freed and newly
  * allocated memory: it would collect its small initial heap once per segment, which takes a sixth of the processor time
  * of a light network.
  */
-export const childArguments: readonly string[] = ['--initial-old-space-size=64', `--max-old-space-size=${heapMiB}`]
+export const childArguments: readonly string[] = [
+  '--initial-old-space-size=64',
+  `--max-old-space-size=${heapMiB}`,
+  `--wasm-tiering-budget=${wasmTieringBudget}`,
+]
 
 /**
  * Lets a child find packages under Yarn Plug'n'Play. The host has this in its `NODE_OPTIONS`, which children do not
