@@ -23,6 +23,12 @@ import { workflowFromModule } from './workflow-module.js'
 
 const progressIntervalMs = 100
 const lastWordMs = 1000
+/** The heap's limit counts young objects, too, for which newer versions of V8 leave more than all others may take. */
+const oldSpaceBytes =
+  process.execArgv
+    .map((argument) => Number(/^--max[-_]old[-_]space[-_]size=(\d+)$/.exec(argument)?.[1] ?? NaN) * 2 ** 20)
+    // V8 takes the last.
+    .findLast((bytes) => !Number.isNaN(bytes)) ?? Infinity
 /** The host ends a run by killing this process. */
 const neverAborted = new AbortController().signal
 
@@ -102,7 +108,7 @@ async function take(message: HostRequest & { run: number }): Promise<void> {
 /** What runs have left would soon end this process, and with it the job of another workflow. */
 function isFull(): boolean {
   const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics()
-  return used > limit / 2
+  return used > Math.min(limit, oldSpaceBytes) / 2
 }
 
 function askAboutStep(run: number, step: KeptStep | string): Promise<StepResult | undefined> {
