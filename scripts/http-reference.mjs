@@ -4,7 +4,7 @@ import { analyzeWorkflow, createEngine, loudnessWorkflow, stemsWorkflow, transco
 import { createHandler } from '../build/http/index.js'
 import { groupOf, groups } from '../build/http/service/docs-page.js'
 
-const introduction = `# HTTP reference
+const introduction = unwrapped(`# HTTP reference
 
 For developers of clients in any language: every route, field and error, to look up.
 
@@ -36,7 +36,12 @@ usual flow; [Embedding](embedding.md#a-client) describes a client for browsers a
   \`download_http_<status>\`, \`blocked_address\`, \`too_large\`, \`too_long\`, \`unsupported_format\`,
   \`decode_failed\`, \`no_audio\`, \`upload_missing\`, \`copy_failed\`, \`worker_lost\`, \`deadline\`.
   \`INTERNAL_ERROR\` with \`retryable: false\` means that the service is not set up for the job, and only its operator
-  can help.`
+  can help.`)
+
+/** With a line for each paragraph and item, as all pages. */
+function unwrapped(text) {
+  return text.replace(/(?<=\S)\n *(?=[^\s#-])/g, ' ')
+}
 
 /** Schemas of which an example was shown; a list shows its items where there is one alone. */
 const shownExamples = new Set()

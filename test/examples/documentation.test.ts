@@ -45,6 +45,22 @@ describe('the documentation', () => {
     },
   )
 
+  // So that a change of a word is a change of one line. Two pages are made of texts that are printed.
+  test.each([...pages, ...httpPages, 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md'])(
+    '%s has a line for each paragraph and item of a list',
+    (page) => {
+      if (['docs/command-line.md', 'docs/licences.md'].includes(page)) return
+      const lines = textOf(page)
+        .replace(/^---\n[^]*?\n---\n/, '')
+        .replace(/^ *```[^]*?^ *```$/gm, '')
+        .split('\n')
+      const isProse = (line = '') => line.trim() !== '' && !/^\s*([#|<>]|\[[^\]]+\]:|---)/.test(line)
+      const isItem = (line = '') => /^\s*([-*+]|\d+[.)]) /.test(line)
+      const wrapped = lines.filter((line, index) => isProse(line) && !isItem(line) && isProse(lines[index - 1]))
+      expect(wrapped).toEqual([])
+    },
+  )
+
   // `test/platforms` installs them, which needs a registry; a text that is taken for a command is seen here already.
   test.each(pages)('%s says to install packages that this repository is tested with', (page) => {
     const { name, peerDependencies, devDependencies, dependencies } = JSON.parse(textOf('package.json')) as Manifest
