@@ -13,7 +13,7 @@ import { linkFile, publishWithTrailer } from './moved-file.js'
 import { isAbsent, storageError } from './storage-error.js'
 import { encodeTrailer } from './trailer.js'
 
-/** What is smaller is written together. */
+/** A blob that is smaller is written at once. */
 const blockBytes = 64 * 1024
 
 /** @param writing is given the temporary files that puts of this process are writing */
@@ -107,17 +107,19 @@ async function* inBlocks(
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let parts: Uint8Array[] = []
   let bytes = 0
+  /** Chunks of this size are not worth a copy; the first block may be the only one. */
+  let uncopied = blockBytes
   for await (const chunk of source) {
-    if (bytes === 0 && chunk.byteLength >= blockBytes) {
-      yield chunk
-      continue
+    const isWhole = bytes === 0 && chunk.byteLength >= uncopied
+    if (!isWhole) {
+      parts.push(Buffer.from(chunk))
+      bytes += chunk.byteLength
+      if (bytes < blockBytes) continue
     }
-    parts.push(Buffer.from(chunk))
-    bytes += chunk.byteLength
-    if (bytes < blockBytes) continue
-    yield Buffer.concat(parts)
+    yield isWhole ? chunk : Buffer.concat(parts)
     parts = []
     bytes = 0
+    uncopied = blockBytes / 4
   }
   yield Buffer.concat([...parts, trailer])
 }
