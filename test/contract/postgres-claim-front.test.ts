@@ -46,8 +46,11 @@ describeWith('many claims of one list in Postgres', { postgres }, ({ postgres: s
         )
         passed.push(Number(rows[0]?.entries))
       }
-      const ofOne = (n: number) => passed[n]! - passed[n - 1]!
-      assert.ok(ofOne(9) >= 36 && ofOne(49) < 20, `${ofOne(9)}, ${ofOne(49)}`)
+      const ofEach = passed.map((entries, n) => entries - (passed[n - 1] ?? 0))
+      assert.ok(ofEach[9]! >= 36, `${ofEach[9]}`)
+      // Later ones are not enough: now and then Postgres takes entries of this transaction away by itself.
+      const most = Math.max(...ofEach.slice(10))
+      assert.ok(most <= 8, `${most}`)
     } finally {
       await one.query('COMMIT')
       await one.end()
