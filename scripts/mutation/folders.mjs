@@ -6,6 +6,7 @@ const rules = ['test/unit/*', 'test/contract/memory.test.ts']
 const engineTests = [
   'heartbeat',
   'attempt',
+  'dispatcher',
   'attempt-failure',
   'policy',
   'stages',
