@@ -1,0 +1,111 @@
+import { expect, test, vi } from 'vitest'
+import { memoryBlobs, memoryJobs } from '../../../src/adapters/memory.js'
+import { sampleJob } from '../../../src/contract/job-samples.js'
+import { needsDownload } from '../../../src/core/engine/dispatch/attempt/attempt-inputs.js'
+import { JobEnds } from '../../../src/core/engine/dispatch/job-ends.js'
+import type { JobRecord } from '../../../src/core/engine/job/job.js'
+import { StoreClock } from '../../../src/core/engine/store-clock.js'
+import type { Workflow } from '../../../src/core/engine/workflow/workflow.js'
+import { recordingLogger } from '../../engine/harness.js'
+
+const webhook = { url: 'https://receiver.example/', events: null }
+const checkpoint = (id: string) => `checkpoints/${id}/1-n/part-0`
+const settled = () => new Promise((resolve) => setImmediate(resolve))
+
+/** Of a worker that has started, with this job and a checkpoint of it. What is done beside the store is noted. */
+async function ending(fields: Partial<JobRecord> = {}, { isStarted = true, isClaimed = false } = {}) {
+  const noted: string[] = []
+  const jobs = memoryJobs()
+  const blobs = memoryBlobs()
+  const { logger, lines } = recordingLogger()
+  const { id, app, workflow } = sampleJob(fields)
+  await jobs.create(sampleJob({ ...fields, id }))
+  await blobs.put(checkpoint(id), 'kept')
+  if (isClaimed) await jobs.claim({ owner: 'w', nonce: 'n', leaseMs: 60_000, labels: [], workflows: [workflow] })
+  const parts = {
+    jobs,
+    blobs,
+    logger,
+    clock: new StoreClock(jobs),
+    events: { announce: (name: string) => void noted.push(name) },
+    options: { retention: { failedInputsMs: 1000, unusedUploadsMs: 1000 } },
+    dispatcher: { interrupt: (of: string, { code }: { code: string }) => void noted.push(`${of === id} ${code}`) },
+    maintenance: { isStarted, sendWebhooksSoon: () => void noted.push('send') },
+    batches: { look: vi.fn(async () => void noted.push('batch')) },
+    workers: { noteSuccess: () => void noted.push('success') },
+  }
+  const ends = new JobEnds(parts as unknown as ConstructorParameters<typeof JobEnds>[0])
+  return { ends, jobs, blobs, noted, lines, parts, id, app }
+}
+
+test('a job that waits is cancelled at once, with its message, and what it has kept goes', async () => {
+  const { ends, jobs, blobs, noted, id } = await ending({ webhook, startedAt: 5 })
+  expect(await ends.cancel(id, {})).toMatchObject({ id, status: 'FAILED', error: { code: 'CANCELED' } })
+  expect((await jobs.get(id))?.deliveries).toMatchObject([{ event: 'job.failed' }])
+  expect(noted).toEqual(['usage.recorded', 'send', 'job.failed'])
+  expect(await blobs.stat(checkpoint(id))).toBeUndefined()
+  // It has ended: it is shown as it is.
+  expect(await ends.cancel(id, {})).toMatchObject({ id, status: 'FAILED' })
+  expect(noted).toHaveLength(3)
+})
+
+test('what a job that never began has kept is not looked for, and messages are not sent by who runs nothing', async () => {
+  const { ends, blobs, noted, id } = await ending({ webhook, startedAt: null }, { isStarted: false })
+  await ends.cancel(id, {})
+  expect(noted).toEqual(['usage.recorded', 'job.failed'])
+  expect(await blobs.stat(checkpoint(id))).toBeDefined()
+})
+
+test('a job without a webhook has no message to send', async () => {
+  const { ends, noted, id } = await ending()
+  await ends.cancel(id, {})
+  expect(noted).toEqual(['usage.recorded', 'job.failed'])
+})
+
+test('a job that runs here is interrupted, and ends by itself', async () => {
+  const { ends, noted, id } = await ending({}, { isClaimed: true })
+  expect(await ends.cancel(id, {})).toMatchObject({ status: 'STARTED', cancelRequested: true })
+  expect(noted).toEqual(['true CANCELED'])
+})
+
+test('a deleted job is interrupted, announced and looked at in its batch; it is returned as it was', async () => {
+  const { ends, jobs, noted, id } = await ending({ batchName: 'b' }, { isClaimed: true })
+  expect(await ends.delete(id, {})).toMatchObject({ id, status: 'STARTED', deleted: false })
+  await settled()
+  expect(noted).toEqual(['true LEASE_LOST', 'job.deleted', 'batch', 'send'])
+  expect(await jobs.get(id)).toBeUndefined()
+})
+
+test('a batch is looked at by who runs nothing, too, who sends no message of it', async () => {
+  const { ends, noted, id } = await ending({ batchName: 'b' }, { isStarted: false })
+  await ends.delete(id, {})
+  await settled()
+  expect(noted).toEqual(['true LEASE_LOST', 'job.deleted', 'batch'])
+})
+
+test('a checkpoint that cannot be removed is left to the sweep, and the cancellation counts', async () => {
+  const { ends, parts, lines, id } = await ending({ startedAt: 5 })
+  parts.blobs.deletePrefix = () => Promise.reject(new Error('away'))
+  expect(await ends.cancel(id, {})).toMatchObject({ status: 'FAILED' })
+  expect(lines).toMatchObject([{ level: 'warn', fields: { jobId: id } }])
+})
+
+test('a job of another application is neither cancelled nor deleted', async () => {
+  const { ends, jobs, noted, id } = await ending()
+  expect([await ends.cancel(id, { app: 'other' }), await ends.delete(id, { app: 'other' })]).toEqual([
+    undefined,
+    undefined,
+  ])
+  expect([noted, (await jobs.get(id))?.status]).toEqual([[], 'QUEUED'])
+})
+
+test('a job needs a download if an input is an address, and not an upload', () => {
+  const workflow = { inputs: ['song', 'voice'] } as unknown as Workflow
+  const needed = (params: JobRecord['params'], uploads: JobRecord['uploads'] = {}) =>
+    needsDownload(workflow, sampleJob({ params, uploads }))
+  expect(needed({ song: 'https://a.example/' })).toBe(true)
+  expect(needed({ song: 'https://a.example/', voice: 'https://b.example/' }, { song: 'key' })).toBe(true)
+  expect(needed({ song: 'https://a.example/' }, { song: 'key' })).toBe(false)
+  expect(needed({ other: 'https://a.example/' })).toBe(false)
+  expect(needsDownload(undefined, sampleJob())).toBe(false)
+})
