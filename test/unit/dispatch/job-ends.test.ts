@@ -49,7 +49,7 @@ test('a job that waits is cancelled at once, with its message, and what it has k
   expect(noted).toHaveLength(3)
 })
 
-test('what a job that never began has kept is not looked for, and messages are not sent by who runs nothing', async () => {
+test('nothing kept is looked for of a job that never began, and who runs nothing sends no message', async () => {
   const { ends, blobs, noted, id } = await ending({ webhook, startedAt: null }, { isStarted: false })
   await ends.cancel(id, {})
   expect(noted).toEqual(['usage.recorded', 'job.failed'])
