@@ -90,9 +90,10 @@ describe('a blob folder', () => {
     }
   })
 
-  test('reads the end of each file once, and again when there is another file or it was changed', async () => {
-    await store.put(key, sourceOf('first'))
-    await store.put('results/job/1/other.wav', sourceOf('x'))
+  test('reads the end of a file of another process once, and again once it is another or was changed', async () => {
+    const another = fsBlobs({ directory })
+    await another.put(key, sourceOf('first'))
+    await another.put('results/job/1/other.wav', sourceOf('x'))
     const file = await open(join(directory, key))
     const read = vi.spyOn(Object.getPrototypeOf(file) as FileHandle, 'read')
     await file.close()
@@ -101,9 +102,15 @@ describe('a blob folder', () => {
       expect(read).toHaveBeenCalledTimes(2)
       expect(await keysUnder(store, 'results/')).toHaveLength(2)
       expect(await store.stat(key)).toMatchObject({ bytes: 5 })
+      await (await store.get(key))?.body[Symbol.asyncIterator]().return?.()
       expect(read).toHaveBeenCalledTimes(2)
-      const { etag } = await store.put(key, sourceOf('other'))
+      const replaced = await another.put(key, sourceOf('other'))
+      expect(await store.stat(key)).toMatchObject({ bytes: 5, etag: replaced.etag })
+      expect(read).toHaveBeenCalledTimes(3)
+      const { etag } = await store.put(key, sourceOf('third'))
       expect(await store.stat(key)).toMatchObject({ bytes: 5, etag })
+      // It wrote this one itself.
+      expect(read).toHaveBeenCalledTimes(3)
       await appendFile(join(directory, key), 'and more')
       await expect(store.stat(key)).rejects.toThrow('changed or damaged')
     } finally {

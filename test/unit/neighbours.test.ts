@@ -44,8 +44,8 @@ function lanes(): Lane[] {
   const ofNewJob = () => `results/${randomUUID()}/x`
   let slice: Promise<unknown> = Promise.resolve()
   return [
-    { name: 'changes of files', atOnce: 2, use: (app) => changesOf(ofNewJob(), app)(settled) },
-    { name: 'reads of files', atOnce: 1, use: (app) => readsOf(ofNewJob(), app)(settled) },
+    { name: 'changes of files', atOnce: 3, use: (app) => changesOf(ofNewJob(), app)(settled) },
+    { name: 'reads of files', atOnce: 2, use: (app) => readsOf(ofNewJob(), app)(settled) },
     { name: 'connections of Postgres', atOnce: 2, use: (app) => connections.use(app, settled) },
     {
       name: 'slices of lists and bulk changes',
@@ -158,6 +158,24 @@ describe('where fifty applications hold all that there is for long', () => {
     await Promise.all(requests)
     // Of one that had several, if any.
     expect(lost).toBeLessThanOrEqual(1)
+  })
+
+  test.each([
+    ['changes', changesOf],
+    ['reads', readsOf],
+  ])('another %s a file at once, while a slow disk blocks all calls of theirs', async (_, turnOf) => {
+    const some = hostile.slice(0, 5)
+    // It is known who asks the most.
+    for (const app of some) for (let n = 0; n < 100; n++) await turnOf('', app)(async () => {})
+    const stop = held()
+    const blocked = some.flatMap((app) => Array.from({ length: 4 }, () => turnOf('', app)(() => stop.promise)))
+    await settled()
+    const done = vi.fn()
+    const own = turnOf('', 'other')(async () => done())
+    await settled()
+    expect(done).toHaveBeenCalledOnce()
+    stop.resolve()
+    await Promise.all([own, ...blocked])
   })
 
   test('a job of another is the next to be claimed', async () => {

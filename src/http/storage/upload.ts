@@ -25,13 +25,16 @@ export async function upload(call: Call, path: string): Promise<ApiAnswer> {
     const announced = Number(call.request.headers.get('content-length') ?? 0)
     if (announced > grant.maxBytes + formOverheadBytes) throw tooLarge(grant.maxBytes)
     slot = await call.service.storage.begin(grant.app, key, announced)
-    const [used, refused] = await Promise.all([isUsed(blobs, key), isRefused(blobs, key)])
-    if (used) throw alreadyWritten()
-    const stat = await blobs.put(key, counted(payload(body, grant, announced), slot), {
+    // Looked up while the store begins, which takes as long.
+    const looking = Promise.all([isUsed(blobs, key), isRefused(blobs, key)])
+    looking.catch(() => {})
+    const unused = unlessUsed(looking, payload(body, grant, announced))
+    const stat = await blobs.put(key, counted(unused, slot), {
       ifAbsent: true,
       contentType: 'application/octet-stream',
     })
     isStored = true
+    const [, refused] = await looking
     if (refused) await forgetRefusal(blobs, key)
     return json({ bytes: stat.bytes }, { headers: { etag: `"${stat.etag}"` } })
   } catch (error) {
@@ -47,6 +50,16 @@ export async function upload(call: Call, path: string): Promise<ApiAnswer> {
 }
 
 const remembered: readonly ProblemCode[] = ['TOO_LARGE', 'BAD_INPUT', 'STORAGE_FULL']
+
+/** @throws Problem `CONFLICT` before the first byte if the ticket was used. */
+async function* unlessUsed(
+  looking: Promise<readonly [used: boolean, refused: boolean]>,
+  source: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const [used] = await looking
+  if (used) throw alreadyWritten()
+  yield* source
+}
 
 async function* counted(
   source: AsyncIterable<Uint8Array>,

@@ -9,6 +9,11 @@ import { KnownFiles } from './known-files.js'
 import { codeOf, isAbsent, storageError } from './storage-error.js'
 import { readTrailer } from './trailer.js'
 
+interface OpenFile {
+  file: FileHandle
+  stats: Stats
+}
+
 interface OpenBlob {
   file: FileHandle
   blob: BlobStat
@@ -47,9 +52,7 @@ export class BlobFolder {
     const opened = await openFile(path)
     if (!opened) return undefined
     try {
-      const described = await describe(opened.file, opened.stats, key)
-      if (described) this.#known.keep(path, opened.stats, described)
-      return described ?? 'damaged'
+      return (await this.#describe(path, opened, key)) ?? 'damaged'
     } finally {
       await opened.file.close()
     }
@@ -57,17 +60,29 @@ export class BlobFolder {
 
   /** The caller closes the file. @throws as `stat`. */
   async open(key: string): Promise<OpenBlob | undefined> {
-    const opened = await openFile(this.pathOf(key))
+    const path = this.pathOf(key)
+    const opened = await openFile(path)
     if (!opened) return undefined
     const { file, stats } = opened
     try {
-      const blob = await describe(file, stats, key)
+      const blob = this.#known.find(path, stats) ?? (await this.#describe(path, opened, key))
       if (!blob) throw damaged(key)
       return { file, blob }
     } catch (error) {
       await file.close()
       throw error
     }
+  }
+
+  /** Caches what was written: most files are looked at soon after. */
+  keep(path: string, stats: Stats, blob: BlobStat): void {
+    this.#known.keep(path, stats, blob)
+  }
+
+  async #describe(path: string, { file, stats }: OpenFile, key: string): Promise<BlobStat | undefined> {
+    const blob = await describe(file, stats, key)
+    if (blob) this.keep(path, stats, blob)
+    return blob
   }
 }
 
@@ -81,7 +96,7 @@ async function lookUp(path: string): Promise<Stats | undefined> {
   }
 }
 
-async function openFile(path: string): Promise<{ file: FileHandle; stats: Stats } | undefined> {
+async function openFile(path: string): Promise<OpenFile | undefined> {
   try {
     const file = await open(path, 'r')
     const stats = await file.stat()

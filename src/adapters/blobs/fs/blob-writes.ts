@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { createReadStream } from 'node:fs'
+import { createReadStream, type Stats } from 'node:fs'
 import { type FileHandle, lstat, open, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { BlobStat, BlobStore, PutOptions } from '../../../core/engine/ports/blob-store.js'
@@ -50,7 +50,10 @@ export function blobWrites(
       const closing = closed(file)
       closing.catch(() => {})
       await publish(temporary, path, { key, ifAbsent, change })
-      return { key, bytes, ...facts, modifiedAt: await closing }
+      const stats = await closing
+      const blob = { key, bytes, ...facts, modifiedAt: modifiedAtOf(stats) }
+      folder.keep(path, stats, blob)
+      return { ...blob }
     })
   }
 
@@ -124,10 +127,10 @@ async function* inBlocks(
   yield Buffer.concat([...parts, trailer])
 }
 
-/** Closes a file. Returns when it was last modified. */
-async function closed(file: FileHandle): Promise<number> {
+/** Closes a file. Returns what is known of it. */
+async function closed(file: FileHandle): Promise<Stats> {
   try {
-    return modifiedAtOf(await file.stat())
+    return await file.stat()
   } finally {
     await file.close()
   }

@@ -8,10 +8,11 @@ const threads = Number(process.env['UV_THREADPOOL_SIZE']) || 4
 
 /**
  * Writes, syncs, creations and removals get half of the process's file threads, reads a quarter. A busy disk may block
- * each of them for long; the others keep name look-ups and the job database going.
+ * each of them for long; the others keep name look-ups and the job database going, and one call of each kind by
+ * applications that seldom ask.
  */
-const changes = new Shares({ total: Math.max(1, Math.floor(threads / 2)), reserve: 0 })
-const reads = new Shares({ total: Math.max(1, Math.floor(threads / 4)), reserve: 0 })
+const changes = new Shares({ total: Math.max(1, Math.floor(threads / 2)) + 1, reserve: 1 })
+const reads = new Shares({ total: Math.max(1, Math.floor(threads / 4)) + 1, reserve: 1 })
 
 /** Turns of an application to change files. Where none is named, the key of an upload names it, or else a job. */
 export function changesOf(key: string, app = ownerIn(key)): DiskTurn {
