@@ -26,16 +26,14 @@ export async function upload(call: Call, path: string): Promise<ApiAnswer> {
     if (announced > grant.maxBytes + formOverheadBytes) throw tooLarge(grant.maxBytes)
     slot = await call.service.storage.begin(grant.app, key, announced)
     // Looked up while the store begins, which takes as long.
-    const looking = Promise.all([isUsed(blobs, key), isRefused(blobs, key)])
-    looking.catch(() => {})
-    const unused = unlessUsed(looking, payload(body, grant, announced))
-    const stat = await blobs.put(key, counted(unused, slot), {
+    const [used, refused] = [isUsed(blobs, key), isRefused(blobs, key)]
+    for (const looking of [used, refused]) looking.catch(() => {})
+    const stat = await blobs.put(key, counted(payload(body, grant, announced), slot, used), {
       ifAbsent: true,
       contentType: 'application/octet-stream',
     })
     isStored = true
-    const [, refused] = await looking
-    if (refused) await forgetRefusal(blobs, key)
+    if (await refused) await forgetRefusal(blobs, key)
     return json({ bytes: stat.bytes }, { headers: { etag: `"${stat.etag}"` } })
   } catch (error) {
     const problem = StemworkError.is(error) && error.code === 'ALREADY_EXISTS' ? alreadyWritten() : toProblem(error)
@@ -51,20 +49,12 @@ export async function upload(call: Call, path: string): Promise<ApiAnswer> {
 
 const remembered: readonly ProblemCode[] = ['TOO_LARGE', 'BAD_INPUT', 'STORAGE_FULL']
 
-/** @throws Problem `CONFLICT` before the first byte if the ticket was used. */
-async function* unlessUsed(
-  looking: Promise<readonly [used: boolean, refused: boolean]>,
-  source: AsyncIterable<Uint8Array>,
-): AsyncGenerator<Uint8Array, void, undefined> {
-  const [used] = await looking
-  if (used) throw alreadyWritten()
-  yield* source
-}
-
 async function* counted(
   source: AsyncIterable<Uint8Array>,
   slot: UploadSlot,
+  used: Promise<boolean>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
+  if (await used) throw alreadyWritten()
   for await (const chunk of source) {
     slot.received(chunk.byteLength)
     yield chunk

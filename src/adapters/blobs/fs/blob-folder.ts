@@ -9,20 +9,14 @@ import { KnownFiles } from './known-files.js'
 import { codeOf, isAbsent, storageError } from './storage-error.js'
 import { readTrailer } from './trailer.js'
 
-interface OpenFile {
-  file: FileHandle
-  stats: Stats
-}
-
-interface OpenBlob {
-  file: FileHandle
-  blob: BlobStat
-}
+type OpenFile = { file: FileHandle; stats: Stats }
+type OpenBlob = { file: FileHandle; blob: BlobStat }
 
 /** The folder of the blobs: where each file lies, and what it says about itself. */
 export class BlobFolder {
   readonly root: string
-  readonly #known = new KnownFiles()
+  /** What was written is cached, too: most files are looked at soon after. */
+  readonly known = new KnownFiles()
 
   constructor(directory: string) {
     this.root = resolve(directory)
@@ -47,7 +41,7 @@ export class BlobFolder {
   async look(key: string): Promise<BlobStat | 'damaged' | undefined> {
     const path = this.pathOf(key)
     const found = await lookUp(path)
-    const blob = found && this.#known.find(path, found)
+    const blob = found && this.known.find(path, found)
     if (!found || blob) return blob
     const opened = await openFile(path)
     if (!opened) return undefined
@@ -65,7 +59,7 @@ export class BlobFolder {
     if (!opened) return undefined
     const { file, stats } = opened
     try {
-      const blob = this.#known.find(path, stats) ?? (await this.#describe(path, opened, key))
+      const blob = this.known.find(path, stats) ?? (await this.#describe(path, opened, key))
       if (!blob) throw damaged(key)
       return { file, blob }
     } catch (error) {
@@ -74,14 +68,13 @@ export class BlobFolder {
     }
   }
 
-  /** Caches what was written: most files are looked at soon after. */
-  keep(path: string, stats: Stats, blob: BlobStat): void {
-    this.#known.keep(path, stats, blob)
-  }
-
   async #describe(path: string, { file, stats }: OpenFile, key: string): Promise<BlobStat | undefined> {
-    const blob = await describe(file, stats, key)
-    if (blob) this.keep(path, stats, blob)
+    const trailer = await readTrailer(file, stats.size).catch((error: unknown) => {
+      throw storageError('read a blob', error)
+    })
+    if (!trailer) return undefined
+    const blob = { key, ...trailer, modifiedAt: modifiedAtOf(stats) }
+    this.known.keep(path, stats, blob)
     return blob
   }
 }
@@ -106,15 +99,6 @@ async function openFile(path: string): Promise<OpenFile | undefined> {
   } catch (error) {
     if (isAbsent(error) || codeOf(error) === 'EISDIR') return undefined
     throw storageError('open a blob', error)
-  }
-}
-
-async function describe(file: FileHandle, stats: Stats, key: string): Promise<BlobStat | undefined> {
-  try {
-    const trailer = await readTrailer(file, stats.size)
-    return trailer && { key, ...trailer, modifiedAt: modifiedAtOf(stats) }
-  } catch (error) {
-    throw storageError('read a blob', error)
   }
 }
 

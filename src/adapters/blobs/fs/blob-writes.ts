@@ -52,7 +52,7 @@ export function blobWrites(
       await publish(temporary, path, { key, ifAbsent, change })
       const stats = await closing
       const blob = { key, bytes, ...facts, modifiedAt: modifiedAtOf(stats) }
-      folder.keep(path, stats, blob)
+      folder.known.keep(path, stats, blob)
       return { ...blob }
     })
   }
