@@ -7,6 +7,7 @@ const engineTests = [
   'heartbeat',
   'attempt',
   'dispatcher',
+  'attempt-ends',
   'attempt-failure',
   'policy',
   'stages',

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -85,6 +85,7 @@ describe('an uploaded input', () => {
       expect(await readUpload(blobs, key, path, { signal, maxBytes: 2000 })).toEqual({ bytes: file.byteLength })
       expect((await readFile(path)).equals(file)).toBe(true)
     }
+    await expect(readUpload(blobs, key, path, { signal, maxBytes: form.byteLength })).resolves.toBeDefined()
     const limit = { signal, maxBytes: form.byteLength - 1 }
     await expect(readUpload(blobs, key, path, limit)).rejects.toMatchObject({ reason: 'too_large' })
     await blobs.delete(key)
@@ -102,6 +103,29 @@ describe('an uploaded input', () => {
     const away = new StemworkError('STORE_UNAVAILABLE', 'The disk is away.', { retryable: true })
     const get = () => Promise.reject(away)
     await expect(readUpload({ ...blobs, localFile, get }, key, path, options)).rejects.toBe(away)
+  })
+
+  test('is read from the store where the copy of its file cannot be cut, and no other user may read it', async () => {
+    const blobs = fsBlobs({ directory: join(directory, 'uncut') })
+    await blobs.put(key, song)
+    const localFile = async (of: string) => ({ path: (await blobs.localFile?.(of))?.path ?? '', bytes: Number.NaN })
+    const path = join(directory, randomUUID())
+    const options = { signal: new AbortController().signal, maxBytes: 1000 }
+    expect(await readUpload({ ...blobs, localFile }, key, path, options)).toEqual({ bytes: song.byteLength })
+    expect((await readFile(path)).equals(song)).toBe(true)
+    expect((await stat(path)).mode & 0o777).toBe(0o600)
+  })
+
+  test('that a client may have sent to the store directly is taken out of its form, within the limit', async () => {
+    const files = fsBlobs({ directory: join(directory, 'signed') })
+    const blobs = { ...files, signPut: async () => 'https://example.com' }
+    const path = join(directory, randomUUID())
+    const options = { signal: new AbortController().signal, maxBytes: 1000 }
+    await blobs.put(key, await formOf({ filedata: song }))
+    expect(await readUpload(blobs, key, path, options)).toEqual({ bytes: song.byteLength })
+    // What is beside the song counts where it is more than any form needs.
+    await blobs.put(key, await formOf({ filedata: song, more: 'x'.repeat(300_000) }))
+    await expect(readUpload(blobs, key, path, options)).rejects.toMatchObject({ reason: 'too_large' })
   })
 
   test('that is gone is missing', async () => {

@@ -8,7 +8,7 @@ import { gate, testEngine, textWorkflow } from './harness.js'
 const dispatch = { leaseMs: 300, progressIntervalMs: 50, sweepIntervalMs: 20, graceMs: 100 }
 
 /** Two engines on one store, whose jobs run until `ended` is open, or until they are interrupted. */
-function twoWorkers() {
+function twoWorkers(settings = {}) {
   const jobs = memoryJobs()
   const ended = gate()
   const workflow: Workflow = {
@@ -25,7 +25,8 @@ function twoWorkers() {
       },
     ],
   }
-  const worker = (owner: string) => testEngine(workflow, { dispatch, owner }, { jobs, queue: memoryQueue() })
+  const worker = (owner: string) =>
+    testEngine(workflow, { dispatch: { ...dispatch, ...settings }, owner }, { jobs, queue: memoryQueue() })
   const [a, b] = [worker('a'), worker('b')]
   const ownerOf = async (id: string) => (await jobs.get(id))?.lease?.owner
   const stateOf = async (owner: string) => (await a.engine.workers()).find((each) => each.owner === owner)?.state
@@ -69,6 +70,21 @@ test('a drained worker hands over what still runs after its grace, and the attem
   expect(await a.engine.get(job.id)).toMatchObject({ attempts: 1, lapses: 0, shutdownRequeues: 1 })
   ended.open()
   await b.until(job.id, 'SUCCEEDED')
+  await close()
+})
+
+test('an uncordoned worker looks for jobs at once, not with its next sweep', async () => {
+  const { a, b, ended, ownerOf, stateOf, close } = twoWorkers({ sweepIntervalMs: 3_600_000 })
+  await a.engine.start()
+  await b.engine.setWorkerState('a', 'cordoned')
+  // It has written its document again, so it has read it.
+  const { seenAt } = (await a.engine.workers())[0]!
+  await until(async () => (await a.engine.workers())[0]!.seenAt > seenAt)
+  const job = await a.submit()
+  expect([await ownerOf(job.id), await stateOf('a')]).toEqual([undefined, 'cordoned'])
+  await b.engine.setWorkerState('a', 'open')
+  ended.open()
+  await a.until(job.id, 'SUCCEEDED')
   await close()
 })
 

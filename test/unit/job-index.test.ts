@@ -162,6 +162,47 @@ describe.each([
     expect(index.mayBegin({ ...all[0]!, app: 'none' }, { ...rule(1, none), begun: first })).toBe(false)
   })
 
+  test('counts those that have just begun where fewer of an application have to run', () => {
+    const { index, all } = indexOf({ id: '1' }, { id: '2', status: 'STARTED', lease: { ...lease, until: now * 2 } })
+    const [job] = all
+    if (!job) return expect.unreachable()
+    const begun = new Map([
+      ['3', { app: 'a', workflow: 'w' }],
+      ['4', { app: 'b', workflow: 'w' }],
+    ])
+    const may = (belowRunning: number, fields: Partial<JobRecord> = {}) =>
+      index.mayBegin({ ...job, ...fields }, { ...free, begun, belowRunning })
+    expect([2, 3].map((below) => may(below))).toEqual([false, true])
+    expect([1, 2].map((below) => may(below, { app: 'b' }))).toEqual([false, true])
+    // It does not count for itself.
+    expect([1, 2].map((below) => may(below, { status: 'STARTED' }))).toEqual([false, true])
+  })
+
+  test('keeps the turn of an application of which a job runs, and forgets one of which none does', () => {
+    const ends = (status: JobRecord['status']) => {
+      const { index, all } = indexOf({ id: 'a1' }, { id: 'b1', app: 'b' }, { id: 'b2', app: 'b' })
+      const [a1, b1] = all
+      if (!a1 || !b1) return expect.unreachable()
+      const took = [index.takeNext(now, free)?.id]
+      index.set({ ...a1, status: 'STARTED', lease: { ...lease, until: now * 2 } })
+      took.push(index.takeNext(now, free)?.id)
+      index.set({ ...b1, status: 'STARTED', lease: { ...lease, until: now * 2 } })
+      if (status !== 'STARTED') index.set({ ...a1, status, completedAt: 1 })
+      // Both have had a turn; that of `b` is the later one. This claim finds nothing of `a`.
+      index.takeNext(now, { ...free, exceptApps: ['b'] })
+      index.set(part(sampleJob({ id: 'a2', app: 'a', createdAt: ++created })))
+      index.set(part(sampleJob({ id: 'c1', app: 'c', createdAt: ++created })))
+      for (let n = 0; n < 3; n++) {
+        const job = index.takeNext(now, free)
+        if (job) index.set({ ...job, status: 'STARTED', lease: { ...lease, until: now * 2 } })
+        took.push(job?.id)
+      }
+      return took.join(' ')
+    }
+    expect(ends('STARTED')).toBe('a1 b1 c1 a2 b2')
+    expect(ends('SUCCEEDED')).toBe('a1 b1 a2 c1 b2')
+  })
+
   test('shows no job that was deleted, and knows it until it is removed', async () => {
     const uploads = { inputUrl: 'uploads/a/1' }
     const idempotency = { key: 'k', digest: 'd' }

@@ -77,3 +77,10 @@ test('the only process of a store may judge from its start on, until it stood st
   contact.noteAnswer()
   expect(contact.isSteady).toBe(false)
 })
+
+test('before its first answer, the store was heard of at no time', () => {
+  const { contact } = contactWith()
+  expect(contact.answeredAt).toBe(-Infinity)
+  contact.noteAnswer()
+  expect(contact.answeredAt).toBe(performance.now())
+})

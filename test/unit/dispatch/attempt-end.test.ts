@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { writeEnd } from '../../../src/core/engine/dispatch/attempt/attempt-end.js'
+import { claimOf, suspensionOf, writeEnd } from '../../../src/core/engine/dispatch/attempt/attempt-end.js'
 import type { JobRecord } from '../../../src/core/engine/job/job.js'
 import type { JobChange } from '../../../src/core/engine/job/transitions.js'
 import type { JobStore } from '../../../src/core/engine/ports/job-store.js'
+import type { Workflow } from '../../../src/core/engine/workflow/workflow.js'
 import { resumeTime, stopTime } from '../../engine/stopped-time.js'
 
 const job = { id: 'job', token: 2, lease: { owner: 'me' } } as unknown as JobRecord
@@ -72,4 +73,21 @@ test('after a heartbeat was answered it is another outage, of which a write wait
   expect(lastTry(await end([outage], { forMs: 4000, answeredAtMs: () => 3000 }))).toBe(5150)
   const always = () => 60_000
   expect(lastTry(await end([outage], { forMs: 4000, answeredAtMs: always }))).toBe(11_150)
+})
+
+test('a claim that waits says for what, what it needs and what it used', () => {
+  const held = { ...job, lease: { nonce: 'n' }, params: { model: 'large' } } as unknown as JobRecord
+  const workflow = {
+    params: { parse: (params: unknown) => params },
+    needs: ({ model }: { model: string }) => [model],
+  } as unknown as Workflow
+  expect(suspensionOf(held, workflow, { waitsFor: ['night'], needs: ['gpu'], processorSeconds: 7 })).toEqual({
+    kind: 'suspend',
+    token: 2,
+    nonce: 'n',
+    waitsFor: ['night'],
+    pool: 'gpu large',
+    processorSeconds: 7,
+  })
+  expect(claimOf({ token: 2, lease: null })).toEqual({ token: 2, nonce: undefined })
 })

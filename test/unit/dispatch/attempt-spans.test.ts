@@ -2,6 +2,7 @@ import { beforeEach, expect, test } from 'vitest'
 import { AttemptSpans } from '../../../src/core/engine/dispatch/attempt/attempt-spans.js'
 import { StemworkError } from '../../../src/core/engine/errors.js'
 import type { JobRecord } from '../../../src/core/engine/job/job.js'
+import type { KeptStep } from '../../../src/core/engine/ports/runner.js'
 import { noTracing, type SpanOrder, type Tracing } from '../../../src/core/engine/ports/tracing.js'
 
 const trace = { traceparent: 'of the job' }
@@ -137,4 +138,42 @@ test('a run that fails ends its stage with the error; it may fail or end before 
   expect(log.slice(-2)).toEqual(['end stage decode: broken', 'end run: broken'])
   await expect(spans.run(() => Promise.reject(broken))).rejects.toBe(broken)
   expect(await spans.run(async () => 1)).toBe(1)
+})
+
+test('each try of a step that has ended has a span in that of the run, also one that is not kept', async () => {
+  const spans = new AttemptSpans(tracing, job)
+  const step = { name: 'sing', state: 'done', startedAt: 5, attempts: 2, error: null } as unknown as KeptStep
+  const order = (parent: object | null, name = 'sing') => ({
+    name: `step ${name}`,
+    kind: 'internal',
+    parent,
+    startedAt: 5,
+    attributes: { 'stemwork.step': name, 'stemwork.step.attempt': 2 },
+  })
+  spans.ended(step)
+  expect(orders.at(-1)).toEqual(order(null))
+  await spans.run(async () => {
+    spans.ended({ ...step, name: 'night', state: 'waiting' })
+    const files = { song: { path: '/song', bytes: 1 } }
+    expect(await spans.unkeptSteps.save({ ...step, files })).toBe(files)
+  })
+  expect(orders.at(-1)).toEqual(order({ traceparent: 'run' }))
+  expect(orders.map(({ name }) => name)).toEqual(['process sing', 'step sing', 'run', 'step sing'])
+  expect(await spans.unkeptSteps.finished('sing')).toBeUndefined()
+  spans.ended({ ...step, error: { code: 'TIMEOUT', message: 'too long' } } as unknown as KeptStep)
+  expect(log.at(-1)).toBe('end step sing: too long')
+})
+
+test('without a trace, the stages and steps of the run belong to no other', async () => {
+  const begun: SpanOrder[] = []
+  const spans = new AttemptSpans(
+    { begin: (order) => (begun.push(order), noTracing.begin(order)) },
+    { ...job, trace: null },
+  )
+  await spans.run(async (_, onStage) => onStage('decode'))
+  spans.ended({ name: 'sing', state: 'done', startedAt: 5, attempts: 1, error: null } as unknown as KeptStep)
+  expect(begun.slice(-2).map(({ name, parent }) => [name, parent])).toEqual([
+    ['stage decode', null],
+    ['step sing', null],
+  ])
 })

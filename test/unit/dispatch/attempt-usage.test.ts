@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { usageOf } from '../../../src/core/engine/dispatch/attempt/attempt-usage.js'
-import type { InputFile } from '../../../src/core/engine/ports/runner.js'
+import { ProcessorTime, usageOf } from '../../../src/core/engine/dispatch/attempt/attempt-usage.js'
+import type { InputFile, Runner } from '../../../src/core/engine/ports/runner.js'
 
 const inputs = { song: { bytes: 10 }, video: { bytes: 5 } } as unknown as Record<string, InputFile>
 const secondsOf = (details: Record<string, unknown>) =>
@@ -29,4 +29,17 @@ test.each([['12'], [NaN], [Infinity], [-1], [0], [undefined]])('%s are no second
   expect(secondsOf({ seconds, steps: null })).toBe(0)
   expect(secondsOf({ seconds, steps: 'many' })).toBe(0)
   expect(secondsOf({ seconds, steps: { a: { seconds: 2 } } })).toBe(2)
+})
+
+test('processor time is that of all runs as each said last, and none of one that said nothing', async () => {
+  const time = new ProcessorTime()
+  const said: ((seconds: number) => void)[] = []
+  const runner = { run: async (_: unknown, { onUse }: { onUse: (seconds: number) => void }) => void said.push(onUse) }
+  const counted = time.of(runner as unknown as Runner)
+  for (let run = 0; run < 3; run++) await counted.run({} as never, {} as never)
+  expect(time.used).toEqual({ processorSeconds: 0 })
+  said[1]!(2)
+  said[0]!(5)
+  said[1]!(3)
+  expect(time.used).toEqual({ processorSeconds: 8 })
 })

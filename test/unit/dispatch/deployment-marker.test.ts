@@ -78,3 +78,8 @@ test('of two processes that mark the files first, one makes the pass; other erro
   expect(await begin({ deployment: 'a', pass: 2 }, late)).toBeUndefined()
   expect(await marker()).toMatchObject({ pass: 1 })
 })
+
+test('without the marker that was just written, no pass is made', async () => {
+  const removing = { ...blobs, stat: async () => undefined }
+  expect(await begin({ deployment: 'a', pass: 1 }, removing)).toBeUndefined()
+})

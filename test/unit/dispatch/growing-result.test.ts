@@ -6,7 +6,7 @@ import type { Dispatcher } from '../../../src/core/engine/dispatch/dispatcher.js
 import { growingResult, type GrowingResult } from '../../../src/core/engine/dispatch/growing-result.js'
 import type { JobRecord } from '../../../src/core/engine/job/job.js'
 import type { JobStore } from '../../../src/core/engine/ports/job-store.js'
-import { growingOutputFile } from '../../../src/core/engine/runner/output-file.js'
+import { growingOutputFile, growingPeaksFile } from '../../../src/core/engine/runner/output-file.js'
 import type { WorkflowRegistry } from '../../../src/core/engine/workflow/registry.js'
 
 const declaration = { contentType: 'audio/wav', fileName: 'vocals.wav' }
@@ -37,16 +37,17 @@ afterEach(async () => {
 })
 
 /** Only what is asked of the engine's other parts. */
-async function grow(job: object = started, output = 'vocals') {
+async function grow(job: object = started, output = 'vocals', ofPeaks = false) {
   const workflow = {
     params: { parse: (params: { loud: boolean }) => params },
     outputs: ({ loud }: { loud: boolean }) => (loud ? { vocals: declaration } : {}),
   }
-  open = await growingResult(job as JobRecord, output, {
+  const parts = {
     jobs: { get: async (id: string) => (looks++, id === 'job' ? stored : undefined) } as unknown as JobStore,
     workflows: { get: (id: string) => (id === 'sing' ? workflow : undefined) } as unknown as WorkflowRegistry,
     dispatcher: { scratchOf: async () => (isHere ? directory : undefined) } as unknown as Dispatcher,
-  })
+  }
+  open = await growingResult(job as JobRecord, output, parts, ofPeaks)
   return open
 }
 
@@ -67,6 +68,13 @@ test('only a declared file of a job that runs here, and of a workflow known here
   expect(await grow()).toBeUndefined()
   isHere = true
   expect(await grow()).toMatchObject({ ...declaration, bytes: 2 })
+})
+
+test('the peaks of a file can be read as it grows, under a name of their own', async () => {
+  await writeFile(join(directory, growingPeaksFile('vocals', declaration.fileName)), '\0\x01\x02')
+  expect(await grow()).toBeUndefined()
+  const peaks = await grow(started, 'vocals', true)
+  expect(peaks).toMatchObject({ contentType: 'application/octet-stream', fileName: 'vocals.dat', bytes: 3 })
 })
 
 // Windows has no flag against links, and no list of open files.

@@ -16,8 +16,15 @@ function maintained(clock: { wrongBy: () => Promise<number | undefined> } = { wr
   const work = { sweep: async () => {}, files: async () => {}, outbox: async () => 3 }
   const { logger, lines } = recordingLogger()
   const turn = { isOurs: true, workers: 1 }
+  /** The answer to the next questions for the turn, where it is not there at once. */
+  const later: { turn?: Promise<typeof turn>; asked: number } = { asked: 0 }
   const maintenance = new Maintenance({
-    sweepTurn: { take: async () => turn },
+    sweepTurn: {
+      take: async () => {
+        if (later.turn) later.asked++
+        return await (later.turn ?? turn)
+      },
+    },
     workers: { setFleet: (workers: number) => void (fleet.workers = workers) },
     sweep: { run: async () => (note('sweep'), await work.sweep(), swept) },
     fileSweep: {
@@ -32,7 +39,7 @@ function maintained(clock: { wrongBy: () => Promise<number | undefined> } = { wr
     logger,
   } as unknown as ConstructorParameters<typeof Maintenance>[0])
   const taken = () => calls.splice(0)
-  return { maintenance, taken, work, lines, turn, fleet }
+  return { maintenance, taken, work, lines, turn, later, fleet }
 }
 
 const round = ['wake', 'send', 'tend', 'sweep']
@@ -166,4 +173,55 @@ test('counts the messages of jobs and batches, and says if they could not be rea
   maintenance.sendWebhooksSoon()
   await vi.advanceTimersByTimeAsync(1)
   expect(lines).toEqual([{ level: 'warn', fields: { err: new Error('no store') } }])
+})
+
+test('that has stopped is not started any more, and begins no sweep in a turn that it got late', async () => {
+  const { maintenance, taken, later } = maintained()
+  maintenance.start()
+  await vi.advanceTimersByTimeAsync(0)
+  taken()
+  const turn = gate<{ isOurs: boolean; workers: number }>()
+  later.turn = turn.opened
+  await vi.advanceTimersByTimeAsync(1000)
+  expect(taken()).toEqual(['wake'])
+  maintenance.stop()
+  expect([maintenance.isStarted, taken()]).toEqual([false, ['stop']])
+  turn.open({ isOurs: true, workers: 1 })
+  await maintenance.finished()
+  // What it has sent a message of is looked for once more.
+  expect(taken()).toEqual(['send', 'tend'])
+})
+
+test('asks for one turn at a time, and says if nobody knows whose it is', async () => {
+  const { maintenance, taken, later, lines } = maintained()
+  maintenance.start()
+  await vi.advanceTimersByTimeAsync(0)
+  taken()
+  const turn = gate<never>()
+  later.turn = turn.opened.then(() => Promise.reject(new Error('no store')))
+  await vi.advanceTimersByTimeAsync(3000)
+  expect([taken(), later.asked]).toEqual([['wake', 'wake', 'wake'], 1])
+  turn.open(undefined as never)
+  await maintenance.finished()
+  expect(lines).toEqual([{ level: 'warn', fields: { err: new Error('no store') } }])
+  later.turn = undefined
+  await vi.advanceTimersByTimeAsync(1000)
+  expect(taken()).toEqual(round)
+  maintenance.stop()
+})
+
+test('looks for messages again where the last look sent one, and only there', async () => {
+  const { maintenance, taken, work, turn } = maintained()
+  turn.isOurs = false
+  work.outbox = async () => -3
+  maintenance.start()
+  await vi.advanceTimersByTimeAsync(1000)
+  expect(taken()).toEqual([...begun, 'wake', 'send', 'tend'])
+  maintenance.stop()
+})
+
+test('sweeps on a store that does not tell its time', async () => {
+  const { maintenance, taken } = maintained({ wrongBy: () => Promise.reject(new Error('no store')) })
+  expect(await maintenance.sweepNow({ files: false, allowMassRemoval: false })).toMatchObject(swept)
+  expect(taken()).toEqual(['sweep'])
 })

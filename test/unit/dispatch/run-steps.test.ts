@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
 import { policyOf } from '../../../src/core/engine/dispatch/attempt/policy.js'
 import { runSteps } from '../../../src/core/engine/dispatch/attempt/run-steps.js'
+import { StemworkError } from '../../../src/core/engine/errors.js'
 import { resolveEngineOptions } from '../../../src/core/engine/options.js'
 import type {
   KeptStep,
@@ -218,4 +219,28 @@ test('after its signal no step begins, and none counts as failed', async () => {
     stop.signal,
   )
   expect([dying.result, dying.lines]).toMatchObject([{ error: { message: 'canceled' } }, []])
+})
+
+test('a step that was not run says why the one that it needs failed', async () => {
+  const reasons = async (error: Error) => {
+    const [split, mark] = steps({ mayFail: true })
+    const made = (order: WorkOrder): Made => {
+      if (order.workflow === 'test/split') throw error
+      return { files: { marked: {} }, details: { warnings: ['quiet'] } }
+    }
+    const alone = { ...mark!, inputs: { word: { step: undefined, name: 'inputUrl' } } }
+    const { result } = await run(made, [split!, alone, { ...mark!, name: 'after' }])
+    expect(result.details).toMatchObject({ warnings: ['mark: quiet'] })
+    const { failed } = result.details as { failed: Record<string, { code: string; reason: unknown }> }
+    return [failed.split, failed.after].map((each) => [each?.code, each?.reason])
+  }
+  const badInput = new StemworkError('BAD_INPUT', 'no audio', { reason: 'no_audio' as never })
+  expect(await reasons(badInput)).toEqual(Array.from({ length: 2 }, () => ['BAD_INPUT', 'no_audio']))
+  expect(await reasons(new Error('broken'))).toEqual(Array.from({ length: 2 }, () => ['INTERNAL_ERROR', null]))
+})
+
+test('with a signal that has fired, not even the first step is looked at', async () => {
+  const { result, orders, progress } = await run(both, steps(), AbortSignal.abort(new Error('canceled')))
+  expect(result).toMatchObject({ error: { message: 'canceled' } })
+  expect([orders, progress]).toEqual([[], []])
 })

@@ -44,3 +44,18 @@ test('whoever asks learns how many workers there are', async () => {
   expect(await turns[0]?.take()).toEqual({ isOurs: true, workers: 1000 })
   expect(await turns[1]?.take()).toEqual({ isOurs: false, workers: 1000 })
 })
+
+test('a timer may be early by a tenth of the interval', async () => {
+  const { turns, after } = nodes(2)
+  await turns[0]?.take()
+  after(13_499)
+  expect(await turns[1]?.take()).toMatchObject({ isOurs: false })
+  after(1)
+  expect(await turns[1]?.take()).toMatchObject({ isOurs: true })
+})
+
+test('the only process of a store always has the turn, and asks the store for nothing', async () => {
+  const parts = { jobs: { traits: { scope: 'process' } } }
+  const turn = new SweepTurn(parts as unknown as ConstructorParameters<typeof SweepTurn>[0])
+  expect(await turn.take()).toEqual({ isOurs: true, workers: 1 })
+})

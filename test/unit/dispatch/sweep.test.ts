@@ -337,6 +337,22 @@ describe('a sweep of files', () => {
     expect(named('cleanUp')).toEqual([[now - hour]])
   })
 
+  test('keeps each result of a job with several, and removes those of a job that ended without any', async () => {
+    const outputs = { text: { key: 'results/done/1-n/text' }, song: { key: 'results/done/1-n/song' } }
+    const jobs = {
+      done: { status: 'SUCCEEDED', token: 1, outputs },
+      failed: { status: 'FAILED', token: 1, outputs: null },
+    }
+    const files = {
+      'results/done/1-n/song': old,
+      'results/done/1-n/text': old,
+      'results/done/1-n/text.peaks': old,
+      'results/failed/1-n/text': old,
+    }
+    expect(await sweepOf(files, jobs).run()).toEqual({ uploads: 0, orphans: 1 })
+    expect([removed(), lines]).toEqual([['results/failed/1-n/text'], []])
+  })
+
   test.each([
     [19, 19, 0],
     [20, 20, 20],
@@ -409,8 +425,9 @@ describe('a sweep of files', () => {
           },
         },
       )
-      await sweep.run()
+      const report = await sweep.run()
       expect(removed().at(-1)).toBe(last)
+      expect(report.uploads + report.orphans).toBe(removed().length)
     },
   )
 

@@ -133,7 +133,7 @@ export class VisibleJobs<Job extends IndexedJob, Entry extends { job: Job; recor
       )
       for (const { job } of newest) {
         if (job.createdAt < createdAfter) return undefined
-        if (!job.deleted && matches(job) && !visit(job)) return undefined
+        if (matches(job) && !visit(job)) return undefined
         if (++looked === pieceJobs) return job
       }
       return undefined

@@ -1,0 +1,71 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { memoryBlobs } from '../../../src/adapters/memory.js'
+import { sampleJob } from '../../../src/contract/job-samples.js'
+import type { AttemptCheckpoint } from '../../../src/core/engine/dispatch/attempt/attempt-checkpoint.js'
+import { fetchInputs } from '../../../src/core/engine/dispatch/attempt/attempt-inputs.js'
+import { type EngineSettings, resolveEngineOptions } from '../../../src/core/engine/options.js'
+import type { Workflow } from '../../../src/core/engine/workflow/workflow.js'
+import { loopback } from '../../fetch/loopback-server.js'
+
+let directory: string
+beforeEach(async () => void (directory = await mkdtemp(join(tmpdir(), 'stemwork-inputs-'))))
+afterEach(async () => {
+  vi.useRealTimers()
+  await rm(directory, { recursive: true })
+})
+
+/** Fetches what this server answers with. */
+async function fetchedFrom(
+  server: Awaited<ReturnType<typeof loopback>>,
+  inputs: EngineSettings['inputs'],
+  haste?: () => number,
+) {
+  const noted: unknown[] = []
+  const checkpoint = {
+    fetchInput: async () => undefined,
+    noteDownload: (...download: unknown[]) => void noted.push(download),
+  } as unknown as AttemptCheckpoint
+  const files = await fetchInputs({ inputs: ['inputUrl'] } as unknown as Workflow, directory, {
+    job: sampleJob({ params: { inputUrl: `${server.url}song.mp3` }, uploads: {} }),
+    blobs: memoryBlobs(),
+    options: { ...resolveEngineOptions({ inputs }), fetch: server.policy },
+    checkpoint,
+    signal: new AbortController().signal,
+    haste,
+    throughOutage: (work) => work(),
+  })
+  return { files, noted }
+}
+
+test('a download has the time of the options, and no more', async () => {
+  const server = await loopback((_, response) => void response.write('la'))
+  await expect(fetchedFrom(server, { totalMs: 50 })).rejects.toMatchObject({ code: 'BAD_INPUT' })
+})
+
+test('a download may be as slow as the options say, and hurries as it is asked to', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  /** 1,000 bytes, and two more after a minute. */
+  async function slowly(minBytesPerSecond: number, haste: number) {
+    let [asked, end] = [0, () => {}]
+    const server = await loopback((_, response) => {
+      response.write(Buffer.alloc(1000))
+      end = () => void response.end('la')
+    })
+    return await fetchedFrom(server, { minBytesPerSecond }, () => {
+      // Once it waits for more.
+      if (++asked === 2) setImmediate(() => (vi.advanceTimersByTime(60_000), end()))
+      return haste
+    })
+  }
+  const { files, noted } = await slowly(1, 1)
+  const path = join(directory, 'input-inputUrl')
+  expect(files).toEqual({ inputUrl: { path, bytes: 1002, name: 'song.mp3' } })
+  expect(noted).toEqual([[0, files.inputUrl]])
+  expect(await readFile(path)).toHaveLength(1002)
+  await rm(path)
+  await expect(slowly(1000, 1)).rejects.toMatchObject({ code: 'BAD_INPUT', retryable: false })
+  await expect(slowly(1, 1000)).rejects.toMatchObject({ code: 'BAD_INPUT', retryable: true })
+})
