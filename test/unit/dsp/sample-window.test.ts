@@ -27,6 +27,13 @@ test('a window has the samples from its start to its end, whatever it had room f
   expect(window.views(window.start, window.end)).toEqual(both(103, 115))
   window.dropBefore(1000)
   expect([window.start, window.end]).toEqual([115, 115])
+  // One sample is little, and none or fewer are nothing.
+  const short = new SampleWindow(1, 8, 10)
+  short.append([numbers(10, 16)])
+  short.dropBefore(11)
+  expect([short.start, short.views(11, 16)]).toEqual([11, [numbers(11, 16)]])
+  for (const position of [11, 0]) short.dropBefore(position)
+  expect([short.start, short.views(11, 16)]).toEqual([11, [numbers(11, 16)]])
   const fresh = new SampleWindow(1, 2)
   fresh.append([numbers(0, 2)])
   expect([fresh.start, fresh.end, fresh.planes[0]?.length]).toEqual([0, 2, 2])

@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { OnsetFinder } from '../../../src/core/media/dsp/stretch/onset-finder.js'
 import { stretched as stretchedStream } from '../../../src/core/media/dsp/stretch/stretched.js'
 import { TempoAndPitch } from '../../../src/core/media/dsp/stretch/tempo-and-pitch.js'
-import { TimeMap } from '../../../src/core/media/dsp/stretch/time-map.js'
 import { TimeStretch, type TimeStretchOptions } from '../../../src/core/media/dsp/stretch/time-stretch.js'
 import { noise } from '../../separation/tracks.js'
 
@@ -164,6 +162,66 @@ describe('audio that is made longer or shorter', () => {
     }
   })
 
+  test('is the stream itself where nothing is asked, and else comes in blocks that are kept, none of them empty', async () => {
+    const plane = tone(300, 2560)
+    const given = () => ({
+      sampleRate,
+      channelCount: 1,
+      sampleCount: undefined,
+      format: 'wav',
+      blocks: (async function* () {
+        yield { channels: [plane] }
+      })(),
+    })
+    const stream = given()
+    expect(stretchedStream(stream, {})).toBe(stream)
+    expect(stretchedStream(stream, { tempo: 1, semitones: 0 })).toBe(stream)
+    for (const change of [{ tempo: 2 }, { semitones: 3 }]) expect(stretchedStream(stream, change)).not.toBe(stream)
+    const blocks: Float32Array[] = []
+    const copies: Float32Array[] = []
+    const half = stretchedStream(given(), { tempo: 2 })
+    expect(half.sampleCount).toBeUndefined()
+    for await (const { channels } of half.blocks) {
+      blocks.push(channels[0]!)
+      copies.push(channels[0]!.slice())
+    }
+    expect(blocks.map(({ length }) => length)).toEqual(Array.from({ length: 10 }, () => size / 4))
+    expect(blocks).toEqual(copies)
+  })
+
+  test('has its very end, at another pitch too', () => {
+    for (const semitones of [0, 12]) {
+      const change = new TempoAndPitch({ sampleRate, channelCount: 1, semitones })
+      const input = new Float32Array(3000)
+      input.set(tone(400, 60), 2940)
+      change.push([input])
+      change.end()
+      const output: number[] = []
+      while (output.length < 3000) output.push(...change.pull()![0]!)
+      expect(energy(Float32Array.from(output.slice(2900, 3000)))).toBeGreaterThan(1)
+    }
+  })
+
+  test('is where its ratio has brought it, at each ratio', () => {
+    const stretch = new TimeStretch({ sampleRate, channelCount: 1, ratio: 2 })
+    expect(stretch.position).toBe(0)
+    stretch.push([new Float32Array(9000)])
+    for (let pulls = 0; pulls < 16; pulls++) stretch.pull()
+    expect(stretch.position).toBe((16 * stretch.hop) / 2)
+    stretch.setRatio(0.5)
+    for (let pulls = 0; pulls < 4; pulls++) stretch.pull()
+    // Frames that began before have half a window more of the input at the other ratio.
+    expect(stretch.position).toBe((16 * stretch.hop) / 2 + size / 4 + 4 * stretch.hop * 2 - size)
+  })
+
+  test('is where its tempo has brought it, at each pitch', () => {
+    const change = new TempoAndPitch({ sampleRate, channelCount: 1, semitones: 12, tempo: 2 })
+    expect(change.position).toBe(0)
+    change.push([new Float32Array(9000)])
+    for (let pulls = 0; pulls < 8; pulls++) change.pull()
+    expect(change.position).toBeCloseTo(8 * change.hop * 2, 6)
+  })
+
   test('is played at another pitch and tempo, each as asked', () => {
     for (const [tempo, semitones] of [
       [1, 12],
@@ -179,106 +237,5 @@ describe('audio that is made longer or shorter', () => {
       const hertz = 440 * 2 ** (semitones / 12)
       expect(purity(Float32Array.from(output.slice(1500, 5500)), hertz)).toBeGreaterThan(20)
     }
-  })
-})
-
-describe('which input is heard at a position of the output', () => {
-  const heard = (map: TimeMap, from: number, to: number, step = 1) =>
-    Array.from({ length: (to - from) / step + 1 }, (_, i) => map.inputAt(from + i * step))
-
-  test('is on a straight line without onsets, that goes on at another ratio', () => {
-    const map = new TimeMap(100, 2)
-    expect(heard(map, 0, 300, 100)).toEqual([0, 50, 100, 150])
-    map.setRatio(0.5, 300)
-    expect(heard(map, 300, 500, 100)).toEqual([150, 350, 550])
-    map.setRatio(1, 500)
-    expect(map.inputAt(510)).toBe(560)
-    expect(map.isAtOnset(510)).toBe(false)
-    const ahead = (ratio: number) => new TimeMap(100, ratio).lookAhead
-    expect([ahead(0.5), ahead(1), ahead(2)].map(Math.round)).toEqual([190, 150, 150])
-  })
-
-  test.each([0.5, 2])('is at its own speed around an onset, and led there and back, at a ratio of %f', (ratio) => {
-    const map = new TimeMap(100, ratio)
-    map.addOnset(1000)
-    map.addOnset(3000)
-    const at = 1000 * ratio
-    const own = (position: number) => map.inputAt(position) - 1000
-    const straight = (position: number) => position / ratio
-    // A window, or as much of the output as a window of the input, before and after.
-    const way = 100 * Math.min(1, ratio)
-    expect(map.inputAt(at - 35 - way)).toBeCloseTo(straight(at - 35 - way), 6)
-    const half = at - 35 - way / 2
-    expect(map.inputAt(half)).toBeCloseTo(straight(half) + (1000 - 35 - straight(at - 35)) / 2, 6)
-    expect([map.isAtOnset(at - 36), map.isAtOnset(at - 35)]).toEqual([false, true])
-    for (const offset of [-35, 0, 30]) expect(own(at + offset)).toBeCloseTo(offset, 6)
-    expect([map.isAtOnset(at + 30), map.isAtOnset(at + 31)]).toEqual([true, false])
-    const back = at + 30 + way / 2
-    expect(map.inputAt(back)).toBeCloseTo(straight(back) + (1000 + 30 - straight(at + 30)) / 2, 6)
-    expect(map.inputAt(at + 30 + way)).toBeCloseTo(straight(at + 30 + way), 6)
-    expect(map.inputAt(3000 * ratio)).toBeCloseTo(3000, 6)
-  })
-
-  test('has less of a way between onsets that are near, and none back from before another ratio', () => {
-    const map = new TimeMap(100, 2)
-    map.addOnset(1000)
-    map.addOnset(1040)
-    expect(map.inputAt(2030)).toBeCloseTo(1030, 6)
-    // From 2030 to 2045, from 15 ahead of the line to 17.5 before it.
-    const middle = 2037.5
-    expect(map.inputAt(middle)).toBeCloseTo(middle / 2 + (15 - 17.5) / 2, 6)
-    expect(map.inputAt(2080)).toBeCloseTo(1040, 6)
-    map.inputAt(2111)
-    map.setRatio(1, 2111)
-    const [first, second] = [map.inputAt(2111), map.inputAt(2121)]
-    expect(second - first).toBeCloseTo(10, 6)
-  })
-})
-
-describe('an onset', () => {
-  /** Energies of blocks of 3 samples, which the slope has in the middle one. */
-  function found(energies: readonly number[], channelCount = 1): number[] {
-    const finder = new OnsetFinder(1000, channelCount)
-    const samples: number[] = []
-    let level = 0
-    energies.forEach((value, index) => {
-      const before = level
-      level += (index % 2 === 0 ? 1 : -1) * Math.sqrt(value / channelCount)
-      samples.push(before, level, level)
-    })
-    const plane = Float32Array.from(samples)
-    const positions: number[] = []
-    for (let from = 0; from < plane.length; from += 7) {
-      const planes = Array.from({ length: channelCount }, () => plane.subarray(from, from + 7))
-      positions.push(...finder.push(planes, planes[0]!.length))
-    }
-    return positions
-  }
-  /** Long enough after its own first block. */
-  const quiet = Array.from({ length: 24 }, () => 1)
-
-  test('is where the energy rises, to the sample', () => {
-    expect(found([...quiet.map(() => 0), 1, 0])).toEqual([73])
-    expect(found([...quiet.map(() => 0), 1, 0], 2)).toEqual([73])
-    expect(found(quiet.map(() => 0))).toEqual([])
-    // Not the first sample that differs, where a twentieth of the energy has come.
-    expect(new OnsetFinder(1000, 1).push([Float32Array.of(0, 0.1, 1.1, 1.1, 1.1, 1.1)], 6)).toEqual([2])
-  })
-
-  test('is six times the mean of ten blocks before, and two and a half times the strongest', () => {
-    expect(found([...quiet, 6.1])).toEqual([1, 73])
-    expect(found([...quiet, 5.9])).toEqual([1])
-    // What was before these ten blocks does not count.
-    expect(found([9, ...quiet, 6.1])).toEqual([1, 76])
-    expect(found([...quiet.map(() => 0.1), 0.5, 0.5 * 2.4])).toEqual([1])
-    expect(found([...quiet.map(() => 0.1), 0.5, 0.5 * 2.6])).toEqual([1, 76])
-  })
-
-  test('counts once in 60 ms, and is louder than nothing', () => {
-    const silence = (blocks: number) => Array.from({ length: blocks }, () => 0)
-    expect(found([...silence(12), 1, ...silence(18), 1])).toEqual([37])
-    expect(found([...silence(12), 1, ...silence(19), 1])).toEqual([37, 97])
-    expect(found([...silence(12), 2.9e-9])).toEqual([])
-    expect(found([...silence(12), 3.1e-9])).toEqual([37])
   })
 })

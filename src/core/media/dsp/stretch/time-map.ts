@@ -33,7 +33,6 @@ export class TimeMap {
     this.#inputStart = this.inputAt(output)
     this.#outputStart = output
     this.#lastEnd = -Infinity
-    this.#lastLead = 0
     this.#ratio = ratio
   }
 
