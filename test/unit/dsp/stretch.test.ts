@@ -162,7 +162,7 @@ describe('audio that is made longer or shorter', () => {
     }
   })
 
-  test('is the stream itself where nothing is asked, and else comes in blocks that are kept, none of them empty', async () => {
+  test('is the stream itself where nothing is asked, and else in blocks of its own, none of them empty', async () => {
     const plane = tone(300, 2560)
     const given = () => ({
       sampleRate,
