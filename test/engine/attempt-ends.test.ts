@@ -180,7 +180,6 @@ describe('an attempt that ends', () => {
 
   test('lets the next job begin while its end is written', async () => {
     const written = gate()
-    let first: string | undefined
     const memory = memoryJobs()
     const apply: JobStore['apply'] = async (id, change) => {
       if (change.kind === 'succeed' && id === first) await written.opened
@@ -188,7 +187,7 @@ describe('an attempt that ends', () => {
     }
     const settings = { dispatch: { concurrency: 1, sweepIntervalMs: 3_600_000 } }
     const { engine, submit, until } = testEngine(textWorkflow(), settings, { jobs: { ...memory, apply } })
-    first = (await submit()).id
+    const first = (await submit()).id
     const second = await submit()
     await engine.start()
     await until(second.id, 'SUCCEEDED')

@@ -303,7 +303,7 @@ test('a slow download keeps no slot from other jobs', async () => {
   const submit = async (app: string, workflow: Workflow, params = {}) =>
     (await engine.submit({ app, workflow: workflow.id, params })).job
   await engine.start()
-  const slow = await submit('slow', download as Workflow, { inputUrl: `${server.url}song` })
+  const slow = await submit('slow', download, { inputUrl: `${server.url}song` })
   await expect.poll(() => server.requests.length).toBe(1)
   const other = await submit('other', text)
   await until(other.id, 'SUCCEEDED')

@@ -19,11 +19,11 @@ function wantedTurns(now: Spectrum[], before: Spectrum[], last: Spectrum[], isAt
   return plainTurns(apart(now), apart(before), apart(last), isAtOnset)
 }
 
-function noisy(pairs: number, seed: number, scale = (_: number) => 1): Spectrum[] {
+function noisy(pairs: number, seed: number): Spectrum[] {
   const spectra = createSpectra(pairs, size)
   spectra.forEach(({ re, im }, pair) => {
-    re.set(noise(size, seed + 7 * pair).map((value, bin) => value * scale(bin)))
-    im.set(noise(size, seed + 7 * pair + 1000).map((value, bin) => value * scale(bin)))
+    re.set(noise(size, seed + 7 * pair))
+    im.set(noise(size, seed + 7 * pair + 1000))
   })
   return spectra
 }

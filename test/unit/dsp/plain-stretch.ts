@@ -66,7 +66,7 @@ function plainTransform(size: number) {
     of: (samples: number[]): Complex[] =>
       factors.map(({ cosines, sines }) => ({ re: productSum(samples, cosines), im: -productSum(samples, sines) })),
     inverse(spectrum: Complex[]): number[] {
-      const samples = new Array<number>(size).fill(0)
+      const samples = Array.from({ length: size }, () => 0)
       for (const [bin, { re, im }] of spectrum.entries()) {
         const { cosines, sines } = factors[bin]!
         const share = (bin === 0 || bin === size / 2 ? 1 : 2) / size
@@ -102,7 +102,7 @@ export function plainStretch(
   const transform = plainTransform(size)
   const frame = (plane: Float32Array, start: number) => transform.of(window.map((w, i) => w * (plane[start + i] ?? 0)))
   const turnedBy = (spectrum: Complex[], turns: Complex[]) => spectrum.map((value, bin) => product(value, turns[bin]!))
-  const output = planes.map(() => new Array<number>(8 * length + 8 * size).fill(0))
+  const output = planes.map(() => Array.from({ length: 8 * length + 8 * size }, () => 0))
   const needed: number[] = []
   let last = mix.map(() => Array.from({ length: size / 2 + 1 }, () => ({ re: 0, im: 0 })))
   let ratio = ratios[0]!
