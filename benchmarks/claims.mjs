@@ -194,11 +194,20 @@ async function postmasterHere() {
 function serverTime() {
   if (!postmaster) return NaN
   const stat = (pid) => readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').pop().split(' ')
-  const ticks = ([, , , , , , , , , , , user, system]) => Number(user) + Number(system)
+  const ticks = (pid) => {
+    try {
+      const [, , , , , , , , , , , user, system] = stat(pid)
+      return Number(user) + Number(system)
+    } catch {
+      // It ended meanwhile, such as one that cleans tables up.
+      return 0
+    }
+  }
+  const running = readFileSync(`/proc/${postmaster}/task/${postmaster}/children`, 'utf8').trim().split(' ')
+  const ofRunning = running.map(ticks).reduce((a, b) => a + b, 0)
   // Those that ended count as the postmaster's.
   const [, , , , , , , , , , , , , user, system] = stat(postmaster)
-  const running = readFileSync(`/proc/${postmaster}/task/${postmaster}/children`, 'utf8').trim().split(' ')
-  return [...running.map((pid) => ticks(stat(pid))), Number(user) + Number(system)].reduce((a, b) => a + b) * 10
+  return (ofRunning + Number(user) + Number(system)) * 10
 }
 
 /** Not a dependency: only this compares with it, and it brings 68 packages. */
