@@ -103,5 +103,9 @@ describe('the turns of a frame', () => {
     expect(errorOf(turns, none)).toBe(0)
     turns.find(louder(1.4), before, noisy(1, 4), true)
     expect(errorOf(turns, none)).toBeGreaterThan(0.1)
+    const [one, twice] = [createSpectra(1, size), createSpectra(1, size)]
+    one[0]!.re[9] = twice[0]!.re[9] = twice[0]!.im[9] = 1
+    turns.find(twice, one, noisy(1, 4), true)
+    expect(errorOf(turns, none)).toBeGreaterThan(0.1)
   })
 })

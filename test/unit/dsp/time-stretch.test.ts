@@ -12,7 +12,7 @@ const hop = size / 4
 function struck(sampleCount: number, seed: number): Float32Array {
   const loud = noise(sampleCount, seed + 50)
   return noise(sampleCount, seed).map(
-    (value, i) => 0.02 * value + (i % 90 > 60 ? loud[i]! * Math.exp(-(i % 30) / 6) : 0),
+    (value, i) => 0.02 * value + ((i + 25 * seed) % 90 > 60 ? loud[i]! * Math.exp(-((i + 25 * seed) % 30) / 6) : 0),
   )
 }
 

@@ -22,7 +22,7 @@ const grown = 2
  */
 export class PhaseTurns {
   readonly #size: number
-  /** The turns: unit vectors. Those of bin 0 and of half the size stay 1, for these are real. */
+  /** The turns: unit vectors. Bin 0 and that of half the size are real, and not turned. */
   readonly #re: Float64Array
   readonly #im: Float64Array
   readonly #fitRe: Float64Array
@@ -33,7 +33,7 @@ export class PhaseTurns {
   constructor(size: number) {
     const plane = () => new Float64Array(size / 2 + 1)
     this.#size = size
-    this.#re = plane().fill(1)
+    this.#re = plane()
     this.#im = plane()
     this.#fitRe = plane()
     this.#fitIm = plane()
