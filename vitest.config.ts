@@ -62,6 +62,8 @@ export function project(name: string, { exclude = [], setupFiles = [], ...option
     test: {
       name,
       ...options,
+      // As the children of the engine: V8 does not optimize the runtime of the networks for a second of sound.
+      execArgv: ['--wasm-tiering-budget=50000000'],
       setupFiles: ['test/equality.ts', ...(options.isolate === false ? ['test/shared-process.ts'] : []), ...setupFiles],
       exclude: [...configDefaults.exclude, ...exclude],
       // Real children, sockets and audio on two shared cores: generous, so that a slow machine is not a failing one.

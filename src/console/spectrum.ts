@@ -8,8 +8,9 @@ const parallelReads = 2
 const mostFramesPerRead = 2 ** 18
 const growingMs = 500
 
+const cosines = Float64Array.from({ length: size }, (_, n) => Math.cos((2 * Math.PI * n) / size))
 /** A Hann window, scaled so that a full-scale sine measures 0 dB. */
-const hann = Float64Array.from({ length: size }, (_, n) => ((1 - Math.cos((2 * Math.PI * n) / size)) * 2) / size)
+const hann = cosines.map((cosine) => ((1 - cosine) * 2) / size)
 
 /**
  * The spectrum of a track at evenly spread moments, as they come: 0..1 for each of `rows` bands from 40 Hz to 16 kHz,
@@ -55,10 +56,10 @@ export async function readSpectrum(
 
 export function bands(planes: readonly Float32Array[], rows: number, sampleRate: number): Float32Array {
   const real = new Float64Array(size)
-  for (const plane of planes)
-    for (const [n, sample] of plane.subarray(0, size).entries())
-      real[n] = at(real, n) + (sample * at(hann, n)) / planes.length
   const imaginary = new Float64Array(size)
+  for (const plane of planes)
+    for (let n = 0; n < Math.min(size, plane.length); n++)
+      real[n] = at(real, n) + (at(plane, n) * at(hann, n)) / planes.length
   transform(real, imaginary)
   const levels = new Float32Array(rows)
   const bin = (row: number) => (lowestHertz * (highestHertz / lowestHertz) ** (row / rows) * size) / sampleRate
@@ -72,11 +73,10 @@ export function bands(planes: readonly Float32Array[], rows: number, sampleRate:
   return levels
 }
 
-/** In-place radix-2 FFT (Cooley and Tukey 1965); the length is a power of two. */
+/** In-place radix-2 FFT (Cooley and Tukey 1965) of `size` samples. No pair of its inner loop is an array, which is slow. */
 function transform(real: Float64Array, imaginary: Float64Array): void {
-  const { length } = real
-  for (let i = 1, j = 0; i < length; i++) {
-    let bit = length >> 1
+  for (let i = 1, j = 0; i < size; i++) {
+    let bit = size >> 1
     for (; j & bit; bit >>= 1) j ^= bit
     j ^= bit
     if (i < j) {
@@ -84,17 +84,20 @@ function transform(real: Float64Array, imaginary: Float64Array): void {
       ;[imaginary[i], imaginary[j]] = [at(imaginary, j), at(imaginary, i)]
     }
   }
-  for (let width = 2; width <= length; width *= 2) {
-    for (let k = 0; k < width / 2; k++) {
-      const angle = (-2 * Math.PI * k) / width
-      const [cos, sin] = [Math.cos(angle), Math.sin(angle)]
-      for (let start = k; start < length; start += width) {
-        const other = start + width / 2
-        const [a, b] = [at(real, start), at(imaginary, start)]
-        const [c, d] = [at(real, other), at(imaginary, other)]
-        const [x, y] = [c * cos - d * sin, c * sin + d * cos]
-        ;[real[other], imaginary[other]] = [a - x, b - y]
-        ;[real[start], imaginary[start]] = [a + x, b + y]
+  for (let half = 1; half < size; half *= 2) {
+    for (let k = 0; k < half; k++) {
+      const turn = (k * size) / (2 * half)
+      const cos = at(cosines, turn)
+      const sin = -at(cosines, (turn + size * 0.75) % size)
+      for (let start = k; start < size; start += 2 * half) {
+        const c = at(real, start + half)
+        const d = at(imaginary, start + half)
+        const x = c * cos - d * sin
+        const y = c * sin + d * cos
+        real[start + half] = at(real, start) - x
+        imaginary[start + half] = at(imaginary, start) - y
+        real[start] = at(real, start) + x
+        imaginary[start] = at(imaginary, start) + y
       }
     }
   }
