@@ -1,9 +1,11 @@
 // How soon a person hears a song whose file was just dropped on `/console`, who opens the song and presses Play as soon
-// as the page offers both: by the clock, in Chromium, with the service on the same machine. Options:
-//   --minutes N  lengths of WAV files of noise, with commas (default 1,10,60)
-import { spawn } from 'node:child_process'
+// as the page offers both: by the clock, in Chromium, with the service on the same machine; and how soon after the drop
+// the file has arrived there and its job is made. Needs ffmpeg. Options:
+//   --minutes N  lengths of files of noise, with commas (default 1,10,60)
+//   --kinds K    beginnings of the kinds of files below, with commas (default all)
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
@@ -12,7 +14,27 @@ import { parseArgs } from 'node:util'
 import { chromium } from 'playwright-core'
 import { writeNoise } from './architectures/files.mjs'
 
-const { values } = parseArgs({ options: { minutes: { type: 'string', default: '1,10,60' } } })
+const { values } = parseArgs({
+  options: { minutes: { type: 'string', default: '1,10,60' }, kinds: { type: 'string', default: '' } },
+})
+const lame = ['-c:a', 'libmp3lame']
+const bare = ['-write_xing', '0', '-id3v2_version', '0']
+const aac = ['-c:a', 'aac', '-b:a', '160k']
+/** How a minute is encoded, and how its repetition is written. */
+const kinds = {
+  wav: ['wav', ['-c:a', 'copy']],
+  flac: ['flac', ['-c:a', 'flac'], []],
+  'mp3, constant': ['mp3', [...lame, '-b:a', '192k']],
+  'mp3, constant, no header': ['mp3', [...lame, '-b:a', '192k'], bare],
+  'mp3, variable': ['mp3', [...lame, '-q:a', '0']],
+  'mp3, variable, no header': ['mp3', [...lame, '-q:a', '0'], bare],
+  'mp3, with a picture': ['mp3', [...lame, '-b:a', '192k'], 'picture'],
+  'm4a, index last': ['m4a', aac],
+  'm4a, index first': ['m4a', aac, ['-movflags', '+faststart']],
+  'm4a, in fragments': ['m4a', aac, ['-movflags', '+frag_keyframe+empty_moov', '-frag_duration', '5000000']],
+  'ogg, vorbis': ['ogg', ['-c:a', 'libvorbis', '-q:a', '6']],
+  'ogg, opus': ['opus', ['-c:a', 'libopus', '-b:a', '128k']],
+}
 const aimSeconds = 3
 const key = 'a-key-of-the-benchmark'
 const main = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
@@ -31,7 +53,10 @@ try {
     `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start; ` +
       `Chromium ${browser.version()}\n`,
   )
-  for (const minutes of values.minutes.split(',').map(Number)) await measure(base, minutes)
+  for (const minutes of values.minutes.split(',').map(Number)) {
+    for (const kind of Object.keys(kinds))
+      if (values.kinds.split(',').some((start) => kind.startsWith(start))) await measure(base, kind, minutes)
+  }
 } finally {
   await browser.close()
   service.kill('SIGINT')
@@ -39,8 +64,29 @@ try {
   await rm(folder, { recursive: true })
 }
 
-async function measure(base, minutes) {
-  const song = await writeNoise(folder, 60 * minutes)
+function ffmpeg(...options) {
+  execFileSync('ffmpeg', ['-loglevel', 'error', '-y', ...options])
+}
+
+/** A file of noise, of which a minute is encoded and repeated: encoding an hour takes minutes. */
+async function write(kind, minutes) {
+  const [ending, encoder, writing = []] = kinds[kind]
+  const minute = join(folder, `minute.${ending}`)
+  const song = join(folder, `${kind.replaceAll(', ', '-').replaceAll(' ', '-')}-${minutes}.${ending}`)
+  const noise = await writeNoise(folder, 60)
+  if (ending !== 'wav') ffmpeg('-i', noise, ...encoder, minute)
+  const picture = join(folder, 'picture.png')
+  if (writing === 'picture')
+    ffmpeg('-f', 'lavfi', '-i', 'nullsrc=s=1000x1000,geq=random(1)*255:128:128', '-frames:v', '1', picture)
+  const repeated = ['-stream_loop', String(minutes - 1), '-i', ending === 'wav' ? noise : minute]
+  const form = writing === 'picture' ? ['-i', picture, '-map', '0', '-map', '1'] : writing
+  // An encoder adds a little to each minute; the service takes an hour and no more.
+  ffmpeg(...repeated, ...form, '-t', String(60 * minutes - 1), ...(ending === 'flac' ? encoder : ['-c', 'copy']), song)
+  return song
+}
+
+async function measure(base, kind, minutes) {
+  const song = await write(kind, minutes)
   const context = await browser.newContext()
   await context.request.post(`${base}/session`, { data: { key }, headers: { origin: new URL(base).origin } })
   const page = await context.newPage()
@@ -58,9 +104,11 @@ async function measure(base, minutes) {
   mark('Play')
   await page.waitForFunction(() => Number(document.querySelector('[aria-label=Position]')?.value) > 0)
   const seconds = (performance.now() - startedAt) / 1000
+  await page.waitForURL(/#[/]job[/].{30}/)
+  mark('its job is made')
   console.log(
-    `${minutes} min: first sound after ${seconds.toFixed(1)} s (aim on two quiet cores: at most ${aimSeconds}); ` +
-      marks.join(', '),
+    `${minutes} min of ${kind} (${(statSync(song).size / 1e6).toFixed(0)} MB): first sound after ${seconds.toFixed(1)} s (aim on two quiet cores: at most ${aimSeconds}); ` +
+      `${marks.join(', ')}; load ${loadavg()[0].toFixed(1)}`,
   )
   if (process.env.REQUESTS) {
     const requests = await page.evaluate(() =>
@@ -73,5 +121,9 @@ async function measure(base, minutes) {
     )
     console.log(requests.join('\n'))
   }
+  const [id] = page.url().match(/[^/]{30,}$/) ?? []
+  const headers = { authorization: `Bearer ${key}` }
+  await context.request.delete(`${base}/job/${id}`, { headers })
   await context.close()
+  await rm(song)
 }

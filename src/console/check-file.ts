@@ -13,6 +13,8 @@ interface Accepted {
 /** Without an answer within this time, the file is sent unchecked: the service checks it all the same. */
 const patienceMs = 3000
 const headBytes = 1024
+/** Encoders add some silence to a song, which the service does not count. */
+const paddingSeconds = 0.2
 
 /** What can be told of a file before it is sent; undefined if nothing speaks against it. */
 export async function checkFile(client: Client, workflow: string, file: File): Promise<Explanation | undefined> {
@@ -35,7 +37,7 @@ export async function checkFile(client: Client, workflow: string, file: File): P
   if (!extensions.includes(ending) && !isAudio(head))
     return { text: `This service cannot read ${ending ? `.${ending} files` : 'this file'}. ${readable}` }
   const seconds = await soon(durationOf(file))
-  if (seconds !== undefined && seconds > maxAudioSeconds)
+  if (seconds !== undefined && seconds > maxAudioSeconds + paddingSeconds)
     return {
       text:
         `This recording lasts ${durationWords(seconds * 1000)}. ` +

@@ -1,9 +1,12 @@
+import { latin1, viewOf } from '../core/media/bytes.js'
+import { findMpegAudio, type MpegHeader, mpegHeader } from '../core/media/decode/frame-sync.js'
+import { decodedPiece } from './decoded-piece.js'
 import { decodeAudio, type OpenFile, type PcmSource } from './pcm.js'
 import { sampleAt } from './sample-at.js'
 
 interface Mp3Info {
-  sampleRate: number
-  /** The bytes of some frames, and at most one more on either side. */
+  header: MpegHeader
+  /** The bytes of some frames, with those before them that they need, and at most one more behind. */
   bytesOf(first: number, end: number): { start: number; end: number }
   frameCount: number
   /** Samples before the audio: those of the encoder, and those of every decoder. */
@@ -11,95 +14,116 @@ interface Mp3Info {
   frames: number
 }
 
-const frameSamples = 1152
+const layer3 = 3
 const decoderDelay = 529
 /** A frame needs some before it: for up to 511 bytes that they left over, and for the overlap of its transform. */
 const leadFrames = 3
 const leadBytes = 511
+/** In which a first frame is looked for. */
+const searchedBytes = 64 * 1024
 /** Of a file whose frames have to be looked for. */
-const scannedBytes = 2 ** 20
-const bitrates = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320]
-const sampleRates = [44_100, 48_000, 32_000]
+const scannedBytes = 4 * 2 ** 20
+/** Behind the last frame, in tags. */
+const mostTrailingBytes = 2 ** 20
 
 /**
- * An MP3 file that tells its length in its first frame, read piece by piece. With a constant bit rate (`Info`) every
- * position can be computed; with a variable one (`Xing`) all frames are looked for once.
+ * An MP3 file, read piece by piece. Where its first frame tells that the bit rate is constant (`Info`), every position
+ * can be computed; in others (`Xing`, or nothing), all frames are looked for once.
  */
 export async function openMp3(file: OpenFile): Promise<PcmSource | undefined> {
   const info = await infoOf(file)
   if (!info) return undefined
-  const { sampleRate, frames, frameCount, delay } = info
+  const { header, frames, frameCount, delay } = info
+  const { sampleRate, samplesPerFrame } = header
   return {
     sampleRate,
     frames,
     async read(fromFrame, count, signal) {
       const to = Math.min(fromFrame + count, frames)
       if (to <= fromFrame) return [new Float32Array(0)]
-      const first = Math.max(0, Math.floor((fromFrame + delay) / frameSamples) - leadFrames)
-      const end = Math.min(frameCount, Math.ceil((to + delay) / frameSamples) + 1)
-      const planes = await decodeAudio(await framesOf(file, info, first, end, signal), sampleRate)
-      // Counted from the end: what a decoder leaves out for want of earlier frames, it leaves out at the beginning.
-      const at = (planes[0]?.length ?? 0) - (end * frameSamples - (fromFrame + delay))
-      return planes.map((plane) => {
-        const piece = new Float32Array(to - fromFrame)
-        piece.set(plane.subarray(Math.max(0, at), at + to - fromFrame), Math.max(0, -at))
-        return piece
-      })
+      const first = Math.max(0, Math.floor((fromFrame + delay) / samplesPerFrame) - leadFrames)
+      const end = Math.min(frameCount, Math.ceil((to + delay) / samplesPerFrame) + 1)
+      const decoded = await decodeAudio(await framesOf(file, info, first, end, signal), sampleRate)
+      return decodedPiece(decoded, end * samplesPerFrame - (fromFrame + delay), to - fromFrame)
     },
   }
 }
 
-// oxlint-disable-next-line complexity -- the fields of one header, in their order
 async function infoOf(file: OpenFile): Promise<Mp3Info | undefined> {
-  const { head, read, totalBytes, signal } = file
+  const first = await firstFrame(file)
+  if (!first) return undefined
+  const { header, bytes, position } = first
+  const told = toldBy(bytes)
+  const { delay, padding } = told ?? { delay: 0, padding: 0 }
+  const audioStart = position + (told ? header.frameBytes : 0)
+  const found = told?.isConstant
+    ? { frameCount: told.frameCount, bytesOf: constant(header, audioStart) }
+    : await scan(file, audioStart, header.streamId, told?.frameCount)
+  if (!found) return undefined
+  const frames = found.frameCount * header.samplesPerFrame - delay - padding
+  return { ...found, header, delay: delay + (told ? decoderDelay : 0), frames }
+}
+
+interface First {
+  header: MpegHeader
+  /** From its beginning on. */
+  bytes: Uint8Array
+  position: number
+}
+
+/** The first frame behind a tag, if this is MP3. */
+async function firstFrame({ head, read, signal }: OpenFile): Promise<First | undefined> {
+  if (head.byteLength < 10) return undefined
   const start = new DataView(head)
-  if (start.byteLength < 10) return undefined
-  const isTagged = start.getUint32(0) >>> 8 === 0x49_4433
-  const tagBytes = isTagged ? 10 + synchsafe(start.getUint32(6)) : 0
-  const isInHead = tagBytes + 1500 <= head.byteLength || head.byteLength >= totalBytes
-  if (!isInHead && !isTagged) return undefined
-  const view = isInHead
-    ? new DataView(head, Math.min(tagBytes, head.byteLength))
-    : new DataView((await read({ start: tagBytes, end: tagBytes + 1499 }, signal)).bytes)
-  if (view.byteLength < 200 || view.getUint16(0) >>> 1 !== 0xfffa >>> 1) return undefined
-  const bitrate = bitrates[view.getUint8(2) >> 4]
-  const sampleRate = sampleRates[(view.getUint8(2) >> 2) & 3]
-  if (!bitrate || !sampleRate) return undefined
-  const infoAt = 4 + (view.getUint8(3) >> 6 === 3 ? 17 : 32)
-  const isVariable = view.getUint32(infoAt) === 0x5869_6e67
+  const tagBytes = start.getUint32(0) >>> 8 === 0x49_4433 ? 10 + synchsafe(start.getUint32(6)) : 0
+  const searched =
+    tagBytes === 0 ? head : (await read({ start: tagBytes, end: tagBytes + searchedBytes - 1 }, signal)).bytes
+  const found = findMpegAudio(new Uint8Array(searched))
+  const bytes = new Uint8Array(searched, found?.position ?? 0)
+  const header = mpegHeader(bytes, 0)
+  if (!found || !header || ((header.streamId >> 2) & 3) !== layer3 || header.frameBytes === 0) return undefined
+  return { header, bytes, position: tagBytes + found.position }
+}
+
+function constant({ samplesPerFrame, bitRate, sampleRate }: MpegHeader, audioStart: number): Mp3Info['bytesOf'] {
+  const at = (frame: number) => audioStart + (frame * samplesPerFrame * bitRate) / 8 / sampleRate
+  return (first, end) => ({
+    start: Math.max(audioStart, Math.floor(at(first)) - 1 - leadBytes),
+    end: Math.ceil(at(end)) + 1,
+  })
+}
+
+interface Told {
+  isConstant: boolean
+  /** Without the one that tells it. */
+  frameCount: number
+  /** Samples that the encoder added before the audio and behind it. */
+  delay: number
+  padding: number
+}
+
+/** What the first frame says instead of sound: Xing's header, and LAME's behind it. */
+function toldBy(frame: Uint8Array): Told | undefined {
+  const text = latin1(frame, 0, 200)
+  const at = Math.max(text.indexOf('Xing'), text.indexOf('Info'))
+  const view = viewOf(frame)
+  const flags = at < 0 || at + 144 > view.byteLength ? 0 : view.getUint32(at + 4)
   // With the number of frames.
-  if ((!isVariable && view.getUint32(infoAt) !== 0x496e_666f) || (view.getUint32(infoAt + 4) & 1) === 0)
-    return undefined
-  const frameCount = view.getUint32(infoAt + 8)
-  const flags = view.getUint32(infoAt + 4)
-  const lameAt = infoAt + 8 + 4 + (flags & 2 ? 4 : 0) + (flags & 4 ? 100 : 0) + (flags & 8 ? 4 : 0)
+  if ((flags & 1) === 0) return undefined
+  const lameAt = at + 8 + 4 + (flags & 2 ? 4 : 0) + (flags & 4 ? 100 : 0) + (flags & 8 ? 4 : 0)
   const cuts = view.getUint32(lameAt + 20) & 0xff_ffff
-  const frameBytes = (144_000 * bitrate) / sampleRate
-  const audioStart = tagBytes + (frameLength(view.getUint32(0)) ?? 0)
-  const offsets = isVariable ? await frameOffsets(file, audioStart) : undefined
-  if (offsets && offsets.length < frameCount) return undefined
-  const encoderDelay = cuts >>> 12
   return {
-    sampleRate,
-    bytesOf(first, end) {
-      if (!offsets) {
-        const at = (frame: number) => audioStart + frame * frameBytes
-        return { start: Math.max(audioStart, Math.floor(at(first)) - 1), end: Math.ceil(at(end)) + 1 }
-      }
-      let lead = first
-      while (lead > 0 && sampleAt(offsets, first) - sampleAt(offsets, lead) < leadBytes) lead--
-      return { start: sampleAt(offsets, lead), end: offsets[end] ?? totalBytes }
-    },
-    frameCount,
-    delay: encoderDelay + decoderDelay,
-    frames: frameCount * frameSamples - encoderDelay - (cuts & 0xfff),
+    isConstant: text.startsWith('Info', at),
+    frameCount: view.getUint32(at + 8),
+    delay: cuts >>> 12,
+    padding: cuts & 0xfff,
   }
 }
 
 /** The frames from `first` to before `end`, beginning with a header. */
 async function framesOf(
   { read, totalBytes }: OpenFile,
-  { bytesOf }: Mp3Info,
+  { bytesOf, header }: Mp3Info,
   first: number,
   end: number,
   signal: AbortSignal,
@@ -107,33 +131,45 @@ async function framesOf(
   const range = bytesOf(first, end)
   const { bytes } = await read({ start: range.start, end: Math.min(totalBytes, range.end) - 1 }, signal)
   const view = new Uint8Array(bytes)
-  const header = view.findIndex((byte, at) => byte === 0xff && ((view[at + 1] ?? 0) & 0xfe) === 0xfa)
-  return bytes.slice(Math.max(0, header), bytes.byteLength)
+  const begin = view.findIndex((_, at) => mpegHeader(view, at)?.streamId === header.streamId)
+  return bytes.slice(Math.max(0, begin), bytes.byteLength)
 }
 
-/** Where frames begin, up to what is none: tags at the end, for example. */
-async function frameOffsets({ read, totalBytes, signal }: OpenFile, audioStart: number): Promise<number[]> {
+/**
+ * Looks for where frames begin, up to what is none: tags at the end, for example.
+ *
+ * @returns undefined if they are fewer than was told, or where nothing was told, if much of the file is something else
+ */
+async function scan(
+  { read, totalBytes, signal }: OpenFile,
+  audioStart: number,
+  streamId: number,
+  toldCount: number | undefined,
+): Promise<Pick<Mp3Info, 'frameCount' | 'bytesOf'> | undefined> {
   const offsets: number[] = []
-  for (let from = audioStart; from + 4 <= totalBytes;) {
+  let from = audioStart
+  for (let isFrame = true; isFrame && from + 4 <= totalBytes;) {
     const { bytes } = await read({ start: from, end: Math.min(totalBytes, from + scannedBytes) - 1 }, signal)
-    const view = new DataView(bytes)
+    const view = new Uint8Array(bytes)
     let at = 0
-    while (at + 4 <= view.byteLength) {
-      const length = frameLength(view.getUint32(at))
-      if (length === undefined) return offsets
+    while (at + 4 <= view.length) {
+      const header = mpegHeader(view, at)
+      isFrame = header?.streamId === streamId && header.frameBytes > 0
+      if (!header || !isFrame) break
       offsets.push(from + at)
-      at += length
+      at += header.frameBytes
     }
     from += at
   }
-  return offsets
-}
-
-/** Bytes of a frame with this header; undefined for what is no such header. */
-function frameLength(header: number): number | undefined {
-  const [bitrate, sampleRate] = [bitrates[(header >>> 12) & 15], sampleRates[(header >>> 10) & 3]]
-  if (header >>> 17 !== 0xfffa >>> 1 || !bitrate || !sampleRate) return undefined
-  return Math.floor((144_000 * bitrate) / sampleRate) + ((header >>> 9) & 1)
+  const frameCount = toldCount ?? offsets.length
+  const rest = toldCount === undefined ? totalBytes - from : 0
+  if (offsets.length < frameCount || rest > mostTrailingBytes) return undefined
+  const bytesOf = (first: number, end: number) => {
+    let lead = first
+    while (lead > 0 && sampleAt(offsets, first) - sampleAt(offsets, lead) < leadBytes) lead--
+    return { start: sampleAt(offsets, lead), end: offsets[end] ?? from }
+  }
+  return { frameCount, bytesOf }
 }
 
 function synchsafe(word: number): number {

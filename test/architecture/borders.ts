@@ -79,13 +79,14 @@ const borders: Border[] = [
     room: /^console\//,
     // The operator's page alone has an interface of its own.
     // `canSeparate` is public, and alone in its file, so that the rest is only loaded where it can be used.
-    // Tempo and pitch are changed, beats found and mixes written by the code of the server.
+    // Tempo and pitch are changed, beats found, mixes written and parts of files found by the code of the server.
     may: [
       /^console\//,
       /^client\//,
       /^http\/operator\/answers\.ts$/,
-      /^browser\/(index|can-separate)\.ts$/,
+      /^browser\/(index|can-separate|aac-packets)\.ts$/,
       /^core\/media\/(analysis|dsp|encode)\//,
+      /^core\/media\/(bytes|decode\/(file-bytes|frame-sync|mp4-stream|ogg-pages|ogg-stream))\.ts$/,
     ],
     why: 'the page uses the public interface by way of the client, and separates as any page can',
   },

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { openAudio } from '../../src/core/media/decode/open-audio.js'
 import { openEncoder } from '../../src/core/media/encode/encoder.js'
 import { noise, sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, openBrowser } from './browser.js'
@@ -69,6 +70,40 @@ describe.skipIf(!chromiumPath)('compressed stems in a browser (needs Chromium)',
     expect(report.pieceBytes).toBeLessThan(file.byteLength / 4)
   })
 
+  const lame = ['-c:a', 'libmp3lame']
+  const bare = ['-write_xing', '0', '-id3v2_version', '0']
+  const aac = ['-c:a', 'aac', '-aac_pns', '0']
+  test.skipIf(!hasFfmpeg).each([
+    ['constant.mp3', [...lame, '-b:a', '192k', ...bare]],
+    ['variable.mp3', [...lame, '-q:a', '2', ...bare]],
+    ['slow.mp3', [...lame, '-ar', '22050', '-b:a', '64k']],
+    ['index-last.m4a', aac],
+    ['index-first.m4a', [...aac, '-movflags', '+faststart']],
+    ['fragments.m4a', [...aac, '-movflags', '+frag_keyframe+empty_moov', '-frag_duration', '2000000']],
+    ['vorbis.ogg', ['-c:a', 'libvorbis', '-q:a', '4']],
+    ['opus.ogg', ['-c:a', 'libopus', '-b:a', '160k']],
+  ])('%s is heard from the file as the service hears it, piece by piece (needs ffmpeg)', async (name, options) => {
+    const wav = join(folder, 'song.wav')
+    const path = join(folder, name)
+    const tone = sine(seconds * rate, 440, rate, 0.4).map((sample, n) => (sample * n) / (seconds * rate))
+    await writeWav(wav, [tone, noise(seconds * rate).map((sample) => sample / 2)], rate, '16')
+    execFileSync('ffmpeg', ['-loglevel', 'error', '-i', wav, ...options, '-y', path])
+    const served = await openAudio(path)
+    const planes: Buffer[][] = [[], []]
+    for await (const { channels } of served.blocks)
+      for (const [channel, samples] of channels.entries()) planes[channel]?.push(Buffer.from(samples.slice().buffer))
+    const truth = planes.map((parts) => Buffer.concat(parts).toString('base64'))
+    const file = await readFile(path)
+    const report = await page.evaluate<Report & { truthFrames: number }>(
+      `(${readInPieces})("${file.toString('base64')}", ${JSON.stringify(truth)})`,
+    )
+    expect(report.frames).toBe(report.truthFrames)
+    expect(report.peak).toBeGreaterThan(0.2)
+    expect(report.difference).toBeLessThan(1e-4)
+    // A piece of Ogg is looked for in stretches of a fixed size, which is much of a short file.
+    if (!name.endsWith('.ogg')) expect(report.pieceBytes).toBeLessThan(file.byteLength / 2)
+  })
+
   test.each(['flac', 'flac24', 'mp3'] as const)(
     '%s is read in pieces, each sample where it belongs',
     async (format) => {
@@ -91,7 +126,7 @@ describe.skipIf(!chromiumPath)('compressed stems in a browser (needs Chromium)',
 })
 
 /** Runs in the page, as text: the tests are compiled without a browser's types. */
-const readInPieces = `async (base64) => {
+const readInPieces = `async (base64, served) => {
   const file = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0))
   let bytes = 0
   const read = async ({ start, end }) => {
@@ -101,7 +136,11 @@ const readInPieces = `async (base64) => {
   }
   const { signal } = new AbortController()
   const source = await pcm.openPcm(read, signal)
-  const whole = await new OfflineAudioContext(2, 1, source.sampleRate).decodeAudioData(file.slice().buffer)
+  const whole = served
+    ? served.map((plane) => new Float32Array(Uint8Array.from(atob(plane), (letter) => letter.charCodeAt(0)).buffer))
+    : await new OfflineAudioContext(2, 1, source.sampleRate)
+        .decodeAudioData(file.slice().buffer)
+        .then((buffer) => [0, 1].map((channel) => buffer.getChannelData(channel)))
   bytes = 0
   const piece = 2 * source.sampleRate
   await source.read(13 * source.sampleRate + 123, piece, signal)
@@ -112,12 +151,12 @@ const readInPieces = `async (base64) => {
   for (let from = Math.floor(source.frames / piece) * piece; from >= 0; from -= piece) {
     const planes = await source.read(from, piece, signal)
     for (const [channel, plane] of planes.entries()) {
-      const truth = whole.getChannelData(channel)
+      const truth = whole[channel]
       for (let n = 0; n < plane.length; n++) {
         difference = Math.max(difference, Math.abs(plane[n] - truth[from + n]))
         peak = Math.max(peak, Math.abs(plane[n]))
       }
     }
   }
-  return { frames: source.frames, difference, peak, pieceBytes }
+  return { frames: source.frames, difference, peak, pieceBytes, truthFrames: whole[0].length }
 }`

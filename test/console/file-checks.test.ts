@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { stemsWorkflow } from '../../src/core/workflows/separation/stems-workflow.js'
+import { openEncoder } from '../../src/core/media/encode/encoder.js'
 import { type Service, startService } from '../http/harness.js'
 import { sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, openBrowser } from './browser.js'
@@ -117,6 +118,15 @@ describe.skipIf(!chromiumPath)('files are checked before they are sent (needs Ch
     await page.keyboard.press('Enter')
     await eventually(() => page.locator('.rows li.upload').count()).toBe(0)
     await focused(page.getByRole('heading', { name: 'Send a song' }))
+  })
+
+  test('a song of exactly the longest length passes, whatever its encoder has put around it', async () => {
+    const encoder = await openEncoder(path('a minute.mp3'), { sampleRate: 44_100, channels: 2, format: 'mp3' })
+    await encoder.write([0, 1].map(() => sine(60 * 44_100, 440, 44_100, 0.4)))
+    await encoder.close()
+    const page = await songs()
+    await send(page, path('a minute.mp3'))
+    await page.locator('.rows li.queued').filter({ hasText: 'a minute.mp3' }).waitFor()
   })
 
   test('a service with ffmpeg takes what that can read; a workflow of another kind takes any file', async () => {

@@ -1,4 +1,5 @@
-import { mkdtemp } from 'node:fs/promises'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdtemp, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
@@ -22,6 +23,7 @@ const rate = 8000
 /** So long that nobody waits for its end. */
 const longSeconds = 1500
 const shortSeconds = 12
+const hasFfmpeg = spawnSync('ffmpeg', ['-version']).error === undefined
 
 vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 3 * patienceMs })
 
@@ -36,6 +38,14 @@ const drawn = (stem: string) => `(() => {
 /** What a meter shows. */
 const loudness = (meter: { style: { getPropertyValue(name: string): string } }) =>
   Number(meter.style.getPropertyValue('--level'))
+
+/** A minute of noise, over and over. */
+function writeLong(path: string, minutes: number, ...encoder: string[]): void {
+  const minute = path.replace(/(\.\w+)$/, '-minute$1')
+  const ffmpeg = (...options: string[]) => execFileSync('ffmpeg', ['-loglevel', 'error', ...options])
+  ffmpeg('-f', 'lavfi', '-i', 'anoisesrc=r=44100:d=60:a=0.4', '-ac', '2', ...encoder, minute)
+  ffmpeg('-stream_loop', String(minutes - 1), '-i', minute, '-t', String(60 * minutes), '-c', 'copy', path)
+}
 
 /** @returns lets them go */
 async function holdUploads(page: Page): Promise<() => void> {
@@ -120,6 +130,36 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
     expect(await player?.evaluate((one: { isConnected: boolean }) => one.isConnected)).toBe(true)
     await page.getByRole('button', { name: 'Pause', exact: true }).waitFor()
   })
+
+  test.skipIf(!hasFfmpeg).each([
+    ['m4a', 12, ['-c:a', 'aac', '-b:a', '320k']],
+    ['ogg', 6, ['-c:a', 'libvorbis', '-q:a', '10']],
+  ])(
+    'a large file of %s is heard from the drop on, from any place (needs ffmpeg)',
+    async (ending, minutes, encoder) => {
+      const path = join(folder, `large.${ending}`)
+      writeLong(path, minutes, ...encoder)
+      // More than is decoded as a whole.
+      expect((await stat(path)).size).toBeGreaterThan(16e6)
+      const page = await pages.signedIn()
+      const release = await holdUploads(page)
+      await send(page, path)
+      await page.getByRole('link', { name: `large.${ending}`, exact: true }).click()
+      await page.getByRole('button', { name: 'Play', exact: true }).click()
+      await eventually(() => position(page).inputValue().then(Number)).toBeGreaterThan(0.3)
+      const shifted = await layoutShift(page)
+      await page.getByText(`/ ${minutes}:00`).waitFor()
+      const late = 60 * minutes - 20
+      await position(page).fill(String(late))
+      await eventually(() => position(page).inputValue().then(Number)).toBeGreaterThan(late + 0.3)
+      release()
+      await page.waitForURL(/#[/]job[/].{30}/)
+      // Its stems come to the same length, so that nothing moves.
+      await eventually(() => shareDrawn(page, 'Accompaniment')).toBeGreaterThan(0)
+      await page.getByText(`/ ${minutes}:00`).waitFor()
+      expect(await shifted()).toBe(0)
+    },
+  )
 
   test.each([
     ['desktop', { viewport: { width: 1280, height: 900 } }],

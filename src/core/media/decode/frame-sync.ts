@@ -81,6 +81,8 @@ export interface MpegHeader {
   streamId: number
   /** 0 for free format. */
   frameBytes: number
+  /** Of the audio, in bits a second. */
+  bitRate: number
   sampleRate: number
   samplesPerFrame: number
 }
@@ -102,7 +104,7 @@ export function mpegHeader(bytes: Uint8Array, at: number): MpegHeader | undefine
   const samplesPerFrame = layer === 1 ? 384 : layer === 3 && !isMpeg1 ? 576 : 1152
   const slotBytes = layer === 1 ? 4 : 1
   const slots = Math.floor((samplesPerFrame * bitRate) / 8 / slotBytes / sampleRate) + padding
-  return { streamId, sampleRate, samplesPerFrame, frameBytes: bitRate === 0 ? 0 : slots * slotBytes }
+  return { streamId, sampleRate, samplesPerFrame, bitRate, frameBytes: bitRate === 0 ? 0 : slots * slotBytes }
 }
 
 function hasSameStreamId(bytes: Uint8Array, streamId: number): boolean {

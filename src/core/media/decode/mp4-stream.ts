@@ -10,6 +10,8 @@ export interface Mp4Sound {
   pieces: AsyncGenerator<Uint8Array, void, undefined>
   /** Length of the track by its header; undefined for fragmented files. */
   seconds: number | undefined
+  /** Where they lie in the file; the pieces after the first one hold them in this order. */
+  samples: Samples
   warnings: readonly string[]
 }
 
@@ -32,7 +34,7 @@ export async function openMp4(file: FileBytes, pieceBytes: number): Promise<Mp4S
   const samples = await listSamples(file, track, index.end, pieceBytes)
   if (samples.sizes.length === 0)
     throw damagedFile('The MP4 file ends before its audio begins, or its index lists no audio.')
-  return { seconds: track.seconds, warnings: cutOff(samples, track), pieces: piecesOf(file, track, samples) }
+  return { seconds: track.seconds, samples, warnings: cutOff(samples, track), pieces: piecesOf(file, track, samples) }
 }
 
 /** Rounding, or a last sample past the end, is not worth a warning. */

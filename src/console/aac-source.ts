@@ -1,0 +1,145 @@
+import { AacPackets } from '../browser/aac-packets.js'
+import { latin1 } from '../core/media/bytes.js'
+import { fileBytes } from '../core/media/decode/file-bytes.js'
+import { openMp4 } from '../core/media/decode/mp4-stream.js'
+import { decodedPiece } from './decoded-piece.js'
+import { decodeAudio, type OpenFile, type PcmSource } from './pcm.js'
+import { sampleAt } from './sample-at.js'
+
+/** Of an AAC packet, at the rate that its configuration states. */
+const packetSamples = 1024
+/** Each packet overlaps with the one before it, and what doubles the rate looks back, too. */
+const leadPackets = 3
+const headerBytes = 7
+const firstBoxes = ['ftyp', 'moov', 'mdat', 'wide', 'free', 'skip']
+
+/** Where packet `n` of the file begins, and how long it is. */
+interface Packets {
+  positions: Float64Array
+  sizes: readonly number[]
+}
+
+/**
+ * The AAC sound of an MP4 file, wherever its index is. The packets of a piece become a stream with a header before each
+ * (ADTS), which browsers decode as a file of its own.
+ */
+export async function openAac(file: OpenFile): Promise<PcmSource | undefined> {
+  const { head, read, totalBytes, signal } = file
+  if (!firstBoxes.includes(latin1(new Uint8Array(head), 4, 8))) return undefined
+  const bytes = {
+    size: totalBytes,
+    read: async (position: number, length: number) =>
+      new Uint8Array((await read({ start: position, end: position + length - 1 }, signal)).bytes),
+  }
+  // What is damaged, or has another codec, may still be decoded as a whole.
+  const sound = await openMp4(fileBytes(bytes, signal), packetSamples).catch(() => undefined)
+  const index = await sound?.pieces.next()
+  const config = sound && index && !index.done && configOf(index.value)
+  if (!config) return undefined
+  const packets = { positions: positionsOf(sound.samples), sizes: sound.samples.sizes }
+  return new AacSource(file, packets, config)
+}
+
+interface Config {
+  sampleRate: number
+  /** Samples that the encoder put before the song. */
+  start: number
+  length: number
+  /** Of a packet without content. */
+  header: Uint8Array
+}
+
+function configOf(index: Uint8Array): Config | undefined {
+  const packets = new AacPackets()
+  try {
+    packets.take(index)
+  } catch {
+    return undefined
+  }
+  const { config, window } = packets
+  const [first = 0, second = 0] = config.description as Uint8Array
+  const type = first >> 3
+  // Of what is built upon "low complexity" (HE-AAC), the header states that; decoders find out the rest.
+  const profile = type === 5 || type === 29 ? 1 : type - 1
+  if (profile > 3) return undefined
+  const rate = ((first & 7) << 1) | (second >> 7)
+  const channels = (second >> 3) & 15
+  const header = Uint8Array.of(0xff, 0xf1, (profile << 6) | (rate << 2) | (channels >> 2), channels << 6, 0, 0x1f, 0xfc)
+  return { sampleRate: config.sampleRate, header, ...window }
+}
+
+function positionsOf({ runs, sizes }: { runs: readonly Run[]; sizes: readonly number[] }): Float64Array {
+  const positions = new Float64Array(sizes.length)
+  let index = 0
+  for (const { position, length } of runs) {
+    for (let at = position; at < position + length; at += sampleAt(sizes, index++)) positions[index] = at
+  }
+  return positions
+}
+
+interface Run {
+  position: number
+  length: number
+}
+
+class AacSource implements PcmSource {
+  readonly sampleRate: number
+  readonly frames: number
+  readonly #file: OpenFile
+  readonly #packets: Packets
+  readonly #header: Uint8Array
+  /** Samples of a packet, and before the song, at the rate of this source. */
+  readonly #packetFrames: number
+  readonly #start: number
+
+  constructor(file: OpenFile, packets: Packets, { sampleRate, start, length, header }: Config) {
+    // Half of a rate may be that of HE-AAC, whose decoder doubles it; to double any other does no harm.
+    const scale = sampleRate <= 24_000 ? 2 : 1
+    this.sampleRate = sampleRate * scale
+    this.frames = Math.min(length, packets.sizes.length * packetSamples - start) * scale
+    this.#file = file
+    this.#packets = packets
+    this.#header = header
+    this.#packetFrames = packetSamples * scale
+    this.#start = start * scale
+  }
+
+  async read(fromFrame: number, count: number, signal: AbortSignal): Promise<Float32Array<ArrayBuffer>[]> {
+    const to = Math.min(fromFrame + count, this.frames)
+    if (to <= fromFrame) return [new Float32Array(0)]
+    const [from, packetFrames] = [fromFrame + this.#start, this.#packetFrames]
+    const first = Math.max(0, Math.floor(from / packetFrames) - leadPackets)
+    const end = Math.min(this.#packets.sizes.length, Math.ceil((to + this.#start) / packetFrames) + 1)
+    const decoded = await decodeAudio(await this.#stream(first, end, signal), this.sampleRate)
+    return decodedPiece(decoded, end * packetFrames - from, to - fromFrame)
+  }
+
+  /** The packets from `first` to before `end`, each behind its header. */
+  async #stream(first: number, end: number, signal: AbortSignal): Promise<ArrayBuffer> {
+    const { positions, sizes } = this.#packets
+    const parts: BlobPart[] = []
+    for (let next = first; next < end;) {
+      const start = sampleAt(positions, next)
+      let past = start
+      const begin = next
+      // What lies together is read at once; a video has its pictures between.
+      while (next < end && positions[next] === past) past += sampleAt(sizes, next++)
+      const { bytes } = await this.#file.read({ start, end: past - 1 }, signal)
+      for (let packet = begin; packet < next; packet++) {
+        const at = sampleAt(positions, packet) - start
+        const size = sampleAt(sizes, packet)
+        parts.push(this.#headerOf(size), new Uint8Array(bytes, at, size))
+      }
+    }
+    return new Blob(parts).arrayBuffer()
+  }
+
+  #headerOf(size: number): Uint8Array<ArrayBuffer> {
+    const header = Uint8Array.from(this.#header)
+    const length = size + headerBytes
+    header[3] = (header[3] ?? 0) | (length >> 11)
+    header[4] = length >> 3
+    header[5] = ((length & 7) << 5) | 0x1f
+    return header
+  }
+}

@@ -1,0 +1,162 @@
+import { concat, latin1, viewOf } from '../core/media/bytes.js'
+import { type OggPage, packetsOf, readPages, withoutParts } from '../core/media/decode/ogg-pages.js'
+import { oggCodecOf } from '../core/media/decode/ogg-stream.js'
+import { decodedPiece } from './decoded-piece.js'
+import { decodeAudio, type OpenFile, type PcmSource } from './pcm.js'
+
+/** The pages of a stream that come before its sound, numbered from 0, and what they say. */
+interface Stream {
+  serial: number
+  headers: Uint8Array[]
+  sampleRate: number
+  /** Samples of Opus before the song. */
+  preSkip: number
+}
+
+/** A page that begins at this byte or later ends at this sample, as the pages count them. */
+interface Mark {
+  granule: number
+  byte: number
+}
+
+/** More than the longest page (RFC 3533, 6) and the header of another: one begins, and ends, within them. */
+const probedBytes = 2 * 65_307
+/** Samples that a decoder needs before those that are wanted: the overlap of Vorbis, and 80 ms of Opus. */
+const leadFrames = 8192
+const nearSeconds = 4
+/** Guessed from neighbours; then the rest is halved. */
+const guesses = 4
+const maxProbes = 24
+/** Of the sound at its beginning, to see how its pages count. */
+const firstPages = 4
+/** Headers have pictures. */
+const mostHeaderBytes = 32e6
+
+/**
+ * Vorbis or Opus in Ogg. A piece is its headers and the pages that it is in, which are found by their own numbers:
+ * browsers decode these as a file of their own.
+ */
+export async function openOgg(file: OpenFile): Promise<PcmSource | undefined> {
+  if (latin1(new Uint8Array(file.head), 0, 4) !== 'OggS') return undefined
+  const first: OggPage[] = []
+  const stream = await streamOf(file, first)
+  const last = await lastGranule(file, stream?.serial)
+  const end = first.findLast(({ granule }) => granule !== undefined)?.granule
+  if (!stream || last === undefined || end === undefined) return undefined
+  const decoded = await decode(stream, first)
+  // A recording of a broadcast may count from the beginning of that.
+  const origin = Math.max(stream.preSkip, end - (decoded[0]?.length ?? 0))
+  return new OggSource(file, stream, { origin, last })
+}
+
+function decode({ headers, sampleRate }: Stream, pages: readonly OggPage[]): Promise<Float32Array<ArrayBuffer>[]> {
+  return decodeAudio(concat([...headers, ...pages.map(({ bytes }) => bytes)]).buffer, sampleRate)
+}
+
+/** @param first gets the first pages with sound */
+async function streamOf(file: OpenFile, first: OggPage[]): Promise<Stream | undefined> {
+  let stream: Stream | undefined
+  for await (const page of pagesFrom(file, 0, mostHeaderBytes)) {
+    stream ??= begun(page)
+    if (page.serial !== stream?.serial) continue
+    if (first.length === 0 && !page.granule) stream.headers.push(page.bytes)
+    else first.push(page)
+    if (first.length === firstPages) break
+  }
+  return stream
+}
+
+/** The stream that begins with this page, if it is sound in a known codec. */
+function begun(page: OggPage): Stream | undefined {
+  const [head] = packetsOf(page).packets
+  if (!page.isFirst || !head || head.length < 19) return undefined
+  const [codec, view] = [oggCodecOf(head), viewOf(head)]
+  const { serial } = page
+  if (codec === 'vorbis') return { serial, headers: [], sampleRate: view.getUint32(12, true), preSkip: 0 }
+  if (codec === 'opus') return { serial, headers: [], sampleRate: 48_000, preSkip: view.getUint16(10, true) }
+  return undefined
+}
+
+/** Undefined where another stream follows the one with this number. */
+async function lastGranule(file: OpenFile, serial: number | undefined): Promise<number | undefined> {
+  let last: number | undefined
+  for await (const page of pagesFrom(file, Math.max(0, file.totalBytes - probedBytes)))
+    last = page.serial === serial ? (page.granule ?? last) : undefined
+  return last
+}
+
+async function* pagesFrom(file: OpenFile, byte: number, until = file.totalBytes): AsyncGenerator<OggPage> {
+  yield* readPages(bytesFrom(file, byte, Math.min(until, file.totalBytes)))
+}
+
+async function* bytesFrom({ read, signal }: OpenFile, from: number, until: number): AsyncGenerator<Uint8Array> {
+  for (let start = from; start < until; start += probedBytes)
+    yield new Uint8Array((await read({ start, end: Math.min(until, start + probedBytes) - 1 }, signal)).bytes)
+}
+
+class OggSource implements PcmSource {
+  readonly sampleRate: number
+  readonly frames: number
+  readonly #file: OpenFile
+  readonly #stream: Stream
+  readonly #origin: number
+  /** In their order. */
+  readonly #marks: Mark[]
+
+  constructor(file: OpenFile, stream: Stream, { origin, last }: { origin: number; last: number }) {
+    this.sampleRate = stream.sampleRate
+    this.frames = last - origin
+    this.#file = file
+    this.#stream = stream
+    this.#origin = origin
+    this.#marks = [
+      { granule: origin, byte: 0 },
+      { granule: last, byte: file.totalBytes },
+    ]
+  }
+
+  async read(fromFrame: number, frames: number, signal: AbortSignal): Promise<Float32Array<ArrayBuffer>[]> {
+    const to = Math.min(fromFrame + frames, this.frames)
+    if (to <= fromFrame) return [new Float32Array(0)]
+    const from = fromFrame + this.#origin
+    const pages: OggPage[] = []
+    const file = { ...this.#file, signal }
+    for await (const page of pagesFrom(file, await this.#before(from - leadFrames, file))) {
+      if (page.serial !== this.#stream.serial || page.sequence < this.#stream.headers.length) continue
+      // Of those before it, the last one may hold the beginning of its first packet.
+      if (page.granule !== undefined && page.granule <= from - leadFrames) pages.length = 0
+      pages.push(page)
+      if ((page.granule ?? 0) >= to + this.#origin) break
+    }
+    const [first, ...rest] = pages
+    const end = pages.at(-1)?.granule
+    if (!first || end === undefined) throw new Error('The Ogg file is damaged: a page of it was not found.')
+    const begun = withoutParts(first, { first: true, last: false })
+    const decoded = await decode(this.#stream, begun ? [begun, ...rest] : rest)
+    return decodedPiece(decoded, end - from, to - fromFrame)
+  }
+
+  /** A byte before the page that ends with this sample or before it, not far from it. */
+  async #before(granule: number, file: OpenFile): Promise<number> {
+    for (let probe = 0; probe < maxProbes; probe++) {
+      const above = this.#marks.findIndex((mark) => mark.granule > granule)
+      const [low, high] = [this.#marks[above - 1], this.#marks[above]]
+      if (!low || !high) break
+      const [passed, bytes] = [granule - low.granule, high.byte - low.byte]
+      if (passed < nearSeconds * this.sampleRate || bytes < 2 * probedBytes) return low.byte
+      const share = probe < guesses ? passed / (high.granule - low.granule) : 0.5
+      const byte = Math.floor(low.byte + share * bytes - probedBytes / 2)
+      if (byte <= low.byte) return low.byte
+      const found = await this.#firstAt(byte, file)
+      if (found === undefined) break
+      this.#marks.splice(above, 0, { granule: found, byte })
+    }
+    return 0
+  }
+
+  async #firstAt(byte: number, file: OpenFile): Promise<number | undefined> {
+    for await (const { serial, granule } of pagesFrom(file, byte))
+      if (serial === this.#stream.serial && granule !== undefined) return granule
+    return undefined
+  }
+}
