@@ -27,7 +27,10 @@ export function Transport(props: TransportProps) {
       <div class="transport">
         <PlayButton isPlaying={player.isPlaying} isWaiting={player.isWaiting} onToggle={props.onToggle} />
         <span class="figure">
-          <span ref={time}>{clock(player.position)}</span>
+          {/* As wide as it becomes, so that nothing moves when it gets another digit. */}
+          <span ref={time} style={{ display: 'inline-block', minWidth: `${clock(player.duration).length}ch` }}>
+            {clock(player.position)}
+          </span>
           <span class="quiet"> / {clock(player.duration)}</span>
         </span>
         <input
