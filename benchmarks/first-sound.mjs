@@ -107,7 +107,8 @@ async function measure(base, kind, minutes) {
   await page.waitForURL(/#[/]job[/].{30}/)
   mark('its job is made')
   console.log(
-    `${minutes} min of ${kind} (${(statSync(song).size / 1e6).toFixed(0)} MB): first sound after ${seconds.toFixed(1)} s (aim on two quiet cores: at most ${aimSeconds}); ` +
+    `${minutes} min of ${kind} (${(statSync(song).size / 1e6).toFixed(0)} MB): ` +
+      `first sound after ${seconds.toFixed(1)} s (aim on two quiet cores: at most ${aimSeconds}); ` +
       `${marks.join(', ')}; load ${loadavg()[0].toFixed(1)}`,
   )
   if (process.env.REQUESTS) {
