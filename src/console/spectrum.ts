@@ -73,7 +73,7 @@ export function bands(planes: readonly Float32Array[], rows: number, sampleRate:
   return levels
 }
 
-/** In-place radix-2 FFT (Cooley and Tukey 1965) of `size` samples. No pair of its inner loop is an array, which is slow. */
+/** In-place radix-2 FFT (Cooley and Tukey 1965) of `size` samples. Arrays as pairs would be slow. */
 function transform(real: Float64Array, imaginary: Float64Array): void {
   for (let i = 1, j = 0; i < size; i++) {
     let bit = size >> 1
