@@ -32,3 +32,11 @@ it('reads in order from any place, forwards and backwards, after any adding and 
     { numRuns: 500 },
   )
 })
+
+it('has an item once that was removed and is added again', () => {
+  const list = new SortedList<number>((a, b) => a - b)
+  for (const number of [1, 2, 3]) list.add(number)
+  list.remove(2)
+  list.add(2)
+  expect([list.size, [...list.ascending(() => true)]]).toEqual([3, [1, 2, 3]])
+})
