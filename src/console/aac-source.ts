@@ -11,6 +11,7 @@ const packetSamples = 1024
 /** Each packet overlaps with the one before it, and what doubles the rate looks back, too. */
 const leadPackets = 3
 const headerBytes = 7
+const windowBytes = 2 ** 20
 const firstBoxes = ['ftyp', 'moov', 'mdat', 'wide', 'free', 'skip']
 
 /** Where packet `n` of the file begins, and how long it is. */
@@ -26,10 +27,21 @@ interface Packets {
 export async function openAac(file: OpenFile): Promise<PcmSource | undefined> {
   const { head, read, totalBytes, signal } = file
   if (!firstBoxes.includes(latin1(new Uint8Array(head), 4, 8))) return undefined
+  // A file of fragments has thousands of small headers.
+  let window = { start: 0, bytes: new Uint8Array(head) }
   const bytes = {
     size: totalBytes,
-    read: async (position: number, length: number) =>
-      new Uint8Array((await read({ start: position, end: position + length - 1 }, signal)).bytes),
+    async read(position: number, length: number) {
+      const isThere = position >= window.start && position + length <= window.start + window.bytes.length
+      if (!isThere) {
+        const end = Math.min(totalBytes, position + Math.max(length, windowBytes))
+        window = {
+          start: position,
+          bytes: new Uint8Array((await read({ start: position, end: end - 1 }, signal)).bytes),
+        }
+      }
+      return window.bytes.slice(position - window.start, position - window.start + length)
+    },
   }
   // What is damaged, or has another codec, may still be decoded as a whole.
   const sound = await openMp4(fileBytes(bytes, signal), packetSamples).catch(() => undefined)
