@@ -88,7 +88,7 @@ describe.skipIf(!chromiumPath)('streams in a page (needs Chromium; CHROMIUM_PATH
   }
 
   test('give the stems of the server', async () => {
-    const planes = [sine(3 * rate, 440, rate, 0.4), noise(3 * rate)]
+    const planes = [sine(2 * rate, 440, rate, 0.4), noise(2 * rate)]
     const page = await openPage(host.base)
     await page.waitForFunction('globalThis.device')
     const found = await page.evaluate(
