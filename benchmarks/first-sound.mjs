@@ -1,7 +1,7 @@
 // How soon a person hears a song whose file was just dropped on `/console`, who opens the song and presses Play as soon
 // as the page offers both: by the clock, in Chromium, with the service on the same machine; and how soon after the drop
 // the file has arrived there and its job is made. Needs ffmpeg. Options:
-//   --minutes N  lengths of files of noise, with commas (default 1,10,60)
+//   --minutes N  lengths of files of noise, with commas (default 1,10,59; songs of more than 60 are refused)
 //   --kinds K    beginnings of the kinds of files below, with commas (default all)
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -15,7 +15,7 @@ import { chromium } from 'playwright-core'
 import { writeNoise } from './architectures/files.mjs'
 
 const { values } = parseArgs({
-  options: { minutes: { type: 'string', default: '1,10,60' }, kinds: { type: 'string', default: '' } },
+  options: { minutes: { type: 'string', default: '1,10,59' }, kinds: { type: 'string', default: '' } },
 })
 const lame = ['-c:a', 'libmp3lame']
 const bare = ['-write_xing', '0', '-id3v2_version', '0']
