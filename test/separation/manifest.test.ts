@@ -25,7 +25,9 @@ describe('a model folder', () => {
       audio: { sampleRate: 44_100 },
     })
     expect((await readFile(path)).length).toBe(manifest.bytes)
-    expect(await readFile(join(embeddedModelFolder, 'README.md'), 'utf8')).toContain('basic offline quality')
+    const card = await readFile(join(embeddedModelFolder, 'README.md'), 'utf8')
+    expect(card).toContain('basic offline quality')
+    expect(card).toContain(`${manifest.bytes.toLocaleString('en')} bytes, sha256 \`${manifest.sha256}\``)
   })
 
   it('is refused when its file is not the one that its manifest describes', async () => {
