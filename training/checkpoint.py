@@ -18,13 +18,13 @@ def write(content, path):
     os.replace(f'{path}.part', path)
 
 
-def load(path, gate=True):
-    """A checkpoint (.pt), or the weights of a graph (.onnx), such as that of the package."""
+def load(path, gate=None):
+    """A checkpoint (.pt), or the weights of a graph (.onnx), such as that of the package. With `gate`, one that is not there starts as no correction."""
     if path.endswith('.onnx'):
-        return from_graph(path, gate)
+        return from_graph(path, gate is not False)
     saved = torch.load(path, map_location='cpu')
-    net = Masks(**saved['settings'])
-    net.load_state_dict(saved['weights'])
+    net = Masks(**dict(saved['settings'], gate=saved['settings']['gate'] or bool(gate)))
+    net.load_state_dict({**net.state_dict(), **saved['weights']})
     return net
 
 

@@ -38,14 +38,22 @@ SUNG_ONLY = 500
 
 
 class Bank:
-    """Examples of a bank, without those that have a source of `hold_out`, in an endless order."""
+    """Examples of a bank, without those that have a source of `hold_out`, in an endless order.
+
+    A bank that is still being made gives what there is; what comes later is in its next round.
+    """
 
     def __init__(self, path, hold_out=(), rng=None):
+        self.path, self.hold_out = path, set(hold_out)
         self.examples = np.load(f'{path}.npy', mmap_mode='r')
-        with open(f'{path}.json') as file:
-            sources = json.load(file)['sources']
-        self.numbers = np.array([number for number, names in enumerate(sources) if not set(names) & set(hold_out)])
+        self.numbers = self.made()
         self.rng, self.order = rng, np.array([], int)
+
+    def made(self):
+        names = next(name for name in (f'{self.path}.json', f'{self.path}.begun.json') if os.path.exists(name))
+        with open(names) as file:
+            sources = json.load(file)['sources']
+        return np.array([number for number, names in enumerate(sources) if not set(names) & self.hold_out])
 
     def rows(self, numbers):
         return torch.from_numpy(np.stack([self.examples[number] for number in np.sort(numbers)])).float()
@@ -53,6 +61,7 @@ class Bank:
     def some(self, count):
         """The next ones, in a random order too."""
         while len(self.order) < count:
+            self.numbers = self.made()
             self.order = np.concatenate([self.order, self.rng.permutation(self.numbers)])
         now, self.order = self.order[:count], self.order[count:]
         return self.rows(now)[torch.from_numpy(self.rng.permutation(count))]
@@ -132,7 +141,7 @@ def parsed():
     parser.add_argument('--init', help='graph (.onnx) or checkpoint (.pt) to start from')
     parser.add_argument('--cool', help='.state of a run to take up and to end: the learning rate falls at once')
     parser.add_argument('--learn', choices=['all', 'gate'], default='all')
-    parser.add_argument('--no-gate', action='store_true', help='a network without the gate of the centre cue')
+    parser.add_argument('--no-gate', action='store_true', help='a network without the gate of the centre cue, which a run with --init can add')
     parser.add_argument('--hold-out', type=names, default=[], help='sources to learn nothing from, with commas')
     parser.add_argument('--steps', type=int, default=4000)
     parser.add_argument('--batch', type=int, default=8, help='examples of each process in a step')
