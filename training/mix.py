@@ -177,15 +177,16 @@ class Mixer:
             matrix = matrix[::-1]
         return x @ np.ascontiguousarray(matrix.T, np.float32) * np.float32(rng.choice([-1, 1]))
 
-    def room(self, x):
-        """Stereo reverberation of 0.15 to 1.2 s."""
-        rng, seconds = self.rng, self.rng.uniform(0.15, 1.2)
-        length = int(RATE * min(seconds, 1))
+    def room(self, x, seconds=(0.15, 1.2), wet=(-18, -4)):
+        """Stereo reverberation, `wet` dB above what it is added to."""
+        rng, longest = self.rng, seconds[1] / 1.2
+        seconds = rng.uniform(*seconds)
+        length = int(RATE * min(seconds, longest))
         decay = np.exp(-6.9 * np.arange(length, dtype=np.float32) / (seconds * RATE))[:, None]
         response = rng.standard_normal((length, 2)).astype(np.float32) * decay
         size = scipy.fft.next_fast_len(len(x) + length, real=True)
-        wet = scipy.fft.irfft(scipy.fft.rfft(x, size, axis=0) * scipy.fft.rfft(response, size, axis=0), size, axis=0)[:len(x)]
-        return x + wet * np.float32(level(x) / (level(wet) + 1e-6)) * gain(rng.uniform(-18, -4))
+        heard = scipy.fft.irfft(scipy.fft.rfft(x, size, axis=0) * scipy.fft.rfft(response, size, axis=0), size, axis=0)[:len(x)]
+        return x + heard * np.float32(level(x) / (level(heard) + 1e-6)) * gain(rng.uniform(*wet))
 
     def equalised(self, spectra):
         rng = self.rng

@@ -23,6 +23,8 @@ IMAGES = dict(dry=0.2, room=0.32, wide=0.16, panned=0.12, harmony=0.12, choir=0.
 LAYERS = (0.45, 0.35, 0.2)
 # Of the songs with true stems, where most layers are single stems; and the share of layers from elsewhere.
 STEM_LAYERS, ELSEWHERE = (0.2, 0.2, 0.2, 0.15, 0.15, 0.1), 0.15
+# Octaves over 1 kHz of each bin.
+OCTAVES = np.log2(np.maximum(np.arange(BINS), 1) * (RATE / 2 / BINS) / 1000)
 # Quefrencies of the envelope that a throat gives.
 LIFTER = 40
 
@@ -63,6 +65,11 @@ class Sources(Mixer):
         if voice and self.chance(0.5):
             curve = self.throat(mid, side)
             mid, side = mid * curve, side * curve
+        if self.chance(0.25):
+            curve = self.backing() if voice else self.heavy()
+            mid, side = mid * curve, side * curve
+        if voice and self.chance(0.2):  # hollow: little of it in the middle, if it is wide
+            mid = mid * gain(self.rng.uniform(-12, -2))
         return source(mid.astype(np.complex64), side.astype(np.complex64))
 
     def song(self):
@@ -104,6 +111,7 @@ class Sources(Mixer):
             x = harmony if self.chance(0.5) else x + harmony * gain(self.rng.uniform(-9, 0))
         x = chopped(self.rng, x) if self.chance(0.08) else x
         x = vocoded(self.rng, x) if self.chance(0.06) else x
+        x = self.room(x, (1, 3.6), (-3, 10)) if self.chance(0.12) else x  # far away
         return echoed(self.rng, x) if self.chance(0.25) else x
 
     def stood(self, x, chosen, pool):
@@ -162,13 +170,22 @@ class Sources(Mixer):
         floor = gain(self.rng.uniform(-18, -4))
         return x * (floor + (1 - floor) * np.minimum(1, phase / self.rng.uniform(0.3, 0.9))).astype(np.float32)[:, None]
 
+    def backing(self):
+        """Gains of a band, as backing voices have: nothing low, and often nothing high."""
+        lowest, highest = self.rng.uniform(-2.5, -0.3), self.rng.uniform(1, 4)
+        slope = self.rng.uniform(12, 48)
+        return gain(-slope * (np.clip(lowest - OCTAVES, 0, 3) + np.clip(OCTAVES - highest, 0, 3)))
+
+    def heavy(self):
+        """Gains of what is below 60 to 150 Hz: in electronic music most of the power is there, and all else seems quiet."""
+        return gain(self.rng.uniform(4, 16) * np.clip(self.rng.uniform(-4, -2.7) - OCTAVES, 0, 1))
+
     def sweep(self):
         """A low or high pass whose corner moves over some octaves `[FRAMES, BINS]`."""
         rng = self.rng
-        octaves = np.log2(np.maximum(np.arange(BINS), 1) * (RATE / 2 / BINS) / 1000)
         time = np.arange(self.frames) * (HOP / RATE)
         corner = rng.uniform(-2, 3) + rng.uniform(0, 2.5) * np.sin(2 * np.pi * (time * rng.uniform(0.05, 1.5) + rng.random()))
-        over = np.clip((octaves - corner[:, None]) * rng.choice([-1, 1], p=[0.35, 0.65]), 0, 4)
+        over = np.clip((OCTAVES - corner[:, None]) * rng.choice([-1, 1], p=[0.35, 0.65]), 0, 4)
         return gain(-rng.uniform(9, 24) * over).astype(np.float32)
 
     def throat(self, mid, side):
