@@ -1,4 +1,5 @@
 """Decodes the audio that the recipe uses into 16-bit arrays and lists it in `<work>/index.json`; makes singing from speech, and music.
+What is there already is not made again.
 
     python3 prepare.py --data ../../shared/data --work work [--stems more/songs] [--sung-minutes 20] [--espeak-minutes 30] [--arranged-minutes 60]
 
@@ -38,10 +39,13 @@ def decoded(path, channels):
     return np.frombuffer(subprocess.run(command, capture_output=True, check=True).stdout, np.int16).reshape(-1, channels)
 
 
-def stored(work, kind, name, pcm):
-    """Writes the array; returns its entry in the index, with the level of each second."""
+def stored(work, kind, name, make):
+    """Writes the array that `make` gives, unless it is there; returns its entry in the index, with the level of each second."""
     path = os.path.join(work, 'audio', f'{kind}-{name}.npy')
-    np.save(path, pcm)
+    if not os.path.exists(path):
+        np.save(f'{path}.part.npy', make())
+        os.replace(f'{path}.part.npy', path)
+    pcm = np.load(path, mmap_mode='r')
     seconds = len(pcm) // RATE
     whole = pcm[:seconds * RATE].astype(np.float32).reshape(seconds, -1) / 32768
     return dict(name=name, path=os.path.abspath(path), frames=len(pcm), levels=[round(float(v), 6) for v in np.sqrt((whole ** 2).mean(1))])
@@ -64,29 +68,29 @@ def main():
     for folder in sorted(glob.glob(os.path.join(options.data, 'everything-is-free', '*', ''))):
         song = os.path.basename(os.path.dirname(folder))
         index['songs'][song] = {
-            stem: stored(options.work, 'song', f'{song}-{stem}', decoded(glob.glob(f'{folder}{stem}.*')[0], 2))
+            stem: stored(options.work, 'song', f'{song}-{stem}', lambda: decoded(glob.glob(f'{folder}{stem}.*')[0], 2))
             for stem in ('vocals', 'accompaniments')
         }
     index['parts'] = parts_of(options.work, os.path.join(options.data, 'everything-is-free-stems'), index['songs'])
     for folder in options.stems:
         add_stems(index, options.work, folder)
     for path in sorted(glob.glob(os.path.join(options.data, 'instrumental', '*.*'))):
-        index['instrumental'].append(stored(options.work, 'instrumental', os.path.basename(path).split('.')[0], decoded(path, 2)))
+        index['instrumental'].append(stored(options.work, 'instrumental', os.path.basename(path).split('.')[0], lambda: decoded(path, 2)))
     spoken = []
     for path in sorted(glob.glob(os.path.join(options.data, 'voices', '*.*'))):
         name = os.path.basename(path).split('.')[0]
-        pcm = decoded(path, 1)
         is_speech = name.startswith(SPEECH)
-        index['voices'].append(dict(stored(options.work, 'voice', name, pcm), kind='speech' if is_speech else 'sung'))
+        entry = stored(options.work, 'voice', name, lambda: decoded(path, 1))
+        index['voices'].append(dict(entry, kind='speech' if is_speech else 'sung'))
         # Nothing is made of what the networks are compared on.
         if is_speech and name not in HELD_OUT:
-            spoken.append((name, pcm[:, 0]))
+            spoken.append((name, lambda path=entry['path']: np.load(path, mmap_mode='r')[:, 0]))
     with multiprocessing.Pool(options.processes) as pool:
-        for name, pcm in spoken:
-            add_singing(index, options, pool, name, pcm, options.sung_minutes / len(spoken))
+        for name, read in spoken:
+            add_singing(index, options, pool, name, read, options.sung_minutes / len(spoken))
         if options.espeak_minutes > 0:
             # Singing is twice as long as the speech that it is made from; the rest is for phrases that are drawn more than once.
-            add_singing(index, options, pool, 'espeak', speech(options.espeak_minutes * 40, options.seed), options.espeak_minutes)
+            add_singing(index, options, pool, 'espeak', lambda: speech(options.espeak_minutes * 40, options.seed), options.espeak_minutes)
         add_pieces(index, options, pool, 'arrangements', arrangement, options.arranged_minutes)
         add_pieces(index, options, pool, 'synthesized', synthesized, options.synthesized_minutes)
     with open(os.path.join(options.work, 'index.json'), 'w') as file:
@@ -98,7 +102,7 @@ def parts_of(work, folder, songs):
     parts = dict(voices=[], music=[])
     for path in sorted(path for song in songs for path in glob.glob(os.path.join(folder, song, '*.*'))):
         song, part = os.path.basename(os.path.dirname(path)), os.path.basename(path).split('.')[0]
-        entry = stored(work, 'part', f'{song}-{part}', decoded(path, 2))
+        entry = stored(work, 'part', f'{song}-{part}', lambda: decoded(path, 2))
         parts['voices' if 'vox' in part else 'music'].append(dict(entry, name=song))
     return parts
 
@@ -111,13 +115,12 @@ def add_stems(index, work, folder):
         rest = rest or [path for name, paths in stems.items() if name not in MIXTURES for path in paths]
         name = f'{os.path.basename(os.path.normpath(folder))}-{song}'
         if vocals and rest:
-            pcm = {stem: summed([decoded(path, 2) for path in paths]) for stem, paths in dict(vocals=vocals, accompaniments=rest).items()}
-            index['songs'][name] = {stem: stored(work, 'song', f'{name}-{stem}', samples) for stem, samples in pcm.items()}
+            paths = dict(vocals=vocals, accompaniments=rest)
+            index['songs'][name] = {stem: stored(work, 'song', f'{name}-{stem}', lambda: summed(paths[stem])) for stem in paths}
         elif vocals:
-            voice = summed([decoded(path, 1) for path in vocals], 1)
-            index['voices'].append(dict(stored(work, 'voice', name, voice), kind='sung'))
+            index['voices'].append(dict(stored(work, 'voice', name, lambda: summed(vocals, 1)), kind='sung'))
         elif rest:
-            index['instrumental'].append(stored(work, 'instrumental', name, summed([decoded(path, 2) for path in rest])))
+            index['instrumental'].append(stored(work, 'instrumental', name, lambda: summed(rest)))
 
 
 def stems_of(song):
@@ -131,7 +134,8 @@ def stems_of(song):
     return stems
 
 
-def summed(stems, channels=2):
+def summed(paths, channels=2):
+    stems = [decoded(path, channels) for path in paths]
     total = np.zeros((max(len(pcm) for pcm in stems), channels), np.int32)
     for pcm in stems:
         total[:len(pcm)] += pcm
@@ -141,15 +145,19 @@ def summed(stems, channels=2):
 def add_pieces(index, options, pool, name, piece, minutes):
     if minutes > 0:
         count = max(1, round(minutes * 60 / PIECE_SECONDS))
-        pieces = pool.starmap(piece, [(PIECE_SECONDS, [options.seed, number]) for number in range(count)])
-        index['instrumental'].append(stored(options.work, 'instrumental', name, np.concatenate(pieces)))
+        tasks = [(PIECE_SECONDS, [options.seed, number]) for number in range(count)]
+        index['instrumental'].append(stored(options.work, 'instrumental', name, lambda: np.concatenate(pool.starmap(piece, tasks))))
 
 
-def add_singing(index, options, pool, name, pcm, minutes):
+def add_singing(index, options, pool, name, read, minutes):
     parts = max(1, round(minutes / SUNG_MINUTES))
+
+    def sung():
+        pcm = read()
+        return np.concatenate(pool.starmap(sung_from_speech, [(pcm, minutes * 60 / parts, [options.seed, part]) for part in range(parts)]))[:, None]
+
     if minutes > 0:
-        sung = pool.starmap(sung_from_speech, [(pcm, minutes * 60 / parts, [options.seed, part]) for part in range(parts)])
-        index['voices'].append(dict(stored(options.work, 'voice', f'{name}-sung', np.concatenate(sung)[:, None]), kind='made'))
+        index['voices'].append(dict(stored(options.work, 'voice', f'{name}-sung', sung), kind='made'))
 
 
 if __name__ == '__main__':
