@@ -35,6 +35,9 @@ describe.skipIf(!chromiumPath)('compressed stems in a browser (needs Chromium)',
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'stemwork-compressed-'))
+    const tone = sine(seconds * rate, 440, rate, 0.4).map((sample, n) => (sample * n) / (seconds * rate))
+    const hiss = noise(seconds * rate).map((sample) => sample / 2)
+    await writeWav(join(folder, 'song.wav'), [tone, hiss], rate, '16')
     browser = await openBrowser()
     page = await browser.newPage()
     const { outputFiles } = await build({
@@ -83,11 +86,8 @@ describe.skipIf(!chromiumPath)('compressed stems in a browser (needs Chromium)',
     ['vorbis.ogg', ['-c:a', 'libvorbis', '-q:a', '4']],
     ['opus.ogg', ['-c:a', 'libopus', '-b:a', '160k']],
   ])('%s is heard from the file as the service hears it, piece by piece (needs ffmpeg)', async (name, options) => {
-    const wav = join(folder, 'song.wav')
     const path = join(folder, name)
-    const tone = sine(seconds * rate, 440, rate, 0.4).map((sample, n) => (sample * n) / (seconds * rate))
-    await writeWav(wav, [tone, noise(seconds * rate).map((sample) => sample / 2)], rate, '16')
-    execFileSync('ffmpeg', ['-loglevel', 'error', '-i', wav, ...options, '-y', path])
+    execFileSync('ffmpeg', ['-loglevel', 'error', '-i', join(folder, 'song.wav'), ...options, '-y', path])
     const served = await openAudio(path)
     const planes: Buffer[][] = [[], []]
     for await (const { channels } of served.blocks)
@@ -127,7 +127,7 @@ describe.skipIf(!chromiumPath)('compressed stems in a browser (needs Chromium)',
 
 /** Runs in the page, as text: the tests are compiled without a browser's types. */
 const readInPieces = `async (base64, served) => {
-  const file = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0))
+  const file = Uint8Array.fromBase64(base64)
   let bytes = 0
   const read = async ({ start, end }) => {
     const part = file.slice(start, end === undefined ? undefined : end + 1)
@@ -137,7 +137,7 @@ const readInPieces = `async (base64, served) => {
   const { signal } = new AbortController()
   const source = await pcm.openPcm(read, signal)
   const whole = served
-    ? served.map((plane) => new Float32Array(Uint8Array.from(atob(plane), (letter) => letter.charCodeAt(0)).buffer))
+    ? served.map((plane) => new Float32Array(Uint8Array.fromBase64(plane).buffer))
     : await new OfflineAudioContext(2, 1, source.sampleRate)
         .decodeAudioData(file.slice().buffer)
         .then((buffer) => [0, 1].map((channel) => buffer.getChannelData(channel)))
