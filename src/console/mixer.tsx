@@ -19,6 +19,7 @@ import { Transport } from './transport.js'
 import type { SongRhythm } from './rhythm.js'
 import { useRhythm } from './use-rhythm.js'
 import { useMediaKeys } from './use-media-keys.js'
+import { useWakeLock } from './use-wake-lock.js'
 import { following, moved, type ViewWindow, zoomed } from './view-window.js'
 import { clock, explain, type Explanation, outputWords } from './words.js'
 
@@ -146,6 +147,7 @@ export function Mixer({ stems, song, artist, found, whole, jobId, work, onRhythm
     redraw(undefined)
     announce(next ? `Loop from ${clock(next.from)} to ${clock(next.to)}` : 'Loop removed')
   }
+  useWakeLock(player.isPlaying)
   useMediaKeys(player, { title: song, artist }, { loops, onLoop: (next) => setLoop(next, true) })
   const zoom = (factor: number) => setView((now) => zoomed(now, factor, player.position, duration))
   const laneNamed = (index: number, act: (name: string) => void) => {

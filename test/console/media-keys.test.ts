@@ -172,4 +172,33 @@ describe.skipIf(!chromiumPath)('media keys (needs Chromium)', () => {
     await page.getByRole('link', { name: '← All songs' }).click()
     await eventually(() => page.evaluate<string>('navigator.mediaSession.playbackState')).toBe('none')
   })
+
+  test('the screen stays on while a song plays, also after the page was hidden', async () => {
+    const page = await pages.open({}, '/console/icon.svg')
+    // Headless, there is no screen; others need not ask.
+    await page.context().grantPermissions(['screen-wake-lock'])
+    await page.addInitScript(`
+      window.locks = []
+      const { request } = WakeLock.prototype
+      WakeLock.prototype.request = async function (type) {
+        const lock = await request.call(this, type)
+        locks.push(lock)
+        return lock
+      }`)
+    await pages.signIn(page)
+    await page.goto(`${service.base}/console`)
+    await openSong(page, 'song.wav')
+    const held = () => page.evaluate<number>('locks.filter(({ released }) => !released).length')
+    expect(await held()).toBe(0)
+    await play(page)
+    await eventually(held).toBe(1)
+    // As the browser does with a page that is hidden.
+    await page.evaluate('locks[0].release()')
+    await eventually(held).toBe(0)
+    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    await eventually(held).toBe(1)
+    await page.keyboard.press('Space')
+    await page.getByRole('button', { name: 'Play', exact: true }).waitFor()
+    await eventually(held).toBe(0)
+  })
 })

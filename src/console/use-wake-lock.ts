@@ -1,0 +1,20 @@
+import { useEffect } from 'preact/hooks'
+
+/** Keeps the screen on while the song plays: whoever practises has no hand free. */
+export function useWakeLock(isPlaying: boolean): void {
+  useEffect(() => {
+    // Browsers have it on secure pages only.
+    if (!isPlaying || !('wakeLock' in navigator)) return undefined
+    let lock: Promise<WakeLockSentinel | undefined> | undefined
+    // The browser takes it away while the page is hidden, and refuses it on a low battery.
+    const take = () => {
+      if (!document.hidden) lock = navigator.wakeLock.request('screen').catch(() => undefined)
+    }
+    take()
+    document.addEventListener('visibilitychange', take)
+    return () => {
+      document.removeEventListener('visibilitychange', take)
+      void lock?.then((taken) => taken?.release())
+    }
+  }, [isPlaying])
+}
