@@ -7,9 +7,9 @@ export type DiskTurn = <Result>(call: () => Promise<Result>) => Promise<Result>
 const threads = Number(process.env['UV_THREADPOOL_SIZE']) || 4
 
 /**
- * Writes, syncs, creations and removals get half of the process's file threads, reads a quarter. A busy disk may block
- * each of them for long; the others keep name look-ups and the job database going, and one call of each kind by
- * applications that seldom ask.
+ * Applications that ask a lot get half of the process's file threads for writes, syncs, creations and removals, and a
+ * quarter for reads. A busy disk may block each call for long: the other threads keep name look-ups and the job
+ * database going, and one more call of each kind by applications that seldom ask.
  */
 const changes = new Shares({ total: Math.max(1, Math.floor(threads / 2)) + 1, reserve: 1 })
 const reads = new Shares({ total: Math.max(1, Math.floor(threads / 4)) + 1, reserve: 1 })
