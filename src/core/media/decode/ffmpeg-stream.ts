@@ -99,7 +99,7 @@ async function* readBlocks(
     if (ending !== 0) warnings.push(`ffmpeg did not reach the end of the file: ${ending}.`)
     const complaints = complaintsIn(ffmpeg.log())
     if (complaints.length > 0)
-      warnings.push(`ffmpeg found the file damaged at ${complaints.length} positions; first: ${complaints[0]}`)
+      warnings.push(`ffmpeg found the file damaged; complaints: ${complaints.length}, the first: ${complaints[0]}`)
     if (silenced > 0) warnings.push(`${silenced} samples were far too loud to be real and were silenced.`)
   } finally {
     await ffmpeg.end()

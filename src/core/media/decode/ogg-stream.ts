@@ -76,7 +76,8 @@ function isStartOf(codec: OggCodec, page: OggPage): boolean {
 /** @param instead what became of the gaps */
 export function oggLossText({ gaps, hasEnd }: OggLosses, instead: string): string[] {
   const texts: string[] = []
-  if (gaps > 0) texts.push(`The Ogg file is damaged: pages are missing or wrong at ${gaps} positions${instead}.`)
+  const where = gaps === 1 ? '1 position' : `${gaps} positions`
+  if (gaps > 0) texts.push(`The Ogg file is damaged: pages are missing or wrong at ${where}${instead}.`)
   if (!hasEnd) texts.push('The Ogg file has no last page; it was probably cut off.')
   return texts
 }
