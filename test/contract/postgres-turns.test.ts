@@ -269,6 +269,33 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     assert.deepEqual(claimed.rows, [{ id: 'job-10000' }])
   })
 
+  test('applications that only run jobs are passed once, and keep their place', async () => {
+    await pool.query(
+      `INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, pool, created_at, waiting_since,
+        lease_until, record)
+      SELECT 'job-' || n, 1, 'app-' || n, CASE WHEN n <= 150 THEN 'STARTED' ELSE 'QUEUED' END, false, 'w',
+        CASE WHEN n % 2 = 0 THEN 'cpu' ELSE '' END, n, CASE WHEN n > 150 THEN n END,
+        CASE WHEN n <= 150 THEN 4000000000000 END, $1
+      FROM generate_series(1, 5000) AS n`,
+      [sampleJob({ workflow: 'w' })],
+    )
+    await pool.query(
+      `INSERT INTO ${schema}.turns (app, workflow, pool, served)
+      SELECT app, workflow, pool, created_at FROM ${schema}.jobs`,
+    )
+    await rowsReadByClaim()
+    const read = await rowsReadByClaim()
+    assert.ok(read < 100, `${read}`)
+    const { jobs } = postgresStores({ pool, schema })
+    for (const app of ['app-150', 'app-7', 'new']) await jobs.create(sampleJob({ app, workflow: 'w' }))
+    const order: (string | undefined)[] = []
+    for (let n = 0; n < 3; n++) order.push((await jobs.claim(worker))?.app)
+    assert.deepEqual(order, ['new', 'app-7', 'app-150'])
+    await pool.query(`UPDATE ${schema}.jobs SET status = 'SUCCEEDED', waiting_since = NULL`)
+    for (let n = 0; n < 3; n++) await tidyTurns(pool, `"${schema}"`)
+    assert.equal(await numberOf(`${schema}.turns WHERE served <= 150`), 0)
+  })
+
   test('a claim passes none of the jobs whose workers have still time to come back after an outage', async () => {
     const minuteAgo = Date.now() - 60_000
     await pool.query(

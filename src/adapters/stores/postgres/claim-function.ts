@@ -2,7 +2,7 @@ import { everyApplication } from '../../../core/engine/job/scheduling.js'
 import { earliestLapsed, lapsedBy } from './job-lists.js'
 import { clockSql, quickCommitSql } from './job-row.js'
 import type { PlannedFunction } from './planned-functions.js'
-import { isIdle, waitingLists } from './turns.js'
+import { leaveTurns, waitingLists } from './turns.js'
 
 /** Most jobs of one claim: the step of the sequence `turn`, which numbers the applications that it serves. */
 export const mostAtOnce = 1000
@@ -10,6 +10,14 @@ export const mostAtOnce = 1000
 const parameters =
   'text, bigint, text, text[], text[], text[], boolean, text[], bigint, integer, integer, integer, text[], ' +
   'text[], smallint, bigint, text'
+
+/** Of the search in `turns`. */
+const placeVariables = `
+  -- The planner expects a tenth of the rows behind a limit that it does not know, and does not sort them all.
+  no_limit bigint := NULL;
+  first_served bigint;
+  idle_apps text[];
+  idle_ids bigint[];`
 
 /**
  * Claims the next jobs by the rule of `JobStore.claim`. Parameters: $1 the owner, $2 the lease in milliseconds, $3 the
@@ -23,9 +31,9 @@ const parameters =
  * applications that have none for the worker.
  *
  * Rows of `version, record, claims, id` of the jobs, or one with nulls, each with whether there are limits of running
- * jobs, whether any job was due for the worker, whether more may be found by looking at more, how many idle
- * applications it has passed, and its place. Where there are limits, only a claim with $7 takes a queued job, so that
- * nobody else counts running jobs meanwhile, and no more than one.
+ * jobs, whether any job was due for the worker, whether more may be found by looking at more, and its place. Where
+ * there are limits, only a claim with $7 takes a queued job, so that nobody else counts running jobs meanwhile, and no
+ * more than one.
  *
  * Several small statements, of which a claim needs few: to set up the steps of a large one costs more than their work.
  *
@@ -36,7 +44,7 @@ export function claimNext(schema: string): PlannedFunction {
   return {
     name: 'claim_next',
     parameters,
-    columns: 'integer, json, jsonb, text, boolean, boolean, boolean, integer, integer',
+    columns: 'integer, json, jsonb, text, boolean, boolean, boolean, integer',
     body: `
     DECLARE
       clock bigint := ${clockSql};
@@ -59,12 +67,12 @@ export function claimNext(schema: string): PlannedFunction {
       its_workflow text := '';
       its_pool text := '';
       front bigint;
+      ${placeVariables}
       most integer := $11;
       wanted integer;
       apps text[];
       its_app text;
       round integer;
-      passed_apps text[] := '{}';
       first_ids text[];
       chosen text[] := '{}';
       served_apps text[] := '{}';
@@ -116,6 +124,9 @@ function search(schema: string): string {
         EXIT WHEN NOT is_waiting;
       END IF;
       ${nextApps(schema)}
+      IF is_exact THEN
+        ${leaveTurns(schema)}
+      END IF;
       round := 0;
       WHILE cardinality(apps) > 0 AND cardinality(chosen) < most AND (round = 0 OR is_exact OR NOT may_be_more) LOOP
         round := round + 1;
@@ -129,13 +140,6 @@ function search(schema: string): string {
       served_apps := '{}';
     END LOOP;
     may_be_more := may_be_more OR (is_limited AND chosen <> '{}');
-    IF passed_apps <> '{}' THEN
-      -- Not those whose jobs other claims are taking, nor those whose jobs wait for later.
-      passed_apps := ARRAY(
-        SELECT app FROM ${schema}.turns AS t
-        WHERE app = ANY(passed_apps) AND (workflow IS NULL OR workflow = ANY(list_workflows)) AND ${isIdle(schema, 't')}
-      );
-    END IF;
     IF chosen <> '{}' THEN
       ${noteServed(schema)}
     END IF;`
@@ -145,15 +149,14 @@ function search(schema: string): string {
 function grant(schema: string): string {
   return `
     IF chosen = '{}' THEN
-      RETURN QUERY SELECT NULL::integer, NULL::json, NULL::jsonb, NULL::text, is_limited, is_waiting, may_be_more,
-        cardinality(passed_apps), 0;
+      RETURN QUERY SELECT NULL::integer, NULL::json, NULL::jsonb, NULL::text, is_limited, is_waiting, may_be_more, 0;
     ELSE
       RETURN QUERY UPDATE ${schema}.jobs SET version = version + 1, status = 'STARTED', waiting_since = NULL,
           lease_until = clock + $2, nonce = $3, claims = coalesce(claims, '[]') ||
             jsonb_build_object('owner', $1, 'leaseMs', $2, 'nonce', $3, 'at', clock)
         WHERE id = ANY(chosen)
         RETURNING version, record, claims, id::text, is_limited, is_waiting, may_be_more,
-          cardinality(passed_apps), array_position(chosen, id);
+          array_position(chosen, id);
     END IF;`
 }
 
@@ -162,6 +165,10 @@ function isBelow(schema: string, condition: string): string {
   return `($10 IS NULL OR $10 > (SELECT count(*) FROM (
     SELECT FROM ${schema}.jobs AS running WHERE ${condition} LIMIT $10) AS counted))`
 }
+
+/** True or null: whether a job waits in the list of the row of `turns` and is due. */
+const isDue = (schema: string) => `(SELECT true FROM ${schema}.jobs
+  WHERE app = t.app AND workflow = t.workflow AND pool = t.pool AND waiting_since <= clock LIMIT 1)`
 
 const runsFor = (app: string) => `running.app = ${app} AND running.status = 'STARTED' AND NOT running.deleted`
 
@@ -218,25 +225,28 @@ function closeFull(schema: string): string {
 
 /** The applications in turn, those first that were served longest ago, and whether there are more. */
 function nextApps(schema: string): string {
-  const firstApps = (condition: string) => `
-    SELECT app, served, id FROM ${schema}.turns AS t
-    WHERE ${condition} AND ${isAmongApps} AND app <> ALL(closed_apps) AND ${isBelow(schema, runsFor('t.app'))}
-    ORDER BY served, id LIMIT $11 + $12`
-  const ofList = firstApps('t.workflow = list_workflows[1] AND t.pool = list_pools[1] AND t.served >= list_fronts[1]')
+  const firstApps = (condition: string, more = '') => `
+    SELECT app, served, id FROM (
+      SELECT app, served, id, workflow, pool FROM ${schema}.turns WHERE ${condition} ORDER BY served, id LIMIT no_limit
+    ) AS t WHERE ${isAmongApps} AND app <> ALL(closed_apps) AND ${isBelow(schema, runsFor('t.app'))}${more}
+    LIMIT $11 + $12`
+  const firstDue = (list: string, front: string) =>
+    firstApps(`${list} AND served >= ${front}`, ` AND (NOT is_exact OR ${isDue(schema)})`)
+  const ofList = firstDue('workflow = list_workflows[1] AND pool = list_pools[1]', 'list_fronts[1]')
   return `
     -- The usual case, without what several lists need.
     IF cardinality(list_workflows) = 1 AND NOT has_unlisted THEN
-      SELECT coalesce(array_agg(app ORDER BY served, id), '{}'), coalesce(sum(rows_seen), 0) >= $11 + $12
-      INTO apps, may_be_more FROM (
+      SELECT coalesce(array_agg(app ORDER BY served, id), '{}'), min(served), coalesce(sum(rows_seen), 0) >= $11 + $12
+      INTO apps, first_served, may_be_more FROM (
         SELECT app, max(served) AS served, min(id) AS id, count(*) AS rows_seen FROM (${ofList}) AS first GROUP BY app
       ) AS turn;
     ELSE
-      SELECT coalesce(array_agg(app ORDER BY served, id), '{}'), coalesce(max(rows_seen), 0) >= $11 + $12
-      INTO apps, may_be_more FROM (
+      SELECT coalesce(array_agg(app ORDER BY served, id), '{}'), min(served), coalesce(max(rows_seen), 0) >= $11 + $12
+      INTO apps, first_served, may_be_more FROM (
         SELECT app, max(served) AS served, min(id) AS id, sum(count(*)) OVER () AS rows_seen FROM (
           SELECT first.* FROM unnest(list_workflows, list_pools, list_fronts) AS list(workflow, pool, front)
           CROSS JOIN LATERAL (
-            ${firstApps('t.workflow = list.workflow AND t.pool = list.pool AND t.served >= list.front')}
+            ${firstDue('workflow = list.workflow AND pool = list.pool', 'list.front')}
           ) AS first
           UNION ALL (${firstApps('workflow IS NULL')})
         ) AS first GROUP BY app ORDER BY 2, 3 LIMIT $11 + $12
@@ -281,9 +291,6 @@ function takeRound(schema: string): string {
       END IF;
       IF first_ids = '{}' THEN
         apps := array_remove(apps, its_app);
-        IF round = 1 THEN
-          passed_apps := passed_apps || its_app;
-        END IF;
         IF cardinality(list_workflows) > 1 AND NOT may_be_more THEN
           -- Those of other claims.
           may_be_more := EXISTS (${first('1')});

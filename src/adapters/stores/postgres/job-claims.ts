@@ -13,15 +13,14 @@ import { aheadStatement, queueStatements, schedulingRules } from './scheduling-r
 import type { StoredJobs } from './stored-jobs.js'
 import { lockClaims, tidyTurns } from './turns.js'
 
-/**
- * Claims after which it is worth looking for applications without waiting jobs, if that many were passed: each claim
- * leaves one at most.
- */
-const claimsBetweenTidying = 50
-/** How soon that is repeated where jobs wait that a claim did not find. */
+/** How soon turns are tidied again where jobs wait that a claim did not find. */
 const tidiedAgainMs = 10_000
-/** How soon it is repeated anyway: an older node may have entered jobs that claims of others go before. */
+/**
+ * How soon they are tidied anyway, and after how many claims: applications end all of their jobs, and an older node may
+ * have entered jobs that claims of others go before.
+ */
 const tidiedAnywayMs = 60_000
+const claimsBetweenTidying = 50
 /** What claims look at beyond their own number: other claims may be taking it. */
 const firstLook = 4
 const longLook = 1000
@@ -110,7 +109,6 @@ class ClaimsInTurn {
   /** Whether the last claim found limits of running jobs. */
   #isLimited = false
   #claimsSinceTidying = 0
-  #passedSinceTidying = 0
   #tidiedAt = -Infinity
 
   constructor(pool: PostgresPool, schema: string, jobs: StoredJobs) {
@@ -138,7 +136,8 @@ class ClaimsInTurn {
       if (mayBeMore && look < longLook) look = longLook
       else if (!(isWaiting && (await this.#tidyAgain()))) break
     }
-    if (this.#isUntidy(claimed.length > 0)) await this.#tidy()
+    if (this.#claimsSinceTidying >= claimsBetweenTidying && performance.now() - this.#tidiedAt >= tidiedAnywayMs)
+      await this.#tidy()
     return copyOfPlain(claimed)
   }
 
@@ -152,16 +151,9 @@ class ClaimsInTurn {
     })
   }
 
-  #isUntidy(isBusy: boolean): boolean {
-    const enough = isBusy ? claimsBetweenTidying : 1
-    if (this.#claimsSinceTidying < enough) return false
-    return this.#passedSinceTidying >= enough || performance.now() - this.#tidiedAt >= tidiedAnywayMs
-  }
-
   /** Only speed depends on it, and the next claims repeat it. */
   async #tidy(): Promise<void> {
     this.#claimsSinceTidying = 0
-    this.#passedSinceTidying = 0
     this.#tidiedAt = performance.now()
     await tidyTurns(this.#pool, this.#schema).catch(() => {})
   }
@@ -207,10 +199,9 @@ class ClaimsInTurn {
     const rows = await this.#claimNext(values, (work) =>
       isLocked ? underLock(this.#pool, this.#schema, work) : work(this.#jobs.sendPrepared),
     )
-    const [, , , id, isLimited, isWaiting, mayBeMore, passed] = rows[0] ?? []
-    this.#passedSinceTidying += Number(passed)
+    const [, , , id, isLimited, isWaiting, mayBeMore] = rows[0] ?? []
     return {
-      rows: id === null ? [] : rows.toSorted((a, b) => Number(a[8]) - Number(b[8])),
+      rows: id === null ? [] : rows.toSorted((a, b) => Number(a[7]) - Number(b[7])),
       isLimited: isLimited === 't',
       isWaiting: isWaiting === 't',
       mayBeMore: mayBeMore === 't',

@@ -4,7 +4,8 @@ import { distinctRows } from './distinct-rows.js'
 /**
  * Applications take turns: each has a row in `turns` for every list (workflow and pool) in which it has waiting jobs.
  * All of its rows say when it was served last, so the next of each list is found by an index. A row without a list
- * stands for all of them: an older node has added it.
+ * stands for all of them: an older node has added it. One of the list '' only keeps the place of an application whose
+ * jobs run.
  *
  * A transaction that makes a job wait (a create, a retry) holds the rows of its application and list with KEY SHARE
  * until the commit, or adds one. This blocks neither other creates nor claims. A row is removed only under FOR UPDATE,
@@ -66,29 +67,59 @@ export async function lockClaims(client: PostgresClient, schema: string): Promis
   await query(client, 'SELECT pg_advisory_xact_lock($1::int, hashtext($2))', [lockClass, schema])
 }
 
-/**
- * Whether the application of this row of `turns` has no job that waits in its list, and none that runs. As values,
- * which are looked up for each row: the planner would rather read all jobs that wait.
- */
-export function isIdle(schema: string, turn: string): string {
-  const waits = (more = '') =>
+/** Whether a job waits in the list of this row of `turns`, and whether one of its application runs: true or null. */
+// As values, which are looked up for each row: the planner would rather read all jobs that wait.
+const waits = (schema: string, turn: string) => {
+  const job = (more = '') =>
     `(SELECT true FROM ${schema}.jobs WHERE app = ${turn}.app AND waiting_since IS NOT NULL${more} LIMIT 1)`
-  return `CASE WHEN ${turn}.workflow IS NULL THEN ${waits()}
-      ELSE ${waits(` AND workflow = ${turn}.workflow AND pool = ${turn}.pool`)} END IS NULL
-    AND (SELECT true FROM ${schema}.jobs WHERE app = ${turn}.app AND status = 'STARTED' AND NOT deleted LIMIT 1)
-      IS NULL`
+  return `CASE WHEN ${turn}.workflow IS NULL THEN ${job()}
+    ELSE ${job(` AND workflow = ${turn}.workflow AND pool = ${turn}.pool`)} END`
+}
+const runs = (schema: string, turn: string) =>
+  `(SELECT true FROM ${schema}.jobs WHERE app = ${turn}.app AND status = 'STARTED' AND NOT deleted LIMIT 1)`
+
+/** Rows of each list that a claim looks at. */
+const leftAtOnce = 100
+
+/**
+ * Statements of the function of claims: takes rows without waiting jobs, which it has passed, out of the lists
+ * `list_workflows` and `list_pools` as far as they were served before `first_served`, so that the next claims need not
+ * pass them. The last of an application that has a running job becomes one of the list '', which nobody looks at: it
+ * keeps the place.
+ */
+export function leaveTurns(schema: string): string {
+  return `
+    SELECT array_agg(app), array_agg(id) INTO idle_apps, idle_ids FROM (
+      SELECT app, id FROM ${schema}.turns WHERE (app, id) IN (
+        SELECT app, id FROM unnest(list_workflows, list_pools) AS list(workflow, pool) CROSS JOIN LATERAL (
+          SELECT t.* FROM ${schema}.turns AS t WHERE t.workflow = list.workflow AND t.pool = list.pool
+            AND t.served < first_served ORDER BY served, id LIMIT ${leftAtOnce}
+        ) AS first WHERE ${waits(schema, 'first')} IS NULL
+      ) FOR UPDATE SKIP LOCKED
+    ) AS idle;
+    IF idle_ids IS NOT NULL THEN
+      WITH gone AS (
+        DELETE FROM ${schema}.turns AS t USING unnest(idle_apps, idle_ids) AS idle(app, id)
+        WHERE t.app = idle.app AND t.id = idle.id AND ${waits(schema, 't')} IS NULL RETURNING t.app, t.served
+      )
+      INSERT INTO ${schema}.turns (app, workflow, pool, served)
+      SELECT app, '', '', max(served) FROM gone WHERE ${runs(schema, 'gone')}
+        AND NOT EXISTS (SELECT FROM ${schema}.turns AS t WHERE t.app = gone.app AND t.id <> ALL(idle_ids))
+      GROUP BY app;
+    END IF;`
 }
 
-/** Rows of each list that one round of tidying looks at: those that every claim passes first. */
+/** Rows of each list that one round of tidying looks at. */
 const tidiedAtOnce = 100
 
 /**
- * Removes rows of applications without waiting and running jobs, as far as claims would pass them first, and adds those
- * of the jobs that have waited longest, where an older node has added none.
+ * Removes rows of applications without waiting and running jobs, those first that were served longest ago, and adds
+ * those of the jobs that have waited longest, where an older node has added none.
  */
 export async function tidyTurns(pool: PostgresPool, schema: string): Promise<void> {
   const first = (condition: string) =>
     `(SELECT app, id, workflow, pool FROM ${schema}.turns WHERE ${condition} ORDER BY served, id LIMIT $1)`
+  const isIdle = (turn: string) => `${waits(schema, turn)} IS NULL AND ${runs(schema, turn)} IS NULL`
   await transaction(pool, async (client) => {
     const rows = await query(
       client,
@@ -97,7 +128,7 @@ export async function tidyTurns(pool: PostgresPool, schema: string): Promise<voi
           SELECT first.* FROM (${listsOfTurns(schema)}) AS list
           CROSS JOIN LATERAL ${first('workflow = list.workflow AND pool = list.pool')} AS first
           UNION ALL ${first('workflow IS NULL')}
-        ) AS first WHERE ${isIdle(schema, 'first')}
+        ) AS first WHERE ${isIdle('first')}
       ) FOR UPDATE SKIP LOCKED`,
       [tidiedAtOnce],
     )
@@ -105,7 +136,7 @@ export async function tidyTurns(pool: PostgresPool, schema: string): Promise<voi
       await query(
         client,
         `DELETE FROM ${schema}.turns AS t USING unnest($1::text[], $2::bigint[]) AS idle(app, id)
-        WHERE t.app = idle.app AND t.id = idle.id AND ${isIdle(schema, 't')}`,
+        WHERE t.app = idle.app AND t.id = idle.id AND ${isIdle('t')}`,
         [rows.map(([app]) => app), rows.map(([, id]) => id)],
       )
     await query(
