@@ -25,8 +25,9 @@ OCTAVES = centres()
 class Augment:
     """Batches `[batch, 10, frames, 256]` of a bank -> mixtures with their vocals, see `mixed`. Random by `generator` alone."""
 
-    def __init__(self, seed, balance, unsung):
-        self.generator = torch.Generator().manual_seed(seed)
+    def __init__(self, seed, balance, unsung, device='cpu'):
+        self.generator = torch.Generator(device).manual_seed(seed)
+        self.octaves = OCTAVES.to(device)
         # Mean level of the vocals over the accompaniments in dB; share of the examples in which nobody sings.
         self.balance, self.unsung = balance, unsung
 
@@ -35,7 +36,7 @@ class Augment:
         batch = self.with_pauses(batch)
         rest, vocals = self.equaliser(count), self.equaliser(count)
         deviation, low, high = BALANCE
-        balance = (self.balance + deviation * torch.randn(count, 1, generator=self.generator)).clamp(low, high)
+        balance = (self.balance + deviation * torch.randn(count, 1, generator=self.generator, device=batch.device)).clamp(low, high)
         # Where nobody sings, nothing may come out.
         sung = (self.uniform(count, 0, 1) > self.unsung).float()
         mono = (self.uniform(count, 0, 1) > 0.15).float()
@@ -44,7 +45,7 @@ class Augment:
         turned = torch.where(self.uniform(count, 0, 1) > 0.5, 1.0, -1.0)
         # A narrow-band or lossy recording.
         highest = self.uniform(count, 2, 4.2) + 9 * (self.uniform(count, 0, 1) > 0.15)
-        heard = (OCTAVES < highest).float() + 0.003
+        heard = (self.octaves < highest).float() + 0.003
         rest, vocals = amplitude(rest) * heard, amplitude(vocals + balance) * sung * heard
         return mixed(batch, (rest, rest * widths[0] * turned), (vocals, vocals * widths[1] * turned))
 
@@ -52,16 +53,16 @@ class Augment:
         """Voices, and seldom music, that begin or end inside an example."""
         vocals, rest = self.pause(batch, 0.2), self.pause(batch, 0.08)
         rows = torch.stack([rest ** 2] * 3 + [vocals ** 2] * 3 + [rest * vocals] * 4, 1)
-        return batch * rows.unsqueeze(-1).to(batch.device)
+        return batch * rows.unsqueeze(-1)
 
     def pause(self, batch, share):
         """Gains `[count, frames]`."""
         count, _, frames, _ = batch.shape
         if frames <= PAUSE:
-            return torch.ones(count, frames)
+            return batch.new_ones(count, frames)
         length = self.uniform(count, PAUSE, frames)
         first = (self.uniform(count, 0, 1) * (frames + length) - length) + frames * 9 * (self.uniform(count, 0, 1) > share)
-        frame = torch.arange(frames)
+        frame = torch.arange(frames, device=batch.device)
         inside = torch.minimum(frame - first, first + length - frame)
         return 1 - (inside / FADE).clamp(0, 1)
 
@@ -70,14 +71,14 @@ class Augment:
         return 10 ** (self.uniform(count, -8, 5) / 10)
 
     def uniform(self, count, low, high):
-        return low + (high - low) * torch.rand(count, 1, generator=self.generator)
+        return low + (high - low) * torch.rand(count, 1, generator=self.generator, device=self.generator.device)
 
     def equaliser(self, count):
         """dB by band `[count, 256]`: a slope and two bells."""
-        curve = self.uniform(count, -1.5, 1.5) * OCTAVES.clamp(-4, 4)
+        curve = self.uniform(count, -1.5, 1.5) * self.octaves.clamp(-4, 4)
         for _ in range(2):
             width = self.uniform(count, 0.3, 1.2)
-            curve = curve + self.uniform(count, -8, 6) * torch.exp(-0.5 * ((OCTAVES - self.uniform(count, -4, 4)) / width) ** 2)
+            curve = curve + self.uniform(count, -8, 6) * torch.exp(-0.5 * ((self.octaves - self.uniform(count, -4, 4)) / width) ** 2)
         return curve * (self.uniform(count, 0, 1) > 0.25)
 
 

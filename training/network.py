@@ -1,5 +1,6 @@
 """The network: a U-Net on 256 bands that gives masks for mid and side, a gate that refines them by the centre cue, and the graph around them."""
 import copy
+from functools import cache
 
 import torch
 import torch.nn as nn
@@ -13,6 +14,12 @@ POWER = 0.15
 INAUDIBLE = 2
 # Order of the features (mid, side, left, right) where left and right change places.
 SWAPPED = [0, 1, 3, 2]
+
+
+@cache
+def widths(device):
+    """Bins of each band, copied to the device once: steps that are captured copy nothing from the host."""
+    return torch.from_numpy(WIDTHS).to(device)
 
 
 def twins(channels):
@@ -221,7 +228,7 @@ class CentreGate(nn.Module):
         nn.init.zeros_(self.outer.bias)
 
     def forward(self, features, logits):
-        power = features[:, :2] ** (1 / POWER) * torch.from_numpy(WIDTHS).to(features.device)
+        power = features[:, :2] ** (1 / POWER) * widths(features.device)
         masks = torch.sigmoid(logits)
         centred = [shares[:, 0:1] / (shares.sum(1, keepdim=True) + 1e-6) for shares in ((power * masks ** 2).mean((2, 3), keepdim=True), power.mean((2, 3), keepdim=True))]
         cue = (features[:, 0:1] - features[:, 1:2]) / (features[:, 0:1] + features[:, 1:2])
@@ -280,13 +287,22 @@ def swapped(tensor, first, second):
 
 
 @torch.no_grad()
-def make_symmetric(net, gradients=False):
-    """Weights, or their gradients: their means with what is in their place where left and right change places."""
+def make_symmetric(net):
+    """Weights become their means with what is in their place where left and right change places."""
     for tensor, *orders in net.symmetries():
-        if gradients:
-            tensor = tensor.grad
-        if tensor is not None:
-            tensor.copy_((tensor + swapped(tensor, *orders)) / 2)
+        tensor.copy_((tensor + swapped(tensor, *orders)) / 2)
+
+
+def mirrored(net, learnt):
+    """For all numbers of the tensors `learnt`, one behind the other as they lie in memory: which one is in the place of each where left and right change places."""
+    orders, out = {id(tensor): orders for tensor, *orders in net.symmetries()}, []
+    for tensor in learnt:
+        first = sum(len(part) for part in out)
+        places = torch.arange(tensor.numel()).as_strided(tensor.shape, tensor.stride())
+        part = torch.empty(tensor.numel(), dtype=torch.long)
+        part[places.reshape(-1)] = first + swapped(places, *orders.get(id(tensor), (None, None))).reshape(-1)
+        out.append(part)
+    return torch.cat(out)
 
 
 def audible(like):

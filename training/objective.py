@@ -1,7 +1,7 @@
 """What is learnt: a small error of the vocals, which is that of the accompaniments as well, from band statistics and masks alone."""
 import torch
 
-from bands import WIDTHS
+from network import widths
 
 # Of the mixture's power: errors 30 dB under it are good enough, also where there are no vocals.
 ENOUGH = 1e-3
@@ -14,8 +14,7 @@ def errors(masks, batch):
     rest = (m - 2 * m_vm + vm).clamp(min=0) + (s - 2 * s_vs + vs).clamp(min=0)
     predicted = mid ** 2 * m + side ** 2 * s
     error = (predicted + vm + vs - 2 * (mid * m_vm + side * s_vs)).clamp(min=0)
-    widths = torch.from_numpy(WIDTHS).to(masks.device)
-    return [(power * widths).sum((1, 2)) for power in (vm + vs, rest, m + s, error, predicted)]
+    return [(power * widths(masks.device)).sum((1, 2)) for power in (vm + vs, rest, m + s, error, predicted)]
 
 
 def objective(masks, batch):

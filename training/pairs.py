@@ -5,7 +5,8 @@ random, as much as sources that know nothing of each other have.
 """
 import torch
 
-from bands import BANDS, EXACT, EXACT_BANDS, WIDTHS
+from bands import BANDS, EXACT, EXACT_BANDS
+from network import widths
 
 NARROW = 128
 # Frames overlap by three quarters, so what they have in common lasts a little.
@@ -50,7 +51,6 @@ def paired(rests, vocals, generator):
 def in_common(shape, device, generator):
     """Four normalised products of independent parts of two sources, as their means over a band's bins fall out."""
     count, frames, bands = shape
-    noise = torch.randn(4, count, frames + 2, bands, generator=generator).to(device)
+    noise = torch.randn(4, count, frames + 2, bands, generator=generator, device=device)
     noise = (noise[:, :, 1:-1] + NEXT_FRAME * (noise[:, :, 2:] + noise[:, :, :-2])) / (1 + 2 * NEXT_FRAME ** 2) ** 0.5
-    widths = torch.from_numpy(WIDTHS[EXACT_BANDS:]).to(device)
-    return (noise * UNEVEN / (2 * widths).sqrt()).clamp(-MOST_IN_COMMON, MOST_IN_COMMON)
+    return (noise * UNEVEN / (2 * widths(device)[EXACT_BANDS:]).sqrt()).clamp(-MOST_IN_COMMON, MOST_IN_COMMON)

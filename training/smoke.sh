@@ -25,3 +25,10 @@ shipped="$here/../models/embedded/model.onnx"
 "$python" "$here/export.py" --net "$shipped" --out "$work/again"
 cmp "$shipped" "$work/again/model.onnx"
 "$python" "$here/train.py" --bank "$work/voices+$work/music" --check "$work/check" --init "$shipped" --out "$work/further.pt" --steps 2 --batch 4
+
+# The same seed gives the same weights, and two processes learn the same network.
+for run in first second; do
+  mkdir -p "$work/$run"
+  "$python" "$here/train.py" --bank "$work/voices+$work/music" --out "$work/$run/net.pt" --steps 2 --batch 2 --processes 2
+done
+cmp "$work/first/net.pt" "$work/second/net.pt"

@@ -11,6 +11,7 @@ The learning rate is held for a while (--hold) and falls to zero. A run that was
 import argparse
 import copy
 import datetime
+import functools
 import json
 import math
 import os
@@ -25,16 +26,50 @@ from torch import nn
 
 from augment import Augment, as_mixed
 from checkpoint import load, save, write
-from network import Masks, compressed, folded, left_and_right, make_symmetric, relative
+from network import Masks, compressed, folded, left_and_right, mirrored, relative
 from objective import errors, objective
 from pairs import paired
 
 # Batches from which the norms' statistics are measured for the weights that are kept.
 STATISTICS_BATCHES = 40
 WARM_UP = 100
+# On a GPU: steps before one is captured, which set up what it needs.
+BEFORE_CAPTURE = 3
 # Steps of a new network in which somebody always sings. Silence is the first thing that it would learn otherwise, and it stays there: after 1,500
 # steps it had 0.5 dB on the check; with these, 2.4 dB after 300.
 SUNG_ONLY = 500
+
+
+class Examples:
+    """What a bank holds. On a processor it is read from disk whenever it is used; to a GPU it is copied once."""
+
+    def __init__(self, path, device):
+        self.path, self.device = path, device
+        self.stored = np.load(f'{path}.npy', mmap_mode='r')
+        self.copied = None if torch.device(device).type == 'cpu' else torch.empty(self.stored.shape, dtype=torch.float16, device=device)
+        self.count = 0
+
+    def sources(self):
+        """Of all examples that are made."""
+        # A bank that is finished meanwhile changes its name.
+        for name in (f'{self.path}.json', f'{self.path}.begun.json', f'{self.path}.json'):
+            if os.path.exists(name):
+                with open(name) as file:
+                    return json.load(file)['sources']
+        raise SystemExit(f'There is no bank {self.path}.')
+
+    def rows(self, numbers):
+        if self.copied is None:
+            return torch.from_numpy(np.stack([self.stored[number] for number in np.sort(numbers)])).float()
+        while self.count <= max(numbers):
+            until = min(max(numbers) + 1, self.count + 256)
+            self.copied[self.count:until].copy_(torch.from_numpy(self.stored[self.count:until].copy()))
+            self.count = until
+        return self.copied[torch.from_numpy(np.sort(numbers)).to(self.device)].float()
+
+
+# Runs of one process share what was copied.
+examples_of = functools.cache(Examples)
 
 
 class Bank:
@@ -43,20 +78,16 @@ class Bank:
     A bank that is still being made gives what there is; what comes later is in its next round.
     """
 
-    def __init__(self, path, hold_out=(), rng=None):
-        self.path, self.hold_out = path, set(hold_out)
-        self.examples = np.load(f'{path}.npy', mmap_mode='r')
+    def __init__(self, path, hold_out=(), rng=None, device='cpu'):
+        self.examples, self.hold_out = examples_of(path, device), set(hold_out)
         self.numbers = self.made()
         self.rng, self.order = rng, np.array([], int)
 
     def made(self):
-        names = next(name for name in (f'{self.path}.json', f'{self.path}.begun.json') if os.path.exists(name))
-        with open(names) as file:
-            sources = json.load(file)['sources']
-        return np.array([number for number, names in enumerate(sources) if not set(names) & self.hold_out])
+        return np.array([number for number, names in enumerate(self.examples.sources()) if not set(names) & self.hold_out])
 
     def rows(self, numbers):
-        return torch.from_numpy(np.stack([self.examples[number] for number in np.sort(numbers)])).float()
+        return self.examples.rows(numbers)
 
     def some(self, count):
         """The next ones, in a random order too."""
@@ -72,13 +103,13 @@ class Turns:
 
     def __init__(self, banks, hold_out, size, seed, device):
         rng = np.random.default_rng(seed)
-        self.banks = [[Bank(path, hold_out, rng) for path in text.split('+')] for text in banks]
-        self.size, self.turn, self.device = size, 0, device
-        self.generator = torch.Generator().manual_seed(int(rng.integers(2 ** 31)))
+        self.banks = [[Bank(path, hold_out, rng, device) for path in text.split('+')] for text in banks]
+        self.size, self.turn = size, 0
+        self.generator = torch.Generator(device).manual_seed(int(rng.integers(2 ** 31)))
 
     def __next__(self):
         self.turn = (self.turn + 1) % len(self.banks)
-        drawn = [bank.some(self.size).to(self.device) for bank in self.banks[self.turn]]
+        drawn = [bank.some(self.size) for bank in self.banks[self.turn]]
         if len(drawn) == 2:
             return paired(drawn[1][:, 0], drawn[0][:, 0], self.generator)
         # Vocals and accompaniments of a song, or statistics that are there already.
@@ -92,12 +123,12 @@ def features_of(mixtures, loudness=1):
 
 
 @torch.no_grad()
-def checked(net, bank, device='cpu'):
+def checked(net, bank):
     """Mean over the examples, in dB, of the SDR of vocals and accompaniments, and of the false vocals where the voice is taken away."""
-    net = folded(net).to(device)
+    net = folded(net).to(bank.examples.device)
     scores, false = [], []
     for first in range(0, len(bank.numbers), 8):
-        examples = bank.rows(bank.numbers[first:first + 8]).to(device)
+        examples = bank.rows(bank.numbers[first:first + 8])
         batch, silent = as_mixed(examples), as_mixed(examples, -200.0)
         vocals, rest, _, error, _ = errors(net(features_of(batch)), batch)
         scores.append(10 * torch.log10(torch.stack([vocals, rest]) / error))
@@ -131,7 +162,7 @@ def has_bf16():
     return 'avx512_bf16' in flags or 'amx_bf16' in flags
 
 
-def parsed():
+def parsed(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--bank', required=True, action='append', help='bank to learn from, or voices+music; may be given again')
     parser.add_argument('--check', help='bank to report on; its scores change nothing')
@@ -144,6 +175,7 @@ def parsed():
     parser.add_argument('--no-gate', action='store_true', help='a network without the gate of the centre cue, which a run with --init can add')
     parser.add_argument('--hold-out', type=names, default=[], help='sources to learn nothing from, with commas')
     parser.add_argument('--steps', type=int, default=4000)
+    parser.add_argument('--minutes', type=float, default=math.inf, help='after which it ends, if that is sooner; the learning rate follows the nearer end')
     parser.add_argument('--batch', type=int, default=8, help='examples of each process in a step')
     parser.add_argument('--rate', type=float, default=2e-3, help='highest learning rate')
     parser.add_argument('--hold', type=float, default=0, help='share of the steps before the learning rate falls')
@@ -157,7 +189,7 @@ def parsed():
     parser.add_argument('--device', default='cpu')
     parser.add_argument('--precision', choices=['auto', 'bf16', 'fp32'], default='auto', help='of the convolutions')
     parser.add_argument('--seed', type=int, default=1)
-    return parser.parse_args()
+    return parser.parse_args(arguments)
 
 
 def start(options):
@@ -172,6 +204,8 @@ class Run:
     def __init__(self, options, rank):
         self.options, self.rank, self.step, self.best, self.waited = options, rank, 0, None, 0
         self.state_path = f'{options.out}.state'
+        # The same first weights in all processes: newer versions of PyTorch start from another seed in each.
+        torch.manual_seed(options.seed)
         resumed = torch.load(self.state_path, map_location='cpu') if os.path.exists(self.state_path) else None
         cooled = torch.load(options.cool, map_location='cpu') if options.cool and not resumed else None
         saved = resumed or cooled
@@ -182,74 +216,107 @@ class Run:
             net.unet.requires_grad_(False)
         self.learnt = [weight for weight in net.parameters() if weight.requires_grad]
         self.average = copy.deepcopy(net)
-        self.optimizer = torch.optim.AdamW(self.learnt, lr=options.rate, weight_decay=0.01, betas=(0.9, 0.98))
+        self.averaged, self.learnt_now = list(self.average.parameters()), list(net.parameters())
+        self.gradients, self.twins = self.one_gradient(), mirrored(net, self.learnt).to(options.device)
+        fused = {} if torch.device(options.device).type == 'cpu' else dict(fused=True)
+        self.optimizer = torch.optim.AdamW(self.learnt, lr=options.rate, weight_decay=0.01, betas=(0.9, 0.98), **fused)
         if saved:
             net.load_state_dict(saved['weights'])
             self.average.load_state_dict(saved['average'])
             self.optimizer.load_state_dict(saved['optimizer'])
+        seconds = 0
         if resumed:
-            self.step, self.best, self.waited = resumed['step'], resumed['best'], resumed['waited']
+            self.step, self.best, self.waited, seconds = (resumed[key] for key in ('step', 'best', 'waited', 'seconds'))
+        self.began_at, self.uncaptured, self.captured = time.time() - seconds, 0, None
+        self.done = self.share_done()
         # What was drawn before is not drawn again.
         seed = [options.seed, rank, self.step]
         self.turns = Turns(options.bank, options.hold_out, options.batch, seed, options.device)
-        self.augment = Augment(int(np.random.default_rng(seed).integers(2 ** 31)), options.balance, options.unsung)
+        self.augment = Augment(int(np.random.default_rng(seed).integers(2 ** 31)), options.balance, options.unsung, options.device)
         torch.manual_seed(seed[0] * 1000 + rank * 100 + self.step)
-        self.check, self.choose = (Bank(path) if path else None for path in (options.check, options.choose))
+        self.check, self.choose = (Bank(path, device=options.device) if path else None for path in (options.check, options.choose))
         kind = torch.device(options.device).type
         self.bf16 = options.precision == 'bf16' or (options.precision == 'auto' and (kind != 'cpu' or has_bf16()))
-        self.autocast = dict(device_type=kind, dtype=torch.bfloat16, enabled=self.bf16)
+        self.autocast = dict(device_type=kind, dtype=torch.bfloat16, enabled=self.bf16, cache_enabled=False)
 
     def save(self):
         state = dict(
             settings=self.net.settings, weights=self.net.state_dict(), average=self.average.state_dict(), optimizer=self.optimizer.state_dict(),
-            step=self.step, best=self.best, waited=self.waited,
+            step=self.step, best=self.best, waited=self.waited, seconds=self.seconds(),
         )
         write(state, self.state_path)
 
+    def one_gradient(self):
+        """All gradients behind each other, in the order of what is learnt and of each weight's memory; those of the weights are views of it."""
+        gradients = torch.zeros(sum(weight.numel() for weight in self.learnt), device=self.options.device)
+        for weight, part in zip(self.learnt, gradients.split([weight.numel() for weight in self.learnt])):
+            weight.grad = part.as_strided(weight.shape, weight.stride(), part.storage_offset())
+        return gradients
+
+    def seconds(self):
+        return time.time() - self.began_at
+
+    def share_done(self):
+        """Of the steps or of the minutes, by the clock of the first process."""
+        steps, minutes = self.step / self.options.steps, self.seconds() / 60 / self.options.minutes
+        return max(steps, self.agreed(minutes)) if minutes else steps
+
     def rate(self):
-        options, done = self.options, self.step / self.options.steps
-        falling = max(0.0, (done - options.hold) / (1 - options.hold)) if options.hold < 1 else 0.0
+        options, done = self.options, self.done
+        falling = min(1.0, max(0.0, (done - options.hold) / (1 - options.hold))) if options.hold < 1 else 0.0
         warmed = 1 if options.cool else min(1, (self.step + 1) / WARM_UP)
         return options.rate * warmed * 0.5 * (1 + math.cos(math.pi * falling))
 
     def learn(self):
-        """One step; returns its loss."""
+        """One step; returns its loss, on the device."""
         for group in self.optimizer.param_groups:
             group['lr'] = self.rate()
         self.augment.unsung = 0 if self.is_new and self.step < SUNG_ONLY else self.options.unsung
         batch = self.augment(next(self.turns))
-        # Dropout and norms belong to what is learnt only.
-        self.net.train(self.options.learn == 'all')
-        x = features_of(batch, self.augment.loudness(len(batch)).reshape(-1, 1, 1, 1).to(batch.device))
-        with torch.autocast(**self.autocast):
-            masks = self.net(x)
-        loss = objective(masks.float(), batch)
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        self.share_gradients()
-        make_symmetric(self.net, gradients=True)
-        nn.utils.clip_grad_norm_(self.learnt, 1.0)
+        loss = self.derive(batch, self.augment.loudness(len(batch)).reshape(-1, 1, 1, 1))
         self.optimizer.step()
         past = min(self.options.average, (1 + self.step) / (10 + self.step))
         with torch.no_grad():
-            for kept, weight in zip(self.average.parameters(), self.net.parameters()):
-                kept.mul_(past).add_(weight, alpha=1 - past)
+            torch._foreach_mul_(self.averaged, past)
+            torch._foreach_add_(self.averaged, self.learnt_now, alpha=1 - past)
         self.step += 1
-        return float(loss.detach())
+        self.done = self.share_done()
+        return loss
 
-    def share_gradients(self):
-        if self.options.processes == 1:
-            return
-        for weight in self.learnt:
-            if weight.grad is None:
-                weight.grad = torch.zeros_like(weight)
-        flat = torch.cat([weight.grad.reshape(-1) for weight in self.learnt])
-        torch.distributed.all_reduce(flat)
-        first = 0
-        for weight in self.learnt:
-            count = weight.numel()
-            weight.grad.copy_(flat[first:first + count].reshape(weight.shape) / self.options.processes)
-            first += count
+    def derive(self, batch, loudness):
+        """Puts the gradients in their place; returns the loss. On a GPU the same work is captured once and then replayed, which saves thousands of launches."""
+        if self.gradients.device.type == 'cpu':
+            return self.derived(batch, loudness)
+        if self.uncaptured < BEFORE_CAPTURE:
+            self.uncaptured += 1
+            return self.derived(batch, loudness)
+        if not self.captured:
+            self.given, graph = (batch.clone(), loudness.clone()), torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                self.loss = self.derived(*self.given)
+            self.captured = graph
+        for place, value in zip(self.given, (batch, loudness)):
+            place.copy_(value)
+        self.captured.replay()
+        return self.loss.clone()
+
+    def derived(self, batch, loudness):
+        # Dropout and norms belong to what is learnt only.
+        self.net.train(self.options.learn == 'all')
+        x = features_of(batch, loudness)
+        with torch.autocast(**self.autocast):
+            masks = self.net(x)
+        loss = objective(masks.float(), batch)
+        self.gradients.zero_()
+        loss.backward()
+        with torch.no_grad():
+            if self.options.processes > 1:
+                torch.distributed.all_reduce(self.gradients)
+                self.gradients.div_(self.options.processes)
+            # The mean with that of the weight in its place where left and right change places; then no longer than 1.
+            self.gradients.copy_((self.gradients + self.gradients[self.twins]) / 2)
+            self.gradients.div_(self.gradients.norm().clamp(min=1))
+        return loss.detach()
 
     def agreed(self, value):
         """The value of the first process, in all of them."""
@@ -264,9 +331,9 @@ class Run:
         options, report = self.options, {}
         measure_norms(self.average, self.turns, self.augment, self.autocast)
         if self.check:
-            report['check'] = checked(self.average, self.check, options.device)
+            report['check'] = checked(self.average, self.check)
         if self.choose:
-            report['choose'] = checked(self.average, self.choose, options.device)
+            report['choose'] = checked(self.average, self.choose)
             score = report['choose']['vocals'] + report['choose']['accompaniments']
             if self.best is not None and score <= self.best:
                 self.waited += 1
@@ -279,6 +346,7 @@ class Run:
 def worker(rank, options, meeting):
     torch.set_num_threads(options.threads)
     torch.set_flush_denormal(True)
+    torch.backends.cudnn.benchmark = True
     if options.processes > 1:
         # A process may be stopped for as long as somebody else needs the machine.
         patient = datetime.timedelta(days=30)
@@ -287,18 +355,18 @@ def worker(rank, options, meeting):
     if rank == 0:
         print(f'{sum(weight.numel() for weight in run.learnt)} weights, steps {run.step} to {options.steps}, {"bf16" if run.bf16 else "fp32"}', flush=True)
     losses, started_at, saved_at, going = [], time.time(), time.time(), True
-    while run.step < options.steps and going:
-        losses.append(run.learn())
-        last = run.step == options.steps
+    while run.done < 1 and going:
+        losses = [*losses[-49:], run.learn()]
+        last = run.done >= 1
         if rank == 0 and (run.step % 50 == 0 or last):
-            report = dict(step=run.step, loss=round(float(np.mean(losses[-50:])), 4), minutes=round((time.time() - started_at) / 60, 1))
+            report = dict(step=run.step, loss=round(float(torch.stack(losses).mean()), 4), minutes=round((time.time() - started_at) / 60, 1))
             print(json.dumps(report), flush=True)
         if run.step % options.check_every == 0 or last:
             if rank == 0:
                 scores, going = run.report()
                 print(json.dumps(dict(step=run.step, **scores)), flush=True)
             going = bool(run.agreed(going))
-        if rank == 0 and (time.time() - saved_at > 60 * options.save_every or run.step == options.steps or not going):
+        if rank == 0 and (time.time() - saved_at > 60 * options.save_every or last or not going):
             run.save()
             saved_at = time.time()
         if options.processes > 1 and os.getppid() != parent:
