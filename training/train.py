@@ -258,8 +258,10 @@ class Run:
 
     def share_done(self):
         """Of the steps or of the minutes, by the clock of the first process."""
-        steps, minutes = self.step / self.options.steps, self.seconds() / 60 / self.options.minutes
-        return max(steps, self.agreed(minutes)) if minutes else steps
+        steps, seconds = self.step / self.options.steps, 60 * self.options.minutes
+        if seconds == math.inf:
+            return steps
+        return max(steps, self.agreed(self.seconds() / seconds if seconds > 0 else 1))
 
     def rate(self):
         options, done = self.options, self.done
