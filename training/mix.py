@@ -199,6 +199,16 @@ class Mixer:
         return [spectrum * gain(curve) for spectrum in spectra]
 
 
+def sources_of(bank):
+    """The names of the sources of each example that a bank has, also while it is made; nothing before it is begun."""
+    # A bank that is finished meanwhile changes its name.
+    for path in (f'{bank}.json', f'{bank}.begun.json', f'{bank}.json'):
+        if os.path.exists(path):
+            with open(path) as file:
+                return json.load(file)['sources']
+    return []
+
+
 def part_of_bank(task):
     options, first, count, path = task
     return fill(path, first, count, Mixer(options.work, options.held_out, [options.seed, first], songs=options.songs, stretch=options.stretch))

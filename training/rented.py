@@ -21,7 +21,7 @@ import numpy as np
 import scipy.signal
 
 from bands import RATE
-from mix import HELD_OUT
+from mix import HELD_OUT, sources_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PIECE = 300 * RATE
@@ -138,12 +138,7 @@ class Arrivals:
 
 def made(work, bank):
     """How many examples of a bank there are."""
-    for name in (f'{bank}.json', f'{bank}.begun.json', f'{bank}.json'):
-        path = os.path.join(work, name)
-        if os.path.exists(path):
-            with open(path) as file:
-                return len(json.load(file)['sources'])
-    return 0
+    return len(sources_of(os.path.join(work, bank)))
 
 
 def started(options, name, *arguments, command=()):

@@ -26,6 +26,7 @@ from torch import nn
 
 from augment import Augment, as_mixed
 from checkpoint import load, save, write
+from mix import sources_of
 from network import Masks, compressed, folded, left_and_right, mirrored, relative
 from objective import errors, objective
 from pairs import paired
@@ -48,15 +49,6 @@ class Examples:
         self.stored = np.load(f'{path}.npy', mmap_mode='r')
         self.copied = None if torch.device(device).type == 'cpu' else torch.empty(self.stored.shape, dtype=torch.float16, device=device)
         self.count = 0
-
-    def sources(self):
-        """Of all examples that are made."""
-        # A bank that is finished meanwhile changes its name.
-        for name in (f'{self.path}.json', f'{self.path}.begun.json', f'{self.path}.json'):
-            if os.path.exists(name):
-                with open(name) as file:
-                    return json.load(file)['sources']
-        raise SystemExit(f'There is no bank {self.path}.')
 
     def rows(self, numbers):
         if self.copied is None:
@@ -84,7 +76,10 @@ class Bank:
         self.rng, self.order = rng, np.array([], int)
 
     def made(self):
-        return np.array([number for number, names in enumerate(self.examples.sources()) if not set(names) & self.hold_out])
+        found = [number for number, names in enumerate(sources_of(self.examples.path)) if not set(names) & self.hold_out]
+        if not found:
+            raise SystemExit(f'The bank {self.examples.path} has no examples: make it with mix.py or sources.py, or hold out less.')
+        return np.array(found)
 
     def rows(self, numbers):
         return self.examples.rows(numbers)
