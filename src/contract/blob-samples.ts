@@ -111,10 +111,7 @@ export async function countLongBody(body: AsyncIterable<Uint8Array>, onBlock: ()
   return position
 }
 
-/**
- * Watches how many bytes of buffers are alive (after a collection, so garbage does not count) beyond those at the
- * start.
- */
+/** Watches how many bytes of buffers live beyond those at the start. Garbage does not count. */
 export class HeldBytes {
   readonly #collect: () => void
   readonly #start: number
@@ -133,6 +130,8 @@ export class HeldBytes {
   }
 
   #now(): number {
+    // The second waits until the memory that the first has found is free.
+    this.#collect()
     this.#collect()
     return process.memoryUsage().arrayBuffers
   }

@@ -26,8 +26,6 @@ describe('s3Blobs', () => {
     {
       open: async () => ({
         store: s3Blobs({ client, bucket: 'test', prefix: `${randomUUID()}/` }),
-        // The server runs in this process, and what it holds of two parts counts, too.
-        maxHeldBytes: 40 * 1024 * 1024,
         async close() {},
       }),
     },

@@ -148,7 +148,7 @@ async function* partsOf(
   partBytes: number,
 ): AsyncGenerator<Part, undefined, undefined> {
   let number = 1
-  let pieces: Uint8Array[] = []
+  const pieces: Uint8Array[] = []
   let bytes = 0
   for await (const chunk of source) {
     for (let start = 0; start < chunk.byteLength;) {
@@ -158,8 +158,8 @@ async function* partsOf(
       bytes += piece.byteLength
       start += piece.byteLength
       if (bytes < partBytes) continue
-      yield { number: number++, body: Buffer.concat(pieces) }
-      pieces = []
+      // Emptied before it waits here for a free lane.
+      yield { number: number++, body: Buffer.concat(pieces.splice(0)) }
       bytes = 0
     }
   }
