@@ -22,10 +22,11 @@ async function fetchedFrom(
   server: Awaited<ReturnType<typeof loopback>>,
   inputs: EngineSettings['inputs'],
   haste?: () => number,
+  kept?: { bytes: number },
 ) {
   const noted: unknown[] = []
   const checkpoint = {
-    fetchInput: async () => undefined,
+    fetchInput: async () => kept,
     noteDownload: (...download: unknown[]) => void noted.push(download),
   } as unknown as AttemptCheckpoint
   const files = await fetchInputs({ inputs: ['inputUrl'] } as unknown as Workflow, directory, {
@@ -68,4 +69,12 @@ test('a download may be as slow as the options say, and hurries as it is asked t
   await rm(path)
   await expect(slowly(1000, 1)).rejects.toMatchObject({ code: 'BAD_INPUT', retryable: false })
   await expect(slowly(1, 1000)).rejects.toMatchObject({ code: 'BAD_INPUT', retryable: true })
+})
+
+test('what an earlier attempt kept is not downloaded again', async () => {
+  const server = await loopback((_, response) => void response.end('la'))
+  expect(await fetchedFrom(server, {})).toMatchObject({ files: { inputUrl: { bytes: 2 } }, noted: [[0, {}]] })
+  const { files, noted } = await fetchedFrom(server, {}, undefined, { bytes: 7 })
+  expect(files).toMatchObject({ inputUrl: { bytes: 7, name: 'song.mp3' } })
+  expect(noted).toEqual([])
 })

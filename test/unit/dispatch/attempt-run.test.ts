@@ -3,11 +3,12 @@ import { z } from 'zod'
 import { sampleJob } from '../../../src/contract/job-samples.js'
 import { AttemptSpans } from '../../../src/core/engine/dispatch/attempt/attempt-spans.js'
 import { runWorkflow } from '../../../src/core/engine/dispatch/attempt/attempt-run.js'
+import type { AttemptSteps } from '../../../src/core/engine/dispatch/attempt/attempt-steps.js'
 import { policyOf } from '../../../src/core/engine/dispatch/attempt/policy.js'
 import { resolveEngineOptions } from '../../../src/core/engine/options.js'
 import { silentLogger } from '../../../src/core/engine/ports/logger.js'
-import type { RunOptions, WorkOrder } from '../../../src/core/engine/ports/runner.js'
-import { noTracing } from '../../../src/core/engine/ports/tracing.js'
+import type { RunOptions, WorkOrder, WorkProgress } from '../../../src/core/engine/ports/runner.js'
+import { noTracing, type Tracing } from '../../../src/core/engine/ports/tracing.js'
 import type { Workflow } from '../../../src/core/engine/workflow/workflow.js'
 
 const options = resolveEngineOptions({})
@@ -15,18 +16,47 @@ const trace = { traceparent: 'of the run' }
 const song = { path: '/song.mp3', bytes: 9, name: 'Song.mp3' }
 const parts = { parts: [], afterMs: 1, everyMs: 2, maxBytes: 3 }
 
-/** The orders and options with which the runner is called, and what comes of it. */
-async function ordersOf(workflow: object, work: (runOptions: RunOptions) => Promise<void> = async () => {}) {
+/** A composition of one step. */
+const composed = (policy?: object) => ({
+  params: z.looseObject({}),
+  outputs: () => ({}),
+  stages: [{ name: 'one' }],
+  composition: {
+    steps: [
+      {
+        name: 'one',
+        inputs: {},
+        workflow: { id: 'test/step', module: { url: 'file:///step.mjs' } },
+        params: () => ({}),
+        policy: { maxAttempts: 1, ...policy },
+      },
+    ],
+    outputs: {},
+  },
+})
+
+/** The orders and options with which the runner is called, what comes of it, and what is told meanwhile. */
+async function ordersOf(
+  workflow: object,
+  work: (runOptions: RunOptions) => Promise<void> = async () => {},
+  steps?: AttemptSteps,
+) {
   const orders: WorkOrder[] = []
+  const spans: string[] = []
+  const told: WorkProgress[] = []
   const job = sampleJob({ id: 'job', params: { loud: true } })
-  const tracing = {
-    begin: () => ({ ...noTracing.begin({ name: '', kind: 'internal', parent: null }), context: trace }),
+  const tracing: Tracing = {
+    begin(order) {
+      spans.push(order.name)
+      return { ...noTracing.begin(order), context: trace }
+    },
   }
   const result = runWorkflow({ id: 'test/sing', stages: [], ...workflow } as unknown as Workflow, {
     job,
     inputs: { song },
     directory: '/folder',
     checkpoint: async () => ({ checkpoint: parts }),
+    steps,
     offers: ['gpu'],
     runner: {
       run: async (order: WorkOrder, runOptions: RunOptions) => {
@@ -40,9 +70,9 @@ async function ordersOf(workflow: object, work: (runOptions: RunOptions) => Prom
     logger: silentLogger,
     spans: new AttemptSpans(tracing, job),
     signal: new AbortController().signal,
-    onProgress: () => {},
+    onProgress: (progress) => void told.push(progress),
   })
-  return { result: await result.catch((error: unknown) => error), orders }
+  return { result: await result.catch((error: unknown) => error), orders, spans: spans.slice(1), told }
 }
 
 test('the order of a run says everything that its process has to know', async () => {
@@ -64,19 +94,6 @@ test('the order of a run says everything that its process has to know', async ()
 })
 
 test('no step of a composition may take longer than the job, unless its own policy says so', async () => {
-  const step = (policy?: object) => ({
-    name: 'one',
-    inputs: {},
-    workflow: { id: 'test/step', module: { url: 'file:///step.mjs' } },
-    params: () => ({}),
-    policy,
-  })
-  const composed = (policy?: object) => ({
-    params: z.looseObject({}),
-    outputs: () => ({}),
-    stages: [{ name: 'one' }],
-    composition: { steps: [step({ maxAttempts: 1, ...policy })], outputs: {} },
-  })
   const never = ({ signal }: RunOptions) =>
     new Promise<void>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)))
   const { result, orders } = await ordersOf(composed(), never)
@@ -84,4 +101,19 @@ test('no step of a composition may take longer than the job, unless its own poli
   expect(orders).toMatchObject([{ workflow: 'test/step', trace }])
   const after = (ms: number) => () => new Promise<void>((resolve) => setTimeout(resolve, ms))
   expect((await ordersOf(composed({ timeoutMs: 5000 }), after(150))).result).toMatchObject({ outputs: {} })
+})
+
+test('progress is told; each stage has a span, but where steps have theirs', async () => {
+  const made = { stage: 'sing', progress: 0.5 }
+  const sing = async ({ onProgress }: RunOptions) => void onProgress(made)
+  expect(await ordersOf({}, sing)).toMatchObject({ spans: ['run', 'stage sing'], told: [made] })
+  expect(await ordersOf({ run: sing }, sing)).toMatchObject({ spans: ['run'], told: [made] })
+  const { spans, told } = await ordersOf(composed())
+  expect([spans, told.at(-1)]).toEqual([['run', 'step one'], { stage: 'one', progress: 1 }])
+})
+
+test('steps are kept by the attempt, if it keeps any', async () => {
+  const steps = { kept: [] } as unknown as AttemptSteps
+  const { orders } = await ordersOf({}, async (run) => expect(run.steps).toBe(steps), steps)
+  expect(orders).toMatchObject([{ steps: [] }])
 })

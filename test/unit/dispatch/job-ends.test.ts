@@ -69,11 +69,12 @@ test('a job that runs here is interrupted, and ends by itself', async () => {
 })
 
 test('a deleted job is interrupted, announced and looked at in its batch; it is returned as it was', async () => {
-  const { ends, jobs, noted, id } = await ending({ batchName: 'b' }, { isClaimed: true })
+  const { ends, jobs, blobs, noted, id } = await ending({ batchName: 'b' }, { isClaimed: true })
   expect(await ends.delete(id, {})).toMatchObject({ id, status: 'STARTED', deleted: false })
   await settled()
   expect(noted).toEqual(['true LEASE_LOST', 'job.deleted', 'batch', 'send'])
-  expect(await jobs.get(id)).toBeUndefined()
+  expect([await jobs.get(id), await blobs.stat(checkpoint(id))]).toEqual([undefined, undefined])
+  expect(await jobs.due('deleted', 1)).toEqual([])
 })
 
 test('a batch is looked at by who runs nothing, too, who sends no message of it', async () => {
@@ -81,6 +82,10 @@ test('a batch is looked at by who runs nothing, too, who sends no message of it'
   await ends.delete(id, {})
   await settled()
   expect(noted).toEqual(['true LEASE_LOST', 'job.deleted', 'batch'])
+  const cancelled = await ending({ batchName: 'b' }, { isStarted: false })
+  await cancelled.ends.cancel(cancelled.id, {})
+  await settled()
+  expect(cancelled.noted).toEqual(['usage.recorded', 'batch', 'job.failed'])
 })
 
 test('a checkpoint that cannot be removed is left to the sweep, and the cancellation counts', async () => {

@@ -43,7 +43,7 @@ function portsWith(answers: Record<string, (...args: never[]) => unknown>): Swee
     clock: new StoreClock({ traits: { scope: 'process' }, time: async () => now }),
     contact: { lapsedBefore: async () => now - hour },
     blobs: {
-      ...asked(['deletePrefix', 'delete', 'put', 'cleanUp']),
+      ...asked(['deletePrefix', 'delete', 'put', ...('cleanUp' in answers ? ['cleanUp'] : [])]),
       get: async () => undefined,
       stat: async () => ({ modifiedAt: now }),
       async *list(prefix: string) {

@@ -56,9 +56,12 @@ describe('which input is heard at a position of the output', () => {
   test('goes on from where it is at another ratio, also on its way back from an onset', () => {
     const map = new TimeMap(100, 2)
     map.addOnset(1000)
+    expect(map.isAtOnset(2000)).toBe(true)
     const at = map.inputAt(2060)
     map.setRatio(1, 2060)
+    expect(map.ratio).toBe(1)
     map.addOnset(at + 90)
     for (const further of [0, 10, 50]) expect(map.inputAt(2060 + further)).toBeCloseTo(at + further, 6)
+    expect([map.isAtOnset(2114), map.isAtOnset(2116)]).toEqual([false, true])
   })
 })

@@ -36,6 +36,10 @@ export class TimeMap {
     this.#ratio = ratio
   }
 
+  get ratio(): number {
+    return this.#ratio
+  }
+
   addOnset(input: number): void {
     this.#onsets.push(input)
   }

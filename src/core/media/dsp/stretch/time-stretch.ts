@@ -40,7 +40,6 @@ export class TimeStretch {
   readonly #window: Float64Array
   readonly #fade: Float64Array
   readonly #map: TimeMap
-  #ratio: number
   readonly #onsets: OnsetFinder
   readonly #turns: PhaseTurns
   /** Input from `inputStart` on, `filled` samples of it. Zeros before the audio. */
@@ -71,7 +70,6 @@ export class TimeStretch {
     // The squares of four overlapping windows sum to 1.5.
     this.#fade = this.#window.map((value) => value / (1.5 * size))
     this.#map = new TimeMap(size, checkedRatio(ratio))
-    this.#ratio = ratio
     this.#onsets = new OnsetFinder(sampleRate, channelCount)
     this.#turns = new PhaseTurns(size)
     this.#filled = size / leastRatio
@@ -91,7 +89,6 @@ export class TimeStretch {
   /** Takes effect with the next frame. @throws RangeError outside 0.25 to 4 */
   setRatio(ratio: number): void {
     this.#map.setRatio(checkedRatio(ratio), this.#middle)
-    this.#ratio = ratio
   }
 
   /** @param planes one for each channel of each part, all of the same length */
@@ -133,7 +130,7 @@ export class TimeStretch {
 
   /** Position in the input, in samples, of what the next `pull` begins with; at onsets only to some milliseconds. */
   get position(): number {
-    return Math.max(0, this.#map.inputAt(this.#middle) - this.#size / 2 / this.#ratio)
+    return Math.max(0, this.#map.inputAt(this.#middle) - this.#size / 2 / this.#map.ratio)
   }
 
   #hasInput(position: number): boolean {
@@ -141,7 +138,7 @@ export class TimeStretch {
     if (missing <= 0) return true
     // The last samples of the output are those of frames whose middle lies half a frame behind them.
     const beyond = position - this.#received
-    if (!this.#ended || beyond > this.#size * (0.5 + 0.5 / this.#ratio)) return false
+    if (!this.#ended || beyond > this.#size * (0.5 + 0.5 / this.#map.ratio)) return false
     const silence = Math.ceil(missing) + this.#size
     this.#reserve(silence)
     for (const plane of this.#input) plane.fill(0, this.#filled, this.#filled + silence)
