@@ -160,7 +160,8 @@ function answerOfRoute(asked: AskedRequest, { route, params }: RouteMatch, where
   asked.operation = route.operation
   return inServerSpan(service.engine.options.tracing, request, route, async (trace) => {
     const caller = route.access === 'key' ? await senderOf(request, service, { route, params }) : undefined
-    const done = caller && (await service.turns.next(caller.id))
+    const turn = caller && service.turns.next(caller.id)
+    const done = turn instanceof Promise ? await turn : turn
     try {
       if (caller) service.limiter.take(caller.id, route.bucket ?? 'other', headers)
       return await route.run(new Call(asked, where, { caller, trace }), params)

@@ -62,7 +62,7 @@ function lanes(): Lane[] {
       },
       isFree: () => slice,
     },
-    { name: 'requests that begin', atOnce: 2, use: (app) => requests.next(app) },
+    { name: 'requests that begin', atOnce: 2, use: async (app) => requests.next(app) },
     { name: 'chunks and frames that are sent', atOnce: 2, use: (app) => sending.next(app) },
     { name: 'peaks', atOnce: 2, use: (app) => peaks.of(peaksOf(app), 'x').catch(() => delay(1)) },
   ]

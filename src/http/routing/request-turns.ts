@@ -16,9 +16,13 @@ export class RequestTurns {
   #passEndsAt: number | undefined
   #begun: (Share | undefined)[] = []
 
-  /** Resolves when a request of the application may begin. @returns what to call when it is done */
-  async next(app: string): Promise<() => void> {
-    const share = this.#shares.tryTake(app) ?? (await this.#shares.take(app))
+  /** A promise only if a request of the application has to wait. @returns what to call when it is done */
+  next(app: string): (() => void) | Promise<() => void> {
+    const share = this.#shares.tryTake(app)
+    return share ? this.#begin(share) : this.#shares.take(app).then((later) => this.#begin(later))
+  }
+
+  #begin(share: Share | undefined): () => void {
     if (this.#passEndsAt === undefined) {
       this.#passEndsAt = performance.now() + passMs
       setImmediate(this.#endPass)

@@ -20,7 +20,8 @@ export function memoryApplications(): ApplicationStore {
       keys.set(key.id, plainCopy(key))
     },
     async getKey(id) {
-      return copyOfPlain(keys.get(id))
+      const key = keys.get(id)
+      return key && { ...key }
     },
     async listKeys(app) {
       return newestFirst(plainCopy([...keys.values()].filter((key) => key.app === app)))

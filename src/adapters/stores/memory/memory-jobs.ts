@@ -7,7 +7,7 @@ import { claim, transition } from '../../../core/engine/job/transitions.js'
 import type { JobStore } from '../../../core/engine/ports/job-store.js'
 import { JobIndex } from '../shared/job-index.js'
 import { refuseTransaction } from '../shared/no-transactions.js'
-import { copyOfPlain, plainCopy } from '../shared/plain-copy.js'
+import { copyOfJob, copyOfPlain, plainCopy } from '../shared/plain-copy.js'
 import { Admission } from './admission.js'
 import { entryOf, LedgerEntries } from '../shared/ledger-entries.js'
 import { DocumentKinds, memoryDocuments } from './memory-documents.js'
@@ -140,7 +140,7 @@ function jobLists(index: Jobs): Pick<JobStore, 'get' | 'list' | 'count' | 'resul
   return {
     async get(id) {
       const job = index.get(id)
-      return job && !job.deleted ? copyOfPlain(job) : undefined
+      return job && !job.deleted ? copyOfJob(job) : undefined
     },
 
     async list({ limit, offset = 0, after, ...query }) {

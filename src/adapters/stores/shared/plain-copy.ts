@@ -6,12 +6,20 @@ export function plainCopy<Value>(value: Value): Value {
 /** The same of a value that is plain already, as what a store keeps is; takes a tenth of the time. */
 export function copyOfPlain<Value>(value: Value): Value {
   if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return value.map(copyOfPlain) as Value
-  const copy = { ...value } as Record<string, unknown>
+  return Array.isArray(value) ? (value.map(copyOfPlain) as Value) : withOwnFields({ ...value })
+}
+
+/** The same of what is polled: where V8 has copied objects of five shapes, it takes five times as long for each. */
+export function copyOfJob<Job extends object>(job: Job): Job {
+  return withOwnFields({ ...job })
+}
+
+function withOwnFields<Value extends object>(copy: Value): Value {
+  const fields = copy as Record<string, unknown>
   // `Object.entries` takes five times as long.
-  for (const name in copy) {
-    const field = copy[name]
-    if (typeof field === 'object' && field !== null) copy[name] = copyOfPlain(field)
+  for (const name in fields) {
+    const field = fields[name]
+    if (typeof field === 'object' && field !== null) fields[name] = copyOfPlain(field)
   }
-  return copy as Value
+  return copy
 }
