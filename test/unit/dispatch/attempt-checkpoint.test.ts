@@ -251,8 +251,9 @@ describe('what an attempt keeps', () => {
       }
       await until(() => lines.length === 5)
       expect(times).toEqual([0, 1000, 6000, 36_000, 66_000])
+      const handedBack = checkpoint.beforeHandBack(false)
       await checkpoint.end()
-      await storing
+      await Promise.all([storing, handedBack])
       expect(stored).not.toHaveBeenCalled()
       const linked = await checkpointOf()
       await symlink(join(directory, 'checkpoint-0'), join(directory, 'checkpoint-1'))
@@ -260,6 +261,13 @@ describe('what an attempt keeps', () => {
       await until(() => linked.lines.length === 1)
       await linked.checkpoint.end()
       expect(await keys(linked.blobs, ['checkpoints/'])).toEqual([])
+    })
+
+    test('is not waited for once the run has ended', async () => {
+      const { checkpoint } = await checkpointOf({ files: [`${earlier}part-0`] })
+      await checkpoint.find(signal)
+      await checkpoint.end()
+      await checkpoint.beforeHandBack(true)
     })
 
     test.each([

@@ -57,7 +57,12 @@ interface Made {
 }
 
 /** @param work what the workflow of a step makes of its order */
-async function run(work: (order: WorkOrder) => Made, given: Step[] = steps(), signal = new AbortController().signal) {
+async function run(
+  work: (order: WorkOrder) => Made,
+  given: Step[] = steps(),
+  signal = new AbortController().signal,
+  maxAttempts = 1,
+) {
   const orders: WorkOrder[] = []
   const options: RunOptions[] = []
   const saved: KeptStep[] = []
@@ -86,7 +91,7 @@ async function run(work: (order: WorkOrder) => Made, given: Step[] = steps(), si
   const outputs = { one: { step: 'mark', name: 'marked' }, extra: { step: 'split', name: 'second' } }
   const whole = { workflow: 'test/whole', module: null, settings: null, params: { mark: '!' } }
   const order = { jobId: 'job', ...whole, inputs: { inputUrl: song }, directory, limits, trace }
-  const policy = { maxAttempts: 1 }
+  const policy = { maxAttempts, retryDelayMs: 0 }
   const ports = {
     runner,
     logger,
@@ -243,4 +248,16 @@ test('with a signal that has fired, not even the first step is looked at', async
   const { result, orders, progress } = await run(both, steps(), AbortSignal.abort(new Error('canceled')))
   expect(result).toMatchObject({ error: { message: 'canceled' } })
   expect([orders, progress]).toEqual([[], []])
+})
+
+test('a step that is tried again says why', async () => {
+  const failures = [new Error('broken')]
+  const made = (order: WorkOrder) => {
+    const failure = failures.pop()
+    if (failure) throw failure
+    return both(order)
+  }
+  const { result, lines } = await run(made, steps(), undefined, 2)
+  expect(Object.keys(result.outputs)).toEqual(['one', 'extra'])
+  expect(lines).toMatchObject([{ level: 'warn', fields: { jobId: 'job', step: 'split', delayMs: 0 } }])
 })

@@ -141,9 +141,9 @@ export class AttemptCheckpoint {
 
   /** Where a run keeps its parts. @param directory and `work` as in `order` */
   of(directory: string, work = ''): NonNullable<RunOptions['checkpoint']> {
-    const store = (part: number) => (this.#storing = this.#storeUntilEnd({ directory, work, part }))
-    this.#handBack ??= new AbortController()
-    return { store, handBack: this.#handBack.signal }
+    const handBack = (this.#handBack ??= new AbortController()).signal
+    const store = (part: number) => (this.#storing = this.#storeUntilEnd({ directory, work, part }, handBack.aborted))
+    return { store, handBack }
   }
 
   /**
@@ -189,9 +189,8 @@ export class AttemptCheckpoint {
       .catch((error: unknown) => this.#warn('A checkpoint could not be removed; the sweep will do it.', error))
   }
 
-  async #storeUntilEnd(part: Part): Promise<void> {
-    // An upload that began earlier does not complete the hand-back: later work is still missing.
-    const isLast = this.#handBack?.signal.aborted
+  /** @param isLast whether it completes the hand-back: work later than an upload that began before is still missing */
+  async #storeUntilEnd(part: Part, isLast: boolean): Promise<void> {
     for (let tries = 0; !this.#hasEnded; tries++) {
       try {
         await this.#storeOnce(part)

@@ -1,0 +1,85 @@
+import { spawnSync } from 'node:child_process'
+import files, { constants, mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
+import { syncBuiltinESMExports } from 'node:module'
+import { hostname, tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { Scratch } from '../../../src/core/engine/dispatch/attempt/scratch.js'
+import { silentLogger } from '../../../src/core/engine/ports/logger.js'
+import { recordingLogger } from '../../engine/harness.js'
+
+const real = { access: files.access, rm: files.rm }
+let directory: string
+beforeEach(async () => void (directory = await mkdtemp(join(tmpdir(), 'stemwork-scratch-unit-'))))
+afterEach(async () => {
+  inPlaceOf(real)
+  await rm(directory, { recursive: true, force: true })
+})
+
+/** Root may do everything: what the system refuses other users, these refuse. */
+function inPlaceOf(functions: Partial<typeof real>): void {
+  Object.assign(files, functions)
+  syncBuiltinESMExports()
+}
+
+const refusal = (code: string) => Object.assign(new Error('refused'), { code })
+
+test('the folder is made where there is none, and has to be one in which others can be made', async () => {
+  const below = join(directory, 'some', 'folder')
+  const asked: unknown[] = []
+  inPlaceOf({ access: async (...args) => void asked.push(args) })
+  await new Scratch(below, silentLogger).check()
+  expect((await stat(below)).isDirectory()).toBe(true)
+  expect(asked).toEqual([[below, constants.W_OK | constants.X_OK]])
+})
+
+test.each(['EACCES', 'EPERM', 'EROFS'])(
+  'of a folder that is refused with %s, the operator has to name another',
+  async (code) => {
+    inPlaceOf({ access: () => Promise.reject(refusal(code)) })
+    const failure = { code: 'RUNNER_UNAVAILABLE', message: expect.stringContaining(code), cause: { code } }
+    await expect(new Scratch(directory, silentLogger).check()).rejects.toMatchObject(failure)
+    await expect(new Scratch(directory, silentLogger).folder('job')).rejects.toMatchObject(failure)
+  },
+)
+
+test('any other failure is told as it is', async () => {
+  inPlaceOf({ access: () => Promise.reject(refusal('EIO')) })
+  await expect(new Scratch(directory, silentLogger).check()).rejects.toMatchObject({ code: 'EIO' })
+})
+
+test('folders of one process lie together, as long as it is not closed', async () => {
+  const scratch = new Scratch(directory, silentLogger)
+  expect(await scratch.pathOf('one')).toBeUndefined()
+  const [one, two] = [await scratch.folder('one'), await scratch.folder('two')]
+  expect([dirname(one), await scratch.pathOf('one')]).toEqual([dirname(two), one])
+  // Somebody may have tidied up.
+  await rm(dirname(one), { recursive: true })
+  await scratch.close()
+  expect(await scratch.pathOf('one')).toBeUndefined()
+  expect(dirname(await scratch.folder('one'))).not.toBe(dirname(one))
+})
+
+test('a folder can be made once its place is there, and until then there is nothing to find or to remove', async () => {
+  const place = join(directory, 'place')
+  await writeFile(place, '')
+  const scratch = new Scratch(place, silentLogger)
+  for (const then of [() => scratch.pathOf('job'), () => scratch.close()]) {
+    const failing = scratch.folder('job')
+    failing.catch(() => {})
+    expect(await then()).toBeUndefined()
+    await expect(failing).rejects.toMatchObject({ code: 'RUNNER_UNAVAILABLE' })
+  }
+  await rm(place)
+  expect(dirname(dirname(await scratch.folder('job')))).toBe(place)
+})
+
+test('leftovers that cannot be removed are told', async () => {
+  const { pid } = spawnSync(process.execPath, ['-e', ''])
+  const folder = `stemwork-scratch.${hostname().replace(/[^\w-]/g, '')}.${pid}.1.abcdef`
+  await mkdir(join(directory, folder))
+  const { logger, lines } = recordingLogger()
+  inPlaceOf({ rm: () => Promise.reject(refusal('EBUSY')) })
+  await new Scratch(directory, logger).removeLeftovers()
+  expect(lines).toMatchObject([{ level: 'warn', fields: { folder } }])
+})
