@@ -13,6 +13,7 @@ import { analyzeAudio } from '../build/core/media/analysis/analyze-audio.js'
 import { openAudio } from '../build/core/media/decode/open-audio.js'
 import { openWavWriter } from '../build/core/media/encode/wav-writer.js'
 import { piece } from './analysis/pieces.mjs'
+import { option } from './shared/benchmark.mjs'
 
 /** As the package of the album "Everything is Free" (CC0) tells. */
 const album = {
@@ -23,8 +24,6 @@ const album = {
   rubidium: { bpm: 132, key: 'G major' },
 }
 
-const option = (name, usual) =>
-  process.argv.find((argument) => argument.startsWith(`--${name}=`))?.slice(name.length + 3) ?? usual
 const isVerbose = process.argv.includes('--verbose')
 const [firstSeed, lastSeed] = option('seeds', '2000-2099').split('-').map(Number)
 const soundfont = option('soundfont', '/usr/share/sounds/sf2/FluidR3_GM.sf2')

@@ -21,6 +21,7 @@ import { inChild } from './architectures/child.mjs'
 import { writeModel, writeNoise } from './architectures/files.mjs'
 import { benchmarkNetworks, cheapHtdemucs } from './architectures/networks.mjs'
 import { comparePeer } from './architectures/peer.mjs'
+import { middle } from './shared/benchmark.mjs'
 
 const ratioAim = 1.1
 const memoryAim = 1.2
@@ -117,10 +118,6 @@ async function compareMemory(minutes) {
   console.log(
     `peak memory, long to short: ${ratio.toFixed(2)} ${verdict(ratio, memoryAim)} (aim: at most ${memoryAim})`,
   )
-}
-
-function middle(numbers) {
-  return [...numbers].sort((a, b) => a - b)[numbers.length >> 1]
 }
 
 function verdict(value, aim) {

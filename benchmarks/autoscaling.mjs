@@ -5,6 +5,7 @@
 // beginning because of scale-down. 10,000 workers: --max=12000 --jobs=250000 --hours=0.5
 import { memoryJobs } from '../build/adapters/memory.js'
 import { sampleJob } from '../build/contract/job-samples.js'
+import { option } from './shared/benchmark.mjs'
 
 const jobCount = option('jobs', 10_000)
 const maxWorkers = option('max', 200)
@@ -260,9 +261,4 @@ function random() {
   let t = Math.imul(state ^ (state >>> 15), 1 | state)
   t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
   return ((t ^ (t >>> 14)) >>> 0) / 4294967296
-}
-
-function option(name, fallback) {
-  const given = process.argv.find((argument) => argument.startsWith(`--${name}=`))
-  return given ? Number(given.split('=')[1]) : fallback
 }

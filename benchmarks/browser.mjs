@@ -8,7 +8,7 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { basename, extname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -16,6 +16,7 @@ import { parseArgs } from 'node:util'
 import { chromium } from 'playwright-core'
 import { openAudio } from '../build/core/media/decode/open-audio.js'
 import { writeNoise } from './architectures/files.mjs'
+import { machine } from './shared/benchmark.mjs'
 
 const { values } = parseArgs({
   options: { minutes: { type: 'string', default: '3' }, song: { type: 'string' }, live: { type: 'boolean' } },
@@ -42,10 +43,7 @@ try {
   const seconds = await secondsOf(input)
   const page = await browser.newPage()
   await page.goto(`${String(address).trim()}${values.live ? '/live' : ''}`)
-  console.log(
-    `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start; ` +
-      `Chromium ${browser.version()}, ${(seconds / 60).toFixed(1)} minutes of audio\n`,
-  )
+  console.log(`${machine()}; Chromium ${browser.version()}, ${(seconds / 60).toFixed(1)} minutes of audio\n`)
   await (values.live ? measureLive(page, input, seconds) : measure(page, input, seconds))
 } finally {
   await browser.close()

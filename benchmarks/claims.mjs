@@ -19,6 +19,7 @@ import { join } from 'node:path'
 import { Pool } from 'pg'
 import { postgresQueue, postgresStores } from '../build/adapters/postgres.js'
 import { sampleJob } from '../build/contract/job-samples.js'
+import { middle } from './shared/benchmark.mjs'
 
 const databaseUrl = process.env.DATABASE_URL ?? 'postgres://root@127.0.0.1:5432/test'
 const jobs = numbers('jobs', '2000')[0]
@@ -56,7 +57,7 @@ try {
         side.runs[index].push(await (side.file ? peerRate(side.file, count) : ownRate(side.count, count)))
   for (const side of sides) {
     const row = (name, of, digits) => {
-      const medians = side.runs.map((runs) => median(runs.map(of)))
+      const medians = side.runs.map((runs) => middle(runs.map(of)))
       console.log(`${name.padEnd(32)} ${medians.map((value) => value.toFixed(digits).padStart(9)).join(' ')}`)
       return medians
     }
@@ -221,10 +222,6 @@ function installedPeer() {
 
 function newSchema() {
   return `claims_${randomUUID().replaceAll('-', '')}`
-}
-
-function median(values) {
-  return values.toSorted((a, b) => a - b)[values.length >> 1]
 }
 
 function plural(count, one, many = `${one}s`) {

@@ -3,10 +3,11 @@
 // separation takes at least. With `--runtime wasm`, on WebAssembly.
 import { spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { openWavWriter } from '../build/core/media/encode/wav-writer.js'
+import { machine } from './shared/benchmark.mjs'
 
 const { values } = parseArgs({ options: { runtime: { type: 'string', default: 'native' } } })
 const { runtime } = values
@@ -44,10 +45,7 @@ try {
     [`separate: first bar (aim: under ${aim} s)`, () => timeTo(separate, { text: (text) => text.includes('%') })],
     ['separate: first audio separated', () => timeTo(separate, { text: (text) => /[1-9]\d?%/.test(text) })],
   ]
-  console.log(
-    `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the ` +
-      `start; Node ${process.version}\n`,
-  )
+  console.log(`${machine()}; Node ${process.version}\n`)
   const times = cases.map(() => [])
   for (let round = 0; round < rounds; round++)
     for (const [index, [, run]] of cases.entries()) times[index].push(await run())

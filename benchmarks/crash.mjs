@@ -10,6 +10,7 @@ import { cpus, availableParallelism, loadavg } from 'node:os'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { build } from 'tsup'
+import { option } from './shared/benchmark.mjs'
 
 const root = join(import.meta.dirname, '..')
 const seeds = list('seeds', '1').map(Number)
@@ -154,8 +155,4 @@ async function compiled(entry) {
 
 function list(name, fallback) {
   return option(name, fallback).split(',')
-}
-
-function option(name, fallback) {
-  return process.argv.find((argument) => argument.startsWith(`--${name}=`))?.split('=')[1] ?? fallback
 }

@@ -3,13 +3,14 @@
 // [--rounds=3]
 import { fork, spawnSync } from 'node:child_process'
 import { mkdtemp, rm, stat } from 'node:fs/promises'
-import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openEncoder } from '../build/core/media/encode/encoder.js'
 import { openAudio } from '../build/core/media/decode/open-audio.js'
 import { openWavWriter } from '../build/core/media/encode/wav-writer.js'
 import { formatTable } from '../build/core/media/encode/output-format.js'
 import { separate } from '../build/core/workflows/separation/separate.js'
+import { machine, middle } from './shared/benchmark.mjs'
 
 const sampleRate = 44_100
 const seconds = 240
@@ -38,10 +39,7 @@ async function main() {
   const folder = await mkdtemp(join(tmpdir(), 'stemwork-benchmark-'))
   try {
     const input = options.find((option) => !option.startsWith('--')) ?? (await syntheticSong(join(folder, 'song.wav')))
-    console.log(
-      `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the ` +
-        `start; Node ${process.version}`,
-    )
+    console.log(`${machine()}; Node ${process.version}`)
     await separations(input, folder, rounds)
     await flacAlone(join(folder, 'accompaniments-16.wav'), folder)
   } finally {
@@ -132,8 +130,4 @@ async function syntheticSong(path) {
   }
   await writer.close()
   return path
-}
-
-function middle(values) {
-  return [...values].sort((a, b) => a - b)[values.length >> 1]
 }

@@ -10,6 +10,7 @@ import { createEngine } from '../dist/index.js'
 import { createApplication, createHandler, issueKey } from '../dist/http/index.js'
 import { sqliteStores } from '../dist/adapters/stores/sqlite/index.js'
 import { newJob } from '../dist/adapter/index.js'
+import { option } from './shared/benchmark.mjs'
 
 const jobs = option('jobs', 1000)
 const parallel = option('parallel', 4)
@@ -108,9 +109,4 @@ async function fill(app, count = jobs) {
     made.push(job.id)
   }
   return made
-}
-
-function option(name, otherwise) {
-  const given = process.argv.find((argument) => argument.startsWith(`--${name}=`))
-  return given === undefined ? otherwise : Number(given.split('=')[1])
 }

@@ -10,11 +10,12 @@ import { execFile, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync } from 'node:fs'
 import { mkdtemp, open, readFile, rm } from 'node:fs/promises'
-import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
+import { loadavg, tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { client } from './fairness/api.mjs'
+import { machine, option, printRows } from './shared/benchmark.mjs'
 
 const cli = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
 const mebibyte = 1024 * 1024
@@ -56,13 +57,13 @@ async function measure() {
   await service.end()
   const undisturbed = (name) => [...idle.samples[name], ...after.samples[name]]
 
-  print(
+  printRows(
     Object.entries(counts)
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .map(([what, count]) => [what, String(count)]),
   )
   for (const [name, { samples, usage, load, syncMs }] of Object.entries({ idle, storm, after })) {
-    print([
+    printRows([
       [
         name,
         `host's load ${load.toFixed(1)}, service ${Math.round(usage.cpuMs / 10 / usage.seconds)} % of a processor, ` +
@@ -102,7 +103,7 @@ function ratioAim(name, idle, storm) {
 }
 
 function verdicts(rows) {
-  print(rows.map(([name, isMet, figure]) => [name, `${isMet ? 'met' : 'MISSED'}${figure ? `: ${figure}` : ''}`]))
+  printRows(rows.map(([name, isMet, figure]) => [name, `${isMet ? 'met' : 'MISSED'}${figure ? `: ${figure}` : ''}`]))
   return rows.every(([, isMet]) => isMet)
 }
 
@@ -257,11 +258,8 @@ async function openStore(url) {
 
 async function printMachine() {
   const { version } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8'))
-  print([
-    [
-      'machine',
-      `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start`,
-    ],
+  printRows([
+    ['machine', machine()],
     ['versions', `stemwork ${version}, Node ${process.version}, ${store.name}`],
     ['input', `${seconds} s idle, ${seconds} s of storm; uploads of ${uplink} MiB/s in all`],
   ])
@@ -285,14 +283,4 @@ function mib(bytes) {
 
 function delay(ms) {
   return new Promise((resolve) => setTimeout(resolve, ms))
-}
-
-function option(name, fallback) {
-  const given = process.argv.find((argument) => argument.startsWith(`--${name}=`))
-  return given ? given.slice(name.length + 3) : fallback
-}
-
-function print(rows) {
-  for (const [name, value] of rows) console.log(`${name.padEnd(34)} ${value}`)
-  console.log()
 }

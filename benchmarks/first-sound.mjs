@@ -7,12 +7,13 @@ import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, statSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
+import { loadavg, tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { chromium } from 'playwright-core'
 import { writeNoise } from './architectures/files.mjs'
+import { machine } from './shared/benchmark.mjs'
 
 const { values } = parseArgs({
   options: { minutes: { type: 'string', default: '1,10,59' }, kinds: { type: 'string', default: '' } },
@@ -49,10 +50,7 @@ const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '
 try {
   const [line] = await once(service.stdout, 'data')
   const base = / on (\S+)/.exec(String(line))[1]
-  console.log(
-    `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start; ` +
-      `Chromium ${browser.version()}\n`,
-  )
+  console.log(`${machine()}; Chromium ${browser.version()}\n`)
   for (const minutes of values.minutes.split(',').map(Number)) {
     for (const kind of Object.keys(kinds))
       if (values.kinds.split(',').some((start) => kind.startsWith(start))) await measure(base, kind, minutes)

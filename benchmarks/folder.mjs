@@ -3,9 +3,10 @@
 // songs costs.
 import { spawn } from 'node:child_process'
 import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
-import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openEncoder } from '../build/core/media/encode/encoder.js'
+import { machine } from './shared/benchmark.mjs'
 
 const songs = 100
 const sampleRate = 44_100
@@ -26,10 +27,7 @@ try {
     await encoder.write([noise, noise])
     await encoder.close()
   }
-  console.log(
-    `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the ` +
-      `start; Node ${process.version}`,
-  )
+  console.log(`${machine()}; Node ${process.version}`)
   const broken = join(folder, 'broken')
   const signals = []
   for (let status = null; status !== 0;) {

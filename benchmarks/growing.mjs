@@ -1,13 +1,14 @@
 // How soon the first audio of a job can be read while it runs: at which part of the song, in segments of the model and
 // in time, and that the whole read so has the bytes of the result behind its header. Option: --seconds=N (of the song).
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from '../build/client/client.js'
 import { openWavWriter } from '../build/core/media/encode/wav-writer.js'
 import { createApplication, createHandler, issueKey } from '../build/http/index.js'
 import { serve } from '../build/http/mounts/node.js'
 import { createEngine, localFile } from '../build/index.js'
+import { machine } from './shared/benchmark.mjs'
 
 const sampleRate = 44_100
 const headerBytes = 80
@@ -30,10 +31,7 @@ try {
   const { key } = await issueKey(engine.applications, app)
   const server = await serve(createHandler(engine), { port: 0 })
   const client = createClient({ baseUrl: server.origin, apiKey: key })
-  console.log(
-    `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the ` +
-      `start; Node ${process.version}; a song of ${seconds} s\n`,
-  )
+  console.log(`${machine()}; Node ${process.version}; a song of ${seconds} s\n`)
   const startedAt = performance.now()
   const { job } = await engine.submit({
     app,

@@ -8,9 +8,8 @@ import { join } from 'node:path'
 import { analyzeAudio } from '../build/core/media/analysis/analyze-audio.js'
 import { openAudio } from '../build/core/media/decode/open-audio.js'
 import { song } from './analysis/songs.mjs'
+import { option } from './shared/benchmark.mjs'
 
-const option = (name, usual) =>
-  process.argv.find((argument) => argument.startsWith(`--${name}=`))?.slice(name.length + 3) ?? usual
 const isVerbose = process.argv.includes('--verbose')
 const [firstSeed, lastSeed] = option('seeds', '3000-3099').split('-').map(Number)
 const soundfont = option('soundfont', '/usr/share/sounds/sf2/FluidR3_GM.sf2')

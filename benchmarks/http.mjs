@@ -10,10 +10,11 @@ import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createServer, request as httpRequest } from 'node:http'
 import { connect } from 'node:net'
-import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { machine, middle, option, printRows } from './shared/benchmark.mjs'
 
 const connections = 32
 const closingBrace = '}'.charCodeAt(0)
@@ -44,7 +45,7 @@ async function compareStatus(folder) {
   const of = (side, figure) => middle(samples.map((sample) => sample[side][figure]))
   const perSecond = (side) =>
     `${Math.round(of(side, 'perSecond'))} requests/s, ${of(side, 'cpuUs').toFixed(0)} us of processor time each`
-  print([
+  printRows([
     ['GET /job/:id/status', perSecond('service')],
     ['bare node:http, same answer', perSecond('bare')],
     ['the same, writing its JSON', perSecond('writing')],
@@ -172,7 +173,7 @@ async function transferFile(folder) {
     `peak ${Math.round(peakBytes / mebibyte)} MiB, ${Math.round((peakBytes - start.bytes) / mebibyte)} MiB over ` +
     'the start'
   const rate = (ms) => `${Math.round(mebibytes / (ms / 1000))} MiB/s`
-  print([
+  printRows([
     ['server at the start', `${Math.round(start.bytes / mebibyte)} MiB resident`],
     [`upload of ${mebibytes} MiB`, `${grown(afterUpload)}, ${rate(downloadedAt - uploadedAt)}`],
     [`download of ${mebibytes} MiB`, `${grown(afterDownload)}, ${rate(endedAt - downloadedAt)}`],
@@ -258,11 +259,8 @@ async function service(folder) {
 
 async function printMachine() {
   const { version } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8'))
-  print([
-    [
-      'machine',
-      `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start`,
-    ],
+  printRows([
+    ['machine', machine()],
     ['versions', `stemwork ${version}, Node ${process.version}`],
     [
       'input',
@@ -270,18 +268,4 @@ async function printMachine() {
         `of ${mebibytes} MiB`,
     ],
   ])
-}
-
-function middle(values) {
-  return values.sort((a, b) => a - b)[values.length >> 1]
-}
-
-function option(name, fallback) {
-  const given = process.argv.find((argument) => argument.startsWith(`--${name}=`))
-  return given ? Number(given.split('=')[1]) : fallback
-}
-
-function print(rows) {
-  for (const [name, value] of rows) console.log(`${name.padEnd(32)} ${value}`)
-  console.log()
 }

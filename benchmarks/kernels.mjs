@@ -5,6 +5,7 @@ import { createFrameKernels } from '../build/core/media/dsp/kernels/frame-kernel
 import { createStereoPacking } from '../build/core/media/dsp/kernels/pack-stereo.js'
 import { createWienerKernels } from '../build/core/media/dsp/kernels/wiener-kernels.js'
 import { plainKernels } from '../test/media/plain-kernels/load.mjs'
+import { middle } from './shared/benchmark.mjs'
 
 const rounds = 9
 const floats = 200_000
@@ -83,8 +84,4 @@ for (const [name, create, plain, repeats, run] of cases) {
       (slow / fast).toFixed(1).padStart(16),
     ].join(''),
   )
-}
-
-function middle(values) {
-  return [...values].sort((a, b) => a - b)[values.length >> 1]
 }

@@ -3,10 +3,10 @@
 // Options: --jobs=N (rows of the large store). Server: DATABASE_URL, else the standard address.
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { availableParallelism, cpus, loadavg } from 'node:os'
 import { Pool } from 'pg'
 import { postgresStores } from '../build/adapters/postgres.js'
 import { sampleJob } from '../build/contract/job-samples.js'
+import { machine, option, printRows } from './shared/benchmark.mjs'
 
 const small = 1000
 const large = option('jobs', 1_000_000)
@@ -22,7 +22,7 @@ try {
   await printMachine()
   const startedAt = performance.now()
   const stores = [await filledStore(schemas[0], small), await filledStore(schemas[1], large)]
-  print([['time to make the rows', `${Math.round((performance.now() - startedAt) / 1000)} s`]])
+  printRows([['time to make the rows', `${Math.round((performance.now() - startedAt) / 1000)} s`]])
   for (const [name, ask] of await questions(stores)) await compare(name, stores, ask)
 } finally {
   for (const schema of schemas) await pool.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
@@ -60,7 +60,7 @@ async function compare(name, stores, ask) {
     }
   }
   const [smallMs, largeMs] = times.map((values) => values.sort((a, b) => a - b)[rounds >> 1])
-  print([
+  printRows([
     [
       name,
       `${smallMs.toFixed(2)} ms at ${small} jobs, ${largeMs.toFixed(2)} ms at ${large}: ` +
@@ -99,21 +99,9 @@ async function filledStore(schema, total) {
 async function printMachine() {
   const { version } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8'))
   const { rows } = await pool.query('SHOW server_version')
-  print([
-    [
-      'machine',
-      `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start`,
-    ],
+  printRows([
+    ['machine', machine()],
     ['versions', `stemwork ${version}, Node ${process.version}, PostgreSQL ${rows[0].server_version} on this machine`],
     ['input', `pages of ${limit} jobs; half of the jobs belong to the application; median of ${rounds} rounds`],
   ])
-}
-
-function option(name, fallback) {
-  const given = process.argv.find((argument) => argument.startsWith(`--${name}=`))
-  return given ? Number(given.split('=')[1]) : fallback
-}
-
-function print(rows) {
-  for (const [name, value] of rows) console.log(`${name.padEnd(34)} ${value}`)
 }

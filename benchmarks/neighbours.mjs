@@ -20,9 +20,10 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { machine, option } from './shared/benchmark.mjs'
 
 const applications = 50
 const others = 25
@@ -216,8 +217,8 @@ async function openDatabase() {
 async function printMachine() {
   const { version } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8'))
   console.log(
-    `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start; ` +
-      `stemwork ${version}, Node ${process.version}, ${storeUrl ? 'Postgres' : 'SQLite'}, files in ${tmpdir()}` +
+    `${machine()}; stemwork ${version}, Node ${process.version}, ` +
+      `${storeUrl ? 'Postgres' : 'SQLite'}, files in ${tmpdir()}` +
       `${isRealTime ? ', real-time' : ''}; ${rounds} times ${seconds} s idle and ${seconds} s of storm`,
   )
 }
@@ -233,9 +234,4 @@ function mean(values) {
 
 function mib(bytes) {
   return Math.round(bytes / 1024 ** 2)
-}
-
-function option(name, fallback) {
-  const given = process.argv.find((argument) => argument.startsWith(`--${name}=`))
-  return given ? given.slice(name.length + 3) : fallback
 }

@@ -9,13 +9,14 @@
 // `htdemucs` here, and there the same network in PyTorch with random weights, which take the same time.
 import { execFileSync } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { defaultThreads } from '../build/core/models/session/session.js'
 import { inChild } from './architectures/child.mjs'
 import { writeModel, writeNoise } from './architectures/files.mjs'
 import { benchmarkNetworks } from './architectures/networks.mjs'
+import { machine } from './shared/benchmark.mjs'
 
 const { values } = parseArgs({
   options: {
@@ -29,10 +30,7 @@ const [seconds, rounds, threads] = [values.seconds, values.rounds, values.thread
 const mdx = 'mdx 7680/3072/256'
 const folder = await mkdtemp(join(tmpdir(), 'stemwork-benchmark-'))
 try {
-  console.log(
-    `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the ` +
-      `start; Node ${process.version}`,
-  )
+  console.log(`${machine()}; Node ${process.version}`)
   console.log(`${seconds} s of noise, stereo, 44.1 kHz; ${threads} thread(s); middle of ${rounds} rounds\n`)
   const input = await writeNoise(folder, seconds)
   const { [mdx]: network } = await benchmarkNetworks()

@@ -4,7 +4,7 @@
 import { fork } from 'node:child_process'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { childArguments } from '../build/core/engine/runner/child-arguments.js'
 import { childEnvironment } from '../build/core/engine/runner/child-environment.js'
@@ -12,6 +12,7 @@ import { openWavWriter } from '../build/core/media/encode/wav-writer.js'
 import { openSession, defaultThreads } from '../build/core/models/session/session.js'
 import { embeddedModelFolder, loadModel } from '../build/core/models/load-model.js'
 import { separate } from '../build/core/workflows/separation/separate.js'
+import { machine, printRows } from './shared/benchmark.mjs'
 
 const sampleRate = 44_100
 const threads = defaultThreads()
@@ -45,11 +46,8 @@ async function printMachine() {
     .resolve('onnxruntime-node')
     .replace(/dist[/\\].*$/, 'package.json')
   const { manifest } = await loadModel(embeddedModelFolder)
-  print([
-    [
-      'machine',
-      `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start`,
-    ],
+  printRows([
+    ['machine', machine()],
     [
       'versions',
       `stemwork ${await version(new URL('../package.json', import.meta.url))}, Node ${process.version}, ` +
@@ -79,7 +77,7 @@ async function speed(folder) {
   const pipelineMs = middle(samples.map((sample) => sample.pipelineMs))
   const bareMs = middle(samples.map((sample) => sample.bareMs))
   const part = (name) => Math.round(middle(samples.map(({ timings }) => timings[name])))
-  print([
+  printRows([
     ['input', `${seconds} s of noise, 16-bit stereo WAV, 44.1 kHz; median of ${rounds} rounds`],
     ['pipeline', `${Math.round(pipelineMs)} ms = ${((seconds * 1000) / pipelineMs).toFixed(1)} x real time`],
     [
@@ -132,7 +130,7 @@ async function memory(folder, lengths) {
       child.once('exit', (code) => reject(new Error(`the child ended with ${code}`)))
     })
     peaks.push(result.peakBytes)
-    print([
+    printRows([
       [
         `${seconds / 60} min in a process of its own`,
         `peak ${Math.round(result.peakBytes / 2 ** 20)} MiB, ${result.seconds.toFixed(1)} s = ` +
@@ -140,7 +138,7 @@ async function memory(folder, lengths) {
       ],
     ])
   }
-  print([['peak memory, long to short', `${(peaks[1] / peaks[0]).toFixed(2)} (aim: at most 1.20)`]])
+  printRows([['peak memory, long to short', `${(peaks[1] / peaks[0]).toFixed(2)} (aim: at most 1.20)`]])
 }
 
 async function writeNoise(path, seconds) {
@@ -152,8 +150,4 @@ async function writeNoise(path, seconds) {
 
 function outputsIn(folder) {
   return { vocals: join(folder, 'vocals.wav'), accompaniments: join(folder, 'accompaniments.wav') }
-}
-
-function print(rows) {
-  for (const [name, value] of rows) console.log(`${name.padEnd(36)} ${value}`)
 }

@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Queue, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
@@ -18,6 +18,7 @@ import { postgresQueue, postgresStores } from '../dist/adapters/postgres.js'
 import { createEngine } from '../dist/index.js'
 import { inlineRunner } from '../dist/testing/index.js'
 import { nothing } from './nothing.mjs'
+import { machine, option, printRows } from './shared/benchmark.mjs'
 
 const databaseUrl = process.env.DATABASE_URL ?? 'postgres://root@127.0.0.1:5432/test'
 const redisUrl = process.env.REDIS_URL ?? 'redis://127.0.0.1:6379'
@@ -28,7 +29,7 @@ const concurrency = 256
 
 await printMachine()
 const missing = await missingServer()
-if (missing) print([['Postgres + BullMQ', `skipped: ${missing}`]])
+if (missing) printRows([['Postgres + BullMQ', `skipped: ${missing}`]])
 else {
   const withBullmq = 'Postgres + BullMQ, engine'
   await compare('Postgres alone, engine', await postgresEngine(), withBullmq, await bullmqEngine(), 500)
@@ -60,7 +61,7 @@ async function compare(name, engine, otherName, other, aim) {
   await other.close()
   const middle = (values) => values.sort((a, b) => a - b)[values.length >> 1]
   const perSecond = (value) => `${Math.round(value)} jobs/s`
-  print([
+  printRows([
     [
       name,
       perSecond(middle(samples.map((sample) => sample.engine))) + (aim === undefined ? '' : ` (aim: at least ${aim})`),
@@ -209,7 +210,7 @@ async function missingServer() {
     const { rows } = await pool.query('SHOW server_version')
     await redis.connect()
     const redisVersion = /redis_version:(\S+)/.exec(await redis.info('server'))?.[1]
-    print([['servers', `PostgreSQL ${rows[0].server_version}, Redis ${redisVersion}`]])
+    printRows([['servers', `PostgreSQL ${rows[0].server_version}, Redis ${redisVersion}`]])
     return undefined
   } catch (error) {
     return (
@@ -225,11 +226,8 @@ async function missingServer() {
 async function printMachine() {
   const version = async (path) => JSON.parse(await readFile(path, 'utf8')).version
   const bullmq = await version(createRequire(import.meta.url).resolve('bullmq/package.json'))
-  print([
-    [
-      'machine',
-      `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start`,
-    ],
+  printRows([
+    ['machine', machine()],
     [
       'versions',
       `stemwork ${await version(new URL('../package.json', import.meta.url))}, Node ${process.version}, BullMQ ` +
@@ -240,14 +238,4 @@ async function printMachine() {
       `${jobs} jobs of one application, ${submitters} submitters, ${concurrency} at a time, median of ${rounds} rounds`,
     ],
   ])
-}
-
-function option(name, fallback) {
-  const given = process.argv.find((argument) => argument.startsWith(`--${name}=`))
-  return given ? Number(given.split('=')[1]) : fallback
-}
-
-function print(rows) {
-  for (const [name, value] of rows) console.log(`${name.padEnd(32)} ${value}`)
-  console.log()
 }

@@ -7,12 +7,13 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer as createHttpServer } from 'node:http'
 import { createServer } from 'node:net'
-import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { createEngine, defineWorkflow } from '../dist/index.js'
 import { sqliteStores } from '../dist/adapters/stores/sqlite/index.js'
 import { atRate } from './fairness/api.mjs'
+import { machine, option } from './shared/benchmark.mjs'
 
 const seconds = Number(option('seconds', '60'))
 const rate = Number(option('rate', '100'))
@@ -60,8 +61,8 @@ const engine = createEngine({
   logger: { debug() {}, info() {}, warn() {}, error: (fields, text) => console.error(text, fields) },
 })
 console.log(
-  `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the start; ` +
-    `Node ${process.version}, SQLite; ${applications * receiversEach} dead receivers of ${applications} applications`,
+  `${machine()}; Node ${process.version}, SQLite; ` +
+    `${applications * receiversEach} dead receivers of ${applications} applications`,
 )
 await engine.start()
 try {
@@ -111,9 +112,4 @@ async function measure(name, withDead) {
 async function listening(server) {
   await new Promise((resolve) => server.listen(0, '0.0.0.0', resolve))
   return { server, port: server.address().port }
-}
-
-function option(name, fallback) {
-  const given = process.argv.find((argument) => argument.startsWith(`--${name}=`))
-  return given ? given.slice(name.length + 3) : fallback
 }

@@ -7,9 +7,10 @@ import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
 import { mkdtemp, open, readFile, rm } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
-import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { machine, option } from './shared/benchmark.mjs'
 
 const mebibyte = 1024 ** 2
 const key = 'a-key-of-the-benchmark'
@@ -28,10 +29,7 @@ async function measure() {
     const path = join(folder, 'song')
     const hash = await randomFile(path, size)
     const network = await cutting(port, size / (cuts + 1))
-    console.log(
-      `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)} at the ` +
-        `start; Node ${process.version}; fsBlobs\n`,
-    )
+    console.log(`${machine()}; Node ${process.version}; fsBlobs\n`)
     const startedAt = performance.now()
     let downloadUrl
     await new Promise((resolve, reject) => {
@@ -125,9 +123,4 @@ async function cutting(port, bytesBetween) {
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
   network.port = server.address().port
   return network
-}
-
-function option(name, usual) {
-  const text = process.argv.find((argument) => argument.startsWith(`--${name}=`))
-  return text === undefined ? usual : Number(text.slice(name.length + 3))
 }

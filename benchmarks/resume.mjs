@@ -19,6 +19,7 @@ import { createEngine, localFile, stemsWorkflow } from '../build/index.js'
 import { fsBlobs } from '../build/adapters/blobs/fs/index.js'
 import { sqliteStores } from '../build/adapters/stores/sqlite/index.js'
 import { openWavWriter } from '../build/core/media/encode/wav-writer.js'
+import { middle, option } from './shared/benchmark.mjs'
 
 const sampleRate = 44_100
 const limit = 1.1
@@ -47,7 +48,7 @@ async function main() {
     await writeSong(brief, 1)
     const started = []
     for (let n = 0; n < starts; n++) started.push(await runJob(join(folder, `start-${n}`), brief, format, Infinity))
-    const start = median(started.map(({ processorSeconds }) => processorSeconds))
+    const start = middle(started.map(({ processorSeconds }) => processorSeconds))
     print('a song of 1 s', started[0], started[0])
     const wholes = []
     const withoutStarts = []
@@ -63,7 +64,7 @@ async function main() {
       kills += killed.kills
       isSame &&= killed.hash === whole.hash
     }
-    const without = median(withoutStarts) / median(wholes)
+    const without = middle(withoutStarts) / middle(wholes)
     console.log(`\nwithout the starts that kills added: ${without.toFixed(3)} times the processor time`)
     if (kills === 0) console.log('nothing was killed: the song is too short')
     if (kills === 0 || !isSame || without > limit) process.exitCode = 1
@@ -177,10 +178,6 @@ async function writeSong(path, seconds) {
   await writer.close()
 }
 
-function median(values) {
-  return values.toSorted((a, b) => a - b)[values.length >> 1]
-}
-
 function print(name, run, whole) {
   const ratio = run.processorSeconds / whole.processorSeconds
   const same = run.hash === whole.hash ? 'yes' : 'NO'
@@ -198,8 +195,4 @@ function print(name, run, whole) {
 
 function row(cells) {
   return cells.map((cell, index) => (index === 0 ? String(cell).padEnd(18) : String(cell).padStart(14))).join(' ')
-}
-
-function option(name, fallback) {
-  return process.argv.find((argument) => argument.startsWith(`--${name}=`))?.split('=')[1] ?? fallback
 }

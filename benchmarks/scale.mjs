@@ -8,6 +8,7 @@ import { availableParallelism, cpus, loadavg } from 'node:os'
 import { Pool } from 'pg'
 import { cancel, sampleJob } from '../build/contract/job-samples.js'
 import { postgresStores } from '../build/adapters/postgres.js'
+import { middle, option } from './shared/benchmark.mjs'
 
 const databaseUrl = process.env.DATABASE_URL ?? 'postgres://root@127.0.0.1:5432/test'
 const large = option('jobs', 1_000_000)
@@ -58,10 +59,10 @@ try {
   const missed = []
   console.log(`${'statement, median'.padEnd(36)} ${String(small).padStart(10)} ${String(large).padStart(10)}  ratio`)
   for (const name of times[0].keys()) {
-    const [a, b] = times.map((map) => median(map.get(name)))
+    const [a, b] = times.map((map) => middle(map.get(name)))
     const isMet = capped.has(name) ? b <= 50 : b / a <= 2
     if (!isMet) missed.push(name)
-    const claimMs = (b - median(times[1].get('SELECT 1'))) / (claims.get(name) ?? Infinity)
+    const claimMs = (b - middle(times[1].get('SELECT 1'))) / (claims.get(name) ?? Infinity)
     if (claimMs > 0.5) missed.push(`${name}: ${claimMs.toFixed(2)} ms a job, not 0.5`)
     console.log(
       `${name.padEnd(36)} ${`${a.toFixed(2)} ms`.padStart(10)} ` +
@@ -193,13 +194,4 @@ async function filled(total) {
     'old records': () => store.purge({ endedBefore: 1, limit: 100 }),
   }
   return { schema, statements }
-}
-
-function median(values) {
-  return values.sort((a, b) => a - b)[values.length >> 1]
-}
-
-function option(name, fallback) {
-  const given = process.argv.find((argument) => argument.startsWith(`--${name}=`))
-  return given ? Number(given.split('=')[1]) : fallback
 }

@@ -21,6 +21,7 @@ import { postgresStores } from '../dist/adapters/postgres.js'
 import { s3Blobs } from '../dist/adapters/blobs/s3/index.js'
 import { sqliteStores } from '../dist/adapters/stores/sqlite/index.js'
 import { createEngine, defineWorkflow, silentLogger } from '../dist/index.js'
+import { middle, option } from './shared/benchmark.mjs'
 
 const stepsOfJob = 50
 const mebibyte = 1024 * 1024
@@ -80,7 +81,7 @@ async function overhead(name, { jobs: store, applications }) {
     }
   }
   await engine.close()
-  const perStep = (median(taken[stepsOfJob]) - median(taken[0])) / stepsOfJob
+  const perStep = (middle(taken[stepsOfJob]) - middle(taken[0])) / stepsOfJob
   console.log(`${name}: ${perStep.toFixed(2)} ms for a step (median of ${jobs} jobs of ${stepsOfJob})`)
 }
 
@@ -149,13 +150,4 @@ async function onS3() {
   } finally {
     child.kill()
   }
-}
-
-function median(values) {
-  return values.sort((a, b) => a - b)[Math.floor(values.length / 2)]
-}
-
-function option(name, fallback) {
-  const given = process.argv.find((argument) => argument.startsWith(`--${name}=`))
-  return given === undefined ? fallback : Number(given.slice(name.length + 3))
 }

@@ -6,6 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Stft } from '../build/core/media/dsp/stft.js'
+import { middle } from './shared/benchmark.mjs'
 
 const aim = 3
 const rounds = 7
@@ -102,8 +103,4 @@ function compile(program) {
     )
     return undefined
   }
-}
-
-function middle(values) {
-  return [...values].sort((a, b) => a - b)[values.length >> 1]
 }
