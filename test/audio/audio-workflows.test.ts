@@ -1,6 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdtemp, readFile, stat, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { loudnessWorkflow } from '../../src/core/workflows/loudness/loudness-workflow.js'
@@ -16,6 +15,7 @@ import { readTags } from '../../src/core/media/tags/read-tags.js'
 import { hasProgram } from '../media/programs.js'
 import { fixture } from '../media/test-signal.js'
 import { readAudio } from '../separation/tracks.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const loudness = loudnessWorkflow()
 const transcode = transcodeWorkflow()
@@ -23,13 +23,12 @@ const hasFfmpeg = hasProgram('ffmpeg')
 const hasSox = hasProgram('sox')
 const rate = 44_100
 
-let folder: string
+const folder = temporaryFolder()
 let runner: Runner
 let song: string
 /** Ten seconds of chords and noise with swells, a click and a pause, 24-bit stereo. */
 let planes: Float32Array[]
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-audio-'))
   const registry = new WorkflowRegistry([loudness, transcode])
   runner = processRunner({ resolve: (id) => registry.require(id) })
   planes = [1, 2].map((channel) => {
@@ -48,7 +47,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await runner.close()
-  await rm(folder, { recursive: true })
 })
 
 async function write(path: string, audio: Float32Array[], sampleRate: number, format: OutputFormat): Promise<void> {

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdtemp, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { analyzeWorkflow } from '../../src/core/workflows/analysis/analyze-workflow.js'
 import { rhythmOf } from '../../src/core/media/analysis/rhythm.js'
 import { BeatLogitsReader } from '../../src/core/media/analysis/beats/beat-logits.js'
@@ -13,6 +12,7 @@ import { knownModels } from '../../src/core/models/known-models.js'
 import { onnxModel, type OnnxGraph } from '../separation/onnx-graph.js'
 import { writeWav } from '../separation/tracks.js'
 import { beatScore } from './rendered-piece.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 // The weights of Beat This! cannot be had where this library was made. What is tested is all around them: the
 // spectrogram against its definition, the chunks and peaks against those of the authors' code, and a whole job with a
@@ -136,9 +136,7 @@ describe('the peaks', () => {
 })
 
 describe('service/analyze with a model of beats', () => {
-  let folder: string
-  beforeAll(async () => (folder = await mkdtemp(join(tmpdir(), 'stemwork-beats-'))))
-  afterAll(() => rm(folder, { recursive: true }))
+  const folder = temporaryFolder()
 
   /** Its logits are how much of a band there is: a beat for any click, the first of a bar for a low one. */
   const clicks: OnnxGraph = {

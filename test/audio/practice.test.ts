@@ -1,9 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
@@ -19,6 +18,7 @@ import { manifestOf } from '../separation/architecture-run.js'
 import { onnxModel } from '../separation/onnx-graph.js'
 import { readAudio } from '../separation/tracks.js'
 import { rendered } from './rendered-piece.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const rate = 44_100
 const { audio: band, beats, downbeats, seconds } = rendered({ bpm: 100, key: 'A minor', beatsPerBar: 4, bars: 12 })
@@ -36,12 +36,11 @@ const chorus = ['O river take me over,', 'O river take me home,', 'where all the
 const lyrics = ['[Verse 1]', ...words, '', '[Chorus]', ...chorus].join('\n')
 const lines = [...words, ...chorus]
 
-let folder: string
+const folder = temporaryFolder()
 let song: string
 /** The left channel is the voice, the right one all others: the model says so. */
 let model: string
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-practice-'))
   const count = Math.round(seconds * rate)
   const voice = new Float32Array(count)
   for (const [from, to] of sung)
@@ -59,7 +58,6 @@ beforeAll(async () => {
   await encoder.close()
   model = await channelModel()
 })
-afterAll(() => rm(folder, { recursive: true }))
 
 /** A model folder whose network takes the left channel for the vocals. */
 async function channelModel(): Promise<string> {

@@ -1,5 +1,4 @@
-import { mkdtemp, rm, stat } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdtemp, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { processRunner } from '../../src/core/engine/runner/process-runner.js'
@@ -11,6 +10,7 @@ import { type Stretching, TempoAndPitch } from '../../src/core/media/dsp/stretch
 import { openEncoder } from '../../src/core/media/encode/encoder.js'
 import { transcodeWorkflow } from '../../src/core/workflows/transcode/transcode-workflow.js'
 import { noise, readAudio } from '../separation/tracks.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const sampleRate = 44_100
 
@@ -91,16 +91,14 @@ describe('tempo and pitch', () => {
 
   describe('in service/transcode', () => {
     const workflow = transcodeWorkflow()
-    let folder: string
+    const folder = temporaryFolder()
     let runner: Runner
     beforeAll(async () => {
-      folder = await mkdtemp(join(tmpdir(), 'stemwork-tempo-'))
       const registry = new WorkflowRegistry([workflow])
       runner = processRunner({ resolve: (id) => registry.require(id) })
     })
     afterAll(async () => {
       await runner.close()
-      await rm(folder, { recursive: true })
     })
 
     it('cuts by the time of the input, and fades and resamples what comes out', async () => {

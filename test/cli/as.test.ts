@@ -1,20 +1,19 @@
-import { copyFile, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { copyFile, mkdir, mkdtemp, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { asCommand } from '../../src/cli/as/as.js'
 import { writeSharesModel } from '../models/shares-model.js'
 import { command } from './stemwork.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 /** The documented commands of demucs 4.0.1 and audio-separator 0.47.1, and the trees of files that they write. */
 
 const mp3 = fileURLToPath(new URL('../fixtures/audio/stereo.mp3', import.meta.url))
 
-let root: string
+const root = temporaryFolder()
 let folder: string
 beforeAll(async () => {
-  root = await mkdtemp(join(tmpdir(), 'stemwork-as-'))
   await writeSharesModel(root, 'htdemucs', { drums: 0.1, bass: 0.2, other: 0.3, vocals: 0.4 })
   await writeSharesModel(root, 'UVR-MDX-NET-Inst_HQ_3', { vocals: 0.4, accompaniments: 0.6 })
 })
@@ -24,7 +23,6 @@ beforeEach(async () => {
   await mkdir(join(folder, 'my music'))
   await copyFile(mp3, join(folder, 'my music/my favorite track.mp3'))
 })
-afterAll(() => rm(root, { recursive: true }))
 
 /** The files that a command wrote, beside those that were there. */
 async function filesOf(args: string[]): Promise<string[]> {

@@ -1,19 +1,17 @@
-import { mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile, realpath, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { rendered } from '../audio/rendered-piece.js'
 import { readAudio, writeWav } from '../separation/tracks.js'
 import { command, startService, stemwork } from './stemwork.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
-let folder: string
+const folder = temporaryFolder()
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-cli-'))
   // A tone of -20 dBFS in both channels has -20 LUFS.
   const tone = Float32Array.from({ length: 48_000 }, (_, i) => 0.1 * Math.sin((2 * Math.PI * 1000 * i) / 48_000))
   await writeWav(join(folder, 'song.wav'), [tone, tone], 48_000)
 })
-afterAll(() => rm(folder, { recursive: true }))
 
 test('stemwork loudness prints the figures, writes at a loudness beside the file, and a picture', async () => {
   const plain = await stemwork(['loudness', 'song.wav'], folder)

@@ -1,8 +1,7 @@
 import { spawnSync } from 'node:child_process'
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readdir, readFile, rename, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { type BatchInput, GrowingFiles } from '../../src/cli/batch-inputs.js'
 import { openEncoder } from '../../src/core/media/encode/encoder.js'
 import { encodePng } from '../../src/core/media/pictures/png.js'
@@ -10,10 +9,9 @@ import type { AudioTags } from '../../src/core/media/tags/audio-tags.js'
 import { hasProgram } from '../media/programs.js'
 import { noise } from '../separation/tracks.js'
 import { command, Stemwork, stemwork } from './stemwork.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
-let folder: string
-beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), 'stemwork-batch-'))))
-afterAll(() => rm(folder, { recursive: true }))
+const folder = temporaryFolder()
 
 let songs: string
 let out: string

@@ -1,20 +1,18 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { runsTypeScript } from '../../src/cli/module-file.js'
 import { expectToTeach } from '../mistakes/table.js'
 import { hasProgram } from '../servers/found-server.js'
 import { command, Stemwork } from './stemwork.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const key = 'a-key-from-the-configuration'
-let place: string
-beforeAll(async () => void (place = await mkdtemp(join(tmpdir(), 'stemwork-configuration-'))))
-afterAll(() => rm(place, { recursive: true }))
+const place = temporaryFolder()
 
 let folders = 0
 /** A folder with these files. */

@@ -1,9 +1,9 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { beforeAll, expect, test, vi } from 'vitest'
 import { createClient } from '../../src/client/client.js'
 import { Stemwork, stemwork } from './stemwork.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 /** Three services start, one after the other, each with its model. */
 vi.setConfig({ testTimeout: 240_000 })
@@ -11,12 +11,10 @@ vi.setConfig({ testTimeout: 240_000 })
 const [library, zod] = ['../../dist/index.js', '../../node_modules/zod/index.js'].map((path) =>
   new URL(path, import.meta.url).toString(),
 )
-let folder: string
+const folder = temporaryFolder()
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-dev-test-'))
   await mkdir(join(folder, 'workflows'))
 })
-afterAll(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }))
 
 /** @param last what the second step does */
 const workflow = (last: string) => `import { appendFile } from 'node:fs/promises'

@@ -1,22 +1,18 @@
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import pg from 'pg'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, expect, test, vi } from 'vitest'
 import type { Finding } from '../../src/cli/doctor-checks.js'
 import { describeWith, freePort } from '../servers/found-server.js'
 import { findPostgres } from '../servers/postgres.js'
 import { findRedis } from '../servers/redis.js'
 import { startS3Server } from '../servers/s3-server.js'
 import { command, Stemwork } from './stemwork.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 // Real servers that refuse, and ports on which nothing listens.
 vi.setConfig({ testTimeout: 120_000 })
 
-let place: string
-beforeAll(async () => void (place = await mkdtemp(join(tmpdir(), 'stemwork-doctor-servers-'))))
-afterAll(() => rm(place, { recursive: true, force: true }))
+const place = temporaryFolder()
 
 async function doctor(words: string[], environment?: Record<string, string>): Promise<Record<string, Finding>> {
   const args = ['doctor', '--json', '--api-only', ...words]

@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -9,9 +8,10 @@ import { writeModel } from '../separation/models.js'
 import { maskNetwork } from '../separation/onnx-graph.js'
 import { noise, writeWav } from '../separation/tracks.js'
 import { command, Stemwork, stemwork } from './stemwork.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const rate = 44_100
-let folder: string
+const folder = temporaryFolder()
 /** Takes half of everything for vocals, so that every score can be worked out by hand. */
 let half: string
 let silent: string
@@ -30,7 +30,6 @@ const b = {
 }
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-cli-'))
   scratch = join(folder, 'scratch')
   await mkdir(scratch)
   process.env.TMPDIR = scratch
@@ -48,7 +47,6 @@ beforeAll(async () => {
 afterAll(async () => {
   if (before === undefined) delete process.env.TMPDIR
   else process.env.TMPDIR = before
-  await rm(folder, { recursive: true })
 })
 
 async function writeSong(name: string, stems: Record<string, Float32Array[]>, sampleRate = rate): Promise<void> {

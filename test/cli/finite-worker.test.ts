@@ -1,7 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Pool } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -13,6 +10,7 @@ import { createEngine } from '../../src/create-engine.js'
 import { describeWith } from '../servers/found-server.js'
 import { findPostgres } from '../servers/postgres.js'
 import { Stemwork } from './stemwork.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const postgres = await findPostgres()
 const workflow = fileURLToPath(new URL('../crash/fixtures/crash-workflow.mjs', import.meta.url))
@@ -20,11 +18,10 @@ const workflow = fileURLToPath(new URL('../crash/fixtures/crash-workflow.mjs', i
 describeWith('stemwork worker with an end', { postgres }, ({ postgres: server }) => {
   const schema = `test_${randomUUID().replaceAll('-', '')}`
   let pool: Pool
-  let folder: string
+  const folder = temporaryFolder()
   let engine: JobEngine
   beforeAll(async () => {
     pool = new Pool({ connectionString: server.url })
-    folder = await mkdtemp(join(tmpdir(), 'stemwork-finite-'))
     const { migrate, ...stores } = postgresStores({ pool, schema })
     await migrate()
     const { default: crash } = (await import(workflow)) as { default: Workflow }
@@ -34,7 +31,6 @@ describeWith('stemwork worker with an end', { postgres }, ({ postgres: server })
     await engine.close()
     await pool.query(`DROP SCHEMA ${schema} CASCADE`)
     await pool.end()
-    await rm(folder, { recursive: true })
     await server.release()
   })
 

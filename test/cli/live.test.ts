@@ -1,29 +1,26 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buffer, text } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { writeModel } from '../separation/models.js'
 import { maskNetwork } from '../separation/onnx-graph.js'
 import { maxDifference, noise } from '../separation/tracks.js'
 import { hasProgram } from '../media/programs.js'
 import { command, wav } from './stemwork.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 const rate = 44_100
 
-let folder: string
+const folder = temporaryFolder()
 /** Its vocals are the mixture. */
 let identity: string
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-'))
   identity = await writeModel(join(folder, 'identity'), maskNetwork())
 })
-afterAll(() => rm(folder, { recursive: true }))
 
 /** A process with pipes on all sides. */
 function live(args: readonly string[]) {

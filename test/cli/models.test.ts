@@ -1,12 +1,12 @@
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { manifestFor, sha256, weightBytes, writeManifest } from '../models/model-files.js'
 import { weightsServer } from '../models/weights-server.js'
 import { command, Stemwork, stemwork } from './stemwork.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
-let folder: string
+const folder = temporaryFolder()
 let manifest: string
 let cache: string
 let count = 0
@@ -14,7 +14,6 @@ const bytes = weightBytes(2_000_000)
 const before = { ...process.env }
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-cli-models-'))
   manifest = await writeManifest(join(folder, 'own.json'), manifestFor(bytes, { terms: 'For research only.' }))
 })
 beforeEach(() => {
@@ -27,7 +26,6 @@ afterAll(async () => {
     if (before[name] === undefined) delete process.env[name]
     else process.env[name] = before[name]
   }
-  await rm(folder, { recursive: true })
 })
 
 async function withServer() {

@@ -1,28 +1,24 @@
 import { spawn } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { recommendedModel } from '../../src/core/models/best-model.js'
 import { knownModels } from '../../src/core/models/known-models.js'
 import { hasProgram } from '../servers/found-server.js'
 import { stemwork } from './stemwork.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 const question = /scnet is better: 13 MB, MIT, about 10 dB instead of 3 .*\n?.*now on\? \[Y\/n\]/
 const noSong = 'There is no file "no-song.wav"'
 
-let folder: string
+const folder = temporaryFolder()
 let cache: string
 let count = 0
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-question-'))
-})
 beforeEach(() => {
   cache = join(folder, `cache-${++count}`)
 })
-afterAll(() => rm(folder, { recursive: true }))
 
 /** What is in no way set; the mirror has nothing, so that no test downloads anything. */
 function environment(more: Record<string, string> = {}): NodeJS.ProcessEnv {

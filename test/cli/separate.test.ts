@@ -1,17 +1,18 @@
 import { spawnSync } from 'node:child_process'
 import { closeSync, existsSync, openSync } from 'node:fs'
-import { copyFile, mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, readdir, readFile, realpath, stat, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { getPriority, tmpdir } from 'node:os'
+import { getPriority } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openEncoder } from '../../src/core/media/encode/encoder.js'
 import { hasProgram } from '../media/programs.js'
 import { fixture } from '../media/test-signal.js'
 import { command, demoSong, Stemwork, stemwork, wav } from './stemwork.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
-let folder: string
+const folder = temporaryFolder()
 let mixture: Float32Array[]
 let server: Server
 let url: string
@@ -25,7 +26,6 @@ const part = (seconds: number) =>
   )
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-cli-'))
   mixture = (await demoSong.writeDemoSong(song())).mixture
   const short = part(2)
   await writeFile(briefSong(), part(12))
@@ -35,7 +35,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   server.close()
-  await rm(folder, { recursive: true })
 })
 
 async function copyOf(path: string): Promise<string> {

@@ -1,24 +1,23 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { noise, writeWav } from '../separation/tracks.js'
 import { command, startService, type Stemwork } from './stemwork.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 // Several starts of the service in each.
 vi.setConfig({ testTimeout: 120_000 })
 
 const key = 'a key of the operator 1234'
 const workflow = 'service/stems-vocals-accompaniment'
-let folder: string
+const folder = temporaryFolder()
 let songs: Record<Seconds, Buffer>
 const running: Stemwork[] = []
 /** Of songs: one that runs long enough to be interrupted, and one where the length is not the point. */
 type Seconds = 24 | 6
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-cli-'))
   const ofSeconds = async (seconds: Seconds) => {
     const path = join(folder, `${seconds}.wav`)
     await writeWav(path, [noise(seconds * 44_100, 1), noise(seconds * 44_100, 2)], 44_100, '16')
@@ -29,7 +28,6 @@ beforeAll(async () => {
 afterAll(async () => {
   for (const process of running) process.kill('SIGKILL')
   await Promise.all(running.map((process) => process.finished()))
-  await rm(folder, { recursive: true })
 })
 
 async function start(...args: string[]) {

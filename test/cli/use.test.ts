@@ -1,17 +1,15 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
 import { cancel, sampleJob } from '../../src/contract/job-samples.js'
 import { command } from './stemwork.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 /** `stemwork usage`. */
 
 const today = new Date().toISOString().slice(0, 10)
-let data: string
+const data = temporaryFolder()
 beforeAll(async () => {
-  data = await mkdtemp(join(tmpdir(), 'stemwork-usage-'))
   const { jobs, applications, close } = sqliteStores({ path: join(data, 'stemwork.db') })
   await applications.putApplication({ id: 'app-1', name: 'Tapes', createdAt: 0, webhook: null })
   for (const app of ['app-1', 'app-1', 'other']) {
@@ -20,7 +18,6 @@ beforeAll(async () => {
   }
   close()
 })
-afterAll(() => rm(data, { recursive: true }))
 
 const usage = (...args: string[]) => command(['usage', '--data', data, ...args])
 

@@ -1,12 +1,12 @@
 import { execFile, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type Service, startService } from '../http/harness.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 // The official clients of another vendor, unchanged but for their address: docs/from-music-ai.md. Over http they
 // download nothing by `downloadJobResults`; `test/platforms/music-ai.test.ts` does that over https.
@@ -31,17 +31,15 @@ interface MusicAiClient {
 }
 
 let service: Service
-let folder: string
+const folder = temporaryFolder()
 let song: string
 beforeAll(async () => {
   service = await startService({ engine: { aliases: { [workflow]: 'service/stems-vocals-accompaniment' } } })
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-music-ai-'))
   song = join(folder, 'song.mp3')
   await writeFile(song, 'a song')
 })
 afterAll(async () => {
   await service.close()
-  await rm(folder, { recursive: true })
 })
 
 // `npm install --prefix test/clients`, which `.ci/run` does.

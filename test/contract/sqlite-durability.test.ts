@@ -1,11 +1,10 @@
 import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sampleJob } from '../../src/contract/job-samples.js'
 import type { SqliteStores } from '../../src/adapters/stores/sqlite/index.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 // No disk can be made slow or broken on a machine that runs tests: the one call that waits for it is held up or fails
 // instead.
@@ -14,7 +13,7 @@ let held: (() => void)[] | undefined
 let failure: NodeJS.ErrnoException | null = null
 let syncs = 0
 
-let directory: string
+const directory = temporaryFolder()
 let stores: SqliteStores
 
 beforeAll(async () => {
@@ -26,7 +25,6 @@ beforeAll(async () => {
   }
   Object.assign(fs, { fdatasync: slow })
   syncBuiltinESMExports()
-  directory = await mkdtemp(join(tmpdir(), 'stemwork-sqlite-'))
   const { sqliteStores } = await import('../../src/adapters/stores/sqlite/index.js')
   stores = sqliteStores({ path: join(directory, 'jobs.db') })
 })
@@ -34,7 +32,6 @@ afterAll(async () => {
   stores.close()
   Object.assign(fs, { fdatasync })
   syncBuiltinESMExports()
-  await rm(directory, { recursive: true })
 })
 
 test('a busy disk holds up those who need their write to be durable, and nobody else', async () => {

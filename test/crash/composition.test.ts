@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdtemp, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
@@ -9,21 +8,20 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import type { JobOutput, JobStatus } from '../../src/core/engine/job/job.js'
 import { noise, writeWav } from '../separation/tracks.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const script = fileURLToPath(new URL('./fixtures/composition-worker.mjs', import.meta.url))
 const seconds = 24
-let folder: string
+const folder = temporaryFolder()
 let song: string
 const workers: ChildProcess[] = []
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-composition-'))
   song = join(folder, 'song.wav')
   await writeWav(song, [noise(seconds * 44_100, 1), noise(seconds * 44_100, 2)], 44_100, '16')
 })
 afterAll(async () => {
   for (const worker of workers) worker.kill('SIGKILL')
-  await rm(folder, { recursive: true })
 })
 
 function start(...args: string[]) {

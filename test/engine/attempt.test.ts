@@ -1,7 +1,6 @@
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 import { memoryBlobs } from '../../src/adapters/memory.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
@@ -11,13 +10,12 @@ import type { Runner } from '../../src/core/engine/ports/runner.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import { defineWorkflow, type StageContext } from '../../src/core/engine/workflow/workflow.js'
 import { gate, recordingLogger, testEngine, textWorkflow } from './harness.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
-let folder: string
+const folder = temporaryFolder()
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-attempt-'))
   await writeFile(join(folder, 'song'), 'la')
 })
-afterAll(() => rm(folder, { recursive: true }))
 
 const withInput = (run: (context: StageContext) => Promise<void>) =>
   defineWorkflow({

@@ -1,22 +1,20 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { localFile } from '../../src/core/engine/intake/local-file.js'
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
 import { startService } from '../http/harness.js'
 import { keys, testEngine, textOf } from './harness.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
-let folder: string
+const folder = temporaryFolder()
 let song: string
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-local-'))
   song = join(folder, 'my söng #1.mp3')
   await writeFile(song, 'la la la')
 })
-afterAll(() => rm(folder, { recursive: true, force: true }))
 
 const echo = defineWorkflow({
   id: 'test/echo',

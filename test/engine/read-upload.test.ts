@@ -1,21 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { memoryBlobs } from '../../src/adapters/memory.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
 import { readUpload } from '../../src/core/engine/dispatch/attempt/read-upload.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const key = 'uploads/app/ticket'
-let directory: string
-
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'stemwork-upload-'))
-})
-
-afterAll(() => rm(directory, { recursive: true }))
+const directory = temporaryFolder()
 
 async function readOf(bytes: Uint8Array, maxBytes = 1000): Promise<Buffer> {
   const blobs = memoryBlobs()

@@ -1,21 +1,19 @@
-import { mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import sharp from 'sharp'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { localFile } from '../../src/core/engine/intake/local-file.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
 import type { Workflow } from '../../src/core/engine/workflow/workflow.js'
 import { testEngine, textOf } from '../engine/harness.js'
 import { hasProgram, runProgram } from '../media/programs.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 vi.setConfig({ testTimeout: 120_000 })
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
-let folder: string
-beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), 'stemwork-examples-'))))
-afterAll(() => rm(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 afterEach(() => vi.unstubAllEnvs())
 
 /** What `--workflows` would load. */

@@ -1,22 +1,20 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { zipBytes, type ZipEntry, zipStream } from '../../src/http/storage/zip.js'
 import { pollJob, type Service, startService } from './harness.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const hasUnzip = spawnSync('unzip', ['-v']).status === 0
 
 let service: Service
-let folder: string
+const folder = temporaryFolder()
 beforeAll(async () => {
   service = await startService()
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-archive-'))
 })
 afterAll(async () => {
   await service.close()
-  await rm(folder, { recursive: true })
 })
 
 async function separated(name: string, bytes: Uint8Array, batchName?: string): Promise<string> {

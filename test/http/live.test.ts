@@ -1,11 +1,9 @@
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { liveService } from '../../src/live.js'
 import { createHandler } from '../../src/http/index.js'
 import type { SeparateLive } from '../../src/http/options.js'
@@ -14,6 +12,7 @@ import { writeModel } from '../separation/models.js'
 import { maskNetwork } from '../separation/onnx-graph.js'
 import { noise } from '../separation/tracks.js'
 import { type Service, startService } from './harness.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 /** What is used of the package `ws`, which brings no types. */
 interface Client extends NodeJS.EventEmitter {
@@ -30,14 +29,12 @@ const rate = 8000
 /** Of 16-bit mono. */
 const secondBytes = 2 * rate
 
-let folder: string
+const folder = temporaryFolder()
 /** Its vocals are the mixture. */
 let identity: string
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-'))
   identity = await writeModel(join(folder, 'identity'), maskNetwork())
 })
-afterAll(() => rm(folder, { recursive: true }))
 
 let service: Service
 beforeEach(async () => {

@@ -1,11 +1,11 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { audioPeaks } from '../../src/core/media/pictures/audio-peaks.js'
 import { fewerPeaks } from '../../src/http/jobs/fewer-peaks.js'
 import { sine, writeWav } from '../separation/tracks.js'
 import { pollJob, type Service, startService } from './harness.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const rate = 8000
 const seconds = 8
@@ -21,13 +21,12 @@ interface Peaks {
 }
 
 let service: Service
-let folder: string
+const folder = temporaryFolder()
 let song: Buffer
 /** A job whose results are an 8-second tone of half the full scale. */
 let id: string
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-peaks-test-'))
   await writeWav(join(folder, 'tone.wav'), [sine(seconds * rate, 100, rate, 0.5)], rate, '16')
   song = await readFile(join(folder, 'tone.wav'))
   service = await startService({ audioPeaks: audioPeaks({ directory: folder }) })
@@ -35,7 +34,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await service.close()
-  await rm(folder, { recursive: true })
 })
 
 async function separated(bytes: Uint8Array): Promise<string> {

@@ -1,8 +1,7 @@
 import { once } from 'node:events'
-import { mkdtemp, rm, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
@@ -11,18 +10,17 @@ import { createClient } from '../../src/client/client.js'
 import { attachment } from '../../src/core/engine/job/attachment.js'
 import { downloadName, nameInUrl } from '../../src/core/engine/job/download-name.js'
 import { type JobJson, pollJob, type Service, type ServiceSettings, startService } from './harness.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const song = '夜に"駆ける\r\nX: 1" 100%'
 let files: Server
-let folder: string
+const folder = temporaryFolder()
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-names-'))
   files = createServer((_, response) => response.end('the song')).listen(0, '127.0.0.1')
   await once(files, 'listening')
 })
 afterAll(async () => {
   files.close()
-  await rm(folder, { recursive: true })
 })
 
 function songUrl(name = song): string {

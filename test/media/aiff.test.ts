@@ -1,17 +1,15 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { open, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { openAudio } from '../../src/core/media/decode/open-audio.js'
 import { openEncoder } from '../../src/core/media/encode/encoder.js'
 import type { OutputFormat } from '../../src/core/media/encode/output-format.js'
 import { noise, readAudio } from '../separation/tracks.js'
 import { hasProgram } from './programs.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
-let folder: string
-beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), 'stemwork-aiff-'))))
-afterAll(() => rm(folder, { recursive: true }))
+const folder = temporaryFolder()
 
 /** With samples that clip, and more than one block of 8192. */
 const audio = (sampleCount: number, channels: number) =>

@@ -1,18 +1,14 @@
 import { fork } from 'node:child_process'
-import { mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { open, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { adtsFrames, writeM4a } from './m4a-file.js'
 import { fixture } from './test-signal.js'
 import { noise } from '../separation/tracks.js'
 import { wavFile } from '../separation/wav-file.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
-let folder: string
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-memory-'))
-})
-afterAll(() => rm(folder, { recursive: true }))
+const folder = temporaryFolder()
 
 interface Report {
   seconds: number

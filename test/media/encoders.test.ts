@@ -1,17 +1,13 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtemp, rm, stat } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { OutputFormat } from '../../src/core/media/encode/output-format.js'
 import { openEncoder } from '../../src/core/media/encode/encoder.js'
 import { maxDifference, noise, readAudio } from '../separation/tracks.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
-let folder: string
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-encoders-'))
-})
-afterAll(() => rm(folder, { recursive: true }))
+const folder = temporaryFolder()
 
 const hasFfmpeg = spawnSync('ffmpeg', ['-version']).error === undefined
 const hasFlac = spawnSync('flac', ['--version']).error === undefined

@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { startFfmpeg } from '../../src/core/media/decode/ffmpeg-process.js'
 import { openFfmpeg } from '../../src/core/media/decode/ffmpeg-stream.js'
 import { openAudio } from '../../src/core/media/decode/open-audio.js'
@@ -12,13 +11,10 @@ import { separate } from '../../src/core/workflows/separation/separate.js'
 import { hasProgram, runProgram } from './programs.js'
 import { fixture } from './test-signal.js'
 import { collect, noise, writeWav } from '../separation/tracks.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const decoders = { ffmpeg: true }
-let folder: string
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-ffmpeg-'))
-})
-afterAll(() => rm(folder, { recursive: true }))
+const folder = temporaryFolder()
 
 async function file(bytes: Uint8Array | string, name = 'file'): Promise<string> {
   const path = join(folder, name)

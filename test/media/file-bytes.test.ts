@@ -1,18 +1,16 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { fileBytes } from '../../src/core/media/decode/file-bytes.js'
 import { localFile } from '../../src/core/media/decode/local-file.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
-let folder: string
+const folder = temporaryFolder()
 let path: string
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-file-bytes-'))
   path = join(folder, 'file')
   await writeFile(path, Buffer.from('0123456789'))
 })
-afterAll(() => rm(folder, { recursive: true }))
 
 test.each([
   [{}, ['0123', '4567', '89'], 1],

@@ -1,17 +1,13 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { openEncoder } from '../../src/core/media/encode/encoder.js'
 import type { OutputFormat } from '../../src/core/media/encode/output-format.js'
 import { noise, sine } from '../separation/tracks.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
-let folder: string
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-flac-'))
-})
-afterAll(() => rm(folder, { recursive: true }))
+const folder = temporaryFolder()
 
 const isThere = (program: string, argument: string) => spawnSync(program, [argument]).error === undefined
 const [hasFlac, hasFfmpeg] = [isThere('flac', '--version'), isThere('ffmpeg', '-version')]

@@ -1,24 +1,20 @@
-import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { copyFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { StemworkError } from '../../src/core/engine/errors.js'
 import { processRunner } from '../../src/core/engine/runner/process-runner.js'
 import { hostileFiles } from './hostile-files.js'
 import { fixture } from './test-signal.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const runner = processRunner({
   resolve: () => {
     throw new Error('the decoding runs in a child')
   },
 })
-let folder: string
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-hostile-'))
-})
+const folder = temporaryFolder()
 afterAll(async () => {
   await runner.close()
-  await rm(folder, { recursive: true })
 })
 
 /** In a child process with the limits of a service. A file that hangs it meets the test's own limit. */

@@ -1,18 +1,16 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { noise, readAudio, sine, writeWav } from '../separation/tracks.js'
 import { hasProgram } from './programs.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const rate = 44_100
 const sizes = [16, 24] as const
 const names = ['a.wv', 'a.tta', 'a.m4a', 'flac.mkv', 'flac.mp4', 'flac.ogg', 'a.flac'] as const
 
-let folder: string
+const folder = temporaryFolder()
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-lossless-'))
   const [tone, hiss] = [sine(2 * rate, 441, rate, 0.6), noise(2 * rate)]
   const left = tone.map((value, i) => value + 0.7 * hiss[i]!)
   // Full scale on both sides, and silence at the beginning.
@@ -20,7 +18,6 @@ beforeAll(async () => {
   left.set([1, -1, 1, -1], 3000)
   for (const bits of sizes) await writeWav(join(folder, `${bits}.wav`), [left, hiss], rate, `${bits}`)
 })
-afterAll(() => rm(folder, { recursive: true }))
 
 function encode(bits: 16 | 24, name: (typeof names)[number]): string {
   const path = join(folder, `${bits}-${name}`)

@@ -1,16 +1,12 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { openEncoder } from '../../src/core/media/encode/encoder.js'
 import { noise, readAudio } from '../separation/tracks.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
-let folder: string
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-mp3-'))
-})
-afterAll(() => rm(folder, { recursive: true }))
+const folder = temporaryFolder()
 
 const hasFfmpeg = spawnSync('ffmpeg', ['-version']).error === undefined
 

@@ -1,17 +1,13 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { openAudio } from '../../src/core/media/decode/open-audio.js'
 import { aiffFile, flacFile } from './plain-files.js'
 import { fixture } from './test-signal.js'
 import { collect, noise } from '../separation/tracks.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
-let folder: string
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-odd-'))
-})
-afterAll(() => rm(folder, { recursive: true }))
+const folder = temporaryFolder()
 
 async function file(...parts: Uint8Array[]): Promise<string> {
   const path = join(folder, 'file')

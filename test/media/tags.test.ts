@@ -1,8 +1,7 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { open, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { openEncoder } from '../../src/core/media/encode/encoder.js'
 import { formatTable, type OutputFormat } from '../../src/core/media/encode/output-format.js'
 import { encodePng } from '../../src/core/media/pictures/png.js'
@@ -11,17 +10,16 @@ import { id3Tag } from '../../src/core/media/tags/id3-writer.js'
 import { readTags } from '../../src/core/media/tags/read-tags.js'
 import { songName, songTags } from '../../src/core/media/tags/song-tags.js'
 import { noise, readAudio } from '../separation/tracks.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
-let folder: string
+const folder = temporaryFolder()
 let wav: string
 let cover: Uint8Array
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-tags-'))
   wav = await encoded('plain', '16', undefined)
   const picture = { width: 4, height: 2, opacity: new Uint8Array(8).fill(128), colour: [9, 99, 199] as const }
   cover = Uint8Array.from(encodePng(picture))
 })
-afterAll(() => rm(folder, { recursive: true }))
 
 const audio = [noise(20_001, 1), noise(20_001, 2)]
 

@@ -1,22 +1,19 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { getPriority, tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
+import { getPriority } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { pieceSamples } from '../../src/core/media/encode/audio-pieces.js'
 import { openEncoder } from '../../src/core/media/encode/encoder.js'
 import { openThreadedEncoder } from '../../src/core/media/encode/threaded-encoder.js'
 import { separate } from '../../src/core/workflows/separation/separate.js'
 import { noise, writeWav } from '../separation/tracks.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
-let folder: string
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-threads-'))
-})
-afterAll(() => rm(folder, { recursive: true }))
+const folder = temporaryFolder()
 
 const settings = { sampleRate: 44_100, channels: 2 }
 const loud = [noise(pieceSamples, 1), noise(pieceSamples, 2)]

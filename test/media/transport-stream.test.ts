@@ -1,20 +1,18 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { openAudio } from '../../src/core/media/decode/open-audio.js'
 import { seededRandom } from '../crash/random.js'
 import { collect } from '../separation/tracks.js'
 import { hasProgram, runProgram } from './programs.js'
 import { fixture } from './test-signal.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
-let folder: string
+const folder = temporaryFolder()
 let whole: Buffer
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-ts-'))
   whole = await readFile(fixture('video.ts'))
 })
-afterAll(() => rm(folder, { recursive: true }))
 
 async function read(bytes: Uint8Array) {
   const path = join(folder, 'file.ts')

@@ -1,6 +1,5 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { once } from 'node:events'
 import Database from 'libsql'
@@ -8,6 +7,7 @@ import { afterAll, afterEach, beforeAll, test, vi } from 'vitest'
 import { type SqliteStores, sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
 import { command } from '../cli/stemwork.js'
 import { expectToTeach, type Mistake } from './table.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 /** What newcomers type wrong. `PORT` is taken; nothing listens on port 1. */
 interface CommandMistake extends Mistake {
@@ -120,13 +120,12 @@ const mistakes: CommandMistake[] = [
   },
 ]
 
-let folder: string
+const folder = temporaryFolder()
 let taken: Server
 let held: SqliteStores
 beforeAll(async () => {
   // A service that does not start leaves those of its signals.
   process.setMaxListeners(100)
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-mistakes-'))
   taken = createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
   const files = {
@@ -148,7 +147,6 @@ beforeAll(async () => {
 afterAll(async () => {
   taken.close()
   held.close()
-  await rm(folder, { recursive: true })
 })
 afterEach(() => void vi.unstubAllEnvs())
 

@@ -1,6 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
@@ -9,18 +8,17 @@ import { noise, writeWav } from '../separation/tracks.js'
 import { startPostgres } from '../servers/postgres.js'
 import { type S3Server, startS3Server } from '../servers/s3-server.js'
 import { expectToTeach, type Mistake } from './table.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
-let place: string
+const place = temporaryFolder()
 let s3: S3Server
 beforeAll(async () => {
-  place = await mkdtemp(join(tmpdir(), 'stemwork-mistakes-deployment-'))
   s3 = await startS3Server()
   await writeWav(join(place, 'song.wav'), [noise(2 * 44_100)], 44_100, '16')
   await mkdir(join(place, 'disk'))
 })
 afterAll(async () => {
   await s3.close()
-  await rm(place, { recursive: true })
 })
 afterEach(() => void vi.unstubAllEnvs())
 

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { availableParallelism, tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -9,6 +9,7 @@ import { modelInfo } from '../../src/core/models/index.js'
 import { startService, type Stemwork } from '../cli/stemwork.js'
 import { maxDifference, readAudio, writeWav } from '../separation/tracks.js'
 import { type ServiceClient, serviceClient } from './service-client.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const songs = fileURLToPath(new URL('../../../shared/data/everything-is-free/', import.meta.url))
 const { installed, folder: modelFolder } = await modelInfo('htdemucs')
@@ -33,11 +34,10 @@ const step = samplesPerSegment * 0.75
 const lostSamples = 4096 - (Math.ceil(samplesPerSegment / 1024) * 1024 - samplesPerSegment) - 1536
 const key = 'a key of the operator 1234'
 
-let folder: string
+const folder = temporaryFolder()
 let service: { process: Stemwork; baseUrl: string }
 let client: ServiceClient
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-htdemucs-'))
   if (!canRun) return
   service = await startService([
     '--api-keys',
@@ -54,7 +54,6 @@ beforeAll(async () => {
 afterAll(async () => {
   service?.process.kill('SIGTERM')
   await service?.process.finished()
-  await rm(folder, { recursive: true })
 })
 
 /** The true vocals and a 16-bit file of the song. */

@@ -1,5 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startService, Stemwork } from '../cli/stemwork.js'
@@ -10,6 +8,7 @@ import { startPostgres } from '../servers/postgres.js'
 import { startRedis } from '../servers/redis.js'
 import { serviceClient } from './service-client.js'
 import { type SharesModel, writeSharesModel } from './shares-model.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
@@ -20,11 +19,10 @@ describeWith(
   'stemwork worker --model',
   { postgres: await startPostgres(), redis: await startRedis() },
   ({ postgres, redis }) => {
-    let folder: string
+    const folder = temporaryFolder()
     let model: SharesModel
     const running: Stemwork[] = []
     beforeAll(async () => {
-      folder = await mkdtemp(join(tmpdir(), 'stemwork-worker-model-'))
       await writeWav(join(folder, 'song.wav'), song, 44_100)
       model = await writeSharesModel(folder, 'own', { vocals: 0.25, accompaniments: 0.75 })
     })
@@ -33,7 +31,6 @@ describeWith(
         process.kill('SIGTERM')
         await process.finished()
       }
-      await rm(folder, { recursive: true })
       await Promise.all([postgres.release(), redis.release()])
     })
 

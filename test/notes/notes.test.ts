@@ -1,7 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdtemp, readFile, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -17,6 +16,7 @@ import { notesWorkflow } from '../../src/core/workflows/notes/notes-workflow.js'
 import { hasProgram } from '../media/programs.js'
 import { blocksOf, streamOf, writeWav } from '../separation/tracks.js'
 import { readMidi } from './midi-reader.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const rate = 44_100
 const clip = fileURLToPath(new URL('../../../shared/models/basic-pitch/vocadito_10.wav', import.meta.url))
@@ -29,16 +29,14 @@ const reference: {
 const frameSeconds = 256 / 22_050
 
 const networks: Record<string, Network> = {}
-let folder: string
+const folder = temporaryFolder()
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-notes-'))
   const path = fileURLToPath(packageFile('models/basic-pitch/nmp.onnx'))
   for (const runtime of ['native', 'wasm'] as const)
     networks[runtime] = await openSession(path, { threads: 1, runtime })
 })
 afterAll(async () => {
   for (const network of Object.values(networks)) await network.close()
-  await rm(folder, { recursive: true })
 })
 
 /** Plucked tones with three harmonics: seconds from, seconds to, MIDI number. */

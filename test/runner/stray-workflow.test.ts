@@ -1,22 +1,18 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { silentLogger } from '../../src/core/engine/ports/logger.js'
 import type { Runner } from '../../src/core/engine/ports/runner.js'
 import { processRunner } from '../../src/core/engine/runner/process-runner.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const module = new URL('fixtures/stray-workflow.mjs', import.meta.url).href
-let directory: string
+const directory = temporaryFolder()
 let runner: Runner
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'stemwork-stray-'))
   const nodeArguments = ['--max-old-space-size=100']
   runner = processRunner({ resolve: () => expect.fail(), niceness: 0, nodeArguments, logger: silentLogger })
 })
 afterAll(async () => {
   await runner.close()
-  await rm(directory, { recursive: true })
 })
 
 function run(deed: string, signal = new AbortController().signal) {

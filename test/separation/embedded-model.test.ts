@@ -1,14 +1,13 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { openAudio } from '../../src/core/media/decode/open-audio.js'
 import { resample } from '../../src/core/media/dsp/resample.js'
 import { StemComparison } from '../../src/core/workflows/separation/evaluation/scores.js'
 import { separate } from '../../src/core/workflows/separation/separate.js'
 import { collect, joined, readAudio, streamOf, writeWav } from './tracks.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const demo = fileURLToPath(new URL('../../demo/', import.meta.url))
 const instrumental = fileURLToPath(new URL('../../../shared/data/instrumental/', import.meta.url))
@@ -19,12 +18,11 @@ interface Song {
   accompaniments: Float32Array[]
 }
 
-let folder: string
+const folder = temporaryFolder()
 let song: Song
 /** Twelve seconds of it with a voice, for what does not depend on length. */
 let part: Song
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-'))
   const [vocals, accompaniments] = await Promise.all(
     ['vocals', 'accompaniments'].map(async (stem) => (await readAudio(join(demo, `${stem}.ogg`))).channels),
   )
@@ -32,7 +30,6 @@ beforeAll(async () => {
   song = excerpt({ vocals: vocals!, accompaniments: accompaniments! }, 0, sampleCount)
   part = excerpt(song, 8 * rate, 20 * rate)
 })
-afterAll(() => rm(folder, { recursive: true }))
 
 describe('the model in the package, on the demo song', () => {
   let plain: Float32Array[]

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { createArchitecture } from '../../src/core/workflows/separation/architectures/create-architecture.js'
 import type { AudioBlock } from '../../src/core/media/dsp/audio-stream.js'
 import { combinedWaves } from '../../src/core/workflows/separation/pipeline/ensemble.js'
@@ -21,6 +20,7 @@ import { hann, inverseStft, stft } from '../media/double-reference.js'
 import { testNetworks } from './networks.js'
 import { onnxModel, type OnnxGraph } from './onnx-graph.js'
 import { joined, readAudio, sine, writeWav } from './tracks.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const load = testNetworks()
 const fourStems = ['drums', 'bass', 'other', 'vocals']
@@ -209,10 +209,9 @@ describe('an ensemble with bands', () => {
 })
 
 describe('separate with an ensemble algorithm', () => {
-  let folder: string
+  const folder = temporaryFolder()
   const own = (name: string) => join(folder, name)
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'stemwork-ensemble-'))
     for (const [name, left, right] of [
       ['one', 0.9, 0.1],
       ['two', 0.2, 0.6],
@@ -227,7 +226,6 @@ describe('separate with an ensemble algorithm', () => {
     }
     await writeWav(own('song.wav'), stereoMusic(50_001), 44_100)
   })
-  afterAll(() => rm(folder, { recursive: true }))
 
   async function run(name: string, options: Partial<SeparationOptions>) {
     const outputs = { vocals: own(`${name}-vocals.wav`), accompaniments: own(`${name}-rest.wav`) }

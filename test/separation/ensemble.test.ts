@@ -1,8 +1,7 @@
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { createHash } from 'node:crypto'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { AudioBlock } from '../../src/core/media/dsp/audio-stream.js'
 import { createArchitecture } from '../../src/core/workflows/separation/architectures/create-architecture.js'
 import type { Manifest } from '../../src/core/models/manifest.js'
@@ -19,6 +18,7 @@ import {
 import { testNetworks } from './networks.js'
 import { onnxModel, type OnnxGraph } from './onnx-graph.js'
 import { readAudio, writeWav } from './tracks.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const load = testNetworks()
 
@@ -140,16 +140,14 @@ describe('an ensemble', () => {
 })
 
 describe('separate with other architectures', () => {
-  let folder: string
+  const folder = temporaryFolder()
   const own = (name: string) => join(folder, name)
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'stemwork-'))
     await writeModelFolder('demucs', demucsManifest, waves([0.1, 0.2, 0.3, 0.4], 7000))
     await writeModelFolder('half', demucsManifest, waves([0, 0, 0, 0.5], 7000))
     await writeModelFolder('instrumental', instrumentalManifest, spectrum(0.9))
     await writeWav(own('song.wav'), stereoMusic(50_001), 44_100)
   })
-  afterAll(() => rm(folder, { recursive: true }))
 
   async function writeModelFolder(name: string, manifest: Manifest, graph: OnnxGraph): Promise<void> {
     const file = onnxModel(graph)

@@ -1,20 +1,16 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { compareBaselines } from '../../src/core/workflows/separation/evaluation/compare.js'
 import { mixSong } from '../../src/core/workflows/separation/evaluation/mix-song.js'
 import { sideBySide } from '../../src/core/workflows/separation/evaluation/side-by-side.js'
 import { findSongs } from '../../src/core/workflows/separation/evaluation/song-folders.js'
 import { FalseVocals } from '../../src/core/workflows/separation/evaluation/scores.js'
 import { blocksOf, collect, noise, readAudio, sine, streamOf, writeWav } from './tracks.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const rate = 8000
-let folder: string
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-'))
-})
-afterAll(() => rm(folder, { recursive: true }))
+const folder = temporaryFolder()
 
 /** Empty files of these names. */
 async function files(name: string, paths: string[]): Promise<string> {

@@ -1,27 +1,24 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, test } from 'vitest'
+import { beforeAll, describe, expect, it, test } from 'vitest'
 import type { LiveSource } from '../../src/core/workflows/separation/live/pcm-source.js'
 import { separateStream, type StreamOptions } from '../../src/live.js'
 import { blocks, collect, steepest, sumError } from './live-streams.js'
 import { writeModel } from './models.js'
 import { maskNetwork } from './onnx-graph.js'
 import { decibelsAlike, joined, noise, sine } from './tracks.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const rate = 44_100
 
-let folder: string
+const folder = temporaryFolder()
 /** Its vocals are the mixture below 5.5 kHz. */
 let lowPass: string
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-'))
   lowPass = await writeModel(
     join(folder, 'low'),
     maskNetwork((bin) => (bin < 512 ? 1 : 0)),
   )
 })
-afterAll(() => rm(folder, { recursive: true }))
 
 /** Without deadlines: this machine may be busy. */
 const separated = (source: LiveSource, options: Partial<StreamOptions> = {}) =>

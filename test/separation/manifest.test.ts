@@ -1,16 +1,12 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { embeddedModelFolder, loadModel } from '../../src/core/models/load-model.js'
 import { writeModel } from './models.js'
 import { gainNetwork } from './onnx-graph.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
-let folder: string
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-'))
-})
-afterAll(() => rm(folder, { recursive: true }))
+const folder = temporaryFolder()
 
 const network = gainNetwork()
 const model = (name: string, changes?: Record<string, unknown>) => writeModel(join(folder, name), network, changes)

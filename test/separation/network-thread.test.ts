@@ -1,9 +1,9 @@
-import { cp, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises'
-import { availableParallelism, tmpdir } from 'node:os'
+import { cp, truncate, writeFile } from 'node:fs/promises'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { embeddedModelFolder } from '../../src/core/models/load-model.js'
 import type { Tensor } from '../../src/core/models/session/network.js'
 import { installCommand } from '../../src/core/models/session/runtime.js'
@@ -12,16 +12,15 @@ import { openNetworkThread } from '../../src/core/models/session/threaded-networ
 import { withWarmNetwork } from '../../src/core/models/session/warm-networks.js'
 import { gainNetwork } from './onnx-graph.js'
 import { decibelsAlike, maxDifference, noise } from './tracks.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const embedded = join(embeddedModelFolder, 'model.onnx')
-let folder: string
+const folder = temporaryFolder()
 let doubling: string
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-'))
   doubling = join(folder, 'doubling.onnx')
   await writeFile(doubling, gainNetwork(2))
 })
-afterAll(() => rm(folder, { recursive: true }))
 
 /** Band powers of frames that sound like a song: steep from low to high. */
 const powers = (frames: number) => noise(4 * frames * 254).map((value, i) => value ** 2 * 10 ** (-(i % 254) / 50))

@@ -1,17 +1,13 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { importNative } from '../../src/core/models/session/native.js'
 import { openSizes, readWithOpenSizes } from '../../src/core/models/session/open-sizes.js'
 import { openSession } from '../../src/core/models/session/session.js'
 import { onnxModel } from './onnx-graph.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
-let folder: string
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-open-sizes-'))
-})
-afterAll(() => rm(folder, { recursive: true }))
+const folder = temporaryFolder()
 
 /** Two inputs, of which the second is longer than one byte can tell. */
 const two = () =>

@@ -1,22 +1,20 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { manifestOf, separateWith, stereoMusic } from './architecture-run.js'
 import { testNetworks } from './networks.js'
 import { onnxModel, type OnnxGraph } from './onnx-graph.js'
 import { pythonWith } from './peers.js'
 import { noise, readAudio, writeWav } from './tracks.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 // The same random weights through the pipelines of the programs that people use today. The networks are small; what is
 // compared is all that is around them: segments, spectra, normalisation, overlap-add.
 
 const load = testNetworks()
 const rate = 44_100
-let folder: string
-beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), 'stemwork-peers-'))))
-afterAll(() => rm(folder, { recursive: true }))
+const folder = temporaryFolder()
 
 /** Runs a script in the folder; it reads `mix.wav` and writes float files. */
 async function runPython(python: string, script: string): Promise<void> {

@@ -1,7 +1,5 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { createArchitecture } from '../../src/core/workflows/separation/architectures/create-architecture.js'
 import { loadModel } from '../../src/core/models/load-model.js'
 import type { Model } from '../../src/core/models/manifest.js'
@@ -11,15 +9,15 @@ import { runPipeline, type PipelineOptions } from '../../src/core/workflows/sepa
 import { writeModel } from './models.js'
 import { maskNetwork } from './onnx-graph.js'
 import { joined, maxDifference, noise, sine, streamOf } from './tracks.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const bins = 2049
 const stepSamples = 928 * 512
 
-let folder: string
+const folder = temporaryFolder()
 let identity: Model
 let lowPass: Model
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-'))
   identity = await loadModel(await writeModel(join(folder, 'identity'), maskNetwork()))
   lowPass = await loadModel(
     await writeModel(
@@ -28,7 +26,6 @@ beforeAll(async () => {
     ),
   )
 })
-afterAll(() => rm(folder, { recursive: true }))
 
 async function run(model: Model, network: Network, channels: Float32Array[], options: Partial<PipelineOptions> = {}) {
   const architecture = await createArchitecture(model.manifest, [network])

@@ -1,8 +1,6 @@
 import { createHash } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { fsBlobs } from '../../src/adapters/blobs/fs/fs-blobs.js'
 import { memoryJobs } from '../../src/adapters/memory.js'
 import { localFile } from '../../src/core/engine/intake/local-file.js'
@@ -11,10 +9,9 @@ import { stemsWorkflow } from '../../src/core/workflows/separation/stems-workflo
 import { createEngine } from '../../src/create-engine.js'
 import { silentLogger } from '../../src/core/engine/ports/logger.js'
 import { noise, writeWav } from './tracks.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
-let folder: string
-beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), 'stemwork-preemption-'))))
-afterAll(() => rm(folder, { recursive: true }))
+const folder = temporaryFolder()
 
 const workflow = 'service/stems-vocals-accompaniment'
 

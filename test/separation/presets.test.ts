@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto'
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { ProgressLine } from '../../src/cli/progress-line.js'
 import { separateSong } from '../../src/cli/separate-song.js'
 import { knownModels } from '../../src/core/models/known-models.js'
@@ -12,14 +11,13 @@ import { presetWorkflow, workflowOfPreset } from '../../src/core/workflows/separ
 import { manifestOf, stereoMusic, worstDifference } from './architecture-run.js'
 import { onnxModel } from './onnx-graph.js'
 import { readAudio, writeWav } from './tracks.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
-let folder: string
+const folder = temporaryFolder()
 const own = (name: string) => join(folder, name)
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-presets-'))
   await writeWav(own('song.wav'), stereoMusic(30_001), 44_100)
 })
-afterAll(() => rm(folder, { recursive: true }))
 
 /** A model folder whose vocals are the mixture times a gain. */
 async function model(name: string, gain: number): Promise<string> {

@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { StemComparison } from '../../src/core/workflows/separation/evaluation/scores.js'
 import { embeddedModelFolder } from '../../src/core/models/load-model.js'
 import { separate } from '../../src/core/workflows/separation/separate.js'
 import { maxDifference, readAudio, writeWav } from './tracks.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const songs = fileURLToPath(new URL('../../../shared/data/everything-is-free/', import.meta.url))
 const hasSongs = existsSync(songs)
@@ -18,11 +18,7 @@ const reference: { songs: Record<string, { vocals: number; accompaniments: numbe
 // of excerpts that avoid both. All five take minutes and are asked for by name.
 const chosen = process.env.STEMWORK_TEST_ALL_SONGS ? Object.keys(reference.songs) : ['potassium']
 
-let folder: string
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-'))
-})
-afterAll(() => rm(folder, { recursive: true }))
+const folder = temporaryFolder()
 
 describe('the embedded model in the whole pipeline', () => {
   it.skipIf(!hasSongs).each(chosen)(

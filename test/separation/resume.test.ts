@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import { copyFile, mkdtemp, readFile, rm, stat } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { RunCheckpoint, WorkOrder } from '../../src/core/engine/ports/runner.js'
@@ -21,10 +20,9 @@ import { stemsWorkflow } from '../../src/core/workflows/separation/stems-workflo
 import { manifestOf } from './architecture-run.js'
 import { testNetworks } from './networks.js'
 import { noise, streamOf, writeWav } from './tracks.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
-let folder: string
-beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), 'stemwork-resume-'))))
-afterAll(() => rm(folder, { recursive: true }))
+const folder = temporaryFolder()
 
 async function sha256Of({ path }: { path: string }): Promise<string> {
   return createHash('sha256')

@@ -1,8 +1,7 @@
-import { cp, mkdtemp, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { cp, mkdtemp, readFile, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import type { WorkOrder, WorkProgress } from '../../src/core/engine/ports/runner.js'
 import { processRunner } from '../../src/core/engine/runner/process-runner.js'
 import { stemsWorkflow } from '../../src/core/workflows/separation/stems-workflow.js'
@@ -11,18 +10,15 @@ import { run } from '../runner/run-order.js'
 import { writeModel } from './models.js'
 import { maskNetwork } from './onnx-graph.js'
 import { maxDifference, noise, readAudio, writeWav } from './tracks.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const usual = stemsWorkflow({ format: '32f', threads: 1 })
 const workflow = usual
-let folder: string
+const folder = temporaryFolder()
 /** Its child has loaded the network when the second test comes. */
 const usualRunner = processRunner({ resolve: () => usual })
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-'))
-})
 afterAll(async () => {
   await usualRunner.close()
-  await rm(folder, { recursive: true })
 })
 
 async function order(

@@ -1,19 +1,15 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { openAudio } from '../../src/core/media/decode/open-audio.js'
 import { withChecksum } from '../media/ogg-file.js'
 import { flacFile, aiffFile } from '../media/plain-files.js'
 import { fixture } from '../media/test-signal.js'
 import { noise, readAudio, writeWav } from './tracks.js'
 import { wavFile } from './wav-file.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
-let folder: string
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-unusable-'))
-})
-afterAll(() => rm(folder, { recursive: true }))
+const folder = temporaryFolder()
 
 async function file(bytes: Uint8Array | string): Promise<string> {
   const path = join(folder, 'file')

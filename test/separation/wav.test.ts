@@ -1,18 +1,14 @@
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { openAudio } from '../../src/core/media/decode/open-audio.js'
 import { toStereo } from '../../src/core/media/dsp/stereo.js'
 import { openWavWriter } from '../../src/core/media/encode/wav-writer.js'
 import { collect, joined, noise, readAudio, streamOf, writeWav } from './tracks.js'
 import { wavFile } from './wav-file.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
-let folder: string
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-wav-'))
-})
-afterAll(() => rm(folder, { recursive: true }))
+const folder = temporaryFolder()
 
 async function read(bytes: Uint8Array) {
   const path = join(folder, 'read.wav')

@@ -1,21 +1,17 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { excerpt, startService } from '../cli/stemwork.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 // On WebAssembly a process compiles the runtime before its first job.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })
 
 const key = 'a-key-of-the-runtime-tests'
 const stems = ['vocals', 'accompaniments'] as const
-let folder: string
+const folder = temporaryFolder()
 let song: Buffer
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-runtimes-'))
   song = await excerpt(folder, { fromSeconds: 8, seconds: 6 })
 })
-afterAll(() => rm(folder, { recursive: true }))
 
 interface Job {
   id: string

@@ -1,5 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -22,6 +20,7 @@ import { claim, isClaimable, type JobChange, transition } from '../../src/core/e
 import type { JobStore } from '../../src/core/engine/ports/job-store.js'
 import { settableClock } from '../contract/settable-clock.js'
 import { followsTheRules, steps, type Subject } from './job-model.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 describe('any order of claims, heartbeats, ends, retries, cancels, deletes and lapsed leases follows the rules', () => {
   test('in the state machine itself', async () => {
@@ -40,17 +39,15 @@ describe('any order of claims, heartbeats, ends, retries, cancels, deletes and l
   })
 
   describe('in the SQLite store', () => {
-    let directory: string
+    const directory = temporaryFolder()
     let stores: SqliteStores
     const { clock, advance } = settableClock()
 
     beforeAll(async () => {
-      directory = await mkdtemp(join(tmpdir(), 'stemwork-model-'))
       stores = sqliteStores({ path: join(directory, 'jobs.db'), clock })
     })
     afterAll(async () => {
       stores.close()
-      await rm(directory, { recursive: true })
     })
 
     test('as well', async () => {

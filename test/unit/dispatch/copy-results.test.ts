@@ -1,12 +1,12 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type CopyOptions, copyResult } from '../../../src/core/engine/dispatch/attempt/copy-results.js'
+import { temporaryFolder } from '../../temporary-folder.js'
 
-let directory: string
+const directory = temporaryFolder()
 let server: Server
 let url: string
 /** Statuses for the next requests; 0: none, the connection is cut. */
@@ -17,7 +17,6 @@ let onEndlessClosed: () => void
 let seen: { method: string | undefined; headers: IncomingMessage['headers']; content: string; at: number }[]
 
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'copies-'))
   await writeFile(join(directory, 'song'), 'la la')
   server = createServer((request, response) => {
     const at = performance.now()
@@ -42,7 +41,6 @@ beforeAll(async () => {
 afterAll(async () => {
   server.closeAllConnections()
   server.close()
-  await rm(directory, { recursive: true })
 })
 
 beforeEach(() => {

@@ -1,0 +1,13 @@
+import { randomBytes } from 'node:crypto'
+import { mkdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll } from 'vitest'
+
+/** A folder that is there while the tests of the file, or of the `describe` in which this is called, run. */
+export function temporaryFolder(): string {
+  const folder = join(tmpdir(), `stemwork-test-${randomBytes(6).toString('hex')}`)
+  beforeAll(() => mkdir(folder))
+  afterAll(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}
