@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { MusicAnalysis } from '../core/media/analysis/analyze-audio.js'
 import { analyzeWorkflow } from '../core/workflows/analysis/analyze-workflow.js'
 import { audioCommandOptions, decodersOf, runAudioCommand } from './audio-command.js'
-import { type Command, firstPositional, textOf } from './command.js'
+import { type Command, firstPositional, textOf, valued } from './command.js'
 import { duration } from './progress-line.js'
 
 type Report = MusicAnalysis & { loudness: { integratedLufs: number | null }; warnings?: string[] }
@@ -15,10 +15,10 @@ export const analyzeCommand: Command = {
   description: 'Finds tempo, beats, bars, key, chords, sections, loudness and silence of a song.',
   positionals: { min: 1, max: 1 },
   options: {
-    peaks: { type: 'string', value: 'file.json', help: 'Write peaks for players.' },
-    chords: { type: 'string', value: 'file.txt', help: 'Write the chords as a label track for Audacity.' },
-    sections: { type: 'string', value: 'file.txt', help: 'Write the sections as a label track for Audacity.' },
-    beats: { type: 'string', value: 'model', help: 'Pulled model that finds the beats: beat-this-small.' },
+    peaks: valued('file.json', 'Write peaks for players.'),
+    chords: valued('file.txt', 'Write the chords as a label track for Audacity.'),
+    sections: valued('file.txt', 'Write the sections as a label track for Audacity.'),
+    beats: valued('model', 'Pulled model that finds the beats: beat-this-small.'),
     ...audioCommandOptions,
   },
   notes: '--json prints the whole report, with the times of beats, bars, chords and sections.',

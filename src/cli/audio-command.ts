@@ -6,15 +6,15 @@ import { processRunner } from '../core/engine/runner/process-runner.js'
 import { checkInput } from '../core/engine/workflow/check-input.js'
 import { firstIssueText } from '../core/engine/workflow/schema-issues.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
-import { type CommandInput, type CommandOption, type Terminal, textOf, UsageError } from './command.js'
+import { type CommandInput, type CommandOption, flag, type Terminal, textOf, UsageError } from './command.js'
 import { foregroundOrder, type Report, runInForeground } from './foreground-run.js'
 import { refuseInput, requireFile, unfinishedFolder } from './local-file.js'
 import type { ProgressLine } from './progress-line.js'
 
 /** Options of the commands that run a workflow on one file of this machine. */
 export const audioCommandOptions = {
-  ffmpeg: { type: 'boolean', help: 'Use the ffmpeg on the PATH for formats that the package cannot decode.' },
-  json: { type: 'boolean', help: 'Print one JSON object with the result or the error on stdout.' },
+  ffmpeg: flag('Use the ffmpeg on the PATH for formats that the package cannot decode.'),
+  json: flag('Print one JSON object with the result or the error on stdout.'),
 } satisfies Record<string, CommandOption>
 
 export interface AudioRun {

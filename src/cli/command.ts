@@ -21,6 +21,17 @@ export interface CommandOption {
   help: string
 }
 
+type OptionFacts = Omit<CommandOption, 'type' | 'value' | 'help'>
+
+/** An option with a value, whose name in the help is `value`. */
+export function valued(value: string, help: string, facts: OptionFacts = {}): CommandOption {
+  return { type: 'string', value, help, ...facts }
+}
+
+export function flag(help: string, facts: OptionFacts = {}): CommandOption {
+  return { type: 'boolean', help, ...facts }
+}
+
 export interface CommandInput {
   values: Record<string, string | boolean | string[] | undefined>
   positionals: string[]

@@ -1,6 +1,6 @@
 import { access } from 'node:fs/promises'
 import { nearest } from '../core/engine/workflow/nearest.js'
-import { type CommandInput, type CommandOption, UsageError } from './command.js'
+import { type CommandInput, type CommandOption, UsageError, valued } from './command.js'
 import { withEnvironment } from './environment.js'
 import { importDefault, readJson, runsTypeScript } from './module-file.js'
 
@@ -8,13 +8,11 @@ type Options = Record<string, CommandOption>
 const what = 'configuration file'
 const fileNames = ['ts', 'mjs', 'js', 'json'].map((extension) => `stemwork.config.${extension}`)
 
-const configOption: CommandOption = {
-  type: 'string',
-  value: 'file',
-  help:
-    'File with options by their names, such as publicUrl for --public-url (see docs/configuration.md). Default: ' +
+const configOption = valued(
+  'file',
+  'File with options by their names, such as publicUrl for --public-url (see docs/configuration.md). Default: ' +
     `${fileNames.slice(0, -1).join(', ')} or ${fileNames.at(-1)} of the current folder, if there is one.`,
-}
+)
 
 /** The options, which may now also be set by environment variables and by a configuration file. */
 export function configurable<Name extends string>(options: Record<Name, CommandOption>) {

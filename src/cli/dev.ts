@@ -8,7 +8,16 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { StemworkError } from '../core/engine/errors.js'
 import { installedScript } from '../core/engine/package-files.js'
-import { type Command, type CommandInput, exitStatus, numberOf, type Terminal, textOf } from './command.js'
+import {
+  type Command,
+  type CommandInput,
+  exitStatus,
+  flag,
+  numberOf,
+  type Terminal,
+  textOf,
+  valued,
+} from './command.js'
 import { type Interruption, onInterruption } from './interruption.js'
 import { systemErrorText } from './system-error.js'
 
@@ -26,13 +35,9 @@ export const devCommand: Command = {
     'their finished steps are not run again.',
   positionals: { min: 0, max: 1 },
   options: {
-    port: { type: 'string', value: 'n', help: 'Port to listen on, 0 for a free one. Default: 8080.' },
-    data: {
-      type: 'string',
-      value: 'dir',
-      help: 'Folder in which jobs, files and keys survive. Default: a temporary one.',
-    },
-    'no-open': { type: 'boolean', help: 'Do not open the console in a browser.' },
+    port: valued('n', 'Port to listen on, 0 for a free one. Default: 8080.'),
+    data: valued('dir', 'Folder in which jobs, files and keys survive. Default: a temporary one.'),
+    'no-open': flag('Do not open the console in a browser.'),
   },
   notes:
     `Folder: ./${defaultFolder}, whose files (.mjs, .js, .json; .ts where Node runs it) each export a workflow. What ` +

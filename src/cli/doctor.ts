@@ -6,7 +6,7 @@ import { importNative } from '../core/models/session/native.js'
 import { defaultRuntime } from '../core/models/session/default-runtime.js'
 import type { StemsSettings } from '../core/workflows/separation/stems-workflow.js'
 import { createEngine } from '../create-engine.js'
-import { type Command, type CommandInput, exitStatus, textOf, UsageError } from './command.js'
+import { type Command, type CommandInput, exitStatus, flag, textOf, UsageError } from './command.js'
 import { type Deployment, openDeployment } from './deployment.js'
 import { blobs, examine, ffmpeg, type Finding, type Outcome, folder, jobStore, nodeVersion } from './doctor-checks.js'
 import { makeFolder } from './local-file.js'
@@ -26,7 +26,7 @@ export const doctorCommand: Command = {
     'Checks what `stemwork serve` needs with the same options, and says what to do. Exit status 0: no problem; 1: ' +
     'at least one.',
   positionals: { min: 0, max: 0 },
-  options: { ...serveCommand.options, json: { type: 'boolean', help: 'Print JSON.' } },
+  options: { ...serveCommand.options, json: flag('Print JSON.') },
   notes:
     'It starts a child process and loads the network, writes a small file and a job to the storage, and removes ' +
     'both.\n' +

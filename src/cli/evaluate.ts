@@ -12,7 +12,7 @@ import { summarise } from '../core/workflows/separation/evaluation/summary.js'
 import { requireModel } from '../core/models/installed.js'
 import { ensembleAlgorithms } from '../core/models/ensemble-algorithm.js'
 import { embeddedModelName } from '../core/models/registry.js'
-import { type Command, type CommandInput, firstPositional, textOf, UsageError } from './command.js'
+import { type Command, type CommandInput, firstPositional, flag, textOf, UsageError, valued } from './command.js'
 import { evaluationTable } from './evaluation-table.js'
 import { runInForeground } from './foreground-run.js'
 import { separationCommandOptions, separationSettings } from './model-options.js'
@@ -28,23 +28,17 @@ export const evaluateCommand: Command = {
   positionals: { min: 1, max: 1 },
   options: {
     ...separationCommandOptions,
-    model: {
-      type: 'string',
-      value: 'name',
-      multiple: true,
-      help:
-        'Model to measure, as for "separate"; may be repeated. a+b or a=2+b=1 combines several models, by ' +
+    model: valued(
+      'name',
+      'Model to measure, as for "separate"; may be repeated. a+b or a=2+b=1 combines several models, by ' +
         'default as an average (see --ensemble). Default: embedded.',
-    },
-    ensemble: {
-      type: 'string',
-      value: ensembleAlgorithms.join('|'),
-      help: 'How the estimates of several models are combined. Default: avg_wave.',
-    },
-    json: {
-      type: 'boolean',
-      help: 'Print one JSON object with the scores of every song, or with the error, on stdout.',
-    },
+      { multiple: true },
+    ),
+    ensemble: valued(
+      ensembleAlgorithms.join('|'),
+      'How the estimates of several models are combined. Default: avg_wave.',
+    ),
+    json: flag('Print one JSON object with the scores of every song, or with the error, on stdout.'),
   },
   notes:
     'uSDR, SI-SDR and the gain over the mixture are means over the songs; cSDR (the median over chunks of 1 s) is ' +

@@ -1,6 +1,6 @@
-import type { Command, CommandOption } from './command.js'
+import { type Command, type CommandOption, flag } from './command.js'
 
-const helpOption: CommandOption = { type: 'boolean', short: 'h', help: 'Show this help.' }
+const helpOption = flag('Show this help.', { short: 'h' })
 
 const usualWidth = 100
 /** A longer name of an option or command has its meaning on the next line. */

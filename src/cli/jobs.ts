@@ -10,10 +10,12 @@ import {
   type CommandInput,
   exitStatus,
   firstPositional,
+  flag,
   type Terminal,
   textOf,
   unknownAction,
   UsageError,
+  valued,
 } from './command.js'
 import type { DeploymentUrls } from './deployment.js'
 import { withEnvironment } from './environment.js'
@@ -32,33 +34,24 @@ export const jobsCommand: Command = {
   options: {
     ...storeOptions,
     ...withEnvironment({ blobs: storageOptions.blobs }),
-    all: {
-      type: 'boolean',
-      help:
-        'Instead of a job id: all jobs that --status, --app and --workflow match; without these, every job of ' +
+    all: flag(
+      'Instead of a job id: all jobs that --status, --app and --workflow match; without these, every job of ' +
         'the store.',
-    },
-    status: { type: 'string', value: 'status', help: 'With list and --all: QUEUED, STARTED, SUCCEEDED or FAILED.' },
-    app: { type: 'string', value: 'name', help: 'With list and --all: jobs of this application.' },
-    workflow: { type: 'string', value: 'id', help: 'With list and --all: jobs of this workflow.' },
-    search: {
-      type: 'string',
-      value: 'text',
-      help: 'With list: an id, or words of a name or batch.',
-    },
-    error: {
-      type: 'string',
-      value: 'text',
-      help: 'With list: failed jobs with this in their error or its cause, of the newest 2,000 that failed.',
-    },
-    after: { type: 'string', value: 'cursor', help: 'With list: continues after an earlier list.' },
-    why: {
-      type: 'boolean',
-      help:
-        'Also show why its last attempt failed, with stack and causes. Clients never see this; the log has the ' +
+    ),
+    status: valued('status', 'With list and --all: QUEUED, STARTED, SUCCEEDED or FAILED.'),
+    app: valued('name', 'With list and --all: jobs of this application.'),
+    workflow: valued('id', 'With list and --all: jobs of this workflow.'),
+    search: valued('text', 'With list: an id, or words of a name or batch.'),
+    error: valued(
+      'text',
+      'With list: failed jobs with this in their error or its cause, of the newest 2,000 that failed.',
+    ),
+    after: valued('cursor', 'With list: continues after an earlier list.'),
+    why: flag(
+      'Also show why its last attempt failed, with stack and causes. Clients never see this; the log has the ' +
         'same text.',
-    },
-    json: { type: 'boolean', help: 'Print JSON.' },
+    ),
+    json: flag('Print JSON.'),
   },
   actions: {
     list: {

@@ -6,10 +6,12 @@ import {
   type CommandInput,
   exitStatus,
   firstPositional,
+  flag,
   numberOf,
   textOf,
   unknownAction,
   UsageError,
+  valued,
 } from './command.js'
 import { storeOptions, withStore } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
@@ -26,23 +28,17 @@ export const keysCommand: Command = {
   positionals: { min: 1, max: 2 },
   options: {
     ...storeOptions,
-    app: {
-      type: 'string',
-      value: 'name',
-      help: 'Name of the application; `create` creates a missing one. Default: default.',
-    },
-    label: { type: 'string', value: 'text', help: 'With create: what the key is for.' },
-    'overlap-hours': {
-      type: 'string',
-      value: 'n',
-      help: 'With rotate and webhook-secret: how many more hours the old key or secret works. Default: 24.',
-    },
-    'secret-file': {
-      type: 'string',
-      value: 'file',
-      help: 'With webhook-secret: file that holds the secret ("whsec_" and base64). Default: a new one.',
-    },
-    json: { type: 'boolean', help: 'Print JSON.' },
+    app: valued('name', 'Name of the application; `create` creates a missing one. Default: default.'),
+    label: valued('text', 'With create: what the key is for.'),
+    'overlap-hours': valued(
+      'n',
+      'With rotate and webhook-secret: how many more hours the old key or secret works. Default: 24.',
+    ),
+    'secret-file': valued(
+      'file',
+      'With webhook-secret: file that holds the secret ("whsec_" and base64). Default: a new one.',
+    ),
+    json: flag('Print JSON.'),
   },
   actions: {
     create: {

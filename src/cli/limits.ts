@@ -5,9 +5,11 @@ import {
   type CommandInput,
   exitStatus,
   firstPositional,
+  flag,
   textOf,
   unknownAction,
   UsageError,
+  valued,
 } from './command.js'
 import { storeOptions, storeUrls } from './service-storage.js'
 import { namedApplication, withEngine } from './store-engine.js'
@@ -31,17 +33,16 @@ export const limitsCommand: Command = {
   positionals: { min: 1, max: 1 },
   options: {
     ...storeOptions,
-    app: { type: 'string', value: 'name', help: 'Name of an application. With show, default: all.' },
-    'max-queued': { type: 'string', value: 'n', help: 'With set: jobs that may wait.' },
-    jobs: { type: 'string', value: 'n', help: 'With set: jobs per day that are created or retried.' },
-    'audio-minutes': { type: 'string', value: 'n', help: 'With set: minutes of audio per day of successful jobs.' },
-    bytes: { type: 'string', value: 'n', help: 'With set: bytes of inputs per day of ended jobs.' },
-    revision: {
-      type: 'string',
-      value: 'text',
-      help: 'With set: the revision that show --json printed. If the limits were set since then, nothing is changed.',
-    },
-    json: { type: 'boolean', help: 'Print JSON.' },
+    app: valued('name', 'Name of an application. With show, default: all.'),
+    'max-queued': valued('n', 'With set: jobs that may wait.'),
+    jobs: valued('n', 'With set: jobs per day that are created or retried.'),
+    'audio-minutes': valued('n', 'With set: minutes of audio per day of successful jobs.'),
+    bytes: valued('n', 'With set: bytes of inputs per day of ended jobs.'),
+    revision: valued(
+      'text',
+      'With set: the revision that show --json printed. If the limits were set since then, nothing is changed.',
+    ),
+    json: flag('Print JSON.'),
   },
   actions: {
     show: { description: 'Shows the limits and the usage of today.', options: ['data', 'store', 'app', 'json'] },

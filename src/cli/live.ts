@@ -4,7 +4,17 @@ import { PcmEncoder, type PcmFormat } from '../core/media/encode/pcm-encoder.js'
 import { wavContainer } from '../core/media/encode/wav-container.js'
 import { latencyBounds } from '../core/workflows/separation/live/plan.js'
 import { type LiveStems, separateStream } from '../live.js'
-import { type Command, type CommandInput, exitStatus, numberOf, type Terminal, textOf, UsageError } from './command.js'
+import {
+  type Command,
+  type CommandInput,
+  exitStatus,
+  flag,
+  numberOf,
+  type Terminal,
+  textOf,
+  UsageError,
+  valued,
+} from './command.js'
 import { onInterruption } from './interruption.js'
 import { separationCommandOptions, separationSettings } from './model-options.js'
 import { type PcmPipe, rawPipe, wavPipe } from './pcm-pipe.js'
@@ -19,23 +29,15 @@ export const liveCommand: Command = {
     'same form.',
   positionals: { min: 0, max: 0 },
   options: {
-    stem: { type: 'string', value: stems.join('|'), help: 'What to write. Default: accompaniments.' },
-    latency: {
-      type: 'string',
-      value: 'ms',
-      help: `From a sample to its stem, ${latencyBounds.min} to ${latencyBounds.max}; more is better. Default: 1000.`,
-    },
-    raw: {
-      type: 'string',
-      value: rawFormats.join('|'),
-      help: 'Samples without a header, little-endian and interleaved, both ways.',
-    },
-    rate: { type: 'string', value: 'Hz', help: 'Of raw samples. Default: 44100.' },
-    channels: { type: 'string', value: 'n', help: 'Of raw samples. Default: 2.' },
-    wait: {
-      type: 'boolean',
-      help: 'Wait for a machine that is too slow, instead of passing the input on unchanged.',
-    },
+    stem: valued(stems.join('|'), 'What to write. Default: accompaniments.'),
+    latency: valued(
+      'ms',
+      `From a sample to its stem, ${latencyBounds.min} to ${latencyBounds.max}; more is better. Default: 1000.`,
+    ),
+    raw: valued(rawFormats.join('|'), 'Samples without a header, little-endian and interleaved, both ways.'),
+    rate: valued('Hz', 'Of raw samples. Default: 44100.'),
+    channels: valued('n', 'Of raw samples. Default: 2.'),
+    wait: flag('Wait for a machine that is too slow, instead of passing the input on unchanged.'),
     model: separationCommandOptions.model,
     runtime: separationCommandOptions.runtime,
   },

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { loudnessWorkflow } from '../core/workflows/loudness/loudness-workflow.js'
 import { audioCommandOptions, decimalOf, decodersOf, pathBeside, runAudioCommand } from './audio-command.js'
-import { type Command, firstPositional, textOf, UsageError } from './command.js'
+import { type Command, firstPositional, textOf, UsageError, valued } from './command.js'
 import { fileEndings, fileFormat } from './file-format.js'
 
 interface Figures {
@@ -21,24 +21,13 @@ export const loudnessCommand: Command = {
     'at another loudness.',
   positionals: { min: 1, max: 1 },
   options: {
-    picture: { type: 'string', value: 'file.svg', help: 'Write a picture of the loudness over time.' },
-    normalize: {
-      type: 'string',
-      value: 'LUFS',
-      help: 'Write the audio at this integrated loudness, for example -14.',
-    },
-    ceiling: {
-      type: 'string',
-      value: 'dBTP',
-      help: 'Highest true peak; the audio stays quieter if necessary. Default: -1.',
-    },
-    output: {
-      type: 'string',
+    picture: valued('file.svg', 'Write a picture of the loudness over time.'),
+    normalize: valued('LUFS', 'Write the audio at this integrated loudness, for example -14.'),
+    ceiling: valued('dBTP', 'Highest true peak; the audio stays quieter if necessary. Default: -1.'),
+    output: valued('file', `File for that audio: ${fileEndings}. Default: "<name> (<n> LUFS).wav" next to the input.`, {
       short: 'o',
-      value: 'file',
-      help: `File for that audio: ${fileEndings}. Default: "<name> (<n> LUFS).wav" next to the input.`,
-    },
-    bits: { type: 'string', value: '16|24|32', help: 'Sample width. Default: 16.' },
+    }),
+    bits: valued('16|24|32', 'Sample width. Default: 16.'),
     ...audioCommandOptions,
   },
   notes: '--json prints the whole report, with the loudness over time.',

@@ -1,4 +1,4 @@
-import { type Command, exitStatus, textOf, UsageError } from './command.js'
+import { type Command, exitStatus, textOf, UsageError, valued } from './command.js'
 import { optional } from './deployment.js'
 import { withEnvironment } from './environment.js'
 import { onInterruption } from './interruption.js'
@@ -10,14 +10,12 @@ export const mcpCommand: Command = {
     'files, run workflows, wait, read and delete.',
   positionals: { min: 0, max: 0 },
   options: withEnvironment({
-    url: { type: 'string', value: 'url', help: 'Base address of the service, for example http://127.0.0.1:8080/v1.' },
-    'api-key': {
-      type: 'string',
-      value: 'key',
-      help:
-        'The key of the application whose jobs are used. Prefer STEMWORK_API_KEY, which does not appear in ' +
+    url: valued('url', 'Base address of the service, for example http://127.0.0.1:8080/v1.'),
+    'api-key': valued(
+      'key',
+      'The key of the application whose jobs are used. Prefer STEMWORK_API_KEY, which does not appear in ' +
         'process lists.',
-    },
+    ),
   }),
   notes:
     'It needs the package @modelcontextprotocol/sdk (npm install @modelcontextprotocol/sdk). Files are transferred ' +

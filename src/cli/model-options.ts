@@ -10,42 +10,32 @@ import { modelInfo, requireModel } from '../core/models/installed.js'
 import { modelWords } from '../core/models/model-words.js'
 import { type StemsSettings, stemsWorkflow } from '../core/workflows/separation/stems-workflow.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
-import { type CommandInput, type CommandOption, numberOf, textOf, UsageError } from './command.js'
+import { type CommandInput, type CommandOption, flag, numberOf, textOf, UsageError, valued } from './command.js'
 
-const threads: CommandOption = {
-  type: 'string',
-  value: 'n',
-  help: 'Processors for a separation. Default: all but one.',
-}
+const threads = valued('n', 'Processors for a separation. Default: all but one.')
 
-const provider: CommandOption = {
-  type: 'string',
-  value: executionProviders.join('|'),
-  help: 'What runs the network. If it is not available, the CPU is used, with a warning. Default: cpu.',
-}
+const provider = valued(
+  executionProviders.join('|'),
+  'What runs the network. If it is not available, the CPU is used, with a warning. Default: cpu.',
+)
 
-const runtime: CommandOption = {
-  type: 'string',
-  value: runtimeChoices.join('|'),
-  help:
-    'What loads the network: the native library of onnxruntime-node, or WebAssembly, which needs no other package. ' +
+const runtime = valued(
+  runtimeChoices.join('|'),
+  'What loads the network: the native library of onnxruntime-node, or WebAssembly, which needs no other package. ' +
     'Default: STEMWORK_RUNTIME, or auto, the native library if it is there.',
-}
+)
 
-const ffmpeg: CommandOption = {
-  type: 'boolean',
-  inCode: 'decoders.ffmpeg',
-  help: 'Use the ffmpeg on the PATH for formats that the package cannot decode, such as FLV or WMV videos.',
-}
+const ffmpeg = flag(
+  'Use the ffmpeg on the PATH for formats that the package cannot decode, such as FLV or WMV videos.',
+  { inCode: 'decoders.ffmpeg' },
+)
 
 export const separationCommandOptions = {
-  model: {
-    type: 'string',
-    value: 'name',
-    help:
-      'Model to use: a name from "stemwork models list", a manifest (.json), or "best" for the best one that was ' +
+  model: valued(
+    'name',
+    'Model to use: a name from "stemwork models list", a manifest (.json), or "best" for the best one that was ' +
       'pulled. Default: embedded.',
-  },
+  ),
   threads,
   provider,
   runtime,
@@ -55,23 +45,15 @@ export const separationCommandOptions = {
 /** Command-line options of a node that runs separations. */
 export const serviceModelOptions = {
   ...separationCommandOptions,
-  'allowed-models': {
-    type: 'string',
+  'allowed-models': valued('name', 'A model that a job may choose with params.model.', {
     was: 'allow-model',
-    value: 'name',
     multiple: true,
-    help: 'A model that a job may choose with params.model.',
-  },
-  'stems-4': {
-    type: 'string',
-    value: 'model',
-    help: 'Also offer service/stems-4 (vocals, drums, bass, other) with this model, for example htdemucs.',
-  },
-  beats: {
-    type: 'string',
-    value: 'model',
-    help: 'A model that finds the beats for service/analyze: beat-this-small.',
-  },
+  }),
+  'stems-4': valued(
+    'model',
+    'Also offer service/stems-4 (vocals, drums, bass, other) with this model, for example htdemucs.',
+  ),
+  beats: valued('model', 'A model that finds the beats for service/analyze: beat-this-small.'),
 } satisfies Record<string, CommandOption>
 
 export function separationSettings(

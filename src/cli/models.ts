@@ -14,7 +14,15 @@ import {
 } from '../core/models/index.js'
 import { listPresets, type ModelPreset, modelPreset, modelsOfPreset } from '../core/models/presets.js'
 import { recommendedModel, recommendedModelName } from '../core/models/best-model.js'
-import { type Command, type CommandInput, exitStatus, firstPositional, type Terminal, UsageError } from './command.js'
+import {
+  type Command,
+  type CommandInput,
+  exitStatus,
+  firstPositional,
+  flag,
+  type Terminal,
+  UsageError,
+} from './command.js'
 import { onInterruption } from './interruption.js'
 import { nearest } from '../core/engine/workflow/nearest.js'
 import { ProgressLine } from './progress-line.js'
@@ -55,17 +63,11 @@ export const modelsCommand: Command = {
     'a manifest (.json).',
   positionals: { min: 1, max: 2 },
   options: {
-    'accept-licence': { type: 'boolean', help: 'Accept the terms of the model, if it has any; asked once per model.' },
-    commercial: {
-      type: 'boolean',
-      help: 'With pull best, presets and pull of a preset: only models whose licence allows commercial use.',
-    },
-    fast: {
-      type: 'boolean',
-      help: 'With pull best: only models that are faster than real time on two processor cores.',
-    },
-    offline: { type: 'boolean', help: 'Never use the network. Also: STEMWORK_OFFLINE=1.' },
-    json: { type: 'boolean', help: 'Print JSON on stdout.' },
+    'accept-licence': flag('Accept the terms of the model, if it has any; asked once per model.'),
+    commercial: flag('With pull best, presets and pull of a preset: only models whose licence allows commercial use.'),
+    fast: flag('With pull best: only models that are faster than real time on two processor cores.'),
+    offline: flag('Never use the network. Also: STEMWORK_OFFLINE=1.'),
+    json: flag('Print JSON on stdout.'),
   },
   actions: {
     list: { description: 'Lists the known models with size, speed, score and licence.', options: ['json'] },

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { notesWorkflow } from '../core/workflows/notes/notes-workflow.js'
 import { audioCommandOptions, decimalOf, decodersOf, pathBeside, runAudioCommand } from './audio-command.js'
-import { type Command, firstPositional } from './command.js'
+import { type Command, firstPositional, flag, valued } from './command.js'
 
 interface Report {
   seconds: number
@@ -14,14 +14,14 @@ export const notesCommand: Command = {
   description: 'Writes the notes of a song, or of a stem, as a MIDI file.',
   positionals: { min: 1, max: 2 },
   options: {
-    onset: { type: 'string', value: '0..1', help: 'How clearly a note must begin; lower finds more. Default: 0.5.' },
-    frame: { type: 'string', value: '0..1', help: 'How clearly it must sound to go on. Default: 0.3.' },
-    shortest: { type: 'string', value: 'ms', help: 'Leave out shorter notes. Default: 127.7.' },
-    'min-frequency': { type: 'string', value: 'Hz', help: 'Leave out lower notes.' },
-    'max-frequency': { type: 'string', value: 'Hz', help: 'Leave out notes of this frequency and above.' },
-    'clear-only': { type: 'boolean', help: 'Leave out sounds without a clear beginning.' },
-    'no-bends': { type: 'boolean', help: 'Write no pitch bends.' },
-    tempo: { type: 'string', value: 'bpm', help: 'Tempo of the MIDI file. Default: that of the audio.' },
+    onset: valued('0..1', 'How clearly a note must begin; lower finds more. Default: 0.5.'),
+    frame: valued('0..1', 'How clearly it must sound to go on. Default: 0.3.'),
+    shortest: valued('ms', 'Leave out shorter notes. Default: 127.7.'),
+    'min-frequency': valued('Hz', 'Leave out lower notes.'),
+    'max-frequency': valued('Hz', 'Leave out notes of this frequency and above.'),
+    'clear-only': flag('Leave out sounds without a clear beginning.'),
+    'no-bends': flag('Write no pitch bends.'),
+    tempo: valued('bpm', 'Tempo of the MIDI file. Default: that of the audio.'),
     ...audioCommandOptions,
   },
   notes: 'Stems give better notes than a mix: separate the song first. --json prints all notes with their bends.',

@@ -3,7 +3,7 @@ import { checkInput } from '../core/engine/workflow/check-input.js'
 import { firstIssueText } from '../core/engine/workflow/schema-issues.js'
 import { practiceWorkflow } from '../core/workflows/practice/practice-workflow.js'
 import { decimalOf } from './audio-command.js'
-import { type Command, type CommandInput, firstPositional, textOf, UsageError } from './command.js'
+import { type Command, type CommandInput, firstPositional, flag, textOf, UsageError, valued } from './command.js'
 import { runInForeground } from './foreground-run.js'
 import { requirePath } from './local-file.js'
 import { separationCommandOptions } from './model-options.js'
@@ -20,20 +20,17 @@ export const practiceCommand: Command = {
     'with tempo and key.',
   positionals: { min: 1, max: 1 },
   options: {
-    output: {
-      type: 'string',
+    output: valued('dir', 'Folder for the files. Default: "<name of the song>-practice" in this folder.', {
       short: 'o',
-      value: 'dir',
-      help: 'Folder for the files. Default: "<name of the song>-practice" in this folder.',
-    },
-    guide: { type: 'string', value: 'dB', help: 'Level of the guide voice, by that in the song. Default: -18.' },
-    lyrics: { type: 'string', value: 'file.txt', help: 'The words, a line for each that is sung.' },
-    beats: { type: 'string', value: 'model', help: 'Pulled model that finds the beats: beat-this-small.' },
+    }),
+    guide: valued('dB', 'Level of the guide voice, by that in the song. Default: -18.'),
+    lyrics: valued('file.txt', 'The words, a line for each that is sung.'),
+    beats: valued('model', 'Pulled model that finds the beats: beat-this-small.'),
     format: songOptions.format,
     'no-tags': songOptions['no-tags'],
     ...separationCommandOptions,
     ...recommendedModelOption,
-    json: { type: 'boolean', help: 'Print one JSON object with the result or the error on stdout.' },
+    json: flag('Print one JSON object with the result or the error on stdout.'),
     'allow-private-inputs': songOptions['allow-private-inputs'],
   },
   notes: 'Lyrics become lyrics.lrc and ultrastar.txt. What is sung is not recognized, so their times are rough.',

@@ -4,18 +4,24 @@ import { createInterface } from 'node:readline/promises'
 import { bundledQuality, recommendedModel } from '../core/models/best-model.js'
 import { readJson, writeJson } from '../core/models/cache.js'
 import { modelCacheFolder, modelInfo } from '../core/models/index.js'
-import { type CommandInput, type CommandOption, exitStatus, type Terminal, textOf, UsageError } from './command.js'
+import {
+  type CommandInput,
+  type CommandOption,
+  exitStatus,
+  type Terminal,
+  textOf,
+  UsageError,
+  valued,
+} from './command.js'
 import { pull } from './models.js'
 
 export const recommendedModelOption = {
-  'recommended-model': {
-    type: 'string',
-    value: 'yes|no',
-    variable: 'STEMWORK_RECOMMENDED_MODEL',
-    help:
-      'Answer to the question that the first run at a terminal asks: whether to download the recommended model and ' +
+  'recommended-model': valued(
+    'yes|no',
+    'Answer to the question that the first run at a terminal asks: whether to download the recommended model and ' +
       'use it instead of the bundled one. Default: the answer that was given, or no.',
-  },
+    { variable: 'STEMWORK_RECOMMENDED_MODEL' },
+  ),
 } satisfies Record<string, CommandOption>
 
 const speedWords = {

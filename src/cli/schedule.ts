@@ -12,10 +12,12 @@ import {
   type CommandInput,
   exitStatus,
   firstPositional,
+  flag,
   numberOf,
   textOf,
   unknownAction,
   UsageError,
+  valued,
 } from './command.js'
 import { storeOptions, withStore } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
@@ -39,14 +41,10 @@ export const scheduleCommand: Command = {
   positionals: { min: 1, max: 1 },
   options: {
     ...storeOptions,
-    app: {
-      type: 'string',
-      value: 'name',
-      help: 'Name of an application. With limit, * is every application that has no limit of its own.',
-    },
-    workflow: { type: 'string', value: 'id', help: 'Id of a workflow.' },
-    max: { type: 'string', value: 'n', help: 'With limit: number of jobs that may run at a time. Default: no limit.' },
-    json: { type: 'boolean', help: 'Print JSON.' },
+    app: valued('name', 'Name of an application. With limit, * is every application that has no limit of its own.'),
+    workflow: valued('id', 'Id of a workflow.'),
+    max: valued('n', 'With limit: number of jobs that may run at a time. Default: no limit.'),
+    json: flag('Print JSON.'),
   },
   actions: {
     show: { description: 'Shows what is paused, draining or limited.', options: ['data', 'store', 'json'] },

@@ -1,7 +1,15 @@
 import { stat } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { formatTable, outputFormats } from '../core/media/encode/output-format.js'
-import { type Command, type CommandInput, type CommandOption, firstPositional, type Terminal } from './command.js'
+import {
+  type Command,
+  type CommandInput,
+  type CommandOption,
+  firstPositional,
+  flag,
+  type Terminal,
+  valued,
+} from './command.js'
 import { runInForeground } from './foreground-run.js'
 import { separationCommandOptions } from './model-options.js'
 import { recommendedModelOption, withRecommendedModel } from './recommended-model.js'
@@ -12,13 +20,12 @@ import { batchRequest, isAddress, songRequest } from './separation-request.js'
 
 /** Options of the commands that separate a song. */
 export const songOptions = {
-  format: {
-    type: 'string',
-    value: outputFormats.join('|'),
-    help: `In this order: ${outputFormats.map((format) => formatTable[format].label).join(', ')}. Default: 16.`,
-  },
-  'no-tags': { type: 'boolean', help: "Do not write the song's tags (title, artist, cover, ...) into the files." },
-  'allow-private-inputs': { type: 'boolean', help: 'Allow a URL on this machine or its network.' },
+  format: valued(
+    outputFormats.join('|'),
+    `In this order: ${outputFormats.map((format) => formatTable[format].label).join(', ')}. Default: 16.`,
+  ),
+  'no-tags': flag("Do not write the song's tags (title, artist, cover, ...) into the files."),
+  'allow-private-inputs': flag('Allow a URL on this machine or its network.'),
 } satisfies Record<string, CommandOption>
 
 export const separateCommand: Command = {
@@ -28,51 +35,35 @@ export const separateCommand: Command = {
     'add up to the mixture. Nothing leaves this machine.',
   positionals: { min: 1, max: Infinity },
   options: {
-    output: {
-      type: 'string',
+    output: valued('dir', 'Folder for the files. Default for one song: "<name of the song>-stems" in this folder.', {
       short: 'o',
-      value: 'dir',
-      help: 'Folder for the files. Default for one song: "<name of the song>-stems" in this folder.',
-    },
+    }),
     format: songOptions.format,
-    stems: {
-      type: 'string',
-      value: 'list',
-      help: 'Stems to write, separated by commas. Default: vocals,accompaniments; others need a model that has them.',
-    },
+    stems: valued(
+      'list',
+      'Stems to write, separated by commas. Default: vocals,accompaniments; others need a model that has them.',
+    ),
     'no-tags': songOptions['no-tags'],
-    name: {
-      type: 'string',
-      value: 'template',
-      help:
-        'Template for the names of the result files of several songs, without extension. Default: ' +
+    name: valued(
+      'template',
+      'Template for the names of the result files of several songs, without extension. Default: ' +
         `"{folder}/{file} - {stem}".\nFields: ${nameFields.map((field) => `{${field}}`).join(' ')}.`,
-    },
-    jobs: {
-      type: 'string',
-      value: 'n',
-      help:
-        'Number of songs to process at a time, each in its own process with its own copy of the model. Default: ' +
+    ),
+    jobs: valued(
+      'n',
+      'Number of songs to process at a time, each in its own process with its own copy of the model. Default: ' +
         '1, which uses all processors but one.',
-    },
-    watch: {
-      type: 'boolean',
-      help: 'Keep running and process files that are added later, each once it has stopped growing.',
-    },
+    ),
+    watch: flag('Keep running and process files that are added later, each once it has stopped growing.'),
     ...separationCommandOptions,
     ...recommendedModelOption,
-    preset: {
-      type: 'string',
-      value: 'name',
-      help:
-        'Several models together, such as lead-and-backing; "stemwork models presets" lists them. Instead of ' +
+    preset: valued(
+      'name',
+      'Several models together, such as lead-and-backing; "stemwork models presets" lists them. Instead of ' +
         '--model.',
-    },
-    commercial: { type: 'boolean', help: 'With --preset: only if the licences of its models allow commercial use.' },
-    json: {
-      type: 'boolean',
-      help: 'Print one JSON object with the result or the error on stdout; for several songs, one line per song.',
-    },
+    ),
+    commercial: flag('With --preset: only if the licences of its models allow commercial use.'),
+    json: flag('Print one JSON object with the result or the error on stdout; for several songs, one line per song.'),
     'allow-private-inputs': songOptions['allow-private-inputs'],
   },
   notes:

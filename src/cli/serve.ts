@@ -5,7 +5,17 @@ import { KeySeal, signInCode } from '../http/auth/sealed-key.js'
 import { createHandler } from '../http/handler.js'
 import { hasTus } from '../http/storage/resumable-routes.js'
 import { acceptUpgrades, serve } from '../http/mounts/node.js'
-import { type Command, type CommandInput, exitStatus, numberOf, type Terminal, textOf, UsageError } from './command.js'
+import {
+  type Command,
+  type CommandInput,
+  exitStatus,
+  flag,
+  numberOf,
+  type Terminal,
+  textOf,
+  UsageError,
+  valued,
+} from './command.js'
 import { configurable } from './configuration.js'
 import { mcpPath, withMcp } from './mcp-mount.js'
 import { type Interruption, onInterruption } from './interruption.js'
@@ -49,83 +59,59 @@ export const serveCommand: Command = {
     'logs go to stderr.',
   positionals: { min: 0, max: 0 },
   options: configurable({
-    host: {
-      type: 'string',
-      value: 'address',
-      help: 'Address to listen on. Default: 127.0.0.1, which only this machine can reach.',
-    },
-    port: { type: 'string', value: 'n', help: `Port to listen on, 0 for a free one. Default: ${defaultPort}.` },
+    host: valued('address', 'Address to listen on. Default: 127.0.0.1, which only this machine can reach.'),
+    port: valued('n', `Port to listen on, 0 for a free one. Default: ${defaultPort}.`),
     ...storageOptions,
-    'api-only': {
-      type: 'boolean',
-      help: 'Accept jobs but let `stemwork worker` nodes run them (needs --store postgres://...).',
-    },
-    workflows: {
-      type: 'string',
-      value: 'file',
-      multiple: true,
-      help: 'ES module with your own workflows, JSON file with compositions of known workflows, or folder of such.',
-    },
-    aliases: {
-      type: 'string',
-      was: 'alias',
-      value: 'alias=id',
-      multiple: true,
-      help:
-        'Offer a workflow under a further id, for instance music-ai/stems-vocals-accompaniment=' +
+    'api-only': flag('Accept jobs but let `stemwork worker` nodes run them (needs --store postgres://...).'),
+    workflows: valued(
+      'file',
+      'ES module with your own workflows, JSON file with compositions of known workflows, or folder of such.',
+      { multiple: true },
+    ),
+    aliases: valued(
+      'alias=id',
+      'Offer a workflow under a further id, for instance music-ai/stems-vocals-accompaniment=' +
         'service/stems-vocals-accompaniment.',
-    },
-    'public-url': {
-      type: 'string',
-      value: 'url',
-      help: `Address of the service as clients see it, for links. With no path, ${basePath} is added.`,
-    },
-    'api-keys': {
-      was: 'api-key',
-      type: 'string',
-      value: 'key',
-      multiple: true,
-      variable: 'STEMWORK_API_KEYS',
-      help:
-        'A key for clients, of 16 or more characters. Prefer STEMWORK_API_KEYS, which does not appear in process ' +
+      { was: 'alias', multiple: true },
+    ),
+    'public-url': valued(
+      'url',
+      `Address of the service as clients see it, for links. With no path, ${basePath} is added.`,
+    ),
+    'api-keys': valued(
+      'key',
+      'A key for clients, of 16 or more characters. Prefer STEMWORK_API_KEYS, which does not appear in process ' +
         'lists. Default: a key is created and shown once.',
-    },
-    'operator-key': {
-      type: 'string',
-      inCode: 'operator.key',
-      value: 'key',
-      help:
-        `Serve ${basePath}/operator, a page for viewing and controlling all applications, protected by this key ` +
+      { was: 'api-key', multiple: true, variable: 'STEMWORK_API_KEYS' },
+    ),
+    'operator-key': valued(
+      'key',
+      `Serve ${basePath}/operator, a page for viewing and controlling all applications, protected by this key ` +
         'of 16 or more characters. Prefer STEMWORK_OPERATOR_KEY, which does not appear in process lists.',
-    },
-    console: { type: 'boolean', help: `Serve ${basePath}/console, a page for uploading songs and listening to stems.` },
-    live: {
-      type: 'string',
-      inCode: 'live.streams',
-      value: 'n',
-      help:
-        `Serve ${basePath}/live, a WebSocket that separates what plays, for up to n streams at a time, each of which ` +
+      { inCode: 'operator.key' },
+    ),
+    console: flag(`Serve ${basePath}/console, a page for uploading songs and listening to stems.`),
+    live: valued(
+      'n',
+      `Serve ${basePath}/live, a WebSocket that separates what plays, for up to n streams at a time, each of which ` +
         'takes up to 60 % of a core (needs ws).',
-    },
-    mcp: {
-      type: 'boolean',
-      help:
-        `Serve ${mcpPath}, the tools for agents (Model Context Protocol over HTTP; needs ` +
+      { inCode: 'live.streams' },
+    ),
+    mcp: flag(
+      `Serve ${mcpPath}, the tools for agents (Model Context Protocol over HTTP; needs ` +
         '@modelcontextprotocol/sdk).',
-    },
+    ),
     'allow-private-inputs': privateInputsOption,
     ...serviceModelOptions,
     ...recommendedModelOption,
     traces: tracesOption,
-    grace: {
-      type: 'string',
-      inCode: 'dispatch.graceMs',
-      value: 'seconds',
-      help:
-        'How long running jobs may take to finish after the first Ctrl-C; with --data, the rest continue after the ' +
+    grace: valued(
+      'seconds',
+      'How long running jobs may take to finish after the first Ctrl-C; with --data, the rest continue after the ' +
         `next start. Default: ${defaultGraceSeconds}.`,
-    },
-    verbose: { type: 'boolean', help: 'Log more.' },
+      { inCode: 'dispatch.graceMs' },
+    ),
+    verbose: flag('Log more.'),
   }),
   notes:
     'Ctrl-C stops it; a second one stops it at once.\n' +

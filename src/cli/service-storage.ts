@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { makeProcessFolder, removeDeadFolders } from '../core/engine/dispatch/attempt/process-folder.js'
 import type { Logger } from '../core/engine/ports/logger.js'
-import { type CommandInput, type CommandOption, textOf, UsageError } from './command.js'
+import { type CommandInput, type CommandOption, flag, textOf, UsageError, valued } from './command.js'
 import { type Deployment, type DeploymentUrls, openDeployment } from './deployment.js'
 import { configurable } from './configuration.js'
 import { linkSecret } from './link-secret.js'
@@ -21,49 +21,28 @@ export interface ServiceStorage extends Deployment {
 
 /** The options of every command that opens a storage. */
 export const storageOptions = {
-  data: {
-    type: 'string',
-    value: 'dir',
-    help: 'Folder in which jobs, files and keys survive restarts. Default: nothing survives.',
-  },
-  store: {
-    type: 'string',
-    value: 'url',
-    help: 'Jobs and applications: memory:, sqlite:<path>, postgres://...[?schema=<name>], redis://... (Keyv).',
-  },
-  queue: {
-    type: 'string',
-    value: 'url',
-    help:
-      'How workers are woken: memory: (this process only), postgres: (the Postgres of --store, and its default), ' +
+  data: valued('dir', 'Folder in which jobs, files and keys survive restarts. Default: nothing survives.'),
+  store: valued(
+    'url',
+    'Jobs and applications: memory:, sqlite:<path>, postgres://...[?schema=<name>], redis://... (Keyv).',
+  ),
+  queue: valued(
+    'url',
+    'How workers are woken: memory: (this process only), postgres: (the Postgres of --store, and its default), ' +
       'postgres://... (a direct address, if --store goes through a pooler) or redis://...[?prefix=<name>] ' +
       '(BullMQ; needs a Postgres store).',
-  },
-  blobs: {
-    type: 'string',
-    value: 'url',
-    help: 'Files: file:<folder> or s3://<bucket>[/<prefix>][?endpoint=<url>&region=<name>].',
-  },
+  ),
+  blobs: valued('url', 'Files: file:<folder> or s3://<bucket>[/<prefix>][?endpoint=<url>&region=<name>].'),
 } satisfies Record<string, CommandOption>
 
-export const privateInputsOption: CommandOption = {
-  type: 'boolean',
+export const privateInputsOption: CommandOption = flag('Allow input URLs that lead to this machine or its network.', {
   inCode: 'fetch.allowPrivate',
-  help: 'Allow input URLs that lead to this machine or its network.',
-}
+})
 
 /** Where a command finds the store of a service that exists. */
 export const storeOptions = configurable({
-  data: {
-    type: 'string',
-    value: 'dir',
-    help: 'Data folder of the service, as its --data. The service must be stopped.',
-  },
-  store: {
-    type: 'string',
-    value: 'url',
-    help: 'Store of the service, as its --store: postgres://... or sqlite:<path>.',
-  },
+  data: valued('dir', 'Data folder of the service, as its --data. The service must be stopped.'),
+  store: valued('url', 'Store of the service, as its --store: postgres://... or sqlite:<path>.'),
 })
 
 export function deploymentUrls(input: CommandInput): DeploymentUrls {

@@ -1,6 +1,6 @@
 import { transcodeWorkflow } from '../core/workflows/transcode/transcode-workflow.js'
 import { audioCommandOptions, decimalOf, decodersOf, runAudioCommand } from './audio-command.js'
-import { type Command, firstPositional, numberOf, textOf } from './command.js'
+import { type Command, firstPositional, flag, numberOf, textOf, valued } from './command.js'
 import { fileEndings, fileFormat } from './file-format.js'
 
 export const transcodeCommand: Command = {
@@ -10,18 +10,18 @@ export const transcodeCommand: Command = {
     'and pitch.',
   positionals: { min: 2, max: 2 },
   options: {
-    bits: { type: 'string', value: '16|24|32', help: 'Sample width; 32 means floats in WAV. Default: 16.' },
-    rate: { type: 'string', value: 'Hz', help: 'Sample rate. Default: that of the input.' },
-    channels: { type: 'string', value: '1|2', help: 'Number of channels. Default: those of the input.' },
-    start: { type: 'string', value: 's', help: 'Skip the audio before this time.' },
-    length: { type: 'string', value: 's', help: 'Keep only this many seconds.' },
-    'fade-in': { type: 'string', value: 's', help: 'Linear fade at the start.' },
-    'fade-out': { type: 'string', value: 's', help: 'Linear fade at the end.' },
-    gain: { type: 'string', value: 'dB', help: 'Gain; negative values make it quieter.' },
-    tempo: { type: 'string', value: 'ratio', help: 'Speed at the same pitch: 1.25 is a quarter faster, 0.5 half.' },
-    semitones: { type: 'string', value: 'n', help: 'Raise the pitch by so many semitones; negative values lower it.' },
-    'no-dither': { type: 'boolean', help: 'Do not add dither before samples are rounded to integers.' },
-    'no-tags': { type: 'boolean', help: "Do not write the input's tags (title, artist, cover, ...) into the output." },
+    bits: valued('16|24|32', 'Sample width; 32 means floats in WAV. Default: 16.'),
+    rate: valued('Hz', 'Sample rate. Default: that of the input.'),
+    channels: valued('1|2', 'Number of channels. Default: those of the input.'),
+    start: valued('s', 'Skip the audio before this time.'),
+    length: valued('s', 'Keep only this many seconds.'),
+    'fade-in': valued('s', 'Linear fade at the start.'),
+    'fade-out': valued('s', 'Linear fade at the end.'),
+    gain: valued('dB', 'Gain; negative values make it quieter.'),
+    tempo: valued('ratio', 'Speed at the same pitch: 1.25 is a quarter faster, 0.5 half.'),
+    semitones: valued('n', 'Raise the pitch by so many semitones; negative values lower it.'),
+    'no-dither': flag('Do not add dither before samples are rounded to integers.'),
+    'no-tags': flag("Do not write the input's tags (title, artist, cover, ...) into the output."),
     ...audioCommandOptions,
   },
   notes: `The extension of the output file selects the format: ${fileEndings}.`,

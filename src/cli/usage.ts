@@ -1,6 +1,6 @@
 import { type LedgerGroup, ledgerGroups } from '../core/engine/job/ledger.js'
 import { usageCsv, usageRow } from '../http/service/usage-routes.js'
-import { type Command, type CommandInput, exitStatus, textOf, UsageError } from './command.js'
+import { type Command, type CommandInput, exitStatus, flag, textOf, UsageError, valued } from './command.js'
 import { storeOptions, storeUrls } from './service-storage.js'
 import { namedApplication, withEngine } from './store-engine.js'
 
@@ -15,16 +15,12 @@ export const usageCommand: Command = {
   positionals: { min: 0, max: 0 },
   options: {
     ...storeOptions,
-    from: { type: 'string', value: 'day', help: 'First day, such as 2026-11-01. Default: the first of this month.' },
-    to: { type: 'string', value: 'day', help: 'Last day. Default: today.' },
-    by: {
-      type: 'string',
-      value: 'list',
-      help: 'day, workflow, application, separated by commas. Default: application.',
-    },
-    app: { type: 'string', value: 'name', help: 'Name of an application. Default: all.' },
-    csv: { type: 'boolean', help: 'Print CSV.' },
-    json: { type: 'boolean', help: 'Print JSON.' },
+    from: valued('day', 'First day, such as 2026-11-01. Default: the first of this month.'),
+    to: valued('day', 'Last day. Default: today.'),
+    by: valued('list', 'day, workflow, application, separated by commas. Default: application.'),
+    app: valued('name', 'Name of an application. Default: all.'),
+    csv: flag('Print CSV.'),
+    json: flag('Print JSON.'),
   },
   async run(input, terminal) {
     const today = new Date().toISOString().slice(0, 10)

@@ -2,7 +2,7 @@ import { createEngine } from '../create-engine.js'
 import { createHandler } from '../http/handler.js'
 import type { HttpEngine } from '../http/http-engine.js'
 import { type RunningServer, serve } from '../http/mounts/node.js'
-import { type Command, type CommandInput, exitStatus, numberOf, textOf, UsageError } from './command.js'
+import { type Command, type CommandInput, exitStatus, flag, numberOf, textOf, UsageError, valued } from './command.js'
 import { configurable } from './configuration.js'
 import { finiteWork } from './finite-work.js'
 import { onInterruption } from './interruption.js'
@@ -25,56 +25,37 @@ export const workerCommand: Command = {
     store: storageOptions.store,
     queue: storageOptions.queue,
     blobs: storageOptions.blobs,
-    concurrency: {
-      type: 'string',
-      value: 'n',
-      help: 'Number of jobs to run at a time. Default: 1; a separation uses all processors but one.',
-    },
-    labels: {
-      type: 'string',
-      was: 'label',
-      inCode: 'dispatch.labels',
-      value: 'name',
-      multiple: true,
-      help:
-        'What this worker has, for example gpu, or how much, for example gpuMemory=24. It takes only jobs whose ' +
+    concurrency: valued('n', 'Number of jobs to run at a time. Default: 1; a separation uses all processors but one.'),
+    labels: valued(
+      'name',
+      'What this worker has, for example gpu, or how much, for example gpuMemory=24. It takes only jobs whose ' +
         'needs it meets.',
-    },
-    once: {
-      type: 'boolean',
-      help: 'Run one job, then exit: 0 if it succeeded or none was waiting, 1 if it failed.',
-    },
-    drain: { type: 'boolean', help: 'Run jobs until none is waiting, then exit.' },
-    lease: {
-      type: 'string',
-      inCode: 'dispatch.leaseMs',
-      value: 'seconds',
-      help: 'Seconds after the last heartbeat of a worker until another worker takes over its jobs. Default: 30.',
-    },
-    grace: {
-      type: 'string',
-      inCode: 'dispatch.graceMs',
-      value: 'seconds',
-      help:
-        'Seconds that running jobs may take to finish when the worker is stopped or drained; others then take over ' +
+      { was: 'label', inCode: 'dispatch.labels', multiple: true },
+    ),
+    once: flag('Run one job, then exit: 0 if it succeeded or none was waiting, 1 if it failed.'),
+    drain: flag('Run jobs until none is waiting, then exit.'),
+    lease: valued(
+      'seconds',
+      'Seconds after the last heartbeat of a worker until another worker takes over its jobs. Default: 30.',
+      { inCode: 'dispatch.leaseMs' },
+    ),
+    grace: valued(
+      'seconds',
+      'Seconds that running jobs may take to finish when the worker is stopped or drained; others then take over ' +
         'the rest. Default: 10.',
-    },
+      { inCode: 'dispatch.graceMs' },
+    ),
     ...serviceModelOptions,
-    workflows: {
-      type: 'string',
-      value: 'file',
-      multiple: true,
-      help: 'ES module with your own workflows, or JSON file with compositions. Use the same files on every node.',
-    },
-    'health-host': { type: 'string', value: 'address', help: 'Address of the health port. Default: 127.0.0.1.' },
-    'health-port': {
-      type: 'string',
-      value: 'n',
-      help: 'Answers /healthz, /readyz and /metrics on this port (0: a free one). Default: none.',
-    },
+    workflows: valued(
+      'file',
+      'ES module with your own workflows, or JSON file with compositions. Use the same files on every node.',
+      { multiple: true },
+    ),
+    'health-host': valued('address', 'Address of the health port. Default: 127.0.0.1.'),
+    'health-port': valued('n', 'Answers /healthz, /readyz and /metrics on this port (0: a free one). Default: none.'),
     'allow-private-inputs': privateInputsOption,
     traces: tracesOption,
-    verbose: { type: 'boolean', help: 'Log more.' },
+    verbose: flag('Log more.'),
   }),
   notes:
     'SIGTERM or Ctrl-C stops it: running jobs get the time of --grace; other workers then take over the rest, ' +

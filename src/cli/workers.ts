@@ -1,5 +1,5 @@
 import type { Worker, WorkerState } from '../core/engine/engine.js'
-import { type Command, exitStatus, firstPositional, unknownAction, UsageError } from './command.js'
+import { type Command, exitStatus, firstPositional, flag, unknownAction, UsageError } from './command.js'
 import { storeOptions, storeUrls } from './service-storage.js'
 import { withEngine } from './store-engine.js'
 
@@ -11,7 +11,7 @@ export const workersCommand: Command = {
   description:
     'Shows the workers of a deployment, and takes single ones out of service. A worker notices within 30 seconds.',
   positionals: { min: 1, max: 2 },
-  options: { ...storeOptions, json: { type: 'boolean', help: 'Print JSON.' } },
+  options: { ...storeOptions, json: flag('Print JSON.') },
   actions: {
     show: { description: 'Shows the live workers and what they do.', options: [...store, 'json'] },
     cordon: { description: 'The worker takes no more jobs and finishes those that it runs.', options: store },
