@@ -47,14 +47,13 @@ export type SeparateLive = (
 
 export const callerSchema = z.object({ id: z.string().regex(/^(?!\.+$)[A-Za-z0-9._-]{1,128}$/), name: z.string() })
 
+const count = z.number().int().positive()
+
 const pathSchema = z
   .string()
   .regex(/^(\/[A-Za-z0-9._~-]+)*$/, 'must be empty or like "/v1", without a slash at the end')
-const seconds = z.number().int().positive()
-const rateSchema = z.union([
-  z.literal(false),
-  z.strictObject({ requests: z.number().int().positive(), perSeconds: z.number().positive() }),
-])
+const seconds = count
+const rateSchema = z.union([z.literal(false), z.strictObject({ requests: count, perSeconds: z.number().positive() })])
 
 export const handlerOptionsSchema = z.strictObject({
   basePath: z
@@ -109,78 +108,44 @@ export const handlerOptionsSchema = z.strictObject({
     ),
   limits: z
     .strictObject({
-      jsonBytes: z
-        .number()
-        .int()
-        .positive()
-        .default(256 * 1024)
-        .describe('Largest JSON body.'),
-      paramsBytes: z
-        .number()
-        .int()
-        .positive()
+      jsonBytes: count.default(256 * 1024).describe('Largest JSON body.'),
+      paramsBytes: count
         .default(16 * 1024)
         .describe('Largest `params` of a job, as JSON; they are stored with the job and shown with it.'),
-      listBytes: z
-        .number()
-        .int()
-        .positive()
+      listBytes: count
         .default(2 * 1024 ** 2)
         .describe('Largest page of a list; a request for a larger one is refused with the size that fits.'),
       storedBytes: z
-        .union([z.literal(false), z.number().int().positive()])
+        .union([z.literal(false), count])
         .default(100 * 1024 ** 3)
         .describe(
           'Uploads, results and job records that an application may keep. When they are full, uploads and new jobs ' +
             'get 429 STORAGE_FULL. Results of accepted jobs may exceed the limit, as may the uploads in progress of ' +
             'each process that shares a store. `false`: no limit.',
         ),
-      uploadsInFlight: z
-        .number()
-        .int()
-        .positive()
-        .default(20)
-        .describe('Uploads of an application at a time, for each process.'),
-      idleMs: z
-        .number()
-        .int()
-        .positive()
+      uploadsInFlight: count.default(20).describe('Uploads of an application at a time, for each process.'),
+      idleMs: count
         .default(30_000)
         .describe('Longest wait for the next bytes of a body, or for a client to read more.'),
-      waitingRequests: z
-        .number()
-        .int()
-        .positive()
+      waitingRequests: count
         .default(200)
         .describe('Event streams and waiting requests of an application at a time, for each process.'),
-      allWaitingRequests: z
-        .number()
-        .int()
-        .positive()
+      allWaitingRequests: count
         .default(500)
         .describe(
           'The same of all applications. When all are taken, the application with the most loses one to another that ' +
             'has none.',
         ),
-      downloads: z
-        .number()
-        .int()
-        .positive()
+      downloads: count
         .default(50)
         .describe('Files and archives that are sent by links of an application at a time, for each process.'),
-      allDownloads: z
-        .number()
-        .int()
-        .positive()
+      allDownloads: count
         .default(250)
         .describe(
           'The same of all applications. When all are taken, the application with the most loses one to another that ' +
             'has none; its client can go on with a range request.',
         ),
-      heartbeatMs: z
-        .number()
-        .int()
-        .positive()
+      heartbeatMs: count
         .default(15_000)
         .describe('How often an idle event stream sends a heartbeat and its key is checked.'),
       minBytesPerSecond: z
@@ -251,10 +216,7 @@ export const handlerOptionsSchema = z.strictObject({
       separate: z
         .custom<SeparateLive>((value) => typeof value === 'function')
         .describe('What separates: `liveService()` of `stemwork/live`.'),
-      streams: z
-        .number()
-        .int()
-        .positive()
+      streams: count
         .default(2)
         .describe(
           'At a time, of all applications, for each process; each takes up to 60 % of a core. When all are taken, ' +

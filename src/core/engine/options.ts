@@ -12,19 +12,16 @@ import { nicenessSchema } from './runner/process-priority.js'
 import { checkInput } from './workflow/check-input.js'
 import { issueTexts } from './workflow/schema-issues.js'
 
-const milliseconds = z.number().int().nonnegative()
+const count = z.number().int().positive()
+const whole = z.number().int().nonnegative()
+const milliseconds = whole
 const seconds = 1000
 const minutes = 60 * seconds
 const hours = 60 * minutes
 const days = 24 * hours
 
 export const limitsSchema = z.strictObject({
-  maxFileBytes: z
-    .number()
-    .int()
-    .positive()
-    .default(1024 ** 3)
-    .describe('Largest input or upload, in bytes.'),
+  maxFileBytes: count.default(1024 ** 3).describe('Largest input or upload, in bytes.'),
   maxAudioSeconds: z.number().positive().default(3600).describe('Longest audio of an input, in seconds.'),
   maxQueuedJobs: z
     .number()
@@ -40,7 +37,7 @@ export const limitsSchema = z.strictObject({
       z.string().min(1),
       z.strictObject({
         weight: z.number().int().min(1).max(100).optional(),
-        reserved: z.number().int().nonnegative().max(1000).optional(),
+        reserved: whole.max(1000).optional(),
       }),
     )
     .default({})
@@ -74,10 +71,7 @@ export const retentionSchema = z.strictObject({
 })
 
 export const dispatchSchema = z.strictObject({
-  concurrency: z
-    .number()
-    .int()
-    .positive()
+  concurrency: count
     .default(1)
     .describe(
       'Jobs this process runs at a time. The stems network uses all cores but one, so more than one rarely helps.',
@@ -106,27 +100,14 @@ export const dispatchSchema = z.strictObject({
     .min(10)
     .default(1 * seconds)
     .describe('How often progress is written to the store while it changes.'),
-  maxAttempts: z
-    .number()
-    .int()
-    .positive()
-    .default(3)
-    .describe('Number of attempts after which a job with temporary failures ends FAILED.'),
-  maxLapses: z
-    .number()
-    .int()
-    .nonnegative()
+  maxAttempts: count.default(3).describe('Number of attempts after which a job with temporary failures ends FAILED.'),
+  maxLapses: whole
     .default(5)
     .describe(
       'How many workers a job may lose (killed, stopped or unreachable for longer than a lease) without counting ' +
         'an attempt. After one more, it ends FAILED.',
     ),
-  maxShutdownRequeues: z
-    .number()
-    .int()
-    .nonnegative()
-    .default(20)
-    .describe('Graceful shutdowns that do not count as an attempt.'),
+  maxShutdownRequeues: whole.default(20).describe('Graceful shutdowns that do not count as an attempt.'),
   storageOutageMs: milliseconds
     .default(30 * minutes)
     .describe(
@@ -178,28 +159,19 @@ export const checkpointsSchema = z.strictObject({
     .describe(
       'Shortest time between two parts of a checkpoint. During a long attempt it grows to up to 30 times this value.',
     ),
-  maxBytes: z
-    .number()
-    .int()
-    .positive()
+  maxBytes: count
     .default(1024 ** 3)
     .describe('Most bytes that the checkpoint of one job may take. 10 minutes of one stem take 212 MB.'),
 })
 
 export const inputsSchema = z.strictObject({
-  slowInputs: z
-    .number()
-    .int()
-    .positive()
+  slowInputs: count
     .default(64)
     .describe(
       'How many slow inputs this process may fetch in addition to those of the running jobs. The more there are, the ' +
         'faster they have to arrive; at this number, the application with the most loses one to another that has none.',
     ),
-  slowInputsPerApplication: z
-    .number()
-    .int()
-    .positive()
+  slowInputsPerApplication: count
     .default(4)
     .describe('How many of these one application may have. At this number, this process claims no more jobs of it.'),
   minBytesPerSecond: z
@@ -214,22 +186,14 @@ export const inputsSchema = z.strictObject({
 })
 
 export const webhooksSchema = z.strictObject({
-  concurrency: z.number().int().positive().default(50).describe('Messages that this process sends at a time.'),
-  slowReceivers: z
-    .number()
-    .int()
-    .positive()
+  concurrency: count.default(50).describe('Messages that this process sends at a time.'),
+  slowReceivers: count
     .default(200)
     .describe(
       'Messages besides these whose receivers have not answered within 250 ms. At this number, the application with ' +
         'the most loses one to another that has none; it is sent again later.',
     ),
-  concurrencyPerApplication: z
-    .number()
-    .int()
-    .positive()
-    .default(5)
-    .describe('Of all these, how many of one application.'),
+  concurrencyPerApplication: count.default(5).describe('Of all these, how many of one application.'),
   disableAfterMs: milliseconds
     .default(3 * days)
     .describe(

@@ -61,6 +61,8 @@ export function onlyInChild(workflow: string) {
   }
 }
 
+export const range = (min: number, max: number) => z.number().min(min).max(max)
+
 /** The param `inputUrl` of a job: where the song is. */
 export function inputUrlParam(decoders: { ffmpeg?: boolean | string } | undefined) {
   return (

@@ -3,7 +3,7 @@ import { scriptFile } from '../../engine/package-files.js'
 import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
 import { formatParam, keepTagsParam } from '../../media/encode/format-param.js'
 import { formatTable, type OutputFormat, outputFormats } from '../../media/encode/output-format.js'
-import { type AudioSettings, checkedSettings, inputUrlParam, onlyInChild } from '../audio-settings.js'
+import { type AudioSettings, checkedSettings, inputUrlParam, onlyInChild, range } from '../audio-settings.js'
 
 const id = 'service/loudness'
 
@@ -49,19 +49,13 @@ export function defineLoudness(
         .default(true)
         .describe('Also draws the loudness over time (SVG).')
         .meta({ title: 'Picture of the loudness' }),
-      normalizeTo: z
-        .number()
-        .min(-70)
-        .max(0)
+      normalizeTo: range(-70, 0)
         .optional()
         .describe(
           'Also writes the audio, as loud as this as a whole (LUFS): -14 is usual for streaming, -23 for broadcasts.',
         )
         .meta({ title: 'Normalize to', 'x-unit': 'LUFS' }),
-      ceiling: z
-        .number()
-        .min(-30)
-        .max(0)
+      ceiling: range(-30, 0)
         .optional()
         .describe(
           'No peak of the written audio is higher (true peak, dBTP). Where that does not fit, it stays quieter than ' +

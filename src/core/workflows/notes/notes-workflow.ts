@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { scriptFile } from '../../engine/package-files.js'
 import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
 import { stemNames } from '../../models/stems.js'
-import { type AudioSettings, checkedSettings, inputUrlParam, onlyInChild } from '../audio-settings.js'
+import { type AudioSettings, checkedSettings, inputUrlParam, onlyInChild, range } from '../audio-settings.js'
 import { type NoteOptions, usualNoteOptions } from './note-options.js'
 
 const id = 'service/notes'
@@ -55,10 +55,7 @@ export function defineNotes(
           'Slides and vibrato of notes that sound alone are in the MIDI file, too. The JSON has those of all notes.',
         )
         .meta({ title: 'Pitch bends' }),
-      tempo: z
-        .number()
-        .min(20)
-        .max(400)
+      tempo: range(20, 400)
         .optional()
         .describe('Of the MIDI file; without it, what is found in the song, or 120.')
         .meta({ title: 'Tempo', 'x-unit': 'bpm' }),
@@ -83,8 +80,8 @@ export function defineNotes(
   })
 }
 
-const threshold = z.number().min(0.05).max(0.95)
-const frequency = z.number().min(20).max(10_000).optional()
+const threshold = range(0.05, 0.95)
+const frequency = range(20, 10_000).optional()
 const optionParams = {
   onsetThreshold: threshold
     .default(usualNoteOptions.onsetThreshold)
@@ -94,10 +91,7 @@ const optionParams = {
     .default(usualNoteOptions.frameThreshold)
     .describe('How clearly a note must sound to go on, from 0.05 to 0.95. Lower values make notes longer.')
     .meta({ title: 'Clear tones' }),
-  minimumNoteLength: z
-    .number()
-    .min(0)
-    .max(10_000)
+  minimumNoteLength: range(0, 10_000)
     .default(usualNoteOptions.minimumNoteLength)
     .describe('Shorter notes are left out.')
     .meta({ title: 'Shortest note', 'x-unit': 'ms' }),

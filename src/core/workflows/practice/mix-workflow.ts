@@ -3,7 +3,7 @@ import { scriptFile } from '../../engine/package-files.js'
 import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
 import { formatParam, keepTagsParam } from '../../media/encode/format-param.js'
 import { formatTable, type OutputFormat, outputFormats } from '../../media/encode/output-format.js'
-import { type AudioSettings, checkedSettings } from '../audio-settings.js'
+import { type AudioSettings, checkedSettings, range } from '../audio-settings.js'
 
 const id = 'service/practice-mix'
 
@@ -34,10 +34,7 @@ export function defineMix(
     analysisUrl: z.url(),
     format: formatParam(formats, usualFormat, 'Format of the accompaniments, with and without the guide.'),
     keepTags: keepTagsParam(checked.keepTags),
-    guideDb: z
-      .number()
-      .min(-60)
-      .max(0)
+    guideDb: range(-60, 0)
       .default(-18)
       .describe('How loud the voice is in the file with the guide: 0 is as in the song.')
       .meta({ title: 'Level of the guide', 'x-unit': 'dB' }),

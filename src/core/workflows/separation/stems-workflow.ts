@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { StemworkError } from '../../engine/errors.js'
 import { scriptFile } from '../../engine/package-files.js'
 import { defineWorkflow, type OutputDeclaration, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
-import { audioSettingsShape, inputUrlParam } from '../audio-settings.js'
+import { audioSettingsShape, inputUrlParam, range } from '../audio-settings.js'
 import { formatParam, keepTagsParam } from '../../media/encode/format-param.js'
 import { formatTable, type OutputFormat, outputFormats } from '../../media/encode/output-format.js'
 import { type StemName, stemNames } from '../../models/stems.js'
@@ -79,10 +79,7 @@ const settingsShape = {
     .describe(
       'While the child process uses more memory than this, networks of earlier jobs are closed. Default: 2 GiB.',
     ),
-  overlap: z
-    .number()
-    .min(0)
-    .max(0.9)
+  overlap: range(0, 0.9)
     .optional()
     .describe("Fraction by which neighbouring segments overlap. Default: the architecture's own."),
   shifts: z

@@ -3,7 +3,7 @@ import { scriptFile } from '../../engine/package-files.js'
 import { defineWorkflow, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
 import { formatParam, keepTagsParam } from '../../media/encode/format-param.js'
 import { formatTable, mp3Rates, type OutputFormat, outputFormats } from '../../media/encode/output-format.js'
-import { type AudioSettings, checkedSettings, inputUrlParam, onlyInChild } from '../audio-settings.js'
+import { type AudioSettings, checkedSettings, inputUrlParam, onlyInChild, range } from '../audio-settings.js'
 
 const id = 'service/transcode'
 
@@ -46,7 +46,7 @@ export function defineTranscode(
 ): Workflow {
   const checked = checkedSettings(id, settings)
   const { format: usualFormat = '16', formats = outputFormats } = checked
-  const fade = z.number().min(0).max(mostFadeSeconds).default(0)
+  const fade = range(0, mostFadeSeconds).default(0)
   const params: z.ZodType<TranscodeParams> = z
     .strictObject({
       inputUrl: inputUrlParam(checked.decoders),
@@ -67,10 +67,7 @@ export function defineTranscode(
         .optional()
         .describe('1 (mono) or 2 (stereo). Without it, those of the song; for MP3, at most 2.')
         .meta({ title: 'Channels', 'x-labels': ['Mono', 'Stereo'] }),
-      startSeconds: z
-        .number()
-        .min(0)
-        .max(mostSeconds)
+      startSeconds: range(0, mostSeconds)
         .default(0)
         .describe('What is before this second is left out.')
         .meta({ title: 'Start', 'x-unit': 's' }),
@@ -87,27 +84,18 @@ export function defineTranscode(
       fadeOutSeconds: fade
         .describe('It falls evenly to silence at the end, for so many seconds.')
         .meta({ title: 'Fade out', 'x-unit': 's' }),
-      gainDb: z
-        .number()
-        .min(-120)
-        .max(60)
+      gainDb: range(-120, 60)
         .default(0)
         .describe('Louder by so much, or quieter below 0. Beyond full scale it is cut off, except in 32-bit float.')
         .meta({ title: 'Gain', 'x-unit': 'dB' }),
-      tempo: z
-        .number()
-        .min(0.5)
-        .max(2)
+      tempo: range(0.5, 2)
         .default(1)
         .describe(
           'Faster or slower at the same pitch: 1.25 is a quarter faster. Start and length are counted in the time of ' +
             'the song as it was, fades in that of the result.',
         )
         .meta({ title: 'Tempo', 'x-unit': 'times' }),
-      semitones: z
-        .number()
-        .min(-12)
-        .max(12)
+      semitones: range(-12, 12)
         .default(0)
         .describe('Higher by so many semitones, or lower below 0, at the same tempo.')
         .meta({ title: 'Pitch', 'x-unit': 'semitones' }),
