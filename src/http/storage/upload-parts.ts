@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream'
+import { json } from 'node:stream/consumers'
 import { DataStore, Upload } from '@tus/server'
 import { z } from 'zod'
 import { StemworkError } from '../../core/engine/errors.js'
@@ -59,7 +60,7 @@ export class UploadParts extends DataStore {
   override async getUpload(id: string): Promise<Upload> {
     const facts = idForm.test(id) ? await this.#blobs.get(this.#factsKey(id)) : undefined
     if (!facts) throw noSuchUpload()
-    const { size, createdAt } = factsSchema.parse(JSON.parse(await text(facts.body)))
+    const { size, createdAt } = factsSchema.parse(await json(facts.body))
     const upload = (offset: number) => new Upload({ id, size, offset, creation_date: createdAt })
     const key = uploadKey(this.#app, id)
     if (await isUsed(this.#blobs, key)) {
@@ -180,10 +181,4 @@ async function* pieceOf(
 async function next(source: AsyncIterator<Uint8Array>): Promise<Uint8Array | undefined> {
   const { done, value } = await source.next()
   return done ? undefined : value
-}
-
-async function text(body: AsyncIterable<Uint8Array>): Promise<string> {
-  const chunks: Uint8Array[] = []
-  for await (const chunk of body) chunks.push(chunk)
-  return Buffer.concat(chunks).toString('utf8')
 }

@@ -1,3 +1,4 @@
+import { json } from 'node:stream/consumers'
 import { z } from 'zod'
 import type { BlobStat, BlobStore } from '../../core/engine/ports/blob-store.js'
 import { formOverheadBytes, peekBoundary, peekBytes } from '../../core/engine/intake/form-file.js'
@@ -13,7 +14,7 @@ function markerKey(key: string): string {
 
 export async function rememberRefusal(blobs: BlobStore, key: string, problem: Problem): Promise<void> {
   const refusal: z.infer<typeof refusalSchema> = { reason: problem.reason ?? 'decode_failed', message: problem.message }
-  await blobs.put(markerKey(key), bytesOf(JSON.stringify(refusal)), { contentType: 'application/json' })
+  await blobs.put(markerKey(key), JSON.stringify(refusal), { contentType: 'application/json' })
 }
 
 /** Whether an earlier file was refused. */
@@ -54,9 +55,7 @@ export async function requireUpload(blobs: BlobStore, { key, expired }: OwnUploa
       { reason: 'upload_missing' },
     )
   }
-  const chunks: Uint8Array[] = []
-  for await (const chunk of marker.body) chunks.push(chunk)
-  const { reason, message } = refusalSchema.parse(JSON.parse(Buffer.concat(chunks).toString('utf8')))
+  const { reason, message } = refusalSchema.parse(await json(marker.body))
   throw new Problem('UPLOAD_REFUSED', `The upload was refused. ${message}`, { reason })
 }
 
@@ -73,8 +72,4 @@ async function isFormOfFit(blobs: BlobStore, { key, bytes }: BlobStat, maxBytes:
   } finally {
     await iterator?.return?.()
   }
-}
-
-async function* bytesOf(text: string): AsyncGenerator<Uint8Array> {
-  yield Buffer.from(text)
 }

@@ -1,3 +1,4 @@
+import { text } from 'node:stream/consumers'
 import { StemworkError } from '../errors.js'
 import { type Share, Shares } from '../limits/shares.js'
 import type { AudioPeaks } from '../ports/audio-peaks.js'
@@ -39,7 +40,7 @@ export class ResultPeaks {
     if (!output || output.copied || job.expired) return undefined
     const key = peaksKey(output.key)
     const kept = await this.#blobs.get(key, { signal, app: job.app })
-    if (kept) return textOf(kept.body)
+    if (kept) return text(kept.body)
     signal?.throwIfAborted()
     const running = this.#running.get(key) ?? this.#begin(job.app, output, key)
     running.readers++
@@ -82,7 +83,7 @@ export class ResultPeaks {
     const file = this.#measure && (await this.#blobs.get(output.key, { signal, app }))
     if (!file || !this.#measure) return undefined
     const json = await this.#measure({ body: file.body, fileName: output.fileName }, signal)
-    await this.#blobs.put(key, bytesOf(json), { contentType: 'application/json', app })
+    await this.#blobs.put(key, json, { contentType: 'application/json', app })
     return json
   }
 }
@@ -117,14 +118,4 @@ function tooManyWaiting(): StemworkError {
       'these again when others have been answered.',
     { retryable: true },
   )
-}
-
-async function* bytesOf(text: string): AsyncGenerator<Uint8Array> {
-  yield Buffer.from(text)
-}
-
-async function textOf(body: AsyncIterable<Uint8Array>): Promise<string> {
-  const chunks: Uint8Array[] = []
-  for await (const chunk of body) chunks.push(chunk)
-  return Buffer.concat(chunks).toString('utf8')
 }
