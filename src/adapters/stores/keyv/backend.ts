@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Keyv } from 'keyv'
+import type { z } from 'zod'
 import { requireOption, StemworkError } from '../../../core/engine/errors.js'
 
 /**
@@ -121,6 +122,16 @@ function text(key: string, value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined
   if (typeof value === 'string') return value
   throw damaged(key, new TypeError(`A string was expected, not a value of type ${typeof value}.`))
+}
+
+/** What an entry holds. @throws StemworkError `STORE_UNAVAILABLE` for what this library did not write */
+export function parsed<Value>(schema: z.ZodType<Value>, key: string, text: string | undefined): Value | undefined {
+  if (text === undefined) return undefined
+  try {
+    return schema.parse(JSON.parse(text))
+  } catch (error) {
+    throw damaged(key, error)
+  }
 }
 
 export function damaged(key: string, cause: unknown): StemworkError {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { AnswerDeadline } from './answer-deadline.js'
-import { type Backend, damaged } from './backend.js'
+import { type Backend, parsed } from './backend.js'
 import type { KeyLocks } from './key-locks.js'
 
 const deploymentKey = 'stemwork/deployment'
@@ -19,20 +19,11 @@ export async function beginFilePass(
 ): Promise<{ deployment: string; pass: number } | undefined> {
   return locks.hold(deploymentKey, async () => {
     deadline.check()
-    const text = await backend.read(deploymentKey)
-    const last = text === undefined ? undefined : parseDeployment(text)
+    const last = parsed(deploymentSchema, deploymentKey, await backend.read(deploymentKey))
     const now = clock()
     if (last && last.at > now - everyMs) return undefined
     const begun = { deployment: last?.deployment ?? randomUUID(), pass: (last?.pass ?? 0) + 1 }
     await backend.write(deploymentKey, JSON.stringify({ ...begun, at: now }))
     return begun
   })
-}
-
-function parseDeployment(text: string): z.output<typeof deploymentSchema> {
-  try {
-    return deploymentSchema.parse(JSON.parse(text))
-  } catch (error) {
-    throw damaged(deploymentKey, error)
-  }
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Backend, damaged } from './backend.js'
+import { type Backend, parsed } from './backend.js'
 import { CoalescedWrite } from './coalesced-write.js'
 
 const directoryKey = 'stemwork/jobs'
@@ -32,11 +32,11 @@ export class IdPages {
 
   static async load(backend: Backend): Promise<IdPages> {
     const pages = new IdPages(backend)
-    const numbers = parse(z.array(z.number().int()), directoryKey, (await backend.read(directoryKey)) ?? '[]')
+    const numbers = parsed(z.array(z.number().int()), directoryKey, await backend.read(directoryKey)) ?? []
     const texts = await backend.readMany(numbers.map(pageKey))
     for (const [index, number] of numbers.entries()) {
       const page = pages.#newPage(number)
-      for (const id of parse(z.array(z.string()), pageKey(number), texts[index] ?? '[]')) pages.#enter(id, page)
+      for (const id of parsed(z.array(z.string()), pageKey(number), texts[index]) ?? []) pages.#enter(id, page)
       if (page.ids.size < idsPerPage) pages.#open = page
     }
     return pages
@@ -105,12 +105,4 @@ export class IdPages {
 
 function pageKey(number: number): string {
   return `${directoryKey}/${number}`
-}
-
-function parse<Value>(schema: z.ZodType<Value>, key: string, text: string): Value {
-  try {
-    return schema.parse(JSON.parse(text))
-  } catch (error) {
-    throw damaged(key, error)
-  }
 }

@@ -1,7 +1,7 @@
 import type { Keyv } from 'keyv'
 import { z } from 'zod'
 import { apiKeySchema, applicationSchema, type ApplicationStore } from '../../../core/engine/ports/application-store.js'
-import { Backend, damaged, keyPart } from './backend.js'
+import { Backend, keyPart, parsed } from './backend.js'
 import { AnswerDeadline } from './answer-deadline.js'
 import { KeyLocks } from './key-locks.js'
 
@@ -52,7 +52,7 @@ export function keyvApplications(options: KeyvApplicationsOptions): ApplicationS
   }
 
   async function get<Value>(key: string, schema: z.ZodType<Value>): Promise<Value | undefined> {
-    return parse(schema, key, await backend.read(key))
+    return parsed(schema, key, await backend.read(key))
   }
 
   async function list<Entry extends { id: string; createdAt: number }>(
@@ -64,7 +64,7 @@ export function keyvApplications(options: KeyvApplicationsOptions): ApplicationS
       const keys = ((await get(index, idsSchema)) ?? []).map(keyOf)
       const texts = await backend.readMany(keys)
       return keys
-        .flatMap((key, position) => parse(schema, key, texts[position]) ?? [])
+        .flatMap((key, position) => parsed(schema, key, texts[position]) ?? [])
         .sort((a, b) => b.createdAt - a.createdAt || (a.id < b.id ? 1 : -1))
     })
   }
@@ -80,13 +80,4 @@ function apiKeyKey(id: string): string {
 
 function keyIndex(app: string): string {
   return `stemwork/keys/${keyPart(app)}`
-}
-
-function parse<Value>(schema: z.ZodType<Value>, key: string, text: string | undefined): Value | undefined {
-  if (text === undefined) return undefined
-  try {
-    return schema.parse(JSON.parse(text))
-  } catch (error) {
-    throw damaged(key, error)
-  }
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { DocumentStore, DocumentWrite } from '../../../core/engine/ports/document-store.js'
 import { DocumentMap } from '../shared/document-map.js'
-import { type Backend, damaged } from './backend.js'
+import { type Backend, parsed } from './backend.js'
 import { KeyLocks } from './key-locks.js'
 
 const entriesSchema = z.array(
@@ -38,12 +38,8 @@ export function keyvDocuments(backend: Backend, clock: () => number): KeyvDocume
   }
 
   async function load(kind: string): Promise<DocumentMap> {
-    const text = await backend.read(entryKey(kind))
-    try {
-      return new DocumentMap(entriesSchema.parse(JSON.parse(text ?? '[]')))
-    } catch (error) {
-      throw damaged(entryKey(kind), error)
-    }
+    const key = entryKey(kind)
+    return new DocumentMap(parsed(entriesSchema, key, await backend.read(key)) ?? [])
   }
 
   function change<Result>(kind: string, make: (map: DocumentMap) => Result): Promise<Result> {

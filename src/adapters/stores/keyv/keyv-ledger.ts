@@ -3,7 +3,7 @@ import { type LedgerEntry, ledgerEntrySchema } from '../../../core/engine/job/le
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { dayOf } from '../../../core/engine/job/quota.js'
 import { LedgerEntries } from '../shared/ledger-entries.js'
-import { type Backend, damaged } from './backend.js'
+import { type Backend, parsed } from './backend.js'
 import { CoalescedWrite } from './coalesced-write.js'
 import type { KnownJobs } from './known-jobs.js'
 
@@ -93,11 +93,11 @@ export class KeyvLedger {
   }
 
   async #load(): Promise<void> {
-    const numbers = parse(z.array(z.number().int()), directoryKey, await this.#backend.read(directoryKey))
+    const numbers = parsed(z.array(z.number().int()), directoryKey, await this.#backend.read(directoryKey)) ?? []
     const texts = await this.#backend.readMany(numbers.map(pageKey))
     this.#entries = new LedgerEntries()
     this.#pages = numbers.map((number, index) =>
-      this.#page(number, parse(z.array(ledgerEntrySchema), pageKey(number), texts[index])),
+      this.#page(number, parsed(z.array(ledgerEntrySchema), pageKey(number), texts[index]) ?? []),
     )
     for (const { entries } of this.#pages) for (const entry of entries) this.#entries.add(entry)
   }
@@ -114,12 +114,4 @@ export class KeyvLedger {
 
 function pageKey(number: number): string {
   return `${directoryKey}/${number}`
-}
-
-function parse<Item>(schema: z.ZodType<Item[]>, key: string, text: string | undefined): Item[] {
-  try {
-    return schema.parse(JSON.parse(text ?? '[]'))
-  } catch (error) {
-    throw damaged(key, error)
-  }
 }

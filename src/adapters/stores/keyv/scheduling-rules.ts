@@ -6,7 +6,7 @@ import {
   type SchedulingRule,
   schedulingRuleSchema,
 } from '../../../core/engine/job/scheduling.js'
-import { type Backend, damaged } from './backend.js'
+import { type Backend, parsed } from './backend.js'
 import type { KeyLocks } from './key-locks.js'
 
 const rulesKey = 'stemwork/rules'
@@ -43,11 +43,6 @@ export class SchedulingRules {
   }
 
   async #load(): Promise<SchedulingRule[]> {
-    const text = await this.#backend.read(rulesKey)
-    try {
-      return z.array(schedulingRuleSchema).parse(JSON.parse(text ?? '[]'))
-    } catch (error) {
-      throw damaged(rulesKey, error)
-    }
+    return parsed(z.array(schedulingRuleSchema), rulesKey, await this.#backend.read(rulesKey)) ?? []
   }
 }

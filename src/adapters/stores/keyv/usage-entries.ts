@@ -8,7 +8,7 @@ import {
   quotaExceeded,
   type Usage,
 } from '../../../core/engine/job/quota.js'
-import { type Backend, damaged, keyPart } from './backend.js'
+import { type Backend, keyPart, parsed } from './backend.js'
 import { KeyLocks } from './key-locks.js'
 
 const usageSchema = z.object({ jobs: z.number(), audioSeconds: z.number(), bytes: z.number() })
@@ -26,13 +26,7 @@ export class UsageEntries {
 
   async read(app: string): Promise<Usage> {
     const key = this.#key(app)
-    const text = await this.#backend.read(key)
-    if (text === undefined) return noUsage
-    try {
-      return usageSchema.parse(JSON.parse(text))
-    } catch (error) {
-      throw damaged(key, error)
-    }
+    return parsed(usageSchema, key, await this.#backend.read(key)) ?? noUsage
   }
 
   /**
