@@ -28,22 +28,18 @@ export const analyzeCommand: Command = {
       .map((name) => [name, textOf(input, name)] as const)
       .filter((entry): entry is [(typeof entry)[0], string] => entry[1] !== undefined)
     const keep: Record<string, string> = Object.fromEntries(files)
-    return runAudioCommand(
-      {
-        path,
-        workflow: analyzeWorkflow({ decoders: decodersOf(input), beats: textOf(input, 'beats') }),
-        params: { peaks: 'peaks' in keep, labels: 'chords' in keep || 'sections' in keep },
-        label: 'Analyzing',
-        keep,
-        async report({ outputs }) {
-          const text = outputs.report === undefined ? '{}' : await readFile(outputs.report.path, 'utf8')
-          const report = JSON.parse(text) as Report
-          return { json: { input: path, ...report }, text: summary(report) }
-        },
+    return runAudioCommand(input, terminal, {
+      path,
+      workflow: analyzeWorkflow({ decoders: decodersOf(input), beats: textOf(input, 'beats') }),
+      params: { peaks: 'peaks' in keep, labels: 'chords' in keep || 'sections' in keep },
+      label: 'Analyzing',
+      keep,
+      async report({ outputs }) {
+        const text = outputs.report === undefined ? '{}' : await readFile(outputs.report.path, 'utf8')
+        const report = JSON.parse(text) as Report
+        return { json: { input: path, ...report }, text: summary(report) }
       },
-      input,
-      terminal,
-    )
+    })
   },
 }
 

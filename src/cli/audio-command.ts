@@ -33,7 +33,7 @@ export interface AudioRun {
 }
 
 /** Runs a workflow on a file in a child process, and prints its report. Returns the exit status. */
-export function runAudioCommand(run: AudioRun, input: CommandInput, terminal: Terminal): Promise<number> {
+export function runAudioCommand(input: CommandInput, terminal: Terminal, run: AudioRun): Promise<number> {
   return runInForeground(input.values.json === true, terminal, (signal, progress) => runOnFile(run, signal, progress))
 }
 

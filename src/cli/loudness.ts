@@ -49,25 +49,21 @@ export const loudnessCommand: Command = {
       ...(output === undefined ? {} : { normalized: output }),
       ...(picture === undefined ? {} : { picture }),
     }
-    return runAudioCommand(
-      {
-        path,
-        workflow: loudnessWorkflow({ decoders: decodersOf(input) }),
-        params: { normalizeTo, ceiling: decimalOf(input, 'ceiling'), format, picture: picture !== undefined },
-        options: { normalizeTo: 'normalize', ceiling: 'ceiling' },
-        label: 'Measuring',
-        keep,
-        async report({ outputs, details }) {
-          const text = outputs.report === undefined ? '{}' : await readFile(outputs.report.path, 'utf8')
-          const figures = JSON.parse(text) as Figures
-          const { gainDb } = details
-          const json = { input: path, ...(gainDb === undefined ? {} : { gainDb }), outputs: keep, ...figures }
-          return { json, text: summary(figures, Object.values(keep)) }
-        },
+    return runAudioCommand(input, terminal, {
+      path,
+      workflow: loudnessWorkflow({ decoders: decodersOf(input) }),
+      params: { normalizeTo, ceiling: decimalOf(input, 'ceiling'), format, picture: picture !== undefined },
+      options: { normalizeTo: 'normalize', ceiling: 'ceiling' },
+      label: 'Measuring',
+      keep,
+      async report({ outputs, details }) {
+        const text = outputs.report === undefined ? '{}' : await readFile(outputs.report.path, 'utf8')
+        const figures = JSON.parse(text) as Figures
+        const { gainDb } = details
+        const json = { input: path, ...(gainDb === undefined ? {} : { gainDb }), outputs: keep, ...figures }
+        return { json, text: summary(figures, Object.values(keep)) }
       },
-      input,
-      terminal,
-    )
+    })
   },
 }
 

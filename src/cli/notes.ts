@@ -28,42 +28,38 @@ export const notesCommand: Command = {
   async run(input, terminal) {
     const path = firstPositional(input)
     const output = input.positionals[1] ?? pathBeside(path, '', 'mid')
-    return runAudioCommand(
-      {
-        path,
-        workflow: notesWorkflow({ decoders: decodersOf(input) }),
-        params: {
-          onsetThreshold: decimalOf(input, 'onset'),
-          frameThreshold: decimalOf(input, 'frame'),
-          minimumNoteLength: decimalOf(input, 'shortest'),
-          minimumFrequency: decimalOf(input, 'min-frequency'),
-          maximumFrequency: decimalOf(input, 'max-frequency'),
-          melodiaTrick: input.values['clear-only'] === true ? false : undefined,
-          pitchBends: input.values['no-bends'] === true ? false : undefined,
-          tempo: decimalOf(input, 'tempo'),
-        },
-        options: {
-          onsetThreshold: 'onset',
-          frameThreshold: 'frame',
-          minimumNoteLength: 'shortest',
-          minimumFrequency: 'min-frequency',
-          maximumFrequency: 'max-frequency',
-        },
-        label: 'Listening',
-        keep: { midi: output },
-        async report({ outputs, details }) {
-          const { warnings = [] } = details
-          const report = JSON.parse(await readFile(outputs.notes?.path ?? '', 'utf8')) as Report
-          const count = report.tracks.reduce((sum, { notes }) => sum + notes.length, 0)
-          const facts = `${output}: ${count} notes in ${report.seconds.toFixed(1)} s, ${report.tempo.toFixed(1)} bpm`
-          return {
-            json: { input: path, output, ...report, warnings },
-            text: [facts, ...(warnings as string[])].map((line) => `${line}\n`).join(''),
-          }
-        },
+    return runAudioCommand(input, terminal, {
+      path,
+      workflow: notesWorkflow({ decoders: decodersOf(input) }),
+      params: {
+        onsetThreshold: decimalOf(input, 'onset'),
+        frameThreshold: decimalOf(input, 'frame'),
+        minimumNoteLength: decimalOf(input, 'shortest'),
+        minimumFrequency: decimalOf(input, 'min-frequency'),
+        maximumFrequency: decimalOf(input, 'max-frequency'),
+        melodiaTrick: input.values['clear-only'] === true ? false : undefined,
+        pitchBends: input.values['no-bends'] === true ? false : undefined,
+        tempo: decimalOf(input, 'tempo'),
       },
-      input,
-      terminal,
-    )
+      options: {
+        onsetThreshold: 'onset',
+        frameThreshold: 'frame',
+        minimumNoteLength: 'shortest',
+        minimumFrequency: 'min-frequency',
+        maximumFrequency: 'max-frequency',
+      },
+      label: 'Listening',
+      keep: { midi: output },
+      async report({ outputs, details }) {
+        const { warnings = [] } = details
+        const report = JSON.parse(await readFile(outputs.notes?.path ?? '', 'utf8')) as Report
+        const count = report.tracks.reduce((sum, { notes }) => sum + notes.length, 0)
+        const facts = `${output}: ${count} notes in ${report.seconds.toFixed(1)} s, ${report.tempo.toFixed(1)} bpm`
+        return {
+          json: { input: path, output, ...report, warnings },
+          text: [facts, ...(warnings as string[])].map((line) => `${line}\n`).join(''),
+        }
+      },
+    })
   },
 }

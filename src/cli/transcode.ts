@@ -42,34 +42,30 @@ export const transcodeCommand: Command = {
       dither: input.values['no-dither'] !== true,
       keepTags: input.values['no-tags'] !== true,
     }
-    return runAudioCommand(
-      {
-        path,
-        workflow: transcodeWorkflow({ decoders: decodersOf(input) }),
-        params,
-        options: {
-          startSeconds: 'start',
-          lengthSeconds: 'length',
-          fadeInSeconds: 'fade-in',
-          fadeOutSeconds: 'fade-out',
-          gainDb: 'gain',
-          sampleRate: 'rate',
-        },
-        label: 'Transcoding',
-        keep: { audio: output },
-        async report({ details }) {
-          const { seconds, sampleRate, channels, clippedSamples, warnings = [] } = details
-          const clipped =
-            clippedSamples === 0 ? [] : [`${String(clippedSamples)} samples were too loud and were clipped.`]
-          const facts =
-            `${output}: ${Number(seconds).toFixed(2)} s, ${String(sampleRate)} Hz, ` +
-            `${channels === 1 ? 'mono' : `${String(channels)} channels`}`
-          const lines = [facts, ...clipped, ...(warnings as string[])]
-          return { json: { input: path, output, ...details }, text: lines.map((line) => `${line}\n`).join('') }
-        },
+    return runAudioCommand(input, terminal, {
+      path,
+      workflow: transcodeWorkflow({ decoders: decodersOf(input) }),
+      params,
+      options: {
+        startSeconds: 'start',
+        lengthSeconds: 'length',
+        fadeInSeconds: 'fade-in',
+        fadeOutSeconds: 'fade-out',
+        gainDb: 'gain',
+        sampleRate: 'rate',
       },
-      input,
-      terminal,
-    )
+      label: 'Transcoding',
+      keep: { audio: output },
+      async report({ details }) {
+        const { seconds, sampleRate, channels, clippedSamples, warnings = [] } = details
+        const clipped =
+          clippedSamples === 0 ? [] : [`${String(clippedSamples)} samples were too loud and were clipped.`]
+        const facts =
+          `${output}: ${Number(seconds).toFixed(2)} s, ${String(sampleRate)} Hz, ` +
+          `${channels === 1 ? 'mono' : `${String(channels)} channels`}`
+        const lines = [facts, ...clipped, ...(warnings as string[])]
+        return { json: { input: path, output, ...details }, text: lines.map((line) => `${line}\n`).join('') }
+      },
+    })
   },
 }
