@@ -56,7 +56,6 @@ export const batchRoutes = [
       'Covers all jobs with this `batchName`. `GET /job?batchName=` lists them; `GET /archive?batchName=` returns ' +
       'their results.',
     access: 'key',
-    bucket: 'other',
     query: nameSchema,
     answer: { description: 'The state of the batch.', schema: batchViewSchema },
     problems: ['NOT_FOUND'],

@@ -62,7 +62,6 @@ export const jobRoutes = [
     summary: 'Get a job',
     access: 'key',
     isOpenToLinks: true,
-    bucket: 'other',
     answer: { description: 'The job.', schema: jobViewSchema },
     problems: ['NOT_FOUND'],
     requestHeaders: { Prefer: '`wait=n` responds when the job has ended, or after n seconds (at most 60).' },
@@ -94,7 +93,6 @@ export const jobRoutes = [
     summary: 'Delete a job',
     description: 'In any state: a running job is aborted, and its files and uploaded input are removed.',
     access: 'key',
-    bucket: 'other',
     answer: { description: 'The id of the deleted job.', schema: jobIdSchema },
     problems: ['NOT_FOUND'],
     async handle(call, { params }) {
@@ -112,7 +110,6 @@ export const jobRoutes = [
       'A waiting job becomes FAILED with the code CANCELED, a running one as soon as it is stopped; an ended job ' +
       'does not change.',
     access: 'key',
-    bucket: 'other',
     answer: { description: 'The job as it is now.', schema: jobViewSchema },
     problems: ['NOT_FOUND'],
     async handle(call, { params }) {
@@ -160,7 +157,6 @@ export const jobRoutes = [
       'For workflows that wait, for example for an approval; `events` of the workflow names what may be sent. The ' +
       'first one counts, also if it comes before the job waits for it.',
     access: 'key',
-    bucket: 'other',
     body: eventSchema,
     answer: { description: 'The job as it is now.', schema: jobViewSchema },
     problems: ['NOT_FOUND', 'CONFLICT', 'BAD_INPUT'],
@@ -189,7 +185,6 @@ export const jobRoutes = [
       'and `deleted` with the ID of a deleted job. To miss none, list the jobs after `ready`. `webhook-receiver` ' +
       'shows a webhook receiver that has failed for too long and was disabled.',
     access: 'key',
-    bucket: 'other',
     answer: { description: 'Events until the client closes the stream.', contentType: 'text/event-stream' },
     handle: async (call) => allJobEvents(call),
   }),
@@ -204,7 +199,6 @@ export const jobRoutes = [
       'kept with the result.',
     access: 'key',
     isOpenToLinks: true,
-    bucket: 'other',
     query: peaksQuerySchema,
     answer: { description: 'The peaks.', schema: peaksSchema },
     problems: ['NOT_FOUND', 'BAD_INPUT'],
@@ -234,7 +228,6 @@ export const jobRoutes = [
       'others respond with 404 and the reason `elsewhere`.',
     access: 'key',
     isOpenToLinks: true,
-    bucket: 'other',
     answer: { description: 'The file as it grows.', contentType: 'application/octet-stream' },
     otherAnswers: {
       206: 'The available part of the range.',
@@ -254,7 +247,6 @@ export const jobRoutes = [
       'is of the whole song, or 0 if the input does not tell it.',
     access: 'key',
     isOpenToLinks: true,
-    bucket: 'other',
     answer: { description: 'The peaks so far.', contentType: 'application/octet-stream' },
     otherAnswers: { 206: 'The available part of the range.' },
     problems: ['NOT_FOUND', 'RANGE_NOT_SATISFIABLE'],
@@ -272,7 +264,6 @@ export const jobRoutes = [
       'be read: by name, the available `bytes` and the `url` for ranges of them (`GET ' +
       '/job/{id}/growing/{output}`).',
     access: 'key',
-    bucket: 'other',
     answer: { description: 'Events until the job has ended.', contentType: 'text/event-stream' },
     otherAnswers: { 204: 'The job has ended and the client has seen it (`Last-Event-ID: end`).' },
     requestHeaders: { 'Last-Event-ID': 'ID of the last event received.' },
@@ -291,7 +282,6 @@ export const jobRoutes = [
       'very large jobs may be refused; the message says how many rows fit. Against the rate limit, a list ' +
       'counts as one more request per 64 KiB.',
     access: 'key',
-    bucket: 'other',
     query: jobListQuerySchema,
     answer: {
       description: 'The jobs.',

@@ -35,7 +35,6 @@ export const linkRoutes = [
     summary: 'List the links to a job',
     description: 'Those that open it, newest first, and how often each was opened.',
     access: 'key',
-    bucket: 'other',
     answer: { description: 'The links.', schema: jobLinkListSchema },
     problems: ['NOT_FOUND'],
     async handle(call, { params }) {
@@ -51,7 +50,6 @@ export const linkRoutes = [
     summary: 'Revoke a link to a job',
     description: 'It opens nothing from then on, and the files that it led to are not sent by it any more.',
     access: 'key',
-    bucket: 'other',
     answer: { description: 'The link is revoked.', status: 204 },
     problems: ['NOT_FOUND'],
     async handle(call, { params }) {
@@ -70,7 +68,6 @@ export const openedRoute = defineRoute({
   summary: 'Count that a link was opened',
   access: 'key',
   isOpenToLinks: true,
-  bucket: 'other',
   answer: { description: 'It was counted, if the request came by a link.', status: 204 },
   async handle(call, { params }) {
     const { link } = call.caller

@@ -28,6 +28,7 @@ interface RouteFacts<A extends Access> {
   summary: string
   description?: string
   access: A
+  /** Which of the caller's rates it counts against. Default: `other`. */
   bucket?: RatePolicy
   /** Also for somebody who has a link to the job that the param `id` names. */
   isOpenToLinks?: true

@@ -18,7 +18,6 @@ export const keyRoutes = [
     summary: 'List the keys of the application',
     description: 'The working keys, newest first. Key values are not stored and cannot be shown again.',
     access: 'key',
-    bucket: 'other',
     answer: { description: 'The keys.', schema: keyListSchema },
     async handle(call) {
       return json({ keys: (await workingKeys(call)).map((key) => keyView(key, call)) })
@@ -51,7 +50,6 @@ export const keyRoutes = [
     summary: 'Revoke a key of the application',
     description: 'It stops working at once.',
     access: 'key',
-    bucket: 'other',
     answer: { description: 'The revoked key.', schema: keyViewSchema },
     problems: ['NOT_FOUND', 'CONFLICT'],
     async handle(call, { params }) {

@@ -11,7 +11,6 @@ export const receiverRoutes = [
     summary: 'List the webhook receivers that are failing',
     description: 'Those of the application, disabled ones first, at most 100. One that answers is not listed.',
     access: 'key',
-    bucket: 'other',
     answer: {
       description: 'The failing receivers.',
       schema: z.object({ receivers: z.array(receiverViewSchema) }).meta({ id: 'WebhookReceiverList' }),
@@ -30,7 +29,6 @@ export const receiverRoutes = [
       'New messages are sent to it at once, those that wait for it within two hours. Messages that were given up ' +
       'are not sent.',
     access: 'key',
-    bucket: 'other',
     body: z.strictObject({ origin: z.string().max(8192).describe('As it is listed.') }).meta({ id: 'EnabledReceiver' }),
     answer: { description: 'It counts as one that answers.', schema: z.object({ origin: z.string() }) },
     problems: ['UNSUPPORTED_MEDIA_TYPE', 'TOO_LARGE', 'NOT_FOUND'],

@@ -20,7 +20,6 @@ export const serviceRoutes = [
     operation: 'getApplication',
     summary: 'Get the application of the API key',
     access: 'key',
-    bucket: 'other',
     answer: { description: 'The application.', schema: applicationViewSchema },
     async handle(call) {
       const { id, name } = call.caller
@@ -58,7 +57,6 @@ export const serviceRoutes = [
     operation: 'listWorkflows',
     summary: 'List the workflows that jobs can run',
     access: 'key',
-    bucket: 'other',
     query: pageQuerySchema,
     answer: {
       description: 'The workflows.',
@@ -87,7 +85,6 @@ export const serviceRoutes = [
     operation: 'getWorkflow',
     summary: 'Get a workflow with the schema of its params',
     access: 'key',
-    bucket: 'other',
     answer: { description: 'The workflow.', schema: workflowViewSchema },
     problems: ['NOT_FOUND'],
     async handle(call, { params }) {

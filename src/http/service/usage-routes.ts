@@ -44,7 +44,6 @@ export const usageRoutes = [
       'Sums of the jobs that ended in these days (UTC), kept beyond the jobs. As CSV with `format=csv`, or where ' +
       '`Accept` asks for `text/csv`.',
     access: 'key',
-    bucket: 'other',
     query: z.strictObject({
       from: day.optional().describe('First day. Default: the first of this month.'),
       to: day.optional().describe('Last day. Default: today.'),

@@ -16,7 +16,6 @@ export const storageRoutes = [
     operation: 'getUploadTicket',
     summary: 'Get an upload ticket',
     access: 'key',
-    bucket: 'other',
     answer: { description: 'Where to send the file, and the input URL to use afterwards.', schema: uploadTicketSchema },
     problems: ['STORAGE_FULL'],
     async handle(call) {
