@@ -7,7 +7,7 @@ import { afterAll, beforeAll } from 'vitest'
 /** A folder that is there while the tests of the file, or of the `describe` in which this is called, run. */
 export function temporaryFolder(): string {
   const folder = join(tmpdir(), `stemwork-test-${randomBytes(6).toString('hex')}`)
-  beforeAll(() => mkdir(folder))
+  beforeAll(() => mkdir(folder, { mode: 0o700 }))
   afterAll(() => rm(folder, { recursive: true, force: true }))
   return folder
 }

@@ -9,8 +9,7 @@ const nameSchema = z.strictObject({ name: z.string().min(1).max(255).describe('T
 
 export const batchRoutes = [
   defineRoute({
-    method: 'POST',
-    path: '/batch',
+    route: 'POST /batch',
     operation: 'createBatch',
     summary: 'Create many jobs at once',
     description:
@@ -48,8 +47,7 @@ export const batchRoutes = [
     },
   }),
   defineRoute({
-    method: 'GET',
-    path: '/batch',
+    route: 'GET /batch',
     operation: 'getBatch',
     summary: 'Get the state of a batch',
     description:

@@ -54,8 +54,7 @@ const actions: { action: BulkAction; summary: string; description: string }[] = 
 
 export const bulkRoutes = actions.map(({ action, summary, description }) =>
   defineRoute({
-    method: 'POST',
-    path: `/job/${action}`,
+    route: `POST /job/${action}`,
     operation: `${action}Jobs`,
     summary,
     description:

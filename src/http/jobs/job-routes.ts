@@ -33,8 +33,7 @@ const mayBeId = (id: string) => id.length === 36
 
 export const jobRoutes = [
   defineRoute({
-    method: 'POST',
-    path: '/job',
+    route: 'POST /job',
     operation: 'createJob',
     summary: 'Create a job',
     access: 'key',
@@ -56,8 +55,7 @@ export const jobRoutes = [
     },
   }),
   defineRoute({
-    method: 'GET',
-    path: '/job/:id',
+    route: 'GET /job/:id',
     operation: 'getJob',
     summary: 'Get a job',
     access: 'key',
@@ -74,8 +72,7 @@ export const jobRoutes = [
     },
   }),
   defineRoute({
-    method: 'GET',
-    path: '/job/:id/status',
+    route: 'GET /job/:id/status',
     operation: 'getJobStatus',
     summary: 'Get the status of a job',
     description: 'Cheap to poll, with its own rate limit.',
@@ -87,8 +84,7 @@ export const jobRoutes = [
     handle: (call, { params }) => findJob(call, params.id).then(statusAnswer),
   }),
   defineRoute({
-    method: 'DELETE',
-    path: '/job/:id',
+    route: 'DELETE /job/:id',
     operation: 'deleteJob',
     summary: 'Delete a job',
     description: 'In any state: a running job is aborted, and its files and uploaded input are removed.',
@@ -102,8 +98,7 @@ export const jobRoutes = [
     },
   }),
   defineRoute({
-    method: 'POST',
-    path: '/job/:id/cancel',
+    route: 'POST /job/:id/cancel',
     operation: 'cancelJob',
     summary: 'Cancel a job',
     description:
@@ -119,8 +114,7 @@ export const jobRoutes = [
     },
   }),
   defineRoute({
-    method: 'POST',
-    path: '/job/:id/retry',
+    route: 'POST /job/:id/retry',
     operation: 'retryJob',
     summary: 'Retry a failed job',
     description:
@@ -149,8 +143,7 @@ export const jobRoutes = [
     },
   }),
   defineRoute({
-    method: 'POST',
-    path: '/job/:id/event/:name',
+    route: 'POST /job/:id/event/:name',
     operation: 'sendEvent',
     summary: 'Send a job the event that it waits for',
     description:
@@ -176,8 +169,7 @@ export const jobRoutes = [
     },
   }),
   defineRoute({
-    method: 'GET',
-    path: '/job/events',
+    route: 'GET /job/events',
     operation: 'followJobs',
     summary: 'Follow all jobs by server-sent events',
     description:
@@ -189,8 +181,7 @@ export const jobRoutes = [
     handle: async (call) => allJobEvents(call),
   }),
   defineRoute({
-    method: 'GET',
-    path: '/job/:id/peaks/:output',
+    route: 'GET /job/:id/peaks/:output',
     operation: 'getPeaks',
     summary: 'Get the peaks of an audio result',
     description:
@@ -217,8 +208,7 @@ export const jobRoutes = [
     },
   }),
   defineRoute({
-    method: 'GET',
-    path: '/job/:id/growing/:output',
+    route: 'GET /job/:id/growing/:output',
     operation: 'getGrowingResult',
     summary: 'Get a result while the job is running',
     description:
@@ -238,8 +228,7 @@ export const jobRoutes = [
     handle: async (call, { params }) => answerGrowing(call, await requireJob(call, params.id), params.output),
   }),
   defineRoute({
-    method: 'GET',
-    path: '/job/:id/growing/:output/peaks',
+    route: 'GET /job/:id/growing/:output/peaks',
     operation: 'getGrowingPeaks',
     summary: 'Get the peaks of a result while the job is running',
     description:
@@ -254,8 +243,7 @@ export const jobRoutes = [
     handle: async (call, { params }) => answerGrowingPeaks(call, await requireJob(call, params.id), params.output),
   }),
   defineRoute({
-    method: 'GET',
-    path: '/job/:id/events',
+    route: 'GET /job/:id/events',
     operation: 'followJob',
     summary: 'Follow a job by server-sent events',
     description:
@@ -273,8 +261,7 @@ export const jobRoutes = [
     },
   }),
   defineRoute({
-    method: 'GET',
-    path: '/job',
+    route: 'GET /job',
     operation: 'listJobs',
     summary: 'List jobs',
     description:

@@ -10,8 +10,7 @@ import { requireJob } from './job-routes.js'
 /** Links to the page of one job. */
 export const linkRoutes = [
   defineRoute({
-    method: 'POST',
-    path: '/job/:id/link',
+    route: 'POST /job/:id/link',
     operation: 'createJobLink',
     summary: 'Create a link to one job',
     description:
@@ -29,8 +28,7 @@ export const linkRoutes = [
     },
   }),
   defineRoute({
-    method: 'GET',
-    path: '/job/:id/link',
+    route: 'GET /job/:id/link',
     operation: 'listJobLinks',
     summary: 'List the links to a job',
     description: 'Those that open it, newest first, and how often each was opened.',
@@ -44,8 +42,7 @@ export const linkRoutes = [
     },
   }),
   defineRoute({
-    method: 'DELETE',
-    path: '/job/:id/link/:link',
+    route: 'DELETE /job/:id/link/:link',
     operation: 'revokeJobLink',
     summary: 'Revoke a link to a job',
     description: 'It opens nothing from then on, and the files that it led to are not sent by it any more.',
@@ -62,8 +59,7 @@ export const linkRoutes = [
 
 /** The page of a link says once that a person has opened it. */
 export const openedRoute = defineRoute({
-  method: 'POST',
-  path: '/job/:id/opened',
+  route: 'POST /job/:id/opened',
   operation: 'countLinkOpen',
   summary: 'Count that a link was opened',
   access: 'key',

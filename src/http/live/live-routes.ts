@@ -16,8 +16,7 @@ const querySchema = z.strictObject({
 
 export const liveRoutes: readonly Route[] = [
   defineRoute({
-    method: 'GET',
-    path: '/live',
+    route: 'GET /live',
     operation: 'live',
     summary: 'Separate a stream while it plays (WebSocket).',
     description:

@@ -50,7 +50,7 @@ function pageRoute<
     async handle(call, input) {
       requireOperator(call)
       const shown = await handle(call, input)
-      if (facts.method !== 'GET') overviewOf(call).forget()
+      if (!facts.route.startsWith('GET ')) overviewOf(call).forget()
       return shown === undefined ? empty(204) : json(shown, { headers: { 'cache-control': 'no-store' } })
     },
   })
@@ -76,8 +76,7 @@ interface PageRoute<Path extends string, Query extends z.ZodType, Body extends z
  */
 export const operatorPageRoutes: readonly Route[] = [
   defineRoute({
-    method: 'GET',
-    path: '/operator',
+    route: 'GET /operator',
     operation: 'getOperatorPage',
     summary: 'A page to see and control the whole service',
     access: 'open',
@@ -86,8 +85,7 @@ export const operatorPageRoutes: readonly Route[] = [
   }),
   pageAssetRoute('operator', 'getOperatorAsset'),
   defineRoute({
-    method: 'POST',
-    path: '/operator/session',
+    route: 'POST /operator/session',
     operation: 'signInAsOperator',
     summary: 'Sign in',
     access: 'open',
@@ -102,23 +100,20 @@ export const operatorPageRoutes: readonly Route[] = [
   }),
   endRoute('operator', '/operator/session', 'signOutAsOperator'),
   pageRoute({
-    method: 'GET',
-    path: '/operator/api/overview',
+    route: 'GET /operator/api/overview',
     operation: 'getOverview',
     summary: 'Overview of the whole store',
     handle: (call) => overviewOf(call).read(),
   }),
   pageRoute({
-    method: 'GET',
-    path: '/operator/api/job',
+    route: 'GET /operator/api/job',
     operation: 'searchJobs',
     summary: 'Jobs of all applications',
     query: jobSearchSchema,
     handle: ({ service: { engine } }, { query }) => searchJobs(engine, query),
   }),
   pageRoute({
-    method: 'GET',
-    path: '/operator/api/job/:id',
+    route: 'GET /operator/api/job/:id',
     operation: 'getJobFacts',
     summary: 'Everything known about a job',
     problems: ['NOT_FOUND'],
@@ -126,8 +121,7 @@ export const operatorPageRoutes: readonly Route[] = [
   }),
   ...(['cancel', 'retry'] as const).map((action) =>
     pageRoute({
-      method: 'POST',
-      path: `/operator/api/job/:id/${action}`,
+      route: `POST /operator/api/job/:id/${action}`,
       operation: `${action}AnyJob`,
       summary: 'Cancels a job, or runs it again',
       problems: ['NOT_FOUND', ...retryProblems],
@@ -135,8 +129,7 @@ export const operatorPageRoutes: readonly Route[] = [
     }),
   ),
   pageRoute({
-    method: 'POST',
-    path: '/operator/api/job/:id/delete',
+    route: 'POST /operator/api/job/:id/delete',
     operation: 'deleteAnyJob',
     summary: 'Deletes a job',
     problems: ['NOT_FOUND'],
@@ -146,8 +139,7 @@ export const operatorPageRoutes: readonly Route[] = [
   }),
   ...(['cancel', 'retry', 'delete'] as const).map((action) =>
     pageRoute({
-      method: 'POST',
-      path: `/operator/api/jobs/${action}`,
+      route: `POST /operator/api/jobs/${action}`,
       operation: `${action}FoundJobs`,
       summary: 'Cancels, retries or deletes one page of the jobs that match a search',
       body: jobSearchSchema,
@@ -163,8 +155,7 @@ export const operatorPageRoutes: readonly Route[] = [
     }),
   ),
   pageRoute({
-    method: 'POST',
-    path: '/operator/api/rule',
+    route: 'POST /operator/api/rule',
     operation: 'changeRule',
     summary: 'Pauses, drains, resumes or limits the service, a workflow or an application',
     body: z.strictObject({ target: ruleTargetSchema, change: ruleChangeSchema }),
@@ -174,8 +165,7 @@ export const operatorPageRoutes: readonly Route[] = [
     },
   }),
   pageRoute({
-    method: 'POST',
-    path: '/operator/api/worker',
+    route: 'POST /operator/api/worker',
     operation: 'setWorkerState',
     summary: 'Lets a worker take jobs, or not',
     body: z.strictObject({ name: z.string().min(1), state: z.enum(['open', 'cordoned', 'draining']) }),
@@ -186,16 +176,14 @@ export const operatorPageRoutes: readonly Route[] = [
     },
   }),
   pageRoute({
-    method: 'GET',
-    path: '/operator/api/application/:id/limits',
+    route: 'GET /operator/api/application/:id/limits',
     operation: 'getAnyLimits',
     summary: 'What an application may do, and what it has used today',
     problems: ['NOT_FOUND'],
     handle: (call, { params }) => limitsOf(call, params.id),
   }),
   pageRoute({
-    method: 'POST',
-    path: '/operator/api/application/:id/limits',
+    route: 'POST /operator/api/application/:id/limits',
     operation: 'setAnyLimits',
     summary: 'Gives an application limits of its own',
     body: limitChangeSchema.extend({ revision: z.string().optional() }),

@@ -19,8 +19,10 @@ export interface AnswerDescription {
   headers?: Record<string, string>
 }
 
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
 interface RouteFacts<A extends Access> {
-  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  method: Method
   /** In the syntax of `rou3`: segments like `:id` are params; a last segment `**:name` takes the rest of the path. */
   path: string
   /** Unique name, for the OpenAPI document and metrics. */
@@ -64,8 +66,9 @@ export interface RouteDefinition<
   Path extends string,
   Query extends z.ZodType,
   Body extends z.ZodType,
-> extends RouteFacts<A> {
-  path: Path
+> extends Omit<RouteFacts<A>, 'method' | 'path'> {
+  /** Method and path: `GET /job/:id`. */
+  route: `${Method} ${Path}`
   query?: Query
   body?: Body
   handle(call: A extends 'key' ? KeyedCall : Call, input: RouteInput<Path, Query, Body>): Promise<ApiAnswer>
@@ -85,7 +88,8 @@ export function defineRoute<
   Query extends z.ZodType = z.ZodUndefined,
   Body extends z.ZodType = z.ZodUndefined,
 >(definition: RouteDefinition<A, Path, Query, Body>): Route {
-  const { handle, query, body, ...facts } = definition
+  const { handle, query, body, route, ...facts } = definition
+  const [method, path] = route.split(' ', 2) as [Method, Path]
   const pass = (call: Call, params: Readonly<Record<string, string>>, queried: unknown, sent: unknown) =>
     handle(
       call as A extends 'key' ? KeyedCall : Call,
@@ -98,6 +102,8 @@ export function defineRoute<
   // One promise less for what is polled.
   return {
     ...facts,
+    method,
+    path,
     query,
     body,
     run: query || body ? run : (call, params) => pass(call, params, undefined, undefined),

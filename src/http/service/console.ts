@@ -27,8 +27,7 @@ const page: PageText = {
  */
 export const consoleRoutes: readonly Route[] = [
   defineRoute({
-    method: 'GET',
-    path: '/console',
+    route: 'GET /console',
     operation: 'getConsole',
     summary: 'A page to send songs, follow jobs and listen to stems',
     access: 'open',
@@ -42,8 +41,7 @@ export const consoleRoutes: readonly Route[] = [
     },
   }),
   defineRoute({
-    method: 'GET',
-    path: '/console/parts',
+    route: 'GET /console/parts',
     operation: 'getConsoleParts',
     summary: 'Names of the parts of the page',
     access: 'open',

@@ -22,8 +22,7 @@ const compressed = new Map<string, Promise<Buffer>>()
 
 /** What `stemwork/browser` loads when the console separates on the person's device: scripts, WebAssembly, the model. */
 export const deviceFileRoute = defineRoute({
-  method: 'GET',
-  path: '/console/device/:file',
+  route: 'GET /console/device/:file',
   operation: 'getDeviceFile',
   summary: 'Get a file that separates within the page',
   access: 'open',

@@ -42,8 +42,7 @@ export function docsRoutes(others: readonly Route[]): Route[] {
     ...others,
     ...llmsRoutes,
     defineRoute({
-      method: 'GET',
-      path: '/openapi.json',
+      route: 'GET /openapi.json',
       operation: 'getOpenApi',
       summary: 'Get this interface as an OpenAPI 3.1 document',
       access: 'open',
@@ -51,8 +50,7 @@ export function docsRoutes(others: readonly Route[]): Route[] {
       handle: async (call) => json(document(call)),
     }),
     defineRoute({
-      method: 'GET',
-      path: '/docs',
+      route: 'GET /docs',
       operation: 'getDocs',
       summary: 'Get this documentation as a page',
       access: 'open',

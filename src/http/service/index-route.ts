@@ -7,8 +7,7 @@ const indexSchema = z.object({ name: z.string(), links: z.record(z.string(), z.s
 
 /** The address that people type first. Browsers are redirected to a page; programs get links. */
 export const indexRoute = defineRoute({
-  method: 'GET',
-  path: '/',
+  route: 'GET /',
   operation: 'getIndex',
   summary: 'List the entry points of the service',
   description: 'Redirects browsers to a page, if the service has one.',

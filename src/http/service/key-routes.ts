@@ -12,8 +12,7 @@ const maxWorkingKeys = 100
 
 export const keyRoutes = [
   defineRoute({
-    method: 'GET',
-    path: '/application/key',
+    route: 'GET /application/key',
     operation: 'listKeys',
     summary: 'List the keys of the application',
     description: 'The working keys, newest first. Key values are not stored and cannot be shown again.',
@@ -24,8 +23,7 @@ export const keyRoutes = [
     },
   }),
   defineRoute({
-    method: 'POST',
-    path: '/application/key',
+    route: 'POST /application/key',
     operation: 'createKey',
     summary: 'Create a key for the application',
     access: 'key',
@@ -44,8 +42,7 @@ export const keyRoutes = [
     },
   }),
   defineRoute({
-    method: 'DELETE',
-    path: '/application/key/:id',
+    route: 'DELETE /application/key/:id',
     operation: 'endKey',
     summary: 'Revoke a key of the application',
     description: 'It stops working at once.',

@@ -26,8 +26,7 @@ export const llmsRoutes: readonly Route[] = [
 function llmsRoute(path: string, operation: string, summary: string, files: readonly string[]): Route {
   let packed: Promise<PackedText> | undefined
   return defineRoute({
-    method: 'GET',
-    path,
+    route: `GET ${path}`,
     operation,
     summary,
     access: 'open',

@@ -52,8 +52,7 @@ function missing(): Problem {
 /** The route of the parts of a page. */
 export function pageAssetRoute(page: 'console' | 'docs' | 'operator', operation: string): Route {
   return defineRoute({
-    method: 'GET',
-    path: `/${page}/:asset`,
+    route: `GET /${page}/:asset`,
     operation,
     summary: 'Get a part of the page',
     access: 'open',

@@ -5,8 +5,7 @@ import { defineRoute } from '../routing/route.js'
 
 export const receiverRoutes = [
   defineRoute({
-    method: 'GET',
-    path: '/application/webhook-receiver',
+    route: 'GET /application/webhook-receiver',
     operation: 'listWebhookReceivers',
     summary: 'List the webhook receivers that are failing',
     description: 'Those of the application, disabled ones first, at most 100. One that answers is not listed.',
@@ -21,8 +20,7 @@ export const receiverRoutes = [
     },
   }),
   defineRoute({
-    method: 'POST',
-    path: '/application/webhook-receiver/enable',
+    route: 'POST /application/webhook-receiver/enable',
     operation: 'enableWebhookReceiver',
     summary: 'Let a webhook receiver get messages again',
     description:

@@ -15,8 +15,7 @@ import { workflowView } from './workflow-view.js'
 
 export const serviceRoutes = [
   defineRoute({
-    method: 'GET',
-    path: '/application',
+    route: 'GET /application',
     operation: 'getApplication',
     summary: 'Get the application of the API key',
     access: 'key',
@@ -30,8 +29,7 @@ export const serviceRoutes = [
     },
   }),
   defineRoute({
-    method: 'POST',
-    path: '/application/webhook-secret',
+    route: 'POST /application/webhook-secret',
     operation: 'rotateWebhookSecret',
     summary: 'Replace the webhook secret of the application',
     description:
@@ -52,8 +50,7 @@ export const serviceRoutes = [
     },
   }),
   defineRoute({
-    method: 'GET',
-    path: '/workflow',
+    route: 'GET /workflow',
     operation: 'listWorkflows',
     summary: 'List the workflows that jobs can run',
     access: 'key',
@@ -80,8 +77,7 @@ export const serviceRoutes = [
     },
   }),
   defineRoute({
-    method: 'GET',
-    path: '/workflow/**:id',
+    route: 'GET /workflow/**:id',
     operation: 'getWorkflow',
     summary: 'Get a workflow with the schema of its params',
     access: 'key',
@@ -106,8 +102,7 @@ const healthSchema = z
 
 export const operatorRoutes = [
   defineRoute({
-    method: 'GET',
-    path: '/healthz',
+    route: 'GET /healthz',
     operation: 'isAlive',
     summary: 'Check whether the process is up',
     access: 'open',
@@ -116,8 +111,7 @@ export const operatorRoutes = [
     handle: async () => json({ ok: true }),
   }),
   defineRoute({
-    method: 'GET',
-    path: '/readyz',
+    route: 'GET /readyz',
     operation: 'isReady',
     summary: 'Check whether the service is ready',
     description:
@@ -132,8 +126,7 @@ export const operatorRoutes = [
     },
   }),
   defineRoute({
-    method: 'GET',
-    path: '/metrics',
+    route: 'GET /metrics',
     operation: 'getMetrics',
     summary: 'Get metrics in the text format of Prometheus',
     description: 'Off by default.',

@@ -21,8 +21,7 @@ const signInSchema = z.strictObject({
  */
 export const sessionRoutes: readonly Route[] = [
   defineRoute({
-    method: 'GET',
-    path: '/session',
+    route: 'GET /session',
     operation: 'getSession',
     summary: 'Who is signed in',
     access: 'open',
@@ -44,8 +43,7 @@ export const sessionRoutes: readonly Route[] = [
     },
   }),
   defineRoute({
-    method: 'POST',
-    path: '/session',
+    route: 'POST /session',
     operation: 'signIn',
     summary: 'Sign in to the console',
     access: 'open',
@@ -63,8 +61,7 @@ export const sessionRoutes: readonly Route[] = [
   }),
   endRoute('console', '/session', 'signOut'),
   defineRoute({
-    method: 'POST',
-    path: '/session/code',
+    route: 'POST /session/code',
     operation: 'createSignInCode',
     summary: 'Make the code of a link that signs in once',
     access: 'key',
@@ -78,8 +75,7 @@ export const sessionRoutes: readonly Route[] = [
     },
   }),
   defineRoute({
-    method: 'POST',
-    path: '/session/offer',
+    route: 'POST /session/offer',
     operation: 'readSignInCode',
     summary: 'Whose songs a link signs in to',
     description: 'Uses up nothing.',
@@ -97,8 +93,7 @@ export const sessionRoutes: readonly Route[] = [
 /** Ends the session of a page. */
 export function endRoute(page: SignInPage, path: '/session' | '/operator/session', operation: string): Route {
   return defineRoute({
-    method: 'DELETE',
-    path,
+    route: `DELETE ${path}`,
     operation,
     summary: 'Sign out',
     access: 'open',

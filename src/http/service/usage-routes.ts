@@ -36,8 +36,7 @@ type UsageRow = z.infer<typeof usageSchema>['usage'][number]
 
 export const usageRoutes = [
   defineRoute({
-    method: 'GET',
-    path: '/usage',
+    route: 'GET /usage',
     operation: 'getUsage',
     summary: 'Get what the application has used',
     description:

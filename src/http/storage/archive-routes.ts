@@ -25,8 +25,7 @@ const archiveSchema = z
 
 export const archiveRoutes = [
   defineRoute({
-    method: 'GET',
-    path: '/archive',
+    route: 'GET /archive',
     operation: 'getArchive',
     summary: 'Get a link to the results of jobs as one ZIP file',
     description:
@@ -60,8 +59,7 @@ export const archiveRoutes = [
     },
   }),
   defineRoute({
-    method: 'GET',
-    path: '/archive/zip',
+    route: 'GET /archive/zip',
     operation: 'downloadArchive',
     summary: 'Download the results of jobs as one ZIP file',
     description: 'Use the `url` of an archive unchanged.',

@@ -26,8 +26,7 @@ const shared = { access: 'key' } as const
 export const resumableRoutes = [
   defineRoute({
     ...shared,
-    method: 'POST',
-    path: '/upload/resumable',
+    route: 'POST /upload/resumable',
     operation: 'createResumableUpload',
     summary: 'Start a resumable upload',
     description:
@@ -45,8 +44,7 @@ export const resumableRoutes = [
   }),
   defineRoute({
     ...shared,
-    method: 'GET',
-    path: '/upload/resumable/:id',
+    route: 'GET /upload/resumable/:id',
     operation: 'getResumableUpload',
     summary: 'Get the progress of an upload',
     description: 'The protocol uses HEAD; the answer is in the headers `Upload-Offset` and `Upload-Length`.',
@@ -57,8 +55,7 @@ export const resumableRoutes = [
   }),
   defineRoute({
     ...shared,
-    method: 'PATCH',
-    path: '/upload/resumable/:id',
+    route: 'PATCH /upload/resumable/:id',
     operation: 'continueResumableUpload',
     summary: 'Send the next bytes of an upload',
     description:
@@ -78,8 +75,7 @@ export const resumableRoutes = [
   }),
   defineRoute({
     ...shared,
-    method: 'DELETE',
-    path: '/upload/resumable/:id',
+    route: 'DELETE /upload/resumable/:id',
     operation: 'deleteResumableUpload',
     summary: 'Abort an incomplete upload',
     requestHeaders: protocolHeaders,

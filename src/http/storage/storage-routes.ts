@@ -11,8 +11,7 @@ import { upload } from './upload.js'
 
 export const storageRoutes = [
   defineRoute({
-    method: 'GET',
-    path: '/upload',
+    route: 'GET /upload',
     operation: 'getUploadTicket',
     summary: 'Get an upload ticket',
     access: 'key',
@@ -39,8 +38,7 @@ export const storageRoutes = [
     },
   }),
   defineRoute({
-    method: 'PUT',
-    path: '/storage/**:file',
+    route: 'PUT /storage/**:file',
     operation: 'uploadFile',
     summary: 'Upload a file',
     description:
@@ -65,8 +63,7 @@ export const storageRoutes = [
     handle: (call, { params }) => upload(call, params.file),
   }),
   defineRoute({
-    method: 'GET',
-    path: '/storage/**:file',
+    route: 'GET /storage/**:file',
     operation: 'downloadFile',
     summary: 'Download a file',
     description: 'Use a result link or a `downloadUrl` unchanged. Supports ranges, conditional requests and HEAD.',
