@@ -88,7 +88,7 @@ describe('the stage in which inputs are fetched', () => {
   })
 
   test('inputs that are here take a slot where there is room, and one that was quick takes none', async () => {
-    const { fetches, onRoom } = stages({ slowInputs: 2, slowInputsPerApplication: 1 })
+    const { fetches, onRoom } = stages({ slowInputs: 3, slowInputsPerApplication: 1 })
     await fetches.fetch({ app: 'quick', work: async () => {} })
     for (const app of ['slow', 'slow', 'other']) void fetches.fetch({ app, work: never })
     vi.advanceTimersByTime(1000)

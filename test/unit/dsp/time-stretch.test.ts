@@ -105,3 +105,8 @@ describe('a stretch by the definition', () => {
     expectPlain({ planes: [struck(400, 4)], channelCount: 1, ratios, blocks: [400] })
   })
 })
+
+test('its frames last 46 ms, rounded to a power of two of samples', () => {
+  const hops = [8000, 44_100, 48_000].map((rate) => new TimeStretch({ sampleRate: rate, channelCount: 1 }).hop)
+  expect(hops).toEqual([128, 512, 512])
+})
