@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { Pool } from 'pg'
-import { afterAll, beforeAll, beforeEach, describe, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, test, vi } from 'vitest'
 import { applicationStoreContract } from '../../src/contract/application-store.js'
 import { cancel, sampleJob, sampleOutputs, succeed } from '../../src/contract/job-samples.js'
 import { postgresStores } from '../../src/adapters/postgres.js'
@@ -384,7 +384,17 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
   test('the limit of queued jobs is counted in an index, as far as the limit and no further', async () => {
     const { jobs } = stores()
     await jobs.createAll(Array.from({ length: 2000 }, () => sampleJob({ app: 'a' })))
-    await pool.query(`VACUUM ANALYZE ${schema}.jobs`)
+    // Only then is an index enough; never while a transaction of another test may see older rows.
+    await vi.waitFor(
+      async () => {
+        await pool.query(`VACUUM ANALYZE ${schema}.jobs`)
+        const { rows } = await pool.query(
+          `SELECT relallvisible = relpages AS done FROM pg_class WHERE oid = '${schema}.jobs'::regclass`,
+        )
+        assert.deepEqual(rows, [{ done: true }])
+      },
+      { timeout: 20_000, interval: 50 },
+    )
     const read: number[] = []
     // As in a larger table.
     const ofMany = new Pool({ connectionString: server.url, options: '-c enable_seqscan=off' })
