@@ -1,4 +1,4 @@
-import { ledgerStatements, quickLedgerStatements, settleStatement } from './postgres-ledger.js'
+import { endsLedgerStatements, ledgerStatements, quickLedgerStatements, settleStatement } from './postgres-ledger.js'
 import { StemworkError } from '../../../core/engine/errors.js'
 import { addJobs } from './add-jobs-function.js'
 import { claimNext } from './claim-function.js'
@@ -223,6 +223,7 @@ export const steps: MigrationStep[] = [
     ],
     isAdditive: true,
   },
+  { statements: endsLedgerStatements, isAdditive: true },
 ]
 
 /**

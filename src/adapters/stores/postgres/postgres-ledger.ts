@@ -102,7 +102,7 @@ export function ledgerStatements(schema: string): string[] {
       audio_seconds double precision NOT NULL, bytes bigint NOT NULL, processor_seconds double precision NOT NULL,
       PRIMARY KEY (day, app, workflow))`,
     settleStatement(schema),
-    settledTrigger(schema, ''),
+    settledTrigger(schema, 'status'),
   ]
 }
 
@@ -111,12 +111,18 @@ export const settledSetting = 'stemwork.settled'
 
 /** A step of the schema: a call of the trigger for each job is a third of what ends of many take. */
 export function quickLedgerStatements(schema: string): string[] {
-  const isAdded = ` AND coalesce(current_setting('${settledSetting}', true), '') = ''`
-  return [`DROP TRIGGER jobs_settled ON ${schema}.jobs`, settledTrigger(schema, isAdded)]
+  return [`DROP TRIGGER jobs_settled ON ${schema}.jobs`, settledTrigger(schema, 'status', isUnsettled)]
 }
 
-function settledTrigger(schema: string, more: string): string {
-  return `CREATE TRIGGER jobs_settled AFTER UPDATE OF status ON ${schema}.jobs FOR EACH ROW
+/** A step of the schema: claims write no `ended_at`, so that the condition is not even prepared for them. */
+export function endsLedgerStatements(schema: string): string[] {
+  return [`DROP TRIGGER jobs_settled ON ${schema}.jobs`, settledTrigger(schema, 'ended_at', isUnsettled)]
+}
+
+const isUnsettled = ` AND coalesce(current_setting('${settledSetting}', true), '') = ''`
+
+function settledTrigger(schema: string, column: string, more = ''): string {
+  return `CREATE TRIGGER jobs_settled AFTER UPDATE OF ${column} ON ${schema}.jobs FOR EACH ROW
     WHEN (NEW.status IN ('SUCCEEDED', 'FAILED') AND OLD.status NOT IN ('SUCCEEDED', 'FAILED')${more})
     EXECUTE FUNCTION ${schema}.settle()`
 }
