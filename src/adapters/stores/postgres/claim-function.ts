@@ -12,7 +12,15 @@ const parameters =
   'text[], smallint, bigint, text'
 
 /** Of the search in `turns`. */
-const placeVariables = `
+const listVariables = `
+  list_workflows text[];
+  list_pools text[];
+  list_fronts bigint[];
+  its_workflow text;
+  its_pool text;
+  front bigint;
+  last_workflow text;
+  last_pool text;
   -- The planner expects a tenth of the rows behind a limit that it does not know, and does not sort them all.
   no_limit bigint := NULL;
   first_served bigint;
@@ -52,37 +60,27 @@ export function claimNext(schema: string): PlannedFunction {
       lapsed_by bigint := least(clock, $9);
       has_rules boolean;
       has_lapsed boolean;
-      has_unlisted boolean;
-      is_alone boolean := false;
+      is_alone boolean;
       is_limited boolean := false;
       is_closed boolean := false;
       is_waiting boolean := false;
       may_be_more boolean := false;
-      is_exact boolean := false;
-      closed_apps text[] := '{}';
-      closed_workflows text[] := '{}';
-      list_workflows text[];
-      list_pools text[];
-      list_fronts bigint[];
-      its_workflow text := '';
-      its_pool text := '';
-      front bigint;
-      ${placeVariables}
+      is_exact boolean;
+      closed_apps text[] := ARRAY[]::text[];
+      closed_workflows text[] := ARRAY[]::text[];
+      ${listVariables}
       most integer := $11;
       wanted integer;
       apps text[];
       its_app text;
       round integer;
+      next_apps text[];
       first_ids text[];
-      chosen text[] := '{}';
-      served_apps text[] := '{}';
+      chosen text[] := ARRAY[]::text[];
+      served_apps text[] := ARRAY[]::text[];
       base bigint;
     BEGIN
-      -- With an order, as the planner believes that a third of the table has lapsed.
-      SELECT EXISTS (SELECT FROM ${schema}.rules WHERE state <> 'open' OR max_running IS NOT NULL),
-        (SELECT true FROM ${schema}.jobs WHERE ${lapsedBy('lapsed_by')} ORDER BY lease_bucket LIMIT 1),
-        EXISTS (SELECT FROM ${schema}.turns WHERE workflow IS NULL)
-      INTO has_rules, has_lapsed, has_unlisted;
+      ${lookAround(schema)}
       IF has_rules THEN
         ${readRules(schema)}
       END IF;
@@ -101,21 +99,39 @@ export function claimNext(schema: string): PlannedFunction {
   }
 }
 
+/** Of the first list behind another one. */
+const firstTurn = (schema: string, list: string) => `SELECT workflow, pool, served FROM ${schema}.turns
+  WHERE (workflow, pool) > ${list} ORDER BY workflow, pool, served LIMIT 1`
+
+/** Whether there are rules and lapsed jobs, and the first and the last list. */
+function lookAround(schema: string): string {
+  return `
+    -- With an order, as the planner believes that a third of the table has lapsed.
+    SELECT EXISTS (SELECT FROM ${schema}.rules WHERE state <> 'open' OR max_running IS NOT NULL),
+      (SELECT true FROM ${schema}.jobs WHERE ${lapsedBy('lapsed_by')} ORDER BY lease_bucket LIMIT 1),
+      first.*, last.*
+    INTO has_rules, has_lapsed, its_workflow, its_pool, front, last_workflow, last_pool
+    FROM (SELECT) AS one
+    LEFT JOIN (${firstTurn(schema, "('', '')")}) AS first ON true
+    LEFT JOIN (SELECT workflow, pool FROM ${schema}.turns ORDER BY workflow DESC, pool DESC LIMIT 1) AS last ON true;`
+}
+
 /** Looks in the lists of `turns` first, and where jobs wait only if that is not enough. */
 function search(schema: string): string {
   return `
-    LOOP
-      SELECT workflow, pool, t.served INTO its_workflow, its_pool, front FROM ${schema}.turns AS t
-      WHERE (workflow, pool) > (its_workflow, its_pool) ORDER BY workflow, pool, t.served LIMIT 1;
-      EXIT WHEN NOT FOUND;
+    -- A row without a list, which is the last, may be for any.
+    is_exact := its_workflow IS NULL OR last_workflow IS NULL;
+    WHILE NOT is_exact LOOP
       IF ${isForWorker('its_workflow', 'its_pool')} THEN
         list_workflows := list_workflows || its_workflow;
         list_pools := list_pools || its_pool;
         list_fronts := list_fronts || front;
       END IF;
+      EXIT WHEN its_workflow = last_workflow AND its_pool = last_pool;
+      SELECT * INTO its_workflow, its_pool, front FROM (${firstTurn(schema, '(its_workflow, its_pool)')}) AS next;
+      EXIT WHEN NOT FOUND;
     END LOOP;
-    -- A row without a list may be for any.
-    is_exact := list_workflows IS NULL OR has_unlisted;
+    is_exact := list_workflows IS NULL;
     LOOP
       IF is_exact THEN
         SELECT array_agg(workflow), array_agg(pool), array_agg(0) INTO list_workflows, list_pools, list_fronts
@@ -228,31 +244,36 @@ function nextApps(schema: string): string {
   const firstApps = (condition: string, more = '') => `
     SELECT app, served, id FROM (
       SELECT app, served, id, workflow, pool FROM ${schema}.turns WHERE ${condition} ORDER BY served, id LIMIT no_limit
-    ) AS t WHERE ${isAmongApps} AND app <> ALL(closed_apps) AND ${isBelow(schema, runsFor('t.app'))}${more}
+    ) AS t WHERE ${isAmongApps} AND app <> ALL(closed_apps)${more}
     LIMIT $11 + $12`
-  const firstDue = (list: string, front: string) =>
-    firstApps(`${list} AND served >= ${front}`, ` AND (NOT is_exact OR ${isDue(schema)})`)
-  const ofList = firstDue('workflow = list_workflows[1] AND pool = list_pools[1]', 'list_fronts[1]')
+  const ofLists = (more = '') => `
+    SELECT first.* FROM unnest(list_workflows, list_pools, list_fronts) AS list(workflow, pool, front)
+    CROSS JOIN LATERAL (
+      ${firstApps('workflow = list.workflow AND pool = list.pool AND served >= list.front', more)}
+    ) AS first`
+  const inTurn = (rows: string) => `
+    SELECT coalesce(array_agg(app ORDER BY served, id), '{}'), min(served), coalesce(max(rows_seen), 0) >= $11 + $12
+    INTO apps, first_served, may_be_more FROM (
+      SELECT app, max(served) AS served, min(id) AS id, sum(count(*)) OVER () AS rows_seen FROM (${rows}) AS first
+      GROUP BY app ORDER BY 2, 3 LIMIT $11 + $12
+    ) AS turn;`
+  const isBelowRunning = ` AND ${isBelow(schema, runsFor('t.app'))}`
+  // To set a condition up costs time also where it is not needed.
   return `
-    -- The usual case, without what several lists need.
-    IF cardinality(list_workflows) = 1 AND NOT has_unlisted THEN
-      SELECT coalesce(array_agg(app ORDER BY served, id), '{}'), min(served), coalesce(sum(rows_seen), 0) >= $11 + $12
-      INTO apps, first_served, may_be_more FROM (
-        SELECT app, max(served) AS served, min(id) AS id, count(*) AS rows_seen FROM (${ofList}) AS first GROUP BY app
-      ) AS turn;
+    IF is_exact OR $10 IS NOT NULL THEN
+      ${inTurn(`${ofLists(`${isBelowRunning} AND (NOT is_exact OR ${isDue(schema)})`)}
+        UNION ALL (${firstApps('workflow IS NULL', isBelowRunning)})`)}
+    ELSIF cardinality(list_workflows) > 1 THEN
+      ${inTurn(ofLists())}
     ELSE
-      SELECT coalesce(array_agg(app ORDER BY served, id), '{}'), min(served), coalesce(max(rows_seen), 0) >= $11 + $12
-      INTO apps, first_served, may_be_more FROM (
-        SELECT app, max(served) AS served, min(id) AS id, sum(count(*)) OVER () AS rows_seen FROM (
-          SELECT first.* FROM unnest(list_workflows, list_pools, list_fronts) AS list(workflow, pool, front)
-          CROSS JOIN LATERAL (
-            ${firstDue('workflow = list.workflow AND pool = list.pool', 'list.front')}
-          ) AS first
-          UNION ALL (${firstApps('workflow IS NULL')})
-        ) AS first GROUP BY app ORDER BY 2, 3 LIMIT $11 + $12
-      ) AS turn;
+      apps := ARRAY(
+        SELECT app FROM ${schema}.turns WHERE workflow = list_workflows[1] AND pool = list_pools[1]
+          AND served >= list_fronts[1] AND ${isAmongApps} AND app <> ALL(closed_apps)
+        ORDER BY served, id LIMIT $11 + $12
+      );
+      may_be_more := cardinality(apps) = $11 + $12;
     END IF;
-    is_alone := cardinality(apps) = 1;`
+    is_alone := apps[1] = ALL(apps);`
 }
 
 /**
@@ -272,7 +293,10 @@ function takeRound(schema: string): string {
       SELECT id, rank, waiting_since ${waiting('list.workflow', 'list.pool')} LIMIT ${of}
     ) AS job ORDER BY rank, waiting_since, id`
   return `
+    next_apps := ARRAY[]::text[];
+    -- Simultaneous creates may have added two rows of one.
     FOREACH its_app IN ARRAY apps LOOP
+      CONTINUE WHEN its_app = ANY(next_apps);
       wanted := CASE WHEN cardinality(apps) = 1 AND NOT may_be_more THEN most - cardinality(chosen) ELSE 1 END;
       IF cardinality(list_workflows) = 1 AND NOT is_exact
         AND $14 = ARRAY[its_app, list_workflows[1], list_pools[1]] THEN
@@ -290,24 +314,28 @@ function takeRound(schema: string): string {
         );
       END IF;
       IF first_ids = '{}' THEN
-        apps := array_remove(apps, its_app);
         IF cardinality(list_workflows) > 1 AND NOT may_be_more THEN
           -- Those of other claims.
           may_be_more := EXISTS (${first('1')});
         END IF;
       ELSE
+        next_apps := next_apps || its_app;
         chosen := chosen || first_ids;
         served_apps := array_remove(served_apps, its_app) || its_app;
         EXIT WHEN cardinality(chosen) = most;
       END IF;
-    END LOOP;`
+    END LOOP;
+    apps := next_apps;`
 }
 
 /** An application that is alone is behind every new one once it was served. */
 function noteServed(schema: string): string {
   return `
-    IF NOT is_alone OR (SELECT min(app) <> max(app) FROM ${schema}.turns)
-      OR EXISTS (SELECT FROM ${schema}.turns WHERE app = served_apps[1] AND served = 0) THEN
+    IF is_alone THEN
+      is_alone := (SELECT min(app) = max(app) FROM ${schema}.turns)
+        AND NOT EXISTS (SELECT FROM ${schema}.turns WHERE app = served_apps[1] AND served = 0);
+    END IF;
+    IF NOT is_alone THEN
       base := nextval('${schema}.turn');
       UPDATE ${schema}.turns SET served = base + array_position(served_apps, app)
       WHERE app = ANY(served_apps) AND id = ANY(ARRAY(
