@@ -9,7 +9,12 @@ import type { EngineSettings } from '../../src/core/engine/options.js'
 import { type Logger, silentLogger } from '../../src/core/engine/ports/logger.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import type { RunContext } from '../../src/core/engine/workflow/steps.js'
-import { defineWorkflow, type StageContext, type Workflow } from '../../src/core/engine/workflow/workflow.js'
+import {
+  defineWorkflow,
+  type StageContext,
+  type Workflow,
+  type WorkflowDefinition,
+} from '../../src/core/engine/workflow/workflow.js'
 
 /** A clock that stands still until a test moves it. */
 export function steppingClock(start = 1_700_000_000_000) {
@@ -43,8 +48,8 @@ export function textWorkflow(
 
 /** A workflow of this function, without inputs. */
 export function stepsWorkflow(
-  run: (context: RunContext) => Promise<void>,
-  changes: { events?: string[] } = {},
+  run: (context: RunContext) => ReturnType<NonNullable<WorkflowDefinition['run']>>,
+  changes: Partial<Pick<WorkflowDefinition, 'events' | 'needs' | 'outputs' | 'policy'>> = {},
 ): Workflow {
   return defineWorkflow({
     id: 'test/steps',

@@ -6,7 +6,7 @@ import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import type { RunContext } from '../../src/core/engine/workflow/steps.js'
 import { defineWorkflow, type StageContext } from '../../src/core/engine/workflow/workflow.js'
-import { gate, testEngine, textWorkflow } from './harness.js'
+import { gate, stepsWorkflow, testEngine, textWorkflow } from './harness.js'
 
 /** Counts to its param `units`, and keeps what it has counted as soon as that is due. */
 function countWorkflow(onUnit: (unit: number, context: StageContext) => Promise<unknown>) {
@@ -78,15 +78,7 @@ function oneSlot(
 
 /** The same for a workflow that is a function of steps. */
 function stepsAndQuick(run: (context: RunContext) => Promise<void>) {
-  const workflow = defineWorkflow({
-    id: 'test/steps',
-    name: 'Steps',
-    description: '',
-    params: z.object({}),
-    inputs: [],
-    outputs: {},
-    run,
-  })
+  const workflow = stepsWorkflow(run)
   const quick = textWorkflow(() => {}, 'test/quick')
   const workflows = [workflow, quick]
   const runner = inlineRunner({ resolve: (id) => workflows.find((one) => one.id === id)! })

@@ -1,11 +1,9 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { z } from 'zod'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { memoryQueue } from '../../src/adapters/queues/memory/memory-queue.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import type { RunContext } from '../../src/core/engine/workflow/steps.js'
-import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
-import { testEngine } from './harness.js'
+import { stepsWorkflow, testEngine } from './harness.js'
 
 type Run = (context: RunContext, worker: string) => Promise<void>
 
@@ -13,16 +11,7 @@ type Run = (context: RunContext, worker: string) => Promise<void>
 function workersOf(run: Run, labels: Record<string, string[]>, needs?: string[]) {
   const shared = { jobs: memoryJobs(), blobs: memoryBlobs() }
   return Object.entries(labels).map(([name, offers]) => {
-    const workflow = defineWorkflow({
-      id: 'test/steps',
-      name: 'Steps',
-      description: '',
-      params: z.object({}),
-      inputs: [],
-      outputs: {},
-      needs,
-      run: (context) => run(context, name),
-    })
+    const workflow = stepsWorkflow((context) => run(context, name), { needs })
     const dispatch = { labels: offers, sweepIntervalMs: 50 }
     const runner = inlineRunner({ resolve: () => workflow })
     const worker = testEngine(workflow, { dispatch, owner: name }, { ...shared, queue: memoryQueue(), runner })

@@ -5,19 +5,13 @@ import { StemworkError } from '../../src/core/engine/errors.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import type { RunContext, StepFile } from '../../src/core/engine/workflow/steps.js'
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
-import { keys, testEngine, textOf } from './harness.js'
+import { keys, stepsWorkflow, testEngine, textOf } from './harness.js'
 
 /** An engine whose workflow is this function, which may be exchanged between attempts. */
 function engineOf(first: Run, policy = {}) {
   const code = { run: first, version: '1' }
-  const workflow = defineWorkflow({
-    id: 'test/steps',
-    name: 'Steps',
-    description: '',
-    params: z.object({}),
-    inputs: [],
+  const workflow = stepsWorkflow((context) => code.run(context), {
     outputs: { text: { fileName: 'text.txt', contentType: 'text/plain', optional: true } },
-    run: (context) => code.run(context),
     policy,
   })
   const current = {

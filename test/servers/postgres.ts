@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client } from 'pg'
 import { madeOnce } from '../made-once.js'
-import { answering, type FoundServer, freePort, hasProgram, type NoServer, type PrivateServer } from './found-server.js'
-import { ServerProcess } from './server-process.js'
+import { type FoundServer, freePort, hasProgram, type NoServer, type PrivateServer } from './found-server.js'
+import { startServer } from './server-process.js'
 
 const standardAddresses = ['postgres://root@127.0.0.1:5432/test', 'postgres://root@/test?host=/var/run/postgresql']
 
@@ -79,22 +79,7 @@ export async function startPostgres(password?: string): Promise<PrivateServer | 
     'shared_buffers=16MB',
   ]
   // "Immediate shutdown": every connection is cut, and the next start recovers from the log, as after a crash.
-  const own = new ServerProcess({ command: 'postgres', args, directory, signal: 'QUIT', owner })
-  const server: PrivateServer = {
-    url,
-    async start() {
-      own.start()
-      await answering(() => ping(url))
-    },
-    kill: () => own.kill(),
-    async restart() {
-      await server.kill()
-      await server.start()
-    },
-    release: () => own.release(),
-  }
-  await server.start()
-  return server
+  return await startServer(url, { command: 'postgres', args, directory, signal: 'QUIT', owner }, ping)
 }
 
 function runAs(owner: object, cwd: string, program: string, words: string[]): void {

@@ -2,8 +2,8 @@ import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
-import { answering, type FoundServer, freePort, hasProgram, type NoServer, type PrivateServer } from './found-server.js'
-import { ServerProcess } from './server-process.js'
+import { type FoundServer, freePort, hasProgram, type NoServer, type PrivateServer } from './found-server.js'
+import { startServer } from './server-process.js'
 
 const program = ['redis-server', 'valkey-server'].find(hasProgram)
 
@@ -31,27 +31,8 @@ export async function startRedis(): Promise<PrivateServer | NoServer> {
   const port = await freePort()
   const directory = await mkdtemp(join(tmpdir(), 'stemwork-redis-'))
   const url = `redis://127.0.0.1:${port}`
-  const own = new ServerProcess({
-    command: program,
-    args: ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', directory],
-    directory,
-    signal: 'KILL',
-  })
-  const server: PrivateServer = {
-    url,
-    async start() {
-      own.start()
-      await answering(() => ping(url))
-    },
-    kill: () => own.kill(),
-    async restart() {
-      await server.kill()
-      await server.start()
-    },
-    release: () => own.release(),
-  }
-  await server.start()
-  return server
+  const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', directory]
+  return await startServer(url, { command: program, args, directory, signal: 'KILL' }, ping)
 }
 
 async function ping(url: string): Promise<void> {

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { rm } from 'node:fs/promises'
+import { answering, type PrivateServer } from './found-server.js'
 
 // The shell outlives this process by a moment: when its input ends without the word "keep", as it also does after
 // `kill -9`, it ends the server and removes the folder. Ctrl-C, which reaches the shell too, only ends its `read`.
@@ -57,4 +58,28 @@ export class ServerProcess {
     await this.kill()
     await rm(this.#program.directory, { recursive: true, force: true })
   }
+}
+
+/** Starts a server that is the caller's own; resolves once it answers. */
+export async function startServer(
+  url: string,
+  program: ServerProgram,
+  ping: (url: string) => Promise<void>,
+): Promise<PrivateServer> {
+  const own = new ServerProcess(program)
+  const server: PrivateServer = {
+    url,
+    async start() {
+      own.start()
+      await answering(() => ping(url))
+    },
+    kill: () => own.kill(),
+    async restart() {
+      await server.kill()
+      await server.start()
+    },
+    release: () => own.release(),
+  }
+  await server.start()
+  return server
 }
