@@ -64,7 +64,7 @@ test('a folder can be made once its place is there, and until then there is noth
   const place = join(directory, 'place')
   await writeFile(place, '')
   const scratch = new Scratch(place, silentLogger)
-  for (const then of [() => scratch.pathOf('job'), () => scratch.close()]) {
+  for (const then of [() => scratch.close(), () => scratch.pathOf('job')]) {
     const failing = scratch.folder('job')
     failing.catch(() => {})
     expect(await then()).toBeUndefined()
