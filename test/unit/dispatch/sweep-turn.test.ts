@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { memoryJobs } from '../../../src/adapters/memory.js'
 import { SweepTurn } from '../../../src/core/engine/dispatch/sweep/sweep-turn.js'
 import { worker } from './worker-samples.js'
@@ -18,7 +18,7 @@ function nodes(count: number, workers = 0) {
       }),
   )
   const sweeping = async () => (await Promise.all(turns.map((turn) => turn.take()))).filter(({ isOurs }) => isOurs)
-  return { sweeping, turns, after: (ms: number) => void (now += ms) }
+  return { documents, sweeping, turns, after: (ms: number) => void (now += ms) }
 }
 
 test('of many nodes that look at once, one sweeps in each interval', async () => {
@@ -43,6 +43,13 @@ test('whoever asks learns how many workers there are', async () => {
   const { turns } = nodes(2, 1000)
   expect(await turns[0]?.take()).toEqual({ isOurs: true, workers: 1000 })
   expect(await turns[1]?.take()).toEqual({ isOurs: false, workers: 1000 })
+})
+
+test('nodes of other versions find the turn under its name, until nobody has swept for ten intervals', async () => {
+  const { documents, turns } = nodes(1)
+  const put = vi.spyOn(documents, 'put')
+  await turns[0]?.take()
+  expect(put.mock.calls).toMatchObject([[{ kind: 'sweep', key: 'turn', ttlMs: 150_000 }, { version: 0 }]])
 })
 
 test('a timer may be early by a tenth of the interval', async () => {

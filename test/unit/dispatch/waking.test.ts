@@ -95,6 +95,14 @@ test('a single worker that has run the workflow lately is told first', async () 
   expect(told).toEqual([['a7']])
 })
 
+test('the two are chosen one after the other, each at random', async () => {
+  const { waking, told } = wakingOf(fleet(5))
+  const random = vi.spyOn(Math, 'random').mockReturnValueOnce(0.99).mockReturnValueOnce(0)
+  await waking.wake([job('a')])
+  random.mockRestore()
+  expect(told).toEqual([['a4', 'a0']])
+})
+
 test('a worker that is cordoned or drained is not told', async () => {
   const workers = fleet(1000, (index) => (index < 990 ? { state: index % 2 ? 'cordoned' : 'draining' } : {}))
   const { waking, told } = wakingOf(workers)
