@@ -17,7 +17,7 @@ afterEach(async () => {
 
 test('a folder is named after its process and is its own each time', async () => {
   const [one, two] = [await makeProcessFolder(directory, 'work'), await makeProcessFolder(directory, 'work')]
-  const name = new RegExp(`^work\\.${host}\\.${process.pid}\\.${Math.round(performance.timeOrigin)}\\.\\w{6}$`)
+  const name = new RegExp(`^work\\.${host}\\.${process.pid}\\.${Math.trunc(performance.timeOrigin)}\\.\\w{6}$`)
   const names = await readdir(directory)
   expect(names).toHaveLength(2)
   for (const each of names) expect(each).toMatch(name)

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Logger } from '../../ports/logger.js'
 
 /** Identifies the process in folder names: after a restart, the same PID has a different time. */
-const startedAt = Math.round(performance.timeOrigin)
+const startedAt = Math.trunc(performance.timeOrigin)
 const host = hostname().replace(/[^\w-]/g, '')
 
 /**
