@@ -166,7 +166,7 @@ test('a queue of due items has a size, and one order with others if it is told s
   expect(queue.size).toBe(2)
   expect(queue.dueEntries(3, 2).map((each) => each.order)).toEqual([6, 5])
   expect(queue.set(entry, 'a', 1)).toBe(entry)
-  expect([queue.first(0), queue.first(1), queue.countDue(1), queue.countDue(2)]).toEqual([undefined, 'a', 1, 2])
+  expect([queue.due(0, 1)[0], queue.due(1, 1)[0], queue.countDue(1), queue.countDue(2)]).toEqual([undefined, 'a', 1, 2])
   queue.set(entry, 'a', null)
   expect([queue.size, queue.set(undefined, 'x', null)]).toEqual([1, undefined])
   expect(new DueQueue<string>().set(undefined, 'a', 0)?.order).toBe(0)
@@ -188,7 +188,7 @@ test('a long queue stays in order when its items move, leave and come', () => {
   for (let item = 1; item < 300; item += 5) put(item, null)
   while (times.size > 0) {
     const [first] = [...times].reduce((a, b) => (b[1] < a[1] ? b : a))
-    expect(queue.first(Infinity)).toBe(first)
+    expect(queue.due(Infinity, 1)[0]).toBe(first)
     put(first, null)
     // As of a job that waits again.
     if (first % 7 === 0 && first < 300) put(first + 1000, timeOf(first + 700))

@@ -50,12 +50,6 @@ export class DueQueue<Item> {
     return this.#heap.reduce((count, { at }) => count + Number(at <= now), 0)
   }
 
-  /** The item that has been due longest. */
-  first(now: number): Item | undefined {
-    const top = this.#heap[0]
-    return top !== undefined && top.at <= now ? top.item : undefined
-  }
-
   /** Up to `limit` items that are due, longest due first; entered first among equals. */
   due(now: number, limit: number): Item[] {
     return this.dueEntries(now, limit).map((entry) => entry.item)

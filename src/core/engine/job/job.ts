@@ -53,7 +53,6 @@ const leaseFields = z.object({
   /** Epoch milliseconds of the store's clock. */
   until: z.number(),
 })
-export type Lease = z.infer<typeof leaseFields>
 export const leaseSchema = keepingUnknown(leaseFields)
 
 /** One webhook message of the job's outbox, written in the same store operation as the state change that it reports. */

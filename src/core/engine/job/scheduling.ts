@@ -25,7 +25,6 @@ export type RuleTarget = z.infer<typeof ruleTargetSchema>
  * `draining`: no new jobs are accepted, and existing ones are finished.
  */
 export const ruleStateSchema = z.enum(['open', 'paused', 'draining'])
-export type RuleState = z.infer<typeof ruleStateSchema>
 
 /** An operator's rule for an application, a workflow or the whole deployment. Stored for all nodes. */
 export const schedulingRuleSchema = z.object({
