@@ -5,7 +5,8 @@ export interface Channel {
   meter: AnalyserNode
 }
 
-export const meterSamples = 1024
+/** As many as pass between two looks at it. */
+export const meterSamples = 2048
 
 type Context = Pick<AudioContext, 'createAnalyser' | 'createGain' | 'createStereoPanner'>
 

@@ -8,7 +8,6 @@ import { Loops } from './loops.js'
 import { useMessages } from './messages.js'
 import { useMixSettings } from './mix-settings.js'
 import { keyTexts, useFocusBack, useMixerKeys } from './mixer-keys.js'
-import { shareText } from './picture-gestures.js'
 import type { PcmSource } from './pcm-source.js'
 import { type Loop, Player } from './player.js'
 import { Chords, Ruler } from './ruler.js'
@@ -20,7 +19,8 @@ import type { SongRhythm } from './rhythm.js'
 import { useRhythm } from './use-rhythm.js'
 import { useMediaKeys } from './use-media-keys.js'
 import { useWakeLock } from './use-wake-lock.js'
-import { following, moved, type ViewWindow, zoomed } from './view-window.js'
+import { useShownPosition } from './shown-position.js'
+import { moved, type ViewWindow, zoomed } from './view-window.js'
 import { clock, explain, type Explanation, outputWords } from './words.js'
 
 interface MixerProps {
@@ -105,36 +105,8 @@ export function Mixer({ stems, song, artist, found, whole, jobId, work, onRhythm
   })
   const section = useRef<HTMLElement>(null)
   useFocusBack(section)
-  const lanes = useRef<HTMLDivElement>(null)
-  const slider = useRef<HTMLInputElement>(null)
-  const time = useRef<HTMLSpanElement>(null)
   const { loop } = player
-
-  const show = () => {
-    const { position } = player
-    if (player.isPlaying) setView((now) => following(now, position, duration))
-    // By way of the style object, which a strict policy allows.
-    const style = lanes.current?.style
-    style?.setProperty('--played', shareText(position, view))
-    style?.setProperty('--playhead', position < view.from || position > view.to ? 'none' : 'block')
-    style?.setProperty('--loop-from', loop ? shareText(loop.from, view) : '0')
-    style?.setProperty('--loop-to', loop ? shareText(loop.to, view) : '0')
-    for (const meter of lanes.current?.querySelectorAll<HTMLElement>('[data-meter]') ?? [])
-      meter.style.setProperty('--level', String(Math.min(1, player.level(meter.dataset.meter ?? ''))))
-    if (time.current) time.current.textContent = clock(position)
-    if (!slider.current) return
-    slider.current.value = String(position)
-    slider.current.setAttribute('aria-valuetext', `${clock(position)} of ${clock(duration)}`)
-  }
-  useEffect(() => {
-    show()
-    if (!player.isPlaying) return
-    let frame = requestAnimationFrame(function tick() {
-      show()
-      frame = requestAnimationFrame(tick)
-    })
-    return () => cancelAnimationFrame(frame)
-  })
+  useShownPosition(section, player, view, setView)
 
   const toggle = () => {
     setProblem(undefined)
@@ -183,8 +155,6 @@ export function Mixer({ stems, song, artist, found, whole, jobId, work, onRhythm
     <section ref={section} class="card mixer" aria-label="Listen" tabIndex={-1}>
       <Transport
         player={player}
-        time={time}
-        slider={slider}
         picture={picture}
         onPicture={setPicture}
         mix={mix}
@@ -196,7 +166,6 @@ export function Mixer({ stems, song, artist, found, whole, jobId, work, onRhythm
       {problem && <ErrorNotice problem={problem} />}
       <div
         class="lanes"
-        ref={lanes}
         onWheel={(event) => {
           if (!event.ctrlKey && Math.abs(event.deltaX) <= Math.abs(event.deltaY)) return
           event.preventDefault()

@@ -59,6 +59,8 @@ export class NotePlayer {
   pause(): void {
     this.#position = this.position
     this.#silence()
+    // Nothing is computed for silence.
+    void this.#context?.suspend()
     this.#onChange()
   }
 

@@ -1,16 +1,16 @@
-import type { RefObject } from 'preact'
 import { useEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks'
 import { useRedraws } from './canvas.js'
 import { ErrorNotice } from './error-notice.js'
 import { drawNotes, keyName, keysOf } from './note-picture.js'
 import { type Note, NotePlayer } from './note-player.js'
-import { shareText, usePictureGestures } from './picture-gestures.js'
+import { usePictureGestures } from './picture-gestures.js'
 import { PlayButton } from './play-button.js'
 import type { ResultFiles } from './result-files.js'
 import { Ruler } from './ruler.js'
+import { useShownPosition } from './shown-position.js'
 import { stemColour } from './stem-names.js'
-import { following, type ViewWindow, zoomed } from './view-window.js'
-import { clock, explain, type Explanation, outputWords } from './words.js'
+import { type ViewWindow, zoomed } from './view-window.js'
+import { explain, type Explanation, outputWords } from './words.js'
 
 /** What `service/notes` writes. */
 interface NotesReport {
@@ -52,7 +52,7 @@ function Roll({ report: { seconds, tempo, tracks } }: { report: NotesReport }) {
   const gestures = usePictureGestures(view, seek, setView)
   const layers = on.map(({ name, notes }) => ({ colour: stemColour(name), notes }))
   useRedraws(canvas, () => canvas.current && drawNotes(canvas.current, layers, keys, view), [view, on])
-  usePlayhead(section, player, view, setView)
+  useShownPosition(section, player, view, setView)
 
   const count = tracks.reduce((sum, { notes }) => sum + notes.length, 0)
   const range = `${keyName(keys.lowest)} to ${keyName(keys.highest)}`
@@ -86,36 +86,6 @@ function Roll({ report: { seconds, tempo, tracks } }: { report: NotesReport }) {
       <p class="quiet">Drag across the notes to see a part of them larger.</p>
     </section>
   )
-}
-
-/** Shows the position, and turns the view like a page when the position leaves it. */
-function usePlayhead(
-  section: RefObject<HTMLElement | null>,
-  player: NotePlayer,
-  view: ViewWindow,
-  onView: (change: (now: ViewWindow) => ViewWindow) => void,
-): void {
-  const show = () => {
-    const { position, duration } = player
-    if (player.isPlaying) onView((now) => following(now, position, duration))
-    // By way of the style object, which a strict policy allows.
-    const style = section.current?.querySelector<HTMLElement>('.lanes')?.style
-    style?.setProperty('--played', shareText(position, view))
-    style?.setProperty('--playhead', position < view.from || position > view.to ? 'none' : 'block')
-    for (const property of ['--loop-from', '--loop-to']) style?.setProperty(property, '0')
-    const slider = section.current?.querySelector<HTMLInputElement>('.seek')
-    if (slider) slider.value = String(position)
-    slider?.setAttribute('aria-valuetext', `${clock(position)} of ${clock(duration)}`)
-  }
-  useEffect(() => {
-    show()
-    if (!player.isPlaying) return
-    let frame = requestAnimationFrame(function tick() {
-      show()
-      frame = requestAnimationFrame(tick)
-    })
-    return () => cancelAnimationFrame(frame)
-  })
 }
 
 function NoteTransport({ player }: { player: NotePlayer }) {

@@ -29,7 +29,7 @@ export function usePictureGestures(view: ViewWindow, onSeek: (seconds: number) =
       const press = pressed.current
       if (!press || Math.abs(event.clientX - press.x) < dragPixels) return
       press.isDrag = true
-      show(event.currentTarget, loopOf(event, press.x), view)
+      showLoop(event.currentTarget.closest('.lanes'), loopOf(event, press.x), view)
     },
     onPointerUp(event: ElementPointerEvent) {
       const press = pressed.current
@@ -45,12 +45,14 @@ export function usePictureGestures(view: ViewWindow, onSeek: (seconds: number) =
   }
 }
 
-/** Marks the stretch on all pictures while it is drawn. */
-function show(picture: HTMLElement, loop: Loop, view: ViewWindow): void {
-  picture.closest<HTMLElement>('.lanes')?.style.setProperty('--loop-from', shareText(loop.from, view))
-  picture.closest<HTMLElement>('.lanes')?.style.setProperty('--loop-to', shareText(loop.to, view))
-}
-
-export function shareText(seconds: number, { from, to }: ViewWindow): string {
-  return String(Math.max(0, Math.min(1, (seconds - from) / (to - from))))
+/** Marks the stretch on all pictures: one to repeat, or what is being drawn. */
+export function showLoop(
+  lanes: HTMLElement | null | undefined,
+  loop: Loop | undefined,
+  { from, to }: ViewWindow,
+): void {
+  const share = (seconds = from) => String(Math.max(0, Math.min(1, (seconds - from) / (to - from))))
+  // By way of the style object, which a strict policy allows.
+  lanes?.style.setProperty('--loop-from', share(loop?.from))
+  lanes?.style.setProperty('--loop-to', share(loop?.to))
 }

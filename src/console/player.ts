@@ -9,7 +9,7 @@ export { clickName, type CountIn, type Loop, type PlayerTrack } from './track-pi
 /** What the player uses of an `AudioContext`. */
 export type PlayerContext = Pick<
   AudioContext,
-  'createAnalyser' | 'createGain' | 'createStereoPanner' | 'destination' | 'resume' | 'close'
+  'createAnalyser' | 'createGain' | 'createStereoPanner' | 'destination' | 'resume' | 'suspend' | 'close'
 > &
   ConstructorParameters<typeof ScheduledOutput>[0]
 
@@ -135,8 +135,7 @@ export class Player {
 
   pause(): void {
     this.#restAt = this.position
-    this.#end()
-    this.#options.onChange()
+    this.#rest()
   }
 
   seek(seconds: number): void {
@@ -236,6 +235,13 @@ export class Player {
       if (!this.#channels.has(name)) this.#channels.set(name, openChannel(context, master, this.#volumes.get(name)))
   }
 
+  /** Nothing is computed for silence. */
+  #rest(): void {
+    this.#end()
+    void this.#context?.suspend()
+    this.#options.onChange()
+  }
+
   #end(): void {
     this.#run?.stop.abort()
     this.#run?.output?.stop()
@@ -263,9 +269,8 @@ export class Player {
     if (signal.aborted) return
     await output.end(signal)
     if (signal.aborted) return
-    this.#end()
     this.#restAt = 0
-    this.#options.onChange()
+    this.#rest()
   }
 
   #scheduled({ timeline }: Run, context: PlayerContext): PlayerOutput {

@@ -1,4 +1,3 @@
-import type { RefObject } from 'preact'
 import type { LaneView } from './lane.js'
 import { stepSeconds } from './mixer-keys.js'
 import type { MixSettings } from './mix-settings.js'
@@ -8,8 +7,6 @@ import { clock } from './words.js'
 
 interface TransportProps {
   player: Player
-  time: RefObject<HTMLSpanElement | null>
-  slider: RefObject<HTMLInputElement | null>
   picture: LaneView
   onPicture(picture: LaneView): void
   mix: MixSettings
@@ -21,20 +18,19 @@ interface TransportProps {
 
 /** Play, position, and what concerns all lanes. */
 export function Transport(props: TransportProps) {
-  const { player, time, slider, picture, mix, hasOriginal } = props
+  const { player, picture, mix, hasOriginal } = props
   return (
     <>
       <div class="transport">
         <PlayButton isPlaying={player.isPlaying} isWaiting={player.isWaiting} onToggle={props.onToggle} />
         <span class="figure">
           {/* As wide as it becomes, so that nothing moves when it gets another digit. */}
-          <span ref={time} style={{ display: 'inline-block', minWidth: `${clock(player.duration).length}ch` }}>
+          <span data-time style={{ display: 'inline-block', minWidth: `${clock(player.duration).length}ch` }}>
             {clock(player.position)}
           </span>
           <span class="quiet"> / {clock(player.duration)}</span>
         </span>
         <input
-          ref={slider}
           class="seek"
           type="range"
           min={0}

@@ -87,6 +87,54 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
     await page.getByRole('button', { name: 'Pause' }).waitFor()
   })
 
+  test('while it plays, only what a person sees change is written, and nothing while nobody sees it', async () => {
+    const page = await player()
+    // The waveforms are there.
+    await eventually(() => page.locator('.drawing').count()).toBe(0)
+    await page.getByRole('button', { name: 'Play', exact: true }).click()
+    await eventually(() => position(page)).toBeGreaterThan(0.3)
+    /** How often each thing was written until the song is there, by its class and what of it. */
+    const writtenUntil = (seconds: number) =>
+      page.evaluate<Record<string, number>>(`new Promise((resolve) => {
+        const times = {}
+        const watcher = new MutationObserver((changes) => {
+          for (const { target, attributeName } of changes) {
+            const name = target.className + ' ' + (attributeName ?? 'text')
+            times[name] = (times[name] ?? 0) + 1
+          }
+          if (document.querySelector('.seek').value >= ${seconds}) resolve(times)
+        })
+        watcher.observe(document.querySelector('.mixer'), { subtree: true, attributes: true, childList: true })
+      })`)
+    const written = await writtenUntil(4)
+    const seen = [' text', 'meter style', 'played style', 'playhead style', 'seek aria-valuetext']
+    expect(seen).toEqual(expect.arrayContaining(Object.keys(written)))
+    // Its clock, for eyes and ears.
+    for (const name of [' text', 'seek aria-valuetext']) expect(written[name] ?? 0).toBeLessThanOrEqual(4)
+    // Above its two lanes are the scale and the chords: four in at most 30 pictures a second.
+    expect(written['playhead style'] ?? 0).toBeLessThanOrEqual(4 * 30 * 4)
+    // At pixels of the screen.
+    const pixels = await page.locator('.playhead').evaluateAll((all) =>
+      (
+        all as unknown as {
+          style: { getPropertyValue(name: string): string }
+          parentElement: { clientWidth: number }
+        }[]
+      ).map(({ style, parentElement }) => Number(style.getPropertyValue('--played')) * parentElement.clientWidth),
+    )
+    for (const at of pixels) expect(Math.abs(at - Math.round(at))).toBeLessThan(1e-6)
+    // The page is behind another one.
+    const [before, after] = await page.evaluate<[number, number]>(`new Promise((resolve) => {
+      Object.defineProperty(document, 'hidden', { value: true })
+      const position = () => document.querySelector('.seek').value
+      setTimeout(() => {
+        const before = position()
+        setTimeout(() => resolve([before, position()]), 300)
+      }, 300)
+    })`)
+    expect(after).toBe(before)
+  })
+
   test('with the keyboard, the focus stays at a choice, so that arrows choose on', async () => {
     const page = await player()
     await page.getByLabel('Waveform', { exact: true }).focus()

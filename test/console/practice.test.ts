@@ -97,6 +97,8 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
     await play(page)
     expect(Math.abs((await tempo(page)) - 1)).toBeLessThan(0.05)
     await page.getByRole('button', { name: 'Pause' }).click()
+    // Nothing is computed for silence.
+    await eventually(() => page.evaluate('clock.state')).toBe('suspended')
     expect(asked.filter((url) => url.includes('stretch'))).toEqual([])
     await page.getByRole('slider', { name: 'Position' }).fill('0')
     await page.getByRole('slider', { name: 'Tempo' }).fill('50')

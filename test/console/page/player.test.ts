@@ -20,6 +20,7 @@ function fakeContext() {
     currentTime: 5,
     destination: {},
     resume: async () => undefined,
+    suspend: async () => undefined,
     close: async () => undefined,
     createGain() {
       const gain = { value: 1, setTargetAtTime: (value: number) => void (gain.value = value) }
