@@ -5,7 +5,7 @@ import type { Player } from './player.js'
 import { following, type ViewWindow } from './view-window.js'
 import { clock } from './words.js'
 
-/** Films have fewer pictures; a meter measures as long; the clock needs no more. */
+/** Between two looks: at least; while meters are shown, which measure as long; at most, for the clock. */
 const [leastMs, meterMs, mostMs] = [33, 45, 250]
 
 type ShownPlayer = Pick<Player, 'isPlaying' | 'position' | 'duration'> & Partial<Pick<Player, 'loop' | 'level'>>
