@@ -239,9 +239,15 @@ describe('behind a middleware of the host that compresses', () => {
     // Larger than a chunk, and each one is another.
     const text = Array.from({ length: 100_000 }, (_, line) => `line ${line}`).join('\n')
     await fetch(uploadUrl, { method: 'PUT', body: text })
+    const warnings: string[] = []
+    const note = ({ message }: Error) => void warnings.push(message)
+    process.on('warning', note)
     const answer = await fetch(downloadUrl)
     expect(answer.headers.get('content-encoding')).toBe('gzip')
     expect(await answer.text()).toBe(text)
+    process.off('warning', note)
+    // It takes no listener off, so that each wait for the client would leave one.
+    expect(warnings).toEqual([])
     const part = await fetch(downloadUrl, { headers: { range: 'bytes=7-9999', 'accept-encoding': 'gzip' } })
     expect([part.status, part.headers.get('content-encoding'), part.headers.get('content-length')]).toEqual([
       206,

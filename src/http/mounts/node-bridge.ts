@@ -96,10 +96,11 @@ async function sendPaced(response: ServerResponse, { source, idleMs, reusesMemor
   if (response.destroyed) release()
   // A middleware that compresses puts a `write` of its own there, which calls nobody back.
   const tellsWhenSent = !Object.hasOwn(response, 'write')
+  const drained = drainOf(response, idleMs)
   try {
     for (let next = await iterator.next(); !next.done && !response.destroyed; next = await iterator.next())
       if (reusesMemory && tellsWhenSent) await sent(response, next.value, idleMs)
-      else if (!response.write(reusesMemory ? Buffer.from(next.value) : next.value)) await drained(response, idleMs)
+      else if (!response.write(reusesMemory ? Buffer.from(next.value) : next.value)) await drained()
     if (!response.destroyed) response.end()
   } catch (error) {
     response.destroy(error instanceof Error ? error : undefined)
@@ -110,10 +111,11 @@ async function sendPaced(response: ServerResponse, { source, idleMs, reusesMemor
 }
 
 async function sendInPieces(response: ServerResponse, parts: readonly Uint8Array[]): Promise<void> {
+  const drained = drainOf(response)
   let last: Uint8Array | undefined
   for (const piece of piecesOf(parts)) {
     if (response.destroyed) return
-    if (last) await (response.write(last) ? setImmediate() : drained(response))
+    if (last) await (response.write(last) ? setImmediate() : drained())
     last = piece
   }
   response.end(last)
@@ -124,9 +126,14 @@ function* piecesOf(parts: readonly Uint8Array[]): Generator<Uint8Array> {
     for (let start = 0; start < part.byteLength; start += pieceBytes) yield part.subarray(start, start + pieceBytes)
 }
 
-/** Resolves when the client has read, or is gone: after `idleMs`, it is. */
-function drained(response: ServerResponse, idleMs?: number): Promise<void> {
-  return goneOr(response, idleMs, (done) => response.once('drain', done))
+/**
+ * Returns what waits until the client has read, or is gone: after `idleMs`, it is. Listens once for the whole response:
+ * a middleware that compresses takes no listener off.
+ */
+function drainOf(response: ServerResponse, idleMs?: number): () => Promise<void> {
+  let wake = () => {}
+  response.on('drain', () => wake())
+  return () => goneOr(response, idleMs, (done) => (wake = done))
 }
 
 /** The same, when the bytes have left, and their memory may hold others. */
@@ -143,7 +150,6 @@ function goneOr(
     const timer = idleMs && setTimeout(() => response.destroy(new Error('The client stopped reading.')), idleMs)
     const done = () => {
       clearTimeout(timer)
-      response.off('drain', done)
       response.off('close', done)
       resolve()
     }
