@@ -5,15 +5,15 @@ import type { Player } from './player.js'
 import { following, type ViewWindow } from './view-window.js'
 import { clock } from './words.js'
 
-/** Between two looks: at least; while meters are shown, which measure as long; at most, for the clock. */
+/** Time between two looks at the player: at least, beside meters (which measure as long), and at most. */
 const [leastMs, meterMs, mostMs] = [33, 45, 250]
 
 type ShownPlayer = Pick<Player, 'isPlaying' | 'position' | 'duration'> & Partial<Pick<Player, 'loop' | 'level'>>
 
 /**
  * Shows in a section where its player is, and turns the view like a page when the position leaves it. While it plays,
- * it wakes only when something moves by a pixel of the screen, and writes only what has changed: with all of it in
- * every frame, a song took half of a processor.
+ * it wakes only when something moves by a pixel of the screen, and writes only what has changed: writing
+ * all of it in every frame took half a processor.
  */
 export function useShownPosition(
   section: RefObject<HTMLElement | null>,
