@@ -56,6 +56,8 @@ const bounds = [
   ['The same of all applications', 'handler', 'limits.allWaitingRequests'],
   ['Files of an application that are sent at a time', 'handler', 'limits.downloads'],
   ['The same of all applications', 'handler', 'limits.allDownloads'],
+  ['Answers of more than 64 KiB of an application that are sent at a time', undefined, '16'],
+  ['The same of all applications', undefined, '128'],
   [
     'Connections of the pool of `postgresStores` for creates, lists and counts',
     undefined,

@@ -31,7 +31,8 @@ import { notFoundPage } from './service/not-found-page.js'
 import { WrongKeys } from './routing/wrong-keys.js'
 import { requireWebSockets } from './live/live-routes.js'
 import { requireTus } from './storage/resumable-routes.js'
-import { DownloadSlots } from './routing/download-slots.js'
+import { inPieces, largeAnswerBounds } from './routing/large-answer.js'
+import { SendSlots } from './routing/send-slots.js'
 import { inServerSpan } from './routing/server-span.js'
 import { StorageUse } from './routing/storage-use.js'
 import { KeySeal } from './auth/sealed-key.js'
@@ -131,10 +132,11 @@ function createService(engine: HttpEngine, options: HandlerOptions): Service {
     turns: new RequestTurns(),
     queries: new QueryTurns(),
     sendQueue: new SendQueue(),
-    downloads: new DownloadSlots({
+    downloads: new SendSlots('files', {
       total: options.limits.allDownloads,
       perApplication: options.limits.downloads,
     }),
+    largeAnswers: new SendSlots('large answers', largeAnswerBounds),
     streams: options.live && new Shares({ total: options.live.streams }),
     storage: new StorageUse(engine, options.limits),
     metrics: options.metrics ? new Metrics(engine) : undefined,
@@ -164,7 +166,9 @@ function answerOfRoute(asked: AskedRequest, { route, params }: RouteMatch, where
     const done = turn instanceof Promise ? await turn : turn
     try {
       if (caller) service.limiter.take(caller.id, route.bucket ?? 'other', headers)
-      return await route.run(new Call(asked, where, { caller, trace }), params)
+      const answer = await route.run(new Call(asked, where, { caller, trace }), params)
+      // What a request has changed is told in any case.
+      return request.method === 'GET' ? inPieces(answer, service, caller?.id) : answer
     } finally {
       done?.()
     }

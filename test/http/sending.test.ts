@@ -36,12 +36,12 @@ async function resultOf(
 }
 
 /** Begins a download, and reads nothing of it but the head. */
-async function begin(link: string): Promise<{ status: string; socket: Socket; head: Buffer }> {
+async function begin(link: string, headers = ''): Promise<{ status: string; socket: Socket; head: Buffer }> {
   const { hostname, port, host, pathname, search } = new URL(link)
   const socket = connect(Number(port), hostname)
   cleanUps.push(() => void socket.destroy())
   socket.on('error', () => {})
-  socket.write(`GET ${pathname}${search} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+  socket.write(`GET ${pathname}${search} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n${headers}\r\n`)
   await once(socket, 'readable')
   const head = socket.read(100) as Buffer
   const [, status = ''] = /^HTTP\/1\.1 (\d+)/.exec(head.toString()) ?? []
@@ -70,6 +70,44 @@ test('downloads by link have slots, and an application that has none gets one of
   // What was given up is free again.
   begun[0]!.socket.destroy()
   await expect.poll(async () => (await fetch(mine.link, { headers: { range: 'bytes=0-9' } })).status).toBe(206)
+})
+
+/** Fifty jobs, of which a list is larger than what sockets take while nobody reads. */
+async function withLargeLists(idleMs: number) {
+  const rateLimits = { create: false, other: false } as const
+  const limits = { paramsBytes: 200_000, listBytes: 50_000_000, idleMs }
+  const service = await startService({ worker: false, http: { rateLimits, limits } })
+  cleanUps.push(() => service.close())
+  const body = JSON.stringify({ workflow: 'service/held', params: { filler: 'x'.repeat(180_000) } })
+  const create = (key: string) => service.api('/job', { method: 'POST', key, body })
+  for (let n = 0; n < 50; n++) expect((await create(service.app.key)).status).toBe(200)
+  const list = () => begin(`${service.base}/job`, `Authorization: ${service.app.key}\r\n`)
+  return { service, create, list }
+}
+
+test('of lists that are not read, an application has a few; it may ask for all else, and others for all', async () => {
+  const { service, create, list } = await withLargeLists(30_000)
+  const other = await service.addApplication('Other')
+  await create(other.key)
+  const begun = []
+  for (let n = 0; n < 16; n++) begun.push(await list())
+  expect(begun.map(({ status }) => status)).toEqual(Array(16).fill('200'))
+  expect((await list()).status).toBe('429')
+  expect((await service.api('/application')).status).toBe(200)
+  expect(await (await service.api('/job', { key: other.key })).json()).toHaveLength(1)
+  begun[0]!.socket.destroy()
+  await expect.poll(async () => (await list()).status).toBe('200')
+})
+
+test('a list that nobody reads is ended', async () => {
+  const { list } = await withLargeLists(200)
+  const { status, socket } = await list()
+  expect(status).toBe('200')
+  await delay(1000)
+  let bytes = 0
+  socket.on('data', (chunk) => (bytes += chunk.byteLength))
+  await once(socket, 'close')
+  expect(bytes).toBeLessThan(50 * 180_000)
 })
 
 test('files read in the memory of one chunk arrive as they are, however slowly, alone and in an archive', async () => {

@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
-import { setImmediate } from 'node:timers/promises'
 import { sendNodeResponse } from 'srvx/node'
 import { defaultLogger } from '../../core/engine/ports/logger.js'
 import type { ApiAnswer } from '../routing/answer.js'
@@ -62,10 +61,7 @@ export function responder(handler: Handler): Responder {
   }
 }
 
-/** Writing more takes milliseconds, during which no other request is served. */
-const pieceBytes = 64 * 1024
-
-/** Returns at once unless there is a stream or a large text to send. */
+/** Returns at once unless there is a stream to send. */
 function send(response: ServerResponse, answer: ApiAnswer, isHttp2: boolean): Promise<void> | undefined {
   const { status, headers, body } = answer
   // HTTP/2 forbids the header; it closes streams, not connections.
@@ -74,9 +70,6 @@ function send(response: ServerResponse, answer: ApiAnswer, isHttp2: boolean): Pr
   if (body !== null && typeof body === 'object' && 'source' in body) return sendPaced(response, body)
   // In one piece, which avoids a second chunk and the delay of a `write` before the `end`.
   if (body === null) response.end()
-  else if (body instanceof Array) return sendInPieces(response, body)
-  else if (body.length > pieceBytes)
-    return sendInPieces(response, [typeof body === 'string' ? Buffer.from(body) : body])
   else if (typeof body !== 'string') response.end(body)
   else response.end(body, isAscii(body, headers) ? 'latin1' : 'utf8')
   return undefined
@@ -110,27 +103,11 @@ async function sendPaced(response: ServerResponse, { source, idleMs, reusesMemor
   }
 }
 
-async function sendInPieces(response: ServerResponse, parts: readonly Uint8Array[]): Promise<void> {
-  const drained = drainOf(response)
-  let last: Uint8Array | undefined
-  for (const piece of piecesOf(parts)) {
-    if (response.destroyed) return
-    if (last) await (response.write(last) ? setImmediate() : drained())
-    last = piece
-  }
-  response.end(last)
-}
-
-function* piecesOf(parts: readonly Uint8Array[]): Generator<Uint8Array> {
-  for (const part of parts)
-    for (let start = 0; start < part.byteLength; start += pieceBytes) yield part.subarray(start, start + pieceBytes)
-}
-
 /**
  * Returns what waits until the client has read, or is gone: after `idleMs`, it is. Listens once for the whole response:
  * a middleware that compresses takes no listener off.
  */
-function drainOf(response: ServerResponse, idleMs?: number): () => Promise<void> {
+function drainOf(response: ServerResponse, idleMs: number): () => Promise<void> {
   let wake = () => {}
   response.on('drain', () => wake())
   return () => goneOr(response, idleMs, (done) => (wake = done))
@@ -141,13 +118,9 @@ function sent(response: ServerResponse, bytes: Uint8Array, idleMs: number): Prom
   return goneOr(response, idleMs, (done) => response.write(bytes, done))
 }
 
-function goneOr(
-  response: ServerResponse,
-  idleMs: number | undefined,
-  begin: (done: () => void) => void,
-): Promise<void> {
+function goneOr(response: ServerResponse, idleMs: number, begin: (done: () => void) => void): Promise<void> {
   return new Promise((resolve) => {
-    const timer = idleMs && setTimeout(() => response.destroy(new Error('The client stopped reading.')), idleMs)
+    const timer = setTimeout(() => response.destroy(new Error('The client stopped reading.')), idleMs)
     const done = () => {
       clearTimeout(timer)
       response.off('close', done)

@@ -7,7 +7,7 @@ export interface ApiAnswer {
   status: number
   /** Names in lower case. */
   headers: Record<string, string>
-  body: string | Uint8Array | readonly Uint8Array[] | PacedBody | null
+  body: string | Uint8Array | PacedBody | null
   /** What becomes of the connection instead, where the request asked to upgrade it to a WebSocket. */
   upgrade?(connection: WebSocketConnection): void
 }
@@ -22,12 +22,12 @@ export function json(value: unknown, facts: { status?: number; headers?: Record<
 
 /** The same for a value that is JSON already. */
 export function jsonOf(
-  body: string | Uint8Array | readonly Uint8Array[],
+  body: string | Uint8Array,
   { status = 200, headers }: { status?: number; headers?: Record<string, string> } = {},
 ): ApiAnswer {
   const own = {
     'content-type': 'application/json',
-    'content-length': String(bytesIn(body)),
+    'content-length': String(Buffer.byteLength(body)),
     'cache-control': 'no-store',
     'x-content-type-options': 'nosniff',
   }
@@ -56,11 +56,6 @@ export function toResponse({ status, headers, body }: ApiAnswer): Response {
 }
 
 function webBody(body: ApiAnswer['body']) {
-  if (body instanceof Array) return Buffer.concat(body)
   const isPaced = body !== null && typeof body === 'object' && 'source' in body
   return isPaced ? pacedStream(body) : (body as string | Uint8Array<ArrayBuffer> | null)
-}
-
-function bytesIn(body: string | Uint8Array | readonly Uint8Array[]): number {
-  return body instanceof Array ? body.reduce((sum, { byteLength }) => sum + byteLength, 0) : Buffer.byteLength(body)
 }

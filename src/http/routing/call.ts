@@ -15,7 +15,7 @@ import type { RateLimiter } from './rate-limit.js'
 import type { RequestBody } from './request-body.js'
 import type { RequestUrl } from './request-url.js'
 import type { StorageUse } from './storage-use.js'
-import type { DownloadSlots } from './download-slots.js'
+import type { SendSlots } from './send-slots.js'
 import type { KeySeal } from '../auth/sealed-key.js'
 import type { UrlSigner } from '../auth/signed-url.js'
 import type { WrongKeys } from './wrong-keys.js'
@@ -34,7 +34,9 @@ export interface Service {
   readonly turns: RequestTurns
   readonly queries: QueryTurns
   readonly sendQueue: SendQueue
-  readonly downloads: DownloadSlots
+  /** Files. */
+  readonly downloads: SendSlots
+  readonly largeAnswers: SendSlots
   /** Live streams; absent if the service has none. */
   readonly streams: Shares | undefined
   readonly storage: StorageUse

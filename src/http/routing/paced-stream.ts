@@ -1,5 +1,5 @@
-/** One of the slots for files that are being sent. */
-export interface DownloadSlot {
+/** One of the slots for what is being sent. */
+export interface SendSlot {
   /** Fires when another application needs it more. */
   lost: AbortSignal
   release(): void
@@ -14,7 +14,7 @@ export interface PacedBody {
   /** Whether a chunk's bytes are others once the next is asked for. */
   reusesMemory?: boolean
   /** What the body holds: it ends when its signal fires, and gives it back. */
-  slot?: DownloadSlot
+  slot?: SendSlot
 }
 
 export function pacedStream({ source, idleMs, reusesMemory, slot }: PacedBody): ReadableStream<Uint8Array> {

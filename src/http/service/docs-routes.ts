@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { empty, json } from '../routing/answer.js'
+import { empty } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
 import { defineRoute, type Route } from '../routing/route.js'
 import { pageHeaders } from './page.js'
@@ -9,8 +9,8 @@ import { type OpenApiDocument, openApiDocument } from './openapi.js'
 import { workflowView } from './workflow-view.js'
 import { packedAnswer, type PackedText, packText, pageAssetRoute } from './page-assets.js'
 
-/** Addresses of the service for which the page is kept: clients choose the Host header. */
-const maxKeptPages = 8
+/** Addresses of the service for which a text is kept: clients choose the Host header. */
+const maxKept = 8
 
 // Built when it is asked for: options and the host's workflows shape the page, and rendering it takes 3 ms.
 
@@ -26,18 +26,8 @@ export function docsRoutes(others: readonly Route[]): Route[] {
     const text = JSON.stringify(written).replaceAll('{base}', call.baseUrl)
     return { ...(JSON.parse(text) as typeof written), servers: [{ url: call.baseUrl }] }
   }
-  const pages = new Map<string, Promise<PackedText>>()
-  const page = (call: Call): Promise<PackedText> => {
-    const known = pages.get(call.baseUrl)
-    if (known) return known
-    const packed = packText(docsPage(document(call), { hasConsole: call.service.options.console }))
-    pages.set(call.baseUrl, packed)
-    for (const oldest of pages.keys()) {
-      if (pages.size <= maxKeptPages) break
-      pages.delete(oldest)
-    }
-    return packed
-  }
+  const packedDocument = keptByAddress((call) => JSON.stringify(document(call)))
+  const page = keptByAddress((call) => docsPage(document(call), { hasConsole: call.service.options.console }))
   const routes: Route[] = [
     ...others,
     ...llmsRoutes,
@@ -47,7 +37,7 @@ export function docsRoutes(others: readonly Route[]): Route[] {
       summary: 'Get this interface as an OpenAPI 3.1 document',
       access: 'open',
       answer: { description: 'The document.', schema: z.record(z.string(), z.unknown()) },
-      handle: async (call) => json(document(call)),
+      handle: async (call) => packedAnswer(call, await packedDocument(call), 'application/json'),
     }),
     defineRoute({
       route: 'GET /docs',
@@ -65,4 +55,20 @@ export function docsRoutes(others: readonly Route[]): Route[] {
     }),
   ]
   return [...routes, pageAssetRoute('docs', 'getDocsAsset')]
+}
+
+/** Each text is made once for an address of the service, which it contains. */
+function keptByAddress(textFor: (call: Call) => string): (call: Call) => Promise<PackedText> {
+  const kept = new Map<string, Promise<PackedText>>()
+  return (call) => {
+    const known = kept.get(call.baseUrl)
+    if (known) return known
+    const packed = packText(textFor(call))
+    kept.set(call.baseUrl, packed)
+    for (const oldest of kept.keys()) {
+      if (kept.size <= maxKept) break
+      kept.delete(oldest)
+    }
+    return packed
+  }
 }
