@@ -56,6 +56,9 @@ const bounds = [
   ['The same of all applications', 'handler', 'limits.allWaitingRequests'],
   ['Files of an application that are sent at a time', 'handler', 'limits.downloads'],
   ['The same of all applications', 'handler', 'limits.allDownloads'],
+  ['JSON bodies of more than 16 KiB of an application that are received at a time', undefined, '16'],
+  ['The same of all applications', undefined, '128'],
+  ['JSON body without a key', undefined, '16,384 bytes'],
   ['Answers of more than 64 KiB of an application that are sent at a time', undefined, '16'],
   ['The same of all applications', undefined, '128'],
   [

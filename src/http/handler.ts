@@ -10,6 +10,7 @@ import { corsHeaders, preflightHeaders } from './routing/cors.js'
 import { deprecationHeaders } from './routing/deprecation.js'
 import { prefersHtml } from './routing/prefers-html.js'
 import type { HttpEngine } from './http-engine.js'
+import { largeBodyBounds } from './routing/json-body.js'
 import { JobWatch } from './job-watch.js'
 import { hasLink, senderOfLink } from './routing/job-link.js'
 import { KeyWatch } from './auth/key-watch.js'
@@ -32,7 +33,7 @@ import { WrongKeys } from './routing/wrong-keys.js'
 import { requireWebSockets } from './live/live-routes.js'
 import { requireTus } from './storage/resumable-routes.js'
 import { inPieces, largeAnswerBounds } from './routing/large-answer.js'
-import { SendSlots } from './routing/send-slots.js'
+import { TransferSlots } from './routing/transfer-slots.js'
 import { inServerSpan } from './routing/server-span.js'
 import { StorageUse } from './routing/storage-use.js'
 import { KeySeal } from './auth/sealed-key.js'
@@ -132,11 +133,12 @@ function createService(engine: HttpEngine, options: HandlerOptions): Service {
     turns: new RequestTurns(),
     queries: new QueryTurns(),
     sendQueue: new SendQueue(),
-    downloads: new SendSlots('files', {
+    downloads: new TransferSlots('files', {
       total: options.limits.allDownloads,
       perApplication: options.limits.downloads,
     }),
-    largeAnswers: new SendSlots('large answers', largeAnswerBounds),
+    largeAnswers: new TransferSlots('large answers', largeAnswerBounds),
+    largeBodies: new TransferSlots('large JSON bodies', largeBodyBounds),
     streams: options.live && new Shares({ total: options.live.streams }),
     storage: new StorageUse(engine, options.limits),
     metrics: options.metrics ? new Metrics(engine) : undefined,

@@ -54,6 +54,45 @@ describe('a slow client', () => {
     expect(filesIn(directory)).toEqual([])
   })
 
+  test('holds few large JSON bodies; other applications send theirs, and nobody sends one without a key', async () => {
+    const { service } = await start({ worker: false, http: { console: true, rateLimits: { create: false } } })
+    const { hostname, port, pathname } = new URL(`${service.base}/job`)
+    const begin = (key: string) => {
+      const socket = connect(Number(port), hostname)
+      cleanUps.push(() => void socket.destroy())
+      let received = ''
+      socket.on('data', (chunk) => (received += chunk.toString())).on('error', () => {})
+      const head = [`POST ${pathname} HTTP/1.1`, 'Host: x', `Authorization: ${key}`, 'Content-Type: application/json']
+      socket.write([...head, 'Content-Length: 20000', '', '{'].join('\r\n'))
+      return () => received.split(' ', 2)[1]
+    }
+    const create = async (key: string, filler: number) => {
+      const body = JSON.stringify({ workflow: 'service/held', params: {}, filler: 'x'.repeat(filler) })
+      return (await service.api('/job', { method: 'POST', key, body })).status
+    }
+    const apps = [service.app]
+    for (let n = 0; n < 23; n++) apps.push(await service.addApplication(`Other ${n}`))
+    const newcomer = apps.pop()!
+    // An eighth of all is for those that have none.
+    const begun = apps.flatMap(({ key }, n) => Array.from({ length: n < 7 ? 16 : 1 }, () => begin(key)))
+    // Refused for what is in it.
+    await expect.poll(() => create(service.app.key, 20_000), patient).toBe(429)
+    expect(await create(service.app.key, 10_000)).toBe(400)
+    // All slots are taken, so that the newcomer gets one of those of an application that has the most.
+    expect(await create(newcomer.key, 20_000)).toBe(400)
+    const answers = () => begun.map((answer) => answer()).filter((answer) => answer !== undefined)
+    await expect.poll(answers, patient).toEqual(['429'])
+
+    const signIn = (key: string) =>
+      fetch(`${service.base}/session`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ key }),
+      })
+    expect((await signIn('x'.repeat(20_000))).status).toBe(413)
+    expect((await signIn('x'.repeat(2000))).status).toBe(400)
+  })
+
   test('that trickles its upload is given up although it never stops', async () => {
     const { service, directory } = await start({ http: { limits: { idleMs: 300, minBytesPerSecond: 1000 } } })
     const { uploadUrl } = (await (await service.api('/upload')).json()) as { uploadUrl: string }

@@ -9,7 +9,7 @@ import { Stages } from '../../src/core/engine/dispatch/attempt/stages.js'
 import type { AudioPeaks } from '../../src/core/engine/ports/audio-peaks.js'
 import { ResultPeaks } from '../../src/core/engine/queries/result-peaks.js'
 import { Lanes } from '../../src/core/engine/webhooks/lanes.js'
-import { SendSlots } from '../../src/http/routing/send-slots.js'
+import { TransferSlots } from '../../src/http/routing/transfer-slots.js'
 import { QueryTurns } from '../../src/http/routing/query-turns.js'
 import { RequestTurns } from '../../src/http/routing/request-turns.js'
 import { SendQueue } from '../../src/http/routing/send-queue.js'
@@ -141,7 +141,7 @@ describe('where fifty applications hold all that there is for long', () => {
     const lanes = new Lanes({ concurrency: 50, slowReceivers: 200, concurrencyPerApplication: 5 })
     const stop = held()
     const requests = hostile.flatMap((app) => Array.from({ length: 5 }, () => lanes.run(app, () => stop.promise)))
-    const downloads = new SendSlots('files', { total: 250, perApplication: 50 })
+    const downloads = new TransferSlots('files', { total: 250, perApplication: 50 })
     let lost = 0
     for (const app of hostile.flatMap((one) => Array<string>(5).fill(one))) {
       try {

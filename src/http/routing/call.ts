@@ -15,7 +15,7 @@ import type { RateLimiter } from './rate-limit.js'
 import type { RequestBody } from './request-body.js'
 import type { RequestUrl } from './request-url.js'
 import type { StorageUse } from './storage-use.js'
-import type { SendSlots } from './send-slots.js'
+import type { TransferSlots } from './transfer-slots.js'
 import type { KeySeal } from '../auth/sealed-key.js'
 import type { UrlSigner } from '../auth/signed-url.js'
 import type { WrongKeys } from './wrong-keys.js'
@@ -35,8 +35,10 @@ export interface Service {
   readonly queries: QueryTurns
   readonly sendQueue: SendQueue
   /** Files. */
-  readonly downloads: SendSlots
-  readonly largeAnswers: SendSlots
+  readonly downloads: TransferSlots
+  readonly largeAnswers: TransferSlots
+  /** Of JSON. */
+  readonly largeBodies: TransferSlots
   /** Live streams; absent if the service has none. */
   readonly streams: Shares | undefined
   readonly storage: StorageUse

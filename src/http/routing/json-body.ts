@@ -1,13 +1,18 @@
 import type { Call } from './call.js'
 import { Problem } from './problem.js'
-import type { RequestBody } from './request-body.js'
 
 const maxDepth = 32
+
+/** Most bytes without a key. With one, a body that may be larger needs a slot: until it is there, it takes memory. */
+const smallBytes = 16 * 1024
+
+/** At a time. */
+export const largeBodyBounds = { total: 128, perApplication: 16 }
 
 /**
  * The JSON body of a request, bounded in size and depth, without `__proto__` keys.
  *
- * @throws Problem `UNSUPPORTED_MEDIA_TYPE`, `TOO_LARGE` or `BAD_INPUT`.
+ * @throws Problem `UNSUPPORTED_MEDIA_TYPE`, `TOO_LARGE`, `BAD_INPUT` or `RATE_LIMITED`.
  */
 export async function readJson(call: Call): Promise<unknown> {
   const { headers } = call.request
@@ -25,7 +30,7 @@ export async function readJson(call: Call): Promise<unknown> {
   if ((headers.get('content-encoding') ?? 'identity').trim().toLowerCase() !== 'identity') {
     throw new Problem('UNSUPPORTED_MEDIA_TYPE', 'Compressed request bodies are not accepted. Send the JSON as it is.')
   }
-  return parseJson(await readBytes(call.body, limits), limits.paramsBytes)
+  return parseJson(await readBytes(call), limits.paramsBytes)
 }
 
 /** Members and values that a body may have besides those of `params`: twice the number that a job can have. */
@@ -100,16 +105,24 @@ function tooLarge(jsonBytes: number): Problem {
   })
 }
 
-async function readBytes(body: RequestBody, limits: { jsonBytes: number; discardBytes: number }): Promise<Uint8Array> {
+async function readBytes({ body, caller, request, service }: Call): Promise<Uint8Array> {
+  const { jsonBytes, discardBytes } = service.options.limits
+  const mayBeLarge = Number(request.headers.get('content-length') ?? Infinity) > smallBytes
+  const slot = caller && mayBeLarge ? service.largeBodies.take(caller.id) : undefined
+  const mostBytes = caller ? jsonBytes : Math.min(jsonBytes, smallBytes)
   const chunks: Uint8Array[] = []
   let bytes = 0
-  for await (const chunk of body.chunks()) {
-    bytes += chunk.byteLength
-    if (bytes > limits.jsonBytes) {
-      await body.discard(limits.discardBytes)
-      throw tooLarge(limits.jsonBytes)
+  try {
+    for await (const chunk of body.chunks(slot?.lost)) {
+      bytes += chunk.byteLength
+      if (bytes > mostBytes) {
+        await body.discard(discardBytes)
+        throw tooLarge(mostBytes)
+      }
+      chunks.push(chunk)
     }
-    chunks.push(chunk)
+  } finally {
+    slot?.release()
   }
   return Buffer.concat(chunks)
 }

@@ -1,5 +1,5 @@
 /** One of the slots for what is being sent. */
-export interface SendSlot {
+export interface TransferSlot {
   /** Fires when another application needs it more. */
   lost: AbortSignal
   release(): void
@@ -14,7 +14,7 @@ export interface PacedBody {
   /** Whether a chunk's bytes are others once the next is asked for. */
   reusesMemory?: boolean
   /** What the body holds: it ends when its signal fires, and gives it back. */
-  slot?: SendSlot
+  slot?: TransferSlot
 }
 
 export function pacedStream({ source, idleMs, reusesMemory, slot }: PacedBody): ReadableStream<Uint8Array> {

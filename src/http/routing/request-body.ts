@@ -44,16 +44,17 @@ export class RequestBody {
   /**
    * Waits at most `limits.idleMs` for each chunk, and ends a client that trickles.
    *
-   * @throws Problem `TIMEOUT`; `INTERNAL_ERROR` if somebody else has read the body before.
+   * @throws Problem `TIMEOUT`; `INTERNAL_ERROR` if somebody else has read the body before; the signal's reason.
    */
-  async *chunks(): AsyncGenerator<Uint8Array, void, undefined> {
+  async *chunks(signal?: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
     const bytes = this.#parsedBody
     if (typeof bytes === 'string' || bytes instanceof Uint8Array) {
       yield Buffer.from(bytes as Uint8Array)
       return
     }
     this.#open()
-    for (let chunk = await this.#next(); chunk; chunk = await this.#next()) yield chunk
+    const next = () => this.#next(Infinity, signal)
+    for (let chunk = await next(); chunk; chunk = await next()) yield chunk
   }
 
   /**
@@ -104,7 +105,7 @@ export class RequestBody {
     this.#reader = body?.getReader()
   }
 
-  async #next(maxMs = Infinity): Promise<Uint8Array | undefined> {
+  async #next(maxMs: number, signal?: AbortSignal): Promise<Uint8Array | undefined> {
     if (this.#failed) throw stalledBody()
     if (!this.#reader || this.#ended) return undefined
     const { idleMs, minBytesPerSecond } = this.#limits
@@ -112,9 +113,12 @@ export class RequestBody {
     const patienceMs = idleMs + (this.#bytes / minBytesPerSecond) * 1000 - this.#waitedMs
     const startedAt = performance.now()
     let timer: NodeJS.Timeout | undefined
+    let onAbort = () => {}
     const stalled = new Promise<never>((_, reject) => {
       timer = setTimeout(() => reject(stalledBody()), Math.min(idleMs, patienceMs, maxMs))
+      onAbort = () => reject(signal?.reason)
     })
+    signal?.addEventListener('abort', onAbort)
     try {
       const { done, value } = await Promise.race([this.#reader.read(), stalled])
       this.#waitedMs += performance.now() - startedAt
@@ -129,6 +133,7 @@ export class RequestBody {
       throw error
     } finally {
       clearTimeout(timer)
+      signal?.removeEventListener('abort', onAbort)
     }
   }
 }

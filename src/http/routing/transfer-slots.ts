@@ -1,9 +1,9 @@
 import { Shares } from '../../core/engine/limits/shares.js'
 import { Problem } from './problem.js'
-import type { SendSlot } from './paced-stream.js'
+import type { TransferSlot } from './paced-stream.js'
 
-/** Bodies of one kind that are being sent, at a time and in this process. */
-export class SendSlots {
+/** Bodies of one kind that are being sent or received, at a time and in this process. */
+export class TransferSlots {
   readonly #shares: Shares
   readonly #perApplication: number
   readonly #what: string
@@ -16,16 +16,19 @@ export class SendSlots {
   }
 
   /** @throws Problem `RATE_LIMITED` if there is none for the application. */
-  take(app: string): SendSlot {
+  take(app: string): TransferSlot {
     const lost = new AbortController()
-    const end = () =>
-      lost.abort(new Error('The answer was ended: other applications needed its slot. Ask for it again, or the rest.'))
+    const end = () => lost.abort(this.#refusal('This one was ended: another application needed its slot.'))
     const share = this.#shares.tryTake(app, end)
     if (share) return { lost: lost.signal, release: () => share.release() }
-    throw new Problem(
+    throw this.#refusal('Wait for some to end.')
+  }
+
+  #refusal(advice: string): Problem {
+    return new Problem(
       'RATE_LIMITED',
-      `At most ${this.#perApplication} ${this.#what} of an application are sent at a time, and fewer while many ` +
-        'applications ask for them. Wait for some to end, then ask for this one again.',
+      `At most ${this.#perApplication} ${this.#what} of an application are transferred at a time, and fewer while ` +
+        `many applications need that. ${advice} Then send this request again.`,
       { headers: { 'retry-after': '5' } },
     )
   }
