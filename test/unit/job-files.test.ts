@@ -6,6 +6,8 @@ import {
   checkBlobPrefix,
   checksPrefix,
   deploymentKey,
+  isOfTicket,
+  localUploadKey,
   parseResultKey,
   peaksKey,
   uploadKey,
@@ -32,6 +34,12 @@ describe('the keys of files', () => {
     expect(peaksKey('results/job/3-n/vocals.wav')).toBe('results/job/3-n/vocals.wav.peaks')
     expect(uploadKey('app', 'ticket')).toBe('uploads/app/ticket')
     expect([checksPrefix, deploymentKey]).toEqual(['checks/', 'deployment'])
+  })
+
+  test('tell what was uploaded by a ticket from the files of this machine, whatever the application is called', () => {
+    expect(localUploadKey('app', 'id')).toBe('uploads/app/local-id')
+    for (const app of ['app', 'local-app'])
+      expect([isOfTicket(uploadKey(app, 'ticket')), isOfTicket(localUploadKey(app, 'id'))]).toEqual([true, false])
   })
 
   test('of results can be read back, and others are none', () => {

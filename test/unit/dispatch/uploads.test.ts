@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { isUploadInUse, removeUploads } from '../../../src/core/engine/dispatch/sweep/uploads.js'
-import { isOfTicket, localUploadKey, uploadKey } from '../../../src/core/engine/job/blob-keys.js'
+import { localUploadKey } from '../../../src/core/engine/job/blob-keys.js'
 import type { JobRecord } from '../../../src/core/engine/job/job.js'
 import type { EngineOptions } from '../../../src/core/engine/options.js'
 import type { BlobStore } from '../../../src/core/engine/ports/blob-store.js'
@@ -68,9 +68,4 @@ test('the uploads of a deleted job are removed, but not those in use; before, th
 test('no mark is left where no ticket can live any more, or none was made', async () => {
   expect(await changesOf({ video: 'film' }, 61_000)).toEqual(['delete film'])
   expect(await changesOf({ video: localUploadKey('app', '1') })).toEqual(['delete uploads/app/local-1'])
-})
-
-test('an application whose id begins like the name of a local file has tickets like any other', () => {
-  expect(isOfTicket(uploadKey('local-studio', 'a-ticket'))).toBe(true)
-  expect(isOfTicket(localUploadKey('local-studio', 'a-file'))).toBe(false)
 })
