@@ -119,7 +119,9 @@ describe('a checkpoint', () => {
         },
         { keepsEach: true },
       )
-      const worker = testEngine(doomed.workflow, { checkpoints }, { jobs, blobs })
+      // Its own heartbeat would hold the lease that the clock lets lapse.
+      const dispatch = { progressIntervalMs: 60_000 }
+      const worker = testEngine(doomed.workflow, { checkpoints, dispatch }, { jobs, blobs })
       job ??= await worker.submit()
       const run = worker.engine.runOnce(job.id)
       await stuck.opened
