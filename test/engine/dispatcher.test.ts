@@ -1,44 +1,17 @@
 import { spawnSync } from 'node:child_process'
-import { getEventListeners } from 'node:events'
-import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { memoryJobs } from '../../src/adapters/memory.js'
-import { memoryQueue } from '../../src/adapters/queues/memory/memory-queue.js'
-import type { EngineSettings } from '../../src/core/engine/options.js'
-import type { JobQueue } from '../../src/core/engine/ports/job-queue.js'
 import type { JobStore } from '../../src/core/engine/ports/job-store.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
+import { growingOutputFile } from '../../src/core/engine/runner/output-file.js'
 import type { Workflow } from '../../src/core/engine/workflow/workflow.js'
 import { loopback } from '../fetch/loopback-server.js'
 import { gate, recordingLogger, testEngine, textWorkflow } from './harness.js'
-
-const never = { sweepIntervalMs: 3_600_000 }
-const soon = () => new Promise((resolve) => setTimeout(resolve, 20))
-
-/** A worker with one lane, or more, and a queue whose notifications are those of the test. */
-function notified(
-  workflow: Workflow,
-  traits: Partial<JobQueue['traits']> = {},
-  settings: EngineSettings = {},
-  concurrency = 1,
-) {
-  const notify = vi.fn(async () => {})
-  let listener = async () => {}
-  const queue: JobQueue = {
-    ...memoryQueue(),
-    traits: { scope: 'process', ...traits },
-    notify,
-    subscribe: async (heard) => {
-      listener = heard
-      return { stop: async () => {} }
-    },
-  }
-  const worker = testEngine(workflow, { ...settings, dispatch: { concurrency, ...never } }, { queue })
-  return { ...worker, notify, hear: () => listener() }
-}
+import { never, notified, soon } from './notified.js'
 
 describe('a notification', () => {
   test.each([
@@ -127,22 +100,6 @@ describe('a notification', () => {
   })
 })
 
-test('a worker that has closed leaves no timer that keeps its process alive', async () => {
-  const { engine, submit, until } = testEngine(textWorkflow())
-  await engine.start()
-  await until((await submit()).id, 'SUCCEEDED')
-  const started = vi.spyOn(globalThis, 'setTimeout')
-  const cleared = vi.spyOn(globalThis, 'clearTimeout')
-  await engine.close({ timeoutMs: 54_321 })
-  const timers = started.mock.results.map(({ value }) => value as unknown)
-  const long = timers.filter((_, index) => started.mock.calls[index]?.[1] === 54_321)
-  const ended = new Set(cleared.mock.calls.map(([timer]) => timer as unknown))
-  started.mockRestore()
-  cleared.mockRestore()
-  expect(long.length).toBeGreaterThan(0)
-  expect(long.every((timer) => ended.has(timer))).toBe(true)
-})
-
 test('a run whose signal fires while it claims hands the job back, and the attempt does not count', async () => {
   const jobs = memoryJobs()
   const controller = new AbortController()
@@ -165,113 +122,25 @@ test('a run whose signal fires while it claims hands the job back, and the attem
   await engine.close()
 })
 
-describe('the job of a lost worker', () => {
-  const dispatch = { leaseMs: 300, progressIntervalMs: 10, ...never }
-
-  /** On a store of several processes, of which one began the job and died. */
-  async function lost() {
-    const jobs: JobStore = { ...memoryJobs(), traits: { scope: 'shared' } }
-    const worker = testEngine(textWorkflow(), { dispatch }, { jobs })
-    const { id } = await worker.submit()
-    const claim = { owner: 'dead', nonce: 'n', leaseMs: 1, labels: [], workflows: ['test/text'] }
-    expect(await jobs.claim({ ...claim, lapsedBefore: undefined })).toMatchObject({ id })
-    await soon()
-    return { ...worker, jobs, id }
-  }
-
-  test('is looked for again by a worker that may not judge it yet, though nobody notifies it', async () => {
-    const { engine, until, id } = await lost()
-    await engine.start()
-    expect(await until(id, 'SUCCEEDED')).toMatchObject({ token: 2, lapses: 1 })
-    await engine.close()
+test('a job that runs is known to run here, and its results can be read as they grow', async () => {
+  const [began, finish] = [gate(), gate()]
+  const workflow = textWorkflow(async ({ directory }) => {
+    await writeFile(join(directory, growingOutputFile('text', 'text.txt')), 'la')
+    began.open()
+    await finish.opened
   })
-
-  test('is waited for by who runs the next job', async () => {
-    const { engine, id } = await lost()
-    expect(await engine.run()).toMatchObject({ id, status: 'SUCCEEDED', token: 2 })
-    await engine.close()
-  })
-
-  test('is waited for until the signal of the run fires', async () => {
-    const { engine, id } = await lost()
-    const run = engine.run(undefined, { signal: AbortSignal.timeout(20) })
-    await run.then(
-      (job) => expect(job).toBeUndefined(),
-      (error: unknown) => expect(error).toMatchObject({ name: 'TimeoutError' }),
-    )
-    expect(await engine.get(id)).toMatchObject({ status: 'STARTED', token: 1 })
-    await engine.close()
-  })
-
-  test('is left alone by a worker without what it needs', async () => {
-    const { engine, jobs } = await lost()
-    const other = testEngine(
-      textWorkflow(() => {}, 'test/other'),
-      { dispatch },
-      { jobs },
-    )
-    expect(await other.engine.run()).toBeUndefined()
-    await Promise.all([engine.close(), other.engine.close()])
-  })
-})
-
-describe('a worker that stops', () => {
-  const until = ({ signal }: { signal: AbortSignal }) =>
-    new Promise<never>((_, reject) => {
-      const fail = () => reject(signal.reason as Error)
-      if (signal.aborted) fail()
-      else signal.addEventListener('abort', fail)
-    })
-
-  test('passes on what it is notified of', async () => {
-    const { engine, notify, hear } = notified(textWorkflow())
-    await engine.start()
-    await engine.close()
-    await hear()
-    expect(notify).toHaveBeenCalledTimes(1)
-  })
-
-  test('hands back a job whose claim was answered late', async () => {
-    const [asked, answered] = [gate(), gate()]
-    const memory = memoryJobs()
-    const late: JobStore = {
-      ...memory,
-      claim: async (request) => (asked.open(), await answered.opened, memory.claim(request)),
-      claimSeveral: undefined,
-    }
-    const { engine, submit } = testEngine(textWorkflow(until), { dispatch: never }, { jobs: late })
-    const { id } = await submit()
-    await engine.start()
-    await asked.opened
-    const closed = engine.close({ timeoutMs: 1 })
-    await soon()
-    answered.open()
-    await closed
-    expect(await memory.get(id)).toMatchObject({ status: 'QUEUED', attempts: 0, shutdownRequeues: 1 })
-  })
-
-  test('hands back its jobs at once where its queue cannot be left, and says so', async () => {
-    const began = gate()
-    const queue: JobQueue = {
-      ...memoryQueue(),
-      subscribe: async () => ({ stop: () => Promise.reject(new Error('no queue')) }),
-    }
-    const workflow = textWorkflow((context) => (began.open(), until(context)))
-    const { engine, parts, submit } = testEngine(workflow, { dispatch: never }, { queue })
-    const { id } = await submit()
-    await engine.start()
-    await began.opened
-    await expect(engine.close({ timeoutMs: 50_000 })).rejects.toThrow('dispatcher')
-    await expect.poll(async () => (await parts.jobs.get(id))?.shutdownRequeues).toBe(1)
-  })
-
-  test('leaves nothing at the signal of a run that has ended', async () => {
-    const { engine, submit } = testEngine(textWorkflow())
-    const { signal } = new AbortController()
-    await engine.run((await submit()).id, { signal })
-    expect(getEventListeners(signal, 'abort')).toEqual([])
-    await engine.close()
-  })
+  const { engine, submit, until } = testEngine(workflow)
+  await engine.start()
+  const { id } = await submit()
+  expect(engine.isRunningHere(id)).toBe(false)
+  await began.opened
+  const growing = await engine.growingResult(await until(id, 'STARTED'), 'text')
+  expect([engine.isRunningHere(id), growing?.bytes]).toEqual([true, 2])
+  await growing?.close()
+  finish.open()
+  await until(id, 'SUCCEEDED')
+  await engine.close()
+  expect(engine.isRunningHere(id)).toBe(false)
 })
 
 test('a start removes what dead processes left, of which there is nothing to run', async () => {

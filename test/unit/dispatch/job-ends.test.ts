@@ -95,6 +95,12 @@ test('a checkpoint that cannot be removed is left to the sweep, and the cancella
   expect(lines).toMatchObject([{ level: 'warn', fields: { jobId: id } }])
 })
 
+test('a success is counted for the estimates of its workflow, a failure is not', async () => {
+  const { ends, noted } = await ending()
+  for (const status of ['FAILED', 'SUCCEEDED'] as const) ends.report(sampleJob({ status, settlement: null }))
+  expect(noted).toEqual(['success'])
+})
+
 test('a job of another application is neither cancelled nor deleted', async () => {
   const { ends, jobs, noted, id } = await ending()
   expect([await ends.cancel(id, { app: 'other' }), await ends.delete(id, { app: 'other' })]).toEqual([

@@ -82,13 +82,8 @@ export class Dispatcher {
   /** May be called again after it failed. */
   async start(): Promise<void> {
     await Promise.all([this.#scratch.check(), loadAttempt()])
-    this.#subscription ??= this.#subscribe()
-    try {
-      await this.#subscription
-    } catch (error) {
-      this.#subscription = undefined
-      throw error
-    }
+    this.#subscription = this.#subscribe()
+    await this.#subscription
     this.#preemption.start()
   }
 
@@ -102,7 +97,6 @@ export class Dispatcher {
       }
       this.#draining = setTimeout(handOver, this.#ports.options.dispatch.graceMs).unref()
     }
-    if (state !== 'open') return
     this.#laneEnded()
     this.wake()
   }
@@ -149,7 +143,6 @@ export class Dispatcher {
   /** Takes no new job, waits for the running ones up to `timeoutMs`, then requeues them. */
   async stop(timeoutMs: number): Promise<void> {
     this.#stopping = true
-    clearTimeout(this.#lookingAgain)
     clearTimeout(this.#draining)
     this.#laneEnded()
     const timer = setTimeout(() => this.#interruptAll(), timeoutMs)
@@ -159,7 +152,6 @@ export class Dispatcher {
       await this.#preemption.stop()
       await Promise.all([subscription?.stop(), this.#filling])
       await Promise.all(this.#lanes)
-      this.#subscription = undefined
     } catch (error) {
       this.#interruptAll()
       throw error
@@ -215,7 +207,7 @@ export class Dispatcher {
   async #replace(holder: Attempt, claimable: Pick<Claimable, 'belowRunning' | 'onlyApps'>): Promise<boolean> {
     if (this.#state !== 'open') return false
     const Work = await loadAttempt()
-    const [job] = await this.#claimAmong(1, { ...claimable, exceptApps: [holder.app] })
+    const [job] = await this.#claimAmong(1, claimable)
     if (job) this.#addLane(this.#attempt(Work, job, this.#stages, () => holder.giveWay()))
     return job !== undefined
   }
@@ -235,14 +227,14 @@ export class Dispatcher {
       const Work = await loadAttempt()
       for (;;) {
         const room = this.#room
-        if (this.#isFull() || this.#stopping) return
+        if (this.#isFull()) return
         const wakes = this.#wakes
         const most = this.#claims.atOnce(room)
         const jobs = await this.#claimNext(most)
         this.#mayBeMore = jobs.length === most
         for (const job of jobs) this.#addLane(this.#attempt(Work, job, this.#stages))
         // There may be more than this worker has room for.
-        if (jobs.length > 0 && this.#isFull() && this.#notified) this.#notifyOther()
+        if (this.#isFull() && this.#notified) this.#notifyOther()
         if (!this.#mayBeMore && wakes === this.#wakes) return void this.#lookAgainForLapsed()
       }
     } catch (error) {
@@ -269,10 +261,9 @@ export class Dispatcher {
     return this.#shares.claim(max, (claimable, most) => this.#claimAmong(most, claimable))
   }
 
-  async #claimAmong(max: number, { exceptApps = [], onlyApps, belowRunning }: Claimable): Promise<JobRecord[]> {
+  async #claimAmong(max: number, claimable: Pick<Claimable, 'belowRunning' | 'onlyApps'>): Promise<JobRecord[]> {
     if (this.#stopping) return []
-    const except = [...this.#stages.slowApplications, ...exceptApps]
-    return await this.#claims.next(max, { exceptApps: except, onlyApps, belowRunning })
+    return await this.#claims.next(max, { ...claimable, exceptApps: this.#stages.slowApplications })
   }
 
   /** As for a lane, but waits for the job of a lost worker that it may not judge yet: there may be no later call. */
@@ -280,7 +271,7 @@ export class Dispatcher {
     for (;;) {
       const [job] = await this.#claimNext(1)
       if (job || this.#stopping || signal?.aborted || !(await this.#claims.hasUnjudged())) return job
-      await wait(this.#lookAgainMs, undefined, { signal, ref: true }).catch(() => {})
+      await wait(this.#lookAgainMs, undefined, { signal }).catch(() => {})
     }
   }
 

@@ -50,7 +50,7 @@ export async function growingResult(
   job: JobRecord,
   output: string,
   { jobs, workflows, dispatcher }: { jobs: JobStore; workflows: WorkflowRegistry; dispatcher: Dispatcher },
-  ofPeaks = false,
+  ofPeaks: boolean,
 ): Promise<GrowingResult | undefined> {
   const workflow = workflows.get(job.workflow)
   const directory = job.status === 'STARTED' ? await dispatcher.scratchOf(job) : undefined
