@@ -86,6 +86,24 @@ describe('the time of an attempt', () => {
     await engine.close()
   })
 
+  test('goes on after an outage of the blob store', async () => {
+    const path = join(await folder(), 'song')
+    await writeFile(path, 'la')
+    const memory = memoryBlobs()
+    let outages = 1
+    const blobs: BlobStore = {
+      ...memory,
+      get: async (...args) => (outages-- > 0 ? Promise.reject(away) : memory.get(...args)),
+    }
+    const workflow = { ...limited(textWorkflow(untilAborted), 150), inputs: ['inputUrl'] }
+    const { engine } = testEngine(workflow, {}, { blobs })
+    const inputs = { inputUrl: localFile(path) }
+    const { job } = await engine.submit({ app: 'app', workflow: workflow.id, params: {}, inputs })
+    expect(await engine.run(job.id)).toMatchObject({ status: 'FAILED', error: { code: 'TIMEOUT' } })
+    expect(outages).toBeLessThan(0)
+    await engine.close()
+  })
+
   test('leaves no timer behind', async () => {
     const workflow = limited(textWorkflow(), 54_321)
     const { engine } = testEngine(workflow)
@@ -228,13 +246,15 @@ describe('an attempt that ends', () => {
     await engine.run(id, stop).catch(() => {})
     await expect.poll(async () => (await engine.get(id))?.shutdownRequeues).toBe(1)
     expect(await engine.get(id)).toMatchObject({ status: 'QUEUED', shutdownRequeues: 1 })
-    expect(lines).toEqual([{ level: 'warn', fields: expect.objectContaining({ jobId: id }) }])
+    const err = expect.objectContaining({ code: 'INTERNAL_ERROR' })
+    expect(lines).toEqual([{ level: 'warn', fields: expect.objectContaining({ jobId: id, err }) }])
     await engine.close()
   })
 
   test('waits for its store as long as an outage may last, but for a lease where the process ends', async () => {
     for (const [code, backAfterMs] of [
-      ['TIMEOUT', 500],
+      // Heartbeats still reach it: then it is waited for three times as long.
+      ['TIMEOUT', 1000],
       ['SHUTTING_DOWN', Infinity],
     ] as const) {
       const { logger, lines } = recordingLogger()

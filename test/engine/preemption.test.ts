@@ -1,8 +1,9 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
+import { AttemptCheckpoint } from '../../src/core/engine/dispatch/attempt/attempt-checkpoint.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import type { RunContext } from '../../src/core/engine/workflow/steps.js'
 import { defineWorkflow, type StageContext } from '../../src/core/engine/workflow/workflow.js'
@@ -221,6 +222,63 @@ describe('a job that has kept its work', () => {
     for (const { id } of [long, other]) await until(id, 'SUCCEEDED')
     expect((await jobs.get(long.id))?.history[0]?.outcome).toBe('preempted')
     await engine.close()
+  })
+
+  test('keeps the slot that its application has reserved; others get one that is reserved in vain', async () => {
+    for (const [reserving, gives] of [
+      ['long', false],
+      ['urgent', true],
+    ] as const) {
+      let isOver = false
+      const { engine, jobs, done, until, submit, submitQuick } = oneSlot(
+        async () => isOver || (await pause(2)),
+        {},
+        {},
+        { applications: { [reserving]: { reserved: 1 } } },
+      )
+      await engine.start()
+      const long = await submit('long', 'l', manyUnits)
+      await expect.poll(() => done.length).toBeGreaterThan(3)
+      const other = await submitQuick('other')
+      if (gives) await until(other.id, 'SUCCEEDED')
+      else await pause(150)
+      isOver = true
+      await until(long.id, 'SUCCEEDED')
+      await until(other.id, 'SUCCEEDED')
+      expect((await jobs.get(long.id))?.history.map(({ outcome }) => outcome)).toEqual(
+        gives ? ['preempted', 'succeeded'] : ['succeeded'],
+      )
+      await engine.close()
+    }
+  })
+
+  test('gives way soon, however long it took in its first attempt to keep anything', async () => {
+    let isOver = false
+    const { engine, jobs, until, submit, submitQuick } = oneSlot(
+      async (unit) => isOver || (await pause(unit === 0 ? 100 : 2)),
+    )
+    await engine.start()
+    const long = await submit('long', 'l', 1000)
+    await until(long.id, 'STARTED')
+    await until((await submitQuick('other')).id, 'SUCCEEDED')
+    isOver = true
+    await until(long.id, 'SUCCEEDED')
+    expect((await jobs.get(long.id))?.history[0]?.outcome).toBe('preempted')
+    await engine.close()
+  })
+
+  test('has longer to store its last part than at a shutdown', async () => {
+    const handBack = vi.spyOn(AttemptCheckpoint.prototype, 'beforeHandBack')
+    onTestFinished(() => handBack.mockRestore())
+    const { engine, done, until, submit, submitQuick } = oneSlot(() => pause(2), {}, { leaseMs: 300 })
+    await engine.start()
+    const long = await submit('long', 'l', manyUnits)
+    await expect.poll(() => done.length).toBeGreaterThan(3)
+    await until((await submitQuick('other')).id, 'SUCCEEDED')
+    await until(long.id, 'STARTED')
+    expect(handBack.mock.calls).toEqual([[false]])
+    await engine.close({ timeoutMs: 0 })
+    expect(handBack.mock.calls).toEqual([[false], [true]])
   })
 
   test('takes turns with the long jobs of others, which all come to their end', async () => {
