@@ -84,6 +84,8 @@ export default class MutationRunner extends TestRunner {
     const [file] = await startTests([filepath], this)
     const failure = failureIn(file)
     const by = failure && nameOf(this.#failedAt)
+    // Also where the code catches what then ends it.
+    const isEndless = state.hits > state.maxHits
     Object.assign(state, { id: none, maxHits: Infinity })
     // The next mutant must not find what was loaded under this one.
     if (mutant.isStatic) Atomics.add(generation, 0, 1)
@@ -94,7 +96,7 @@ export default class MutationRunner extends TestRunner {
     this.#isNested = false
     this.#failedAt = undefined
     const isTimeout = failure !== undefined && /timed out in \d+ms/.test(failure.message)
-    write({ ended: mutant.id, isKilled: failure !== undefined, isTimeout, by })
+    write({ ended: mutant.id, isKilled: failure !== undefined || isEndless, isTimeout, by })
     // What was waited for goes on, and would disturb the next mutant.
     if (isTimeout) process.kill(process.pid, 'SIGKILL')
   }
