@@ -21,7 +21,7 @@ test('an output goes where the client wants it, or into the store under the clai
   const file = { ...song, path, downloadName: 'La.wav' }
   const outputs = await publishOutputs({ outputs: { sent: file, kept: file }, details: {} }, job, {
     blobs,
-    policy: server.policy as never,
+    policy: server.policy,
     signal: new AbortController().signal,
     onFile: () => void files++,
     throughOutage: (work) => work(),
