@@ -133,9 +133,12 @@ describe('a download', () => {
   test('that has to wait for its slot is begun again later, which counts as no attempt', async () => {
     const { engine, submit, until, finish, server } = await slowly()
     server.requests.length = 0
+    const another = await submit('slow')
     const other = await submit('other')
     await expect.poll(async () => (await engine.get(other.id))?.shutdownRequeues).toBe(1)
     expect(await engine.get(other.id)).toMatchObject({ attempts: 0 })
+    // Of an application that has its share of them, no more are begun.
+    expect(await engine.get(another.id)).toMatchObject({ token: 0 })
     finish.open()
     await until(other.id, 'SUCCEEDED')
     await engine.close()

@@ -124,38 +124,32 @@ describe('a worker', () => {
     await engine.close()
   })
 
-  /** One whose first job has come to its end, which is not written yet. */
-  async function writing(jobCount: number) {
-    const [asked, written] = [gate(), gate()]
-    const memory = memoryJobs()
-    const apply: JobStore['apply'] = async (id, change) => {
-      if (change.kind === 'succeed' && id === ids[0]) await (asked.open(), written.opened)
-      return memory.apply(id, change)
-    }
-    const worker = notified(textWorkflow(), {}, {}, 1, { jobs: { ...memory, apply } })
-    const ids: string[] = []
-    for (let count = 0; count < jobCount; count++) ids.push((await worker.submit()).id)
-    await worker.engine.start()
-    const heard = jobCount === 1 ? worker.hear() : undefined
-    await asked.opened
-    return { ...worker, ids, heard, written }
-  }
-
-  test('begins the next job while the end of one is written', async () => {
-    const { engine, until, ids, written } = await writing(2)
-    await until(ids[1]!, 'SUCCEEDED')
-    expect(await engine.get(ids[0]!)).toMatchObject({ status: 'STARTED' })
-    written.open()
-    await engine.close()
-  })
-
-  test('has room for what it is notified of while the end of a job is written', async () => {
-    const { engine, ids, heard, written } = await writing(1)
-    await heard
-    expect(await engine.get(ids[0]!)).toMatchObject({ status: 'STARTED' })
-    written.open()
-    await engine.close()
-  })
+  test.each(['begins the next job', 'has room for what it is notified of'])(
+    'that writes the end of a job %s meanwhile',
+    async (what) => {
+      const [began, finish, asked, written] = [gate(), gate(), gate(), gate()]
+      const memory = memoryJobs()
+      let first = ''
+      const apply: JobStore['apply'] = async (id, change) => {
+        if (change.kind === 'succeed' && id === first) await (asked.open(), written.opened)
+        return memory.apply(id, change)
+      }
+      const workflow = textWorkflow(() => (began.open(), finish.opened))
+      const { engine, submit, until, hear } = notified(workflow, {}, {}, 1, { jobs: { ...memory, apply } })
+      first = (await submit()).id
+      const next = what === 'begins the next job' ? await submit() : undefined
+      await engine.start()
+      await began.opened
+      const heard = next ? undefined : hear()
+      finish.open()
+      await asked.opened
+      if (next) await until(next.id, 'SUCCEEDED')
+      await heard
+      expect(await engine.get(first)).toMatchObject({ status: 'STARTED' })
+      written.open()
+      await engine.close()
+    },
+  )
 })
 
 describe('a worker that takes jobs again', () => {
@@ -170,25 +164,19 @@ describe('a worker that takes jobs again', () => {
     await soon()
   }
 
-  test('looks for those that came meanwhile, though nobody notifies it', async () => {
-    const worker = notified(textWorkflow(), {}, { owner, dispatch })
+  test('looks for those that came meanwhile, and has room for what it is notified of', async () => {
+    const finish = gate()
+    const workflow = textWorkflow(() => finish.opened)
+    const worker = notified(workflow, {}, { owner, dispatch }, 2)
     await worker.engine.start()
     await order(worker, 'cordoned')
     const { id } = await worker.submit()
-    await soon()
+    const heard = worker.hear()
     expect(await worker.engine.get(id)).toMatchObject({ status: 'QUEUED' })
     await order(worker, 'open')
-    await worker.until(id, 'SUCCEEDED')
-    await worker.engine.close()
-  })
-
-  test('has room for what it is notified of', async () => {
-    const worker = notified(textWorkflow(), {}, { owner, dispatch })
-    await worker.engine.start()
-    await order(worker, 'cordoned')
-    const heard = worker.hear()
-    await order(worker, 'open')
     await heard
+    await worker.until(id, 'STARTED')
+    finish.open()
     await worker.engine.close()
   })
 

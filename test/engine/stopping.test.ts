@@ -93,6 +93,7 @@ describe('a worker that stops', () => {
     const asked: string[] = []
     const jobs: JobStore = {
       ...memory,
+      traits: { scope: 'shared' },
       claim: (request) => (asked.push('claim'), memory.claim(request)),
       claimSeveral: undefined,
       due: (reason, limit) => (asked.push(reason), memory.due(reason, limit)),
