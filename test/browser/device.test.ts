@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { separate } from '../../src/core/workflows/separation/separate.js'
-import { chromiumPath, openBrowser } from '../console/browser.js'
+import { chromiumPath, openBrowser, optimizingLittle } from '../console/browser.js'
 import { freePort } from '../servers/found-server.js'
 import { noise, sine, writeWav } from '../separation/tracks.js'
 import { type StaticHost, startHost } from './static-host.js'
@@ -57,8 +57,7 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
     await writeWav(path('song.wav'), [sine(8 * rate, 440, rate, 0.4), noise(8 * rate)], rate, '16')
     // Of several segments, so that its first progress is not its end.
     await writeWav(path('long.wav'), [sine(40 * rate, 440, rate, 0.4), noise(40 * rate)], rate, '16')
-    // Else each page optimizes the runtime for seconds, to separate a second of audio.
-    ;[host, browser] = await Promise.all([startHost(), openBrowser('--js-flags=--liftoff-only')])
+    ;[host, browser] = await Promise.all([startHost(), openBrowser(optimizingLittle)])
   })
   afterAll(async () => {
     await browser?.close()

@@ -4,10 +4,10 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Browser, chromium, type Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { separateStream } from '../../src/live.js'
-import { chromiumPath } from '../console/browser.js'
+import { chromiumPath, openBrowser, optimizingLittle } from '../console/browser.js'
 import { freePort } from '../servers/found-server.js'
 import { joined, maxDifference, noise, sine, writeWav } from '../separation/tracks.js'
 import { type StaticHost, startHost } from './static-host.js'
@@ -37,6 +37,10 @@ interface AudioNodes {
 }
 interface AudioPage {
   device: Device
+  Uint8Array: {
+    new (buffer: ArrayBufferLike): { toBase64(): string }
+    fromBase64(text: string): { buffer: ArrayBuffer }
+  }
   OfflineAudioContext: new (
     channels: number,
     length: number,
@@ -51,6 +55,11 @@ interface AudioPage {
   ChannelSplitterNode: new (context: unknown, options: object) => AudioNodes
 }
 
+/** Samples for a page, or of one, as text: as numbers, each of them is looked at on its way. */
+const textOf = (samples: Float32Array) =>
+  Buffer.from(samples.buffer, samples.byteOffset, samples.byteLength).toString('base64')
+const samplesOf = (text: string) => new Float32Array(Uint8Array.from(Buffer.from(text, 'base64')).buffer)
+
 describe.skipIf(!chromiumPath)('streams in a page (needs Chromium; CHROMIUM_PATH names one that is elsewhere)', () => {
   let host: StaticHost
   let browser: Browser
@@ -61,18 +70,14 @@ describe.skipIf(!chromiumPath)('streams in a page (needs Chromium; CHROMIUM_PATH
     folder = await mkdtemp(join(tmpdir(), 'stemwork-live-'))
     await writeWav(join(folder, 'song.wav'), [sine(60 * rate, 440, rate, 0.4), noise(60 * rate)], rate, '16')
     host = await startHost()
-    browser = await chromium.launch({
-      executablePath: chromiumPath,
-      args: [
-        '--no-sandbox',
-        '--disable-gpu',
-        '--autoplay-policy=no-user-gesture-required',
-        // A beep in place of a microphone, and a tab that is chosen.
-        '--use-fake-device-for-media-stream',
-        '--use-fake-ui-for-media-stream',
-        '--auto-accept-this-tab-capture',
-      ],
-    })
+    browser = await openBrowser(
+      optimizingLittle,
+      '--autoplay-policy=no-user-gesture-required',
+      // A beep in place of a microphone, and a tab that is chosen.
+      '--use-fake-device-for-media-stream',
+      '--use-fake-ui-for-media-stream',
+      '--auto-accept-this-tab-capture',
+    )
   })
   afterAll(async () => {
     await browser?.close()
@@ -92,18 +97,18 @@ describe.skipIf(!chromiumPath)('streams in a page (needs Chromium; CHROMIUM_PATH
     const page = await openPage(host.base)
     await page.waitForFunction('globalThis.device')
     const found = await page.evaluate(
-      async ({ planes: given, options }) => {
-        const { device } = globalThis as unknown as AudioPage
+      async ({ texts, options }) => {
+        const { device, Uint8Array } = globalThis as unknown as AudioPage
+        const given = texts.map((text) => new Float32Array(Uint8Array.fromBase64(text).buffer))
         const blocks = (async function* () {
-          for (let at = 0; at < given[0]!.length; at += 1024)
-            yield given.map((plane) => Float32Array.from(plane.slice(at, at + 1024)))
+          for (let at = 0; at < given[0]!.length; at += 1024) yield given.map((plane) => plane.slice(at, at + 1024))
         })()
         const vocals: number[] = []
         for await (const { stems } of device.separateStream(blocks, options)) vocals.push(...stems.vocals![0]!)
-        return vocals
+        return new Uint8Array(Float32Array.from(vocals).buffer).toBase64()
       },
       {
-        planes: planes.map((plane) => Array.from(plane)),
+        texts: planes.map(textOf),
         options: { sampleRate: rate, latencyMs: 700, whenLate: 'wait', assets },
       },
     )
@@ -113,7 +118,7 @@ describe.skipIf(!chromiumPath)('streams in a page (needs Chromium; CHROMIUM_PATH
     const expected: Float32Array[] = []
     const options = { sampleRate: rate, latencyMs: 700, whenLate: 'wait', runtime: 'wasm' } as const
     for await (const { stems } of separateStream(blocks, options)) expected.push(stems.vocals[0]!)
-    expect(maxDifference(Float32Array.from(found), joined(expected))).toBeLessThan(1e-6)
+    expect(maxDifference(samplesOf(found), joined(expected))).toBeLessThan(1e-6)
     expect(complaints).toEqual([])
   })
 
@@ -123,14 +128,15 @@ describe.skipIf(!chromiumPath)('streams in a page (needs Chromium; CHROMIUM_PATH
     await page.waitForFunction('globalThis.device')
     // Rendered as fast as it goes, so that next to everything is late.
     const { sum, latencySeconds, lateSeconds } = await page.evaluate(
-      async ({ samples, sampleRate, given }) => {
+      async ({ text, sampleRate, given }) => {
         const web = globalThis as unknown as AudioPage
+        const samples = new Float32Array(web.Uint8Array.fromBase64(text).buffer)
         const context = new web.OfflineAudioContext(1, samples.length, sampleRate)
         let lateSeconds = 0
         const onLate = (seconds: number) => (lateSeconds = seconds)
         const live = await web.device.createLiveNode(context, { latencyMs: 500, assets: given, onLate })
         const buffer = new web.AudioBuffer({ numberOfChannels: 1, length: samples.length, sampleRate })
-        buffer.copyToChannel(Float32Array.from(samples), 0)
+        buffer.copyToChannel(samples, 0)
         const source = new web.AudioBufferSourceNode(context, { buffer })
         source.connect(live.node)
         for (const output of [0, 1]) {
@@ -146,18 +152,18 @@ describe.skipIf(!chromiumPath)('streams in a page (needs Chromium; CHROMIUM_PATH
         // What the audio thread has posted comes in its order, but by a way of its own.
         const isTold = () => lateSeconds > samples.length / sampleRate - latencySeconds - 0.1
         for (let tries = 0; tries < 1000 && !isTold(); tries++) await new Promise((resolve) => setTimeout(resolve, 10))
-        return { sum: Array.from(rendered.getChannelData(0)), latencySeconds, lateSeconds }
+        const sum = new web.Uint8Array(rendered.getChannelData(0).buffer).toBase64()
+        return { sum, latencySeconds, lateSeconds }
       },
-      { samples: Array.from(plane), sampleRate: rate, given: assets },
+      { text: textOf(plane), sampleRate: rate, given: assets },
     )
     const delay = Math.round(latencySeconds * rate)
+    const heard = samplesOf(sum)
     expect(latencySeconds).toBeCloseTo(0.56, 3)
     expect(lateSeconds).toBeGreaterThan(2.3)
     expect(lateSeconds).toBeLessThanOrEqual(3 - latencySeconds)
-    expect(sum.slice(0, delay).every((value) => value === 0)).toBe(true)
-    expect(maxDifference(Float32Array.from(sum.slice(delay)), plane.subarray(0, plane.length - delay))).toBeLessThan(
-      1e-6,
-    )
+    expect(heard.subarray(0, delay).every((value) => value === 0)).toBe(true)
+    expect(maxDifference(heard.subarray(delay), plane.subarray(0, plane.length - delay))).toBeLessThan(1e-6)
   })
 
   describe('on the page of the examples', () => {

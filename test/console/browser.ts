@@ -27,6 +27,12 @@ const quiet = [
   '--disable-sync',
 ]
 
+/**
+ * For separations in a page, which are of seconds: only the innermost loops of the networks' runtime are optimized. By
+ * default nearly all of it is, in each page again, which takes longer than the separation.
+ */
+export const optimizingLittle = '--js-flags=--wasm-tiering-budget=150000000'
+
 /** A browser with an empty profile. */
 export function openBrowser(...more: readonly string[]): Promise<Browser> {
   return chromium.launch({ executablePath: chromiumPath, args: [...quiet, ...more] })
