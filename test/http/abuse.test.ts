@@ -54,6 +54,22 @@ describe('a slow client', () => {
     expect(filesIn(directory)).toEqual([])
   })
 
+  test('may send some requests before it reads the answers; with many, its connection is closed', async () => {
+    const { service } = await start({ worker: false })
+    const { pathname } = new URL(`${service.base}/application`)
+    const send = async (count: number) => {
+      const request = (more = '') =>
+        `GET ${pathname} HTTP/1.1\r\nHost: x\r\nAuthorization: ${service.app.key}\r\n${more}\r\n`
+      const { head, body } = await rawRequest(service.base, [
+        request().repeat(count - 1) + request('Connection: close\r\n'),
+      ])
+      return `${head}${body}`.match(/http\/1\.1 200/gi)?.length ?? 0
+    }
+    expect(await send(20)).toBe(20)
+    expect(await send(1000)).toBeLessThan(20)
+    expect((await service.api('/application')).status).toBe(200)
+  })
+
   test('holds few large JSON bodies; other applications send theirs, and nobody sends one without a key', async () => {
     const { service } = await start({ worker: false, http: { console: true, rateLimits: { create: false } } })
     const { hostname, port, pathname } = new URL(`${service.base}/job`)

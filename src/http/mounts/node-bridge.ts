@@ -25,12 +25,24 @@ export interface MountPoint {
  */
 export type Responder = (request: IncomingMessage, response: ServerResponse, mountPoint?: MountPoint) => Promise<void>
 
+/**
+ * Requests of an HTTP/1.1 connection that are being answered. Common clients send one at a time; node:http reads as
+ * many thousands at once as a client has sent, which would hold the event loop for seconds.
+ */
+const mostPipelined = 20
+
 /** Web requests and responses are created only if needed: for streams and the host's own handlers. */
 export function responder(handler: Handler): Responder {
   checkHandler(handler)
   const requests = new NodeRequestReader()
   const plainAnswer = plainAnswerOf(handler)
+  const pipelined = new WeakMap<object, number>()
   return async (request, response, { mountPath, originalUrl, parsedBody } = {}) => {
+    const { socket } = request
+    const ahead = pipelined.get(socket) ?? 0
+    // Of HTTP/2, each request has a socket of its own.
+    if (ahead >= mostPipelined) return void socket.destroy()
+    pipelined.set(socket, ahead + 1)
     try {
       const bodyRead = hasBody(request) && (request.readableEnded || Readable.isDisturbed(request))
       const context = { mountPath, bodyRead, parsedBody: bodyRead ? (parsedBody ?? bodyOf(request)) : undefined }
@@ -57,6 +69,8 @@ export function responder(handler: Handler): Responder {
           'The service failed. Try again; if it fails again, tell the operator when it happened.',
         ),
       )
+    } finally {
+      pipelined.set(socket, (pipelined.get(socket) ?? 1) - 1)
     }
   }
 }
