@@ -10,7 +10,6 @@ import { corsHeaders, preflightHeaders } from './routing/cors.js'
 import { deprecationHeaders } from './routing/deprecation.js'
 import { prefersHtml } from './routing/prefers-html.js'
 import type { HttpEngine } from './http-engine.js'
-import { largeBodyBounds } from './routing/json-body.js'
 import { JobWatch } from './job-watch.js'
 import { hasLink, senderOfLink } from './routing/job-link.js'
 import { KeyWatch } from './auth/key-watch.js'
@@ -32,7 +31,7 @@ import { notFoundPage } from './service/not-found-page.js'
 import { WrongKeys } from './routing/wrong-keys.js'
 import { requireWebSockets } from './live/live-routes.js'
 import { requireTus } from './storage/resumable-routes.js'
-import { inPieces, largeAnswerBounds } from './routing/large-answer.js'
+import { inPieces } from './routing/large-answer.js'
 import { TransferSlots } from './routing/transfer-slots.js'
 import { inServerSpan } from './routing/server-span.js'
 import { StorageUse } from './routing/storage-use.js'
@@ -137,8 +136,8 @@ function createService(engine: HttpEngine, options: HandlerOptions): Service {
       total: options.limits.allDownloads,
       perApplication: options.limits.downloads,
     }),
-    largeAnswers: new TransferSlots('large answers', largeAnswerBounds),
-    largeBodies: new TransferSlots('large JSON bodies', largeBodyBounds),
+    largeAnswers: new TransferSlots('large answers'),
+    largeBodies: new TransferSlots('large JSON bodies'),
     streams: options.live && new Shares({ total: options.live.streams }),
     storage: new StorageUse(engine, options.limits),
     metrics: options.metrics ? new Metrics(engine) : undefined,

@@ -6,9 +6,6 @@ const maxDepth = 32
 /** Most bytes without a key. With one, a body that may be larger needs a slot: until it is there, it takes memory. */
 const smallBytes = 16 * 1024
 
-/** At a time. */
-export const largeBodyBounds = { total: 128, perApplication: 16 }
-
 /**
  * The JSON body of a request, bounded in size and depth, without `__proto__` keys.
  *

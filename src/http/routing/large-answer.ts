@@ -4,9 +4,6 @@ import type { Service } from './call.js'
 /** To write more takes milliseconds, during which no other request is served. */
 const pieceBytes = 64 * 1024
 
-/** At a time. Until its client has read it, a large answer is memory of this process, up to `limits.listBytes`. */
-export const largeAnswerBounds = { total: 128, perApplication: 16 }
-
 /**
  * A large answer in pieces, each when it is its application's turn, and given up when the client stops reading.
  *
@@ -17,7 +14,7 @@ export function inPieces(answer: ApiAnswer, { largeAnswers, options, sendQueue }
   const { body } = answer
   if (body === null || (typeof body === 'object' && 'source' in body) || body.length <= pieceBytes) return answer
   const pieces = piecesOf(typeof body === 'string' ? Buffer.from(body) : body)
-  // Pages and documents are the same bytes for all.
+  // Pages and documents are the same bytes for all; others take memory until their client has read them.
   const slot = app === '' ? undefined : largeAnswers.take(app)
   return { ...answer, body: { source: sendQueue.paced(app, pieces), idleMs: options.limits.idleMs, slot } }
 }

@@ -2,6 +2,9 @@ import { Shares } from '../../core/engine/limits/shares.js'
 import { Problem } from './problem.js'
 import type { TransferSlot } from './paced-stream.js'
 
+/** For what takes up to a few megabytes of memory. */
+const usualBounds = { total: 128, perApplication: 16 }
+
 /** Bodies of one kind that are being sent or received, at a time and in this process. */
 export class TransferSlots {
   readonly #shares: Shares
@@ -9,7 +12,7 @@ export class TransferSlots {
   readonly #what: string
 
   /** @param what as in "At most 50 files" */
-  constructor(what: string, bounds: { total: number; perApplication: number }) {
+  constructor(what: string, bounds = usualBounds) {
     this.#shares = new Shares(bounds)
     this.#perApplication = bounds.perApplication
     this.#what = what
