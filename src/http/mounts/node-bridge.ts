@@ -36,13 +36,7 @@ export function responder(handler: Handler): Responder {
   checkHandler(handler)
   const requests = new NodeRequestReader()
   const plainAnswer = plainAnswerOf(handler)
-  const pipelined = new WeakMap<object, number>()
-  return async (request, response, { mountPath, originalUrl, parsedBody } = {}) => {
-    const { socket } = request
-    const ahead = pipelined.get(socket) ?? 0
-    // Of HTTP/2, each request has a socket of its own.
-    if (ahead >= mostPipelined) return void socket.destroy()
-    pipelined.set(socket, ahead + 1)
+  return fewPerConnection(async (request, response, { mountPath, originalUrl, parsedBody } = {}) => {
     try {
       const bodyRead = hasBody(request) && (request.readableEnded || Readable.isDisturbed(request))
       const context = { mountPath, bodyRead, parsedBody: bodyRead ? (parsedBody ?? bodyOf(request)) : undefined }
@@ -69,9 +63,20 @@ export function responder(handler: Handler): Responder {
           'The service failed. Try again; if it fails again, tell the operator when it happened.',
         ),
       )
-    } finally {
-      pipelined.set(socket, (pipelined.get(socket) ?? 1) - 1)
     }
+  })
+}
+
+function fewPerConnection(respond: Responder): Responder {
+  const answering = new WeakMap<object, number>()
+  return async (request, response, mountPoint) => {
+    // Of HTTP/2, each request has a socket of its own.
+    const { socket } = request
+    const ahead = answering.get(socket) ?? 0
+    if (ahead >= mostPipelined) return void socket.destroy()
+    answering.set(socket, ahead + 1)
+    await respond(request, response, mountPoint)
+    answering.set(socket, (answering.get(socket) ?? 1) - 1)
   }
 }
 
