@@ -39,12 +39,12 @@ const drawn = (stem: string) => `(() => {
 const loudness = (meter: { style: { getPropertyValue(name: string): string } }) =>
   Number(meter.style.getPropertyValue('--level'))
 
-/** A minute of noise, over and over. */
+/** Ten seconds of noise, over and over: what takes time is to encode it. */
 function writeLong(path: string, minutes: number, ...encoder: string[]): void {
-  const minute = path.replace(/(\.\w+)$/, '-minute$1')
+  const part = path.replace(/(\.\w+)$/, '-part$1')
   const ffmpeg = (...options: string[]) => execFileSync('ffmpeg', ['-loglevel', 'error', ...options])
-  ffmpeg('-f', 'lavfi', '-i', 'anoisesrc=r=44100:d=60:a=0.4', '-ac', '2', ...encoder, minute)
-  ffmpeg('-stream_loop', String(minutes - 1), '-i', minute, '-t', String(60 * minutes), '-c', 'copy', path)
+  ffmpeg('-f', 'lavfi', '-i', 'anoisesrc=r=44100:d=10:a=0.4', '-ac', '2', ...encoder, part)
+  ffmpeg('-stream_loop', String(6 * minutes - 1), '-i', part, '-t', String(60 * minutes), '-c', 'copy', path)
 }
 
 /** @returns lets them go */
