@@ -23,8 +23,7 @@ export const shared = [
   'test/cli/{doctor-servers,evaluate,jobs,keys,limits,live,machine,models}.test.ts',
   'test/cli/{progress-line,recommended-model,result-names,schedule,usage,use}.test.ts',
   // The library that drives a browser takes the better part of a second to load.
-  'test/console/{bounds,compressed,docs,drag,file-checks,job-options,long-library,not-found,on-device}.test.ts',
-  'test/console/{operator,pages,piano-roll,serving,sign-in,waiting}.test.ts',
+  'test/console/!(recording).test.ts',
   'test/console/page/*.test.ts',
   'test/examples/kubernetes.test.ts',
   'test/package/{left-out-decoders,loaded-modules,published-files}.test.ts',
