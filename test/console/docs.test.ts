@@ -19,15 +19,22 @@ describe.skipIf(!chromiumPath)('/docs in a browser (needs Chromium; CHROMIUM_PAT
   })
   tidyUp(() => ({ browser, service, pages }))
 
+  // A page that is made narrower is the same page, which has loaded axe.
   test.each([
-    ['dark', {}],
-    ['light', phone],
-    ['light', narrow],
-  ] as const)('has no barriers that axe finds, and nothing to scroll sideways: %s %o', async (colorScheme, device) => {
-    const page = await pages.open({ ...device, colorScheme }, '/docs')
-    await page.locator('#createJob').getByText('Try it').click()
-    expect([await barriers(page), await overflow(page)]).toEqual([[], 0])
-  })
+    ['dark', {}, []],
+    ['light', phone, [narrow.viewport]],
+  ] as const)(
+    'has no barriers that axe finds, and nothing to scroll sideways: %s %o %o',
+    async (colorScheme, device, widths) => {
+      const page = await pages.open({ ...device, colorScheme }, '/docs')
+      await page.locator('#createJob').getByText('Try it').click()
+      expect([await barriers(page), await overflow(page)]).toEqual([[], 0])
+      for (const width of widths) {
+        await page.setViewportSize(width)
+        expect([width, await barriers(page), await overflow(page)]).toEqual([width, [], 0])
+      }
+    },
+  )
 
   test('sends requests with the key and shows the answers', async () => {
     const page = await pages.open({}, '/docs')
