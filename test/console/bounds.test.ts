@@ -11,7 +11,7 @@ import { openEncoder } from '../../src/core/media/encode/encoder.js'
 import { pollJob, type Service, startService } from '../http/harness.js'
 import { sine } from '../separation/tracks.js'
 import { chromiumPath, openBrowser } from './browser.js'
-import { ConsolePages, eventually, patienceMs, tidyUp } from './console-page.js'
+import { ConsolePages, eventually, patienceMs, position, tidyUp } from './console-page.js'
 
 vi.setConfig({ testTimeout: patienceMs, hookTimeout: 3 * patienceMs })
 
@@ -163,12 +163,11 @@ describe.skipIf(!chromiumPath)('what the console costs (needs Chromium)', () => 
       await page.getByRole('region', { name: 'Listen' }).waitFor()
       await page.getByText('/ 1:00:00').waitFor()
       const slider = page.getByRole('slider', { name: 'Position' })
-      const position = () => slider.evaluate((one: { value: string }) => Number(one.value))
       await page.getByRole('button', { name: 'Play', exact: true }).click()
       for (const seconds of [0, 3000, 600, 1800, 3500]) {
         // The position moves on only when the samples of the place are there.
         await slider.fill(String(seconds))
-        await eventually(position).toBeGreaterThan(seconds + 0.2)
+        await eventually(() => position(page)).toBeGreaterThan(seconds + 0.2)
       }
       const growth = (await residentBytes(page)) - before
       const read = (await Promise.all(readings)).reduce((sum, bytes) => sum + bytes, 0)

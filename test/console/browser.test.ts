@@ -14,6 +14,7 @@ import {
   hasFocus,
   openSong,
   patienceMs,
+  position,
   rowOf,
   send,
 } from './console-page.js'
@@ -58,9 +59,6 @@ describe.skipIf(!chromiumPath)(
       for (const context of browser.contexts()) await context.close()
       expect(pages.complaints.splice(0)).toEqual([])
     })
-
-    const position = (page: Page) =>
-      page.getByRole('slider', { name: 'Position' }).evaluate((slider: { value: string }) => Number(slider.value))
 
     /** The player of the short song. */
     async function player(page: Page): Promise<void> {

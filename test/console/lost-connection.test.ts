@@ -6,7 +6,18 @@ import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { cuttingProxy } from '../http/cutting-proxy.js'
 import { sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, type ConsoleService, openBrowser, startConsole } from './browser.js'
-import { barriers, ConsolePages, eventually, openSong, patienceMs, phone, rowOf, send, tidyUp } from './console-page.js'
+import {
+  barriers,
+  ConsolePages,
+  eventually,
+  openSong,
+  patienceMs,
+  phone,
+  position,
+  rowOf,
+  send,
+  tidyUp,
+} from './console-page.js'
 
 vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 3 * patienceMs })
 
@@ -123,10 +134,7 @@ describe.skipIf(!chromiumPath)('a service that is killed under the page and star
       // The links of before are those of the process that is gone; the page asks for others.
       await page.getByRole('button', { name: 'Play', exact: true }).click()
       await page.getByRole('button', { name: 'Pause' }).waitFor()
-      const position = page.getByRole('slider', { name: 'Position' })
-      await eventually(() => position.evaluate((slider: { value: string }) => Number(slider.value))).toBeGreaterThan(
-        0.3,
-      )
+      await eventually(() => position(page)).toBeGreaterThan(0.3)
       await page.context().close()
       expect(pages.complaints).toEqual([])
     },

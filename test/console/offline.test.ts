@@ -8,7 +8,17 @@ import { type RunningServer, serve } from '../../src/http/mounts/node.js'
 import { type Service, startService } from '../http/harness.js'
 import { sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, openBrowser } from './browser.js'
-import { barriers, ConsolePages, eventually, openSong, patienceMs, phone, send, tidyUp } from './console-page.js'
+import {
+  barriers,
+  ConsolePages,
+  eventually,
+  openSong,
+  patienceMs,
+  phone,
+  position,
+  send,
+  tidyUp,
+} from './console-page.js'
 
 vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 2 * patienceMs })
 
@@ -66,8 +76,7 @@ describe.skipIf(!chromiumPath)('songs without a network (needs Chromium)', () =>
       await page.reload()
       await page.getByRole('heading', { name: song }).waitFor()
       await page.getByRole('button', { name: 'Play', exact: true }).click()
-      const slider = page.getByRole('slider', { name: 'Position' })
-      await eventually(() => slider.evaluate((one: { value: string }) => Number(one.value))).toBeGreaterThan(0.2)
+      await eventually(() => position(page)).toBeGreaterThan(0.2)
       expect(await barriers(page)).toEqual([])
 
       await page.getByRole('link', { name: '← Songs on this device' }).click()

@@ -15,6 +15,7 @@ import {
   overflow,
   patienceMs,
   phone,
+  position,
   send,
   tidyUp,
 } from './console-page.js'
@@ -95,7 +96,7 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
     const { url } = await createClient({ baseUrl: service.base, apiKey: service.key }).createJobLink(id)
     return pages.open(phone, new URL(url).href.slice(service.base.length))
   }
-  const position = (page: Page) => page.getByRole('slider', { name: 'Position' })
+  const slider = (page: Page) => page.getByRole('slider', { name: 'Position' })
   const shareDrawn = (page: Page, stem: string) => page.evaluate<number>(drawn(stem))
   const screenshot = async (page: Page, name: string) => {
     const { SCREENSHOTS } = process.env
@@ -108,14 +109,14 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
     await send(page, join(folder, 'long.wav'))
     await page.getByRole('link', { name: 'long.wav', exact: true }).click()
     await page.getByRole('button', { name: 'Play', exact: true }).click()
-    await eventually(() => position(page).inputValue().then(Number)).toBeGreaterThan(0.3)
+    await eventually(() => position(page)).toBeGreaterThan(0.3)
     expect(await createClient({ baseUrl: service.base, apiKey: service.key }).listJobs()).toMatchObject({ jobs: [] })
     await page.getByText('/ 25:00').waitFor()
     await page.getByText(/^You hear the song/).waitFor()
     // All of it can be heard.
-    await position(page).fill('1400')
-    await eventually(() => position(page).inputValue().then(Number)).toBeGreaterThan(1400.3)
-    await position(page).fill('0')
+    await slider(page).fill('1400')
+    await eventually(() => position(page)).toBeGreaterThan(1400.3)
+    await slider(page).fill('0')
     expect(await barriers(page)).toEqual([])
     const shifted = await layoutShift(page)
     const player = await page.getByRole('region', { name: 'Listen' }).elementHandle()
@@ -123,7 +124,7 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
     await page.waitForURL(/#[/]job[/].{30}/)
     await eventually(() => shareDrawn(page, 'Accompaniment')).toBeGreaterThan(0)
     // Where they are made, it plays them.
-    await position(page).fill('0')
+    await slider(page).fill('0')
     await eventually(() => page.locator('[data-meter=accompaniments]').evaluate(loudness)).toBeGreaterThan(0)
     expect(await shifted()).toBe(0)
     // In the same player, without a break.
@@ -146,11 +147,11 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
       await send(page, path)
       await page.getByRole('link', { name: `large.${ending}`, exact: true }).click()
       await page.getByRole('button', { name: 'Play', exact: true }).click()
-      await eventually(() => position(page).inputValue().then(Number)).toBeGreaterThan(0.3)
+      await eventually(() => position(page)).toBeGreaterThan(0.3)
       await page.getByText(`/ ${minutes}:00`).waitFor()
       const late = 60 * minutes - 20
-      await position(page).fill(String(late))
-      await eventually(() => position(page).inputValue().then(Number)).toBeGreaterThan(late + 0.3)
+      await slider(page).fill(String(late))
+      await eventually(() => position(page)).toBeGreaterThan(late + 0.3)
       release()
       await page.waitForURL(/#[/]job[/].{30}/)
       await page.getByText(`/ ${minutes}:00`).waitFor()
@@ -182,10 +183,10 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
     // From now on it has no file, as any other page.
     await page.reload()
     await page.getByRole('region', { name: 'Listen' }).waitFor()
-    expect(Math.round(Number(await position(page).getAttribute('max')))).toBe(longSeconds)
+    expect(Math.round(Number(await slider(page).getAttribute('max')))).toBe(longSeconds)
     await page.getByText('/ 25:00').waitFor()
     await page.getByRole('button', { name: 'Play', exact: true }).click()
-    await eventually(() => position(page).inputValue().then(Number)).toBeGreaterThan(0.3)
+    await eventually(() => position(page)).toBeGreaterThan(0.3)
     await eventually(() => shareDrawn(page, 'Accompaniment')).toBeGreaterThan(0)
     const before = await shareDrawn(page, 'Accompaniment')
     await screenshot(page, 'watching')
@@ -193,8 +194,8 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
     expect(await shareDrawn(page, 'Accompaniment')).toBeLessThan(0.9)
     expect(await barriers(page)).toEqual([])
     // What is not made yet cannot be heard: the player waits at its edge.
-    await position(page).fill('1400')
-    await eventually(() => position(page).inputValue().then(Number)).toBeLessThan(1400)
+    await slider(page).fill('1400')
+    await eventually(() => position(page)).toBeLessThan(1400)
   })
 
   test('a guest watches it on a phone, and hears it, before it is done', async () => {
@@ -202,7 +203,7 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
     await page.getByRole('heading', { name: 'long.wav' }).waitFor()
     await page.getByRole('region', { name: 'Listen' }).waitFor()
     await page.getByRole('button', { name: 'Play', exact: true }).click()
-    await eventually(() => position(page).inputValue().then(Number)).toBeGreaterThan(0.3)
+    await eventually(() => position(page)).toBeGreaterThan(0.3)
     await eventually(() => shareDrawn(page, 'Accompaniment')).toBeGreaterThan(0)
     await screenshot(page, 'guest-watching')
     expect(await overflow(page)).toBeLessThanOrEqual(0)
