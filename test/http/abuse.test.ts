@@ -9,7 +9,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { listener } from '../../src/http/mounts/node.js'
 import { pollJob, type Service, type ServiceSettings, startService } from './harness.js'
-import { rawRequest } from './raw-request.js'
+import { chunkedPut, rawRequest } from './raw-request.js'
 
 /** The default is one second, which a busy machine may need. */
 const patient = { timeout: 15_000 }
@@ -68,6 +68,21 @@ describe('a slow client', () => {
     expect(await send(20)).toBe(20)
     expect(await send(1000)).toBeLessThan(20)
     expect((await service.api('/application')).status).toBe(200)
+  })
+
+  test('may send its body in small chunks, but not most of it in what stands between them', async () => {
+    const { service } = await start()
+    const send = async (bytes: number, count: number) => {
+      const { uploadUrl } = (await (await service.api('/upload')).json()) as { uploadUrl: string }
+      const chunk = 'x'.repeat(bytes)
+      const [head, end] = chunkedPut(uploadUrl, [])
+      const chunks = `${bytes.toString(16)}\r\n${chunk}\r\n`.repeat(count)
+      const { status, body } = await rawRequest(uploadUrl, [head!, chunks, end!])
+      return status === 200 ? (JSON.parse(body) as { bytes: number }).bytes : status
+    }
+    expect(await send(1, 10_000)).toBe(10_000)
+    expect(await send(100, 20_000)).toBe(2_000_000)
+    expect(await send(1, 100_000)).toBe(400)
   })
 
   test('holds few large JSON bodies; other applications send theirs, and nobody sends one without a key', async () => {

@@ -1,11 +1,19 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
+import { setImmediate } from 'node:timers/promises'
 import type { TLSSocket } from 'node:tls'
 import { NodeRequest } from 'srvx/node'
+import { Problem } from '../routing/problem.js'
 import type { ApiRequest, RequestHeaders } from '../routing/api-request.js'
 import { type RequestUrl, RequestUrlReader } from '../routing/request-url.js'
 
 /** Paths and queries that a URL does not change. */
 const plainTarget = /^(?:\/(?!\.)[\w.~-]*)+(?:\?[\w.~%&=+-]*)?$/
+
+/** A chunk of this size is worth the time that it takes by itself. */
+const smallChunk = 4096
+/** Bytes between the chunks of a body, from which on they may be a fifth of all. */
+const mostBetween = 64 * 1024
 
 /** For a repeated header, Node keeps the first value here; web requests join them. */
 const keptOnce = new Set([
@@ -54,6 +62,7 @@ class NodeApiRequest implements ApiRequest, RequestHeaders {
   readonly #response: ServerResponse
   readonly #target: string | undefined
   #web: Request | undefined
+  #body: ReadableStream<Uint8Array> | undefined
   #signal: AbortSignal | undefined
 
   constructor(
@@ -89,11 +98,12 @@ class NodeApiRequest implements ApiRequest, RequestHeaders {
   }
 
   get body(): ReadableStream<Uint8Array> | null {
-    return this.web.body
+    if (this.method === 'GET' || this.method === 'HEAD') return null
+    return (this.#body ??= ReadableStream.from<Uint8Array>(gathered(this.#request)))
   }
 
   get bodyUsed(): boolean {
-    return this.web.bodyUsed
+    return Readable.isDisturbed(this.#request)
   }
 
   get remoteAddress(): string | undefined {
@@ -107,6 +117,33 @@ class NodeApiRequest implements ApiRequest, RequestHeaders {
   get web(): Request {
     return (this.#web ??= webRequest(this.#request, this.#response, this.#target))
   }
+}
+
+/**
+ * All that a pass of the event loop has brought of a body, at once. A client may send thousands of chunks of one byte:
+ * each by itself would hold the event loop some hundred times as long, and node:http takes long enough for them.
+ */
+async function* gathered(request: IncomingMessage): AsyncGenerator<Uint8Array, void, undefined> {
+  const { socket, headers } = request
+  const isChunked = headers['transfer-encoding'] !== undefined
+  const receivedBefore = socket.bytesRead
+  let bytes = 0
+  for await (const chunk of request as AsyncIterable<Uint8Array>) {
+    yield chunk
+    if (!isChunked) continue
+    bytes += chunk.byteLength
+    const between = socket.bytesRead - receivedBefore - bytes - request.readableLength
+    if (between > mostBetween && between > bytes / 4) throw tinyChunks()
+    if (chunk.byteLength < smallChunk) await setImmediate()
+  }
+}
+
+function tinyChunks(): Problem {
+  return new Problem(
+    'BAD_INPUT',
+    'The chunks of the body have a few bytes each. Send larger ones, or the length of the body and no chunks.',
+    { headers: { connection: 'close' } },
+  )
 }
 
 /** Fires when the client is gone before it has the whole answer. */
