@@ -36,7 +36,13 @@ export function responder(handler: Handler): Responder {
   checkHandler(handler)
   const requests = new NodeRequestReader()
   const plainAnswer = plainAnswerOf(handler)
-  return fewPerConnection(async (request, response, { mountPath, originalUrl, parsedBody } = {}) => {
+  const answering = new WeakMap<object, number>()
+  return async (request, response, { mountPath, originalUrl, parsedBody } = {}) => {
+    // Of HTTP/2, each request has a socket of its own.
+    const { socket } = request
+    const ahead = answering.get(socket) ?? 0
+    if (ahead >= mostPipelined) return void socket.destroy()
+    answering.set(socket, ahead + 1)
     try {
       const bodyRead = hasBody(request) && (request.readableEnded || Readable.isDisturbed(request))
       const context = { mountPath, bodyRead, parsedBody: bodyRead ? (parsedBody ?? bodyOf(request)) : undefined }
@@ -44,40 +50,28 @@ export function responder(handler: Handler): Responder {
       if (plainAnswer) {
         const streaming = send(response, await plainAnswer(asked, context), request.httpVersionMajor > 1)
         if (streaming) await streaming
-        return
+      } else {
+        const answer = await handler(asked.web, context)
+        if (request.httpVersionMajor > 1) answer.headers.delete('connection')
+        await sendNodeResponse(response, answer)
       }
-      const answer = await handler(asked.web, context)
-      if (request.httpVersionMajor > 1) answer.headers.delete('connection')
-      await sendNodeResponse(response, answer)
     } catch (error) {
-      // Our handler answers its own failures. What remains is a broken connection, or a failed handler of the host.
-      if (response.headersSent || response.destroyed || request.destroyed) return void response.destroy()
-      defaultLogger.error(
-        { method: request.method, err: error },
-        'The handler of a mount failed; it must answer, or return a Response.',
-      )
-      refuse(
-        response,
-        new Problem(
-          'INTERNAL_ERROR',
-          'The service failed. Try again; if it fails again, tell the operator when it happened.',
-        ),
-      )
+      answerFailure(request, response, error)
+    } finally {
+      answering.set(socket, (answering.get(socket) ?? 1) - 1)
     }
-  })
+  }
 }
 
-function fewPerConnection(respond: Responder): Responder {
-  const answering = new WeakMap<object, number>()
-  return async (request, response, mountPoint) => {
-    // Of HTTP/2, each request has a socket of its own.
-    const { socket } = request
-    const ahead = answering.get(socket) ?? 0
-    if (ahead >= mostPipelined) return void socket.destroy()
-    answering.set(socket, ahead + 1)
-    await respond(request, response, mountPoint)
-    answering.set(socket, (answering.get(socket) ?? 1) - 1)
-  }
+/** Our handler answers its own failures. What remains is a broken connection, or a failed handler of the host. */
+function answerFailure(request: IncomingMessage, response: ServerResponse, error: unknown): void {
+  if (response.headersSent || response.destroyed || request.destroyed) return void response.destroy()
+  defaultLogger.error(
+    { method: request.method, err: error },
+    'The handler of a mount failed; it must answer, or return a Response.',
+  )
+  const message = 'The service failed. Try again; if it fails again, tell the operator when it happened.'
+  refuse(response, new Problem('INTERNAL_ERROR', message))
 }
 
 /** Returns at once unless there is a stream to send. */
