@@ -217,6 +217,31 @@ describe('a client', () => {
     await closed
   })
 
+  test('that sends thousands of short messages at once leaves time for others between them', async () => {
+    let [messages, passes] = [0, 0]
+    const counted = () => {
+      passes++
+      pass = setImmediate(counted)
+    }
+    let pass = setImmediate(counted)
+    onTestFinished(() => clearImmediate(pass))
+    const separate: SeparateLive = async function* (samples) {
+      passes = 0
+      for await (const { length } of samples) messages += length
+      yield { bytes: new Uint8Array(1), seconds: 0, isLate: false }
+    }
+    const { base, app, close } = await startService({ http: { live: { separate, streams: 1 } } })
+    onTestFinished(() => close())
+    const client = connect(app.key, query, base)
+    await once(client, 'open')
+    const all = received(client)
+    for (let sent = 0; sent < 5000; sent++) client.send(new Uint8Array(1))
+    client.send('end')
+    expect((await all).code).toBe(1000)
+    expect(messages).toBe(5000)
+    expect(passes).toBeGreaterThan(2500)
+  })
+
   test('is told how much passed unchanged because the service was too slow', async () => {
     const separate: SeparateLive = async function* (samples) {
       let isLate = false

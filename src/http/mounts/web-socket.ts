@@ -5,7 +5,12 @@ import type { WebSocketConnection } from '../routing/web-socket-connection.js'
 import { NodeRequestReader } from './node-request.js'
 
 interface WebSocketLibrary {
-  WebSocketServer: new (options: { noServer: true; maxPayload: number; perMessageDeflate: false }) => {
+  WebSocketServer: new (options: {
+    noServer: true
+    maxPayload: number
+    perMessageDeflate: false
+    allowSynchronousEvents: false
+  }) => {
     handleUpgrade(
       request: IncomingMessage,
       socket: Duplex,
@@ -43,7 +48,13 @@ function upgrader(answer: Answer): (request: IncomingMessage, socket: Duplex, he
   const library = 'ws'
   const server = (import(library) as Promise<WebSocketLibrary>).then(
     ({ WebSocketServer }) =>
-      new WebSocketServer({ noServer: true, maxPayload: mostMessageBytes, perMessageDeflate: false }),
+      new WebSocketServer({
+        noServer: true,
+        maxPayload: mostMessageBytes,
+        perMessageDeflate: false,
+        // One message in a pass of the event loop: a client may send thousands of one byte.
+        allowSynchronousEvents: false,
+      }),
   )
   // Said when the handler is made.
   server.catch(() => undefined)

@@ -1,4 +1,4 @@
-/** One of the slots for what is being sent. */
+/** One of the slots for what is being sent or received. */
 export interface TransferSlot {
   /** Fires when another application needs it more. */
   lost: AbortSignal
