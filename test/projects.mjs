@@ -56,7 +56,7 @@ export const daily = [
   'test/separation/{peers,museval}.test.ts',
 ]
 
-/** More than ten seconds each. They begin first, so that the workers end together. */
+/** More than ten seconds each, or three among the unit tests. They begin first, so that the workers end together. */
 export const longest = [
   'test/examples/snippets.test.ts',
   'test/console/browser.test.ts',
@@ -81,4 +81,8 @@ export const longest = [
   'test/audio/loudness-meter.test.ts',
   'test/console/docs.test.ts',
   'test/cli/batch.test.ts',
+  'test/unit/webhooks/outbox.test.ts',
+  'test/contract/suite.test.ts',
+  'test/engine/preemption.test.ts',
+  'test/engine/claiming.test.ts',
 ]
