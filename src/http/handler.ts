@@ -169,7 +169,7 @@ function answerOfRoute(asked: AskedRequest, { route, params }: RouteMatch, where
       if (caller) service.limiter.take(caller.id, route.bucket ?? 'other', headers)
       const answer = await route.run(new Call(asked, where, { caller, trace }), params)
       // What a request has changed is told in any case.
-      return request.method === 'GET' ? inPieces(answer, service, caller?.id) : answer
+      return inPieces(answer, service, request.method === 'GET' ? caller?.id : undefined)
     } finally {
       done?.()
     }

@@ -215,7 +215,7 @@ describe('lists of large jobs', () => {
     expect(asked.turnsBetween.toSorted((a, b) => a - b)[2]).toBeGreaterThan(10)
     // Sent in pieces as small, too.
     expect(Math.max(...written)).toBeLessThanOrEqual(64 * 1024)
-    expect(written.length).toBe(11)
+    expect(written.length).toBe(14)
     await close()
   })
 

@@ -37,8 +37,8 @@ export const jobListQuerySchema = pageQuerySchema.extend({
 })
 
 export interface JobListing {
-  /** The jobs as a JSON array. */
-  json: Uint8Array
+  /** The jobs as a JSON array. In pieces, as they are sent: megabytes at once would be copied and encoded at once. */
+  json: readonly Uint8Array[]
   /** Matching jobs on all pages, counted up to `mostCounted`. */
   total: number
   /** Query of the next page; `undefined` on the last one. */
@@ -47,6 +47,11 @@ export interface JobListing {
 
 /** A list counts as one more request per piece of this size. */
 const chargedBytes = 64 * 1024
+/**
+ * A piece of the answer ends before the row that would make it longer. Of a buffer for each row, the memory beside V8's
+ * heap is scattered.
+ */
+const pieceChars = 64 * 1024
 
 /**
  * One page of the caller's jobs, newest first, within `limits.listBytes`. A short page would hide jobs from clients
@@ -74,8 +79,10 @@ export async function listJobs(call: KeyedCall, query: z.output<typeof jobListQu
 class Page {
   readonly #call: KeyedCall
   readonly #size: number
-  /** As JSON, with the comma before it: to encode megabytes of text at once would hold the event loop. */
-  readonly #rows: Buffer[] = []
+  readonly #pieces: Buffer[] = []
+  #rows = 0
+  /** What comes into the next piece. */
+  #text = ''
   /** Of the rows so far, with what stands between them. */
   bytes = 2
 
@@ -102,24 +109,35 @@ class Page {
       { ...filters, limit: this.#size + 1, offset, after },
       (page) => engine.list(page),
       async (jobs) => {
-        const rows = jobs.slice(0, this.#size - this.#rows.length)
+        const rows = jobs.slice(0, this.#size - this.#rows)
         hasMore ||= rows.length < jobs.length
         for (const job of rows) await this.#add(job)
         last = rows.at(-1) ?? last
       },
       (work) => queries.slice(app, work),
     )
+    this.#close()
     const next = hasMore && last ? nextQuery(this.#call.search, last) : undefined
-    return { json: Buffer.concat([Buffer.from('['), ...this.#rows, Buffer.from(']')]), total, next }
+    return { json: this.#pieces, total, next }
   }
 
   async #add(job: JobRecord): Promise<void> {
     const { listBytes } = this.#call.service.options.limits
-    const count = this.#rows.length
-    const row = Buffer.from((count === 0 ? '' : ',') + JSON.stringify(await jobView(job, this.#call)))
-    this.bytes += row.byteLength
-    if (this.bytes > listBytes && count > 0) throw tooLargePage(count, listBytes)
-    this.#rows.push(row)
+    const row = JSON.stringify(await jobView(job, this.#call))
+    this.bytes += Buffer.byteLength(row) + 1
+    if (this.bytes > listBytes && this.#rows > 0) throw tooLargePage(this.#rows, listBytes)
+    if (this.#text.length + row.length >= pieceChars) this.#cut()
+    this.#text += (this.#rows++ === 0 ? '[' : ',') + row
+  }
+
+  #close(): void {
+    this.#text += this.#rows === 0 ? '[]' : ']'
+    this.#cut()
+  }
+
+  #cut(): void {
+    if (this.#text !== '') this.#pieces.push(Buffer.from(this.#text))
+    this.#text = ''
   }
 }
 

@@ -1,4 +1,4 @@
-import type { ApiAnswer } from './answer.js'
+import type { ApiAnswer, RouteAnswer } from './answer.js'
 import type { Service } from './call.js'
 
 /** To write more takes milliseconds, during which no other request is served. */
@@ -7,18 +7,30 @@ const pieceBytes = 64 * 1024
 /**
  * A large answer in pieces, each when it is its application's turn, and given up when the client stops reading.
  *
- * @param app whose key or link it was asked for with
+ * @param app whose key or link it was asked for with; without one, it needs no slot
  * @throws Problem `RATE_LIMITED` if too many of the application are being sent
  */
-export function inPieces(answer: ApiAnswer, { largeAnswers, options, sendQueue }: Service, app = ''): ApiAnswer {
-  const { body } = answer
-  if (body === null || (typeof body === 'object' && 'source' in body) || body.length <= pieceBytes) return answer
-  const pieces = piecesOf(typeof body === 'string' ? Buffer.from(body) : body)
+export function inPieces(answer: RouteAnswer, { largeAnswers, options, sendQueue }: Service, app = ''): ApiAnswer {
+  const pieces = piecesOf(answer.body)
+  const [first] = pieces
+  if (!first) return answer as ApiAnswer
+  if (pieces.length === 1) return { ...answer, body: first }
   // Pages and documents are the same bytes for all; others take memory until their client has read them.
   const slot = app === '' ? undefined : largeAnswers.take(app)
-  return { ...answer, body: { source: sendQueue.paced(app, pieces), idleMs: options.limits.idleMs, slot } }
+  return { ...answer, body: { source: sendQueue.paced(app, each(pieces)), idleMs: options.limits.idleMs, slot } }
 }
 
-async function* piecesOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  for (let start = 0; start < bytes.byteLength; start += pieceBytes) yield bytes.subarray(start, start + pieceBytes)
+/** None of a body that is small or comes by itself. */
+function piecesOf(body: RouteAnswer['body']): Uint8Array[] {
+  if (body instanceof Array) return [...body]
+  if (body === null || (typeof body === 'object' && 'source' in body) || body.length <= pieceBytes) return []
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body
+  const pieces: Uint8Array[] = []
+  for (let at = 0; at < bytes.byteLength; at += pieceBytes) pieces.push(bytes.subarray(at, at + pieceBytes))
+  return pieces
+}
+
+/** What was sent takes no memory any more. */
+async function* each(pieces: Uint8Array[]): AsyncGenerator<Uint8Array> {
+  for (let piece = pieces.shift(); piece; piece = pieces.shift()) yield piece
 }

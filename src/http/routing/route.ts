@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { checkInput } from '../../core/engine/workflow/check-input.js'
 import { fieldIssues, issuesText } from '../../core/engine/job/field-issues.js'
-import type { ApiAnswer } from './answer.js'
+import type { RouteAnswer } from './answer.js'
 import type { Call, KeyedCall } from './call.js'
 import { readJson } from './json-body.js'
 import { Problem, type ProblemCode } from './problem.js'
@@ -71,14 +71,14 @@ export interface RouteDefinition<
   route: `${Method} ${Path}`
   query?: Query
   body?: Body
-  handle(call: A extends 'key' ? KeyedCall : Call, input: RouteInput<Path, Query, Body>): Promise<ApiAnswer>
+  handle(call: A extends 'key' ? KeyedCall : Call, input: RouteInput<Path, Query, Body>): Promise<RouteAnswer>
 }
 
 /** A route as the table keeps it: input is checked before the handler sees it. */
 export interface Route extends RouteFacts<Access> {
   readonly query?: z.ZodType
   readonly body?: z.ZodType
-  run(call: Call | KeyedCall, params: Readonly<Record<string, string>>): Promise<ApiAnswer>
+  run(call: Call | KeyedCall, params: Readonly<Record<string, string>>): Promise<RouteAnswer>
 }
 
 /** The one source of matching, validation and the OpenAPI document. */
