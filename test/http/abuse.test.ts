@@ -70,7 +70,7 @@ describe('a slow client', () => {
     expect((await service.api('/application')).status).toBe(200)
   })
 
-  test('may send its body in small chunks, but not most of it in what stands between them', async () => {
+  test('may send its body in small chunks, but not one that is mostly the framing of its chunks', async () => {
     const { service } = await start()
     const send = async (bytes: number, count: number) => {
       const { uploadUrl } = (await (await service.api('/upload')).json()) as { uploadUrl: string }

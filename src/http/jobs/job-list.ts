@@ -47,10 +47,7 @@ export interface JobListing {
 
 /** A list counts as one more request per piece of this size. */
 const chargedBytes = 64 * 1024
-/**
- * A piece of the answer ends before the row that would make it longer. Of a buffer for each row, the memory beside V8's
- * heap is scattered.
- */
+/** A piece of the answer ends before the row that would make it longer. A buffer for each row would fragment memory. */
 const pieceChars = 64 * 1024
 
 /**

@@ -12,8 +12,8 @@ const plainTarget = /^(?:\/(?!\.)[\w.~-]*)+(?:\?[\w.~%&=+-]*)?$/
 
 /** A chunk of this size is worth the time that it takes by itself. */
 const smallChunk = 4096
-/** Bytes between the chunks of a body, from which on they may be a fifth of all. */
-const mostBetween = 64 * 1024
+/** Bytes of framing around the chunks of a body; beyond them, framing may be a fifth of what is sent. */
+const mostFraming = 64 * 1024
 
 /** For a repeated header, Node keeps the first value here; web requests join them. */
 const keptOnce = new Set([
@@ -132,8 +132,8 @@ async function* gathered(request: IncomingMessage): AsyncGenerator<Uint8Array, v
     yield chunk
     if (!isChunked) continue
     bytes += chunk.byteLength
-    const between = socket.bytesRead - receivedBefore - bytes - request.readableLength
-    if (between > mostBetween && between > bytes / 4) throw tinyChunks()
+    const framing = socket.bytesRead - receivedBefore - bytes - request.readableLength
+    if (framing > mostFraming && framing > bytes / 4) throw tinyChunks()
     if (chunk.byteLength < smallChunk) await setImmediate()
   }
 }
