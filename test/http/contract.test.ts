@@ -117,6 +117,8 @@ describe('a body with thousands of wrong values', () => {
   test.each<[string, string]>([
     ['members', JSON.stringify(Object.fromEntries(Array.from({ length: 20_000 }, (_, index) => [`k${index}`, 1])))],
     ['values', JSON.stringify(Array.from({ length: 20_000 }, () => 1))],
+    ['values', '['.repeat(20_000)],
+    ['values', '{'.repeat(20_000)],
   ])('is not even parsed if it has more %s than any valid one', async (what, text) => {
     const service = await start({ worker: false })
     // Cut off in its middle, it is no JSON: a parser would have said so.

@@ -29,3 +29,11 @@ test('a path that is none of ours wherever it stands is not logged', async () =>
   for (const path of ['/v1/nothing', '/favicon.ico', '/wp-admin/setup.php', '/v1/']) await handler(ask(path))
   expect(warnings()).toEqual([])
 })
+
+test('a path with a hundred segments is not looked at from each of them', async () => {
+  const { handler, warnings } = service('/v1')
+  await handler(ask(`${'/a'.repeat(100)}/upload`))
+  expect(warnings()).toEqual([])
+  await handler(ask(`${'/a'.repeat(90)}/upload`))
+  expect(warnings()).toHaveLength(1)
+})

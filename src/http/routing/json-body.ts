@@ -60,11 +60,13 @@ const quote = 0x22
 const backslash = 0x5c
 const colon = 0x3a
 const comma = 0x2c
+const bracket = 0x5b
+const brace = 0x7b
 
 /**
- * Building objects with ten thousand members blocks the process for tens of milliseconds only to refuse them; counting
- * their separators up to the limit takes a fraction of one. Within `paramsBytes`, a value takes at least two bytes and
- * a member six.
+ * Building ten thousand members, or as many arrays in each other, blocks the process for tens of milliseconds only to
+ * refuse them; counting their signs up to the limit takes a fraction of one. Within `paramsBytes`, a value takes at
+ * least two bytes and a member six.
  */
 function refuseManyEntries(bytes: Uint8Array, paramsBytes: number): void {
   const maxValues = Math.floor(paramsBytes / 2) + otherEntries
@@ -72,6 +74,7 @@ function refuseManyEntries(bytes: Uint8Array, paramsBytes: number): void {
   if (bytes.byteLength < 2 * maxValues) return
   let values = 0
   let members = 0
+  let nested = 0
   let isText = false
   for (let index = 0; index < bytes.byteLength; index++) {
     const byte = bytes[index]
@@ -79,6 +82,7 @@ function refuseManyEntries(bytes: Uint8Array, paramsBytes: number): void {
     else if (isText) index += byte === backslash ? 1 : 0
     else if (byte === comma && ++values > maxValues) throw tooManyEntries('values', maxValues)
     else if (byte === colon && ++members > maxMembers) throw tooManyEntries('members', maxMembers)
+    else if ((byte === bracket || byte === brace) && ++nested > maxValues) throw tooManyEntries('values', maxValues)
   }
 }
 

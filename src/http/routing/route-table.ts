@@ -26,6 +26,8 @@ export class RouteTable {
 
   /** Whether a path ends like one of our routes, for example `/v1/job` and `/media/job`. */
   hasRouteAtEndOf(path: string): boolean {
+    // Of 16 KiB of slashes, to look at each end of the path would take seconds.
+    if (path.length > maxRecent.length) return false
     for (let at = path.indexOf('/', 1); at !== -1; at = path.indexOf('/', at + 1))
       if (this.match('GET', path, at).kind !== 'none') return true
     return false
