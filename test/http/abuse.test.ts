@@ -1,13 +1,14 @@
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs'
 import { request as httpRequest } from 'node:http'
-import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2'
+import { connect as connectHttp2, constants, createServer as createHttp2Server } from 'node:http2'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
-import { listener } from '../../src/http/mounts/node.js'
+import type { Handler } from '../../src/http/index.js'
+import { listener, serve } from '../../src/http/mounts/node.js'
 import { pollJob, type Service, type ServiceSettings, startService } from './harness.js'
 import { chunkedPut, rawRequest } from './raw-request.js'
 
@@ -70,10 +71,21 @@ describe('a slow client', () => {
     expect((await service.api('/application')).status).toBe(200)
   })
 
-  test('may send its body in small chunks, but not one that is mostly the framing of its chunks', async () => {
+  test.each([
+    ['', (handler: Handler) => handler],
+    [
+      ', also behind a handler of the host',
+      (handler: Handler): Handler =>
+        (request, context) =>
+          handler(request, context),
+    ],
+  ])('may send its body in small chunks, but not one that is mostly their framing%s', async (_where, wrapped) => {
     const { service } = await start()
+    const server = await serve(wrapped(service.handler), { port: 0 })
+    cleanUps.push(() => server.close({ timeoutMs: 100 }))
     const send = async (bytes: number, count: number) => {
-      const { uploadUrl } = (await (await service.api('/upload')).json()) as { uploadUrl: string }
+      const ticket = (await (await service.api('/upload')).json()) as { uploadUrl: string }
+      const uploadUrl = ticket.uploadUrl.replace(service.server.origin, server.origin)
       const chunk = 'x'.repeat(bytes)
       const [head, end] = chunkedPut(uploadUrl, [])
       const chunks = `${bytes.toString(16)}\r\n${chunk}\r\n`.repeat(count)
@@ -83,6 +95,45 @@ describe('a slow client', () => {
     expect(await send(1, 10_000)).toBe(10_000)
     expect(await send(100, 20_000)).toBe(2_000_000)
     expect(await send(1, 100_000)).toBe(400)
+  })
+
+  test('holds the event loop for a small chunk in each of its passes, whatever the host reads', async () => {
+    const { service } = await start({ worker: false })
+    const job = JSON.stringify({ workflow: 'service/held', params: {} }).padEnd(1000)
+    const body = ReadableStream.from(Array.from(job, (character) => Buffer.from(character)))
+    const headers = { authorization: service.app.key, 'content-type': 'application/json' }
+    let passes = 0
+    const count = () => {
+      passes++
+      pass = setImmediate(count)
+    }
+    let pass = setImmediate(count)
+    const sent = new Request(`${service.base}/job`, { method: 'POST', headers, body, duplex: 'half' })
+    const { status } = await service.handler(sent)
+    clearImmediate(pass)
+    expect(status).toBe(200)
+    expect(passes).toBeGreaterThan(900)
+  })
+
+  test('may begin 100 requests on a connection of HTTP/2; it is told so, and may repeat the others', async () => {
+    const { service } = await start({ worker: false })
+    const server = createHttp2Server(listener(service.handler) as unknown as Parameters<typeof createHttp2Server>[1])
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const client = connectHttp2(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    cleanUps.push(() => (client.destroy(), void server.close()))
+    const ask = () =>
+      new Promise((resolve) => {
+        const asked = client.request({ ':path': '/v1/application', authorization: service.app.key })
+        asked.on('response', ({ ':status': status }) => resolve(status))
+        asked.on('error', () => resolve(asked.rstCode)).resume()
+      })
+    await once(client, 'remoteSettings')
+    const told = once(client, 'remoteSettings')
+    const answers = await Promise.all(Array.from({ length: 150 }, ask))
+    expect(answers.filter((answer) => answer === 200)).toHaveLength(100)
+    expect(answers.filter((answer) => answer === constants.NGHTTP2_REFUSED_STREAM)).toHaveLength(50)
+    expect(await told).toMatchObject([{ maxConcurrentStreams: 100 }])
+    expect(await ask()).toBe(200)
   })
 
   test('holds few large JSON bodies; other applications send theirs, and nobody sends one without a key', async () => {

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerHttp2Stream } from 'node:http2'
 import { Readable } from 'node:stream'
 import { sendNodeResponse } from 'srvx/node'
 import { defaultLogger } from '../../core/engine/ports/logger.js'
@@ -30,6 +31,9 @@ export type Responder = (request: IncomingMessage, response: ServerResponse, mou
  * many thousands at once as a client has sent, which would hold the event loop for seconds.
  */
 const mostPipelined = 20
+/** The same of an HTTP/2 connection. */
+const mostStreams = 100
+const limited = new WeakSet<object>()
 
 /** Web requests and responses are created only if needed: for streams and the host's own handlers. */
 export function responder(handler: Handler): Responder {
@@ -40,6 +44,7 @@ export function responder(handler: Handler): Responder {
   return async (request, response, { mountPath, originalUrl, parsedBody } = {}) => {
     // Of HTTP/2, each request has a socket of its own.
     const { socket } = request
+    limitStreams(request)
     const ahead = answering.get(socket) ?? 0
     if (ahead >= mostPipelined) return void socket.destroy()
     answering.set(socket, ahead + 1)
@@ -61,6 +66,15 @@ export function responder(handler: Handler): Responder {
       answering.set(socket, (answering.get(socket) ?? 1) - 1)
     }
   }
+}
+
+/** HTTP/2 has no bound of its own for the requests that a client begins at once; more are refused, and may come again. */
+function limitStreams({ stream }: IncomingMessage & { stream?: ServerHttp2Stream }): void {
+  const session = stream?.session
+  if (!session || limited.has(session)) return
+  limited.add(session)
+  if ((session.localSettings.maxConcurrentStreams ?? Infinity) > mostStreams)
+    session.settings({ maxConcurrentStreams: mostStreams })
 }
 
 /** Our handler answers its own failures. What remains is a broken connection, or a failed handler of the host. */

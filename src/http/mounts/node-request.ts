@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
-import { setImmediate } from 'node:timers/promises'
 import type { TLSSocket } from 'node:tls'
 import { NodeRequest } from 'srvx/node'
 import { Problem } from '../routing/problem.js'
@@ -10,8 +9,6 @@ import { type RequestUrl, RequestUrlReader } from '../routing/request-url.js'
 /** Paths and queries that a URL does not change. */
 const plainTarget = /^(?:\/(?!\.)[\w.~-]*)+(?:\?[\w.~%&=+-]*)?$/
 
-/** A chunk of this size is worth the time that it takes by itself. */
-const smallChunk = 4096
 /** Bytes of framing around the chunks of a body; beyond them, framing may be a fifth of what is sent. */
 const mostFraming = 64 * 1024
 
@@ -99,7 +96,7 @@ class NodeApiRequest implements ApiRequest, RequestHeaders {
 
   get body(): ReadableStream<Uint8Array> | null {
     if (this.method === 'GET' || this.method === 'HEAD') return null
-    return (this.#body ??= ReadableStream.from<Uint8Array>(gathered(this.#request)))
+    return (this.#body ??= ReadableStream.from<Uint8Array>(withoutTinyChunks(this.#request)))
   }
 
   get bodyUsed(): boolean {
@@ -115,26 +112,28 @@ class NodeApiRequest implements ApiRequest, RequestHeaders {
   }
 
   get web(): Request {
-    return (this.#web ??= webRequest(this.#request, this.#response, this.#target))
+    if (this.#web) return this.#web
+    const web = webRequest(this.#request, this.#response, this.#target)
+    // For handlers of the host, too, which hand the request to ours.
+    Object.defineProperties(web, {
+      body: { get: () => this.body },
+      bodyUsed: { get: () => this.bodyUsed },
+    })
+    return (this.#web = web)
   }
 }
 
-/**
- * All that a pass of the event loop has brought of a body, at once. A client may send thousands of chunks of one byte:
- * each by itself would hold the event loop some hundred times as long, and node:http takes long enough for them.
- */
-async function* gathered(request: IncomingMessage): AsyncGenerator<Uint8Array, void, undefined> {
+/** Refuses a body that is mostly framing: node:http takes as long for a chunk of one byte as for one of many. */
+async function* withoutTinyChunks(request: IncomingMessage): AsyncGenerator<Uint8Array, void, undefined> {
   const { socket, headers } = request
-  const isChunked = headers['transfer-encoding'] !== undefined
+  if (headers['transfer-encoding'] === undefined) return yield* request
   const receivedBefore = socket.bytesRead
   let bytes = 0
   for await (const chunk of request as AsyncIterable<Uint8Array>) {
     yield chunk
-    if (!isChunked) continue
     bytes += chunk.byteLength
     const framing = socket.bytesRead - receivedBefore - bytes - request.readableLength
     if (framing > mostFraming && framing > bytes / 4) throw tinyChunks()
-    if (chunk.byteLength < smallChunk) await setImmediate()
   }
 }
 
