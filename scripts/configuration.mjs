@@ -36,7 +36,7 @@ const bounds = [
   ['How long unused uploads are kept', 'engine', 'retention.unusedUploadsMs', 'ms'],
   ['How long records of ended jobs are kept', 'engine', 'retention.jobsMs', 'ms'],
   ['Request line and headers', undefined, '16 KiB, that of `node:http`; `serve`: `server.maxHeaderSize`'],
-  ['Requests of an HTTP/1.1 connection that are being answered', undefined, '20; at one more it is closed'],
+  ['Requests of an HTTP/1.1 connection that are being answered', undefined, '5; at one more it is closed'],
   ['Requests of an HTTP/2 connection that are being answered', undefined, '100; more are refused (`REFUSED_STREAM`)'],
   ['Framing around the chunks of a body', undefined, '65,536 bytes, or a fifth of what is sent'],
   ['JSON body', 'handler', 'limits.jsonBytes', 'bytes'],

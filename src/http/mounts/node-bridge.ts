@@ -28,9 +28,10 @@ export type Responder = (request: IncomingMessage, response: ServerResponse, mou
 
 /**
  * Requests of an HTTP/1.1 connection that are being answered. Common clients send one at a time; node:http reads as
- * many thousands at once as a client has sent, which would hold the event loop for seconds.
+ * many thousands at once as a client has sent, which would hold the event loop for seconds. Each takes 20 kB while it
+ * waits, and up to 60 with its headers.
  */
-const mostPipelined = 20
+const mostPipelined = 5
 /** The same of an HTTP/2 connection. */
 const mostStreams = 100
 const limited = new WeakSet<object>()
