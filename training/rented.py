@@ -28,15 +28,17 @@ PIECE = 300 * RATE
 OPUS_RATE = 48000
 # kbit/s: songs and their voices, single stems of music, other music, mono voices.
 BITRATES = dict(songs=64, stem_voices=64, stem_music=48, music=44, voices=24)
-# Name: arguments of sources.py, what it is made from, its share of the processors.
+# Name: arguments of sources.py, its share of the processors.
 BANKS = {
-    'voices': (['--of', 'voices', '--count', '20000', '--seed', '1'], {'voices'}, 1 / 2),
-    'music': (['--of', 'music', '--count', '16000', '--seed', '2'], {'music'}, 3 / 8),
-    'songs-voices': (['--of', 'voices', '--songs', 'only', '--count', '6000', '--seed', '3'], {'songs', 'stem_voices', 'stem_music', 'music'}, 1 / 4),
-    'songs-music': (['--of', 'music', '--songs', 'only', '--count', '6000', '--seed', '4'], {'songs', 'stem_voices', 'stem_music', 'music'}, 1 / 4),
-    'songs': (['--of', 'songs', '--count', '3000', '--seed', '5'], {'songs', 'stem_voices', 'stem_music', 'music'}, 1 / 8),
+    'voices': (['--of', 'voices', '--count', '20000', '--seed', '1'], 1 / 2),
+    'music': (['--of', 'music', '--count', '16000', '--seed', '2'], 3 / 8),
+    'songs-voices': (['--of', 'voices', '--songs', 'only', '--count', '6000', '--seed', '3'], 1 / 4),
+    'songs-music': (['--of', 'music', '--songs', 'only', '--count', '6000', '--seed', '4'], 1 / 4),
+    'songs': (['--of', 'songs', '--count', '3000', '--seed', '5'], 1 / 8),
 }
 SONGS = [name for name in BANKS if name.startswith('songs')]
+# Whatever sources.py draws, it opens all voices and music; and for the banks of the songs, all there is.
+GENERAL = {'voices', 'music'}
 # Share of the time that the base takes; the network with all songs and those that leave one out share the rest.
 BASE_SHARE = 0.47
 # It goes on from one that never heard the songs, either.
@@ -83,7 +85,7 @@ def pack(options):
     with multiprocessing.Pool(options.processes) as pool:
         files = [path for path in pool.imap_unordered(encoded, tasks)]
     # What is learnt first comes first: voices and music.
-    order = {base_of(entry['path']): kind in ('voices', 'music') for kind, entries in groups(index).items() for entry in entries}
+    order = {base_of(entry['path']): kind in GENERAL for kind, entries in groups(index).items() for entry in entries}
     files.sort(key=lambda path: (not order[base_of(path).split('@')[0]], -os.path.getsize(path)))
     room = [options.bytes - os.path.getsize(os.path.join(options.work, 'index.json'))]
     for path in files:
@@ -133,8 +135,8 @@ class Arrivals:
             self.results.remove(result)
             del self.waiting[result.get()]
 
-    def lacks(self, kinds):
-        return any(kind in kinds for kind, _, _ in self.waiting.values())
+    def lacks(self, bank):
+        return any(bank in SONGS or kind in GENERAL for kind, _, _ in self.waiting.values())
 
 
 def made(work, bank):
@@ -160,9 +162,9 @@ def run(options):
             arrivals.look()
             if arrivals.waiting and not arrivals.results and time.time() - begun_at > options.patience:
                 raise SystemExit(f'Parts of {len(arrivals.waiting)} sources have not come, {next(iter(arrivals.waiting))} among them.')
-            for name, (arguments, kinds, share) in BANKS.items():
+            for name, (arguments, share) in BANKS.items():
                 # Those of the songs are learnt from later, so they come later.
-                if name in processes or arrivals.lacks(kinds) or (name in SONGS and made(options.work, 'music') < options.first * 4):
+                if name in processes or arrivals.lacks(name) or (name in SONGS and made(options.work, 'music') < options.first * 4):
                     continue
                 out, many = os.path.join(options.work, name), max(1, int(processors * share))
                 processes[name] = started(options, name, os.path.join(HERE, 'sources.py'), '--work', options.work, '--out', out, '--processes', many, *arguments, command=('nice',))

@@ -26,12 +26,12 @@ shipped="$here/../models/embedded/model.onnx"
 cmp "$shipped" "$work/again/model.onnx"
 "$python" "$here/train.py" --bank "$work/voices+$work/music" --check "$work/check" --init "$shipped" --out "$work/further.pt" --steps 2 --batch 4
 
-# The same on a machine to which audio travels in parcels, of which the last one comes late. A minute, of which little is for learning.
+# The same on a machine to which audio travels in parcels, of which music comes late. A minute, of which little is for learning.
 "$python" "$here/rented.py" pack --work "$work" --out "$work/parcels" --bytes 1e6
 mkdir "$work/arrived"
-mv "$work"/parcels/1/* "$work/arrived"
+mv "$work"/parcels/*/index.json "$work"/parcels/*/voice-* "$work/arrived"
 "$python" "$here/rented.py" run --parcels "$work/arrived" --work "$work/rented" --minutes 1 --first 20 --device cpu --batch 2 &
-sleep 2
+sleep 10
 for parcel in "$work"/parcels/*/; do mv "$parcel"* "$work/arrived" 2> /dev/null || true; done
 wait $!
 for net in base net first second; do test -s "$work/rented/$net.pt"; done
