@@ -70,4 +70,12 @@ describe('what is wrong with a value', () => {
       undefined,
     ])
   })
+  test('is not looked for letter by letter where the word is far longer than any name', () => {
+    const letters = () => {
+      throw new Error('its letters were read')
+    }
+    const word = (text: string) => Object.assign(new String(text), { [Symbol.iterator]: letters }) as unknown as string
+    expect(() => nearest(word('metdaata'), ['metadata'])).toThrow('were read')
+    expect(nearest(word('metdaata'.repeat(10_000)), ['metadata', 'name'])).toBe(undefined)
+  })
 })

@@ -4,9 +4,11 @@ export function nearest(word: string, candidates: readonly string[]): string | u
     .map((candidate) => ({ candidate, distance: beginsAlike(word, candidate) ? 0 : editDistance(word, candidate) }))
     .sort((a, b) => a.distance - b.distance)
   const [best] = ranked
-  return best && best.distance < word.length && best.distance <= Math.max(2, Math.floor(best.candidate.length / 3))
-    ? best.candidate
-    : undefined
+  return best && best.distance < word.length && best.distance <= mostEdits(best.candidate) ? best.candidate : undefined
+}
+
+function mostEdits(candidate: string): number {
+  return Math.max(2, Math.floor(candidate.length / 3))
 }
 
 /** `webhookUrl` is meant as `webhook`; a single letter is no hint. */
@@ -14,8 +16,9 @@ function beginsAlike(word: string, candidate: string): boolean {
   return candidate.startsWith(word) || (candidate.length > 2 && word.startsWith(candidate))
 }
 
-/** Letters to add, remove or change to make one word the other (Levenshtein). */
+/** Letters to add, remove or change to make one word the other (Levenshtein). Clients send words of 250 kB, too. */
 function editDistance(a: string, b: string): number {
+  if (a.length - b.length > mostEdits(b)) return Infinity
   let row = Array.from({ length: b.length + 1 }, (_, index) => index)
   for (const [index, letter] of Array.from(a).entries()) {
     let left = index + 1
