@@ -1,3 +1,4 @@
+import { copyOfPlain } from '../shared/plain-copy.js'
 import type { StoredJob } from './job-row.js'
 
 /** A job as this process last wrote it, and the database's time by this process's clock. */
@@ -28,7 +29,8 @@ export class HeldJobs {
       if (this.#jobs.size < maxJobs) break
       this.#jobs.delete(oldest)
     }
-    this.#jobs.set(id, { stored, serverTime, readAt: performance.now() })
+    // A copy: what becomes of the caller's record changes nothing here.
+    this.#jobs.set(id, { stored: copyOfPlain(stored), serverTime, readAt: performance.now() })
   }
 
   /** The job, if it was claimed here with this token. */

@@ -2,7 +2,6 @@ import type { JobRecord } from '../../../core/engine/job/job.js'
 import { servesPool } from '../../../core/engine/job/pool.js'
 import { claim, type ClaimRequest } from '../../../core/engine/job/transitions.js'
 import type { Claimable, JobStore } from '../../../core/engine/ports/job-store.js'
-import { copyOfPlain } from '../shared/plain-copy.js'
 import { backlogStatements, readBacklog } from './backlog.js'
 import { ClaimFront, type Front, frontValues } from './claim-front.js'
 import { claimNext, mostAtOnce } from './claim-function.js'
@@ -138,7 +137,7 @@ class ClaimsInTurn {
     }
     if (this.#claimsSinceTidying >= claimsBetweenTidying && performance.now() - this.#tidiedAt >= tidiedAnywayMs)
       await this.#tidy()
-    return copyOfPlain(claimed)
+    return claimed
   }
 
   #kept(rows: readonly Row[], { leaseMs }: ClaimRequest): JobRecord[] {

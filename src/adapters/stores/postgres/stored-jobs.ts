@@ -2,7 +2,6 @@ import type { JobRecord } from '../../../core/engine/job/job.js'
 import type { Usage } from '../../../core/engine/job/quota.js'
 import { isTerminal } from '../../../core/engine/job/job.js'
 import { batched } from '../shared/batched.js'
-import { copyOfPlain } from '../shared/plain-copy.js'
 import { UnreadableRows } from '../shared/unreadable-rows.js'
 import { type PostgresPool, preparedStatement, type Row, type Send, statement } from './database.js'
 import { type HeldJob, HeldJobs } from './held-jobs.js'
@@ -102,7 +101,7 @@ export class StoredJobs {
           : await this.#replace(send ?? this.sendPrepared, stored, changed, { isRepeatable, nonce, usage })
       if (isWritten) {
         this.held.keep({ job: changed, version: stored.version + 1 }, stored.now)
-        return copyOfPlain(changed)
+        return changed
       }
     }
     this.held.forget(id)
