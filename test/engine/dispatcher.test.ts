@@ -18,15 +18,16 @@ describe('a notification', () => {
     ['one', 1],
     ['all', 0],
   ] as const)('that a full worker hears goes on to another where it woke %s', async (wakes, times) => {
-    const finish = gate()
+    const [begin, finish] = [gate(), gate()]
     const { engine, submit, until, notify, hear } = notified(
-      textWorkflow(() => finish.opened),
+      textWorkflow(() => (begin.open(), finish.opened)),
       { wakes },
     )
     await engine.start()
     const job = await submit()
     await hear()
-    await until(job.id, 'STARTED')
+    // Not only claimed: the worker knows that it is full.
+    await begin.opened
     notify.mockClear()
     let hasRoom = false
     const heard = hear().then(() => (hasRoom = true))

@@ -14,12 +14,6 @@ import { Scratch } from './attempt/scratch.js'
 import { Stages } from './attempt/stages.js'
 
 /**
- * The code that runs attempts, which a process that only accepts jobs does not need. Loaded before a claim, so that a
- * claimed job is known here at once.
- */
-const loadAttempt = async () => (await import('./attempt/attempt.js')).Attempt
-
-/**
  * Keeps up to `concurrency` jobs running, and some more whose inputs arrive slowly. One claim at a time asks the store
  * for as many jobs as there is room for, until it has no more; the end of each job makes room. So a notification or a
  * tick of the sweep is only needed where there were none.
@@ -27,6 +21,7 @@ const loadAttempt = async () => (await import('./attempt/attempt.js')).Attempt
 export class Dispatcher {
   readonly #ports: AttemptPorts
   readonly #scratch: Scratch
+  #Attempt: typeof Attempt | undefined
   readonly #running = new Map<string, Attempt>()
   readonly #claims: JobClaims
   readonly #lanes = new Set<Promise<void>>()
@@ -81,7 +76,7 @@ export class Dispatcher {
 
   /** May be called again after it failed. */
   async start(): Promise<void> {
-    await Promise.all([this.#scratch.check(), loadAttempt()])
+    await Promise.all([this.#scratch.check(), this.#loadAttempt()])
     this.#subscription = this.#subscribe()
     await this.#subscription
     this.#preemption.start()
@@ -112,7 +107,7 @@ export class Dispatcher {
    * lost. A signal that fires hands the job back to the queue without counting the attempt.
    */
   async run(id?: string, signal?: AbortSignal): Promise<JobRecord | undefined> {
-    const Work = await loadAttempt()
+    const Work = await this.#loadAttempt()
     const job = id === undefined ? await this.#claimNextSteadily(signal) : await this.#claims.named(id)
     if (!job) return undefined
     const handBack = () => this.interrupt(job.id, shuttingDown())
@@ -161,6 +156,11 @@ export class Dispatcher {
     await this.#scratch.close()
   }
 
+  /** Not needed where jobs are only accepted. Loaded before a claim, so that a claimed job is known here at once. */
+  async #loadAttempt(): Promise<typeof Attempt> {
+    return (this.#Attempt ??= (await import('./attempt/attempt.js')).Attempt)
+  }
+
   #interruptAll(): void {
     this.#isTimeUp = true
     for (const attempt of this.#running.values()) attempt.interrupt(shuttingDown())
@@ -206,7 +206,7 @@ export class Dispatcher {
   /** Claims a job for the slot of a running one, which keeps it until the inputs of the other are here. */
   async #replace(holder: Attempt, claimable: Pick<Claimable, 'belowRunning' | 'onlyApps'>): Promise<boolean> {
     if (this.#state !== 'open') return false
-    const Work = await loadAttempt()
+    const Work = await this.#loadAttempt()
     const [job] = await this.#claimAmong(1, claimable)
     if (job) this.#addLane(this.#attempt(Work, job, this.#stages, () => holder.giveWay()))
     return job !== undefined
@@ -224,7 +224,7 @@ export class Dispatcher {
 
   async #claimWhileRoom(): Promise<void> {
     try {
-      const Work = await loadAttempt()
+      const Work = await this.#loadAttempt()
       for (;;) {
         const room = this.#room
         if (this.#isFull()) return

@@ -1,8 +1,13 @@
 import { defaultLogger, type Logger } from '../ports/logger.js'
 import type { Runner, RunOptions, WorkOrder, WorkProgress, WorkResult } from '../ports/runner.js'
 import type { Workflow } from '../workflow/workflow.js'
+import type { execute } from './execute.js'
 import { RunGroup } from './run-group.js'
 import { workflowFromModule } from './workflow-module.js'
+
+/** Kept: even for a module that is loaded, `import()` is a tenth of what a job that does nothing takes. */
+let loadedExecute: typeof execute | undefined
+const loadExecute = async () => (loadedExecute ??= (await import('./execute.js')).execute)
 
 /**
  * Runs every order in this process: for tests and for hosts whose workflows are light. A stage that blocks the thread
@@ -42,9 +47,7 @@ export function runInline(
   return new Promise<WorkResult>((resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })
     workflow()
-      .then(async (found) =>
-        (await import('./execute.js')).execute(found, order, { signal, onProgress: report, checkpoint, steps }),
-      )
+      .then(async (found) => (await loadExecute())(found, order, { signal, onProgress: report, checkpoint, steps }))
       .then(resolve, reject)
   })
 }
