@@ -211,3 +211,14 @@ test('both can be turned off', async () => {
   for (const path of ['/docs', '/openapi.json']) expect((await fetch(silent.base + path)).status).toBe(404)
   await silent.close()
 })
+
+test('is made for one address of the service at a time, and 50 wait: anybody may ask under any address', async () => {
+  const handler = createHandler(createEngine())
+  const ask = async (n: number) => (await handler(new Request(`http://host-${n}.example/openapi.json`))).status
+  const asked = Array.from({ length: 53 }, (_, n) => ask(n))
+  expect(await Promise.race(asked)).toBe(429)
+  expect((await Promise.all(asked)).filter((status) => status === 200)).toHaveLength(51)
+  expect(await ask(50)).toBe(200)
+  // What was refused is not kept.
+  expect(await ask(52)).toBe(200)
+})

@@ -37,6 +37,7 @@ export function docsRoutes(others: readonly Route[]): Route[] {
       summary: 'Get this interface as an OpenAPI 3.1 document',
       access: 'open',
       answer: { description: 'The document.', schema: z.record(z.string(), z.unknown()) },
+      problems: ['RATE_LIMITED'],
       handle: async (call) => packedAnswer(call, await packedDocument(call), 'application/json'),
     }),
     defineRoute({
@@ -46,6 +47,7 @@ export function docsRoutes(others: readonly Route[]): Route[] {
       access: 'open',
       atRoot: true,
       answer: { description: 'The page.', contentType: 'text/html' },
+      problems: ['RATE_LIMITED'],
       async handle(call) {
         // The page's relative addresses need it to end without a slash, and below the base path.
         if (call.request.address().pathname.endsWith('/')) return empty(308, { location: '../docs' })
@@ -57,14 +59,22 @@ export function docsRoutes(others: readonly Route[]): Route[] {
   return [...routes, pageAssetRoute('docs', 'getDocsAsset')]
 }
 
-/** Each text is made once for an address of the service, which it contains. */
+/** Takes 3 ms instead of 220 with the best one, for a sixth more bytes. */
+const brotliQuality = 6
+
+/**
+ * Each text is made once for an address of the service, which it contains; one after another, as anybody may ask under
+ * any address.
+ */
 function keptByAddress(textFor: (call: Call) => string): (call: Call) => Promise<PackedText> {
   const kept = new Map<string, Promise<PackedText>>()
   return (call) => {
     const known = kept.get(call.baseUrl)
     if (known) return known
-    const packed = packText(textFor(call))
+    const { queries } = call.service
+    const packed = queries.request('', () => queries.slice('', () => packText(textFor(call), brotliQuality)))
     kept.set(call.baseUrl, packed)
+    packed.catch(() => kept.delete(call.baseUrl))
     for (const oldest of kept.keys()) {
       if (kept.size <= maxKept) break
       kept.delete(oldest)

@@ -73,9 +73,10 @@ export interface PackedText {
   identity: Buffer
 }
 
-export async function packText(content: string | Buffer): Promise<PackedText> {
+export async function packText(content: string | Buffer, quality = constants.BROTLI_MAX_QUALITY): Promise<PackedText> {
   const identity = typeof content === 'string' ? Buffer.from(content) : content
-  const params = { [constants.BROTLI_PARAM_SIZE_HINT]: identity.byteLength }
+  const { BROTLI_PARAM_SIZE_HINT: sizeHint, BROTLI_PARAM_QUALITY: brotliQuality } = constants
+  const params = { [sizeHint]: identity.byteLength, [brotliQuality]: quality }
   const [br, zipped] = await Promise.all([compressBrotli(identity, { params }), compressGzip(identity, { level: 9 })])
   return { hash: createHash('sha256').update(identity).digest('hex').slice(0, 32), br, gzip: zipped, identity }
 }
