@@ -174,4 +174,14 @@ describe('the stage in which attempts run', () => {
     expect(stages.withoutSlot).toBe(0)
     expect(await stages.end(async () => 'written')).toBe('written')
   })
+
+  test('of many whose ends the store does not write, only a hundred leave their slots to others', async () => {
+    const { stages } = twoRuns()
+    const { opened, open } = gate()
+    const ends = Array.from({ length: 150 }, () => stages.end(() => opened))
+    expect(stages.withoutSlot).toBe(100)
+    open()
+    await Promise.all(ends)
+    expect(stages.withoutSlot).toBe(0)
+  })
 })

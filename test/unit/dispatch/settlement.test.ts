@@ -23,8 +23,7 @@ async function settle(
   const { logger, lines } = recordingLogger()
   const note = (...call: unknown[]) => void calls.push(call)
   const record = written && { ...job, ...written }
-  const settlement = new Settlement({
-    job,
+  const parts = {
     jobs: { apply: async (id: string, applied: JobChange) => (note('apply', id, applied.kind), record) },
     blobs: {
       async deletePrefix(prefix: string) {
@@ -35,12 +34,16 @@ async function settle(
     events: { announce: (name: string, event: { job: JobRecord }) => note(name, event.job === record) },
     onEnd: (ended: JobRecord) => note('onEnd', ended === record),
     waking: { wake: async (jobs: JobRecord[], options: object) => note('wake', jobs[0] === record, options) },
+  }
+  const attempt = {
+    job,
     checkpoint: { discard: async () => note('discard') },
     stages: hasStages ? { end: (write: () => unknown) => (note('end'), write()) } : undefined,
     outageMs: () => 0,
     answeredAt: () => 0,
     log: new AttemptLog(logger, job),
-  } as unknown as ConstructorParameters<typeof Settlement>[0])
+  }
+  const settlement = new Settlement(...([parts, attempt] as unknown as ConstructorParameters<typeof Settlement>))
   expect(await settlement.settle(change)).toBe(record)
   return { calls, lines }
 }

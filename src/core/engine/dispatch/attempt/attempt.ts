@@ -67,7 +67,7 @@ export class Attempt {
    * @param onNoSlot called when the inputs are here and no run slot is free
    */
   constructor(job: JobRecord, ports: AttemptPorts, scratch: Scratch, stages?: Stages, onNoSlot?: () => void) {
-    const { options, events, jobs, blobs, contact, logger, workflows, onEnd, waking } = ports
+    const { options, events, jobs, blobs, contact, logger, workflows } = ports
     this.#ports = ports
     this.#job = job
     this.app = job.app
@@ -80,12 +80,7 @@ export class Attempt {
     this.#attempts = job.attempts
     this.#spans = new AttemptSpans(options.tracing, job)
     this.#checkpoint = new AttemptCheckpoint(job, { blobs, options, logger, onStored: () => this.#onKept() })
-    this.#settlement = new Settlement({
-      jobs,
-      blobs,
-      events,
-      onEnd,
-      waking,
+    this.#settlement = new Settlement(ports, {
       job,
       checkpoint: this.#checkpoint,
       stages,

@@ -12,8 +12,7 @@ import type { Stages } from './stages.js'
 /** Timers and clocks may be early by some milliseconds, and a notification finds nothing before its job is due. */
 const timerSlackMs = 25
 
-interface SettlementPorts
-  extends Pick<AttemptPorts, 'jobs' | 'blobs' | 'events' | 'onEnd' | 'waking'>, Omit<EndPatience, 'onRetry'> {
+interface EndedAttempt extends Omit<EndPatience, 'onRetry'> {
   job: JobRecord
   checkpoint: AttemptCheckpoint
   stages: Stages | undefined
@@ -22,10 +21,12 @@ interface SettlementPorts
 
 /** The end of an attempt: the one write that settles it, and what follows from it. */
 export class Settlement {
-  readonly #ports: SettlementPorts
+  readonly #ports: AttemptPorts
+  readonly #attempt: EndedAttempt
 
-  constructor(ports: SettlementPorts) {
+  constructor(ports: AttemptPorts, attempt: EndedAttempt) {
     this.#ports = ports
+    this.#attempt = attempt
   }
 
   /**
@@ -39,7 +40,8 @@ export class Settlement {
       await this.discardResults()
       return undefined
     }
-    const { checkpoint, events, onEnd, waking } = this.#ports
+    const { events, onEnd, waking } = this.#ports
+    const { checkpoint } = this.#attempt
     switch (settled.status) {
       case 'SUCCEEDED':
         await checkpoint.discard()
@@ -65,16 +67,16 @@ export class Settlement {
 
   /** Removes the files that the attempt has published. */
   async discardResults(): Promise<void> {
-    const { blobs, job, log } = this.#ports
-    await blobs
+    const { job, log } = this.#attempt
+    await this.#ports.blobs
       .deletePrefix(attemptPrefix(job), { app: job.app })
       .catch((error: unknown) => log.warn('Discarded results could not be removed; the sweep will do it.', error))
   }
 
   #write(change: JobChange): Promise<JobRecord | undefined> {
-    const { jobs, job, stages, outageMs, answeredAt, log } = this.#ports
+    const { job, stages, outageMs, answeredAt, log } = this.#attempt
     const write = () =>
-      writeEnd(jobs, job, change, {
+      writeEnd(this.#ports.jobs, job, change, {
         outageMs,
         answeredAt,
         onRetry: (error) => log.warn('The end of the job could not be written; trying again.', error),

@@ -11,6 +11,9 @@ const slowAfterMs = 100
 const hasteFrom = 0.5
 const mostHaste = 64
 
+/** Ends that wait for the store while more jobs are claimed: as many as one statement writes. */
+const mostEnding = 100
+
 export interface StageLimits {
   /** Attempts that may run at a time. */
   concurrency: number
@@ -57,7 +60,7 @@ export class Stages {
 
   /** Attempts that need no run slot: their inputs arrive slowly, or their end is being written. */
   get withoutSlot(): number {
-    return this.#fetchSlots.held + this.#ending
+    return this.#fetchSlots.held + Math.min(this.#ending, mostEnding)
   }
 
   /** Writes the end of an attempt. The next job is claimed meanwhile. */
