@@ -28,7 +28,7 @@ import type { Match } from './routing/route-table.js'
 import { type Destination, Router } from './routing/router.js'
 import { allRoutes } from './routes.js'
 import { notFoundPage } from './service/not-found-page.js'
-import { WrongKeys } from './routing/wrong-keys.js'
+import { clientAddress, WrongKeys } from './routing/wrong-keys.js'
 import { requireWebSockets } from './live/live-routes.js'
 import { requireTus } from './storage/resumable-routes.js'
 import { inPieces } from './routing/large-answer.js'
@@ -152,7 +152,23 @@ function answerTo(asked: AskedRequest, router: Router, mountPath: string): Promi
   const where = router.locate(request, mountPath)
   const { match, deprecated } = where
   if (deprecated) Object.assign(headers, deprecationHeaders(deprecated))
-  return match.kind === 'route' ? answerOfRoute(asked, match, where) : answerWithoutRoute(asked, match, where)
+  if (match.kind === 'route') return answerOfRoute(asked, match, where)
+  return inTurn(asked, undefined, () => answerWithoutRoute(asked, match, where))
+}
+
+/** When it is the turn of the application or, for a request of none, of the address that it came from. */
+async function inTurn<Answer>(
+  { service, request }: AskedRequest,
+  app: string | undefined,
+  answer: () => Promise<Answer> | Answer,
+): Promise<Answer> {
+  const turn = service.turns.next(app ?? `address ${clientAddress(request, service.options.trustProxy)}`)
+  const done = turn instanceof Promise ? await turn : turn
+  try {
+    return await answer()
+  } finally {
+    done()
+  }
 }
 
 type Where = Pick<Destination, 'url' | 'basePath'>
@@ -162,17 +178,17 @@ function answerOfRoute(asked: AskedRequest, { route, params }: RouteMatch, where
   const { service, request, headers } = asked
   asked.operation = route.operation
   return inServerSpan(service.engine.options.tracing, request, route, async (trace) => {
-    const caller = route.access === 'key' ? await senderOf(request, service, { route, params }) : undefined
-    const turn = caller && service.turns.next(caller.id)
-    const done = turn instanceof Promise ? await turn : turn
-    try {
+    const refuseInTurn = (error: unknown) => inTurn(asked, undefined, () => Promise.reject(error))
+    const sender = route.access === 'key' ? senderOf(request, service, { route, params }) : undefined
+    const caller = await sender?.catch(refuseInTurn)
+    const run = async () => {
       if (caller) service.limiter.take(caller.id, route.bucket ?? 'other', headers)
       const answer = await route.run(new Call(asked, where, { caller, trace }), params)
       // What a request has changed is told in any case.
       return inPieces(answer, service, request.method === 'GET' ? caller?.id : undefined)
-    } finally {
-      done?.()
     }
+    // A signed link waits for the turn of its application once it is known to be right.
+    return route.access === 'link' ? run().catch(refuseInTurn) : inTurn(asked, caller?.id, run)
   })
 }
 

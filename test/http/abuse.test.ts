@@ -116,6 +116,27 @@ describe('a slow client', () => {
     expect(passes).toBeGreaterThan(900)
   })
 
+  test.each([
+    ['nothing', '/nothing', ''],
+    ['an open route', '/healthz', ''],
+    ['a job, with a wrong key', '/job', 'wrong'],
+    ['a file, with a forged link', '/storage/uploads/a/b?signature=x', ''],
+  ])('of no application has its turn, too, when it asks for %s', async (_what, path, authorization) => {
+    const { service } = await start({ worker: false })
+    let answered = 0
+    const ask = (where: string, key: string) =>
+      service.handler(new Request(service.base + where, { headers: { authorization: key } }))
+    const asked = Array.from({ length: 2000 }, async () => {
+      await ask(path, authorization)
+      answered++
+    })
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(answered).toBeLessThan(2000)
+    expect((await ask('/application', service.app.key)).status).toBe(200)
+    expect(answered).toBeLessThan(2000)
+    await Promise.all(asked)
+  })
+
   test('may begin 100 requests on a connection of HTTP/2; it is told so, and may repeat the others', async () => {
     const { service } = await start({ worker: false })
     const server = createHttp2Server(listener(service.handler) as unknown as Parameters<typeof createHttp2Server>[1])
