@@ -104,7 +104,8 @@ class NodeApiRequest implements ApiRequest, RequestHeaders {
   }
 
   get remoteAddress(): string | undefined {
-    return this.#request.socket.remoteAddress
+    // A request that was given up has none any more.
+    return (this.#request as Partial<IncomingMessage>).socket?.remoteAddress
   }
 
   get signal(): AbortSignal {
