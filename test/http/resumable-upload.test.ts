@@ -255,6 +255,10 @@ describe('an upload that can be resumed', () => {
     const tooMuch = tus(service, 'PATCH', { url, headers: { 'upload-offset': '0' }, body: 'x'.repeat(501) })
     expect((await refused(tooMuch)).slice(0, 2)).toEqual([413, 'TOO_LARGE'])
     expect((await refused(tus(service, 'PATCH', { url, headers: { 'tus-resumable': '' } })))[0]).toBe(412)
+    // Of extensions that are not offered.
+    const deferred = { 'upload-defer-length': '1' }
+    for (const headers of [deferred, { 'upload-concat': 'partial', 'upload-length': '1' }])
+      expect((await refused(tus(service, 'POST', { headers })))[0]).toBe(400)
     expect((await refused(tus(service, 'POST')))[0]).toBe(400)
     // Another upload has taken the space meanwhile.
     await service.uploaded(Buffer.alloc(800))

@@ -188,6 +188,7 @@ describe('an upload is refused', () => {
   test.each([
     ['has no field filedata', form('b', [], song, 'form-data; name="other"; filename="a.wav"'), 'filedata'],
     ['breaks off', form('b', []).subarray(0, -20), 'breaks off'],
+    ['has thousands of parts', form('b', Array(2000).fill('Content-Type: text/plain\r\n\r\nx')), 'more than 200 parts'],
     [
       'has only a boundary',
       Buffer.from('--b\r\nContent-Disposition: form-data; name="filedata"; filename="x"\r\n'),

@@ -149,6 +149,7 @@ function asProblem(error: Error | { status_code: number; body: string }, maxByte
 
 function codeOf(status: number): ProblemCode {
   const codes = Object.keys(problemTypes) as ProblemCode[]
-  if (status === 403) return 'BAD_INPUT'
+  // 501: an extension that is not offered.
+  if (status === 403 || status === 501) return 'BAD_INPUT'
   return codes.find((code) => problemTypes[code].status === status) ?? (status < 500 ? 'BAD_INPUT' : 'INTERNAL_ERROR')
 }

@@ -7,9 +7,7 @@ export function nearest(word: string, candidates: readonly string[]): string | u
   return best && best.distance < word.length && best.distance <= mostEdits(best.candidate) ? best.candidate : undefined
 }
 
-function mostEdits(candidate: string): number {
-  return Math.max(2, Math.floor(candidate.length / 3))
-}
+const mostEdits = (candidate: string) => Math.max(2, Math.floor(candidate.length / 3))
 
 /** `webhookUrl` is meant as `webhook`; a single letter is no hint. */
 function beginsAlike(word: string, candidate: string): boolean {
