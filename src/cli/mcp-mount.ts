@@ -13,6 +13,7 @@ export const mcpPath = '/mcp'
 export async function withMcp(service: Handler, basePath: string): Promise<Handler> {
   const { createMcpHandler } = await optional(['@modelcontextprotocol/sdk'], () => import('../mcp/mcp-handler.js'))
   const agents = createMcpHandler(service, { basePath })
-  return (request, context) =>
-    new URL(request.url).pathname === mcpPath ? agents(request, context) : service(request, context)
+  // The service says what is wrong with an address that is none.
+  const isForAgents = ({ url }: Request) => URL.canParse(url) && new URL(url).pathname === mcpPath
+  return (request, context) => (isForAgents(request) ? agents : service)(request, context)
 }

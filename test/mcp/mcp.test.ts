@@ -7,9 +7,11 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type RunningServer, serve } from '../../src/http/mounts/node.js'
+import { withMcp } from '../../src/cli/mcp-mount.js'
 import { createMcpHandler } from '../../src/mcp/index.js'
 import { startService as startCommand } from '../cli/stemwork.js'
 import { type JobJson, type Service, startService } from '../http/harness.js'
+import { rawRequest } from '../http/raw-request.js'
 
 let service: Service
 let mcp: RunningServer
@@ -245,4 +247,12 @@ describe('stemwork serve --mcp', () => {
       process.kill('SIGKILL')
     }
   })
+})
+
+it('leaves it to the service to refuse an address that is none', async () => {
+  const both = await serve(await withMcp(service.handler, '/v1'), { port: 0 })
+  const head = 'GET /v1/docs HTTP/1.1\r\nHost: xn--a\r\nConnection: close\r\n\r\n'
+  const { status } = await rawRequest(both.origin, [head])
+  await both.close({ timeoutMs: 100 })
+  expect(status).toBe(400)
 })
