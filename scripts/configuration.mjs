@@ -32,6 +32,7 @@ const bounds = [
   ['Simultaneous uploads of an application', 'handler', 'limits.uploadsInFlight'],
   ['Uploads with one ticket, at a time and in total', undefined, '1'],
   ['Bytes that a form adds around its file', undefined, '262,144 bytes'],
+  ['Parts of a form', undefined, '200'],
   ['How long results are kept', 'engine', 'retention.resultsMs', 'ms'],
   ['How long unused uploads are kept', 'engine', 'retention.unusedUploadsMs', 'ms'],
   ['How long records of ended jobs are kept', 'engine', 'retention.jobsMs', 'ms'],
