@@ -26,6 +26,9 @@ shipped="$here/../models/embedded/model.onnx"
 cmp "$shipped" "$work/again/model.onnx"
 "$python" "$here/train.py" --bank "$work/voices+$work/music" --check "$work/check" --init "$shipped" --out "$work/further.pt" --steps 2 --batch 4
 
+# The mean of a network before and after more steps.
+"$python" "$here/mean.py" --net "$work/base.pt" --net "$work/net.pt" --bank "$work/voices+$work/music" --out "$work/mean.pt"
+
 # The same on a machine to which audio travels in parcels, of which music comes late. A minute, of which little is for learning.
 "$python" "$here/rented.py" pack --work "$work" --out "$work/parcels" --bytes 1e6
 mkdir "$work/arrived"
