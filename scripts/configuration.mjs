@@ -56,7 +56,7 @@ const bounds = [
     '1, and 50 wait; applications take turns, 8 jobs at a time, 4 where they change',
   ],
   ['Requests that such a one counts as', undefined, '1, and 1 for every 64 KiB of a list or 10 changed jobs'],
-  ['Documents of the interface (`/docs`, `/openapi.json`) that are made at a time', undefined, '1, and 50 wait'],
+  ['Documents (`/docs`, `/openapi.json`) that are made for a client at a time', undefined, '1, and 50 wait'],
   ['Open event streams and waiting requests of an application', 'handler', 'limits.waitingRequests'],
   ['The same of all applications', 'handler', 'limits.allWaitingRequests'],
   ['Files of an application that are sent at a time', 'handler', 'limits.downloads'],

@@ -28,7 +28,7 @@ import type { Match } from './routing/route-table.js'
 import { type Destination, Router } from './routing/router.js'
 import { allRoutes } from './routes.js'
 import { notFoundPage } from './service/not-found-page.js'
-import { clientAddress, WrongKeys } from './routing/wrong-keys.js'
+import { ownerWithoutKey, WrongKeys } from './routing/wrong-keys.js'
 import { requireWebSockets } from './live/live-routes.js'
 import { requireTus } from './storage/resumable-routes.js'
 import { inPieces } from './routing/large-answer.js'
@@ -162,7 +162,7 @@ async function inTurn<Answer>(
   app: string | undefined,
   answer: () => Promise<Answer> | Answer,
 ): Promise<Answer> {
-  const turn = service.turns.next(app ?? `address ${clientAddress(request, service.options.trustProxy)}`)
+  const turn = service.turns.next(app ?? ownerWithoutKey(request, service.options.trustProxy))
   const done = turn instanceof Promise ? await turn : turn
   try {
     return await answer()

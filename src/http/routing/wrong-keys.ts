@@ -65,3 +65,7 @@ export function clientAddress(request: ApiRequest, trustProxy: boolean): string 
   const address = forwarded && (isIPv4(forwarded) || isIPv6(forwarded)) ? forwarded : request.remoteAddress
   return address === undefined ? undefined : addressGroup(address)
 }
+
+/** Whose turns a request of no application takes: those of its address. */
+export const ownerWithoutKey = (request: ApiRequest, trustProxy: boolean): string =>
+  `address ${clientAddress(request, trustProxy)}`
