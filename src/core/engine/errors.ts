@@ -105,8 +105,8 @@ export function internalError(cause: unknown, details: Record<string, unknown> =
 }
 
 /**
- * For a function that JavaScript may call without what it needs: how the call looks, and how it looked. Names only, for
- * values may be secret.
+ * For a function that JavaScript may call without a required option: the message shows the expected call, and the names
+ * of the given options. Not their values, which may be secret.
  *
  * @throws StemworkError `INVALID_OPTIONS` unless the option is given
  */
@@ -125,12 +125,12 @@ const setupCodes: readonly ErrorCode[] = [
   'UNKNOWN_WORKFLOW',
 ]
 
-/** Whether only a change of the host's setup helps, and neither another attempt nor another file. */
+/** Whether only a change of the host's setup can help, not another attempt or another file. */
 export function isSetupError(error: unknown): error is StemworkError {
   return StemworkError.is(error) && setupCodes.includes(error.code) && !error.retryable
 }
 
-/** The error that a client sees in this case. */
+/** The error that a client sees in that case. */
 export function notSetUp(cause: StemworkError): StemworkError {
   return new StemworkError(
     'INTERNAL_ERROR',
@@ -146,7 +146,7 @@ export function tooLarge(maxBytes: number): StemworkError {
   return new StemworkError('BAD_INPUT', message, { reason: 'too_large', details: { maxBytes } })
 }
 
-/** A run ends for the job of another application, and goes on later. */
+/** A run ends in favour of another application's job, and is resumed later. */
 export function preempted(): StemworkError {
   const message = 'The job gave way to a job of another application. Its work is kept, and it goes on in its turn.'
   return new StemworkError('PREEMPTED', message, { retryable: true })
@@ -168,6 +168,6 @@ export function renamed<const Now extends string>(name: string, now: Now): Renam
   const refuse = () => {
     throw new StemworkError('INVALID_OPTIONS', `${name} was renamed. Use ${now}.`)
   }
-  // Text for the compiler, so that a call does not compile; a function for programs without one.
+  // To the compiler it is a string, so that a call does not compile; at run time, a function that throws.
   return refuse as unknown as Renamed<Now>
 }

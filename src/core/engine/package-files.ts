@@ -2,11 +2,11 @@ import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { StemworkError } from './errors.js'
 
-// Empty in a host's CommonJS bundle; in its ES module bundle, the bundle's address. Published, this file is part of one
-// that is as deep in dist (`scripts/bundle.mjs`).
+// Empty in a host's CommonJS bundle; in its ES module bundle, the bundle's address. In the published package this file
+// is bundled into one at the same depth in `dist` (`scripts/bundle.mjs`).
 const here: string | undefined = import.meta.url
 const root = new URL('../../../', here ?? 'file:///in/a/bundle/')
-/** The folder of the build that this file is of: `dist`, or `build` in this repository's tests. */
+/** The folder of the build that contains this file: `dist`, or `build` in this repository's tests. */
 const scripts = new URL('../../', here ?? 'file:///in/a/bundle/')
 
 /**

@@ -1,6 +1,6 @@
 import type { JobStore } from './ports/job-store.js'
 
-/** A node whose clock differs from the store's by more is set wrong. */
+/** A node whose clock differs from the store's by more than this is set wrong. */
 const mostSkewMs = 60_000
 /** Clocks drift by some milliseconds in this time. */
 const believedMs = 10 * 60_000
@@ -14,9 +14,9 @@ interface Reading {
 }
 
 /**
- * The store's time. All that is compared with times in records or decides what is removed uses it, so that the date of
- * a node means nothing. Between readings it goes on with a clock that only rises. It may be late, after the process
- * or its machine stood still, but never early: whatever waits for a time does so long enough.
+ * The store's time. Whatever is compared with times in records or decides what is removed uses it, so the date of a
+ * node does not matter. Between readings it advances by a monotonic clock. It may be late, after the process or its
+ * machine was suspended, but never early: whatever waits for a time waits long enough.
  */
 export class StoreClock {
   readonly #jobs: Pick<JobStore, 'time' | 'traits'>

@@ -15,17 +15,17 @@ export const batchSchema = z.looseObject({
   webhook: z.object({ url: z.string() }).nullable(),
   /** Null until all its jobs have ended. */
   endedAt: z.number().nullable(),
-  /** The jobs of the last end by status, for its message; absent in records of older versions. */
+  /** Jobs by status when the batch last ended, for that message; absent in records of older versions. */
   counts: z.record(jobStatusSchema, z.number()).nullish(),
-  /** Written by nodes of version 0.1 alone, which add jobs after this record: the batch has not ended before it. */
+  /** Set only by nodes of version 0.1, which add jobs after this record: until then the batch has not ended. */
   addingUntil: z.number(),
   /**
-   * Digest of each request with an idempotency key, by a hash of that. `made` is false only where a node of version 0.1
-   * adds its jobs, or broke off.
+   * Digest of each request with an idempotency key, by a hash of the key. `made` is false only while a node of version
+   * 0.1 is adding its jobs, or if that node stopped halfway.
    */
   requests: z.record(z.string(), z.object({ digest: z.string(), made: z.boolean() })),
   deliveries: z.array(deliverySchema),
-  /** Of the last request that added jobs; absent in records of older versions. */
+  /** Context of the last request that added jobs; absent in records of older versions. */
   trace: traceContextSchema.nullish(),
 })
 export type Batch = z.infer<typeof batchSchema>
@@ -54,7 +54,7 @@ export function hash(text: string): string {
   return createHash('sha256').update(text).digest('hex')
 }
 
-/** An ID in UUID form that a repeated request generates again. */
+/** An ID in UUID form, the same each time that the request is repeated. */
 export function repeatedId(app: string, idempotencyKey: string, index: number | 'batch'): string {
   const hex = hash(JSON.stringify(['batch', app, idempotencyKey, index]))
   // Version 8: a custom scheme (RFC 9562).
@@ -71,7 +71,7 @@ export function ended(
   return { ...batch, endedAt: now, counts, deliveries: [...batch.deliveries.filter(isPending), ...messages] }
 }
 
-/** The batch with open jobs. Nobody has heard of an end whose message was not tried yet: it is forgotten. */
+/** The batch with open jobs. If the message about its end was never tried, it is dropped: nobody has seen that end. */
 export function reopened(batch: Batch): Batch {
   if (batch.endedAt === null) return batch
   return { ...batch, endedAt: null, deliveries: batch.deliveries.filter(({ attempts }) => attempts > 0) }

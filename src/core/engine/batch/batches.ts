@@ -36,10 +36,10 @@ export interface BatchPorts {
 
 /** How often to check an open batch without news: the process that ended its last job may have died. */
 const lookAgainMs = 60_000
-/** Running jobs whose progress is added up. */
+/** Most running jobs whose progress is averaged. */
 const mostRunning = 100
 const sweptAtOnce = 100
-/** When a message whose application has all its lanes is due again. */
+/** Delay of a message whose application has no free lane. */
 const noLaneMs = 1000
 /** More lost races than can happen in practice. */
 const mostTries = 20
@@ -55,9 +55,9 @@ export interface NewBatch {
 }
 
 /**
- * Batches: one document each in the store, written in one step with the jobs that are added, so that no end is
- * announced before they exist. What else it tells is derived from the jobs and repaired from them, so changing a job
- * never depends on it. It changes by compare-and-set, so exactly one process announces the end.
+ * Batches: one document each, written in one step with the jobs that are added, so that no end is announced before they
+ * exist. The rest of its content is derived from the jobs and repaired from them, so changing a job never depends on
+ * it. Writes are compare-and-set, so exactly one process announces the end.
  */
 export class Batches {
   readonly #ports: BatchPorts
@@ -92,8 +92,8 @@ export class Batches {
         })
         if (created) return created
       } catch (error) {
-        // A repeatable request gives its jobs the same IDs: another call, or a node of version 0.1 that then broke off,
-        // has made them.
+        // A repeatable request always yields the same job IDs: another call, or a node of version 0.1 that then
+        // stopped, has created these.
         if (!request || !StemworkError.is(error) || error.code !== 'ALREADY_EXISTS') throw error
         await this.#change(app, name, (found) =>
           isMade(found, request) ? undefined : withRequest(found ?? batch, request),
@@ -122,7 +122,7 @@ export class Batches {
     }
   }
 
-  /** Of its running jobs. */
+  /** Mean over its running jobs. */
   async #meanProgress(app: string, batchName: string, turn?: Turn): Promise<number> {
     const { jobs } = this.#ports
     let [sum, count] = [0, 0]
@@ -141,7 +141,7 @@ export class Batches {
 
   /**
    * Records the end of a batch whose jobs have all ended; the first process to notice puts the message into its outbox.
-   * A job that ended after the recorded end was added or retried by a process that then died: the batch ends again.
+   * If a job ended after the recorded end, its process died before it could reopen the batch: it ends again.
    */
   async look({ app, batchName, completedAt }: JobOfBatch): Promise<void> {
     const { clock, jobs } = this.#ports
@@ -149,7 +149,7 @@ export class Batches {
       if (!batch || (batch.endedAt !== null && (completedAt ?? 0) <= batch.endedAt)) return undefined
       const open = await jobs.count({ app, batchName, statuses: ['QUEUED', 'STARTED'] }, { max: 1 })
       if (open > 0) return undefined
-      // Not before: none of them changes any more, so none is missed, and all have ended by now.
+      // Counted only now that all have ended: none of them changes any more.
       const [counts, now] = [await this.#count(app, batchName), await clock.read()]
       if (batch.addingUntil > now) return undefined
       const message = batch.webhook && { id: `msg_${randomUUID()}`, url: batch.webhook.url, event: 'batch.ended' }
@@ -157,7 +157,7 @@ export class Batches {
     })
   }
 
-  /** One of its jobs waits again. */
+  /** Call when one of its jobs is queued again. */
   async reopen({ app, batchName }: JobOfBatch): Promise<void> {
     await this.#change(app, batchName, async (batch) => {
       if (!batch || batch.endedAt === null) return undefined
@@ -186,7 +186,7 @@ export class Batches {
     return sent.reduce((sum, count) => sum + count, 0)
   }
 
-  /** Resolves, with the messages that are on their way, once the batch is not due any more. */
+  /** Resolves with the sends in flight, once the batch is no longer due. */
   async #tendOne({ app, name, endedAt }: Batch): Promise<Promise<number>[]> {
     if (endedAt === null) {
       await this.look({ app, batchName: name })

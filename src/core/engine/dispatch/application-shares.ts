@@ -1,11 +1,11 @@
 import type { JobRecord } from '../job/job.js'
 import type { Claimable } from '../ports/job-store.js'
 
-/** What an application gets of the run slots, where many wait for them. */
+/** An application's share of the run slots while jobs wait for them. */
 export interface ApplicationShare {
-  /** Jobs that begin in each of its turns. */
+  /** Jobs started in each of its turns. */
   weight: number
-  /** While fewer of its jobs run, its next one goes before those of all others. */
+  /** While it has fewer running jobs than this, its next one starts before those of all others. */
   reserved: number
 }
 
@@ -13,13 +13,13 @@ export interface ApplicationShare {
 type Ask = (claimable: Pick<Claimable, 'onlyApps' | 'belowRunning'>, max: number) => Promise<JobRecord[]>
 
 /**
- * The order in which a worker claims jobs where applications do not have equal shares: those with a reservation that is
- * not used up come first; then all take turns, and who has a weight begins as many jobs in each.
+ * The order in which a worker claims jobs when applications have unequal shares: first those whose reservation is not
+ * used up; then all take turns, and one with a weight starts that many jobs in each.
  */
 export class ApplicationShares {
   readonly #shares: ReadonlyMap<string, ApplicationShare>
   readonly #hasWeights: boolean
-  /** The application whose turn is not over. */
+  /** The application whose turn has not ended. */
   #turn: { app: string; left: number } | undefined
 
   constructor(shares: Readonly<Record<string, Partial<ApplicationShare>>>) {
@@ -42,7 +42,7 @@ export class ApplicationShares {
     const claimed: JobRecord[] = []
     try {
       for (const { app, jobs } of this.reserved) {
-        // One at a time: each counts for the next.
+        // One at a time: each claim counts towards the limit of the next.
         const next = () => ask({ onlyApps: [app], belowRunning: jobs }, 1)
         while (claimed.length < max && take(claimed, await next()));
       }
@@ -50,7 +50,7 @@ export class ApplicationShares {
       if (rest > 0 && !this.#hasWeights) take(claimed, await ask({}, rest))
       else while (claimed.length < max && take(claimed, await this.#nextInTurn(ask)));
     } catch (error) {
-      // What was granted before the failure must run.
+      // Jobs that were granted before the failure must run.
       if (claimed.length === 0) throw error
     }
     return claimed
@@ -70,7 +70,7 @@ export class ApplicationShares {
   }
 }
 
-/** False if there is none. */
+/** Returns whether there was any. */
 function take(claimed: JobRecord[], jobs: readonly JobRecord[]): boolean {
   claimed.push(...jobs)
   return jobs.length > 0

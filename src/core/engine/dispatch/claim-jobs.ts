@@ -17,7 +17,7 @@ export async function claimJobs(
       claimed.push(job)
     }
   } catch (error) {
-    // What was granted before the failure must run.
+    // Jobs that were granted before the failure must run.
     if (claimed.length === 0) throw error
   }
   return claimed

@@ -42,7 +42,7 @@ export class Dispatcher {
   #notified = false
   #laneEnded: () => void = () => {}
   #state: WorkerState = 'open'
-  /** When draining: until the time is over for jobs that run. */
+  /** While draining: ends the time that running jobs have to finish. */
   #draining: NodeJS.Timeout | undefined
   #lookingAgain: NodeJS.Timeout | undefined
 
@@ -156,7 +156,7 @@ export class Dispatcher {
     await this.#scratch.close()
   }
 
-  /** Not needed where jobs are only accepted. Loaded before a claim, so that a claimed job is known here at once. */
+  /** Not needed where jobs are only accepted. Loaded before the claim, so that a claimed job is known here at once. */
   async #loadAttempt(): Promise<typeof Attempt> {
     return (this.#Attempt ??= (await import('./attempt/attempt.js')).Attempt)
   }
@@ -243,14 +243,14 @@ export class Dispatcher {
         'The job store could not be queried for a job; the next sweep tries again.',
       )
     } finally {
-      // At once: a notification that comes after the last look must begin another.
+      // At once: a notification after the last look must start a new one.
       this.#filling = undefined
     }
   }
 
   #notifyOther(): void {
     this.#notified = false
-    // Who sent it sees that a job still waits.
+    // The sender notices by itself that a job still waits.
     if (this.#ports.queue.traits.wakes === 'all') return
     this.#ports.queue
       .notify()
@@ -266,7 +266,7 @@ export class Dispatcher {
     return await this.#claims.next(max, { ...claimable, exceptApps: this.#stages.slowApplications })
   }
 
-  /** As for a lane, but waits for the job of a lost worker that it may not judge yet: there may be no later call. */
+  /** As for a lane, but waits for the job of a lost worker that it may not judge yet: the host may not call again. */
   async #claimNextSteadily(signal?: AbortSignal): Promise<JobRecord | undefined> {
     for (;;) {
       const [job] = await this.#claimNext(1)
@@ -300,7 +300,7 @@ export class Dispatcher {
   ): Promise<JobRecord | undefined> {
     const attempt = new Work(job, this.#ports, this.#scratch, stages, onNoSlot)
     this.#running.set(job.id, attempt)
-    // A claim that was answered late.
+    // The claim was answered after that time.
     if (this.#isTimeUp) attempt.interrupt(shuttingDown())
     try {
       return await attempt.run()

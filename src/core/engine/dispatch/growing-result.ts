@@ -15,11 +15,11 @@ const lookMs = 200
 const looksForJob = 10
 const chunkBytes = 64 * 1024
 
-/** A result, so far as it is written, of a job that runs in this process. */
+/** The part of a result that is written so far, of a job that runs in this process. */
 export interface GrowingResult {
   readonly contentType: string
   readonly fileName: string
-  /** What can be read so far. */
+  /** How much can be read so far. */
   readonly bytes: number
   /** Bytes `start` to `end`, both inclusive and already written. Ends the reading. */
   part(start: number, end: number): AsyncIterable<Uint8Array>
@@ -36,7 +36,7 @@ export interface GrowingResult {
 interface GrowingFile {
   job: JobRecord
   output: string
-  /** Of the file in the folder of the run. */
+  /** Name of the file in the run's folder. */
   name: string
   directory: string
   fileName: string

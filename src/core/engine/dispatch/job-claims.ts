@@ -6,7 +6,7 @@ import type { Claimable } from '../ports/job-store.js'
 import type { AttemptPorts } from './attempt/attempt-ports.js'
 import { claimJobs } from './claim-jobs.js'
 
-/** Jobs of lost workers that are looked at. */
+/** Most jobs of lost workers to look at. */
 const mostLapsed = 100
 
 interface ClaimPorts extends Pick<AttemptPorts, 'jobs' | 'contact' | 'options' | 'runnable'> {
@@ -18,14 +18,14 @@ interface ClaimPorts extends Pick<AttemptPorts, 'jobs' | 'contact' | 'options' |
 /** What this worker asks the store for. */
 export class JobClaims {
   readonly #ports: ClaimPorts
-  /** Whether the last claim could take the jobs of lost workers: by its answer, the next may. */
+  /** Whether the last claim was allowed to take jobs of lost workers; its answer may allow the next one to. */
   #couldJudge = false
 
   constructor(ports: ClaimPorts) {
     this.#ports = ports
   }
 
-  /** How many of `room` jobs to claim at once: of what running jobs share, one may take what another needs. */
+  /** How many of `room` jobs to claim at once: where they share amounts, each may use up what the next needs. */
   atOnce(room: number): number {
     return hasAmounts(this.#ports.options.dispatch.labels) ? 1 : room
   }
@@ -53,13 +53,13 @@ export class JobClaims {
     return lapsed.some(({ workflow, pool }) => workflows.includes(workflow) && servesPool(labels, pool))
   }
 
-  /** With a store for one process, in which nothing runs: nobody holds a lease. */
+  /** The store belongs to this process and nothing runs here: nobody holds a lease. */
   get #isAlone(): boolean {
     const { jobs, running } = this.#ports
     return jobs.traits.scope === 'process' && running.size === 0
   }
 
-  /** What it has, as far as running jobs leave it. */
+  /** The labels of this worker, less what running jobs take of them. */
   get #offered(): string[] {
     const { options, running } = this.#ports
     return offered(

@@ -54,7 +54,7 @@ export class Maintenance {
 
   start(): void {
     this.#isStarted = true
-    // Whoever starts sweeps: what a crashed process left does not wait for a turn.
+    // A node that starts always sweeps: what a crashed process left should not wait for a turn.
     this.#parts.dispatcher.wake()
     this.#beginSweep()
     this.#sweepFiles()
@@ -135,14 +135,14 @@ export class Maintenance {
 
   /** Separate from the sweep, which must not wait: many files take minutes. */
   #sweepFiles(): void {
-    // Shorter than the timer's interval, which may be early.
+    // Less than the timer's interval, because the timer may be early.
     const everyMs = this.#fileSweepMs / 2
     this.#sweepingFiles ??= this.#unlessClockIsWrong(() => this.#parts.fileSweep.run({ everyMs })).finally(
       () => (this.#sweepingFiles = undefined),
     )
   }
 
-  /** Nothing that a sweep does depends on this node's clock. What else is wrong on such a node, nobody knows. */
+  /** No sweep depends on this node's clock. But nobody knows what else is wrong with a node whose clock is. */
   async #unlessClockIsWrong(sweep: () => Promise<unknown>): Promise<void> {
     if (!(await this.#isClockWrong())) await sweep()
   }

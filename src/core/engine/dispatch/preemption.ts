@@ -3,9 +3,9 @@ import type { Logger } from '../ports/logger.js'
 import type { ApplicationShares } from './application-shares.js'
 import type { RunSlot } from './attempt/run-slot.js'
 
-/** Often enough that a job of 10 s starts within 15 s, and seldom against the heartbeats of the running jobs. */
+/** Often enough that a job of 10 s starts within 15 s, and rare compared with the heartbeats of the running jobs. */
 const lookEveryMs = 2000
-/** Of one application, where nobody has to know more. */
+/** Where counting an application's running jobs stops: nothing depends on larger numbers. */
 const mostCounted = 1000
 
 /** An attempt that has a run slot. */
@@ -26,10 +26,10 @@ interface PreemptionParts<Holder extends SlotHolder> {
 }
 
 /**
- * Gives run slots to applications that wait, where jobs that have kept their work would hold them for long. Whose turn
- * it is, the store decides: this only claims although all slots are taken. The application of which the most jobs run
- * gives way, and only to one of which none run, or at least two fewer: two applications of which as many jobs run never
- * take each other's slots. One that has slots reserved gets them at once, and loses none of them.
+ * Gives run slots to waiting applications where jobs that have kept their work would hold them for long. The store
+ * decides whose turn it is; this only claims although all slots are taken. The application with the most running jobs
+ * gives way, and only to one with none, or at least two fewer, so that equals never take each other's slots. An
+ * application with reserved slots gets those at once and loses none of them.
  */
 export class Preemption<Holder extends SlotHolder> {
   readonly #parts: PreemptionParts<Holder>
@@ -70,7 +70,7 @@ export class Preemption<Holder extends SlotHolder> {
     }
   }
 
-  /** Of the application with the most running jobs, the attempt that has its slot longest. */
+  /** Of the application with the most running jobs, the attempt that has held its slot longest. */
   async #largest(mayLose: (holder: Holder) => boolean): Promise<{ holder: Holder; running: number } | undefined> {
     const holders = this.#parts.holders().filter((holder) => mayLose(holder))
     let largest: { holder: Holder; running: number } | undefined

@@ -8,24 +8,24 @@ export interface StoreContactParts {
   storageOutageMs: number
 }
 
-/** Answers that are further apart, as a share of a lease, may have an outage between them. */
+/** As a share of a lease: a longer gap between two answers may hide an outage. */
 const longestGap = 0.6
-/** What a worker gets in addition to its lease, as a share of it: the time in which it tries to reach the store again. */
+/** Grace beyond a lease, as a share of it, in which its worker tries to reach the store again. */
 const grace = 1 / 3
 
 /**
- * Whether this process may judge that a worker is lost. A lease also ends without a renewal when nobody reaches the
- * store. So only a process that has been in touch with it for a whole lease says that the one who was not is lost:
- * after an outage, every worker first has that time to come back.
+ * Whether this process may judge that a worker is lost. Leases also expire when nobody can reach the store. So only a
+ * process that has been in touch with it for a whole lease may judge: after an outage, every worker first gets that
+ * long to come back.
  *
- * If a lease ended before an outage, or its holder cannot come back, this costs a lease at most. Longer than a worker
- * waits for the store, nobody waits for it.
+ * If a lease ended before the outage, or its holder cannot come back, this costs one lease at most. Nobody waits for a
+ * worker longer than it waits for the store itself.
  */
 export class StoreContact {
   readonly #parts: StoreContactParts
-  /** By two clocks: one stands still with the machine, the other may be set. */
+  /** By two clocks: the monotonic one may stop while the machine sleeps, the other may be set. */
   #last = { rising: -Infinity, date: -Infinity }
-  /** Of `performance.now()`; undefined: the store did not answer the last call, or none was made. */
+  /** When unbroken contact began, by `performance.now()`; undefined: the last call failed, or none was made. */
   #since: number | undefined
 
   constructor(parts: StoreContactParts) {
@@ -55,7 +55,7 @@ export class StoreContact {
     return this.#since !== undefined && this.#last.rising - this.#since >= this.#parts.leaseMs && !this.#isGap
   }
 
-  /** Whether there may have been an outage since the last answer: this process may have stood still. */
+  /** Whether there may have been an outage since the last answer: this process may have been suspended. */
   get #isGap(): boolean {
     const gapMs = Math.max(performance.now() - this.#last.rising, Math.abs(Date.now() - this.#last.date))
     return gapMs > longestGap * this.#parts.leaseMs

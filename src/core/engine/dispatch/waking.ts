@@ -5,11 +5,11 @@ import type { Logger } from '../ports/logger.js'
 import { serves, type Worker } from '../workers/worker.js'
 import type { WorkerRegistry } from '../workers/worker-registry.js'
 
-/** Workers that are asked first about a job. The second is for a first that has died or has just become busy. */
+/** Workers that are told first about a job. The second is there in case the first has died or just become busy. */
 const fewPerJob = 2
-/** How long these have. A claim takes a hundredth of it. */
+/** How long they have. A claim takes a hundredth of it. */
 const firstChoiceMs = 100
-/** Jobs that are looked at then; of more, some surely wait. */
+/** Most jobs to check after that; if there were more, some surely still wait. */
 const mostLookedAt = 20
 
 export interface WakingParts {
@@ -23,13 +23,13 @@ export type WaitingJob = Pick<JobRecord, 'id' | 'workflow' | 'pool'>
 
 /**
  * Tells workers that jobs wait. Where a notification would reach all of them, a few are told first, and the others only
- * if a job still waits then: a lone job costs a few claims, however many workers are idle. Those that have run its
- * workflow lately come first: their models are loaded.
+ * if a job still waits afterwards: a lone job costs a few claims, however many workers are idle. Those that have run
+ * its workflow lately come first: their models are loaded.
  */
 export class Waking {
   readonly #parts: WakingParts
   readonly #timers = new Set<NodeJS.Timeout>()
-  /** Jobs whose few workers have been told. */
+  /** Jobs about which a few workers have been told. */
   readonly #told = new Set<string>()
   #isClosed = false
 
@@ -62,7 +62,7 @@ export class Waking {
       for (const { address } of firstOf(warm.length > 0 ? warm : able, fewPerJob))
         if (address !== undefined) chosen.add(address)
     }
-    // Who cannot be told apart, or is not known yet, is told with all.
+    // Workers that have no address, or are not known yet, can only be told with all others.
     return chosen.size > 0 && known.length > 2 * chosen.size ? [...chosen] : undefined
   }
 

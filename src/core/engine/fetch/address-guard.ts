@@ -44,8 +44,8 @@ const defaultPorts = new Map([
 ])
 
 /**
- * The first half of the check: what can be judged from the URL alone. All spellings of an IPv4 address (octal,
- * hexadecimal, short, full-width) are one to the WHATWG parser, and what it made of them is what is dialled later.
+ * The first half of the check: what the URL alone shows. The WHATWG parser reduces all spellings of an IPv4 address
+ * (octal, hexadecimal, short, full-width) to one, and that one is dialled later.
  *
  * @throws StemworkError `BAD_INPUT` with reason `blocked_address`
  */

@@ -11,7 +11,7 @@ export interface FetchTimeouts {
    * 8,192.
    */
   minBytesPerSecond: number
-  /** How many times faster it has to be while others need the slot. Asked again with each chunk. Default: once. */
+  /** Factor by which it has to be faster while others need the slot. Asked again for each chunk. Default: 1. */
   haste: () => number
   /** Everything, redirects included. Default: 1,200,000. */
   totalMs: number
@@ -29,7 +29,7 @@ export const defaultTimeouts: FetchTimeouts = {
 /** The server responds, but too slowly: another attempt would take as long. */
 export class TooSlowError extends Error {}
 
-/** The slot was needed more by others: another attempt may be let through. */
+/** Others needed the slot more: another attempt may succeed. */
 export class CrowdedOutError extends Error {}
 
 /** The one signal that ends a fetch: the caller's abort or the first timeout, whichever comes first. */

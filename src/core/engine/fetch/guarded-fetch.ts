@@ -16,7 +16,7 @@ export interface GuardedFetchOptions {
   method?: string
   /** Lower-case names. Not sent on to another origin. */
   headers?: Record<string, string>
-  /** A stream should go with a `content-length` header, else it is sent chunked. */
+  /** Without a `content-length` header, a stream is sent chunked. */
   body?: Uint8Array | Readable
   signal?: AbortSignal
   /** Most bytes of the response body, after decoding. */
@@ -95,7 +95,7 @@ export async function guardedFetch(address: string | URL, options: GuardedFetchO
   }
 }
 
-/** Where the response leads, unless it is to be the caller's answer. */
+/** Where to follow the response to; `undefined` if it is to be returned to the caller. */
 function redirectOf(response: IncomingMessage, method: string, maxRedirects: number): string | undefined {
   const isFollowed = maxRedirects > 0 && (method === 'GET' || method === 'HEAD')
   return isFollowed && redirectStatuses.includes(response.statusCode ?? 0) ? response.headers.location : undefined
@@ -138,7 +138,7 @@ async function open(
       },
       createConnection: () => connection,
     })
-    // Errors surface where the response and its body are awaited; one that nobody awaits must not end the host.
+    // Errors surface where the response and its body are awaited; one that nobody awaits must not crash the host.
     request.on('error', () => {})
     deadline.signal.addEventListener('abort', () => request.destroy(), { once: true })
     return request

@@ -70,7 +70,7 @@ export function checkHeaders(response: IncomingMessage, maxBytes: number, policy
 function decoded(response: IncomingMessage): Readable {
   if (encodingOf(response) !== 'gzip') return response
   const gunzip = createGunzip()
-  // The reader handles it; without a reader it must not end the host.
+  // The reader handles it; without a reader it must not crash the host.
   gunzip.on('error', () => {})
   response.on('error', (error) => gunzip.destroy(error))
   response.on('close', () => {

@@ -30,7 +30,7 @@ export interface BulkOptions {
   turn?: Turn
 }
 
-/** Jobs that are changed at a time: so many of the largest take a few milliseconds. */
+/** Jobs changed at a time: this many of the largest take a few milliseconds. */
 export const changedRows = 4
 /** Statuses of jobs that can be changed. */
 const statusesOf: Record<BulkAction, readonly JobStatus[]> = {
@@ -63,7 +63,7 @@ export async function bulk(
   return reached === undefined ? report : { ...report, next: reached }
 }
 
-/** The matching jobs, few at a time, each with where the search goes on behind them. */
+/** The matching jobs, a few at a time, each with the position from which the search continues. */
 async function* slices(
   query: JobQuery,
   { limit, after, where, turn = rested }: BulkOptions & { limit: number },

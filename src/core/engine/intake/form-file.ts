@@ -83,7 +83,7 @@ export async function* fileFromForm(
       file = stream
       resolve(stream)
     })
-    // Thousands of empty ones would hold the event loop.
+    // Thousands of empty parts would block the event loop.
     parser.once('partsLimit', () => parser.destroy(badInput('decode_failed', 'The form has more than 200 parts.')))
     parser.once('finish', () => resolve(file))
     parser.once('close', () => resolve(file))

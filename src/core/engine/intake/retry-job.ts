@@ -15,7 +15,7 @@ export async function retryJob(
   { jobs, blobs }: { jobs: JobStore; blobs: BlobStore },
 ): Promise<JobRecord | undefined> {
   if (job.status === 'FAILED') {
-    // They should exist until they expire; checked anyway, so that no job is created that fails at once.
+    // Uploads should exist until they expire; checked anyway, so that no job is queued that fails at once.
     for (const key of Object.values(job.uploads)) if (!(await blobs.stat(key))) throw inputExpired(job)
   }
   const queued = await jobs.apply(job.id, { kind: 'retry', ...limits })

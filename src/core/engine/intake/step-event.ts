@@ -3,12 +3,12 @@ import { maxEventCharacters, stepNameSchema } from '../job/step.js'
 
 interface StepEvent {
   id: string
-  /** Of the step that waits for it. */
+  /** Name of the step that waits for it. */
   name: string
   value: unknown
 }
 
-/** @throws StemworkError `INVALID_PARAMS` for a name that no step can have, and for what is no JSON or too long */
+/** @throws StemworkError `INVALID_PARAMS` for a name that no step can have, or a value that is not JSON or too long */
 export function checkEvent({ id, name, value }: StepEvent): StepEvent {
   if (!stepNameSchema.safeParse(name).success)
     throw new StemworkError('INVALID_PARAMS', `No step has the name ${JSON.stringify(name)}. Name the one that waits.`)

@@ -40,7 +40,7 @@ export function isOfTicket(uploadKey: string): boolean {
   return !uploadKey.slice(uploadKey.lastIndexOf('/') + 1).startsWith(localMark)
 }
 
-/** An empty blob that stays when the upload goes with its job: its ticket takes no second file. */
+/** An empty blob that outlives an upload removed with its job, so that the ticket accepts no second file. */
 export function usedTicketKey(uploadKey: string): string {
   return `${uploadKey}.used`
 }

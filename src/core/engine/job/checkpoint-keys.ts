@@ -1,8 +1,8 @@
 import type { JobRecord } from './job.js'
 
 /**
- * Where what running jobs keep lies in a blob store: `checkpoints/<job>/<token>-<nonce>/part-<number>`, and for the
- * steps of a workflow `.../work-<step>/part-<number>`, `.../step-<step>/<file>` and `.../value-<step>`.
+ * Where the kept work of running jobs is stored: `checkpoints/<job>/<token>-<nonce>/part-<number>`, and for the steps
+ * of a workflow `.../work-<step>/part-<number>`, `.../step-<step>/<file>` and `.../value-<step>`.
  */
 export const checkpointsPrefix = 'checkpoints/'
 
@@ -42,9 +42,9 @@ export function jobOfCheckpoint(key: string): string | undefined {
 }
 
 /**
- * The keys that make up the job's checkpoint, out of everything that its claims kept: the parts by the work that they
- * are of. Each claim continued from parts 0 to n - 1, which never change, and kept part n and later ones; these
- * supersede the parts that earlier claims kept from n on.
+ * The keys that make up the job's checkpoint, out of everything that its claims kept: the parts of each unit of work.
+ * Each claim continued from parts 0 to n - 1, which never change, and kept part n and later ones; these supersede the
+ * parts that earlier claims kept from n on.
  */
 export function checkpointChain(keys: readonly string[]): {
   chains: Map<string, string[]>

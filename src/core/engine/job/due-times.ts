@@ -1,8 +1,8 @@
 import { isTerminal, type JobRecord } from './job.js'
 
 /**
- * The times that a store indexes: one column or key each, `null` where the job does not belong. A job is due when its
- * time is not later than the store's now; deleted jobs are due for nothing but their removal.
+ * The times that a store indexes: one column or key each, `null` for a job that is not due for it. A job is due when
+ * its time is not later than the store's now; deleted jobs are due for nothing but their removal.
  */
 
 /** When a queued job may be claimed. */
@@ -17,7 +17,7 @@ export function waitingSince(
   return job.deleted || job.status !== 'QUEUED' ? null : Math.max(job.createdAt, claimableFrom(job))
 }
 
-/** When a job that failed for a while is tried again; null if that is not what it waits for. */
+/** When a job is retried after a temporary failure; null if that is not what it waits for. */
 export function retryAt(job: Pick<JobRecord, 'status' | 'dueAt' | 'history'>): number | null {
   return job.status === 'QUEUED' && job.history.at(-1)?.outcome === 'requeued' ? job.dueAt : null
 }

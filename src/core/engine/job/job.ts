@@ -136,7 +136,7 @@ const jobFields = z.object({
   retries: z.number().int().nonnegative().default(0),
   /** A job is not claimed before this time, which its client sent; 0: none. */
   notBefore: z.number(),
-  /** When its next attempt is due, after one that failed or that waits for something; null before the first such. */
+  /** When its next attempt is due, after one that failed or waits for something; null before the first of these. */
   dueAt: z.number().nullable().default(null),
   /** When the job must have ended; null: no limit. */
   deadline: z.number().nullable().default(null),

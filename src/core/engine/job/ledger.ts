@@ -8,8 +8,8 @@ export interface Used {
   /** Of the inputs. */
   bytes: number
   /**
-   * Of the child processes that did the work of the last attempt. What the host's own process did is not in it, since
-   * nobody can tell it from the rest.
+   * Of the child processes that did the work of the last attempt. Work in the host's own process is not included,
+   * because it cannot be told apart from the rest there.
    */
   processorSeconds: number
 }
@@ -31,9 +31,9 @@ const entryFields = z.object({
   result: z.enum(['SUCCEEDED', 'FAILED']),
   /** Code of the error of a FAILED job. */
   error: z.string().nullable(),
-  /** Reason of that error; absent in entries of before version 0.2. */
+  /** Reason of that error; absent in entries from before version 0.2. */
   reason: z.string().nullable().optional(),
-  /** Milliseconds from the last claim to the end of a SUCCEEDED job; absent in entries of before version 0.2. */
+  /** Milliseconds from the last claim to the end of a SUCCEEDED job; absent in entries from before version 0.2. */
   runMs: amount.nullable().optional(),
   /** Epoch milliseconds, by the store's clock. */
   endedAt: z.number(),
@@ -87,7 +87,7 @@ function modelOf({ model }: Record<string, unknown>): string | null {
   return typeof name === 'string' ? name : null
 }
 
-/** By what totals can be told apart. */
+/** The fields by which totals can be grouped. */
 export const ledgerGroups = ['day', 'app', 'workflow'] as const
 export type LedgerGroup = (typeof ledgerGroups)[number]
 
@@ -98,7 +98,7 @@ export interface LedgerQuery {
   app?: string
 }
 
-/** Sums of the ends of a group; the fields that it is grouped by are there. */
+/** Sums over the ends in a group; of `day`, `app` and `workflow`, those that it is grouped by are present. */
 export interface LedgerTotal {
   day?: number
   app?: string
@@ -110,7 +110,7 @@ export interface LedgerTotal {
   processorSeconds: number
 }
 
-/** The totals of entries that lie in memory, in the order of their groups. */
+/** The totals of entries in memory, ordered by their groups. */
 export function totalsOf(
   entries: Iterable<LedgerEntry>,
   { fromDay, toDay, app }: LedgerQuery,

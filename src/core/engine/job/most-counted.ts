@@ -1,2 +1,2 @@
-/** Where counts of jobs stop: the exact number beyond it is of no use and is slow to find. */
+/** Where counts of jobs stop: beyond it, the exact number is slow to find and of no use. */
 export const mostCounted = 10_000

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** More units than a claim can name one by one. */
+/** Most units of an amount, since a claim names every number of units as a label. */
 const mostUnits = 256
 
 /**
@@ -29,14 +29,14 @@ export function servesPool(labels: readonly string[] | undefined, pool: string):
   return labels === undefined || labelsOf(pool).every((label) => labels.includes(label) || hasUnits(labels, label))
 }
 
-/** Whether running jobs share something of which there is so much. */
+/** Whether any label is an amount that running jobs share. */
 export function hasAmounts(labels: readonly string[]): boolean {
   return labels.some((label) => amountOf(label) !== undefined)
 }
 
 /**
- * What a worker offers while it runs jobs of these pools. Of an amount that is every number of units up to those that
- * are free, so that a store only compares labels.
+ * The labels that a worker offers while it runs jobs of these pools. An amount becomes a label for every number of
+ * units up to those that are free, so that a store only compares labels.
  */
 export function offered(labels: readonly string[], running: readonly string[]): string[] {
   return labels.flatMap((label) => {
@@ -57,7 +57,7 @@ function hasUnits(labels: readonly string[], label: string): boolean {
   return needed !== undefined && unitsIn(labels, needed.name) >= needed.units
 }
 
-/** The steps of a composition run one after another, so what a job needs is the most that one of them does. */
+/** The steps of a composition run one after another, so a job needs the most that any one of them needs. */
 function unitsIn(labels: readonly string[], name: string): number {
   return labels.reduce((most, label) => {
     const amount = amountOf(label)

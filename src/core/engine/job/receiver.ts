@@ -8,7 +8,7 @@ export const failingReceiverSchema = z.looseObject({
   app: z.string(),
   /** For example `https://example.com`. */
   origin: z.string(),
-  /** Failures one after another. */
+  /** Consecutive failures. */
   failures: z.number().int(),
   failingSince: z.number(),
   /** Of the last failure; null: it could not be reached. */
@@ -20,12 +20,12 @@ export const failingReceiverSchema = z.looseObject({
 })
 export type FailingReceiver = z.infer<typeof failingReceiverSchema>
 
-/** Failures one after another after which only one message at a time is tried. */
+/** Consecutive failures after which only one message at a time is tried. */
 export const failuresUntilPause = 5
 const firstPauseMs = 60_000
 const longestPauseMs = 2 * 60 * 60 * 1000
 
-/** What a message does: it is sent, waits, or is given up. */
+/** What happens to a message: it is sent, waits, or is given up. */
 export type Admission = { kind: 'send' } | { kind: 'trial' } | { kind: 'wait'; delayMs: number } | { kind: 'disabled' }
 
 export function admission(receiver: FailingReceiver | undefined, now: number): Admission {

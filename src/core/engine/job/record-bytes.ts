@@ -1,11 +1,11 @@
 import type { JobRecord } from './job.js'
 
-/** What the record of a job takes beside what its client sent, with its rows in indexes. */
+/** Bytes of a job's record besides what its client sent, with its rows in indexes. */
 export const ordinaryRecordBytes = 1500
 
 /**
- * About what a store needs for the record of a job. It follows from what never changes of it, so that what is added
- * when the job is created is what is taken off when it is deleted.
+ * About what a store needs for a job's record. Computed from fields that never change, so that a delete subtracts
+ * exactly what the create added.
  */
 export function recordBytes({
   params = {},

@@ -7,8 +7,8 @@ import { z } from 'zod'
 export const prioritySchema = z.number().int().min(-2).max(2)
 
 /**
- * The application whose limit every application has that has none of its own. It only has a limit: pausing all is what
- * the deployment is for.
+ * Stands for every application that has no limit of its own. Its rule only has a limit: to pause all, pause the
+ * deployment.
  */
 export const everyApplication = '*'
 

@@ -1,6 +1,6 @@
 import type { JobRecord } from './job.js'
 
-/** Letters that Unicode does not take apart. */
+/** Letters that Unicode does not decompose. */
 const letters: Readonly<Record<string, string>> = {
   ł: 'l',
   ø: 'o',
@@ -30,12 +30,12 @@ export function folded(text: string): string {
     .trim()
 }
 
-/** What a search looks for words in; never changes. */
+/** The text in which a search looks for words; never changes. */
 export function searchText({ name, batchName }: Pick<JobRecord, 'name' | 'batchName'>): string {
   return folded(`${name ?? ''} ${batchName ?? ''}`)
 }
 
-/** A job is found if its text has each of them somewhere, or its id is one. */
+/** A job is found if its text contains each of them, or its id is one of them. */
 export function searchWords(search: string): string[] {
   return [...new Set(folded(search).split(' '))].filter((word) => word !== '')
 }

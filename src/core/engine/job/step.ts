@@ -4,7 +4,7 @@ import { z } from 'zod'
 export const stepNameSchema = z
   .string()
   .regex(/^[A-Za-z][A-Za-z0-9_-]{0,99}$/, 'must begin with a letter and have letters, digits, "-" and "_", at most 100')
-/** They lie in the job's record, which every heartbeat writes: of what they return, only what is short does. */
+/** Steps are kept in the job's record, which every heartbeat rewrites, so only short return values are kept there. */
 export const maxSteps = 200
 /** Files of all steps of a job. */
 export const maxStepFiles = 1_000
@@ -12,13 +12,13 @@ export const maxStepFiles = 1_000
 export const maxValueCharacters = 1_000_000
 /** Longer values lie beside the step's files. */
 export const maxRecordedCharacters = 1_000
-/** Of one event, and of all that a job has. */
+/** In one event, and in all events of a job. */
 export const maxEventCharacters = 16_384
 const maxEventsCharacters = 65_536
 
 const fields = z.object({
   name: stepNameSchema,
-  /** Of the workflow, or of the work in a composition. What another version returned is not taken. */
+  /** Version of the workflow, or of the work in a composition. Results of another version are ignored. */
   version: z.string(),
   /** `waiting`: for a time or an event. */
   state: z.enum(['done', 'failed', 'waiting']),
@@ -30,7 +30,7 @@ const fields = z.object({
   until: z.number().nullable(),
   /** What it returned, until its job has succeeded. */
   value: z.unknown(),
-  /** Where that is instead, if it is long. */
+  /** Its blob key instead, if it is long. */
   valueKey: z.string().optional(),
   /** Its files by name: keys in the blob store, where they stay until the job has ended. */
   files: z.record(z.string(), z.object({ key: z.string(), bytes: z.number().int().nonnegative() })),
@@ -43,7 +43,7 @@ export const stepRecordSchema = fields.loose() as unknown as z.ZodType<StepRecor
 
 type Steps = readonly StepRecord[]
 
-/** The steps with this one. An event may have come before its wait began, and stays. */
+/** The steps with this one added or replaced. An event may have come before its wait began, and stays. */
 export function withStep(steps: Steps, step: StepRecord): StepRecord[] {
   const known = steps.find(({ name }) => name === step.name)
   if (!known) return [...steps, step]
@@ -66,7 +66,7 @@ export function withEvent(steps: Steps, name: string, value: unknown, now: numbe
   return withStep(steps, event)
 }
 
-/** When a job that waits for these steps may go on: none of them is over yet, or the first is. */
+/** When a job that waits for these steps may go on: now if one of them is over, else when the first wait ends. */
 export function wakeTime(steps: Steps, names: readonly string[], now: number): number {
   const awaited = steps.filter(({ name }) => names.includes(name))
   if (awaited.length === 0 || awaited.some(({ state }) => state !== 'waiting')) return now

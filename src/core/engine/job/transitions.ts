@@ -37,8 +37,8 @@ export type JobChange =
   /** Keeps what a step of the workflow has become, and renews the lease. A finished step is never repeated. */
   | ({ kind: 'step'; leaseMs: number; step: StepRecord } & HeldClaim)
   /**
-   * Ends the claim until one of these steps, which wait, is over; without any, at once. It does not count as an
-   * attempt. `pool`: what the next worker must have. Default: as before.
+   * Ends the claim until one of these waiting steps is over; without any, the job is due at once. It does not count as
+   * an attempt. `pool`: what the next worker must have. Default: as before.
    */
   | ({ kind: 'suspend'; waitsFor: readonly string[]; pool?: string } & EndedAttempt)
   /** Gives a waiting or later step the event that it waits for. */
@@ -56,8 +56,8 @@ export type JobChange =
   /** Ends a job that nobody runs, as `cancel`, if its deadline has passed. */
   | ({ kind: 'miss'; error: JobError } & EndedJob)
   /**
-   * Queues a job again whose lease ended by `lapsedBefore`, which counts as a lapse. So it takes no place among the
-   * running ones while it waits for a worker that can run it.
+   * Queues a job again whose lease ended by `lapsedBefore`, which counts as a lapse. So it does not count as running
+   * while it waits for a worker that can run it.
    */
   | { kind: 'release'; lapsedBefore: number }
   /**
@@ -74,7 +74,7 @@ export type JobChange =
    * The following attempt is due in `retryInMs`, even if the process dies during this one; null: this is the last.
    */
   | { kind: 'beginDelivery'; deliveryId: string; attempts: number; retryInMs: number | null }
-  /** Makes the next attempt at a webhook message later, without counting one: its receiver is not to be asked now. */
+  /** Postpones the next attempt at a webhook message, without counting one: its receiver must not be contacted now. */
   | { kind: 'deferDelivery'; deliveryId: string; delayMs: number }
   /** Records the outcome of that attempt; `pending` leaves the message to its next attempt. */
   | { kind: 'endDelivery'; deliveryId: string; outcome: Delivery['outcome']; status: number | null }
@@ -122,7 +122,7 @@ export interface ClaimRequest {
   leaseMs: number
   /** Text unique to this claim, without "/"; its files lie under it (`attemptPrefix`). Default: none. */
   nonce?: string
-  /** A lease that ended later than this, by the store's clock, has not expired yet. Default: none has such a grace. */
+  /** A lease that ended later than this, by the store's clock, has not expired yet. Default: no such grace. */
   lapsedBefore?: number
 }
 
@@ -235,7 +235,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
     case 'release':
       if (job.deleted || job.status !== 'STARTED' || !isLapsed(job, Math.min(now, change.lapsedBefore)))
         return undefined
-      // It is to end, which needs no worker.
+      // It will be canceled, which needs no worker.
       if (job.cancelRequested) return undefined
       return {
         ...released(job),
@@ -292,7 +292,7 @@ function renewed({ lease, ...job }: JobRecord, until: number, kept: boolean): Jo
   return { ...job, ...counts, lease: lease && { ...lease, until } }
 }
 
-/** The job goes on later; what this attempt used counts at its end. */
+/** The job is resumed later; what this attempt used is counted when it ends. */
 function withUse(job: JobRecord, { processorSeconds = 0 }: EndedAttempt): JobRecord {
   return { ...job, processorSeconds: job.processorSeconds + processorSeconds }
 }

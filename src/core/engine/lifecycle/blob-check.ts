@@ -14,12 +14,12 @@ export interface BlobCheckOptions {
 }
 
 /**
- * Whether the blob store takes files: a small one is written and removed. A folder can be read-only, or a disk full,
- * while all that is read is well.
+ * Whether the blob store accepts files: a small one is written and removed. A folder can be read-only, or a disk full,
+ * while reading still works.
  */
 export class BlobCheck {
   readonly #options: Required<BlobCheckOptions>
-  /** Its own, so that no other process removes it meanwhile. */
+  /** A key of its own, so that no other process removes the blob meanwhile. */
   readonly #key = `${checksPrefix}${randomUUID()}`
   #last: Promise<void> | undefined
   #believedUntil = Infinity
@@ -29,7 +29,7 @@ export class BlobCheck {
   }
 
   /**
-   * Made again a minute after it went well, or 10 s after it failed; calls meanwhile get the last outcome.
+   * Repeated a minute after a success or 10 s after a failure; calls in between get the last outcome.
    *
    * @throws the error of the store; a `TimeoutError` when it does not answer.
    */
@@ -50,7 +50,7 @@ export class BlobCheck {
   async #write(): Promise<void> {
     const { blobs, timeoutMs } = this.#options
     const signal = AbortSignal.timeout(timeoutMs)
-    // A store that hangs may not hear the signal either.
+    // A store that hangs may ignore the signal, too.
     const late = new Promise<never>((_, reject) => {
       signal.addEventListener('abort', () => reject(signal.reason), { once: true })
     })

@@ -4,18 +4,18 @@ import type { JobStore } from '../ports/job-store.js'
 
 const kind = 'audio-charges'
 
-/** Seconds of audio of today that no job had, such as those of live streams. */
+/** Today's seconds of audio that belong to no job, such as those of live streams. */
 export async function chargedSeconds(app: string, documents: DocumentStore): Promise<number> {
   return secondsIn(await documents.get(kind, keyOf(app)))
 }
 
-/** What the jobs of today have used, and what was charged besides. */
+/** What today's jobs used, plus these seconds. */
 export async function usageOf(app: string, jobs: JobStore): Promise<Usage> {
   const [used, audioSeconds] = await Promise.all([jobs.usage(app), chargedSeconds(app, jobs.documents)])
   return addUsage(used, { audioSeconds })
 }
 
-/** Adds to them, for the store's other processes, too. */
+/** Adds to these seconds; every process of the store sees it. */
 export async function addCharge(app: string, seconds: number, documents: DocumentStore): Promise<void> {
   const key = keyOf(app)
   // Other processes may add at the same time: one of them succeeds each time.

@@ -27,7 +27,7 @@ export interface ApplicationLimits {
   effective: Limits
   /** Today's usage; counted while it has a quota. */
   used: Usage
-  /** Another text for other figures of its own. */
+  /** Changes whenever its own limits do. */
   revision: string
 }
 
@@ -110,7 +110,7 @@ const longestChangeMs = 10_000
 const lookAgainMs = 50
 
 /**
- * Keeps other processes from changing the same limits meanwhile: stores of applications know no conditional write,
+ * Keeps other processes from changing the same limits meanwhile: application stores have no conditional writes,
  * documents do.
  */
 async function oneAtATime(app: string, documents: DocumentStore, work: () => Promise<void>): Promise<void> {

@@ -4,19 +4,19 @@ import { setTimeout as delay } from 'node:timers/promises'
 const restShare = 4
 const longestRestMs = 50
 
-/** Tells how long the work itself kept the event loop busy; otherwise all that happened meanwhile counts as its own. */
+/** Reports how long the work itself kept the event loop busy; without it, everything that ran meanwhile is counted. */
 export type Spent = (ms: number) => void
 
-/** Runs work in the way in which this process is to do it. */
+/** Runs work on the terms of this process: it may wait its turn first, or rest afterwards. */
 export type Turn = <Result>(work: (spent?: Spent) => Promise<Result>) => Promise<Result>
 
-/** Leaves the event loop to others, after work that kept it busy, for four times as long. */
+/** After work that kept the event loop busy, leaves it to others for four times as long. */
 export const rested: Turn = async (work) => {
   const before = performance.eventLoopUtilization()
   const startedAt = performance.now()
   let told: number | undefined
   const working = work((ms) => (told = ms))
-  // A store may read at once, without a break.
+  // A store may read synchronously, without a break.
   const atOnceMs = performance.now() - startedAt
   const result = await working
   const { active } = performance.eventLoopUtilization(before)

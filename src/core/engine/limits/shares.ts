@@ -4,8 +4,8 @@ export interface ShareBounds {
   /** Most units of one application. Default: all. */
   perApplication?: number
   /**
-   * Units left for applications that hold none; with `take`, of these for the ones that got few lately. Default: an
-   * eighth of them.
+   * Units kept free for applications that hold none; with `take`, only for those of them that got few lately. Default:
+   * an eighth.
    */
   reserve?: number
   /** How many more one application may wait for with `take`. Default: any number. */
@@ -19,7 +19,7 @@ export interface Share {
 }
 
 interface Holding extends Share {
-  /** Absent: it is not taken away. */
+  /** Absent: the unit cannot be taken away. */
   onLost: (() => void) | undefined
 }
 
@@ -35,28 +35,27 @@ interface Account {
   waiting: Waiter[]
   /** Units that it got lately; halved again and again. */
   recent: number
-  /** When it last got a unit, counted in units; 0: not while it was here. */
+  /** The number of its last unit, of all that were granted; 0: none, as far as is remembered. */
   served: number
 }
 
-/** After so many units, what applications got before counts half, */
+/** After this many grants, earlier ones count half, */
 const halvedAfter = 512
-/** and beyond so many of one application no more are counted: those who always ask take turns. */
+/** and an application's count ends here, so that those that always ask take turns. */
 const mostRecent = 64
 
 /**
- * Divides something scarce among applications, however many of them ask for more than they need. The application that
- * holds the fewest units is next; of several the one that got the fewest lately, so that one that seldom asks waits for
- * a unit to become free and not for those that always ask; of these the one served longest ago. Some units are left for
- * applications that hold none; where these are gone, too, the application that holds the most loses its latest one to a
- * newcomer.
+ * Divides scarce units among applications, even if many ask for more than they need. The application that holds the
+ * fewest units is next; among equals, the one that got the fewest lately, so that one that seldom asks waits for a free
+ * unit and not for those that always ask; of these, the one served longest ago. Some units are kept for applications
+ * that hold none; where these are gone, too, the application that holds the most loses its latest one to a newcomer.
  */
 export class Shares {
   readonly #total: number
   readonly #perApplication: number
   readonly #reserve: number
   readonly #waitingPerApplication: number
-  /** Of applications that hold something, wait for it or had it lately. */
+  /** Of applications that hold units, wait for some or had some lately. */
   readonly #accounts = new Map<string, Account>()
   #held = 0
   #waiting = 0
@@ -98,7 +97,7 @@ export class Shares {
   /**
    * A unit, or `undefined` if none is to be had now.
    *
-   * @param onLost allows that the unit is taken away later, and is called then. The unit is gone at that moment.
+   * @param onLost if given, the unit may be taken away later; called when it is already gone
    */
   tryTake(app: string, onLost?: () => void): Share | undefined {
     if (!this.hasRoom(app) && !this.#takeFromLargest(app)) return undefined
@@ -106,7 +105,7 @@ export class Shares {
   }
 
   /**
-   * A unit, in the application's turn. `undefined`: the application waits for as many as it may.
+   * A unit, in the application's turn. `undefined`: the application already waits for as many as it may.
    *
    * @throws the signal's reason if it fires before
    */
@@ -145,7 +144,7 @@ export class Shares {
     return !isBusy || this.#total - this.#held > this.#reserve
   }
 
-  /** Whether a unit has become free for an application that holds none. */
+  /** Takes a unit from the application that holds the most, for one that holds none. Returns whether it could. */
   #takeFromLargest(app: string): boolean {
     if (this.heldBy(app) > 0) return false
     let largest: { holder: string; holding: Holding; count: number } | undefined
@@ -175,7 +174,7 @@ export class Shares {
     return holding
   }
 
-  /** False if it is not held any more. */
+  /** Returns whether it was still held. */
   #drop(app: string, holding: Holding): boolean {
     const held = this.#accounts.get(app)?.held ?? []
     const at = held.indexOf(holding)

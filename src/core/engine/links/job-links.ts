@@ -13,7 +13,7 @@ const linkSchema = z.object({
   expiresAt: z.number(),
   opens: z.number(),
 })
-/** By which people without a key see one job, until it expires or is revoked. */
+/** A link by which people without a key see one job, until it expires or is revoked. */
 export type JobLink = z.infer<typeof linkSchema>
 
 /** The links of jobs: documents beside them, which end with the link. */
@@ -24,7 +24,7 @@ export class JobLinks {
     this.#documents = documents
   }
 
-  /** @throws StemworkError `CONFLICT` if the job has 50. */
+  /** @throws StemworkError `CONFLICT` if the job already has 50. */
   async create(jobId: string, { expiresInMs }: { expiresInMs: number }): Promise<JobLink> {
     if ((await this.list(jobId)).length >= mostLinks)
       throw new StemworkError('CONFLICT', `A job may have ${mostLinks} links. Revoke one that is no longer used.`)
@@ -43,12 +43,12 @@ export class JobLinks {
       .sort((a, b) => b.createdAt - a.createdAt)
   }
 
-  /** Whether it was made and neither expired nor revoked. */
+  /** Whether it was made and has neither expired nor been revoked. */
   async isOpen(jobId: string, id: string): Promise<boolean> {
     return (await this.#documents.get(kind, keyOf(jobId, id))) !== undefined
   }
 
-  /** One more person has opened it. */
+  /** Counts another person who opened it. */
   async countOpen(jobId: string, id: string): Promise<void> {
     const key = keyOf(jobId, id)
     for (;;) {
@@ -61,7 +61,7 @@ export class JobLinks {
     }
   }
 
-  /** It opens nothing from now on. */
+  /** From now on it opens nothing. */
   async revoke(jobId: string, id: string): Promise<void> {
     await this.#documents.delete(kind, keyOf(jobId, id))
   }

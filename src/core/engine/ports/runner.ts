@@ -52,14 +52,14 @@ export interface WorkResult {
   details: Record<string, unknown>
   /** The steps that the run waits for, if it has not ended: it is run again when one of them is over. */
   waitsFor?: string[]
-  /** With `waitsFor`: labels of the worker that the run goes on on, because a step needs them. */
+  /** With `waitsFor`: labels that the next worker of this run must have, because a step needs them. */
   needs?: string[]
 }
 
 /** How a step stands. */
 export interface StepState {
   name: string
-  /** Of what it does: what another version returned is not taken. Empty: an event that came before its step. */
+  /** Version of what it does; results of another version are ignored. Empty: an event that came before its step. */
   version: string
   state: 'done' | 'failed' | 'waiting'
   startedAt: number
@@ -104,8 +104,8 @@ export interface RunOptions {
   signal: AbortSignal
   onProgress(progress: WorkProgress): void
   /**
-   * Told how much processor time the run has used so far, of a process of its own: with its progress and at its end,
-   * whatever that is.
+   * Called with the processor time that the run has used so far, if it has a process of its own: with its progress, and
+   * at its end, however it ends.
    */
   onUse?(processorSeconds: number): void
   /** Stores what the stages keep for a later attempt. Absent: nothing is kept. */

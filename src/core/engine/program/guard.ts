@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 // The entry point of the process that guards one program. It leads a process group of its own, in which the program and
 // all that it starts run, and kills the whole group when the program ends, breaks a limit, or when its standard input
-// closes: however the process that started it ends, and be it by SIGKILL, no program outlives it.
+// closes: no program outlives the process that started it, even if that was ended by SIGKILL.
 
 /** What the guard reads as its first line. */
 export interface GuardOrder {
@@ -14,7 +14,7 @@ export interface GuardOrder {
   environment: Record<string, string>
   /** Resident memory of the whole group; watched where the system tells it (Linux). */
   maxMemoryBytes: number | null
-  /** What the files of the folder may grow by. */
+  /** Bytes by which the files of the folder may grow. */
   maxOutputBytes: number
 }
 
@@ -61,7 +61,7 @@ function guard({ path, args, directory, environment, maxMemoryBytes, maxOutputBy
     try {
       writeSync(endingDescriptor, JSON.stringify(complete))
     } finally {
-      // What the program left running in the background, too.
+      // Also what the program left running in the background.
       killAll()
     }
   }
@@ -86,7 +86,7 @@ function killAll(): void {
   process.kill(-process.pid, 'SIGKILL')
 }
 
-/** Of the program and all that it started, without the guard itself. */
+/** Resident bytes of the program and all that it started, without the guard itself. */
 function memoryOfGroup(): number {
   let pages = 0
   for (const entry of entriesIn('/proc')) {

@@ -33,7 +33,7 @@ export function messageReader(context: ProgramContext) {
 
   async function keep(path: string): Promise<void> {
     const { checkpoint, signal } = context
-    // A part after another may only follow when that one is stored.
+    // A part may only follow when the one before it is stored.
     if (!checkpoint) return
     while (checkpoint.isOn && !checkpoint.isDue() && !isOver) await delay(lookMs, undefined, { signal })
     if (checkpoint.isDue()) await checkpoint.keep(path)
@@ -55,7 +55,7 @@ export function messageReader(context: ProgramContext) {
     get failure(): StemworkError | undefined {
       return failure
     },
-    /** Once the program has ended: what it wanted to keep is of no more use. */
+    /** Call once the program has ended: parts that still wait to be kept are dropped. */
     async finished(): Promise<void> {
       isOver = true
       await keeping

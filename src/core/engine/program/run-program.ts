@@ -70,7 +70,7 @@ export async function runProgram(
   }
 }
 
-/** Nothing of the host's but where programs are. What a program keeps for itself goes with the run's folder. */
+/** Of the host's, only what finds programs. What a program keeps for itself is removed with the run's folder. */
 function cleanEnvironment(directory: string): Record<string, string> {
   const kept = ['PATH', ...(process.platform === 'win32' ? ['SystemRoot', 'ComSpec', 'PATHEXT'] : [])]
   const environment = { LANG: 'C.UTF-8', HOME: directory, TMPDIR: directory, TEMP: directory, TMP: directory }
@@ -82,13 +82,13 @@ function cleanEnvironment(directory: string): Record<string, string> {
 
 function startGuard(order: GuardOrder): ChildProcess {
   const guard = spawn(process.execPath, [installedScript('core/engine/program/guard.js')], {
-    // Electron is a Node only when it is told.
+    // Electron behaves like Node only when told to.
     env: { ...order.environment, ELECTRON_RUN_AS_NODE: '1' },
     stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
     detached: process.platform !== 'win32',
     windowsHide: true,
   })
-  // Not ended: that it closes tells the guard that this process is gone.
+  // Left open: its closing tells the guard that this process is gone.
   guard.stdin?.on('error', () => {})
   guard.stdin?.write(`${JSON.stringify(order)}\n`)
   return guard
@@ -109,7 +109,7 @@ function readTexts(guard: ChildProcess, onLine: (line: string) => void) {
   return { stdout: () => texts.stdout, stderr: () => texts.stderr }
 }
 
-/** Resolves when the guard and its pipes are closed. `undefined`: it was killed, too. */
+/** Resolves when the guard and its pipes are closed. `undefined`: the guard was killed, too. */
 async function endingOf(guard: ChildProcess): Promise<ProgramEnding | undefined> {
   let text = ''
   const pipe = guard.stdio[3] as Readable
@@ -130,7 +130,7 @@ function killGroup(guard: ChildProcess): void {
   try {
     process.kill(-guard.pid, 'SIGKILL')
   } catch {
-    // All of it has ended.
+    // The group no longer exists.
   }
 }
 

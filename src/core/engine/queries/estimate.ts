@@ -20,9 +20,9 @@ export interface JobEstimate {
   endsAt: number
 }
 
-/** Up to here, the progress is that of fetching and loading, and tells nothing by itself. */
+/** Up to here, progress is that of fetching and loading, and says nothing about the speed. */
 const leastProgress = 0.1
-/** At this progress, what the job has shown counts as much as what others took. */
+/** At this progress, the job's own speed counts as much as the durations of others. */
 const evenProgress = 0.05
 
 /**
@@ -48,13 +48,13 @@ export function timeLeft(
 /** Number of jobs whose durations are used. */
 const sampleSize = 50
 const keptMs = 5_000
-/** Older ones are shown while the next are read: that lasts longer, the more the event loop has to do. */
+/** Up to this many times `keptMs`, old values are shown while new ones are read: a busy event loop takes long. */
 const stillShown = 5
 /** Milliseconds of calculating after which others are served. */
 const heldMs = 1
-/** A queue that is seen anew this often shows jobs move on. */
+/** Often enough to show jobs moving up in the queue. */
 const queueKeptMs = 2_000
-/** Jobs of the queue that are looked at one by one. */
+/** Jobs of the queue that are forecast one by one. */
 const mostSeen = 200
 const mostKept = 1_000
 const mostSizes = 10_000
@@ -75,19 +75,19 @@ const inPasses: Turn = async (work) => {
 
 type Times = { startsAt: number; endsAt: number }
 
-/** What is known of the queue at a time. */
+/** A snapshot of the queue. */
 interface SeenQueue {
   times: Map<string, Times>
-  /** The applications of those that were looked at. */
+  /** The applications of the jobs that were looked at. */
   apps: string[]
   /** Whether more wait. */
   isCut: boolean
-  /** Of the jobs that were looked at. */
+  /** Mean duration of the jobs that were looked at. */
   meanMs: number
   slots: number
 }
 
-/** Estimates by the history of jobs, their progress and the queue, each of which is read now and then. */
+/** Estimates from the history of jobs, their progress and the queue, each of which is read now and then. */
 export class Estimates {
   readonly #parts: EstimateParts
   readonly #histories = new Map<string, () => Promise<WorkHistory>>()
@@ -126,7 +126,7 @@ export class Estimates {
     }))
     const waiting = found.waiting.map((job, index) => ({ job, workMs: works[running.length + index] ?? meanMs }))
     return {
-      // Without any measurement nothing is said.
+      // Without any measurement there is no forecast.
       times: told.length === 0 ? new Map<string, Times>() : forecast({ running, waiting, workers: known, rules }, now),
       apps: waiting.map(({ job }) => job.app),
       isCut: waiting.length === mostSeen,
@@ -147,7 +147,7 @@ export class Estimates {
     return works
   }
 
-  /** Behind the jobs that were looked at, it goes on as in front. */
+  /** Behind the jobs that were looked at, the queue is taken to move as in front. */
   async #timesBehind(queue: SeenQueue, job: JobRecord, workMs: number): Promise<Times | undefined> {
     const last = Math.max(...[...queue.times.values()].map(({ startsAt }) => startsAt))
     if (!queue.isCut || !Number.isFinite(last)) return undefined
@@ -159,7 +159,7 @@ export class Estimates {
     return { startsAt, endsAt: startsAt + workMs }
   }
 
-  /** For the whole job, as the history of its application tells, or else its workers. */
+  /** For the whole job, from the history of its application or else the average of the workers. */
   async #workMs(job: JobRecord): Promise<number | undefined> {
     const [history, bytes] = await Promise.all([this.#historyOf(job), this.#bytesOf(job)])
     const told = history.msFor(job, bytes, job.lease?.owner)

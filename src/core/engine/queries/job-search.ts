@@ -5,7 +5,7 @@ import { readSlices } from './job-slices.js'
 
 /** Jobs that one search checks for a condition without an index. */
 const mostLooked = 2_000
-/** Jobs that are read and checked until others are served. */
+/** Jobs that are read and checked before others are served. */
 const readSize = 10
 
 /** What a search found. */

@@ -2,9 +2,7 @@ import type { JobRecord } from '../job/job.js'
 import { rested, type Turn } from '../limits/rested.js'
 import type { JobPage } from '../ports/job-store.js'
 
-/**
- * Records that are read at a time. Stores read them on the event loop: so many of the largest take a few milliseconds.
- */
+/** Records read at a time. Stores read them on the event loop: this many of the largest take a few milliseconds. */
 export const sliceRows = 8
 
 /** Hands the jobs of a page to `each` in slices, between which others are served. */

@@ -14,7 +14,7 @@ export interface QueueState {
 }
 
 interface Slot {
-  /** Undefined: of a host that runs jobs without being a worker. */
+  /** Undefined: a host that runs jobs without being a worker. */
   worker: Worker | undefined
   freeAt: number
 }
@@ -42,7 +42,7 @@ export function forecast(
       slot.freeAt = endsAt
       continue
     }
-    // What is held back by a limit goes on when something that counts has ended.
+    // A job held back by a limit can start when one that counts against it has ended.
     const freed = able.length > 0 ? Math.min(...begun.map(({ endsAt }) => endsAt)) : Infinity
     if (freed === Infinity) slots.splice(slots.indexOf(slot), 1)
     else slot.freeAt = freed

@@ -8,7 +8,7 @@ import type { JobOutput, JobRecord } from '../job/job.js'
 
 /** Measurements at a time, one of an application. Each is a child process that decodes a file. */
 const measuredAtOnce = 2
-/** Further ones that an application may wait for: more than the outputs of any one job that is looked at. */
+/** Further ones that an application may wait for: more than any one job has outputs. */
 const waitingPerApplication = 20
 
 interface Measurement {

@@ -9,9 +9,9 @@ import type { WorkerRegistry } from '../workers/worker-registry.js'
 /** Why a queued job does not start, besides the jobs before it. */
 export interface Waiting {
   /**
-   * `scheduled`: its time has not come; `retrying`: its last attempt failed for a while, and the next one is due later
-   * (`dueAt`); `paused`: an operator holds it back; `no_worker`: no live worker takes such
-   * jobs; `preempted`: it gave way to a job of another application.
+   * `scheduled`: its time has not come; `retrying`: its last attempt failed temporarily, and the next one is due later
+   * (`dueAt`); `paused`: an operator holds it back; `no_worker`: no live worker takes such jobs; `preempted`: it gave
+   * way to a job of another application.
    */
   reason: 'scheduled' | 'retrying' | 'paused' | 'no_worker' | 'preempted'
   message: string

@@ -1,7 +1,7 @@
 import { nameInUrl } from '../job/download-name.js'
 import type { JobRecord } from '../job/job.js'
 
-/** What a job that succeeded tells of others. */
+/** What a job that succeeded says about others. */
 interface Sample {
   ms: number
   /** Seconds of audio, as far as the workflow tells, and bytes of the inputs; 0: not known. */
@@ -13,7 +13,7 @@ interface Sample {
   worker: string
 }
 
-/** Where no job of a format tells. */
+/** For formats of which no job is known. */
 const usualBytesPerSecond: Readonly<Record<string, number>> = {
   wav: 176_400,
   aiff: 176_400,
@@ -26,12 +26,12 @@ const usualBytesPerSecond: Readonly<Record<string, number>> = {
   opus: 14_000,
 }
 
-/** How far a sample counts that is not of the same settings; that is not of the same model; that is of another worker. */
+/** Weights of samples with other settings, with another model, and from another worker. */
 const otherSettings = 0.2
 const otherModel = 0.02
 const otherWorker = 0.3
 
-/** How long jobs of one workflow take, by what the last ones took. */
+/** How long jobs of one workflow take, judged by the last ones. */
 export class WorkHistory {
   readonly #samples: readonly Sample[]
   readonly #inputs: readonly string[]
@@ -68,7 +68,7 @@ export class WorkHistory {
 
 function sampleOf(job: JobRecord, inputs: readonly string[]): Sample[] {
   const { history, settlement } = job
-  // What an attempt did, the next ones had not to do again.
+  // No attempt repeats the kept work of earlier ones, so their times add up.
   const ms = history.reduce((sum, { startedAt, endedAt }) => sum + Math.max(0, (endedAt ?? startedAt) - startedAt), 0)
   if (ms <= 0) return []
   const { audioSeconds: seconds = 0, bytes = 0 } = settlement ?? {}
@@ -106,8 +106,8 @@ function formatOf({ name, params }: Pick<JobRecord, 'name' | 'params'>): string 
 }
 
 /**
- * A base and an amount for each unit: the line with the least squares of relative errors. Neither may be negative, for
- * few samples or odd ones often say so.
+ * Intercept and slope of the line with the least squared relative errors. Neither may be negative, as few or odd
+ * samples often suggest.
  */
 function linear<One extends { ms: number; weight: number }>(
   samples: readonly One[],
@@ -125,7 +125,7 @@ function linear<One extends { ms: number; weight: number }>(
   }
   const { xx, xy, yy, x, y } = sums
   const determinant = xx * yy - xy * xy
-  // As good as one length only.
+  // In effect, all samples have the same length.
   const isFlat = determinant <= 1e-9 * xx * yy
   const base = isFlat ? 0 : (x * yy - y * xy) / determinant
   const perUnit = isFlat ? y / yy : (y * xx - x * xy) / determinant

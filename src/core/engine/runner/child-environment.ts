@@ -7,7 +7,7 @@ const inherited = [
   /^NODE_(ENV|EXTRA_CA_CERTS)$/,
 ]
 
-/** One heap for all threads: glibc keeps what each has freed, 143 of 537 MB in a separation by WebAssembly. */
+/** One malloc arena for all threads: glibc keeps what each has freed, 143 of 537 MB in a separation by WebAssembly. */
 const defaults = { MALLOC_ARENA_MAX: '1' }
 
 /**

@@ -14,7 +14,7 @@ const defaultRetryDelayMs = 1_000
 
 /** What the steps of a run share. */
 interface StepPorts extends Omit<StepContext, 'file' | 'progress'> {
-  /** Of the steps, unless they have their own. */
+  /** Version of steps that have none of their own. */
   version: string
   kept: readonly StepState[]
   /** Absent: nothing is kept, for runs without an engine. */
@@ -41,12 +41,12 @@ export type Suspension = Required<Pick<WorkResult, 'waitsFor'>> & Pick<WorkResul
 export interface StepPolicy {
   maxAttempts: number
   isRetried(error: unknown): boolean
-  /** The wait after so many tries, in milliseconds. */
+  /** The wait after this number of tries, in milliseconds. */
   delayMs(tries: number): number
   timeoutMs?: number
   share?: number
   needs?: readonly string[]
-  /** What another version of the step returned is not taken. */
+  /** Results of another version of the step are ignored. */
   version?: string
   onRetry?(error: unknown, tries: number, delayMs: number): void
 }
@@ -58,7 +58,7 @@ export class StepRun implements Steps {
   readonly #kept: ReadonlyMap<string, StepState>
   readonly #used = new Set<string>()
   readonly #waits = new Set<string>()
-  /** Of the first step that cannot run here. */
+  /** Labels of the first step that cannot run here. */
   #needs: readonly string[] | undefined
   #running = 0
   #files = 0
@@ -76,7 +76,7 @@ export class StepRun implements Steps {
   run<Value>(name: string, work: Work<Value>, options: StepOptions = {}): Promise<Value> {
     const { maxAttempts = 1, retryDelayMs = defaultRetryDelayMs, timeoutMs, share, needs } = options
     const delayMs = (tries: number) => retryDelayMs * 2 ** (tries - 1)
-    // A time limit and more than one try mean that it may pass.
+    // With a time limit and more than one try, a timeout is worth another try.
     const isRetried = (error: unknown) => isTransient(error) || jobError(error).code === 'TIMEOUT'
     return this.do(name, work, { maxAttempts, delayMs, isRetried, timeoutMs, share, needs })
   }
@@ -105,7 +105,7 @@ export class StepRun implements Steps {
     options: StepOptions = {},
   ): Promise<Values> {
     const runs = Object.entries(works).map(async ([name, work]) => [name, await this.run(name, work, options)] as const)
-    // All of them end before the first failure is told: what they made is kept.
+    // All of them end before the first failure is thrown: what they made is kept.
     const settled = await Promise.allSettled(runs)
     const failed = settled.find((run) => run.status === 'rejected')
     if (failed) throw failed.reason
@@ -122,7 +122,7 @@ export class StepRun implements Steps {
 
   /** @throws StemworkError `INTERNAL_ERROR` if earlier runs finished steps that this one did not ask for. */
   requireAllUsed(): void {
-    // An event may come early, or for nothing; it has no version then.
+    // An event may come early, or never be waited for; it has no version then.
     const { kept, version } = this.#ports
     const names = kept
       .filter((step) => step.version === version && step.state === 'done' && !this.#used.has(step.name))
@@ -140,7 +140,7 @@ export class StepRun implements Steps {
     return kept && ['', version].includes(kept.version) ? kept : undefined
   }
 
-  /** Whether the step may run on this worker; else the run goes on on another. */
+  /** Whether the step may run on this worker; else the run continues on another. */
   #isOffered(name: string, needs: readonly string[] = []): boolean {
     const { offers } = this.#ports
     const wrong = needs.find((label) => !labelSchema.safeParse(label).success)

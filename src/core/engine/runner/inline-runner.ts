@@ -5,7 +5,7 @@ import type { execute } from './execute.js'
 import { RunGroup } from './run-group.js'
 import { workflowFromModule } from './workflow-module.js'
 
-/** Kept: even for a module that is loaded, `import()` is a tenth of what a job that does nothing takes. */
+/** Cached: even for a loaded module, `import()` is a tenth of what a job that does nothing takes. */
 let loadedExecute: typeof execute | undefined
 const loadExecute = async () => (loadedExecute ??= (await import('./execute.js')).execute)
 

@@ -23,11 +23,11 @@ import { workflowFromModule } from './workflow-module.js'
 
 const progressIntervalMs = 100
 const lastWordMs = 1000
-/** The heap's limit counts young objects, too, for which newer versions of V8 leave more than all others may take. */
+/** The heap's limit includes the young generation, which may be larger than the old space in newer versions of V8. */
 const oldSpaceBytes =
   process.execArgv
     .map((argument) => Number(/^--max[-_]old[-_]space[-_]size=(\d+)$/.exec(argument)?.[1] ?? NaN) * 2 ** 20)
-    // V8 takes the last.
+    // The last one counts in V8.
     .findLast((bytes) => !Number.isNaN(bytes)) ?? Infinity
 /** The host ends a run by killing this process. */
 const neverAborted = new AbortController().signal
@@ -105,7 +105,7 @@ async function take(message: HostRequest & { run: number }): Promise<void> {
   }
 }
 
-/** What runs have left would soon end this process, and with it the job of another workflow. */
+/** The memory that earlier runs left behind would soon end this process, and with it another workflow's job. */
 function isFull(): boolean {
   const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics()
   return used > Math.min(limit, oldSpaceBytes) / 2

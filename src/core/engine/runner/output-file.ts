@@ -4,7 +4,7 @@ export function outputFile(name: string, fileName: string): string {
 }
 
 /**
- * The same while the file is written from start to end. Its content does not change, except for the lengths in its
+ * Its name while the file is written from start to end. What is written stays as it is, except for the lengths in its
  * header.
  */
 export function growingOutputFile(name: string, fileName: string): string {

@@ -110,7 +110,7 @@ export class Readiness {
   }
 }
 
-/** What keeps every workflow from running is no failure of one. */
+/** An error that keeps every workflow from running is not the failure of one. */
 function throughUnlessAll(error: unknown): unknown {
   if (StemworkError.is(error) && (error.code === 'RUNNER_UNAVAILABLE' || error.code === 'SHUTTING_DOWN')) throw error
   return error

@@ -4,7 +4,8 @@ import type { KeptPart, RunCheckpoint, WorkOrder } from '../ports/runner.js'
 import type { Checkpoint } from '../workflow/checkpoint.js'
 
 /**
- * The longer an attempt runs, the less often it keeps a part: this share of its time, up to this many times `everyMs`.
+ * The longer an attempt runs, the less often it keeps a part: after this share of its time, but at most this many times
+ * `everyMs`.
  */
 const shareOfWork = 0.025
 const longestPause = 30

@@ -20,7 +20,7 @@ export async function publishFiles(
 
 export type RunFunction = (context: RunContext) => Promise<Readonly<Record<string, StepFile | undefined>> | void>
 
-/** What a step made, and how it stands in the value that is kept. */
+/** A file that a step made, and its mark in the JSON that is kept. */
 export class MadeFile implements StepFile {
   readonly name: string
   readonly path: string
@@ -79,7 +79,7 @@ export async function asKept(name: string, made: unknown): Promise<StepResult> {
   return { value: json === undefined ? null : JSON.parse(json), files: kept }
 }
 
-/** The value with its files at their places. */
+/** The value with its files in their places. */
 export function withFiles(value: unknown, files: Readonly<Record<string, InputFile>>): unknown {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map((each) => withFiles(each, files))
@@ -94,7 +94,7 @@ function isMark(value: object): value is FileMark {
   return '$file' in value && typeof value.$file === 'string' && Object.keys(value).length === 1
 }
 
-/** For a mistake in the function of a workflow, which a client does not see. */
+/** For a mistake in a workflow's function; clients do not see the message. */
 export function wrongSteps(message: string): StemworkError {
   const { code, message: shown } = internalError(undefined)
   return new StemworkError(code, shown, { cause: new Error(message) })

@@ -73,7 +73,7 @@ export class Outbox {
     }
   }
 
-  /** Begins with the messages whose turn it is, as far as there are lanes for them. */
+  /** Starts with the messages whose turn it is, as far as lanes are free. */
   async #begin(): Promise<Promise<number>[]> {
     const { lanes } = this.#ports.sender
     if (lanes.free === 0) return []

@@ -23,7 +23,7 @@ export interface Message {
   data: object
   /** What the log calls it. */
   about: { jobId: string } | { batch: string }
-  /** Attributes of the message's subject. */
+  /** The trace of the job or batch, which the span continues. */
   trace?: TraceContext | null
 }
 
@@ -70,7 +70,7 @@ async function post(
     data,
   })
   try {
-    // With the first message: many hosts send none.
+    // Loaded with the first message: many hosts send none.
     const { guardedFetch } = await import('../fetch/guarded-fetch.js')
     const now = await clock.time()
     const secrets = signingSecrets(app, await applications.getApplication(app), options.webhooks.secret, now)

@@ -115,7 +115,7 @@ function documentOf(receiver: FailingReceiver) {
   return { kind, key: keyOf(receiver.app, receiver.origin), value: receiver, ttlMs: keptMs }
 }
 
-/** Keys of one application have one beginning, whatever its id is. */
+/** All keys of an application share a prefix, whatever its id is. */
 function keyOf(app: string, origin: string): string {
   return `${hash(app)}/${origin === '' ? '' : hash(origin)}`
 }

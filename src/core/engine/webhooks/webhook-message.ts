@@ -4,7 +4,7 @@ import type { WebhookMessage } from '../job/transitions.js'
 
 /** Job events that a webhook gets unless it names others. */
 export const webhookEvents = ['job.succeeded', 'job.failed'] as const
-/** Of each end, for those that ask for it: the message has the entry of the ledger. */
+/** For each end of a job, if the webhook names it: the message has the entry of the ledger. */
 export const usageEvent = 'usage.recorded'
 export type WebhookEvent = (typeof webhookEvents)[number]
 

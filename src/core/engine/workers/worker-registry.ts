@@ -15,8 +15,8 @@ import {
 } from './worker.js'
 
 /**
- * What every worker does now and then, even when there is nothing to do, is done once in this time for each worker: a
- * thousand idle ones ask the store for the same few statements a second as a hundred.
+ * The periodic work of workers is spread out: each does it once in this time multiplied by the number of workers. So a
+ * thousand idle ones put no more load on the store than a hundred.
  */
 export const roundMsPerWorker = 120
 /** Missed beats before a worker counts as dead. */
@@ -25,11 +25,11 @@ const mostWorkers = 20_000
 const perPage = 1000
 /** Health checks, metrics and waiting clients ask often. */
 const rememberedMs = 2_000
-/** Whom to wake is asked with each job, and a wrong answer costs a tenth of a second. */
+/** Asked with each job, to choose whom to wake; a wrong answer costs a tenth of a second. */
 const knownMs = 15_000
 /** As long as a child process keeps its models by default (`child.idleMs`). */
 const warmMs = 600_000
-/** An order to a worker that has died meanwhile is kept for so long. */
+/** How long an order to a worker that has since died is kept. */
 const orderMs = 600_000
 const orderTries = 5
 /** Number of jobs in the moving average. */
@@ -40,7 +40,7 @@ export interface RegistryParts {
   /** What this process reports about itself as a worker. */
   self(): Pick<Worker, 'owner' | 'workflows' | 'labels' | 'slots'>
   running(): number
-  /** Somebody has ordered this worker to take jobs, or not to. */
+  /** An operator has ordered this worker to take jobs, or not to. */
   onState(state: WorkerState): void
   beatMs: number
   logger: Logger
@@ -50,14 +50,14 @@ export interface RegistryParts {
 export class WorkerRegistry {
   readonly #parts: RegistryParts
   readonly #key: string
-  /** By which the queue's notifications may name this worker. */
+  /** The address by which the queue's notifications can name this worker. */
   readonly address = randomBytes(6).toString('hex')
   readonly #durations = new Map<string, { jobs: number; seconds: number }>()
   readonly #startedAt = Date.now()
   /** When a job of each workflow last succeeded here. */
   readonly #lastRuns = new Map<string, number>()
   #state: WorkerState = 'open'
-  /** Of this worker's document, once written. */
+  /** Version of this worker's document, once written. */
   #version: number | undefined
   #timer: NodeJS.Timeout | undefined
   #beatMs: number
@@ -165,7 +165,7 @@ export class WorkerRegistry {
     let found = 0
     for await (const { key } of this.#documents()) {
       for (let tries = 0; tries < orderTries; tries++) {
-        // A beat may come in between.
+        // A heartbeat may be written in between.
         const known = await documents.get(workerKind, key)
         const worker = workerSchema.safeParse(known?.value).data
         if (!known || worker?.owner !== owner) break

@@ -19,7 +19,7 @@ export const workerSchema = z.looseObject({
   state: workerStateSchema.default('open'),
   /** Workflows that it has run lately: their models are loaded. */
   warm: z.array(z.string()).default([]),
-  /** By which notifications of the queue may name it. */
+  /** The address by which notifications of the queue can name it. */
   address: z.string().optional(),
   /** Jobs that it runs at a time. */
   slots: z.number(),

@@ -11,8 +11,8 @@ export interface InputIssue {
 }
 
 /**
- * Checks what a client sent, in words of ours: what is missing is named as such; a name that is not known, with the one
- * that was meant or those that are.
+ * Checks what a client sent, with messages of our own: a missing value is called missing, and an unknown name comes
+ * with the one that was probably meant, or the known ones.
  */
 export function checkInput<Schema extends z.ZodType>(
   schema: Schema,

@@ -1,8 +1,8 @@
 import type { z } from 'zod'
 
 /**
- * What is wrong with a value, in words for clients: `must be at least 8000`. For all that a schema does not say in its
- * own words.
+ * What is wrong with a value, in words for clients: `must be at least 8000`. For issues for which the schema has no
+ * message of its own.
  */
 export function issueWords(issue: z.core.$ZodRawIssue): string {
   if (issue.input === undefined) return `is missing${expectedWords(issue)}`

@@ -9,12 +9,12 @@ export function nearest(word: string, candidates: readonly string[]): string | u
 
 const mostEdits = (candidate: string) => Math.max(2, Math.floor(candidate.length / 3))
 
-/** `webhookUrl` is meant as `webhook`; a single letter is no hint. */
+/** `webhookUrl` probably means `webhook`; a single letter is no hint. */
 function beginsAlike(word: string, candidate: string): boolean {
   return candidate.startsWith(word) || (candidate.length > 2 && word.startsWith(candidate))
 }
 
-/** Letters to add, remove or change to make one word the other (Levenshtein). Clients send words of 250 kB, too. */
+/** Letters to add, remove or change to make one word the other (Levenshtein). Clients may send words of 250 kB. */
 function editDistance(a: string, b: string): number {
   if (a.length - b.length > mostEdits(b)) return Infinity
   let row = Array.from({ length: b.length + 1 }, (_, index) => index)

@@ -24,8 +24,8 @@ export interface StepOptions {
   /** Longest try, in milliseconds. Default: that of the job. */
   timeoutMs?: number
   /**
-   * Labels that the worker must have, such as `gpu`, besides those that the workflow needs. On another worker the run
-   * ends, and goes on on one that has them; finished steps are kept.
+   * Labels that the worker must have, such as `gpu`, besides those that the workflow needs. On any other worker the run
+   * ends, and continues on one that has them; finished steps are kept.
    */
   needs?: readonly string[]
   /** Its share of the job's progress, 0 to 1. Default: 0.1. */

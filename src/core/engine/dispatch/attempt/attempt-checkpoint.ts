@@ -17,14 +17,14 @@ import type { Logger } from '../../ports/logger.js'
 import type { InputFile, KeptPart, RunOptions, WorkOrder } from '../../ports/runner.js'
 import { partName } from '../../runner/stage-checkpoint.js'
 
-/** Waits between the attempts to store a part; the last one repeats. */
+/** Delays between tries to store a part; the last one repeats. */
 const retryDelaysMs = [1_000, 5_000, 30_000]
-/** How long an attempt that is handed back waits for its last part: at a shutdown, and for another job. */
+/** How long an attempt waits for its last part: at shutdown, and when it gives way to another job. */
 const longestHandBackMs = 5_000
 const longestGivingWayMs = 10_000
 /** Anything not stored by then is given up. */
 const longestKeepMs = 60_000
-/** One for all: its stack would cost as much as the rest of a short job's end. */
+/** Shared by all: creating its stack would cost as much as the rest of a short job's end. */
 const runEnded = new Error('The run has ended.')
 
 interface CheckpointPorts {
@@ -49,7 +49,7 @@ interface Part {
 export class AttemptCheckpoint {
   readonly #job: JobRecord
   readonly #ports: CheckpointPorts
-  /** Made when they are waited for: most attempts keep nothing, and a signal costs more than the rest of their end. */
+  /** Created on demand: most attempts keep nothing, and a signal costs more than the rest of their end. */
   #handBack: AbortController | undefined
   #ended: AbortController | undefined
   #hasEnded = false
@@ -57,9 +57,9 @@ export class AttemptCheckpoint {
   /** Downloaded inputs that exist nowhere else, by the index of the workflow's input. */
   readonly #downloads = new Map<number, string>()
   #keptInputs = new Map<number, string>()
-  /** Keys of parts, by the work that they are of: this attempt's continue those of earlier ones. */
+  /** Keys of parts, by unit of work: this attempt's parts continue those of earlier ones. */
   #chains = new Map<string, string[]>()
-  /** Whether the blob store may contain something of the job. */
+  /** Whether the blob store may hold anything kept for this job. */
   #hasKept: boolean
   #isResumed = false
   /** Whether a run keeps its work in parts. */
@@ -104,18 +104,18 @@ export class AttemptCheckpoint {
     return bytes === undefined ? undefined : { bytes }
   }
 
-  /** The job's steps keep files beside the parts. */
+  /** Call when the job's steps keep files beside the parts. */
   noteStepFiles(): void {
     this.#hasKept = true
   }
 
-  /** To be kept with the first part. */
+  /** Notes a download that is to be kept with the first part. */
   noteDownload(index: number, file: InputFile): void {
     this.#downloads.set(index, file.path)
   }
 
   /**
-   * What a run receives.
+   * The `checkpoint` of a run's order.
    *
    * @param directory the run's folder
    * @param work as in `partKey`
@@ -139,7 +139,7 @@ export class AttemptCheckpoint {
     return this.#isResumed
   }
 
-  /** Where a run keeps its parts. @param directory and `work` as in `order` */
+  /** Where a run keeps its parts. @param directory and `work` as for `order` */
   of(directory: string, work = ''): NonNullable<RunOptions['checkpoint']> {
     const handBack = (this.#handBack ??= new AbortController()).signal
     const store = (part: number) => (this.#storing = this.#storeUntilEnd({ directory, work, part }, handBack.aborted))
@@ -147,9 +147,9 @@ export class AttemptCheckpoint {
   }
 
   /**
-   * Lets the run keep its work; resolves when that is stored, or at once if it has kept no part so far.
+   * Asks the run to keep its work; resolves when that is stored, or at once if it has kept no part so far.
    *
-   * @param isShutdown the process ends soon; else a job waits that has a lease
+   * @param isShutdown the process ends soon; else a job that has been claimed waits for the slot
    */
   async beforeHandBack(isShutdown: boolean): Promise<void> {
     if (!this.#hasParts || this.#hasEnded) return
@@ -189,7 +189,7 @@ export class AttemptCheckpoint {
       .catch((error: unknown) => this.#warn('A checkpoint could not be removed; the sweep will do it.', error))
   }
 
-  /** @param isLast whether it completes the hand-back: work later than an upload that began before is still missing */
+  /** @param isLast whether it completes the hand-back; an upload that began before that lacks the latest work */
   async #storeUntilEnd(part: Part, isLast: boolean): Promise<void> {
     for (let tries = 0; !this.#hasEnded; tries++) {
       try {
@@ -211,7 +211,7 @@ export class AttemptCheckpoint {
     const { blobs } = this.#ports
     const options = { signal: this.#untilEnd, app: this.#job.app }
     this.#hasKept = this.#hasParts = true
-    // First, because the parts only fit this file.
+    // First, because the parts are only valid for this very file.
     await this.#storeDownloads(this.#untilEnd)
     const path = join(directory, partName(part))
     // lstat: a link could store a file from outside the run.
@@ -234,7 +234,7 @@ export class AttemptCheckpoint {
     }
   }
 
-  /** Parts are only read, and by their length, so the store's own files will do. */
+  /** Parts are only read, up to their known length, so the store's own files will do. */
   async #partFile(key: string, path: string, signal: AbortSignal): Promise<KeptPart | undefined> {
     const { blobs } = this.#ports
     if (blobs.localFile) return await blobs.localFile(key)

@@ -10,7 +10,7 @@ import type { usageOf } from './attempt-usage.js'
 
 type Usage = ReturnType<typeof usageOf>
 
-/** Outages in a row that one write waits for. */
+/** Most outages in a row that one write waits out. */
 const mostOutages = 3
 
 export interface EndPatience {
@@ -22,10 +22,10 @@ export interface EndPatience {
 }
 
 /**
- * Writes the change that ends a claim. An outage of the store must not lose a finished job, so this retries, and then
- * throws the store's error.
+ * Writes the change that ends a claim. A store outage must not lose a finished job, so failed writes are repeated
+ * before the store's error is thrown.
  *
- * @returns the record as written; `undefined` if the claim is no longer the job's
+ * @returns the record as written; `undefined` if the claim is no longer the current one
  */
 export async function writeEnd(
   jobs: JobStore,
@@ -42,7 +42,7 @@ export async function writeEnd(
     } catch (error) {
       mayBeWritten = true
       const forMs = outageMs()
-      // What a heartbeat still reached is another outage.
+      // An answer since then, such as a heartbeat's, means that this is another outage.
       const giveUpAt = Math.min(Math.max(startedAt, answeredAt()) + forMs, startedAt + mostOutages * forMs)
       if (performance.now() + waitMs > giveUpAt) throw error
       onRetry(error)
@@ -61,7 +61,7 @@ export function successOf(
   return { kind: 'succeed', ...claimOf(job), outputs, details, ...usage, retentionMs, messages }
 }
 
-/** The change that ends a claim until steps that wait are over, or for a worker that has what the next step needs. */
+/** The change that ends a claim until its waiting steps are over, or for a worker that has what the next step needs. */
 export function suspensionOf(
   job: JobRecord,
   workflow: Workflow,
@@ -76,7 +76,7 @@ export function claimOf({ token, lease }: Pick<JobRecord, 'token' | 'lease'>): H
   return { token, nonce: lease?.nonce }
 }
 
-/** The record, if this claim was the last and has ended: then the write that seemed to fail took effect. */
+/** The record, if this claim was the last and has ended: then the write that seemed to fail was applied. */
 async function ownEnd(jobs: JobStore, { id, token }: JobRecord): Promise<JobRecord | undefined> {
   const job = await jobs.get(id)
   return job && job.token === token && job.lease === null ? job : undefined

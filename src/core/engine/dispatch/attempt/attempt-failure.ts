@@ -35,7 +35,7 @@ export function hindranceOf(
   return lapses > maxLapses ? lostEveryWorker(lapses) : undefined
 }
 
-/** For a download whose slot others need more; what becomes of the job is that of any such failure. */
+/** For a download that loses its slot to others; the job is treated as after any other failed download. */
 export function crowdedOut(policy: EngineOptions['fetch']): StemworkError {
   const cause = new CrowdedOutError('others need the slot while the service fetches many inputs')
   return downloadFailed(cause, policy, { retryable: true })
@@ -56,7 +56,7 @@ export function answerToFailure(
   const claim = { ...claimOf(job), processorSeconds }
   if (StemworkError.is(error) && error.code === 'PREEMPTED') return { kind: 'preempt', ...claim }
   const failure = errorText(error)
-  // Neither is a fault of the job, but must not go on for ever: a runner may be closed while its engine goes on.
+  // Neither is the job's fault, but it must not repeat forever: a runner may be closed while its engine goes on.
   const mayHandBack = job.shutdownRequeues < dispatch.maxShutdownRequeues
   if (mayHandBack && StemworkError.is(error) && error.code === 'SHUTTING_DOWN')
     return { kind: 'requeue', ...claim, delayMs: 0, onShutdown: true }

@@ -17,7 +17,7 @@ export interface AttemptPorts {
   blobs: BlobStore
   queue: JobQueue
   waking: Waking
-  /** By which notifications may name this worker. */
+  /** The address by which notifications can name this worker. */
   address: string
   runner: Runner
   workflows: WorkflowRegistry

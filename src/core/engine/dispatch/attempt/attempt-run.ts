@@ -13,7 +13,7 @@ interface RunContext {
   directory: string
   /** What earlier attempts kept of the run, or of the work of one step, and where that is kept. */
   checkpoint: NonNullable<Parameters<typeof runSteps>[3]['checkpoint']>
-  /** Of a workflow that has steps. */
+  /** For a workflow that has steps. */
   steps?: RunSteps & { readonly kept: StepState[] }
   /** Labels that steps may need here. */
   offers?: string[]
@@ -65,7 +65,7 @@ export async function runWorkflow(
       checkpoint: host,
       steps: steps ?? spans.unkeptSteps,
       onProgress: (made) => {
-        // Steps may be side by side, and have spans of their own; those of compositions, too.
+        // Steps may run side by side and have spans of their own, as do those of compositions.
         if (!workflow.run && !composition) onStage(made.stage)
         onProgress(made)
       },

@@ -10,7 +10,7 @@ export class AttemptSpans {
   readonly #tracing: Tracing
   readonly #span: Span
   #cause: unknown
-  /** Of the run. */
+  /** Context of the run. */
   #run: TraceContext | undefined
 
   constructor(tracing: Tracing, job: JobRecord) {
@@ -53,7 +53,7 @@ export class AttemptSpans {
     return traced(this.#tracing, { name, kind: 'internal', parent: this.#span.context ?? null }, work)
   }
 
-  /** A try of a step of the workflow, or a wait, that has ended. */
+  /** Records a try of a workflow's step, or a wait, that has ended. */
   ended({ name, state, startedAt, attempts, error }: StepState): void {
     if (state === 'waiting') return
     const attributes = { 'stemwork.step': name, 'stemwork.step.attempt': attempts }
@@ -62,7 +62,7 @@ export class AttemptSpans {
     this.#tracing.begin(order).end(cause)
   }
 
-  /** For steps that are not kept: each try has its span all the same. */
+  /** For steps that are not kept: each try still has its span. */
   readonly unkeptSteps: RunSteps = {
     save: async (step) => {
       this.ended(step)

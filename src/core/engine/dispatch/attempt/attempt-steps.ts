@@ -47,7 +47,7 @@ export class AttemptSteps implements RunSteps {
     const stored = await this.#store(step)
     const files = Object.fromEntries(Object.entries(stored).map(([name, { key, bytes }]) => [name, { key, bytes }]))
     const record: StepRecord = { ...step, ...(await this.#recorded(step)), files }
-    // Repeated, it changes nothing more.
+    // Idempotent: a repeated write changes nothing more.
     const written = await writeEnd(jobs, job, { kind: 'step', ...claimOf(job), leaseMs, step: record }, this.#ports)
     if (!written) throw leaseLost()
     this.#records.set(step.name, record)
@@ -72,7 +72,7 @@ export class AttemptSteps implements RunSteps {
     })
   }
 
-  /** The value, or where it is from now on. */
+  /** The value, or the key of the blob that holds it. */
   async #recorded({ name, value = null }: KeptStep): Promise<Pick<StepRecord, 'value' | 'valueKey'>> {
     const text = JSON.stringify(value)
     if (text.length <= maxRecordedCharacters) return { value }

@@ -112,7 +112,7 @@ export class Attempt {
     )
   }
 
-  /** Keeps its work and ends, to go on later; unless that is not worth it any more. */
+  /** Keeps its work and ends, to be resumed later; does nothing if it may no longer be preempted. */
   giveWay(): void {
     if (!this.slot.giveWay()) return
     void this.#checkpoint.beforeHandBack(false).then(() => {
@@ -132,8 +132,8 @@ export class Attempt {
   }
 
   /**
-   * The settled record; `undefined` if the lease was lost and nothing was written. Throws only when the store stays
-   * away.
+   * The settled record; `undefined` if the lease was lost and nothing was written. Throws only if the store stays
+   * unavailable.
    */
   run(): Promise<JobRecord | undefined> {
     return this.#spans.whole(() => this.#runToEnd())
@@ -227,7 +227,7 @@ export class Attempt {
     }))
   }
 
-  /** Work that cannot be read after an outage is repeated. */
+  /** Kept work that is unreadable after an outage is done again. */
   async #readCheckpoint<Found>(read: (signal: AbortSignal) => Promise<Found>): Promise<Found | undefined> {
     const { signal } = this.#controller
     try {
@@ -247,7 +247,7 @@ export class Attempt {
 
   async #runStages(workflow: Workflow, inputs: Record<string, InputFile>, directory: string): Promise<WorkResult> {
     const share = 1 - fetchShare - publishShare
-    // A composition is worth no files of its own where nothing else is kept.
+    // Where nothing else is kept, the steps of a composition are not worth files of their own.
     const hasSteps = workflow.run !== undefined || (workflow.composition !== undefined && this.#checkpoint.isOn)
     const { options, logger, runner } = this.#ports
     return await runWorkflow(workflow, {
@@ -261,14 +261,14 @@ export class Attempt {
       steps: hasSteps ? this.#steps(directory) : undefined,
       policy: this.#policy,
       spans: this.#spans,
-      // Where the host asks for the run, it has whatever a step needs.
+      // Absent if the host requested this run: it has whatever a step needs.
       offers: this.#stages && offersTo(this.#job.pool, options.dispatch.labels),
       signal: this.#controller.signal,
       onProgress: ({ stage, progress }) => this.#heartbeat.report({ stage, progress: fetchShare + share * progress }),
     })
   }
 
-  /** How long the store may be away before a write is given up. A worker that stops leaves the job to others. */
+  /** How long to wait for the store before a write is given up. A worker that stops leaves the job to others. */
   #outageMs(): number {
     const { leaseMs, storageOutageMs } = this.#ports.options.dispatch
     const { reason } = this.#controller.signal

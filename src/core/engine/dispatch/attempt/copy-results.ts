@@ -13,7 +13,7 @@ export interface CopyOptions {
 }
 
 /**
- * Sends a result file to the client's own storage: one PUT with a Content-Length, as presigned URLs want it, without
+ * Sends a result file to the client's own storage: one PUT with a Content-Length, as presigned URLs require, without
  * redirects. Only the copy is retried: running the whole job again would be expensive.
  *
  * @throws StemworkError `BAD_INPUT` with reason `copy_failed`.

@@ -1,12 +1,12 @@
 import { internalError, StemworkError } from '../../errors.js'
 
 const fullCodes = ['ENOSPC', 'EDQUOT']
-/** Causes can be a circle. */
+/** Chains of causes can be circular. */
 const maxDepth = 8
 
 /**
- * The error of an attempt, with a cause that tells the operator about a full disk if it has one. What clients see stays
- * the same. Stores explain a full disk themselves.
+ * The error of an attempt; if a full disk caused it, with a cause that tells the operator so. What clients see stays
+ * the same. Stores report a full disk themselves.
  */
 export function explainFullDisk(error: unknown, directory: string): unknown {
   if (StemworkError.is(error) && error.code !== 'INTERNAL_ERROR') return error

@@ -20,8 +20,8 @@ export interface HeartbeatOptions {
 /**
  * Keeps a lease alive while its job runs. One call to the store sends the renewal and the progress and returns a
  * request to cancel. Interrupts the run when the job is canceled or the lease is lost. While the store does not answer,
- * the run goes on: if nobody else reached it either, the lease is renewed when it is back. Only when the outage was so
- * long that another worker takes the job at once, the run ends.
+ * the run goes on: if nobody else reached it either, the lease is renewed when it is back. The run ends only if the
+ * outage was so long that another worker takes the job at once.
  */
 export class HeartbeatLoop {
   readonly #jobs: JobStore
@@ -35,7 +35,7 @@ export class HeartbeatLoop {
   #unwritten = false
   #hasKept = false
   #renewedAt = performance.now()
-  /** Calls without an answer yet, and when the last of them was made. */
+  /** Calls in flight, and when the last of them was made. */
   #asking = 0
   #askedAt = 0
 
@@ -52,7 +52,7 @@ export class HeartbeatLoop {
     this.#unwritten = true
   }
 
-  /** Work was kept that no attempt repeats: the next beat reports it. */
+  /** Work was kept that no attempt has to repeat: the next beat reports it. */
   noteKept(): void {
     this.#hasKept = true
     this.#unwritten = true

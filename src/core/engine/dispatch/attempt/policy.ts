@@ -8,7 +8,7 @@ export interface Policy {
   maxAttempts: number
   timeoutMs: number
   isRetried(error: unknown): boolean
-  /** The wait after so many attempts, in milliseconds. */
+  /** The wait after this number of attempts, in milliseconds. */
   delayMs(attempts: number): number
 }
 

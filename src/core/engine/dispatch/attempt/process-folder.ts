@@ -15,7 +15,7 @@ export async function makeProcessFolder(directory: string, prefix: string): Prom
   return await mkdtemp(join(directory, `${prefix}.${host}.${process.pid}.${startedAt}.`))
 }
 
-/** Removes such folders of processes of this machine that ended without removing them. */
+/** Removes the folders that processes of this machine left behind when they ended. */
 export async function removeDeadFolders(directory: string, prefix: string, logger: Logger): Promise<void> {
   const names = await readdir(directory).catch(() => [])
   for (const name of names.filter((one) => one.startsWith(`${prefix}.`) && isLeftover(one.slice(prefix.length)))) {

@@ -18,7 +18,7 @@ export async function readUpload(
 ): Promise<{ bytes: number }> {
   // Left by an earlier attempt that the blob store interrupted.
   await rm(path, { force: true })
-  // No client writes to such a store directly: what is there was checked when it arrived.
+  // Clients cannot write to such a store directly: its content was checked on arrival.
   if (blobs.localFile && !blobs.signPut) {
     const file = await blobs.localFile(key)
     if (!file) throw missing()
@@ -43,7 +43,7 @@ export async function readUpload(
 }
 
 /**
- * Copies inside the kernel. Returns false if that fails: reading the blob then succeeds, or says why it cannot be read.
+ * Copies inside the kernel. Returns false if that fails: reading the blob then works, or throws why it cannot be read.
  */
 async function copyStart(source: { path: string; bytes: number }, path: string): Promise<boolean> {
   try {

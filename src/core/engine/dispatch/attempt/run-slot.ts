@@ -1,8 +1,8 @@
-/** A job that was set aside runs this many times as long as it took to get going again: at most 2 % of it is that. */
+/** A preempted job runs this many times as long as it took to resume, so at most 2 % of its time is lost. */
 const runsPerStart = 50
 
 export interface RunSlotOptions {
-  /** How long an attempt has its slot at least; null: until its end. */
+  /** How long an attempt keeps its slot at least; null: until its end. */
   preemptAfterMs: number | null
   clock?: () => number
 }
@@ -12,7 +12,7 @@ export class RunSlot {
   readonly #preemptAfterMs: number
   readonly #clock: () => number
   #takenAt: number | undefined
-  /** What the attempt took to get going again before it did work that no earlier one had kept; 0 for the first. */
+  /** What the attempt took to resume, up to its first work that no earlier one had kept; 0 for the first attempt. */
   #startMs: number | undefined
   #isGivenAway = false
 
@@ -25,17 +25,17 @@ export class RunSlot {
     return this.#takenAt !== undefined
   }
 
-  /** How long it is held. */
+  /** How long it has been held. */
   get heldMs(): number {
     return this.#takenAt === undefined ? 0 : this.#clock() - this.#takenAt
   }
 
-  /** Only of an attempt that has kept work of its own: so each attempt comes further. */
+  /** Only once the attempt has kept work of its own, so that every attempt makes progress. */
   get mayGiveWay(): boolean {
     return this.mayGiveWayAtOnce && this.heldMs >= this.#preemptAfterMs
   }
 
-  /** The same, however short it is held: for an application that has the slot reserved. */
+  /** The same, however briefly it has been held: for an application that has the slot reserved. */
   get mayGiveWayAtOnce(): boolean {
     if (this.#startMs === undefined || !this.isHeld || this.#isGivenAway) return false
     return this.heldMs >= runsPerStart * this.#startMs
@@ -52,15 +52,15 @@ export class RunSlot {
   }
 
   /**
-   * Work was kept.
+   * Call when work was kept.
    *
-   * @param resumedWorkMs of an attempt that goes on: how long the work lasts at least that is kept first
+   * @param resumedWorkMs for a resumed attempt: how long the work before its first kept part takes at least
    */
   noteKept(resumedWorkMs = Infinity): void {
     this.#startMs ??= Math.max(0, this.heldMs - resumedWorkMs)
   }
 
-  /** False if it may not be given away. */
+  /** Returns whether it is given away. */
   giveWay(): boolean {
     if (!this.mayGiveWayAtOnce) return false
     this.#isGivenAway = true

@@ -74,7 +74,7 @@ export async function runSteps(
 /** A step has a folder of its own for each try. */
 type StepOrder = Omit<WorkOrder, 'directory'>
 
-/** What is kept of a step: the result of its workflow, with its files as a step has them. */
+/** What is kept of a step: the result of its workflow, with its files as step files. */
 interface StepValue {
   details: WorkResult['details']
   outputs: Record<string, Omit<OutputFile, 'path'> & { file: StepFile }>
@@ -113,7 +113,7 @@ async function runStep(
   return { details, outputs: Object.fromEntries(files) }
 }
 
-/** Another one for other work or inputs: those of the job and the outputs of earlier steps. */
+/** Differs for other work or other inputs: those of the job and the outputs of earlier steps. */
 function versionOf({ workflow, settings, params, inputs }: StepOrder): string {
   const sizes = Object.entries(inputs).map(([name, { bytes }]) => [name, bytes])
   const text = JSON.stringify([workflow, settings, params, sizes])

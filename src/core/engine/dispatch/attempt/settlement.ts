@@ -9,7 +9,7 @@ import type { AttemptLog } from './attempt-log.js'
 import type { AttemptPorts } from './attempt-ports.js'
 import type { Stages } from './stages.js'
 
-/** Timers and clocks may be early by some milliseconds, and a notification finds nothing before its job is due. */
+/** Timers and clocks may be a few milliseconds early, and a notification that precedes the due time finds no job. */
 const timerSlackMs = 25
 
 interface EndedAttempt extends Omit<EndPatience, 'onRetry'> {
@@ -31,8 +31,8 @@ export class Settlement {
 
   /**
    * @param change absent: the lease was lost
-   * @returns the record as written; `undefined` if the claim is no longer the job's
-   * @throws the store's error, when it stays away
+   * @returns the record as written; `undefined` if the claim is no longer the current one
+   * @throws the store's error, if it stays unavailable
    */
   async settle(change: JobChange | undefined): Promise<JobRecord | undefined> {
     const settled = change && (await this.#write(change))
@@ -85,7 +85,7 @@ export class Settlement {
   }
 }
 
-/** When a worker should look for the job. What waits for longer is found by a sweep. */
+/** When a worker should look for the job. A sweep finds those that wait longer. */
 function delayOf(change: JobChange, { dueAt }: JobRecord): number {
   if (change.kind === 'requeue') return change.delayMs + timerSlackMs
   return change.kind === 'suspend' ? Math.min(Math.max(0, (dueAt ?? 0) - Date.now()) + timerSlackMs, longestTimerMs) : 0

@@ -2,16 +2,16 @@ import PQueue from 'p-queue'
 import { Shares } from '../../limits/shares.js'
 
 /**
- * A fetch that takes longer gives its run slot to another job. Until then, the next job may have to wait for it, so an
- * application with a slow fetch gets no second such wait.
+ * A fetch that takes longer gives its run slot to another job. Until then the next job may have to wait for it, so an
+ * application with a slow fetch is not granted a second such wait.
  */
 const slowAfterMs = 100
 
-/** Below this part of the slots no fetch has to hurry; when all are taken, this many times as much as with few. */
+/** Up to this share of taken slots no fetch has to hurry; with all taken, this is the factor on the minimum rate. */
 const hasteFrom = 0.5
 const mostHaste = 64
 
-/** Ends that wait for the store while more jobs are claimed: as many as one statement writes. */
+/** Most ends that are being written while further jobs are claimed: as many as one statement writes. */
 const mostEnding = 100
 
 export interface StageLimits {
@@ -19,7 +19,7 @@ export interface StageLimits {
   concurrency: number
   /** Slow fetches in addition to them. */
   slowInputs: number
-  /** Of these, most of one application. */
+  /** Most slow fetches of one application. */
   slowInputsPerApplication: number
 }
 
@@ -27,10 +27,7 @@ export interface StageLimits {
 export interface InputFetch<Result> {
   app: string
   work: () => Promise<Result>
-  /**
-   * Ends a download for which there is no slot, now or any more. Absent: the inputs are here, and only have to be
-   * read.
-   */
+  /** Called to end a download that gets no slot, or loses it. Absent: the inputs are here, and only have to be read. */
   onCrowded?: () => void
 }
 
@@ -43,7 +40,7 @@ export interface InputFetch<Result> {
 export class Stages {
   readonly #slots: PQueue
   readonly #fetchSlots: Shares
-  /** Applications that got no slot since one was given back. */
+  /** Applications that were refused a slot since the last one was released. */
   readonly #turnedAway = new Set<string>()
   readonly #onRoom: () => void
   #ending = 0
@@ -88,7 +85,7 @@ export class Stages {
   async fetch<Result>({ app, work, onCrowded }: InputFetch<Result>): Promise<Result> {
     let slot: { release(): void } | undefined
     const giveWay = () => {
-      // What is here is read soon, and keeps its slot rather than cost others theirs.
+      // Inputs that are here are read soon: they keep their run slot rather than take a fetch slot from others.
       slot = onCrowded || this.#fetchSlots.hasRoom(app) ? this.#fetchSlots.tryTake(app, onCrowded) : undefined
       if (slot) return this.#onRoom()
       if (!onCrowded) return

@@ -21,7 +21,7 @@ export interface FileSweepReport {
 /** With at least this many files, orphans are kept if they are more than half of them. */
 const fewFiles = 20
 
-/** Checks every file and removes those that belong to nothing. None of this is urgent. */
+/** Checks every file and removes those that nothing refers to. None of this is urgent. */
 export class FileSweep {
   readonly #ports: SweepPorts
   #stopped = false

@@ -5,9 +5,9 @@ import type { WorkerRegistry } from '../../workers/worker-registry.js'
 
 const kind = 'sweep'
 const key = 'turn'
-/** A node's timer may be early. */
+/** A turn is due after this share of the interval, because a node's timer may be early. */
 const earliest = 0.9
-/** Without a sweep for so long, the document is gone. */
+/** After this many intervals without a sweep, the document expires. */
 const rememberedRounds = 10
 
 const turnSchema = z.object({
@@ -25,8 +25,8 @@ interface TurnParts {
 }
 
 /**
- * Whose turn it is to sweep: what there is to do is the same for all nodes, so in each interval one of them does it.
- * Which one, is decided by a document; who fails has the next for a successor.
+ * Whose turn it is to sweep: the work is the same for all nodes, so in each interval one of them does it. A document
+ * decides which; if that node fails, the next one takes over.
  */
 export class SweepTurn {
   readonly #parts: TurnParts

@@ -37,7 +37,7 @@ export interface SweepReport {
 }
 
 const batch = 100
-/** Sweeps per look at the ledger, which changes by days. */
+/** Sweeps per tidying of the ledger, which is kept by days. */
 const ledgerRounds = 20
 
 /**
@@ -105,7 +105,7 @@ export class Sweep {
     return cleaned
   }
 
-  /** Also where no worker lives that could claim them. */
+  /** Works even if no live worker could claim them. */
   async #endUnheldJobs(reason: 'overdue' | 'abandoned'): Promise<number> {
     const { jobs, contact, events, onEnd, options } = this.#ports
     let missed = 0
@@ -131,8 +131,8 @@ export class Sweep {
   }
 
   /**
-   * Where no worker lives that can take them over, jobs of lost workers would count as running for ever. By then a
-   * worker that is only cut off has given up, too.
+   * With no live worker to take them over, jobs of lost workers would count as running forever. By then a worker that
+   * is only cut off has given up, too.
    */
   async #releaseLapsed(): Promise<void> {
     const { jobs, clock, events, options } = this.#ports
@@ -166,7 +166,7 @@ export async function finishDeletion(
 ): Promise<void> {
   const { app } = job
   await ports.blobs.deletePrefix(jobResultsPrefix(job.id), { app })
-  // Success has removed its checkpoint.
+  // A success has already removed its checkpoint.
   if (job.startedAt !== null && job.status !== 'SUCCEEDED')
     await ports.blobs.deletePrefix(jobCheckpointPrefix(job.id), { app })
   await removeUploads(job, ports)

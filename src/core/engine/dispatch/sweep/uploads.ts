@@ -27,7 +27,7 @@ export async function removeUploads(job: JobRecord, ports: RemovalPorts): Promis
   const mayHaveTicket = (await clock.time()) - job.createdAt <= options.retention.unusedUploadsMs
   for (const key of Object.values(job.uploads)) {
     if (await isUploadInUse(key, ports)) continue
-    // First: what is cut off in between is done again.
+    // The mark first: if this is interrupted in between, both are done again.
     if (mayHaveTicket && isOfTicket(key)) await blobs.put(usedTicketKey(key), '')
     await blobs.delete(key)
   }
