@@ -183,6 +183,7 @@ function answerOfRoute(asked: AskedRequest, { route, params }: RouteMatch, where
     const caller = await sender?.catch(refuseInTurn)
     const run = async () => {
       if (caller) service.limiter.take(caller.id, route.bucket ?? 'other', headers)
+      if (request.isUpgrade && !route.isWebSocket) throw noWebSocket()
       const answer = await route.run(new Call(asked, where, { caller, trace }), params)
       // What a request has changed is told in any case.
       return inPieces(answer, service, request.method === 'GET' ? caller?.id : undefined)
@@ -190,6 +191,11 @@ function answerOfRoute(asked: AskedRequest, { route, params }: RouteMatch, where
     // A signed link waits for the turn of its application once it is known to be right.
     return route.access === 'link' ? run().catch(refuseInTurn) : inTurn(asked, caller?.id, run)
   })
+}
+
+/** Its answer may be a stream, which such a connection cannot send. */
+function noWebSocket(): Problem {
+  return new Problem('BAD_INPUT', 'This address is no WebSocket. Send the request without the header Upgrade.')
 }
 
 /** By the key, or by a link where the route is open to it. @throws Problem */

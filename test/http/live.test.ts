@@ -1,9 +1,12 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createConnection } from 'node:net'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
-import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { text as textOf } from 'node:stream/consumers'
+import { setImmediate as immediate, setTimeout as delay } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { silentLogger } from '../../src/core/engine/ports/logger.js'
 import { liveService } from '../../src/live.js'
 import { createHandler } from '../../src/http/index.js'
 import type { SeparateLive } from '../../src/http/options.js'
@@ -71,6 +74,13 @@ async function refusal(client: Client) {
   return { status: answer.statusCode, code: (JSON.parse(text) as { code: string }).code }
 }
 
+/** A request that asks for another protocol. */
+function asking(path: string, headers: string[], method = 'GET'): string {
+  const handshake = ['Sec-WebSocket-Version: 13', `Sec-WebSocket-Key: ${Buffer.alloc(16).toString('base64')}`]
+  const lines = [`${method} ${path} HTTP/1.1`, 'Host: localhost', 'Connection: Upgrade', ...handshake, ...headers]
+  return `${lines.join('\r\n')}\r\n\r\n`
+}
+
 describe('a live stream', () => {
   test('comes back as its stem, of the same length, and says how it went', async () => {
     const client = connect()
@@ -112,6 +122,39 @@ describe('a live stream', () => {
     const plain = await service.api(`/live?${query}`)
     expect([plain.status, plain.headers.get('upgrade')]).toEqual([426, 'websocket'])
     expect(await refusal(connect(service.app.key, `${query}&drums=1`))).toMatchObject({ status: 400 })
+  })
+
+  test('that is refused leaves no connection, though its client keeps its side open', async () => {
+    const client = createConnection({ port: service.server.port, host: '127.0.0.1', allowHalfOpen: true })
+    onTestFinished(() => void client.destroy())
+    client.write(asking(`/v1/live?${query}`, ['Upgrade: websocket']))
+    await once(client.resume(), 'end')
+    await expect.poll(() => promisify(service.server.server.getConnections.bind(service.server.server))()).toBe(0)
+  })
+
+  test('is at one address only; a file that is asked for as one takes no slot', async () => {
+    const one = await startService({
+      http: { live: { separate: liveService(), streams: 1 }, limits: { downloads: 1 } },
+    })
+    onTestFinished(() => one.close())
+    const link = new URL(await one.uploaded(new Uint8Array(100)))
+    const client = createConnection(one.server.port, '127.0.0.1')
+    client.end(asking(link.pathname + link.search, ['Upgrade: websocket']))
+    expect(await textOf(client)).toMatch(/^HTTP\/1\.1 400 [^]*is no WebSocket/)
+    expect((await fetch(link)).status).toBe(200)
+  })
+
+  test('is one protocol that a client can ask for; with another, the request is answered as it is', async () => {
+    const client = createConnection(service.server.port, '127.0.0.1')
+    const body = '{"name":"song"}'
+    const facts = [`Authorization: ${service.app.key}`, 'Content-Type: application/json', 'Upgrade: h2c']
+    const asked = (length: number) => asking('/v1/job', [...facts, `Content-Length: ${length}`], 'POST') + body
+    for (let times = 0; times < 20; times++) {
+      client.write(asked(body.length))
+      expect(String((await once(client, 'data'))[0])).toMatch(/^HTTP\/1\.1 400 [^]*workflow/)
+    }
+    expect(await promisify(service.server.server.getConnections.bind(service.server.server))()).toBe(1)
+    client.destroy()
   })
 
   test('counts against the quota of its application, which ends it, and refuses the next one and jobs', async () => {
@@ -240,6 +283,62 @@ describe('a client', () => {
     expect((await all).code).toBe(1000)
     expect(messages).toBe(5000)
     expect(passes).toBeGreaterThan(2500)
+  })
+
+  test('that sends short messages without end is held back after some thousands', async () => {
+    let waiting = 0
+    const separate: SeparateLive = async function* (samples) {
+      // In each of these, one message comes.
+      for (let pass = 0; pass < 20_000; pass++) await immediate()
+      let isSamePass = true
+      setImmediate(() => (isSamePass = false))
+      for await (const { length } of samples) waiting += isSamePass ? length : 0
+      yield { bytes: new Uint8Array(1), seconds: 0, isLate: false }
+    }
+    const { base, app, close } = await startService({ http: { live: { separate, streams: 1 } } })
+    onTestFinished(() => close())
+    const client = connect(app.key, query, base)
+    await once(client, 'open')
+    const all = received(client)
+    for (let sent = 0; sent < 30_000; sent++) client.send(new Uint8Array(1))
+    client.send('end')
+    expect((await all).code).toBe(1000)
+    expect(waiting).toBeGreaterThan(500)
+    // What was read from the connection at once comes in any case: 64 KiB, of 7 bytes each.
+    expect(waiting).toBeLessThan(11_000)
+  })
+
+  test('that sends next to nothing gives its stream back', async () => {
+    const live = { separate: echo(Infinity), streams: 1 }
+    const { base, app, close } = await startService({ http: { live, limits: { idleMs: 100 } } })
+    onTestFinished(() => close())
+    const client = connect(app.key, query, base)
+    await once(client, 'open')
+    client.send(new Uint8Array(10))
+    expect(await received(client)).toMatchObject({ code: 1008, reason: expect.stringMatching(/too few samples/) })
+  })
+
+  test('that breaks its connection is no failure of the service', async () => {
+    const error = vi.fn()
+    const { base, app, close } = await startService({
+      http: { live: { separate: echo(Infinity), streams: 1 } },
+      engine: { logger: { ...silentLogger, error } },
+    })
+    onTestFinished(() => close())
+    const client = connect(app.key, query, base)
+    await once(client, 'open')
+    client.pause()
+    for (let sent = 0; sent < 20; sent++) client.send(new Uint8Array(2 ** 20))
+    await delay(100)
+    client.terminate()
+    const next = async () => {
+      const other = connect(app.key, query, base)
+      await once(other, 'open')
+      other.send('end')
+      return (await received(other)).code
+    }
+    await expect.poll(next, { interval: 100 }).toBe(1000)
+    expect(error).not.toHaveBeenCalled()
   })
 
   test('is told how much passed unchanged because the service was too slow', async () => {

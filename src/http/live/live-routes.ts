@@ -24,9 +24,11 @@ export const liveRoutes: readonly Route[] = [
       'form, the latency later. The text message `end` ends the stream: the rest follows, then a text message ' +
       '`{"type":"end","seconds","lateBlocks","lateSeconds"}`, and the connection is closed with 1000. Where the ' +
       'service is too slow, the samples pass unchanged, and count as late. Closed with 1008: the quota is used up, ' +
-      'or the key has ended; with 1013: all streams are taken, or other applications needed this one.',
+      'the key has ended, or hardly any samples come; with 1013: all streams are taken, or other applications ' +
+      'needed this one.',
     access: 'key',
     bucket: 'create',
+    isWebSocket: true,
     query: querySchema,
     answer: { description: 'Only by WebSocket.' },
     otherAnswers: { 101: 'The connection is a WebSocket from here on.' },

@@ -22,6 +22,8 @@ export class LiveSession {
   #late = { blocks: 0, seconds: 0 }
   /** Since the last ping. */
   #isAlive = true
+  /** Bytes that came and went since it was last seen whether it is a stream. */
+  #moved = 0
 
   constructor(socket: WebSocketConnection, call: KeyedCall, format: LiveFormat) {
     this.#socket = socket
@@ -36,7 +38,7 @@ export class LiveSession {
       this.#close(closing.tryLater, 'Other applications needed this stream. Try again later.'),
     )
     if (!share) return this.#close(closing.tryLater, 'All live streams are taken. Try again later.')
-    const heartbeat = this.#heartbeat()
+    const timers = [this.#heartbeat(), this.#endIfSilent()]
     const permission = permit(this.#call)
     permission.signal.addEventListener('abort', () => this.#close(closing.policy, 'The API key has ended.'))
     this.#socket.on('close', () => this.#stopped.abort()).on('error', () => this.#stopped.abort())
@@ -45,7 +47,7 @@ export class LiveSession {
     } catch (error) {
       this.#fail(error)
     } finally {
-      clearInterval(heartbeat)
+      for (const timer of timers) clearInterval(timer)
       permission.release()
       share.release()
       await this.#charge().catch(() => undefined)
@@ -75,8 +77,10 @@ export class LiveSession {
   #sent(message: Uint8Array | string): Promise<void> {
     return new Promise((resolve, reject) =>
       this.#socket.send(message, (error) => {
+        // Only a connection that has ended sends nothing.
+        if (error) this.#stopped.abort()
         if (error) return reject(error)
-        this.#isAlive = true
+        this.#note(message.length)
         resolve()
       }),
     )
@@ -93,13 +97,27 @@ export class LiveSession {
    * samples, so these count as well.
    */
   #heartbeat(): NodeJS.Timeout {
-    const note = () => (this.#isAlive = true)
-    this.#socket.on('pong', note).on('message', note)
+    this.#socket.on('pong', () => this.#note(0)).on('message', ({ length }) => this.#note(length))
     return setInterval(() => {
       if (!this.#isAlive) return this.#socket.terminate()
       this.#isAlive = false
       this.#socket.ping()
     }, this.#call.service.options.limits.heartbeatMs)
+  }
+
+  #note(bytes: number): void {
+    this.#isAlive = true
+    this.#moved += bytes
+  }
+
+  /** Others may need what a stream without sound would keep. */
+  #endIfSilent(): NodeJS.Timeout {
+    const { idleMs, minBytesPerSecond } = this.#call.service.options.limits
+    return setInterval(() => {
+      if (this.#moved < (minBytesPerSecond * idleMs) / 1000)
+        this.#close(closing.policy, `In ${idleMs / 1000} s, too few samples came for a stream. Connect again to go on.`)
+      this.#moved = 0
+    }, idleMs)
   }
 
   #fail(error: unknown): void {

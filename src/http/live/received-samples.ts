@@ -3,6 +3,8 @@ import type { WebSocketConnection } from '../routing/web-socket-connection.js'
 
 /** Of samples that came and are not yet read; then the client has to wait. */
 const mostBytes = 256 * 1024
+/** That a message takes besides its samples. */
+const messageBytes = 256
 
 /** The binary messages of a client, up to its text message `end`. Read once. */
 export class ReceivedSamples implements AsyncIterable<Uint8Array> {
@@ -33,7 +35,7 @@ export class ReceivedSamples implements AsyncIterable<Uint8Array> {
       if (this.#error) throw this.#error
       const next = this.#queue.shift()
       if (next) {
-        this.#bytes -= next.length
+        this.#bytes -= next.length + messageBytes
         if (this.#bytes <= mostBytes) this.#socket.resume()
         yield next
       } else if (this.#isEnded) return
@@ -43,7 +45,7 @@ export class ReceivedSamples implements AsyncIterable<Uint8Array> {
 
   #add(data: Uint8Array): void {
     this.#queue.push(data)
-    this.#bytes += data.length
+    this.#bytes += data.length + messageBytes
     if (this.#bytes > mostBytes) this.#socket.pause()
   }
 }

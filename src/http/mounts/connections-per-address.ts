@@ -45,8 +45,8 @@ export function shareConnections(
   // One more, so that it is chosen here which is closed.
   server.maxConnections = total + 1
   server.on('connection', (socket) => {
-    // Gone already.
-    if (socket.remoteAddress === undefined) return
+    // Gone already, or come back after it asked for another protocol.
+    if (socket.remoteAddress === undefined || known.has(socket)) return
     const address = addressGroup(socket.remoteAddress)
     const own: Connections = addresses.get(address) ?? new Map<Duplex, Connection>()
     const isTooMany = own.size >= perAddress

@@ -35,11 +35,30 @@ export function acceptUpgrades(server: Server, handler: Handler): ReadonlySet<Du
   if (!answer || !hasWebSockets(handler)) return upgraded
   const upgrade = upgrader(answer)
   server.on('upgrade', (request, socket, head) => {
+    if (!asksForWebSocket(request)) return handBack(server, request, socket, head)
     upgraded.add(socket)
     socket.once('close', () => upgraded.delete(socket))
     upgrade(request, socket, head)
   })
   return upgraded
+}
+
+function asksForWebSocket({ headers }: IncomingMessage): boolean {
+  return headers.upgrade?.toLowerCase() === 'websocket'
+}
+
+/**
+ * Answers the request as if it had asked for no other protocol, which a server may always do: clients such as Java's
+ * ask for HTTP/2 with each request.
+ */
+function handBack(server: Server, { method, url, rawHeaders }: IncomingMessage, socket: Duplex, head: Buffer): void {
+  const lines = [`${method} ${url} HTTP/1.1`]
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const [name, value] = rawHeaders.slice(at, at + 2)
+    if (!/^(connection|upgrade)$/i.test(name ?? '')) lines.push(`${name}: ${value}`)
+  }
+  socket.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), head]))
+  server.emit('encrypted' in socket ? 'secureConnection' : 'connection', socket)
 }
 
 /** A WebSocket where the answer to the request is one, and the answer itself where it is not. */
@@ -61,13 +80,13 @@ function upgrader(answer: Answer): (request: IncomingMessage, socket: Duplex, he
   return (request, socket, head) => {
     socket.on('error', () => socket.destroy())
     const response = new ServerResponse(request)
-    const isUpgrade = request.headers.upgrade?.toLowerCase() === 'websocket'
-    const asked = Object.assign(requests.read(request, response, undefined), { isUpgrade })
+    const asked = Object.assign(requests.read(request, response, undefined), { isUpgrade: true })
     const open = async () => {
       const { status, headers, body, upgrade } = await answer(asked, {})
       if (upgrade) return (await server).handleUpgrade(request, socket, head, upgrade)
       response.assignSocket(socket as Parameters<ServerResponse['assignSocket']>[0])
-      response.once('finish', () => socket.end())
+      // A client may leave its side open for ever.
+      response.once('finish', () => socket.end(() => socket.destroy()))
       response.writeHead(status, { ...headers, connection: 'close' })
       response.end(typeof body === 'string' ? body : undefined)
     }

@@ -43,6 +43,8 @@ interface RouteFacts<A extends Access> {
   rawBody?: readonly string[]
   /** It may come without that body. */
   isBodyOptional?: true
+  /** It answers only requests that ask to become one. */
+  isWebSocket?: true
   /** Also available at the root of the mount, where infrastructure expects it. */
   atRoot?: boolean
   /** Request headers that it understands: their meaning, and their form where not every text will do. */
