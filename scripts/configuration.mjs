@@ -14,7 +14,7 @@ const variables = {
   STEMWORK_LINK_SECRET:
     'Signs upload and result links; 32 or more characters, the same on every node that serves HTTP.',
   STEMWORK_WEBHOOK_SECRET:
-    'Signs the webhooks of the application `default`. Other applications without their own secret: as ' +
+    'Signs the webhooks of the application `default`. For other applications without their own secret, it works as ' +
     '`webhooks.secret` above.',
   STEMWORK_MODELS: 'Folder of the models.',
   STEMWORK_MODEL_MIRROR: 'Folder or base URL to fetch models from.',
@@ -36,9 +36,9 @@ const bounds = [
   ['How long results are kept', 'engine', 'retention.resultsMs', 'ms'],
   ['How long unused uploads are kept', 'engine', 'retention.unusedUploadsMs', 'ms'],
   ['How long records of ended jobs are kept', 'engine', 'retention.jobsMs', 'ms'],
-  ['Request line and headers', undefined, '16 KiB, that of `node:http`; `serve`: `server.maxHeaderSize`'],
-  ['Requests of an HTTP/1.1 connection that are being answered', undefined, '5; at one more it is closed'],
-  ['Requests of an HTTP/2 connection that are being answered', undefined, '100; more are refused (`REFUSED_STREAM`)'],
+  ['Request line and headers', undefined, '16 KiB, the limit of `node:http`; `serve`: `server.maxHeaderSize`'],
+  ['Requests in progress on an HTTP/1.1 connection', undefined, '5; one more closes it'],
+  ['Requests in progress on an HTTP/2 connection', undefined, '100; more are refused (`REFUSED_STREAM`)'],
   ['Framing around the chunks of a body', undefined, '65,536 bytes, or a fifth of what is sent'],
   ['JSON body', 'handler', 'limits.jsonBytes', 'bytes'],
   ['Depth of a JSON body', undefined, '32 levels'],
@@ -53,29 +53,29 @@ const bounds = [
   [
     'Simultaneous lists, archives and bulk changes of an application',
     undefined,
-    '1, and 50 wait; applications take turns, 8 jobs at a time, 4 where they change',
+    '1, and 50 wait; applications take turns after every 8 jobs, or 4 changed jobs',
   ],
-  ['Requests that such a one counts as', undefined, '1, and 1 for every 64 KiB of a list or 10 changed jobs'],
-  ['Documents (`/docs`, `/openapi.json`) that are made for a client at a time', undefined, '1, and 50 wait'],
+  ['Requests that one of these counts as', undefined, '1, plus 1 for every 64 KiB of a list or 10 changed jobs'],
+  ['Documents (`/docs`, `/openapi.json`) generated at a time for one client', undefined, '1, and 50 wait'],
   ['Open event streams and waiting requests of an application', 'handler', 'limits.waitingRequests'],
-  ['The same of all applications', 'handler', 'limits.allWaitingRequests'],
-  ['Files of an application that are sent at a time', 'handler', 'limits.downloads'],
-  ['The same of all applications', 'handler', 'limits.allDownloads'],
-  ['JSON bodies of more than 16 KiB of an application that are received at a time', undefined, '16'],
-  ['The same of all applications', undefined, '128'],
+  ['The same for all applications', 'handler', 'limits.allWaitingRequests'],
+  ['Files sent at a time for one application', 'handler', 'limits.downloads'],
+  ['The same for all applications', 'handler', 'limits.allDownloads'],
+  ['JSON bodies over 16 KiB received at a time from one application', undefined, '16'],
+  ['The same for all applications', undefined, '128'],
   ['JSON body without a key', undefined, '16,384 bytes'],
-  ['Answers of more than 64 KiB of an application that are sent at a time', undefined, '16'],
-  ['The same of all applications', undefined, '128'],
+  ['Answers over 64 KiB sent at a time to one application', undefined, '16'],
+  ['The same for all applications', undefined, '128'],
   [
     'Connections of the pool of `postgresStores` for creates, lists and counts',
     undefined,
     'half of them; applications take turns',
   ],
-  ['Changes of the folder of `fsBlobs` at a time', undefined, '2 of the 4 file threads; applications take turns'],
-  ['Reads of files in it at a time', undefined, '1 of these; applications take turns'],
+  ['Changes in the folder of `fsBlobs` at a time', undefined, '2 of the 4 file threads; applications take turns'],
+  ['Reads of its files at a time', undefined, '1 of the 4 file threads; applications take turns'],
   ['Files whose peaks are measured at a time', undefined, '2, of different applications; 20 more of each wait'],
   ['Waiting time with `Prefer: wait`', undefined, '60 s'],
-  ['How long an event stream stays open after its key has ended', 'handler', 'limits.heartbeatMs', 'ms'],
+  ['How long a stream stays open once `authenticate` refuses its sender', 'handler', 'limits.heartbeatMs', 'ms'],
   ['Pause while sending or reading a body', 'handler', 'limits.idleMs', 'ms'],
   ['Lowest transfer rate of a body', 'handler', 'limits.minBytesPerSecond', 'bytes/s'],
   ['Bytes read from a refused upload', 'handler', 'limits.discardBytes', 'bytes'],
@@ -92,21 +92,21 @@ const bounds = [
   ['Simultaneous slow downloads of inputs', 'engine', 'inputs.slowInputs'],
   ['Of these, for one application', 'engine', 'inputs.slowInputsPerApplication'],
   ['Lowest transfer rate of an input', 'engine', 'inputs.minBytesPerSecond', 'bytes/s'],
-  ['The same where all slots for slow downloads are taken', undefined, '64 times as much'],
+  ['The same while all slots for slow downloads are taken', undefined, '64 times as much'],
   ['Time to download an input', 'engine', 'inputs.totalMs', 'ms'],
   ['Simultaneous webhook messages', 'engine', 'webhooks.concurrency'],
-  ['Those besides whose receivers have not answered within 250 ms', 'engine', 'webhooks.slowReceivers'],
+  ['In addition, those whose receivers have not answered within 250 ms', 'engine', 'webhooks.slowReceivers'],
   ['Of all these, for one application', 'engine', 'webhooks.concurrencyPerApplication'],
-  ['Failures of a receiver one after another until its messages wait', undefined, '5'],
-  ['Pause between the trials of such a receiver', undefined, '60,000 ms, doubling up to 7,200,000 ms'],
-  ['How long a receiver may fail until it is disabled', 'engine', 'webhooks.disableAfterMs', 'ms'],
+  ['Consecutive failures of a receiver after which its messages wait', undefined, '5'],
+  ['Pause between attempts to reach such a receiver', undefined, '60,000 ms, doubling up to 7,200,000 ms'],
+  ['How long a receiver may fail before it is disabled', 'engine', 'webhooks.disableAfterMs', 'ms'],
   ['Response time of a webhook receiver', 'engine', 'webhooks.timeoutMs', 'ms'],
   ['Attempts to deliver a webhook message', 'engine', 'webhooks.retryDelaysMs'],
   ['Response time of a name server, for each of two attempts', undefined, '2,000 ms'],
-  ['Time to connect to an address from a client', undefined, '10,000 ms'],
+  ['Time to connect to an address given by a client', undefined, '10,000 ms'],
   ['Redirects of an input', undefined, '3'],
   ['Attempts at a job', 'engine', 'dispatch.maxAttempts'],
-  ['Jobs in a turn of an application, and slots reserved for it', 'engine', 'limits.applications'],
+  ['Jobs that an application begins in its turn, and slots reserved for it', 'engine', 'limits.applications'],
 ]
 
 const defaultsOf = {
@@ -193,10 +193,10 @@ export function configuration() {
     '',
     '`serve`, `worker`, `doctor` and the commands that look into a service take their options from the command line, ' +
       'from the environment and from `stemwork.config.ts`, `.mjs`, `.js` or `.json` in the current folder (or ' +
-      '`--config <file>`). The command line goes before the environment, which goes before the file; lists add to ' +
-      'each other. Options marked "..." take a list: separated by commas, or given several times. Paths begin at the ' +
-      'current folder. A name or value that is wrong is refused, with the nearest ' +
-      'name. TypeScript needs Node 22.18 or newer, Bun or Deno.',
+      '`--config <file>`). The command line overrides the environment, which overrides the file; lists are ' +
+      'combined. Options marked "..." take a list: separated by commas, or given several times. Paths are relative ' +
+      'to the current folder. A wrong name or value is refused, with the nearest name as a suggestion. A file in ' +
+      'TypeScript needs Node 22.18 or newer, Bun or Deno.',
     '',
     '```js',
     '// stemwork.config.mjs',
@@ -209,15 +209,14 @@ export function configuration() {
     '}',
     '```',
     '',
-    'In TypeScript, write `export default { ... } satisfies ServiceConfig`. Secrets do not belong in a file that is ' +
-      'under version control: set them by variables.',
+    'In TypeScript, write `export default { ... } satisfies ServiceConfig`. Secrets do not belong in a file under ' +
+      'version control: set them with environment variables.',
     '',
     '| command line | variable | file | in code | of |',
     '|---|---|---|---|---|',
     ...commandOptions(),
     '',
     '## Other variables',
-    '',
     '',
     '| variable | meaning |',
     '|---|---|',

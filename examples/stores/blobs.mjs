@@ -33,7 +33,7 @@ export async function folderBlobs(folder) {
     return found
   }
 
-  // What cannot be removed now, for somebody reads it, goes when the folder is opened again.
+  // A file that cannot be removed while somebody reads it is removed when the folder is opened again.
   const removeFile = (/** @type {string} */ etag) => rm(fileOf(etag), { force: true }).catch(() => {})
   const remove = (/** @type {() => string[]} */ select) =>
     journal.exclusively(async () => {

@@ -147,7 +147,7 @@ export const handlerOptionsSchema = z.strictObject({
         ),
       heartbeatMs: count
         .default(15_000)
-        .describe('How often an idle event stream sends a heartbeat and its key is checked.'),
+        .describe('How often an idle event stream sends a heartbeat, and `authenticate` is asked about it again.'),
       minBytesPerSecond: z
         .number()
         .positive()
@@ -174,10 +174,10 @@ export const handlerOptionsSchema = z.strictObject({
     })
     .prefault({})
     .describe(
-      'Requests an application may make, for each process; a list counts as one of the others, and as one more for ' +
-        'each 64 KiB. `link`: downloads by its signed links. `wrongKeys`: requests with a wrong key that an address ' +
-        'may make (of IPv6, a network of 64 bits), after which only keys that have worked before are checked; those ' +
-        'with the form and checksum of keys that this service makes are counted by themselves.',
+      'Requests an application may make, for each process; a list counts as one `other` request, and as one more for ' +
+        'each 64 KiB. `link`: downloads by its signed links. `wrongKeys`: requests with a wrong key from one address ' +
+        '(or IPv6 network of 64 bits), after which only keys that have worked before are checked; wrong keys with ' +
+        'the form and checksum of those that this service makes are counted separately.',
     ),
   cors: z
     .union([
@@ -202,8 +202,8 @@ export const handlerOptionsSchema = z.strictObject({
     .optional()
     .describe(
       'Serve /operator, a page for the operators of the service: it shows and controls the jobs of all ' +
-        'applications. `key` (16 or more characters) opens this page and nothing else. Default: there is no such ' +
-        'page.',
+        'applications. `key` (16 or more characters) opens this page and nothing else. Default: ' +
+        'off.',
     ),
   manageKeys: z
     .boolean()
@@ -219,15 +219,15 @@ export const handlerOptionsSchema = z.strictObject({
       streams: count
         .default(2)
         .describe(
-          'At a time, of all applications, for each process; each takes up to 60 % of a core. When all are taken, ' +
+          'Streams at a time, for each process; each takes up to 60 % of a core. When all are taken, ' +
             'the application with the most loses one to another that has none.',
         ),
     })
     .optional()
     .describe(
-      'Serve /live, a WebSocket that separates a stream while it plays, behind `serve`, or on a server of your ' +
-        'own after `acceptUpgrades(server, handler)`, both of `stemwork/node`. Needs the package `ws`. Default: ' +
-        'there is no such address.',
+      'Serve /live, a WebSocket that separates a stream while it plays, with `serve`, or on a server of your ' +
+        'own after `acceptUpgrades(server, handler)`, both from `stemwork/node`. Needs the package `ws`. Default: ' +
+        'off.',
     ),
   resumableUploads: z
     .boolean()

@@ -42,9 +42,9 @@ export const limitsSchema = z.strictObject({
     )
     .default({})
     .describe(
-      'Larger shares of the workers, by application id; give all workers the same. `weight` (1 to 100): how many ' +
-        'jobs begin in each turn of the application. `reserved`: while fewer of its jobs run, its next job goes ' +
-        'before those of all others, and jobs that have kept their work give way to it at once, unless ' +
+      'Larger shares of the workers, by application id; set them alike on all workers. `weight` (1 to 100): how many ' +
+        'jobs begin in each turn of the application. `reserved`: while fewer of its jobs than this run, its next ' +
+        'job comes before those of all others, and jobs with a checkpoint give way to it at once, unless ' +
         '`dispatch.preemptAfterMs` is null.',
     ),
 })
@@ -87,7 +87,7 @@ export const dispatchSchema = z.strictObject({
     .default(10 * seconds)
     .describe(
       'How long running jobs may take to finish when the process is closed or the worker drained. Then they are ' +
-        'handed over to other workers, with the work that they have kept. Workflows that keep none need longer.',
+        'handed over to other workers, with their checkpoints. Workflows without checkpoints need longer.',
     ),
   niceness: nicenessSchema.describe(
     'Niceness of the child processes that do the work: with 10, other programs have priority; with 0, all are equal.',
@@ -129,16 +129,16 @@ export const dispatchSchema = z.strictObject({
     .nullable()
     .default(10 * seconds)
     .describe(
-      'How long a job that has kept its work (`checkpoints`) runs before it gives way to a waiting job of another ' +
-        'application of which fewer run; it goes on later where it was. Then it runs at least 50 times ' +
-        'as long as it took to get going again. null: never.',
+      'How long a job with a checkpoint runs before it gives way to a waiting job of another application that has no ' +
+        'job running, or at least two fewer. When it resumes, it runs at least 50 times as long as resuming took. ' +
+        'null: never.',
     ),
   sweepIntervalMs: milliseconds
     .min(10)
     .default(15 * seconds)
     .describe(
       'How often the worker looks for waiting jobs without a notification, and one of all workers for expired files ' +
-        'and unfinished deletions. With many workers each looks less often: every 0.12 s for each of them.',
+        'and unfinished deletions. With more than 125 workers, each looks less often: every 0.12 s times their number.',
     ),
 })
 
@@ -190,15 +190,15 @@ export const webhooksSchema = z.strictObject({
   slowReceivers: count
     .default(200)
     .describe(
-      'Messages besides these whose receivers have not answered within 250 ms. At this number, the application with ' +
+      'Further messages whose receivers have not answered within 250 ms. At this number, the application with ' +
         'the most loses one to another that has none; it is sent again later.',
     ),
-  concurrencyPerApplication: count.default(5).describe('Of all these, how many of one application.'),
+  concurrencyPerApplication: count.default(5).describe('How many of all these one application may have.'),
   disableAfterMs: milliseconds
     .default(3 * days)
     .describe(
-      'How long a receiver may fail. After five failures one after another it is tried with one message at a time, ' +
-        'with pauses that grow from 1 minute to 2 hours; after this time it gets no messages until it is enabled.',
+      'How long a receiver may fail. After five failures in a row it is tried with one message at a time, with ' +
+        'pauses that grow from 1 minute to 2 hours; after this time it gets no messages until it is enabled.',
     ),
 
   secret: z
@@ -273,7 +273,7 @@ export const engineOptionsSchema = z.strictObject({
     .optional()
     .describe(
       'Records submits, attempts, their steps and webhook calls as spans: `openTelemetry()` or your own. Default: ' +
-        'none are recorded; a context that a request carries is passed on.',
+        'no spans are recorded; the context that a request carries is passed on.',
     ),
 })
 
