@@ -6,7 +6,7 @@ import { sliceRows } from '../core/engine/queries/job-slices.js'
 import type { Share, Shares } from '../core/engine/limits/shares.js'
 import type { HttpEngine } from './http-engine.js'
 
-/** What has become of a job, or of a webhook receiver. All followers of its application get the same object. */
+/** A change of a job, or of a webhook receiver. All followers of its application get the same object. */
 export type JobChange =
   | { kind: 'job'; job: JobRecord }
   | { kind: 'deleted'; id: string }
@@ -29,7 +29,7 @@ const events: readonly JobEventName[] = [
 const pollMs = 2000
 /** Newest jobs and running jobs that a poll reads. */
 const polledJobs = 50
-/** A slice of records may take a fifth of the time. */
+/** Four times the time of each slice is rest: reading records may take a fifth of the time. */
 const restShare = 4
 /** Most jobs whose changes a follower may not have read yet. */
 const mostUnread = 1000
@@ -42,8 +42,8 @@ interface Follower {
 }
 
 /**
- * The changes of an application's jobs: of this process at once, of others by a poll. However many follow them, each
- * change is found once and told to all. Works while it has followers.
+ * The changes of an application's jobs: those of this process at once, those of others by polling. However many
+ * followers there are, each change is found once and passed to all. Runs only while it has followers.
  */
 export class ApplicationWatch {
   readonly #engine: Pick<HttpEngine, 'list' | 'get' | 'on' | 'off'>
@@ -74,11 +74,10 @@ export class ApplicationWatch {
   }
 
   /**
-   * What happens from `ready` on, until `signal` fires or the slot is lost. Changes of one job while the follower is
-   * busy are merged; one that leaves too many unread is dropped.
+   * Yields what happens from `ready` on, until `signal` fires or the slot is lost. Changes of one job while the
+   * follower is busy are merged; a follower that leaves too many unread is dropped.
    *
    * @param take the slot of the follower, if there is one
-   *
    * @throws StemworkError `STORE_UNAVAILABLE` before `ready`.
    */
   async *follow({
@@ -102,7 +101,7 @@ export class ApplicationWatch {
     this.#followers.add(follower)
     try {
       await this.#ready
-      // What was there before is no news.
+      // What happened before is not news.
       follower.unread.clear()
       yield { kind: 'ready' }
       while (!signal.aborted && !follower.isDropped) {
@@ -162,14 +161,14 @@ export class ApplicationWatch {
     }
   }
 
-  /** Tells what is new in the store. */
+  /** Passes on what is new in the store. */
   async #poll(): Promise<void> {
     const share = await this.#polls.take(this.#app, this.#closed.signal)
     try {
       const known = new Set(this.#shown.keys())
       await this.#readNewest(known, ['QUEUED', 'STARTED'])
       await this.#readNewest(known)
-      // Too old for these lists: read again after another change only.
+      // These are too old for the two lists: each is read once, and again only after another change.
       for (const id of [...known].slice(0, polledJobs)) {
         const state = this.#shown.get(id)
         const startedAt = performance.now()
@@ -185,7 +184,7 @@ export class ApplicationWatch {
     }
   }
 
-  /** @param unseen loses the jobs that were found */
+  /** @param unseen the jobs that are found are removed from it */
   async #readNewest(unseen: Set<string>, statuses?: readonly JobStatus[]): Promise<void> {
     let after: { createdAt: number; id: string } | undefined
     for (let read = 0; read < polledJobs; read += sliceRows) {

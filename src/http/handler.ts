@@ -84,7 +84,7 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
   }, options.live !== undefined)
 }
 
-/** One request and what is known of it. */
+/** One request and what is known about it. */
 interface AskedRequest {
   service: Service
   request: ApiRequest
@@ -156,7 +156,7 @@ function answerTo(asked: AskedRequest, router: Router, mountPath: string): Promi
   return inTurn(asked, undefined, () => answerWithoutRoute(asked, match, where))
 }
 
-/** When it is the turn of the application or, for a request of none, of the address that it came from. */
+/** Answers in the turn of the application or, without one, of the address that the request came from. */
 async function inTurn<Answer>(
   { service, request }: AskedRequest,
   app: string | undefined,
@@ -185,10 +185,10 @@ function answerOfRoute(asked: AskedRequest, { route, params }: RouteMatch, where
       if (caller) service.limiter.take(caller.id, route.bucket ?? 'other', headers)
       if (request.isUpgrade && !route.isWebSocket) throw noWebSocket()
       const answer = await route.run(new Call(asked, where, { caller, trace }), params)
-      // What a request has changed is told in any case.
+      // Other methods need no slot: what a request has changed is reported in any case.
       return inPieces(answer, service, request.method === 'GET' ? caller?.id : undefined)
     }
-    // A signed link waits for the turn of its application once it is known to be right.
+    // A signed link waits for its application's turn once the signature has been checked.
     return route.access === 'link' ? run().catch(refuseInTurn) : inTurn(asked, caller?.id, run)
   })
 }
@@ -198,7 +198,7 @@ function noWebSocket(): Problem {
   return new Problem('BAD_INPUT', 'This address is no WebSocket. Send the request without the header Upgrade.')
 }
 
-/** By the key, or by a link where the route is open to it. @throws Problem */
+/** The sender, by the key or, where the route is open to it, by a link. @throws Problem */
 function senderOf(request: ApiRequest, service: Service, { route, params }: Omit<RouteMatch, 'kind'>): Promise<Sender> {
   if (!hasLink(request)) return authenticate(request, service)
   return senderOfLink(request, service, route.isOpenToLinks && params.id)
@@ -224,7 +224,7 @@ function answerWithoutRoute(asked: AskedRequest, match: Exclude<Match, { kind: '
   throw new Problem('METHOD_NOT_ALLOWED', `${method} is not allowed here. Use ${allow}.`, { headers: { allow } })
 }
 
-/** The error as a response; the operator reads of those that are the service's own. */
+/** The error as a response; those that are the service's own fault are logged for the operator. */
 function failure({ service, request, requestId }: AskedRequest, error: unknown): ApiAnswer {
   const problem = toProblem(error)
   const isOurs = problem.code === 'INTERNAL_ERROR' || problem.code === 'STORE_UNAVAILABLE'

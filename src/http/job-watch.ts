@@ -38,13 +38,13 @@ export class JobWatch {
 
   /** Whether the application may follow one more job. */
   hasRoom(app: string): boolean {
-    // Where none is left, another application loses one to it.
+    // If no slot is left, another application loses one to it.
     return this.#slots.heldBy(app) === 0 || this.#slots.hasRoom(app)
   }
 
   /**
-   * What happens to the jobs of an application from now on, until `signal` fires or another application needs the slot
-   * more.
+   * Yields what happens to the jobs of an application from now on, until `signal` fires or another application needs
+   * the slot more.
    */
   async *followAll({ app, signal, idleMs }: Required<FollowOptions>): AsyncGenerator<FollowerMessage, void, undefined> {
     const watch = this.#watches.get(app) ?? new ApplicationWatch(this.#engine, app, this.#polls)
@@ -60,8 +60,8 @@ export class JobWatch {
   }
 
   /**
-   * The job now and after each visible change, until it has ended, is deleted, or `signal` fires. `dropped` is the last
-   * if another application needs the slot more.
+   * Yields the job now and after each visible change, until it has ended, is deleted, or `signal` fires. Ends with
+   * `dropped` if another application needs the slot more.
    */
   async *follow(
     id: string,
@@ -98,7 +98,7 @@ export class JobWatch {
     }
   }
 
-  /** The same, counted as one that follows a job of the application while it is read. */
+  /** Passes the source through. While it is read, it counts as following a job of the application. */
   async *counted<Value>(app: string, source: AsyncIterable<Value>): AsyncGenerator<Value, void, undefined> {
     const slot = this.#slots.tryTake(app)
     try {

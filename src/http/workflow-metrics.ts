@@ -20,7 +20,7 @@ const poolGauges: readonly (readonly [string, string, (pool: PoolStatus) => numb
   ],
 ]
 
-/** What the jobs of this process took and came to, by workflow, and what waits in the whole store, for Prometheus. */
+/** Durations and outcomes of this process's jobs, by workflow, and what waits in the whole store, for Prometheus. */
 export class WorkflowMetrics {
   readonly #engine: Pick<HttpEngine, 'pools'>
   readonly #attempts = counter('stemwork_workflow_attempts_total', 'Attempts that this process began.')

@@ -89,7 +89,7 @@ describe('keys that were verified', () => {
     keys.add(key, { print: { id, hash }, caller })
     expect(keys.find(key)).toMatchObject({ print: { id, hash }, caller })
     expect(keys.find(`${key.slice(0, -1)}x`)).toBeUndefined()
-    expect(keys.hasBrought(id)).toBe(false)
+    expect(keys.hasSupplied(id)).toBe(false)
     keys.remove(key)
     expect(keys.find(key)).toBeUndefined()
   })
@@ -97,7 +97,7 @@ describe('keys that were verified', () => {
   test('of operators are known by their id', () => {
     const keys = new KnownKeys()
     keys.add('k'.repeat(16), { print: { id: 'own-1', hash: '' }, caller })
-    expect([keys.hasBrought('own-1'), keys.hasBrought('own-2'), keys.find('k'.repeat(16))]).toEqual([
+    expect([keys.hasSupplied('own-1'), keys.hasSupplied('own-2'), keys.find('k'.repeat(16))]).toEqual([
       true,
       false,
       undefined,
@@ -114,10 +114,10 @@ describe('keys that were verified', () => {
     for (const [n, { key, id }] of ours.entries()) {
       keys.add(key, { print: { id, hash: '' }, caller })
       keys.add('k', { print: { id: `own-${n}`, hash: '' }, caller })
-      if (n === 999) expect([known(0), keys.hasBrought('own-0')]).toEqual([true, true])
+      if (n === 999) expect([known(0), keys.hasSupplied('own-0')]).toEqual([true, true])
     }
     expect([known(0), known(1), known(1000)]).toEqual([false, true, true])
-    expect(['own-0', 'own-1', 'own-1000'].map((id) => keys.hasBrought(id))).toEqual([false, true, true])
+    expect(['own-0', 'own-1', 'own-1000'].map((id) => keys.hasSupplied(id))).toEqual([false, true, true])
   })
 })
 

@@ -17,7 +17,7 @@ interface Watched {
   holders: number
 }
 
-/** Tells long requests when their key ends. However many there are of a key, it is looked up once a second. */
+/** Tells long requests when their key ends. A key is looked up once a second, however many requests use it. */
 export class KeyWatch {
   readonly #applications: Pick<ApplicationStore, 'getKey'>
   readonly #watched = new Map<string, Watched>()

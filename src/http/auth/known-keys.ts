@@ -16,7 +16,7 @@ interface KnownKey {
 export class KnownKeys {
   readonly #known = new Map<string, KnownKey & { codes: Uint16Array }>()
   /** IDs of keys that an operator supplied, which have no public part for a look-up. */
-  readonly #brought = new Set<string>()
+  readonly #supplied = new Set<string>()
 
   /** A verified key; `undefined` for any other. */
   find(key: string): KnownKey | undefined {
@@ -30,14 +30,14 @@ export class KnownKeys {
       this.#known.set(publicPart(key), { codes: codesOf(key), print, caller })
       dropOldest(this.#known)
     } else {
-      this.#brought.add(print.id)
-      dropOldest(this.#brought)
+      this.#supplied.add(print.id)
+      dropOldest(this.#supplied)
     }
   }
 
   /** Whether a key with this ID was verified, if it has no public part. */
-  hasBrought(id: string): boolean {
-    return this.#brought.has(id)
+  hasSupplied(id: string): boolean {
+    return this.#supplied.has(id)
   }
 
   /** Forgets a key that no longer works. */

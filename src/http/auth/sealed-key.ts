@@ -11,7 +11,7 @@ export interface SealedKey {
   id: string
 }
 
-/** What a seal is for: another one does not open it. */
+/** What a seal is for: it cannot be opened for another purpose. */
 export type SealPurpose = 'console' | 'operator' | 'sign-in link'
 
 const algorithm = 'aes-256-gcm'

@@ -94,7 +94,7 @@ function refuseLongParams(params: Record<string, unknown>, maxBytes: number, pat
   })
 }
 
-/** In the described interface. */
+/** Describes the header in the OpenAPI document. */
 export function idempotencyHeader(what: string) {
   const schema = { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' }
   return { description: `A repeated request with the same key and body creates no second ${what}.`, schema }

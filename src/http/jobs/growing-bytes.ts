@@ -1,7 +1,7 @@
 import type { JobRecord } from '../../core/engine/job/job.js'
 import type { KeyedCall } from '../routing/call.js'
 
-/** By name, how much of the results of a job that runs here can be read, and where. */
+/** How much of each result of a job that runs here can be read, and where, by output name. */
 export async function growingResults(
   call: KeyedCall,
   job: JobRecord,

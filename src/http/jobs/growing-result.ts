@@ -39,7 +39,7 @@ async function answerFile(
     'content-type': result.contentType,
     'content-disposition': attachment(result.fileName),
     'accept-ranges': 'bytes',
-    // Compressed by a host, it would come in large blocks, and a part would not be that of the file.
+    // Compressed by a host, it would come in large blocks, and a range would not match that of the file.
     'cache-control': 'no-store, no-transform',
     'x-content-type-options': 'nosniff',
     'content-security-policy': "default-src 'none'; sandbox",

@@ -82,7 +82,7 @@ async function* allFrames(call: KeyedCall, signal: AbortSignal): Frames {
   }
 }
 
-/** By the address under which the service is known, for it is in the links. */
+/** By the service's address as the client sees it, which is part of the links. */
 const sharedFrames = new WeakMap<JobChange, Map<string, Promise<Uint8Array>>>()
 
 /** The frame of a change, made once for all who follow it. */

@@ -37,7 +37,7 @@ export const jobListQuerySchema = pageQuerySchema.extend({
 })
 
 export interface JobListing {
-  /** The jobs as a JSON array. In pieces, as they are sent: megabytes at once would be copied and encoded at once. */
+  /** The jobs as a JSON array, in the pieces that are sent: megabytes in one would be copied and encoded at once. */
   json: readonly Uint8Array[]
   /** Matching jobs on all pages, counted up to `mostCounted`. */
   total: number
@@ -47,7 +47,7 @@ export interface JobListing {
 
 /** A list counts as one more request per piece of this size. */
 const chargedBytes = 64 * 1024
-/** A piece of the answer ends before the row that would make it longer. A buffer for each row would fragment memory. */
+/** A piece ends before the row that would exceed this. A buffer for each row would fragment memory. */
 const pieceChars = 64 * 1024
 
 /**
@@ -78,9 +78,9 @@ class Page {
   readonly #size: number
   readonly #pieces: Buffer[] = []
   #rows = 0
-  /** What comes into the next piece. */
+  /** Text of the next piece. */
   #text = ''
-  /** Of the rows so far, with what stands between them. */
+  /** Bytes of the rows so far, with the brackets and commas. */
   bytes = 2
 
   constructor(call: KeyedCall, size: number) {

@@ -41,7 +41,7 @@ export async function jobView(job: JobRecord, call: Call): Promise<JobView> {
     estimate: null,
     waiting: null,
   }
-  // Who has a link sees the results, not what was sent nor what others call it.
+  // The holder of a link sees the results, but not what was sent or how the owner labelled it.
   return call.caller?.link ? { ...view, workflowParams: {}, metadata: {}, batchName: null, steps: undefined } : view
 }
 

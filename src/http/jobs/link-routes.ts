@@ -57,7 +57,7 @@ export const linkRoutes = [
   }),
 ]
 
-/** The page of a link says once that a person has opened it. */
+/** The page of a link calls this once, when a person opens it. */
 export const openedRoute = defineRoute({
   route: 'POST /job/:id/opened',
   operation: 'countLinkOpen',

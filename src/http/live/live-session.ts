@@ -8,7 +8,7 @@ import { ReceivedSamples } from './received-samples.js'
 /** Closing codes of RFC 6455. */
 const closing = { done: 1000, badData: 1007, policy: 1008, failed: 1011, tryLater: 1013 } as const
 
-/** Charged to the application at a time. */
+/** Seconds that are charged to the application at a time. */
 const chargedSeconds = 10
 
 /** One stream of one client. */
@@ -20,7 +20,7 @@ export class LiveSession {
   #seconds = 0
   #uncharged = 0
   #late = { blocks: 0, seconds: 0 }
-  /** Since the last ping. */
+  /** Whether the client has shown life since the last ping. */
   #isAlive = true
   /** Bytes that came and went since it was last seen whether it is a stream. */
   #moved = 0
@@ -31,7 +31,7 @@ export class LiveSession {
     this.#format = format
   }
 
-  /** Until the stream ends. Never rejects. */
+  /** Runs until the stream ends. Never rejects. */
   async run(): Promise<void> {
     const { streams } = this.#call.service
     const share = streams?.tryTake(this.#call.caller.id, () =>

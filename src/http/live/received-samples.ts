@@ -1,7 +1,7 @@
 import { badInput } from '../../core/engine/errors.js'
 import type { WebSocketConnection } from '../routing/web-socket-connection.js'
 
-/** Of samples that came and are not yet read; then the client has to wait. */
+/** Most bytes of samples that have come and are not yet read; beyond this, the client has to wait. */
 const mostBytes = 256 * 1024
 /** That a message takes besides its samples. */
 const messageBytes = 256

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import { addressGroup } from '../auth/address-group.js'
 
 interface Connection {
-  /** To its last request. */
+  /** The response to its last request. */
   response: ServerResponse | undefined
   /** Counts up with each connection and request. */
   usedAt: number
@@ -13,13 +13,13 @@ interface Connection {
 type Connections = Map<Duplex, Connection>
 
 /**
- * Divides the connections of a server among addresses. One beyond those of its address takes the place of one that has
- * no request, whether it ever sent one or not: the one whose last request is the oldest. If all have one, it is closed.
- * Where the server is full, one of the address with the most makes room in the same way.
+ * Divides the connections of a server among addresses. If an address has too many, its connection that has been idle
+ * longest (no request in progress, or none ever sent) is closed for the new one, or the new one if none is idle. If the
+ * server is full, a connection of the address with the most makes room in the same way.
  *
- * @param bounds.upgraded connections that are no longer for requests
- * @returns what is to be called at each request, as a listener of its own would take microseconds of each; and the
- * response to the last request of a connection
+ * @param bounds.upgraded connections that no longer carry requests
+ * @returns a function to call at each request, since a listener would take microseconds of each; and one that returns
+ * the response to the last request of a connection
  */
 export function shareConnections(
   server: Server,
@@ -42,7 +42,7 @@ export function shareConnections(
     return most && longestWaiting(most)
   }
 
-  // One more, so that it is chosen here which is closed.
+  // One more, so that this code chooses which one is closed.
   server.maxConnections = total + 1
   server.on('connection', (socket) => {
     // Gone already, or come back after it asked for another protocol.

@@ -27,12 +27,12 @@ export interface MountPoint {
 export type Responder = (request: IncomingMessage, response: ServerResponse, mountPoint?: MountPoint) => Promise<void>
 
 /**
- * Requests of an HTTP/1.1 connection that are being answered. Common clients send one at a time; node:http reads as
- * many thousands at once as a client has sent, which would hold the event loop for seconds. Each takes 20 kB while it
- * waits, and up to 60 with its headers.
+ * Most requests of an HTTP/1.1 connection that are answered at a time. Common clients send one at a time; node:http
+ * reads as many thousands at once as a client has sent, which would block the event loop for seconds. Each takes 20 kB
+ * while it waits, and up to 60 kB with its headers.
  */
 const mostPipelined = 5
-/** The same of an HTTP/2 connection. */
+/** The same for an HTTP/2 connection. */
 const mostStreams = 100
 const limited = new WeakSet<object>()
 
@@ -43,7 +43,7 @@ export function responder(handler: Handler): Responder {
   const plainAnswer = plainAnswerOf(handler)
   const answering = new WeakMap<object, number>()
   return async (request, response, { mountPath, originalUrl, parsedBody } = {}) => {
-    // Of HTTP/2, each request has a socket of its own.
+    // With HTTP/2, each request has a socket object of its own.
     const { socket } = request
     limitStreams(request)
     const ahead = answering.get(socket) ?? 0
@@ -69,7 +69,7 @@ export function responder(handler: Handler): Responder {
   }
 }
 
-/** HTTP/2 has no bound of its own for the requests that a client begins at once; more are refused, and may come again. */
+/** HTTP/2 itself does not bound the requests that a client begins at once. More are refused, and may be sent again. */
 function limitStreams({ stream }: IncomingMessage & { stream?: ServerHttp2Stream }): void {
   const session = stream?.session
   if (!session || limited.has(session)) return
@@ -103,10 +103,10 @@ function send(response: ServerResponse, answer: ApiAnswer, isHttp2: boolean): Pr
   return undefined
 }
 
-/** Without a web stream, which takes 5 kB more for each of thousands of event streams. */
+/** Without a web stream, which would take 5 kB more for each of thousands of event streams. */
 async function sendPaced(response: ServerResponse, { source, idleMs, reusesMemory, slot }: PacedBody): Promise<void> {
   const iterator = source[Symbol.asyncIterator]()
-  // With an error, so that what was sent of the body does not look like all of it over HTTP/2.
+  // With an error, so that a body that was cut off does not look complete over HTTP/2.
   const stop = () => response.destroy(slot?.lost.reason as Error)
   const release = () => {
     slot?.release()
@@ -115,7 +115,7 @@ async function sendPaced(response: ServerResponse, { source, idleMs, reusesMemor
   slot?.lost.addEventListener('abort', stop)
   response.on('close', release).on('error', release)
   if (response.destroyed) release()
-  // A middleware that compresses puts a `write` of its own there, which calls nobody back.
+  // Compressing middleware puts its own `write` there, which ignores the callback.
   const tellsWhenSent = !Object.hasOwn(response, 'write')
   const drained = drainOf(response, idleMs)
   try {
@@ -132,8 +132,8 @@ async function sendPaced(response: ServerResponse, { source, idleMs, reusesMemor
 }
 
 /**
- * Returns what waits until the client has read, or is gone: after `idleMs`, it is. Listens once for the whole response:
- * a middleware that compresses takes no listener off.
+ * Returns a function that waits until the client has read, or is gone: after `idleMs`, it counts as gone. Listens once
+ * for the whole response, because compressing middleware never removes a listener.
  */
 function drainOf(response: ServerResponse, idleMs: number): () => Promise<void> {
   let wake = () => {}
@@ -141,7 +141,7 @@ function drainOf(response: ServerResponse, idleMs: number): () => Promise<void> 
   return () => goneOr(response, idleMs, (done) => (wake = done))
 }
 
-/** The same, when the bytes have left, and their memory may hold others. */
+/** The same, until the bytes have left and their memory may be used again. */
 function sent(response: ServerResponse, bytes: Uint8Array, idleMs: number): Promise<void> {
   return goneOr(response, idleMs, (done) => response.write(bytes, done))
 }

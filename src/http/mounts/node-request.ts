@@ -9,7 +9,7 @@ import { type RequestUrl, RequestUrlReader } from '../routing/request-url.js'
 /** Paths and queries that a URL does not change. */
 const plainTarget = /^(?:\/(?!\.)[\w.~-]*)+(?:\?[\w.~%&=+-]*)?$/
 
-/** Bytes of framing around the chunks of a body; beyond them, framing may be a fifth of what is sent. */
+/** Bytes of chunk framing that any body may have; beyond them, framing may be a fifth of what is sent. */
 const mostFraming = 64 * 1024
 
 /** For a repeated header, Node keeps the first value here; web requests join them. */
@@ -22,7 +22,7 @@ const keptOnce = new Set([
   'if-unmodified-since',
 ])
 
-/** Makes requests of what `node:http` and `node:http2` give, nearly all of which have the same host. */
+/** Wraps the requests of `node:http` and `node:http2`, nearly all of which have the same host. */
 export class NodeRequestReader {
   readonly #urls = new RequestUrlReader()
   #host: string | undefined
@@ -104,7 +104,7 @@ class NodeApiRequest implements ApiRequest, RequestHeaders {
   }
 
   get remoteAddress(): string | undefined {
-    // A request that was given up has none any more.
+    // An aborted request has none any more.
     return (this.#request as Partial<IncomingMessage>).socket?.remoteAddress
   }
 
@@ -115,7 +115,7 @@ class NodeApiRequest implements ApiRequest, RequestHeaders {
   get web(): Request {
     if (this.#web) return this.#web
     const web = webRequest(this.#request, this.#response, this.#target)
-    // For handlers of the host, too, which hand the request to ours.
+    // Also for handlers of the host that hand this request to ours.
     Object.defineProperties(web, {
       body: { get: () => this.body },
       bodyUsed: { get: () => this.bodyUsed },

@@ -1,4 +1,4 @@
-/** Of `serve`, for its bounds and for the page that lists them. */
+/** Defaults of `serve`, for its bounds and for the page that lists them. */
 export const serveDefaults = {
   maxConnections: 1000,
   maxConnectionsPerAddress: 750,

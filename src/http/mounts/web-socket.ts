@@ -20,7 +20,7 @@ interface WebSocketLibrary {
   }
 }
 
-/** More samples come in several messages. */
+/** Clients split longer runs of samples into several messages. */
 const mostMessageBytes = 1024 * 1024
 
 /**
@@ -71,11 +71,11 @@ function upgrader(answer: Answer): (request: IncomingMessage, socket: Duplex, he
         noServer: true,
         maxPayload: mostMessageBytes,
         perMessageDeflate: false,
-        // One message in a pass of the event loop: a client may send thousands of one byte.
+        // One message in a pass of the event loop: a client may send thousands of one-byte messages.
         allowSynchronousEvents: false,
       }),
   )
-  // Said when the handler is made.
+  // A missing library was reported when the handler was made.
   server.catch(() => undefined)
   return (request, socket, head) => {
     socket.on('error', () => socket.destroy())

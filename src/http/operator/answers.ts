@@ -31,7 +31,7 @@ export interface LimitFacts {
   own: LimitFigures
   effective: LimitFigures
   used: { jobs: number; audioSeconds: number; bytes: number }
-  /** Another text for other figures of its own. */
+  /** Changes whenever its own figures do. */
   revision: string
 }
 

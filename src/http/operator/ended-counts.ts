@@ -6,10 +6,10 @@ import type { HttpEngine } from '../http-engine.js'
 import type { FailureFacts, Overview } from './answers.js'
 
 const stepMs = 5 * 60_000
-/** Of the last hour. */
+/** The last hour. */
 const shownSteps = 12
 const dayMs = 24 * 3_600_000
-/** An entry is in the ledger so long after its time at the latest, unless a transaction of the host takes longer. */
+/** An entry is in the ledger at most this long after its time, unless a transaction of the host takes longer. */
 const lateMs = 60_000
 const pageSize = 5_000
 
@@ -32,7 +32,7 @@ export interface Ended {
 /** Counts the jobs of the whole store that ended in the last day, by the ledger, which has an entry for each. */
 export class EndedCounts {
   readonly #engine: Pick<HttpEngine, 'usageEntries' | 'get'>
-  /** By when they begin. */
+  /** By the time at which they begin. */
   readonly #steps = new Map<number, Step>()
   /** Steps before this one are complete. */
   #readTo = 0
@@ -98,7 +98,7 @@ export class EndedCounts {
   /** Most frequent first. */
   async #failures(): Promise<FailureFacts[]> {
     const all: Step['failures'] = new Map()
-    // In the order of time, so that the last is the last.
+    // In the order of time, so that the failure seen last is the latest.
     for (const from of [...this.#steps.keys()].sort((a, b) => a - b))
       for (const [key, failure] of this.#steps.get(from)?.failures ?? [])
         all.set(key, { ...failure, jobs: failure.jobs + (all.get(key)?.jobs ?? 0) })

@@ -49,7 +49,7 @@ function filtersOf({ status, workflow, app, text, error }: JobSearch): JobQuery 
   }
 }
 
-/** The store finds texts of names; errors are looked at. */
+/** The store searches the names; texts of errors are compared here. */
 function whereOf({ error }: JobSearch): ((job: JobRecord) => boolean) | undefined {
   const text = error?.trim().toLowerCase()
   return text ? ({ error: shown, failure }) => errorTexts(shown, failure).includes(text) : undefined

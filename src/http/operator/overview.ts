@@ -46,7 +46,7 @@ export class OverviewReader {
     return this.#usage.facts
   }
 
-  /** After a change, so that its author sees it. */
+  /** Call after a change, so that its author sees it. */
   forget(): void {
     this.#last = undefined
   }

@@ -19,7 +19,7 @@ export async function authenticate(request: ApiRequest, service: Service): Promi
   throw unauthorized(service.options.authenticate ? notRecognised : keyProblem(request.headers))
 }
 
-/** The same by a key that came otherwise. */
+/** The same for a key that came another way. */
 export async function authenticateKey(key: string, request: ApiRequest, service: Service): Promise<Sender> {
   const sender = await identifyBy(key, request, service, true)
   if (sender) return sender
@@ -60,7 +60,7 @@ export async function isStillAllowed(request: ApiRequest, service: Service, send
   }
 }
 
-/** No promise of its own for a key in the header, which nearly all requests have. */
+/** Creates no promise of its own for a key in the header, which nearly all requests have. */
 function identify(request: ApiRequest, service: Service, countsWrong: boolean): Promise<Sender | undefined> {
   const header = request.headers.get('authorization')
   return header !== null && !service.options.authenticate
@@ -81,7 +81,7 @@ async function identifyOtherwise(
   return header === null ? service.options.anonymous : undefined
 }
 
-/** The host's check, too, sees a key that did not come in the header as if it had. */
+/** A host's own check, too, sees such a key as if it had come in the header. */
 async function identifyBy(
   key: string,
   request: ApiRequest,
@@ -110,7 +110,7 @@ async function senderOfKey(
   const known = keys.find(key)
   const print = known?.print ?? fingerprint(key)
   // Not for keys that have worked: many clients may share one address.
-  if (countsWrong && !known && !(print && keys.hasBrought(print.id)))
+  if (countsWrong && !known && !(print && keys.hasSupplied(print.id)))
     wrongKeys.refuseExcess(clientAddress(request, options.trustProxy), formOf(key, print))
   const record = print && (await engine.applications.getKey(print.id))
   if (print && isGood(print, record, known !== undefined)) {
@@ -127,7 +127,7 @@ async function senderOfKey(
   return undefined
 }
 
-/** What is wrong at a glance does not keep out what may be right. */
+/** Keys that are obviously wrong are counted apart, so that they do not keep out those that may be right. */
 function formOf(key: string, print: KeyFingerprint | undefined): KeyForm {
   return print && isOwnForm(key) ? 'own' : 'any'
 }

@@ -34,10 +34,10 @@ export interface Service {
   readonly turns: RequestTurns
   readonly queries: QueryTurns
   readonly sendQueue: SendQueue
-  /** Files. */
+  /** For files. */
   readonly downloads: TransferSlots
   readonly largeAnswers: TransferSlots
-  /** Of JSON. */
+  /** For JSON bodies. */
   readonly largeBodies: TransferSlots
   /** Live streams; absent if the service has none. */
   readonly streams: Shares | undefined
@@ -83,7 +83,7 @@ export class Call {
   readonly #url: RequestUrl
   readonly #basePath: string
 
-  // Three small objects as they are: to join them would cost more than a look-up of the job.
+  // Takes three small objects as they are: joining them would cost more than looking up a job.
   constructor(asked: AskedFacts, { url, basePath }: Place, { caller, trace }: Origin = {}) {
     this.service = asked.service
     this.request = asked.request

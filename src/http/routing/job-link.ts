@@ -16,7 +16,7 @@ export interface LinkTarget {
   expiresAt: number
 }
 
-/** The address of a page that opens the job. What comes behind the `#` is sent to no server by a click. */
+/** The address of a page that opens the job. Browsers send what follows the `#` to no server. */
 export function linkAddress({ signer }: Pick<Service, 'signer'>, baseUrl: string, target: LinkTarget): string {
   const { app, jobId, linkId } = target
   const key = signedKey(`${jobId}/${linkId}`)

@@ -3,7 +3,7 @@ import { Problem } from './problem.js'
 
 const maxDepth = 32
 
-/** Most bytes without a key. With one, a body that may be larger needs a slot: until it is there, it takes memory. */
+/** Most bytes without a key. With one, a larger body needs a slot, because it takes memory until it is complete. */
 const smallBytes = 16 * 1024
 
 /**
@@ -49,7 +49,7 @@ function parseJson(bytes: Uint8Array, paramsBytes: number): unknown {
   try {
     value = JSON.parse(text)
   } catch (error) {
-    // What V8 says of it names the place, and quotes only what the client sent.
+    // V8's message names the position, and quotes only what the client sent.
     throw new Problem('BAD_INPUT', `The body is not valid JSON: ${(error as Error).message}.`, { cause: error })
   }
   clean(value, 0)
@@ -64,9 +64,9 @@ const bracket = 0x5b
 const brace = 0x7b
 
 /**
- * Building ten thousand members, or as many arrays in each other, blocks the process for tens of milliseconds only to
- * refuse them; counting their signs up to the limit takes a fraction of one. Within `paramsBytes`, a value takes at
- * least two bytes and a member six.
+ * Building ten thousand members, or as many nested arrays, blocks the process for tens of milliseconds only to refuse
+ * them; counting their delimiters up to the limit takes a fraction of one. Within `paramsBytes`, a value takes at least
+ * two bytes and a member six.
  */
 function refuseManyEntries(bytes: Uint8Array, paramsBytes: number): void {
   const maxValues = Math.floor(paramsBytes / 2) + otherEntries

@@ -1,7 +1,7 @@
 import type { ApiAnswer, RouteAnswer } from './answer.js'
 import type { Service } from './call.js'
 
-/** To write more takes milliseconds, during which no other request is served. */
+/** Writing more at once takes milliseconds, during which no other request is served. */
 const pieceBytes = 64 * 1024
 
 /**
@@ -20,7 +20,7 @@ export function inPieces(answer: RouteAnswer, { largeAnswers, options, sendQueue
   return { ...answer, body: { source: sendQueue.paced(app, each(pieces)), idleMs: options.limits.idleMs, slot } }
 }
 
-/** None of a body that is small or comes by itself. */
+/** Empty for a body that is small or is a stream. */
 function piecesOf(body: RouteAnswer['body']): Uint8Array[] {
   if (body instanceof Array) return [...body]
   if (body === null || (typeof body === 'object' && 'source' in body) || body.length <= pieceBytes) return []
@@ -30,7 +30,7 @@ function piecesOf(body: RouteAnswer['body']): Uint8Array[] {
   return pieces
 }
 
-/** What was sent takes no memory any more. */
+/** Drops each piece once it was sent, to free its memory. */
 async function* each(pieces: Uint8Array[]): AsyncGenerator<Uint8Array> {
   for (let piece = pieces.shift(); piece; piece = pieces.shift()) yield piece
 }

@@ -11,9 +11,9 @@ export interface TransferSlot {
 export interface PacedBody {
   source: AsyncIterable<Uint8Array>
   idleMs: number
-  /** Whether a chunk's bytes are others once the next is asked for. */
+  /** Whether a chunk's memory is overwritten once the next chunk is requested. */
   reusesMemory?: boolean
-  /** What the body holds: it ends when its signal fires, and gives it back. */
+  /** The slot that the body holds: it ends the body when it is lost, and is released at the end. */
   slot?: TransferSlot
 }
 

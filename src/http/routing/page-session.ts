@@ -6,7 +6,7 @@ export type SignInPage = 'console' | 'operator'
 
 const cookies = { console: 'stemwork-console', operator: 'stemwork-operator' }
 const day = 24 * 60 * 60 * 1000
-/** Of a session that ends with the browser, should that never be closed; of a remembered one; of an operator's. */
+/** A `session` ends with the browser, or after this time if that is never closed. */
 const lifetimes = { session: 7 * day, remembered: 180 * day, operator: day / 2 }
 
 /** What sessions need of the service. */

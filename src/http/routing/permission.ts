@@ -2,7 +2,7 @@ import type { Permission } from '../auth/key-watch.js'
 import { isStillAllowed } from './authenticate.js'
 import type { KeyedCall } from './call.js'
 
-/** Until the sender's key ends. Where the host knows the senders, it is asked again every `limits.heartbeatMs`. */
+/** Valid until the sender's key ends. If the host identifies senders, it is asked every `limits.heartbeatMs`. */
 export function permit({ caller, request, service }: KeyedCall): Permission {
   if (caller.keyId !== undefined) return service.keyWatch.follow(caller.keyId)
   const ended = new AbortController()
@@ -11,7 +11,7 @@ export function permit({ caller, request, service }: KeyedCall): Permission {
   return { signal: ended.signal, release: () => clearInterval(timer) }
 }
 
-/** What `open` gives until the signal fires that it gets: the client has gone, or is no longer permitted. */
+/** Yields what `open` does. The signal fires when the client has gone, or is no longer permitted. */
 export async function* whilePermitted<Item>(
   call: KeyedCall,
   open: (signal: AbortSignal) => AsyncIterable<Item>,

@@ -11,7 +11,7 @@ export function publicOrigin(request: ApiRequest, direct: URL, trustProxy: boole
 
 const noticed = new WeakSet<Logger>()
 
-/** Tells the operator once of a proxy that the service knows nothing of: clients could not follow its links. */
+/** Warns the operator once of a proxy that the service was not told about: clients could not follow its links. */
 export function noticeProxy(request: ApiRequest, direct: URL, logger: Logger): void {
   const seen = forwardedOrigin(request, direct)
   if (seen === direct.origin || noticed.has(logger)) return

@@ -4,7 +4,7 @@ import { Problem } from './problem.js'
 
 /** Requests of one application that may wait for an earlier one of this kind. */
 const mostWaiting = 50
-/** Slices of work that are done at the same time; each rests for most of it. One is for those that seldom ask. */
+/** Slices of work at a time; each rests for most of its time. One is kept for applications that seldom ask. */
 const slicesAtOnce = 3
 
 /**

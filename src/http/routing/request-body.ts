@@ -7,7 +7,7 @@ interface BodyLimits {
   minBytesPerSecond: number
 }
 
-/** A chunk of this size is worth the time that it takes by itself. */
+/** A smaller chunk takes more time than its bytes are worth. */
 const smallChunk = 4096
 
 /** For a body that no route expects. Clients that send a small one, for example with DELETE, keep their connection. */
@@ -28,7 +28,7 @@ export class RequestBody {
   /** The client has disconnected or stalls. */
   #failed = false
   #bytes = 0
-  /** Of the last chunk. */
+  /** Whether the last chunk was small. */
   #isSmall = false
   /** Time spent waiting for the client; a slow store does not count. */
   #waitedMs = 0
@@ -48,7 +48,7 @@ export class RequestBody {
   }
 
   /**
-   * Waits at most `limits.idleMs` for each chunk, and ends a client that trickles.
+   * Waits at most `limits.idleMs` for each chunk, and gives up on a client that trickles.
    *
    * @throws Problem `TIMEOUT`; `INTERNAL_ERROR` if somebody else has read the body before; the signal's reason.
    */
@@ -114,8 +114,8 @@ export class RequestBody {
   async #next(maxMs: number, signal?: AbortSignal): Promise<Uint8Array | undefined> {
     if (this.#failed) throw stalledBody()
     if (!this.#reader || this.#ended) return undefined
-    // A client may send thousands of one byte, which would hold the event loop; node:http gives what came meanwhile at
-    // once.
+    // A client may send thousands of one-byte chunks, which would block the event loop; after a pause, node:http
+    // returns all that came meanwhile at once.
     if (this.#isSmall) await setImmediate()
     const { idleMs, minBytesPerSecond } = this.#limits
     // The total time for a client grows with the bytes that it has sent.

@@ -1,18 +1,18 @@
 import { type Share, Shares } from '../../core/engine/limits/shares.js'
 
-/** Requests that begin in one pass of the event loop before earlier ones are done, */
+/** Requests that start in one pass of the event loop before earlier ones are done, */
 const perPass = 2
-/** and milliseconds after which none begins in this pass any more. */
+/** and milliseconds after which no more start in this pass. */
 const passMs = 1
 
 /**
- * Divides the event loop among applications that send requests: what begins in one of its passes lasts a few
- * milliseconds, and others wait for the next, in which work that goes on has its turn, too. So a request waits for
- * little in each of the passes that it needs itself, however many come at the same time.
+ * Divides the event loop among applications that send requests: what starts in one pass takes a few milliseconds, and
+ * the rest waits for the next pass, in which work in progress has its turn, too. So a request waits little in each of
+ * the passes that it needs, however many come at the same time.
  */
 export class RequestTurns {
   readonly #shares = new Shares({ total: perPass, reserve: 0 })
-  /** Of the pass in which a request has begun. */
+  /** When the pass ends in which a request has started. */
   #passEndsAt: number | undefined
   #begun: (Share | undefined)[] = []
 
@@ -37,7 +37,7 @@ export class RequestTurns {
   }
 
   #done(share: Share | undefined): void {
-    // In a later pass it has been given back.
+    // After that pass, it has been released already.
     if (this.#passEndsAt !== undefined && performance.now() < this.#passEndsAt) share?.release()
   }
 }

@@ -7,7 +7,7 @@ export type Match =
   | { kind: 'method'; allow: string[] }
   | { kind: 'none' }
 
-/** Of a thousand paths at most, none longer than routes are; both bound what is kept. */
+/** At most a thousand paths are kept, none longer than routes are: both bound the memory. */
 const maxRecent = { paths: 1000, length: 200 }
 
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const satisfies Route['method'][]
@@ -16,7 +16,7 @@ const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const satisfies Rou
 export class RouteTable {
   readonly routes: readonly Route[]
   readonly #router = createRouter<Route>()
-  /** Routes that were found lately, by method and path: who polls a job asks for the same one each time. */
+  /** Routes that were found lately, by method and path: a client that polls a job sends the same one each time. */
   readonly #recent = new Map<string, Match>()
 
   constructor(routes: readonly Route[]) {
@@ -26,7 +26,7 @@ export class RouteTable {
 
   /** Whether a path ends like one of our routes, for example `/v1/job` and `/media/job`. */
   hasRouteAtEndOf(path: string): boolean {
-    // Of 16 KiB of slashes, to look at each end of the path would take seconds.
+    // For 16 KiB of slashes, looking at each end of the path would take seconds.
     if (path.length > maxRecent.length) return false
     for (let at = path.indexOf('/', 1); at !== -1; at = path.indexOf('/', at + 1))
       if (this.match('GET', path, at).kind !== 'none') return true

@@ -101,7 +101,7 @@ export function defineRoute<
     const queried = query && check(query, queryObject(call.search))
     return pass(call, params, queried, body && check(body, await readJson(call)))
   }
-  // One promise less for what is polled.
+  // Saves a promise on routes that are polled.
   return {
     ...facts,
     method,

@@ -31,7 +31,7 @@ export class Router {
     this.#logger = logger
   }
 
-  /** @throws Problem `BAD_INPUT` for an address that is none */
+  /** @throws Problem `BAD_INPUT` for an invalid address */
   locate(request: ApiRequest, mountPath: string): Destination {
     const destination = this.#destination(request.method, readAddress(request), mountPath)
     if (destination.match.kind === 'none') this.#tellMisplaced(destination)

@@ -42,7 +42,7 @@ interface Account {
  */
 const lookShare = 20
 const minFreshMs = 1000
-/** Files that are looked at until it is another application's turn. */
+/** Files that are checked before it is another application's turn. */
 const filesInTurn = 20
 /** Below half of the limit, no exact figure is needed. The next check runs, but nobody waits for it. */
 const roughShare = 0.5
@@ -176,7 +176,7 @@ export class StorageUse {
     let turn = await this.#looks.take(app)
     try {
       for await (const entry of this.#engine.blobs.list(`${uploadsPrefix}${app}/`)) {
-        // The marks of used and refused tickets, in a few bytes, are ours.
+        // The markers of used and refused tickets take a few bytes, and are ours.
         if (!/\.[a-z]+$/.test(entry.key)) bytes += entry.bytes
         if (++files % filesInTurn > 0) continue
         turn?.release()

@@ -6,7 +6,7 @@ import { Problem } from './problem.js'
 
 const maxAddresses = 10_000
 
-/** `own`: with a right checksum, which takes intent to get wrong otherwise. `any`: all others. Each has its own count. */
+/** `own`: of our form with a valid checksum, so no typing error. `any`: all others. Each has its own count. */
 export type KeyForm = 'own' | 'any'
 
 /** Counts wrong API keys by address, in this process and in bounded memory. */
@@ -66,6 +66,6 @@ export function clientAddress(request: ApiRequest, trustProxy: boolean): string 
   return address === undefined ? undefined : addressGroup(address)
 }
 
-/** Whose turns a request of no application takes: those of its address. */
+/** Who takes turns for a request without an application: its address. */
 export const ownerWithoutKey = (request: ApiRequest, trustProxy: boolean): string =>
   `address ${clientAddress(request, trustProxy)}`

@@ -15,7 +15,7 @@ const types: Record<string, string | undefined> = {
   onnx: 'application/octet-stream',
 }
 const compress = promisify(brotliCompress)
-/** 14 MB take a third of a second, and are 6 % larger than at the level that takes half a minute. */
+/** At this level 14 MB take a third of a second, and end up 6 % larger than at the one that takes half a minute. */
 const level = { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }
 /** By path; 4.3 MB in all, in processes whose pages were used to separate. */
 const compressed = new Map<string, Promise<Buffer>>()
@@ -64,7 +64,7 @@ async function deviceFile(call: Call, name: string): Promise<ApiAnswer> {
   return { status: 200, headers, body: bytes }
 }
 
-/** Opens it when it is read: an answer to HEAD is not. */
+/** Opens the file when the body is read, which it is not for HEAD. */
 async function* bytesOf(path: string): AsyncGenerator<Uint8Array, void, undefined> {
   yield* createReadStream(path) as AsyncIterable<Uint8Array>
 }

@@ -54,7 +54,7 @@ const ofSchemas: Record<string, unknown> = {
   WorkflowSummary: workflow,
 }
 
-/** By the name of a field, where its type tells no plausible value; `undefined` leaves it out. */
+/** By the name of a field, where its type suggests no plausible value; `undefined` leaves it out. */
 const ofFields: Record<string, unknown> = {
   name: 'My song.mp3',
   workflow: workflow.id,

@@ -13,7 +13,7 @@ import { packedAnswer, type PackedText, packText, pageAssetRoute } from './page-
 /** Addresses of the service for which a text is kept: clients choose the Host header. */
 const maxKept = 8
 
-// Built when it is asked for: options and the host's workflows shape the page, and rendering it takes 3 ms.
+// Built on request: options and the host's workflows shape the page, and rendering it takes 3 ms.
 
 /** The two routes that describe all routes, including themselves, and the undescribed parts of the page. */
 export function docsRoutes(others: readonly Route[]): Route[] {

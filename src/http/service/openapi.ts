@@ -76,7 +76,7 @@ export function openApiDocument(
   }
 }
 
-/** What the params of a new job may be: those of a workflow here, or of one that says nothing of them. */
+/** What the params of a new job may be: those of a workflow here, or of one that does not describe its own. */
 function describeParams(
   schemas: Record<string, JsonObject>,
   workflows: readonly { id: string; params: JsonObject }[],
@@ -94,7 +94,7 @@ function describeParams(
   newJob.properties.params = { description: 'The params of the workflow.', anyOf: [...known, { type: 'object' }] }
 }
 
-/** Of the JSON that a request sends, and of that which a successful one returns. */
+/** Examples of the JSON that a request sends, and of that which a successful one returns. */
 function addExamples(
   { requestBody, responses }: Operation,
   schemas: Components,

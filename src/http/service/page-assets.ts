@@ -18,7 +18,7 @@ const types: Record<string, string | undefined> = {
 }
 
 const offlineWorker = 'offline-worker.js'
-/** It answers for the page, too, which lies beside the folder of its parts. */
+/** Lets the service worker control the page, too, which lies beside the folder of its parts. */
 const workerScope = { 'service-worker-allowed': '../console' }
 
 const known = new Map<string, Promise<PackedText>>()
@@ -39,7 +39,7 @@ async function pageAsset(call: Call, name: string): Promise<ApiAnswer> {
   return packedAnswer(call, await packed, contentType, name === offlineWorker ? workerScope : {})
 }
 
-/** Names of the parts of `/console`, which it keeps for the time without a network. */
+/** Names of the parts of `/console`, which it keeps for use without a network. */
 export async function consoleParts(): Promise<string[]> {
   const names = await readdir(installedFile('dist/console'))
   return names.filter((name) => /^[\w-]+\.(js|css|svg|webmanifest)$/.test(name) && !/^(docs|operator)/.test(name))

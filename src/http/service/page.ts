@@ -9,7 +9,7 @@ export interface PageText {
   title: string
   style: string
   script: string
-  /** By which browsers install it. */
+  /** The web app manifest, with which browsers install the page. */
   manifest?: string
   /** More of the policy for scripts, and the one for workers. Default: the page's own script alone. */
   policy?: { script: string; worker: string }

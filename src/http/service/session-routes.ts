@@ -9,7 +9,7 @@ import { defineRoute, type Route } from '../routing/route.js'
 
 const codeSchema = z.string().min(1).max(2000)
 const signInSchema = z.strictObject({
-  /** Neither key nor code: the session goes on. */
+  /** Neither key nor code: the session continues. */
   key: z.string().max(1000).optional(),
   code: codeSchema.optional(),
   remember: z.boolean().default(false),
@@ -31,7 +31,7 @@ export const sessionRoutes: readonly Route[] = [
       const session = sessionOf(call.request, call.service, 'console')
       const isNobody = !session && call.request.headers.get('authorization') === null
       const caller = await authenticate(call.request, call.service).catch((error: unknown) => {
-        // To ask is no mistake, and browsers log refusals.
+        // Asking whether one is signed in is no mistake, and browsers log refusals.
         if (isNobody && error instanceof Problem && error.code === 'UNAUTHORIZED') return undefined
         throw error
       })

@@ -76,7 +76,7 @@ export const usageRoutes = [
   }),
 ]
 
-/** As it is shown. */
+/** A total as the interface shows it. */
 export function usageRow({ day: number, app, workflow, ...sums }: LedgerTotal): UsageRow {
   return {
     ...(number === undefined ? {} : { day: dayText(number) }),
@@ -95,7 +95,7 @@ export function usageCsv(rows: readonly UsageRow[], groupBy: readonly Group[]): 
 
 const amountNames = Object.keys(amounts) as (keyof typeof amounts)[]
 
-/** RFC 4180; a text that a spreadsheet would take for a formula is none. */
+/** RFC 4180. A text that a spreadsheet would take for a formula gets an apostrophe in front. */
 function field(value: string | number | undefined): string {
   const plain = String(value ?? '')
   const safe = typeof value === 'string' && /^[=+\-@\t\r]/.test(plain) ? `'${plain}` : plain

@@ -15,7 +15,7 @@ export async function download(call: Call, path: string): Promise<ApiAnswer> {
   const grant = await requireGrant(call, 'GET', key)
   await refuseRevokedOf(call, grant)
   const { method, headers } = call.request
-  // Nearly always: the file is looked up once.
+  // The usual case, in which the file is looked up only once.
   if (method === 'GET' && !deciding.some((name) => headers.has(name))) return await file(call, key, grant)
   const stat = await call.service.engine.blobs.stat(key)
   if (!stat) throw await missing(call, key)

@@ -22,7 +22,7 @@ const wholeNumber = { type: 'string', pattern: '^(0|[1-9][0-9]{0,14})$' }
 const problems: readonly ProblemCode[] = ['BAD_INPUT', 'NOT_FOUND', 'CONFLICT', 'GONE', 'PRECONDITION_FAILED']
 const shared = { access: 'key' } as const
 
-/** Uploads that go on after a cut, by the protocol tus 1.0. */
+/** Uploads that resume after a broken connection, by the protocol tus 1.0. */
 export const resumableRoutes = [
   defineRoute({
     ...shared,

@@ -38,7 +38,7 @@ export async function answerTus(call: KeyedCall, resumablePath: string, id: stri
     generateUrl: (_request, { id: made }) => `${call.baseUrl}${resumablePath}/${made}`,
     onUploadCreate: async (_request, { id: made, size = 0 }) => {
       await storage.refuseFull(app)
-      // As if it were under way, to see whether it fits.
+      // Begun and ended at once, to see whether it fits.
       const slot = await storage.begin(app, uploadKey(app, made), size)
       slot.end(false)
       return {}
@@ -115,7 +115,7 @@ const passedOn = [
   'content-length',
 ]
 
-/** What has come before a cut is kept: it ends the body instead of failing it. */
+/** A broken connection ends the body instead of failing it, so that what has come is kept. */
 async function* untilCut(call: KeyedCall): AsyncGenerator<Uint8Array, void, undefined> {
   try {
     yield* call.body.chunks()

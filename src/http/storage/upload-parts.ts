@@ -10,7 +10,8 @@ import type { StorageUse } from '../routing/storage-use.js'
 import { isUsed } from './used-ticket.js'
 
 /**
- * A cut loses nothing that has come; this bounds what a crash of the service loses. S3 wants parts of 5 MiB or more.
+ * A broken connection loses nothing that has come; this bounds what a crash of the service loses. S3 requires 5 MiB or
+ * more.
  */
 export const partBytes = 8 * 1024 ** 2
 const offsetDigits = 16
@@ -21,7 +22,7 @@ const idForm = /^[0-9a-f-]{36}$/
 export interface UploadPartsOptions {
   blobs: BlobStore
   storage: StorageUse
-  /** Whose uploads they are: those of others are not there. */
+  /** The application that owns the uploads: those of others do not exist here. */
   app: string
   /** How long an upload may take, from its beginning. */
   lifetimeMs: number
@@ -73,7 +74,7 @@ export class UploadParts extends DataStore {
     return upload(bytes)
   }
 
-  /** Stores what comes, also before a cut. @returns the offset after it */
+  /** Stores what comes, even if the connection breaks. @returns the offset after it */
   override async write(stream: Readable, id: string, offset: number): Promise<number> {
     const slot = await this.#storage.begin(this.#app, uploadKey(this.#app, id), 0)
     let at = offset
@@ -88,7 +89,7 @@ export class UploadParts extends DataStore {
         at += bytes
       }
     } catch (error) {
-      // Another process has stored this piece: the client asks for the offset and goes on from there.
+      // Another process has stored this piece: the client asks for the offset and continues from there.
       if (StemworkError.is(error) && error.code === 'ALREADY_EXISTS') throw otherOffset()
       throw error
     } finally {
@@ -96,7 +97,7 @@ export class UploadParts extends DataStore {
     }
   }
 
-  /** Makes the file of its pieces, unless that was done. */
+  /** Joins the pieces to the file, unless that was done. */
   async complete(id: string): Promise<void> {
     const key = uploadKey(this.#app, id)
     const { parts } = await this.#parts(id)
@@ -159,7 +160,7 @@ export function otherOffset(): Problem {
   return new Problem('CONFLICT', 'The offset does not match the stored one. Ask for it with HEAD.')
 }
 
-/** The next bytes of the source, at most a part of them. What is more of the last chunk stays in `rest`. */
+/** The next bytes of the source, at most a part of them. The rest of the last chunk stays in `rest`. */
 async function* pieceOf(
   source: AsyncIterator<Uint8Array>,
   rest: { chunk: Uint8Array | undefined },

@@ -13,9 +13,7 @@ export interface ZipEntry {
   open(): Promise<AsyncIterable<Uint8Array>>
 }
 
-/**
- * Audio does not compress, so each file is a row of Deflate blocks of the type "stored": every program can stream it.
- */
+/** Audio does not compress, so each file is a series of "stored" Deflate blocks: every program can stream it. */
 const blockBytes = 0xffff
 const blockHeadBytes = 5
 const limit32 = 0xffff_ffff
@@ -47,7 +45,7 @@ export function zipBytes(entries: readonly ZipEntry[]): number {
 }
 
 /**
- * Writes an archive while its files are read, one after the other; nothing of them is held or copied.
+ * Writes an archive while its files are read, one after the other, without holding or copying them.
  *
  * @throws Error if a file has another length than announced: an archive that ended early would look whole.
  */

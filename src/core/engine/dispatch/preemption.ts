@@ -65,7 +65,7 @@ export class Preemption<Holder extends SlotHolder> {
     } catch (error) {
       this.#parts.logger.warn(
         { err: error },
-        'The job store could not be queried for a job that may take a slot; the next look tries again.',
+        'The job store could not be queried for a job that may take a slot; the next check tries again.',
       )
     }
   }

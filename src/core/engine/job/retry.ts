@@ -22,9 +22,9 @@ export function isWorthKeeping(error: JobRecord['error']): boolean {
 export function notFailed({ id, status, deadline }: Pick<JobRecord, 'id' | 'status' | 'deadline'>): StemworkError {
   const why =
     status === 'FAILED'
-      ? `its deadline, ${new Date(deadline ?? 0).toISOString()}, has passed. Submit it again with a later one`
-      : `it is ${status}: only a FAILED job is. Submit a new job instead`
-  return new StemworkError('NOT_FAILED', `The job ${id} is not run again, for ${why}.`)
+      ? `because its deadline, ${new Date(deadline ?? 0).toISOString()}, has passed. Submit it again with a later one`
+      : `because it is ${status}: only a FAILED job can be. Submit a new job instead`
+  return new StemworkError('NOT_FAILED', `The job ${id} is not run again, ${why}.`)
 }
 
 /** For a job whose uploaded input is gone. */

@@ -192,8 +192,8 @@ export class ProcessSlot {
   #retire(child: ChildProcess, request: HostRequest): void {
     this.#settings.logger.warn(
       request.type === 'run' ? { workflow: request.order.workflow, jobId: request.order.jobId } : {},
-      'The process that ran the job is replaced: runs have left so much in its memory that it would soon end. If ' +
-        'this comes often, look for what the workflow keeps between runs.',
+      'The process that ran the job is replaced: runs have left so much in its memory that it would soon run out. If ' +
+        'this happens often, look for what the workflow keeps between runs.',
     )
     this.#lose(child)
     void kill(child)
@@ -262,7 +262,7 @@ function workerLost(child: ChildProcess, stderr: string, cause: unknown): Stemwo
     isMemoryFull
       ? 'The process that ran the job ran out of memory and would do so again: the input is damaged or far too ' +
           'large. Send another copy of it.'
-      : 'The process that worked on the job ended unexpectedly. Submit the job again; if it ends so again, tell the ' +
+      : 'The process that worked on the job ended unexpectedly. Submit the job again; if that fails, too, tell the ' +
           'operator the job id.',
     {
       reason: 'worker_lost',
@@ -275,7 +275,7 @@ function workerLost(child: ChildProcess, stderr: string, cause: unknown): Stemwo
 
 const outOfBundles =
   'Keep stemwork out of the bundle (esbuild: --external:stemwork; webpack: externals; Next.js: ' +
-  'serverExternalPackages), and its folder in node_modules complete.'
+  'serverExternalPackages), and leave its folder in node_modules complete.'
 
 /**
  * The child has sent nothing yet. If it exits on its own now, it will do so every time; if the system ended it, it may

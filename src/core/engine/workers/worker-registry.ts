@@ -220,7 +220,7 @@ export class WorkerRegistry {
     const state = workerSchema.safeParse(found?.value).data?.state
     if (state === undefined || state === this.#state) return
     this.#state = state
-    this.#parts.logger.info({ state }, 'This worker was ordered to take jobs, or not to.')
+    this.#parts.logger.info({ state }, 'An operator changed whether this worker takes jobs.')
     this.#parts.onState(state)
   }
 }
