@@ -31,7 +31,7 @@ export { alreadyExists, queueFull } from '../core/engine/job/queue-limit.js'
 export { type ByFilter, eachFilter, type FilteredJob, matcherOf } from '../core/engine/ports/job-query.js'
 export { searchText, searchWords } from '../core/engine/job/search-text.js'
 
-// What a store keeps in an index of its own.
+// The times and sizes that a store keeps in indexes.
 export {
   deliverableAt,
   isAbandoned,

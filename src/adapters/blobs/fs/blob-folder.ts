@@ -31,7 +31,7 @@ export class BlobFolder {
     return join(this.root, checkBlobPrefix(prefix))
   }
 
-  /** @throws StemworkError `STORE_UNAVAILABLE` for a file that the store did not write so. */
+  /** @throws StemworkError `STORE_UNAVAILABLE` for a file that the store did not write. */
   async stat(key: string): Promise<BlobStat | undefined> {
     const found = await this.look(key)
     if (found === 'damaged') throw damaged(key)

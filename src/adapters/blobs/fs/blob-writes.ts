@@ -13,10 +13,10 @@ import { linkFile, publishWithTrailer } from './moved-file.js'
 import { isAbsent, storageError } from './storage-error.js'
 import { encodeTrailer } from './trailer.js'
 
-/** A blob that is smaller is written at once. */
+/** Smaller blobs are written at once. */
 const blockBytes = 64 * 1024
 
-/** @param writing is given the temporary files that puts of this process are writing */
+/** @param writing collects the temporary files that puts of this process are writing */
 export function blobWrites(
   folder: BlobFolder,
   writing: Set<string>,
@@ -28,7 +28,7 @@ export function blobWrites(
     const facts = newFacts(options)
     const trailer = encodeTrailer(facts)
     signal?.throwIfAborted()
-    // Under load, each call waits in a queue: what needs no other is called at the same time.
+    // Under load, each call waits in a queue, so calls that do not depend on each other are made at the same time.
     const looking = ifAbsent ? folder.look(key) : undefined
     looking?.catch(() => {})
     const temporary = temporaryOf(path)
@@ -68,7 +68,7 @@ export function blobWrites(
       const trailer = encodeTrailer(facts)
       signal?.throwIfAborted()
       const temporary = temporaryOf(path)
-      // Of a symbolic link, the link itself would be moved.
+      // Moving a symbolic link would move the link itself.
       const isFile = (await lstat(source)).isFile()
       const isLinked = isFile && (await inFolder(dirname(path), change, () => linkFile(source, temporary, change)))
       const stored = isLinked
@@ -103,7 +103,7 @@ export function blobWrites(
   }
 }
 
-/** A small blob is one write, its trailer included. The source may use the memory of a chunk again. */
+/** A small blob is one write, its trailer included. The source may reuse the memory of a chunk. */
 async function* inBlocks(
   source: AsyncIterable<Uint8Array>,
   trailer: Uint8Array,
@@ -147,7 +147,7 @@ function temporaryOf(path: string): string {
 async function inFolder<Result>(folder: string, change: DiskTurn, begin: () => Promise<Result>): Promise<Result> {
   for (let attempt = 1; ; attempt++) {
     try {
-      // It is nearly always there at first.
+      // Nearly always the folder is there.
       if (attempt > 1) await makeFolder(folder, change)
       return await begin()
     } catch (error) {

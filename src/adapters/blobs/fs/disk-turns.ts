@@ -8,13 +8,13 @@ const threads = Number(process.env['UV_THREADPOOL_SIZE']) || 4
 
 /**
  * Applications that ask a lot get half of the process's file threads for writes, syncs, creations and removals, and a
- * quarter for reads. A busy disk may block each call for long: the other threads keep name look-ups and the job
- * database going, and one more call of each kind by applications that seldom ask.
+ * quarter for reads. A busy disk may block each call for long: the other threads remain for name look-ups and the job
+ * database, and for one more call of each kind by applications that seldom ask.
  */
 const changes = new Shares({ total: Math.max(1, Math.floor(threads / 2)) + 1, reserve: 1 })
 const reads = new Shares({ total: Math.max(1, Math.floor(threads / 4)) + 1, reserve: 1 })
 
-/** Turns of an application to change files. Where none is named, the key of an upload names it, or else a job. */
+/** Turns of an application to change files. Without `app`, the key tells whose: an upload's application, or the job. */
 export function changesOf(key: string, app = ownerIn(key)): DiskTurn {
   return (call) => inTurn(changes, app, call)
 }

@@ -5,10 +5,10 @@ import type { DiskTurn } from './disk-turns.js'
 import { storageError } from './storage-error.js'
 
 const chunkBytes = 128 * 1024
-/** Of all chunks whose memory is used again: the more files are being read so, the smaller each chunk is. */
+/** For all chunks whose memory is reused, together: the more files are read this way, the smaller each chunk. */
 const reusedBytes = 8 * 1024 * 1024
 const leastChunkBytes = 16 * 1024
-/** Bodies that hold one. */
+/** Bodies that hold such a chunk. */
 let reusing = 0
 
 export interface ReadingOptions {

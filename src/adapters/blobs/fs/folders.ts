@@ -25,12 +25,12 @@ export async function makeFolder(folder: string, change: DiskTurn): Promise<void
 /**
  * Makes the names in a folder durable.
  *
- * @param named what changes them. The folder is opened meanwhile: under load, each call waits in a queue.
+ * @param named the pending change of names. The folder is opened meanwhile: under load, each call waits in a queue.
  */
 export async function syncFolder(folder: string, change: DiskTurn, named?: Promise<void>): Promise<void> {
   // Windows opens no folders, and its file systems journal their names.
   if (process.platform === 'win32') return await named
-  // Where it was removed again, there is nothing to make durable.
+  // A folder that was removed again has nothing to make durable.
   const opening = open(folder, 'r').catch((error: unknown) => {
     if (!isAbsent(error)) throw error
   })
@@ -46,7 +46,7 @@ export async function syncFolder(folder: string, change: DiskTurn, named?: Promi
   }
 }
 
-/** Removes the folder and those above it, up to `root` and without it, as long as they are empty. */
+/** Removes the folder and those above it, up to but not including `root`, as long as they are empty. */
 export async function removeEmptyFolders(folder: string, root: string, change: DiskTurn): Promise<void> {
   for (let path = folder; path.startsWith(root) && path.length > root.length; path = dirname(path)) {
     try {

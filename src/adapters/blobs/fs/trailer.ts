@@ -2,9 +2,9 @@ import type { FileHandle } from 'node:fs/promises'
 import { StemworkError } from '../../../core/engine/errors.js'
 
 /**
- * What a blob's file says about itself after its bytes: JSON, the JSON's length in four bytes, and a mark. In the file
- * itself it becomes visible in the one rename that publishes the bytes, and a file that was cut off is recognised.
- * Players of audio files ignore it.
+ * What a blob's file says about itself after its bytes: JSON, the JSON's length in four bytes, and a mark. Being part
+ * of the file, it appears with the one rename that publishes the bytes, and a truncated file is recognised. Players of
+ * audio files ignore it.
  */
 export interface Trailer {
   contentType: string

@@ -33,7 +33,7 @@ export function memoryBlobs({ clock = () => Date.now() }: MemoryBlobsOptions = {
         let bytes = 0
         for await (const chunk of abortable(blobChunks(source), signal)) {
           if (write.revoked) break
-          // A copy: sources may use their buffer again.
+          // A copy: sources may reuse their buffers.
           chunks.push(Uint8Array.from(chunk))
           bytes += chunk.byteLength
         }

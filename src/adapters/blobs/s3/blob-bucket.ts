@@ -42,7 +42,7 @@ export class BlobBucket {
     this.send = timedSend(client, requestTimeoutMs)
   }
 
-  /** How requests name the object of a blob. @throws StemworkError `INVALID_PARAMS` for a key that is none. */
+  /** How requests name the object of a blob. @throws StemworkError `INVALID_PARAMS` for an invalid key. */
   objectOf(key: string): { Bucket: string; Key: string } {
     return { Bucket: this.name, Key: this.prefix + checkBlobKey(key) }
   }

@@ -24,7 +24,7 @@ export class BlobWrites {
     this.#partBytes = partBytes
   }
 
-  /** Of multipart uploads that are being written. */
+  /** IDs of the multipart uploads in progress. */
   get uploadIds(): ReadonlySet<string | undefined> {
     return new Set([...this.#unfinished].map(({ uploadId }) => uploadId))
   }

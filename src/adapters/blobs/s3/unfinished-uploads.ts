@@ -23,7 +23,7 @@ export async function abortUploads(
 ): Promise<number> {
   let aborted = 0
   for await (const { Key, UploadId, Initiated } of unfinishedUploads(send, bucket, prefix)) {
-    // The prefix again, for servers that do not filter by it.
+    // Checked again, for servers that do not filter by prefix.
     if (!Key?.startsWith(prefix) || !UploadId || isKept(UploadId) || (Initiated?.getTime() ?? 0) >= idleSince) continue
     // Another process may write a large file for longer than the age given.
     if (idleSince !== Infinity && (await hasPartSince(send, { Bucket: bucket, Key, UploadId }, idleSince))) continue
@@ -46,7 +46,7 @@ async function* unfinishedUploads(
     const page = await send(
       new ListMultipartUploadsCommand({ Bucket: bucket, Prefix: prefix, KeyMarker, UploadIdMarker }),
     ).catch((error: unknown) => {
-      // Without this request, the server or a rule of its bucket has to end them.
+      // Without this request, the server or a lifecycle rule of its bucket has to abort them.
       if (isNotImplemented(error)) return undefined
       throw error
     })

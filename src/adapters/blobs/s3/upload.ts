@@ -11,7 +11,7 @@ import {
 import { abortable } from '../shared/abortable-source.js'
 import { alreadyExists, isConditionFailure, isNotImplemented, unavailable } from './s3-failure.js'
 
-/** Parts of one upload on their way at a time. With the part that is being filled, at most three are in memory. */
+/** Parts of one upload in flight. With the part that is being filled, at most three are in memory. */
 const simultaneousParts = 2
 
 /** Metadata that names the write that made an object: it tells whether a write whose answer was lost has happened. */
@@ -152,13 +152,13 @@ async function* partsOf(
   let bytes = 0
   for await (const chunk of source) {
     for (let start = 0; start < chunk.byteLength;) {
-      // A copy: sources may use their buffer again.
+      // A copy: sources may reuse their buffers.
       const piece = Uint8Array.from(chunk.subarray(start, start + partBytes - bytes))
       pieces.push(piece)
       bytes += piece.byteLength
       start += piece.byteLength
       if (bytes < partBytes) continue
-      // Emptied before it waits here for a free lane.
+      // Emptied first, because the generator may wait here for a free lane.
       yield { number: number++, body: Buffer.concat(pieces.splice(0)) }
       bytes = 0
     }

@@ -11,7 +11,7 @@ export function blobChunks(source: BlobSource): AsyncIterable<Uint8Array> {
   if (typeof (source as Partial<AsyncIterable<unknown>> | null)?.[Symbol.asyncIterator] !== 'function')
     throw noBytes(source)
   return {
-    // Not a generator: that would pass the end of a broken put on only when a hanging source has given its next chunk.
+    // Not a generator: that would pass on the end of a broken put only once a hanging source has given its next chunk.
     [Symbol.asyncIterator]() {
       const chunks = source[Symbol.asyncIterator]()
       const close = async () => (await chunks.return?.()) ?? { done: true as const, value: undefined }

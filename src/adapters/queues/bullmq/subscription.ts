@@ -5,8 +5,8 @@ import type { RedisConnections } from './redis-connections.js'
 import { within } from '../shared/time-limit.js'
 
 /**
- * A notification whose taker has not reached Redis for so long is another worker's, which finds it at the second look.
- * It may have been taken by one that never got the answer.
+ * A notification whose taker has not contacted Redis for this long goes to another worker, at its second check: the
+ * taker may never have received it.
  */
 const lostAfterMs = 10_000
 

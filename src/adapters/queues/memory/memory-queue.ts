@@ -30,7 +30,7 @@ export function memoryQueue(): JobQueue {
   }
 
   const notifyNow = () => {
-    // A call in the queue begins later.
+    // A call that is queued already begins later, which is enough.
     if (queue.size === 0) void queue.add(callNext).catch(() => {})
   }
 

@@ -55,8 +55,8 @@ export class ListeningConnection {
           logger.warn({ queue: channel, err: error }, 'The queue lost its connection to Postgres, and connects again.')
       }
       this.#isHearing = false
-      // Not all processes of a deployment at the same moment. The timer keeps a worker alive that has nothing else to
-      // wait for.
+      // Random, so that the processes of a deployment do not all reconnect at once. The timer keeps a worker alive that
+      // has nothing else to wait for.
       const retryMs = Math.min(firstRetryMs * 2 ** this.#failures++, longestRetryMs) * (0.5 + Math.random() / 2)
       await sleep(retryMs, undefined, { signal }).catch(() => {})
     }

@@ -59,7 +59,7 @@ export function postgresQueue(options: PostgresQueueOptions): JobQueue {
   const delayed = new Set<NodeJS.Timeout>()
   let listening: ListeningConnection | undefined
   let closing: Promise<void> | undefined
-  /** Whom the next notification means; `undefined`: all. */
+  /** The addresses of the next notification; `undefined`: all workers. */
   let meant: Set<string> | undefined = new Set()
   const send = coalesced(async () => {
     const addresses = [...(meant ?? [])]

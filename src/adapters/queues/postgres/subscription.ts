@@ -11,7 +11,7 @@ export class Subscription {
     this.#address = address
   }
 
-  /** @param addresses empty: of all */
+  /** @param addresses empty: all are meant */
   isMeant(addresses: ReadonlySet<string>): boolean {
     return addresses.size === 0 || this.#address === undefined || addresses.has(this.#address)
   }

@@ -57,7 +57,7 @@ export class Backend {
 
   async readMany(keys: readonly string[]): Promise<(string | undefined)[]> {
     const store: unknown = this.#keyv.store
-    // If the backend has no getMany, Keyv's own makes errors into absent values.
+    // If the backend has no getMany, Keyv's own turns errors into absent values.
     if (typeof (store as { getMany?: unknown } | null)?.getMany !== 'function')
       return Promise.all(keys.map((key) => this.read(key)))
     if (keys.length === 0) return []

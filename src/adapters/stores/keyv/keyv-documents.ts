@@ -13,8 +13,8 @@ const entriesSchema = z.array(
 
 export interface KeyvDocuments extends DocumentStore {
   /**
-   * Does work at whose end it writes the document, while nobody else changes one of its kind. `undefined`: it has
-   * another version, and nothing was done.
+   * Does the work and then writes the document, while nobody else changes one of its kind. `undefined`: the document
+   * has another version, and nothing was done.
    */
   after<Result>(
     document: DocumentWrite & { version: number },
@@ -55,7 +55,7 @@ export function keyvDocuments(backend: Backend, clock: () => number): KeyvDocume
       await backend.write(entryKey(kind), JSON.stringify([...next.entries]))
       known.set(kind, Promise.resolve(next))
     } catch (error) {
-      // It may have been written.
+      // The failed write may have happened.
       known.delete(kind)
       throw error
     }

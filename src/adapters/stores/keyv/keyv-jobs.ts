@@ -119,7 +119,7 @@ function jobEntries(
       const given = plainCopy(change)
       return await operate(async (known, deadline) => {
         if (given.kind === 'retry') {
-          // The next end replaces what the record says of this one.
+          // The job's next end overwrites this one in the record.
           const failed = known.index.get(id)
           if (failed) await ledger.ensure(known, [failed])
           return await creates.retry(known, deadline, id, given)

@@ -23,7 +23,7 @@ export class KnownJobs {
   readonly pages: IdPages
   readonly #records: JobRecords
   readonly #clock: () => number
-  /** Jobs with a failed write, which may yet have happened. */
+  /** Jobs with a failed write that may have happened after all. */
   readonly #uncertain = new Set<string>()
   /** Jobs whose entries hold no record: unknown to the index, so that they block nothing. */
   readonly #damaged = new Map<string, StemworkError>()

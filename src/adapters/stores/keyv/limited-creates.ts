@@ -73,8 +73,8 @@ export class LimitedCreates {
   }
 
   /**
-   * One after the other; if one fails, or `finish` at last, those before it are undone. A crash in between leaves them:
-   * there are no transactions.
+   * Creates the jobs one after the other; if one fails, or `finish` does, those before it are undone. A crash in
+   * between leaves them: there are no transactions.
    */
   async createAll(
     known: KnownJobs,

@@ -35,7 +35,7 @@ export class SchedulingRules {
         await this.#backend.write(rulesKey, JSON.stringify(next))
         this.#known = Promise.resolve(next)
       } catch (error) {
-        // It may have been written.
+        // The failed write may have happened.
         this.#known = undefined
         throw error
       }

@@ -13,14 +13,15 @@ const none = figures.map((type) => `NULL::${type}`).join(', ')
  * $3 the idempotency key (null: none, else there is one job), $4 how long one is valid, $5 how many jobs may be queued
  * (null: any number), $6 whether there is a quota, and $7 jobs, $8 seconds and $9 bytes of that (null: any number).
  *
- * Who has counted holds the application's lock until its jobs are committed, so nobody else counts in between; other
+ * Whoever counts holds the application's lock until the jobs are committed, so nobody else counts in between; other
  * applications have other locks. A job with a key is added before the lock is taken, counted then, and removed again if
  * there was no room: adding it may have to wait for a host's transaction that holds the same key, and the application's
  * other creates should not.
  *
  * Rows of `outcome, record, claims, id`: `created` for each job that was added, or `found` for the one that holds the
- * key; and one of the outcome `rest` with the room that there was, that of the queue alone, the time and what was used.
- * `isolated` where statements of the transaction do not see what was committed before each of them: nothing was done.
+ * key; and one with the outcome `rest`: how much room there was, in all and in the queue alone, the time, and what was
+ * used. `isolated` where statements of the transaction do not see what was committed before each of them: nothing was
+ * done.
  */
 export function addJobs(schema: string): PlannedFunction {
   return {

@@ -30,7 +30,7 @@ export function addedJobs(pool: PostgresPool, schema: string, idempotencyMs: num
       quota?.bytes ?? null,
     ]
     let rows = await call(values, (work) => work((text, given) => preparedStatement(pool, text, given)))
-    // Where the server's default is another isolation.
+    // The server's default is another isolation level.
     if (rows[0]?.[0] === 'isolated')
       rows = await call(values, (work) =>
         transaction(pool, (client) => work((text, given) => query(client, text, given))),
@@ -51,7 +51,7 @@ function outcomes(
   return jobs.map((job, index) => {
     const id = columnText(job.id)
     const record = made.get(id)
-    // Once, if a batch holds one id twice.
+    // Only once, in case a batch holds an id twice.
     made.delete(id)
     if (record !== undefined) return { job: parseRecord(record, null), created: true }
     if (index < Number(room)) return alreadyExists(job.id)

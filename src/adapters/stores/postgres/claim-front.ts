@@ -2,9 +2,9 @@ import type { JobRecord } from '../../../core/engine/job/job.js'
 import { waitingSince } from '../../../core/engine/job/due-times.js'
 import { columnText } from './job-row.js'
 
-/** Claims of one list in a row, none long after the one before, from which on the next begin where they ended. */
+/** After this many claims of one list in quick succession, the next ones begin where the last one ended. */
 const claimsInARow = 10
-/** How long jobs may wait that enter before those that were claimed: given back, or committed late. */
+/** How long a job may wait that enters before that place: it was handed back, or committed late. */
 const searchedAgainMs = 1000
 
 /** Behind which job a claim begins: its application, workflow and pool, and its place among these. */
@@ -16,11 +16,11 @@ export interface Front {
 }
 
 /**
- * Where the last claim of this process ended, if it claims many jobs of one list. Until no transaction is open that
- * began before them, the index of what waits has an entry of each job that was claimed, and every claim would pass all
- * of them: some dozens where many processes claim, any number during a backup. Jobs of a higher priority are always
- * looked for; others that enter before this place are found when the list is searched from its beginning, once a second
- * and where nothing else is left.
+ * Where the last claim of this process ended, if it claims many jobs of one list. The index of waiting jobs keeps a
+ * dead entry for each claimed job as long as an older transaction is open, and every claim would pass all of them:
+ * dozens where many processes claim, any number during a backup. Jobs of a higher priority are always looked for;
+ * others that enter before this place are found when the list is searched from its beginning, once a second and when
+ * nothing else is left.
  */
 export class ClaimFront {
   #front: Front | undefined
@@ -37,7 +37,7 @@ export class ClaimFront {
   /**
    * @param used where the claim began
    * @param jobs what it found
-   * @param options.mayBeMore whether they may be others than the first of their list
+   * @param options.mayBeMore whether the list may hold others before them
    */
   note(
     used: Front | undefined,
@@ -54,7 +54,7 @@ export class ClaimFront {
   }
 }
 
-/** Of the statement of claims. */
+/** The values for the claim statement. */
 export function frontValues(front: Front | undefined) {
   return front ? [front.list, front.rank, front.since, front.id] : [null, null, null, null]
 }

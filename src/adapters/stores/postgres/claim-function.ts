@@ -11,7 +11,7 @@ const parameters =
   'text, bigint, text, text[], text[], text[], boolean, text[], bigint, integer, integer, integer, text[], ' +
   'text[], smallint, bigint, text'
 
-/** Of the search in `turns`. */
+/** Variables of the search in `turns`. */
 const listVariables = `
   list_workflows text[];
   list_pools text[];
@@ -30,10 +30,10 @@ const listVariables = `
 /**
  * Claims the next jobs by the rule of `JobStore.claim`. Parameters: $1 the owner, $2 the lease in milliseconds, $3 the
  * nonce, $4 applications and $5 jobs to leave out, $6 workflows and $8 labels of the worker (null: any), $7 whether the
- * sender holds the lock (`lockClaims`), $9 when a lease must have ended to be taken over (null: now), $10 how many jobs
- * of an application do not run (`belowRunning`; null: any), $11 how many jobs at most, $12 how many applications
- * and jobs more than that are looked at, as other claims may be taking them at the same time, $13 applications
- * whose jobs alone are wanted (null: any), and $14 to $17 where the claim begins in a list (`Front`; null: nowhere).
+ * sender holds the lock (`lockClaims`), $9 when a lease must have ended to be taken over (null: now), $10
+ * `belowRunning` (null: any number), $11 how many jobs at most, $12 how many more applications and jobs to look at, as
+ * other claims may be taking some, $13 applications whose jobs alone are wanted (null: any), and $14 to $17 where the
+ * claim begins in a list (`Front`; null: at its start).
  *
  * Simultaneous claims skip each other's jobs. Jobs that are paused, or for other workers, are never read, nor are
  * applications that have none for the worker.
@@ -43,7 +43,7 @@ const listVariables = `
  * there are limits, only a claim with $7 takes a queued job, so that nobody else counts running jobs meanwhile, and no
  * more than one.
  *
- * Several small statements, of which a claim needs few: to set up the steps of a large one costs more than their work.
+ * Several small statements, of which a claim needs few: setting up a large one costs more than its work.
  *
  * The commit does not wait for the disk: a claim that a failing server loses is one whose worker is superseded by its
  * nonce, as after a lapse.
@@ -99,7 +99,7 @@ export function claimNext(schema: string): PlannedFunction {
   }
 }
 
-/** Of the first list behind another one. */
+/** The first turn in the first list after the given one. */
 const firstTurn = (schema: string, list: string) => `SELECT workflow, pool, served FROM ${schema}.turns
   WHERE (workflow, pool) > ${list} ORDER BY workflow, pool, served LIMIT 1`
 
@@ -149,7 +149,7 @@ function search(schema: string): string {
         ${takeRound(schema)}
       END LOOP;
       EXIT WHEN is_exact OR cardinality(chosen) = most OR (chosen <> '{}' AND NOT may_be_more);
-      -- Applications that wait for nothing now, or only for later, may have stood before others.
+      -- Applications with nothing due may have taken the places of others: search again, exactly.
       is_exact := true;
       may_be_more := false;
       chosen := '{}';
@@ -176,7 +176,7 @@ function grant(schema: string): string {
     END IF;`
 }
 
-/** Whether fewer jobs run that fulfill the condition than are asked for. */
+/** Whether fewer running jobs than $10 meet the condition. */
 function isBelow(schema: string, condition: string): string {
   return `($10 IS NULL OR $10 > (SELECT count(*) FROM (
     SELECT FROM ${schema}.jobs AS running WHERE ${condition} LIMIT $10) AS counted))`
@@ -195,7 +195,7 @@ const isForWorker = (workflow = 'workflow', pool = 'pool') => `
   (($6 IS NULL OR ${workflow} = ANY($6)) AND ${workflow} <> ALL(closed_workflows)
     AND (${pool} = '' OR $8 IS NULL OR string_to_array(${pool}, ' ') <@ $8))`
 
-/** One: of a limit that it does not know the planner expects much. */
+/** One job: behind a limit that it does not know, the planner expects many rows. */
 function takeLapsed(schema: string): string {
   return `chosen := ARRAY(
     SELECT id FROM ${schema}.jobs AS job WHERE ${isAmongApps} AND id <> ALL($5) AND ${isForWorker()}
@@ -205,7 +205,7 @@ function takeLapsed(schema: string): string {
   );`
 }
 
-/** What is paused. */
+/** Whether running jobs are limited, and what is paused. */
 function readRules(schema: string): string {
   return `
     SELECT coalesce(bool_or(max_running IS NOT NULL), false),
@@ -215,7 +215,7 @@ function readRules(schema: string): string {
     INTO is_limited, is_closed, closed_apps, closed_workflows FROM ${schema}.rules;`
 }
 
-/** What runs as often as it may; without the lock, everything. */
+/** Closes what has reached its limit of running jobs; without the lock, everything. */
 function closeFull(schema: string): string {
   return `
     WITH begun AS MATERIALIZED (
@@ -258,7 +258,7 @@ function nextApps(schema: string): string {
       GROUP BY app ORDER BY 2, 3 LIMIT $11 + $12
     ) AS turn;`
   const isBelowRunning = ` AND ${isBelow(schema, runsFor('t.app'))}`
-  // To set a condition up costs time also where it is not needed.
+  // Setting up a condition takes time even where it is not needed.
   return `
     IF is_exact OR $10 IS NOT NULL THEN
       ${inTurn(`${ofLists(`${isBelowRunning} AND (NOT is_exact OR ${isDue(schema)})`)}
@@ -294,7 +294,7 @@ function takeRound(schema: string): string {
     ) AS job ORDER BY rank, waiting_since, id`
   return `
     next_apps := ARRAY[]::text[];
-    -- Simultaneous creates may have added two rows of one.
+    -- Simultaneous creates may have added two rows for one application.
     FOREACH its_app IN ARRAY apps LOOP
       CONTINUE WHEN its_app = ANY(next_apps);
       wanted := CASE WHEN cardinality(apps) = 1 AND NOT may_be_more THEN most - cardinality(chosen) ELSE 1 END;
@@ -315,7 +315,7 @@ function takeRound(schema: string): string {
       END IF;
       IF first_ids = '{}' THEN
         IF cardinality(list_workflows) > 1 AND NOT may_be_more THEN
-          -- Those of other claims.
+          -- Whether any are left that other claims are taking.
           may_be_more := EXISTS (${first('1')});
         END IF;
       ELSE
@@ -328,7 +328,7 @@ function takeRound(schema: string): string {
     apps := next_apps;`
 }
 
-/** An application that is alone is behind every new one once it was served. */
+/** Records the turn. Not for a lone application that was served before: any new one comes before it in any case. */
 function noteServed(schema: string): string {
   return `
     IF is_alone THEN

@@ -1,7 +1,7 @@
 import { Shares } from '../../../core/engine/limits/shares.js'
 import type { PostgresPool } from './database.js'
 
-/** That of `pg`. */
+/** The default of `pg`. */
 const defaultMax = 10
 
 /**
@@ -16,7 +16,7 @@ export class ConnectionShares {
     this.#shares = new Shares({ total, reserve: Math.min(1, total - 1) })
   }
 
-  /** Work that needs one connection at a time. Such work in it would wait for itself. */
+  /** Does work that needs one connection at a time. It must not be nested: the inner work would wait for the outer. */
   async use<Result>(app: string, work: () => Promise<Result>): Promise<Result> {
     const share = await this.#shares.take(app)
     try {

@@ -11,7 +11,7 @@ export type Limits = Omit<CreateOptions, 'tx'>
  * Any number that no other user of the database's advisory locks takes; with the hash it is one lock per application.
  */
 const lockClass = 0x57e4
-/** A process that stops during a create holds up the others of its application for so long, then loses the lock. */
+/** A process that stops during a create delays the others of its application for this long, then loses the lock. */
 const maxIdleMs = 5_000
 
 /**

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { StemworkError } from '../../../core/engine/errors.js'
 
 export interface PostgresQuery {
-  /** Of a prepared statement. */
+  /** Name of a prepared statement. */
   name?: string
   text: string
   values?: unknown[]
@@ -101,13 +101,13 @@ export async function statement(pool: PostgresPool, text: string, values?: unkno
 
 const names = new Map<string, string>()
 
-/** Pools whose server does not know the names of statements. */
+/** Pools for which named statements do not work. */
 const nameless = new WeakSet<PostgresPool>()
 
 /**
  * Like `statement`, planned once per connection: for the few whose planning takes as long as their work. Behind a
- * pooler that gives each transaction another connection (PgBouncer), names may mean nothing or something else already;
- * both are noticed before anything is done, and from then on the pool's statements have none.
+ * pooler that gives each transaction another connection (PgBouncer), a name may be unknown there, or taken; both are
+ * noticed before anything is done, and from then on the pool's statements are unnamed.
  */
 export async function preparedStatement(pool: PostgresPool, text: string, values?: unknown[]): Promise<Row[]> {
   if (nameless.has(pool)) return await statement(pool, text, values)
@@ -131,7 +131,7 @@ export async function transaction<Result>(
 ): Promise<Result> {
   const connecting = pool.connect()
   const client = await within(connecting, connectTimeoutMs).catch((error: unknown) => {
-    // A late one is not kept from others.
+    // A connection that comes too late goes back to the pool.
     connecting.then(
       (late) => late.release(),
       () => {},
@@ -224,7 +224,7 @@ function failure(error: unknown): StemworkError {
   }
 }
 
-/** What somebody must change on one of the two sides. */
+/** Failures that only a change of settings, of the client or the server, can mend. */
 const refusals = {
   '28P01': 'Postgres refuses the user or the password. Check both in the connection string, and PGPASSWORD.',
   '28000':

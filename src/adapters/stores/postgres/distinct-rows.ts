@@ -1,8 +1,8 @@
 /**
- * A query for the values that the columns have together, from one to the next in an index that begins with them (behind
- * what the source gives): it reads none of the rows in between.
+ * A query for the distinct combinations of values in the columns. It goes from one to the next in an index that begins
+ * with the columns (after those that the source fixes), and reads none of the rows in between.
  *
- * @param smallest another column, of which the smallest value of each is wanted, too
+ * @param smallest another column, whose smallest value is wanted for each combination
  */
 export function distinctRows(source: string, columns: readonly string[], smallest?: string): string {
   const wanted = smallest ? [...columns, smallest] : columns

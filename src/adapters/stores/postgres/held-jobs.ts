@@ -7,7 +7,7 @@ export interface HeldJob extends StoredJob {
   now: number
 }
 
-/** More than a process runs at a time. A job that is not among them is read before it is changed. */
+/** More than a process runs at a time. Any other job is read before it is changed. */
 const maxJobs = 1000
 
 /**
@@ -29,7 +29,7 @@ export class HeldJobs {
       if (this.#jobs.size < maxJobs) break
       this.#jobs.delete(oldest)
     }
-    // A copy: what becomes of the caller's record changes nothing here.
+    // A copy: later changes to the caller's record do not matter here.
     this.#jobs.set(id, { stored: copyOfPlain(stored), serverTime, readAt: performance.now() })
   }
 

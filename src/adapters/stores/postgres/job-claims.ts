@@ -15,12 +15,12 @@ import { lockClaims, tidyTurns } from './turns.js'
 /** How soon turns are tidied again where jobs wait that a claim did not find. */
 const tidiedAgainMs = 10_000
 /**
- * How soon they are tidied anyway, and after how many claims: applications end all of their jobs, and an older node may
- * have entered jobs that claims of others go before.
+ * How soon they are tidied anyway, and after how many claims: rows outlive the jobs of an application, and all claims
+ * pass over jobs that an older node has added without a row.
  */
 const tidiedAnywayMs = 60_000
 const claimsBetweenTidying = 50
-/** What claims look at beyond their own number: other claims may be taking it. */
+/** How many more rows than it wants a claim looks at: other claims may be taking some. */
 const firstLook = 4
 const longLook = 1000
 
@@ -150,7 +150,7 @@ class ClaimsInTurn {
     })
   }
 
-  /** Only speed depends on it, and the next claims repeat it. */
+  /** A failure does no harm: only speed depends on it, and later claims repeat it. */
   async #tidy(): Promise<void> {
     this.#claimsSinceTidying = 0
     this.#tidiedAt = performance.now()

@@ -24,7 +24,7 @@ export interface CreatedJob {
 export type JobInserts = ReturnType<typeof jobInserts>
 
 /**
- * A statement that adds those jobs whose id and idempotency key are free, and goes on with `made`, their ids and
+ * A statement that adds those jobs whose id and idempotency key are free, and continues with `made`, their ids and
  * records.
  *
  * @param from.limit how many of the first are added
@@ -68,7 +68,7 @@ export function jobInserts(schema: string, idempotencyMs: number) {
     return jobs.map((job) => {
       const id = columnText(job.id)
       const record = made.get(id)
-      // Once, if a batch holds one id twice.
+      // Only once, in case a batch holds an id twice.
       made.delete(id)
       return record === undefined ? undefined : parseRecord(record, null)
     })

@@ -14,7 +14,7 @@ export interface Statement {
 /** Adds a value to a statement and returns its parameter. */
 type Param = (value: unknown) => string
 
-/** The order of the index of all jobs: none of an application's queries can use it, and read the jobs of others. */
+/** What the index of all jobs is by. Queries of one application do not match it, so they read no jobs of others. */
 const timeOfAll = 'created_at + 0'
 
 /** @param app of the same query: which indexes are searched depends on it */
@@ -93,7 +93,7 @@ function sortedLists(schema: string, { app, statuses, workflows, batchName }: Jo
   return { lists, conditions }
 }
 
-/** Of the index, behind the application. */
+/** Columns of the index after the application. */
 const listColumns = ['status', 'workflow']
 
 function pageOfLists(
@@ -190,14 +190,14 @@ function appsWithBatches(schema: string): string {
   return appsOf(schema, 'NOT deleted AND batch_name IS NOT NULL')
 }
 
-/** Started jobs whose lease ran out by then. The index passes over those whose leases ended since. */
+/** Started jobs whose lease ran out by then: the bucket is for the index, the time itself decides. */
 export function lapsedBy(time: string): string {
   return `lease_bucket <= ${time} / ${leaseBucketMs} AND coalesce(lease_until, 0) <= ${time}`
 }
 const lapsedSql = lapsedBy(nowSql)
 export const earliestLapsed = 'ORDER BY lease_bucket, lease_until NULLS FIRST, id'
 
-/** Of what the application in $1 keeps. */
+/** Result bytes of the application in $1. */
 export function resultBytesStatement(schema: string): string {
   // The second sum is over rows of older nodes. The functions for json refuse a text in which U+0000 is escaped
   // anywhere.
@@ -209,7 +209,7 @@ export function resultBytesStatement(schema: string): string {
         AND output.value ->> 'copied' IS DISTINCT FROM 'true')`
 }
 
-/** Of the application in $1. */
+/** Record bytes of the application in $1. */
 export function recordBytesStatement(schema: string): string {
   return `SELECT sum(coalesce(record_bytes, ${ordinaryRecordBytes})) FROM ${schema}.jobs WHERE app = $1 AND NOT deleted`
 }

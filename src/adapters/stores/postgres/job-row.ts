@@ -13,8 +13,8 @@ export const clockSql = 'floor(extract(epoch from clock_timestamp()) * 1000)::bi
 export const nowSql = `(SELECT ${clockSql})`
 
 /**
- * An expression in a statement: its commit does not wait for the disk. If the server fails within the next moment, it
- * loses the change as a whole, and never damages anything.
+ * An expression that keeps the commit of its statement from waiting for the disk. A server that fails in the next
+ * moment loses the change as a whole, and never damages anything.
  */
 export const quickCommitSql = `set_config('synchronous_commit', 'off', true)`
 

@@ -26,7 +26,7 @@ export interface ClaimedEnd {
 
 /**
  * Writes the ends of claims that this process holds, many at once: true for each that nobody else has written in
- * between. The same fences as of a single change.
+ * between. Fenced as single changes are.
  */
 export function jobEnds(pool: PostgresPool, schema: string) {
   const write = plannedCall(pool, schema, claimedEnds(schema))
@@ -56,7 +56,7 @@ export function jobEnds(pool: PostgresPool, schema: string) {
 
 /** Rows of the ids of the jobs that were ended. Parameter: the ends, as JSON. */
 export function claimedEnds(schema: string): PlannedFunction {
-  // Ids as an array: Postgres searches an index for each, however many it expects.
+  // Ids as an array, so that Postgres searches an index for each, however many it expects.
   const body = `BEGIN
     PERFORM set_config('${settledSetting}', 'here', true);
     RETURN QUERY
@@ -105,7 +105,7 @@ export function jobUpdates(schema: string) {
   /**
    * Writes `next` instead of what was read; false if somebody has written it in between.
    *
-   * @param options.usage is counted with it; of changes that end a job alone
+   * @param options.usage counted in the same write; only with changes that end a job
    * @param options.nonce of the claim, if the job was not read just now: a database that lost its last commits counts
    * versions twice
    */

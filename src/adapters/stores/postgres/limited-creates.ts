@@ -10,7 +10,7 @@ import { CreateLimits, type Limits } from './create-limits.js'
 import type { CreatedJob, JobInserts } from './job-inserts.js'
 import { documentWrites } from './postgres-documents.js'
 
-/** Those that come together are one statement: a second one would wait for the lock. */
+/** Creates that come together are one statement: a second one would wait for the lock. */
 const batch = {
   maxItems: 200,
   parallel: 1,

@@ -110,8 +110,8 @@ export const steps: MigrationStep[] = [
     isAdditive: true,
   },
   {
-    // The end of a lease, coarse enough that a heartbeat seldom changes it: the search for lapsed leases passes none of
-    // the running jobs, and yet heartbeats touch no index. The database computes it, so that older nodes need not know
+    // The end of a lease, so coarse that a heartbeat seldom changes it: the search for lapsed leases passes none of the
+    // running jobs, and yet most heartbeats touch no index. The database computes it, so that older nodes need not know
     // it.
     statements: (schema) => [
       `ALTER TABLE ${schema}.jobs ADD COLUMN lease_bucket bigint GENERATED ALWAYS AS (
@@ -213,8 +213,8 @@ export const steps: MigrationStep[] = [
     isAdditive: true,
   },
   {
-    // One index for what three were for: each claim and each end writes a row of all. Older nodes sort where they did
-    // not.
+    // One index instead of three, because each claim and each end writes a row of every index. Older nodes sort where
+    // they did not before.
     statements: (schema) => [
       `CREATE INDEX jobs_by_list ON ${schema}.jobs (app, status, workflow, created_at DESC, id DESC)
         INCLUDE (record_bytes) WHERE NOT deleted`,

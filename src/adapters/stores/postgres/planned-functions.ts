@@ -4,7 +4,7 @@ import { type PostgresClient, type PostgresPool, query, type Row, transaction } 
 
 type Send = (text: string, values: unknown[]) => Promise<Row[]>
 
-/** What takes longer to plan than to do, or is several statements. */
+/** Work that takes longer to plan than to do, or that needs several statements. */
 export interface PlannedFunction {
   name: string
   /** Of PL/pgSQL. */
@@ -16,9 +16,8 @@ export interface PlannedFunction {
 
 /**
  * Postgres plans a prepared statement anew for its first five calls on each connection, and whenever it believes that
- * this pays: some milliseconds each, so that every connection that is added slows the others. In a function it can be
- * told to plan once, for any values. Its name follows from its text: nodes of several versions have theirs side by
- * side.
+ * this pays: some milliseconds each, so that every additional connection slows the others. In a function it can be told
+ * to plan once, for any values. The name is derived from the text: nodes of several versions have theirs side by side.
  */
 function definitionOf(schema: string, { name, body, parameters, columns }: PlannedFunction) {
   const hash = createHash('sha256')

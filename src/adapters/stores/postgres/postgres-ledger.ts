@@ -14,9 +14,8 @@ const columns = 'app, workflow, jobs, succeeded, audio_seconds, bytes, processor
 const summed = 'app, workflow, count(*), sum(succeeded), sum(audio_seconds), sum(bytes), sum(processor_seconds)'
 
 /**
- * What one end adds is written in the statement that ends the job, by a trigger of the jobs' table unless it does that
- * itself, and without a row that others write, too. Days that are over are summed by `tidy`; the others are added up
- * when they are asked for.
+ * The statement that ends a job also adds its entry, by a trigger of the jobs' table or by itself, and writes no row
+ * that others write, too. Days that are over are summed by `tidy`; the others are added up on request.
  */
 export function postgresLedger(schema: string, send: Send): Ledger {
   return {
@@ -109,7 +108,7 @@ export function ledgerStatements(schema: string): string[] {
 /** Says, within a statement that adds the entries of its jobs itself, that the trigger need not. */
 export const settledSetting = 'stemwork.settled'
 
-/** A step of the schema: a call of the trigger for each job is a third of what ends of many take. */
+/** A step of the schema. Calling the trigger for each job is a third of the time that ending many takes. */
 export function quickLedgerStatements(schema: string): string[] {
   return [`DROP TRIGGER jobs_settled ON ${schema}.jobs`, settledTrigger(schema, 'status', isUnsettled)]
 }
@@ -145,7 +144,7 @@ export function ledgerText({ settlement }: JobRecord): string | null {
   return settlement ? JSON.stringify(settlement).replace(/(?<!\\)((?:\\\\)*)\\u0000/g, '$1\\ufffd') : null
 }
 
-/** What ends add. A record is read as JSON as seldom as can be: that is half of the time. */
+/** The trigger for ends. It reads records as JSON as seldom as possible: that is half of its time. */
 export function settleStatement(schema: string): string {
   // Postgres reads no JSON with U+0000, which texts of records may have.
   return String.raw`CREATE OR REPLACE FUNCTION ${schema}.settle() RETURNS trigger LANGUAGE plpgsql AS $body$

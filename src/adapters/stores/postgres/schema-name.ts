@@ -1,6 +1,6 @@
 import { StemworkError } from '../../../core/engine/errors.js'
 
-/** @throws StemworkError `INVALID_OPTIONS` for what is no lower-case identifier. */
+/** @throws StemworkError `INVALID_OPTIONS` for anything but a lower-case identifier. */
 export function requireSchemaName(schema: string): void {
   if (/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) return
   throw new StemworkError(

@@ -68,7 +68,7 @@ export async function lockClaims(client: PostgresClient, schema: string): Promis
 }
 
 /** Whether a job waits in the list of this row of `turns`, and whether one of its application runs: true or null. */
-// As values, which are looked up for each row: the planner would rather read all jobs that wait.
+// Subqueries that give a value for each row: the planner would rather read all waiting jobs.
 const waits = (schema: string, turn: string) => {
   const job = (more = '') =>
     `(SELECT true FROM ${schema}.jobs WHERE app = ${turn}.app AND waiting_since IS NOT NULL${more} LIMIT 1)`
@@ -82,10 +82,10 @@ const runs = (schema: string, turn: string) =>
 const leftAtOnce = 100
 
 /**
- * Statements of the function of claims: takes rows without waiting jobs, which it has passed, out of the lists
+ * Statements of the claim function: removes rows without waiting jobs, which it has passed, from the lists
  * `list_workflows` and `list_pools` as far as they were served before `first_served`, so that the next claims need not
- * pass them. The last of an application that has a running job becomes one of the list '', which nobody looks at: it
- * keeps the place.
+ * pass them. The last row of an application that has a running job becomes one of the list '', which nobody looks at:
+ * it keeps the application's place.
  */
 export function leaveTurns(schema: string): string {
   return `

@@ -1,4 +1,4 @@
-/** A batch without an answer for so long holds no others back: its connection may hang. */
+/** After this time without an answer, a batch holds no others back: its connection may hang. */
 const patienceMs = 1000
 
 export interface BatchOptions {

@@ -13,8 +13,8 @@ interface List<Item> extends WaitingGroup {
 }
 
 /**
- * What waits, in the order in which it is claimed: applications take turns, and inside one priority comes first, then
- * the time.
+ * Waiting items in the order in which they are claimed: applications take turns; within one, priority comes first, then
+ * time.
  */
 export class ClaimOrder<Item> {
   /** A Map iterates in insertion order: here that of arrival, below that of the last turn. */
@@ -59,7 +59,7 @@ export class ClaimOrder<Item> {
       for (const [app, lists] of apps) {
         const first = this.#firstOf(lists, now, taken, isOpen)
         if (first === undefined) {
-          // All others that wait are served later than it was: nothing is lost by forgetting it.
+          // All others that wait were served later, so nothing is lost by forgetting this one.
           if (lists.size === 0 && !isRunning(app)) apps.delete(app)
           continue
         }

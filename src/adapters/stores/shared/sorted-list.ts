@@ -39,9 +39,7 @@ export class SortedList<Item extends NonNullable<unknown>> {
     this.#removed.clear()
   }
 
-  /**
-   * From the first item on for which `holds`, which must be false up to some position in the order and true from there.
-   */
+  /** The items from the first one on for which `holds` is true; it must be false before that item and true after it. */
   *ascending(holds: (item: Item) => boolean): Generator<Item> {
     const items = this.#items
     for (let index = this.#firstIndex(holds); index < items.length; index++) {
@@ -50,7 +48,7 @@ export class SortedList<Item extends NonNullable<unknown>> {
     }
   }
 
-  /** Backwards from the last item before the first for which `holds`. */
+  /** Backwards from the last item before the first for which `holds` is true. */
   *descendingBefore(holds: (item: Item) => boolean): Generator<Item> {
     const items = this.#items
     for (let index = this.#firstIndex(holds) - 1; index >= 0; index--) {
@@ -59,9 +57,7 @@ export class SortedList<Item extends NonNullable<unknown>> {
     }
   }
 
-  /**
-   * Steps back from the end, where new items belong and readers begin, by growing steps before it halves what is left.
-   */
+  /** Goes back from the end, where new items belong and readers begin, in growing steps, then bisects what is left. */
   #firstIndex(holds: (item: Item) => boolean): number {
     const holdsAt = (index: number) => {
       const item = this.#items[index]

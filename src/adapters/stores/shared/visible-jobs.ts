@@ -7,7 +7,7 @@ import type { JobPage } from '../../../core/engine/ports/job-store.js'
 import type { IndexedJob } from './indexed-job.js'
 import { SortedList } from './sorted-list.js'
 
-/** Of all jobs, or of those of an application. */
+/** All jobs, or those of an application. */
 interface Group<Entry extends { job: IndexedJob }> {
   entries: SortedList<Entry>
   recordBytes: number

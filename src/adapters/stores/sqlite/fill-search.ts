@@ -3,7 +3,7 @@ import { searchText } from '../../../core/engine/job/search-text.js'
 
 const rowsAtOnce = 1000
 
-/** Rows of an earlier version get their text for searches. Goes on where a process that was killed has stopped. */
+/** Gives rows of an earlier version their text for searches. Continues where a killed process stopped. */
 export function fillSearch(database: Database.Database): void {
   const find = database.prepare(
     `SELECT id, batch_name AS batchName, iif(json_valid(record), json_extract(record, '$.name'), NULL) AS name

@@ -7,9 +7,9 @@ import { dueSql } from './job-query.js'
 import type { FoundRow } from './job-rows.js'
 import { SchedulingRules, type Wanted } from './scheduling-rules.js'
 
-/** Of any workflow but some, or of some alone. */
+/** Whether the workflow is one of these or, by the second value, none of them. */
 const isOfWorkflow = '(workflow IN (SELECT value FROM json_each(?)) = ?)'
-/** Of a pool whose labels are all among some. */
+/** Whether these labels include all of the pool's. */
 const isOfPool = `(pool = '' OR ? OR NOT EXISTS (
   SELECT 1 FROM json_each('["' || replace(pool, ' ', '","') || '"]') AS label
   WHERE label.value NOT IN (SELECT value FROM json_each(?))))`

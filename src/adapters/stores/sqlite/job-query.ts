@@ -108,7 +108,7 @@ export function deliverableSql(
 export function countSql(query: JobQuery, max = Infinity): Sql {
   // The status narrows the search in the indexes of lists even where it excludes nothing.
   const statuses = query.statuses ?? (hasLists(query) ? jobStatusSchema.options : undefined)
-  // A search, and a span of ends in the whole store, have an index that is not of the status.
+  // Searches, and spans of ends in the whole store, have an index without the status.
   const isBySpan = query.app === undefined && (query.completedAfter ?? query.completedBefore) !== undefined
   const table = query.search === undefined && !isBySpan ? conditions : listConditions
   const { text, values } = where(eachFilter({ ...query, statuses }, table))

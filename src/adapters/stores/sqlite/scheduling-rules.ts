@@ -71,9 +71,7 @@ export class SchedulingRules {
     return rules.length === 0 || !isHeldBack(rules, job, (target) => this.#running(target))
   }
 
-  /**
-   * What no queued job may be of: applications, and workflows but for those that are wanted; or none may begin at all.
-   */
+  /** What is closed to queued jobs: applications, and workflows (or all but the wanted ones); or everything. */
   closed({ exceptApps = [], workflows, belowRunning, rules }: Wanted): {
     isAnyClosed: boolean
     apps: string[]
@@ -96,14 +94,14 @@ export class SchedulingRules {
     }
   }
 
-  /** Applications of which at least so many jobs run. */
+  /** Applications with at least this many running jobs. */
   #appsFrom(running: number | undefined): string[] {
     if (running === undefined) return []
     const text = "SELECT app FROM jobs WHERE status = 'STARTED' AND deleted = 0 GROUP BY app HAVING count(*) >= ?"
     return this.#database.all<{ app: string }>(text, running).map(({ app }) => app)
   }
 
-  /** Applications without a limit of their own, of which as many jobs run as of each may. */
+  /** Applications without a limit of their own that have reached the limit for all. */
   #appsAtLimit(rules: readonly SchedulingRule[]): string[] {
     const limited = rules.filter(({ target, maxRunning }) => target.kind === 'application' && maxRunning !== null)
     const own = limited.map(({ target }) => idOf(target))
