@@ -105,7 +105,7 @@ function meanChroma(chroma: readonly Float32Array[], from: number, to: number): 
   return sum
 }
 
-/** One minus the cosine of the angle between two of them. */
+/** One minus the cosine of the angle between two chroma vectors. */
 function distance(one: Float32Array, other: Float32Array): number {
   let [product, a, b] = [0, 0, 0]
   for (let i = 0; i < 12; i++) {

@@ -22,8 +22,8 @@ const qualities: readonly [suffix: string, tones: readonly number[]][] = [
 ]
 
 /*
- * Fitted to 40 rendered songs as they are (seeds 1 to 40 of benchmarks/analysis/songs.mjs), and to 40 others under
- * drums and voices of other songs; wide optima, hence rounded.
+ * Fitted to 40 rendered songs on their own (seeds 1 to 40 of benchmarks/analysis/songs.mjs), and to 40 others mixed
+ * with drums and voices of other songs; the optima are wide, hence rounded.
  */
 /** How much likelier a better-fitting chord is. */
 const sharpness = 24
@@ -32,11 +32,11 @@ const bassWeight = 0.18
 const fifthInBass = 0.3
 /** The third and the fifth harmonic of each tone, relative to it. */
 const [thirdHarmonic, fifthHarmonic] = [0.18, 0.07]
-/** What a fourth tone must gain, because it never fits worse. */
+/** What a fourth tone must improve, because it never makes the fit worse. */
 const fourthTone = 1
 /** Tones that are all alike fit no chord; the weight keeps weak chords from being none. */
 const flatWeight = 0.86
-/** Tones that are much weaker than half of all are rather noise or an echo: weight of the logarithm beyond a margin. */
+/** Tones far below the median are more likely noise or an echo: weight of the logarithm beyond a margin. */
 const weakWeight = 4
 const weakMargin = 0.5
 /** Probability that a chord continues over the next border. */
@@ -94,7 +94,7 @@ function templateOf(root: number, suffix: string, steps: readonly number[]): Tem
 /**
  * Log likelihoods of all templates, and of no chord at the end.
  *
- * @param forNone what else speaks for no chord
+ * @param forNone further evidence for no chord
  */
 function fitsOf(tones: Float64Array, bass: Float64Array, forNone: number): number[] {
   if (!tones.some((value) => value > 0)) return [...templates.map(() => -Infinity), 0]

@@ -8,14 +8,14 @@ const highestChordHertz = 1500
 const prominence = 1.5
 /** The mean is over a fifth of the frequency on both sides, at least over this many bins. */
 const fewestBinsAround = 10
-/** Of each tone and of their sum, so that quiet tones of a chord count beside loud ones. */
+/** Exponents of each tone and of their sum, so that quiet tones of a chord count beside loud ones. */
 const [toneExponent, sumExponent] = [0.5, 0.8]
 /** Steps per semitone in the search for the tuning. */
 const tuningSteps = 20
 /** The tuning is measured on this many first frames with tones (24 s). */
 const tuningFrames = 256
 
-/** Tones by pitch class from C on, as they follow each other in a piece. */
+/** Tones by pitch class, from C on, over the time of a piece. */
 export interface Chroma {
   /** Frames of twelve that sum to 1, or are all zero. */
   all: Float32Array[]
@@ -23,7 +23,7 @@ export interface Chroma {
   bass: Float32Array[]
 }
 
-/** Tones that stand out from noise, above the bass and in it, in step with the chroma. */
+/** Tones that stand out from noise, above the bass and in it, in the frames of the chroma. */
 export interface Harmony {
   treble: Float32Array[]
   bass: Float32Array[]

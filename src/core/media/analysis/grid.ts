@@ -25,7 +25,7 @@ export function evenGrid(stepSeconds: number, end: number): number[] {
   return gridOver([0, stepSeconds], Math.max(end, stepSeconds))
 }
 
-/** The mean of the frames of chroma (or of timbre) between each border and the next; of the nearest one where none is. */
+/** The mean of the frames of chroma (or timbre) between each border and the next; without any, the nearest frame. */
 export function meansBetween(frames: readonly Float32Array[], grid: readonly number[]): Float64Array[] {
   let next = 0
   return grid.slice(1).map((end) => {
@@ -38,7 +38,7 @@ export function meansBetween(frames: readonly Float32Array[], grid: readonly num
   })
 }
 
-/** With a length of 1; zeros stay zeros. */
+/** Scaled to a length of 1; zeros stay zeros. */
 export function direction(values: Float64Array): Float64Array {
   const length = Math.hypot(...values)
   return length > 0 ? values.map((value) => value / length) : values

@@ -10,15 +10,15 @@ const strongest = 0.8
 const reach = 3
 
 /**
- * Whether the beats are counted twice as fast as people would, or half as fast: by how loud every second beat, and what
- * lies between beats, is. Onsets alone do not tell: a quiet hat that repeats on every half beat is as regular as the
- * drums. Where the two bounds lie was found on rendered pieces: in those with the right tempo, every second beat had
- * 0.27 or more, and what lies between had 0.64 or less.
+ * Whether the beats are counted twice as fast as people would, or half as fast, by the loudness of every second beat,
+ * and of what lies between beats. Onsets alone do not tell: a quiet hat that repeats on every half beat is as regular
+ * as the drums. The two bounds were found on rendered pieces: in those with the right tempo, every second beat had 0.27
+ * or more, and what lies between had 0.64 or less.
  *
  * @param beats frames
- * @param accents by frame: loudness that is gained
- * @param lowAccents the same of the bass
- * @returns the beats that count, or `'between'` if there are as many more
+ * @param accents by frame: the increase of loudness
+ * @param lowAccents the same for the bass
+ * @returns the beats that count, or `'between'` if there is another one between each two
  */
 export function countedBeats(
   beats: number[],

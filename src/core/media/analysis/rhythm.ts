@@ -21,13 +21,13 @@ export interface Rhythm {
 const steadiness = 0.1
 
 /**
- * What beats and first beats of bars tell: confidence is the share of intervals, or of bars, that are as the usual one.
+ * The rhythm from beats and first beats of bars. Confidence is the share of intervals, or of bars, that are as usual.
  */
 export function rhythmOf({ beats, downbeats }: BeatTimes): Rhythm {
   const intervals = beats.slice(1).map((time, index) => time - beats[index]!)
   const usual = [...intervals].sort((one, other) => one - other).at(intervals.length >> 1)
   if (usual === undefined) return { tempo: null, beats, downbeats: null }
-  // A pause or a beat that was missed is as many beats as fit into it.
+  // A pause, or missed beats, count as many beats as fit into them.
   let position = 0
   const positions = [0, ...intervals.map((interval) => (position += Math.max(1, Math.round(interval / usual))))]
   const steady = intervals.filter((interval) => Math.abs(interval / usual - 1) < steadiness)
@@ -45,7 +45,7 @@ export function rhythmOf({ beats, downbeats }: BeatTimes): Rhythm {
 }
 
 /**
- * From the beats themselves, by the line that fits them best: finer than the frames.
+ * The tempo of the line that fits the beats best: finer than the frames.
  *
  * @param positions which beat each is, counted from any one. Default: each is the next one
  */

@@ -9,8 +9,8 @@ export interface Section {
 }
 
 /*
- * Fitted to 40 rendered songs as they are (seeds 1 to 40 of benchmarks/analysis/songs.mjs), and to 40 others under
- * drums and voices of other songs; rounded.
+ * Fitted to 40 rendered songs on their own (seeds 1 to 40 of benchmarks/analysis/songs.mjs), and to 40 others mixed
+ * with drums and voices of other songs; rounded.
  */
 /** The weight of timbre against harmony. */
 const timbreWeight = 0.35
@@ -21,7 +21,7 @@ const fewestBars = 6
 const leastNovelty = 0.4
 /** How alike sections of the same label are, in standard deviations above the mean of any two bars. */
 const leastLikeness = 0.9
-/** Mean and deviation are those of so many bars, evenly spread, so that the time does not grow with the square. */
+/** Mean and deviation are of at most this many bars, evenly spread, so that the time does not grow with the square. */
 const mostBarsCompared = 500
 const partsPerBar = 4
 

@@ -13,7 +13,7 @@ const chromaHop = 2048
 export const framesPerChroma = chromaHop / hop
 
 const bandsPerOctave = 4
-/** Of the bands, for timbre: an octave each. */
+/** Bands in each broad one, for timbre: an octave. */
 const bandsPerBroadBand = 4
 const lowestBandHertz = 40
 const lowBandHertz = 160
@@ -96,7 +96,7 @@ class Windows {
   readonly #history = new Float32Array(chromaWindow)
   #filled = 0
 
-  /** Gives the same array after each hop that the samples complete. */
+  /** Calls `onHop` after each hop that the samples complete, always with the same array. */
   add(samples: Float32Array, onHop: (latest: Float32Array) => void): void {
     for (let from = 0; from < samples.length;) {
       const count = Math.min(hop - this.#filled, samples.length - from)

@@ -11,10 +11,10 @@ export function statesTooLong(seconds: number | undefined, maxSeconds: number): 
 
 /** A stated length is believed if it is at least this share of the length estimated from a part of the file. */
 const believedShare = 0.7
-/** A part allows an estimate of the whole after so much audio in so many bytes ... */
+/** A part allows an estimate of the whole after this much audio in this many bytes ... */
 const tellingBytes = 512 * 1024
 const tellingSeconds = 10
-/** ... or after so much audio, however few bytes it takes: hours of silence fit into half a megabyte. */
+/** ... or after this much audio, however few bytes it takes: hours of silence fit into half a megabyte. */
 const tellingSecondsAlone = 60
 
 /**

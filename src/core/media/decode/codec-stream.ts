@@ -41,9 +41,8 @@ const straySecondsAllowed = 1
 
 /**
  * Decodes with a codec, which is loaded on first use (so the AAC decoder, which is GPL code, is loaded for AAC files
- * only). The first audio is decoded before this returns. An error after the first
- * audio ends the stream, as for a truncated file, because the codecs report a cut-off end in the same way; the warnings
- * say so.
+ * only). The first audio is decoded before this returns. An error after the first audio ends the stream, as for a
+ * truncated file, because the codecs report a cut-off end in the same way; the warnings say so.
  *
  * @throws UndecodedError when there is no audio.
  */
@@ -76,14 +75,14 @@ export async function openLinks(
 }
 
 /**
- * Decoders keep what they do not understand yet and copy it for each piece. So after this many pieces without audio
- * they become larger, and in the end the file is given up. Pieces, not bytes: the index of a long file is one.
+ * Decoders keep what they do not understand yet and copy it for each piece. So after this many pieces without audio the
+ * pieces are made larger, and in the end the file is given up. Pieces, not bytes: the index of a long file is one.
  */
 const patiencePieces = 64
 const impatientPieceBytes = 128 * 1024
 const mostSilentBytes = 64 * 1024 * 1024
 
-/** The next piece, joined with those after it until it has at least so many bytes. */
+/** The next piece, joined with those after it until it has at least `leastBytes` bytes. */
 async function nextPiece(pieces: EncodedPieces, leastBytes: number): Promise<IteratorResult<Uint8Array, void>> {
   const first = await pieces.next()
   if (first.done || first.value.length >= leastBytes) return first

@@ -38,7 +38,7 @@ export async function* decodeFrames(
   let failures = 0
   let isIntact = true
   let nextSample = 0
-  /** In the stream's own numbering, where its first samples were cut off or a number was wrong. */
+  /** Where the audio begins in the stream's own numbering: not at 0 if its start was cut off, or a number was wrong. */
   let origin = 0
   for (;;) {
     if (!(await input.has(longestHeader))) return
@@ -116,7 +116,7 @@ function isLike(header: FlacFrameHeader, { channelCount, bits, sampleRate }: Fla
   return header.channelCount === channelCount && header.bits === bits && header.sampleRate === sampleRate
 }
 
-/** Frames that count frames all have the size of the first one; only the last is shorter. */
+/** Streams that number frames, not samples, have frames of the first one's size; only the last is shorter. */
 function startOf({ position }: FlacFrameHeader, first: FlacFrameHeader): number {
   return 'sample' in position ? position.sample : position.frame * first.blockSize
 }

@@ -2,8 +2,8 @@ import { latin1, viewOf } from '../bytes.js'
 
 /**
  * Some decoders of lossless integers divide by the largest value, 32,767 for 16 bits, instead of by 32,768 as
- * everything else does: the one of FLAC in MP4 and Matroska all samples, those of WavPack and TTA the positive ones.
- * This makes their samples exact again.
+ * everything else does: that of FLAC in MP4 and Matroska for all samples, those of WavPack and TTA for the positive
+ * ones. This makes their samples exact again.
  */
 export class IntegerSteps {
   readonly #codec: string

@@ -52,7 +52,7 @@ export function mp3InfoFrame(
   view.setUint32(at + 8, frameCount)
   view.setUint32(at + 12, bytes)
   for (let hundredth = 0; hundredth < 100; hundredth++) frame[at + 16 + hundredth] = (hundredth * 256) / 100
-  // Players read the lengths below only of an encoder whose name begins so.
+  // Players use the lengths below only if the encoder's name begins like this.
   frame.set(latin1Bytes('LAME-like'), at + 116)
   // Constant bit rate; then low-pass, peak, gains and flags, which are not needed, and the bit rate.
   frame[at + 125] = 1

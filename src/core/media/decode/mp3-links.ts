@@ -18,7 +18,7 @@ export async function* mp3Links(pieces: EncodedPieces): AsyncGenerator<EncodedPi
   let links = 0
 
   async function* link(): EncodedPieces {
-    // The frame with which the link begins is no start of another.
+    // The frame that begins the link must not begin another.
     let hasAudio = false
     let from = 1
     for (;;) {

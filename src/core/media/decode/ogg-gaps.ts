@@ -4,7 +4,7 @@ import { packetsOf } from './ogg-pages.js'
 import type { StreamPage } from './ogg-stream.js'
 import { UndecodedError } from './undecoded.js'
 
-/** Each needs its own decoder. With more of them the parts are joined. */
+/** Each part needs its own decoder. If there are more gaps, the parts are joined. */
 export const mostGaps = 100
 
 /** Silence is returned in blocks of at most this many samples. */

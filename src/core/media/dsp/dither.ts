@@ -33,7 +33,7 @@ export class Dither {
     for (let i = 0; i < run.length; i++) run[i]! += (this.#random() - this.#random()) / this.#full
   }
 
-  /** Even on 0..1 (G. Marsaglia, Xorshift RNGs, Journal of Statistical Software 8, 2003). */
+  /** Uniform on 0..1 (G. Marsaglia, Xorshift RNGs, Journal of Statistical Software 8, 2003). */
   #random(): number {
     let state = this.#state
     state ^= state << 13

@@ -32,7 +32,7 @@ export interface AudioEncoder {
    * Appends one plane per channel, all of the same length, nominal range -1..1. The arrays may be reused afterwards.
    */
   write(planes: readonly Float32Array[]): Promise<void>
-  /** With which another encoder can continue the file as it is now. Absent in encoders that cannot be resumed. */
+  /** The state from which another encoder can continue the file. Absent in encoders that cannot be resumed. */
   state?(): EncoderState
   /** Completes and closes the file. */
   close(): Promise<WrittenAudio>

@@ -25,7 +25,7 @@ export class FileWriter {
     this.#bytes = bytes
   }
 
-  /** Without what is gathered. */
+  /** Bytes of the file, without what is gathered. */
   get bytes(): number {
     return this.#bytes
   }
@@ -46,7 +46,7 @@ export class FileWriter {
     await this.append(gathered)
   }
 
-  /** Nothing may be gathered. */
+  /** Not to be called while something is gathered. */
   async append(content: Uint8Array): Promise<void> {
     await this.#file.write(content, this.#bytes)
     this.#bytes += content.length

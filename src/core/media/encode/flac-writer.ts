@@ -8,13 +8,13 @@ import type { FlacFormat } from './flac/channel-ways.js'
 import { FlacBlocks } from './flac/flac-blocks.js'
 import { PcmEncoder } from './pcm-encoder.js'
 
-/** Sums up all samples. Players take zeros for a sum that is not known. */
+/** The MD5 of all samples. Players take zeros for one that is not known. */
 export interface FlacSum {
   update(bytes: Uint8Array): unknown
   digest(): Uint8Array
 }
 
-/** Of the first byte of a metadata block: audio follows. */
+/** Flag in the first byte of a metadata block: audio follows. */
 const lastBlockFlag = 0x80
 
 /**

@@ -67,7 +67,7 @@ export async function openThreadedEncoder(path: string, options: EncoderOptions)
   worker.on('error', fail)
   worker.on('exit', (code) => fail(new Error(`the thread of an encoder ended with code ${code}`)))
 
-  /** Waits until the thread has done what is asked for. */
+  /** Waits for the thread until `done` returns a value. @throws the thread's failure */
   async function until<Value>(done: () => Value | undefined): Promise<Value> {
     for (;;) {
       const value = done()

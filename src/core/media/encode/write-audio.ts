@@ -46,7 +46,7 @@ export function fitted(stream: AudioStream, format: OutputFormat): AudioStream {
   return resample(inFileOrder(few), nearestRate(stream.sampleRate, rates))
 }
 
-/** Half of 88.2 kHz where there are certain rates only; else the highest rate not above the given one. */
+/** 44.1 kHz for its multiples, where there are certain rates only; else the highest rate not above the given one. */
 function nearestRate(rate: number, rates: readonly number[] | number): number {
   if (typeof rates === 'number') return Math.min(rate, rates)
   return rate % 44_100 === 0 ? 44_100 : (rates.find((each) => each <= rate) ?? Math.min(...rates))

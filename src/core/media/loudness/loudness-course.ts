@@ -17,7 +17,7 @@ export class CourseBuilder {
   #perPoint = 1
   #count = 0
 
-  /** One more step of time. */
+  /** Adds a step of time. */
   add(momentary: number, shortTerm: number): void {
     if (this.#count === maxPoints * this.#perPoint) this.#halve()
     const point = Math.floor(this.#count / this.#perPoint)

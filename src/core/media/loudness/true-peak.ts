@@ -4,7 +4,7 @@ import { besselI0 } from '../dsp/low-pass.js'
 
 /** Coefficients of one phase of the interpolation. */
 const taps = 24
-/** Of the Kaiser window: 60 dB. */
+/** Shape of the Kaiser window: 60 dB. */
 const beta = 5.65
 /** Samples per run. Not shorter than the filter, so that it reaches back into one run at most. */
 const runSamples = 32

@@ -58,7 +58,7 @@ type Sessions = Awaited<ReturnType<typeof importNative>>['InferenceSession']
 
 interface Opened {
   session: Awaited<ReturnType<Sessions['create']>>
-  /** Of inputs whose sizes the session was not told. */
+  /** Shapes of the inputs whose sizes were made dynamic. */
   shapes?: ReadonlyMap<string, TensorInfo['shape']>
 }
 

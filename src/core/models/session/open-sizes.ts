@@ -7,7 +7,7 @@ export interface OpenedNetwork {
   shapes: ReadonlyMap<string, TensorInfo['shape']>
 }
 
-/** Larger files are left to the runtime: the copy in memory would cost what there is to save. */
+/** Larger files are left to the runtime: the copy in memory would cost as much as it could save. */
 const mostBytes = 512 * 2 ** 20
 /** HTDemucs has 299 nodes to replace, of 200 bytes each. */
 const mostAppended = 2 ** 20
@@ -35,12 +35,12 @@ export async function readWithOpenSizes(path: string): Promise<OpenedNetwork | u
 }
 
 /**
- * Lets the sizes of all inputs but the first be any, in the bytes of an ONNX file (a protobuf), and returns the shapes
- * of these inputs as the file has them.
+ * Makes the sizes of all inputs but the first dynamic, in the bytes of an ONNX file (a protobuf), and returns the
+ * shapes of these inputs as the file has them.
  *
  * Where the sizes of all layers are known, onnxruntime plans to give the buffer of an early layer to a late one of the
- * same shape, and holds it in between: three runs of HTDemucs took 3.7 GiB, and without the sizes of its spectrum
- * 2.4 GiB, at the same time and with the same results. (Without those of its wave, too, it would be 2.1 GiB, but other
+ * same shape, and holds it in between: three runs of HTDemucs took 3.7 GiB, and without the sizes of its spectrum 2.4
+ * GiB, in the same time and with the same results. (Without those of its wave, too, it would be 2.1 GiB, but other
  * kernels are chosen then, and results differ by rounding.)
  */
 export function openSizes(onnx: Uint8Array): Map<string, TensorInfo['shape']> {
@@ -61,19 +61,19 @@ export function openSizes(onnx: Uint8Array): Map<string, TensorInfo['shape']> {
     if (!sizes.some(Boolean)) continue
     const shape = sizes.map((size) => (size ? varint(onnx, size.at)[0] : 'any'))
     shapes.set(name, shape)
-    // A field that no reader knows, and so skips, of the same length.
+    // Retagged as a field of the same length that no reader knows, and so all skip.
     for (const size of sizes) if (size) onnx[size.tag] = unknown << 3
   }
   return shapes
 }
 
 /**
- * Takes every `Reshape` out of the bytes of an ONNX file, and returns what to put behind them: the same nodes, given
- * their shapes plus a zero that is only known when the network runs. Otherwise the runtime would know the sizes of all
- * that follows from these shapes, and plan for it as `openSizes` says: two runs of HTDemucs take 1.2 GB instead of 2.5,
- * and are equal to 115 dB.
+ * Takes every `Reshape` out of the bytes of an ONNX file, and returns what to append to them: the same nodes, with a
+ * zero added to their shapes that is only known when the network runs. Otherwise the runtime would know the sizes of
+ * all that follows from these shapes, and plan for it as `openSizes` says: two runs of HTDemucs take 1.2 GB instead of
+ * 2.5, and agree to 115 dB.
  *
- * @param opened an input of open sizes
+ * @param opened an input with dynamic sizes
  */
 export function withoutReshapes(onnx: Uint8Array, opened: string): Uint8Array {
   const [size, zero] = ['stemwork:size', 'stemwork:zero']
@@ -91,7 +91,7 @@ export function withoutReshapes(onnx: Uint8Array, opened: string): Uint8Array {
     appended.push(bytesField(node.self, before, textField(node.input, sum), behind))
     onnx[each.tag] = (unknownInGraph << 3) | 2
   }
-  // Readers add up the parts of a graph, and the runtime sorts the nodes.
+  // Protobuf readers merge the parts of a graph, and the runtime sorts the nodes.
   return bytesField(graph, ...appended)
 }
 

@@ -10,7 +10,7 @@ const id = 'service/loudness'
 /** True peak in dBTP of the written audio where a job names none. */
 export const usualCeiling = -1
 
-/** Params of the audio that is written, which `normalizeTo` asks for. */
+/** Params of the written audio, which only `normalizeTo` asks for. */
 const writingParams = ['ceiling', 'format', 'keepTags'] as const
 
 /** Parameters of a job. */

@@ -19,8 +19,8 @@ interface MidiEvent {
 }
 
 /**
- * A Standard MIDI File of format 1 (RP-001): the tempo, then a track for each part, all of them on one channel each.
- * The pitch wheel moves a whole channel, so a note's bends are written only while it sounds alone.
+ * A Standard MIDI File of format 1 (RP-001): the tempo, then a track for each part, on a channel of its own. The pitch
+ * wheel moves a whole channel, so a note's bends are written only while it sounds alone.
  *
  * @param bpm beats per minute: how seconds become beats
  */
@@ -78,7 +78,7 @@ function wheel(channel: number, value: number): number[] {
   return [0xe0 | channel, position & 0x7f, position >> 7]
 }
 
-/** @param notes by start */
+/** @param notes sorted by start */
 function soundingAlone(notes: readonly Note[]): boolean[] {
   let lastEnd = 0
   return notes.map(({ start, end }, index) => {
@@ -98,7 +98,7 @@ function trackBytes(events: MidiEvent[]): Buffer {
   return Buffer.from([...bytes, 0, 0xff, 0x2f, 0])
 }
 
-/** Seven bits a byte, the highest first; all but the last have the eighth bit. */
+/** Seven bits per byte, the highest first; all but the last byte have the eighth bit set. */
 function variableLength(value: number): number[] {
   const bytes = [value & 0x7f]
   for (let rest = value >>> 7; rest > 0; rest >>>= 7) bytes.unshift(0x80 | (rest & 0x7f))

@@ -25,10 +25,10 @@ export const pitchCount = 88
 /** MIDI number of the lowest one. */
 export const lowestPitch = 21
 export const framesPerSecond = sampleRate / hop
-/** Contours of a semitone. */
+/** Contour bins per semitone. */
 export const bendsPerSemitone = 3
 const contourCount = pitchCount * bendsPerSemitone
-/** How far a pitch may bend, in contours. */
+/** How far a pitch may bend, in contour bins. */
 const mostBend = 25
 /** A bend is likelier the smaller it is. */
 const bendWeights = Float64Array.from({ length: 2 * mostBend + 1 }, (_, index) =>
@@ -40,9 +40,9 @@ export interface NoteActivations {
   frameCount: number
   /** Length of the audio. */
   seconds: number
-  /** 0..1, `pitchCount` for a frame: how surely the pitch sounds. */
+  /** 0..1, `pitchCount` values per frame: how certain it is that the pitch sounds. */
   notes: Float32Array
-  /** In the same order: how surely it begins. */
+  /** In the same order: how certain it is that the pitch begins here. */
   onsets: Float32Array
   /** In the same order: how far its fundamental is from the pitch, in thirds of a semitone. */
   bends: Int8Array

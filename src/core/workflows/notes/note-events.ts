@@ -22,15 +22,15 @@ export interface Note {
   pitch: number
   /** 0..1: the mean strength. */
   amplitude: number
-  /** Distance from the pitch in semitones, in equal parts of the note: one for each 11.6 ms. */
+  /** Distance from the pitch in semitones, at equal intervals of the note: one for each 11.6 ms. */
   bends: number[]
 }
 
 /**
- * The notes in what the network hears, as basic-pitch finds them: first those with a clear beginning, from the last to
- * the first, then what else lasts, from the strongest on.
+ * The notes in what the network hears, as basic-pitch finds them: first those with a clear onset, from the last to the
+ * first, then other sustained sounds, the strongest first.
  *
- * @returns by start, then pitch
+ * @returns sorted by start, then pitch
  */
 export function notesOf(activations: NoteActivations, options: NoteOptions): Note[] {
   const finder = new NoteFinder(activations, options)
@@ -47,7 +47,7 @@ class NoteFinder {
   /** The activations of the pitches that are wanted. */
   readonly #heard: Float32Array
   readonly #onsets: Float32Array
-  /** What no note has been found in yet. */
+  /** Activations in which no note has been found yet. */
   readonly #left: Float32Array
 
   constructor(activations: NoteActivations, options: NoteOptions) {
@@ -77,7 +77,7 @@ class NoteFinder {
   findFromStrongest(): void {
     const { frameThreshold } = this.#options
     const energy = this.#left.slice()
-    // What is left only becomes less, so one order serves to the end.
+    // What is left only decreases, so sorting once is enough.
     const strongest = [...energy.keys()].filter((i) => energy[i]! > frameThreshold)
     strongest.sort((one, other) => energy[other]! - energy[one]! || one - other)
     for (const i of strongest) {
@@ -104,7 +104,7 @@ class NoteFinder {
     return at - step * pause
   }
 
-  /** A note is heard in the neighbouring pitches as well. */
+  /** Clears the neighbouring pitches, too, in which a note is heard as well. */
   #take(frame: number, pitch: number): void {
     const i = frame * pitchCount + pitch
     this.#left[i] = 0
@@ -136,7 +136,7 @@ function nearestPitch(hertz: number): number {
   return Math.round(69 + 12 * Math.log2(hertz / 440)) - lowestPitch
 }
 
-/** Where a pitch becomes stronger, it begins, whatever the network says about onsets. */
+/** A pitch that becomes stronger counts as beginning there, whatever the network says about onsets. */
 function withRises(onsets: Float32Array, heard: Float32Array): Float32Array {
   const rises = new Float32Array(onsets.length)
   let [mostRise, mostOnset] = [0, 0]

@@ -1,8 +1,8 @@
-/** How surely a note must be heard. The names and defaults are those of basic-pitch. */
+/** How certain a note must be. The names and defaults are those of basic-pitch. */
 export interface NoteOptions {
-  /** 0..1: how surely a note must begin. */
+  /** 0..1: how certain the beginning of a note must be. */
   onsetThreshold: number
-  /** 0..1: how surely a pitch must sound to go on. */
+  /** 0..1: how certain a pitch must be to go on. */
   frameThreshold: number
   /** In milliseconds. */
   minimumNoteLength: number

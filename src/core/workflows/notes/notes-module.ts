@@ -16,7 +16,7 @@ import { defineNotes, type NotesInput, type NotesParams, type NotesSettings, ste
 
 /** Basic-pitch by Spotify, with its licence and notice beside it. */
 const networkPath = fileURLToPath(packageFile('models/basic-pitch/nmp.onnx'))
-/** What a MIDI file has that says nothing about its tempo. */
+/** The tempo that players assume for a MIDI file that states none. */
 const usualBpm = 120
 
 /** The workflow as the child process loads it. */

@@ -21,7 +21,7 @@ const longestStretch = 4
 const cutPrice = 0.6
 const versePauseSeconds = 2
 const linePauseSeconds = 0.6
-/** Of sums of times. */
+/** For rounding errors in sums of times. */
 const tolerance = 1e-6
 
 /** The lines of a text: empty lines and headings such as `[Chorus]` begin a verse and are not sung. */
@@ -38,7 +38,7 @@ export function lyricLines(text: string): LyricLine[] {
 
 /**
  * When each line is sung, roughly: the phrases are divided among the lines in their order, by their numbers of letters,
- * preferably at pauses, and at long ones between verses. What is sung is not recognized.
+ * preferably at pauses, and at long ones between verses. The sung words are not recognised.
  *
  * @returns none if nobody sings
  */

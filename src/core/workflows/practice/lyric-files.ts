@@ -8,7 +8,7 @@ interface SongFacts {
   audio: string
 }
 
-/** A line is taken off the screen if the next one begins so much later. */
+/** A line is taken off the screen if the next one begins this much later. */
 const clearAfterSeconds = 3
 /** UltraStar counts in quarters of a beat, and files state enough beats for steps below 50 ms. */
 const finestBpm = 320

@@ -44,7 +44,7 @@ interface Song {
   format: OutputFormat
   tags: SongTags | undefined
   found: Pick<AudioTags, 'bpm' | 'key'>
-  /** Before the names of files. */
+  /** Prefix of the files' names. */
   name: string | undefined
 }
 

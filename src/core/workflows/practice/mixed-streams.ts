@@ -1,7 +1,7 @@
 import type { AudioBlock, AudioStream } from '../../media/dsp/audio-stream.js'
 import { SampleWindow } from '../../media/dsp/sample-window.js'
 
-/** The sum of a stream and of another one of the same rate and channels at a gain, as long as the first. */
+/** The sum of a stream and, at a gain, another one of the same rate and channels. As long as the first. */
 export function mixedStreams(stream: AudioStream, added: AudioStream, gainDb: number): AudioStream {
   return { ...stream, blocks: summed(stream, added, 10 ** (gainDb / 20)) }
 }

@@ -39,7 +39,7 @@ export function practiceWorkflow({ beats, ...settings }: PracticeSettings = {}):
           description: 'Separates a song into vocals and accompaniments.',
           stems: ['vocals', 'accompaniments'],
           ...settings,
-          // Mixed before it is rounded.
+          // Floats, because they are mixed before they are rounded.
           format: '32f',
           formats: ['32f'],
           keepTags: false,

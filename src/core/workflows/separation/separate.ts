@@ -120,8 +120,8 @@ export async function loadNetworks(
 }
 
 /**
- * What decoding and separating may take, with the built-in network at most half of it: more is a file made to fill the
- * memory.
+ * Memory that decoding and separating may take, with the built-in network at most half of it: a file that takes more
+ * was made to fill the memory.
  */
 const usualBytes = 900 * 2 ** 20
 /** Large networks take up to this many times their file's size. */

@@ -51,7 +51,7 @@ async function separateStems(context: StageContext<StemsParams>, definition: Ste
   report(context, detailsOf({ ...separation, warnings: [...separation.warnings, ...(tags?.warnings ?? [])] }))
 }
 
-/** For players that show what is heard. */
+/** Title and artist, for players that show what they play. */
 function namesOf(tags: SongTags | undefined) {
   return { title: tags?.whole.title, artist: tags?.whole.artist }
 }

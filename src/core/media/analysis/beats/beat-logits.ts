@@ -1,6 +1,6 @@
 import { melBands } from './log-mel.js'
 
-/** The network takes at most this many frames, and sees too little around the outermost. */
+/** Most frames that the network takes, and how many at each end have too little context. */
 const chunkFrames = 1500
 const borderFrames = 6
 const step = chunkFrames - 2 * borderFrames
@@ -16,8 +16,8 @@ export type BeatNetwork = (frames: Float32Array<ArrayBuffer>, frameCount: number
 
 /**
  * Logits of a spectrogram of any length, in chunks as the authors cut it: each overlaps its neighbours by the borders,
- * the last one is moved so that it ends with the piece, and where chunks overlap the first counts. Two chunks of frames
- * are held.
+ * the last one is moved back so that it ends with the piece, and where chunks overlap the earlier one counts. Holds two
+ * chunks of frames.
  */
 export class BeatLogitsReader {
   readonly #network: BeatNetwork

@@ -12,8 +12,8 @@ export interface BeatTimes {
 }
 
 /**
- * The peaks above a chance of one half; neighbours become one at their mean, and a first beat of a bar is moved to the
- * nearest beat.
+ * The peaks with a probability above one half; neighbouring ones are merged at their mean, and a first beat of a bar is
+ * moved to the nearest beat.
  */
 export function beatTimes({ beat, downbeat }: BeatLogits): BeatTimes {
   const times = (logits: Float32Array) => peaksOf(logits).map((frame) => frame / beatFramesPerSecond)

@@ -34,7 +34,7 @@ export class LogMel {
   /** @returns the frames that are complete by now */
   add(samples: Float32Array): Float32Array[] {
     const end = this.#from + this.#samples.length
-    // What a frame at the very end would reflect is kept.
+    // Keeps what a frame at the very end would reflect.
     const from = Math.max(this.#from, Math.min(end, this.#frames * hop - size))
     const joined = new Float32Array(end - from + samples.length)
     joined.set(this.#samples.subarray(from - this.#from))

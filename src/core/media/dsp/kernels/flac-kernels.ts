@@ -8,7 +8,7 @@ export interface FlacKernels {
   /**
    * Splits 16-bit samples of two channels, side by side. Reads and writes one more if the count is odd.
    *
-   * @param pairs of two samples instead of a float
+   * @param pairs two samples in the place of each float
    */
   separatePairs(pairs: number, left: number, right: number, count: number): void
   /**
@@ -43,8 +43,8 @@ export interface FlacKernels {
   foldedSums(residual: number, order: number, length: number, parts: number, to: number): void
   /**
    * Finds into how many equal parts to divide the residuals, each with Rice codes of its own parameter: the division
-   * with the fewest expected bits. Writes its order, of which the count of parts is a power of two, and the parameters,
-   * as integers (`partitionFields` in all).
+   * with the fewest expected bits. Writes its order (the number of parts is 2 to this power) and the parameters, as
+   * integers (`partitionFields` in all).
    *
    * @param sums of the folded residuals of the parts, which are overwritten
    * @param parts how many there may be at most: a power of two up to `maxPartitions` that divides the samples

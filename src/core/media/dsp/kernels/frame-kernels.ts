@@ -1,9 +1,6 @@
 import { createKernel, type Kernel } from './kernel.js'
 
-/**
- * The inner loops of the short-time Fourier transform. What is read and what is written are the same stretch of memory
- * or lie apart.
- */
+/** The inner loops of the short-time Fourier transform. Source and target are the same memory, or do not overlap. */
 export interface FrameKernels {
   /** `memory[to + i] = memory[a + i] * memory[b + i]` */
   multiply(to: number, a: number, b: number, count: number): void

@@ -1,17 +1,17 @@
 /** Onsets are found on blocks of this many seconds. */
 const blockSeconds = 0.003
-/** An onset is so many times as strong as the mean and the strongest of the blocks before it. */
+/** An onset is this many times as strong as the mean and the strongest of the blocks before it. */
 const riseOfMean = 6
 const riseOfMost = 2.5
 const blocksBefore = 10
-/** Within its block an onset is where this share of the block's energy has come. */
+/** Within its block, an onset is where this share of the block's energy has been reached. */
 const shareBefore = 0.05
 /** Of several onsets within this time the first one counts. */
 const apartSeconds = 0.06
 /** Below this mean square of the slope nothing is an onset. */
 const floor = 1e-9
 
-/** Finds where sound sets in, by the energy of the slope, which steps at a stroke more than the energy does. */
+/** Finds onsets by the energy of the slope, which rises more sharply at a stroke than the energy itself does. */
 export class OnsetFinder {
   readonly #block: number
   readonly #apart: number

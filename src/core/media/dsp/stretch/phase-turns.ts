@@ -14,11 +14,11 @@ const bodyOfPeak = 2
 const grown = 2
 
 /**
- * By how much each frequency of a frame is turned, so that it goes on from the output so far: the turn that fits best
- * between the last output frame and the input frame of one hop before, over all channels and the body of a peak, for
- * all bins around that peak (M. Puckette, Phase-locked vocoder, WASPAA 1995; J. Laroche and M. Dolson, Improved phase
- * vocoder time-scale modification of audio, 1999). Being the same for all channels, the turns keep their differences,
- * and what is turned in parts sums to what is turned whole.
+ * The turn (rotation of the phase) of each frequency of a frame that makes it continue the output: the one that fits
+ * best between the last output frame and the input frame of one hop before, over all channels and the body of a peak,
+ * for all bins around that peak (M. Puckette, Phase-locked vocoder, WASPAA 1995; J. Laroche and M. Dolson, Improved
+ * phase vocoder time-scale modification of audio, 1999). As all channels get the same turns, their differences stay,
+ * and parts that are turned one by one add up to the whole, turned.
  */
 export class PhaseTurns {
   readonly #size: number

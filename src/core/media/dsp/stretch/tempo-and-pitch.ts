@@ -2,7 +2,7 @@ import { Resampler } from '../resample.js'
 import { TimeStretch, type TimeStretchOptions } from './time-stretch.js'
 
 export interface Stretching {
-  /** Speed by the given one, 0.5 to 2: 1.25 is a quarter faster, at the same pitch. Default: 1. */
+  /** Speed relative to the input, 0.5 to 2: 1.25 is a quarter faster, at the same pitch. Default: 1. */
   tempo?: number
   /** By how much the pitch is raised, -12 to 12, at the same tempo. Default: 0. */
   semitones?: number
@@ -18,12 +18,12 @@ const mostPhases = 1024
 export class TempoAndPitch {
   readonly #stretch: TimeStretch
   readonly #resampler: Resampler | undefined
-  /** Samples of the input for one that is stretched. */
+  /** Input samples for each sample that is stretched. */
   readonly #pitch: number
 
   constructor({ tempo = 1, semitones = 0, ...shape }: Stretching & Omit<TimeStretchOptions, 'ratio'>) {
     const { channelCount, partCount = 1 } = shape
-    // Played faster it is higher and shorter; then it gets its length.
+    // Resampling makes it higher and shorter; stretching then restores the length.
     const [over, under] = nearestFraction(2 ** (semitones / 12))
     this.#pitch = over / under
     this.#resampler = over === under ? undefined : new Resampler(over, under, channelCount * partCount)
@@ -63,7 +63,7 @@ export class TempoAndPitch {
   }
 }
 
-/** By continued fractions. */
+/** The nearest one, by continued fractions. */
 function nearestFraction(value: number): [number, number] {
   let [over, under, lastOver, lastUnder] = [Math.floor(value), 1, 1, 0]
   for (let rest = value - over; rest > 1e-9;) {

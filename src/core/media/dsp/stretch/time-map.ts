@@ -3,16 +3,16 @@ const shareBefore = 0.35
 const shareAfter = 0.3
 
 /**
- * Which position of the input is heard at a position of the output. Onsets lie where they belong, and around them the
- * input runs at its own speed, so that no frame changes them; the speed between them makes up for it.
+ * Maps positions of the output to positions of the input. Onsets keep their proper time, and around them the input runs
+ * at its own speed, so that no frame changes them; the speed between them makes up for it.
  */
 export class TimeMap {
   readonly #before: number
   readonly #after: number
-  /** How long, in windows, the input is led to an onset and back; in output samples. */
+  /** Samples of a frame. The input is led to an onset, and back, within at most that many output samples each. */
   readonly #window: number
   #ratio: number
-  /** Where the present ratio began. */
+  /** Where the current ratio began. */
   #inputStart = 0
   #outputStart = 0
   readonly #onsets: number[] = []
@@ -28,7 +28,7 @@ export class TimeMap {
     this.#ratio = ratio
   }
 
-  /** From that position of the output on. */
+  /** Takes effect at that position of the output. */
   setRatio(ratio: number, output: number): void {
     this.#inputStart = this.inputAt(output)
     this.#outputStart = output

@@ -10,7 +10,7 @@ export interface TimeStretchOptions {
   channelCount: number
   /** Parts that are heard together, such as stems. Their sum decides for all of them. Default: 1. */
   partCount?: number
-  /** Length of the output by that of the input, 0.25 to 4. Default: 1. */
+  /** Length of the output relative to the input, 0.25 to 4. Default: 1. */
   ratio?: number
 }
 
@@ -36,7 +36,7 @@ export class TimeStretch {
   readonly #channelCount: number
   readonly #partCount: number
   readonly #fft: ComplexFft
-  /** Of the analysis, and of the synthesis, which also scales. */
+  /** The windows of the analysis and of the synthesis; the latter also scales. */
   readonly #window: Float64Array
   readonly #fade: Float64Array
   readonly #map: TimeMap
@@ -217,9 +217,9 @@ export class TimeStretch {
     })
   }
 
-  /** Room for that many samples, without what no frame needs any more. */
+  /** Makes room for that many samples, and drops what no frame needs any more. */
   #reserve(count: number): void {
-    // A ratio that changes may lead the map back by less than a window.
+    // A change of the ratio may move the map back, by less than a window.
     const needed = Math.floor(this.#map.inputAt(this.#middle)) - 2 * this.#size - this.hop
     const dropped = Math.min(this.#filled, Math.max(0, needed - this.#inputStart))
     const capacity = this.#input[0]!.length

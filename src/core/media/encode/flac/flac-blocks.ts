@@ -29,7 +29,7 @@ export class FlacBlocks {
   readonly #lags: Float64Array
   readonly #offsets
   readonly #ways: readonly ChannelWay[]
-  /** What is expected of each plane, per sample. */
+  /** Expected bits of each plane, per sample. */
   readonly #planeBits: Float64Array
   readonly #pairs: Int16Array
   readonly #frame: Uint8Array
@@ -101,7 +101,7 @@ export class FlacBlocks {
     this.#doubles.fill(0, at + sampleCount, at + sampleCount + margin)
   }
 
-  /** Tukey's, half of it flat. */
+  /** Tukey's window, half of it flat. */
   #prepareWindow(sampleCount: number): void {
     if (this.#windowLength === sampleCount) return
     this.#windowLength = sampleCount
@@ -132,7 +132,7 @@ export class FlacBlocks {
     return best
   }
 
-  /** Of a sample of a plane, by the best of the fixed predictors. */
+  /** Expected bits of a sample of a plane, by the best of the fixed predictors. */
   #expectedBits(plane: number, sampleCount: number): number {
     this.#fillUp(plane, sampleCount)
     const to = this.#offsets.differenceSums(plane)
@@ -258,7 +258,8 @@ export class FlacBlocks {
 const estimateErrorBits = { 16: 0.1, 24: Infinity }
 
 /**
- * Into how many parts a block may be divided, each time by two: the first holds what has no residual, and a residual.
+ * Into how many parts a block may be divided, each time by two: the first must have room for the samples without a
+ * residual, and one more.
  */
 function mostPartitions(sampleCount: number, predictorOrder: number): number {
   let parts = 1

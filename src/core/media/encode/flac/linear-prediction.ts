@@ -11,7 +11,7 @@ export interface Predictor {
 
 export interface Block {
   sampleCount: number
-  /** Of a sample that is stored as it is: as many as the order of the predictor. */
+  /** Bits of a sample that is stored as it is: there are as many of these as the order of the predictor. */
   sampleBits: number
 }
 

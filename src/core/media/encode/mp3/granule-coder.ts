@@ -34,7 +34,7 @@ export class GranuleCoder {
   readonly #bits = new Int16Array(mostGain + 1)
   readonly #pairsEnds = new Int16Array(mostGain + 1)
   #gain = 0
-  /** Of the values that are quantised, and whose codes are chosen. */
+  /** The gain at which the values are quantised and their codes chosen. */
   #codedGain = -1
 
   /** @param kernel whose memory holds the tables of codes and of bands */
@@ -129,7 +129,7 @@ export class GranuleCoder {
     writer.bit = this.#kernel.writeValues(quantised, values, this.#regions, codeTables, coding, frame, writer.bit)
   }
 
-  /** Of the values at this gain. */
+  /** Bits of the values at this gain. */
   #codeBits(): number {
     if (this.#bits[this.#gain]! < 0) this.#code()
     return this.#bits[this.#gain]!

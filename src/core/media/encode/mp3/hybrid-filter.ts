@@ -6,7 +6,7 @@ import { granuleSamples, historySamples, matrixColumns, type Offsets, rowFloats 
 export const blockTypes = { long: 0, start: 1, short: 2, stop: 3 } as const
 export type BlockType = (typeof blockTypes)[keyof typeof blockTypes]
 
-/** Of samples: beyond it there is nothing to hear. */
+/** Samples are limited to this: beyond it there is nothing to hear. */
 const loudest = 8
 
 /** What the filters of all channels share. */

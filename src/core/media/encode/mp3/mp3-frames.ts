@@ -92,8 +92,7 @@ export class Mp3Frames {
   }
 
   /**
-   * Finds the finest steps with which all granules fit. The gains differ by one at most: a quarter of it is a step of
-   * one of four.
+   * Finds the finest steps with which all granules fit. `gain` is the sum of their gains, which differ by one at most.
    */
   #findGains(room: number): void {
     let tooFine = -Infinity
@@ -120,7 +119,7 @@ export class Mp3Frames {
     return bits
   }
 
-  /** Of all granules. */
+  /** Sum over all granules. */
   get #codedValues(): number {
     let sum = 0
     for (let index = 0; index < this.#coders.length; index++) sum += this.#coders[index]!.codedValues

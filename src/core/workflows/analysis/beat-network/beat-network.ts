@@ -36,7 +36,7 @@ export function beatNetwork(network: Network, model: string): BeatNetwork {
   }
 }
 
-/** The frames, in as many dimensions: one piece comes before them, one value after. */
+/** The shape of the frames in this number of dimensions: `[1, frames, 1, ...]`. */
 function dimensions(rank: number, frameCount: number): number[] {
   return rank <= 1 ? [frameCount] : [1, frameCount, ...Array<number>(rank - 2).fill(1)]
 }

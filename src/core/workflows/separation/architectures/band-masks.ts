@@ -1,4 +1,4 @@
-/** A stretch of bins, `[first, end)`, and how many of them are a band. Those of a list follow each other. */
+/** A range of bins, `[first, end)`, and the bins per band in it. The ranges of a list are contiguous. */
 export type BandRange = readonly [first: number, end: number, width: number]
 
 /** Complex spectra of a stereo signal in one array, `[4, frames, bins]`: left real, left imaginary, right, right. */
@@ -8,7 +8,7 @@ export interface StereoFrames {
   bins: number
 }
 
-/** Bands of a network that sees band powers and gives masks. Bins that are in no band are silent in what is masked. */
+/** Bands of a network that sees band powers and gives masks. Bins outside all bands are silenced. */
 export class BandMasks {
   readonly bandCount: number
   readonly #starts: readonly number[]

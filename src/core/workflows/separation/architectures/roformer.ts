@@ -144,7 +144,7 @@ function findLayout(networks: readonly NetworkShape[], stems: number): Layout {
   return { input, output, rows, frameCount, isFrameMajor }
 }
 
-/** Of `[1, frames, 2 * rows]` or `[1, rows, frames, 2]`. */
+/** The axes of `[1, frames, 2 * rows]` or `[1, rows, frames, 2]`. */
 function spectrumAxes(input: TensorInfo): Pick<Layout, 'rows' | 'frameCount' | 'isFrameMajor'> {
   const [, first, second] = axisSizes(input)
   return input.shape.length === 3

@@ -185,7 +185,7 @@ export class FilesCheckpoint implements TrackCheckpoint {
   }
 }
 
-/** @throws what the file system throws; an error for a file that is no part of files */
+/** @throws what the file system throws; an error for a file that is not a part of this kind */
 export async function readFilesIndex(path: string, bytes: number): Promise<FilesIndex> {
   return indexSchema.parse(await readJson(path, bytes))
 }

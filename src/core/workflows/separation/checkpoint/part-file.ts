@@ -71,12 +71,12 @@ export class PartWriter {
   }
 }
 
-/** @throws what the file system throws; an error for a file that is no part of segments */
+/** @throws what the file system throws; an error for a file that is not a part of this kind */
 export async function readIndex(path: string, bytes: number): Promise<PartIndex> {
   return indexSchema.parse(await readJson(path, bytes))
 }
 
-/** What `finish` wrote. @throws what the file system throws; an error for a file that is no part */
+/** What `finish` wrote. @throws what the file system throws; an error for a file that is not a part */
 export async function readJson(path: string, bytes: number): Promise<unknown> {
   const file = await open(path)
   try {

@@ -2,7 +2,7 @@
 export interface Clock {
   /** Milliseconds from any moment on. */
   now(): number
-  /** Resolves after so many milliseconds, or never once the signal has fired. */
+  /** Resolves after this many milliseconds, or never once the signal has fired. */
   wait(milliseconds: number, signal: AbortSignal): Promise<void>
 }
 
@@ -16,22 +16,22 @@ const systemClock: Clock = {
 }
 
 /**
- * Tells what comes too late for somebody who listens to a stream while it is made. Every wait puts the stream back, and
- * every stretch of audio that follows makes up for its own length; so a source that can wait, such as a file, and one
- * that cannot are measured alike.
+ * Decides what is too late for somebody who listens to a stream while it is made. Each wait delays the stream, and the
+ * audio that follows makes up for it by its own length; so a source that can wait, such as a file, and one that cannot
+ * are treated alike.
  */
 export class Deadline {
   readonly #slackMs: number
   readonly #clock: Clock
   #lagMs = 0
 
-  /** @param slackMs by which the stream may be put back */
+  /** @param slackMs by which the stream may be delayed */
   constructor(slackMs: number, clock = systemClock) {
     this.#slackMs = slackMs
     this.#clock = clock
   }
 
-  /** So much of the stream has come. */
+  /** Call when this much of the stream has come. */
   advance(audioMs: number): void {
     this.#lagMs = Math.max(0, this.#lagMs - audioMs)
   }

@@ -11,7 +11,7 @@ export class LiveAnswers {
     this.#post = post
   }
 
-  /** Before the first request. */
+  /** To be called before the first request. */
   async open(open: () => Promise<LiveEstimator>): Promise<void> {
     await this.#orFailed(async () => {
       const estimator = (this.#estimator = await open())

@@ -155,7 +155,7 @@ export class LiveEstimator {
   }
 }
 
-/** From what the last run found to what this one found. */
+/** Fades from the last run's estimate to that of this one. */
 function fadeOver(samples: Float32Array, tail: Float32Array, rising: Float32Array): void {
   const length = Math.min(tail.length, samples.length)
   for (let i = 0; i < length; i++) samples[i] = tail[i]! + rising[i]! * (samples[i]! - tail[i]!)

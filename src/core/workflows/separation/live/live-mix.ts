@@ -17,7 +17,7 @@ export class LiveMix {
   readonly #vocals: SampleWindow
   readonly #fade: number
   readonly #channelCount: number
-  /** Of the estimates: 0 while the input passes as it is. */
+  /** Gain of the estimates: 0 while the input passes unchanged. */
   #gain = 1
 
   constructor(channelCount: number, fadeSamples: number) {
@@ -32,7 +32,7 @@ export class LiveMix {
     return this.#input.end
   }
 
-  /** Samples that were given out. */
+  /** Samples that were returned. */
   get done(): number {
     return this.#input.start
   }
@@ -41,13 +41,13 @@ export class LiveMix {
     this.#input.append(planes)
   }
 
-  /** Takes the next estimates; those of samples that were given out are dropped. */
+  /** Takes the next estimates; those of samples that were already returned are dropped. */
   add(blocks: readonly AudioBlock[]): void {
     for (const { channels } of blocks) this.#vocals.append(channels)
     this.#vocals.dropBefore(this.done)
   }
 
-  /** All that is separated, but for what would fade out if the next estimate were late. */
+  /** All that is separated, except what is kept to fade out if the next estimate is late. */
   separated(): LiveStems | undefined {
     return this.#upTo(Math.min(this.#vocals.end - this.#fade, this.end), false)
   }

@@ -1,4 +1,4 @@
-/** What the work comes to, or the signal's reason as soon as it fires; then the work goes on unwatched. */
+/** Settles as the work does, or rejects with the signal's reason as soon as it fires; the work then goes on unseen. */
 export async function orAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return await work
   signal.throwIfAborted()

@@ -5,7 +5,7 @@ import { orAborted } from './or-aborted.js'
 export type LiveSource = AsyncIterable<Float32Array[]> | ReadableStream<Float32Array[]>
 
 const rates = { min: 8000, max: 192_000 } as const
-/** Pieces are short beside a hop, so that what is late is noticed soon after it is. */
+/** Short compared with a hop, so that lateness is noticed soon. */
 const pieceSeconds = 0.02
 
 /**

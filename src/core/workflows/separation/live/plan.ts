@@ -4,17 +4,17 @@ import { StemworkError } from '../../../engine/errors.js'
 export interface LivePlan {
   /** From one run of the network to the next: what each run finishes. */
   hop: number
-  /** What a run knows of the time after the samples that it finishes. */
+  /** How much a run hears after the samples that it finishes. */
   lookAhead: number
   /** Cross-fade from one run to the next, and between estimates and input that is passed on. */
   fade: number
   /** All that a run looks at, to the end of the look-ahead. */
   context: number
-  /** What a run may take. */
+  /** How long a run may take. */
   slackMs: number
 }
 
-/** The plan in the words of the stream. */
+/** The plan in the units of the stream. */
 export interface LiveTiming {
   /** Samples by which the vocals lag behind, without the time that a run takes. */
   delaySamples: number
@@ -41,10 +41,10 @@ export const latencyBounds = { min: 250, max: 4000 } as const
 
 /** Share of one core that the runs may take. */
 const mostBusy = 0.6
-/** Of the time that is left after filters and cross-fade. The rest is look-ahead. */
+/** The hop's share of the time that is left after filters and cross-fade. The rest is look-ahead. */
 const hopShare = 0.3
 const fadeMs = 20
-/** Taps of the filter that changes rates, in samples of the lower rate: half of them on either way. */
+/** Length of the resampling filter, in samples of the lower rate: each conversion delays by half of it. */
 const filterSamples = 176
 
 /**

@@ -14,7 +14,7 @@ export interface SpectralMember extends EnsembleMember {
 const size = 2048
 const hop = 1024
 const bins = size / 2 + 1
-/** What a frame reaches beyond the samples that a chunk gives. */
+/** How far a frame reaches beyond the samples of a chunk. */
 const reach = size - hop
 const hopsPerChunk = 32
 const chunkSamples = hopsPerChunk * hop
