@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { createClient, type Job } from '../../src/client/client.js'
@@ -85,6 +87,41 @@ describe('the event stream of all jobs', () => {
     expect(followers.some(({ seen }) => seen.some((line) => line.startsWith('before')))).toBe(false)
     for (const { stop } of followers) stop()
     await many.close()
+  })
+
+  test.each(['/job/events', '/job/:id/events'])('of %s is written by turns', async (path) => {
+    const busy = await startService()
+    const { port } = busy.server
+    const id = await create(busy, 'held')
+    const follow = (n: number) => {
+      // Links in the events begin with the address that the client asked.
+      const headers = { authorization: busy.app.key, host: `service-${n}.example` }
+      return request({ port, path: `/v1${path.replace(':id', id)}`, headers, agent: false }).end()
+    }
+    const followers = Array.from({ length: 50 }, (_, n) => follow(n))
+    const answers = await Promise.all(followers.map(async (one) => (await once(one, 'response'))[0] as IncomingMessage))
+    await Promise.all(answers.map((answer) => once(answer, 'data')))
+    let [pass, written] = [0, 0]
+    const passes: number[] = []
+    const counted = () => {
+      pass++
+      next = setImmediate(counted)
+    }
+    let next = setImmediate(counted)
+    // Asked once for each view of a job.
+    const maxAttempts = busy.engine.maxAttempts.bind(busy.engine)
+    vi.spyOn(busy.engine, 'maxAttempts').mockImplementation((job) => {
+      passes[pass] = (passes[pass] ?? 0) + 1
+      written++
+      return maxAttempts(job)
+    })
+    for (const answer of answers) answer.resume()
+    busy.release()
+    await vi.waitFor(() => expect(written).toBeGreaterThanOrEqual(50), { timeout: 10_000 })
+    clearImmediate(next)
+    expect(Math.max(...passes.filter(Boolean))).toBeLessThan(10)
+    for (const one of followers) one.destroy()
+    await busy.close()
   })
 
   test('ends for the application that follows most, where others have none', async () => {

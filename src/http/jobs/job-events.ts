@@ -65,9 +65,8 @@ async function* allFrames(call: KeyedCall, signal: AbortSignal): Frames {
       case 'job':
       case 'deleted':
       case 'receiver': {
-        const made = await sharedFrame(change, call)
         await service.sendQueue.next(caller.id, signal)
-        yield made
+        yield await sharedFrame(change, call)
         break
       }
       case 'ready':
@@ -82,16 +81,16 @@ async function* allFrames(call: KeyedCall, signal: AbortSignal): Frames {
   }
 }
 
-/** By the service's address as the client sees it, which is part of the links. */
-const sharedFrames = new WeakMap<JobChange, Map<string, Promise<Uint8Array>>>()
+/** With the service's address as the follower sees it, which is part of the links. */
+const sharedFrames = new WeakMap<JobChange, { baseUrl: string; made: Promise<Uint8Array> }>()
 
-/** The frame of a change, made once for all who follow it. */
+/** The frame of a change, made once for all who follow it under the address of the first one. */
 function sharedFrame(change: JobChange, call: KeyedCall): Promise<Uint8Array> {
-  const frames = sharedFrames.get(change) ?? new Map<string, Promise<Uint8Array>>()
-  sharedFrames.set(change, frames)
-  const made = frames.get(call.baseUrl) ?? changeFrame(change, call)
-  frames.set(call.baseUrl, made)
-  return made
+  const { baseUrl } = call
+  const frame = sharedFrames.get(change) ?? { baseUrl, made: changeFrame(change, call) }
+  sharedFrames.set(change, frame)
+  // Clients can use any number of addresses, and what they share is kept until the last one has read it.
+  return frame.baseUrl === baseUrl ? frame.made : changeFrame(change, call)
 }
 
 async function changeFrame(change: JobChange, call: KeyedCall): Promise<Uint8Array> {
@@ -119,6 +118,7 @@ async function* frames(call: KeyedCall, job: JobRecord, signal: AbortSignal): Fr
   for await (const seen of call.service.watch.follow(id, follow)) {
     if (seen === 'dropped') return
     if (seen !== 'idle') shown = seen
+    await call.service.sendQueue.next(call.caller.id, signal)
     // A job that waits does not change, but its position in the queue does.
     const text = JSON.stringify(await pendingJobView(shown, call))
     if (seen === 'idle' && (shown.status !== 'QUEUED' || text === sent)) {
