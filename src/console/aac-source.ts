@@ -6,9 +6,9 @@ import { decodedPiece } from './decoded-piece.js'
 import { decodeAudio, type OpenFile, type PcmSource } from './pcm.js'
 import { sampleAt } from './sample-at.js'
 
-/** Of an AAC packet, at the rate that its configuration states. */
+/** Samples of an AAC packet, at the rate that its configuration states. */
 const packetSamples = 1024
-/** Each packet overlaps with the one before it, and what doubles the rate looks back, too. */
+/** Each packet overlaps with the one before it, and a decoder that doubles the rate looks back, too. */
 const leadPackets = 3
 const headerBytes = 7
 const windowBytes = 2 ** 20
@@ -27,7 +27,7 @@ interface Packets {
 export async function openAac(file: OpenFile): Promise<PcmSource | undefined> {
   const { head, read, totalBytes, signal } = file
   if (!firstBoxes.includes(latin1(new Uint8Array(head), 4, 8))) return undefined
-  // A file of fragments has thousands of small headers.
+  // A fragmented file has thousands of small headers.
   let window = { start: 0, bytes: new Uint8Array(head) }
   const bytes = {
     size: totalBytes,
@@ -57,7 +57,7 @@ interface Config {
   /** Samples that the encoder put before the song. */
   start: number
   length: number
-  /** Of a packet without content. */
+  /** The header of an empty packet. */
   header: Uint8Array
 }
 
@@ -71,7 +71,7 @@ function configOf(index: Uint8Array): Config | undefined {
   const { config, window } = packets
   const [first = 0, second = 0] = config.description as Uint8Array
   const type = first >> 3
-  // Of what is built upon "low complexity" (HE-AAC), the header states that; decoders find out the rest.
+  // For HE-AAC, which is built upon "low complexity", the header states the latter; decoders find out the rest.
   const profile = type === 5 || type === 29 ? 1 : type - 1
   if (profile > 3) return undefined
   const rate = ((first & 7) << 1) | (second >> 7)
@@ -105,7 +105,7 @@ class AacSource implements PcmSource {
   readonly #start: number
 
   constructor(file: OpenFile, packets: Packets, { sampleRate, start, length, header }: Config) {
-    // Half of a rate may be that of HE-AAC, whose decoder doubles it; to double any other does no harm.
+    // Half of a usual rate may be that of HE-AAC, whose decoder doubles it; doubling any other does no harm.
     const scale = sampleRate <= 24_000 ? 2 : 1
     this.sampleRate = sampleRate * scale
     this.frames = Math.min(length, packets.sizes.length * packetSamples - start) * scale
@@ -134,7 +134,7 @@ class AacSource implements PcmSource {
       const start = sampleAt(positions, next)
       let past = start
       const begin = next
-      // What lies together is read at once; a video has its pictures between.
+      // Adjacent packets are read at once; in a video, pictures lie between them.
       while (next < end && positions[next] === past) past += sampleAt(sizes, next++)
       const { bytes } = await this.#file.read({ start, end: past - 1 }, signal)
       for (let packet = begin; packet < next; packet++) {

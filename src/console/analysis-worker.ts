@@ -2,7 +2,7 @@ import { analyzeAudio } from '../core/media/analysis/analyze-audio.js'
 import type { AudioBlock } from '../core/media/dsp/audio-stream.js'
 import type { FromAnalysis, ToAnalysis } from './find-rhythm.js'
 
-// The worker's entry point: the analysis of one song, which comes in blocks.
+// The worker's entry point: analyses one song, which comes in blocks.
 
 const post = (message: FromAnalysis) => {
   ;(globalThis as unknown as { postMessage(message: FromAnalysis): void }).postMessage(message)
@@ -20,7 +20,7 @@ async function* blocksOf(port: MessagePort): AsyncGenerator<AudioBlock> {
     const next = new Promise<Float32Array | undefined>((resolve) => {
       port.onmessage = ({ data }: MessageEvent<Float32Array | undefined>) => resolve(data)
     })
-    // The next block is asked for when it is needed, so few are in memory.
+    // The next block is requested when it is needed, so that few are in memory.
     port.postMessage(undefined)
     const plane = await next
     if (!plane) return

@@ -31,7 +31,7 @@ type Access =
   | { kind: 'checking' }
   | { kind: 'out'; problem?: Explanation }
   | { kind: 'unreachable'; problem: Explanation; retry(): void }
-  /** A link was opened, by which the person has to sign in knowingly: somebody else may have made it. */
+  /** A link was opened. The person must agree to signing in by it, because somebody else may have made it. */
   | { kind: 'asked'; code: string; application: string; current: string | undefined }
   | { kind: 'in'; client: Client; session: Session }
 
@@ -48,10 +48,10 @@ function useAccess() {
   }
   const enter = () =>
     attempt(async () => {
-      // Without a session too: the host may know its users otherwise or let everybody in.
+      // Even without a session: the host may identify its users in another way, or let everybody in.
       const session = await unlessRefused(currentSession())
       if (session) return { kind: 'in', client: sessionClient(), session }
-      // Whoever is not let in any more has nothing here.
+      // A person who is no longer let in may keep nothing here.
       await forgetOfflineSongs()
       return { kind: 'out' }
     })
@@ -97,7 +97,7 @@ async function refusal(error: unknown): Promise<Explanation> {
   throw error
 }
 
-/** Nobody needs to sign in for the song of a link. */
+/** The song of a link needs no sign-in. */
 function App() {
   const link = useJobLink()
   return link === undefined ? <KeyedApp /> : <LinkedJob key={link} link={link} />
@@ -171,7 +171,7 @@ if (root) {
     </MessageBoard>,
     root,
   )
-  // With the first sign of somebody who does something: what comes after the first view.
+  // At the first sign that a person is active, loads what comes after the first view.
   const used = new AbortController()
   for (const sign of ['focusin', 'pointermove', 'keydown'])
     addEventListener(

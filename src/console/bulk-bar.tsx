@@ -11,7 +11,7 @@ interface BulkBarProps {
   commands: JobCommands
 }
 
-/** Selects all songs of the list; with some, there is what can be done with them. */
+/** Selects all songs of the list; while some are selected, shows what can be done with them. */
 export function BulkBar({ selected, all, onChoose, commands }: BulkBarProps) {
   return (
     <div class="flow bulk screen">

@@ -1,11 +1,11 @@
-/** The way of one track. */
+/** The audio path of one track. */
 export interface Channel {
   gain: GainNode
   panner: StereoPannerNode
   meter: AnalyserNode
 }
 
-/** As many as pass between two looks at it. */
+/** As many samples as pass between two readings of the meter. */
 export const meterSamples = 2048
 
 type Context = Pick<AudioContext, 'createAnalyser' | 'createGain' | 'createStereoPanner'>
@@ -13,7 +13,7 @@ type Context = Pick<AudioContext, 'createAnalyser' | 'createGain' | 'createStere
 export function openChannel(context: Context, master: AudioNode, { volume = 1, pan = 0 } = {}): Channel {
   const gain = context.createGain()
   const panner = context.createStereoPanner()
-  // A track of one channel is heard from both sides at its level.
+  // A mono track is heard from both sides at its level.
   panner.channelCountMode = 'explicit'
   gain.gain.value = volume
   panner.pan.value = pan

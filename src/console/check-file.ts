@@ -10,13 +10,13 @@ interface Accepted {
   extensions: readonly string[] | undefined
 }
 
-/** Without an answer within this time, the file is sent unchecked: the service checks it all the same. */
+/** If there is no answer within this time, the file is sent unchecked: the service checks it anyway. */
 const patienceMs = 3000
 const headBytes = 1024
 /** Encoders add some silence to a song, which the service does not count. */
 const paddingSeconds = 0.2
 
-/** What can be told of a file before it is sent; undefined if nothing speaks against it. */
+/** What is wrong with a file, as far as that can be told before it is sent; undefined if nothing is. */
 export async function checkFile(client: Client, workflow: string, file: File): Promise<Explanation | undefined> {
   if (file.size === 0) return { text: 'This file is empty.' }
   const accepted = await soon(acceptedBy(client, workflow))
@@ -78,7 +78,7 @@ function otherType(head: Uint8Array): string | undefined {
   const type = otherTypes.find(([start]) => text.startsWith(start))?.[1]
   if (type) return type
   if (/^#EXTM3U|^\[playlist\]/i.test(text)) return 'a playlist, which only names songs'
-  // Every audio format has bytes that text has not within its first kilobyte; of a shorter start that cannot be said.
+  // Within its first kilobyte every audio format has bytes that text does not; a shorter start proves nothing.
   return head.length > 8 && !isAudio(head) && /^[\t\n\r\x20-\x7e\x80-\xff]+$/.test(text) ? 'text' : undefined
 }
 

@@ -6,7 +6,7 @@ export const stemsWorkflowId = 'service/stems-vocals-accompaniment'
 export interface Choices {
   workflow: string
   batchName?: string
-  /** Of several files, each waits until the person has chosen for it. */
+  /** For several files: each waits until the person has chosen for it. */
   isEach?: boolean
   /** By workflow, so that each has its own when a person comes back to it. */
   settings: Record<string, Settings | undefined>

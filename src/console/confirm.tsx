@@ -1,14 +1,14 @@
 import { useRef, useState } from 'preact/hooks'
 
 interface ConfirmProps {
-  /** What the button that asks says. */
+  /** Label of the button that opens the question. */
   label: string
-  /** The name of that button, where the label says too little. */
+  /** The name of that button for screen readers, where the label says too little. */
   name?: string
   buttonClass?: string
   title: string
   text: string
-  /** What the button that does it says. */
+  /** Label of the button that confirms. */
   action: string
   isDanger?: boolean
   onConfirm(): Promise<void>

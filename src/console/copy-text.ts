@@ -7,7 +7,7 @@ export async function copyText(shown: HTMLElement | null): Promise<string> {
 }
 
 async function copied(text: string): Promise<boolean> {
-  // Pages that came by plain http have no clipboard of their own, and can only ask for what is selected.
+  // Pages on plain http have no clipboard, and can only ask the browser to copy the selection.
   const { clipboard } = navigator as Partial<Navigator>
   if (clipboard)
     return clipboard.writeText(text).then(

@@ -1,6 +1,6 @@
 /**
  * The piece of `length` samples that begins `beforeEnd` samples before the end of what was decoded. Counted from the
- * end: what a decoder leaves out for want of earlier packets, it leaves out at the beginning.
+ * end, because what a decoder leaves out for lack of earlier packets is missing at the beginning.
  */
 export function decodedPiece(
   decoded: readonly Float32Array<ArrayBuffer>[],

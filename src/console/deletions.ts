@@ -4,13 +4,13 @@ import { toastMs, useMessages } from './messages.js'
 import { explained } from './explained.js'
 
 export interface Deletions {
-  /** Jobs that are not shown any more, though the service may still have them. */
+  /** Jobs that are no longer shown, though the service may still have them. */
   hidden: ReadonlySet<string>
   /** Hides the jobs now and deletes them when the time to undo it is over. */
   remove(jobs: readonly { id: string; name: string | null }[]): void
 }
 
-/** Deleting can be taken back for some seconds: the service is asked only afterwards, or when the page is left. */
+/** A deletion can be undone for some seconds: the service is asked only afterwards, or when the page is left. */
 export function useDeletions(client: Client): Deletions {
   const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set())
   const pending = useRef(new Map<string, ReturnType<typeof setTimeout>>())

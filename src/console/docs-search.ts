@@ -1,4 +1,4 @@
-/** The search of `/docs`, loaded when its field is used: leaves the routes and schemas that have all of the words. */
+/** The search of `/docs`, loaded when its field is used: hides routes and schemas that do not have all of the words. */
 export function searchIn(input: HTMLInputElement, status: HTMLElement): void {
   const sections = [...document.querySelectorAll<HTMLElement>('main > section[id]')].map((section) => ({
     section,
@@ -11,7 +11,7 @@ export function searchIn(input: HTMLInputElement, status: HTMLElement): void {
       section.hidden = !words.every((word) => text.includes(word))
       if (entry) entry.hidden = section.hidden
     }
-    // A title without anything below it would say that there is nothing.
+    // Hides titles without any match below them.
     for (const title of document.querySelectorAll<HTMLElement>('main > h2')) {
       let next = title.nextElementSibling as HTMLElement | null
       while (next?.hidden) next = next.nextElementSibling as HTMLElement | null

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 
-/** A button that opens the file dialogue. Files can be dropped anywhere on the page. */
+/** A button that opens the file dialog. Files can be dropped anywhere on the page. */
 export function DropZone({ onFiles }: { onFiles(files: File[]): void }) {
   const input = useRef<HTMLInputElement>(null)
   const take = useRef(onFiles)

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import type { Explanation } from './first-words.js'
 
-/** Tells a person what went wrong. Screen readers say it at once. */
+/** Tells a person what went wrong. Screen readers announce it at once. */
 export function ErrorNotice({ problem, children }: { problem: Explanation; children?: ComponentChildren }) {
   return (
     <div class="problem" role="alert">

@@ -1,7 +1,7 @@
 import { type Explanation, unreachable } from './first-words.js'
 import { later } from './later-parts.js'
 
-/** What went wrong with a request, in words that are loaded when they are needed first. */
+/** Explains what went wrong with a request. The texts are loaded when they are first needed. */
 export async function explained(error: unknown): Promise<Explanation> {
   try {
     return (await later.load()).explain(error)

@@ -8,10 +8,10 @@ import type { ExportFormat } from './export-formats.js'
 import type { PlayerTrack } from './player.js'
 import { breath, type HeardMix, renderMix } from './rendered-mix.js'
 
-/** The rest of the time is that of the encoder. */
+/** Share of the progress; the rest is the encoder's. */
 const renderingShare = 0.85
 
-/** The tracks as they are heard, as one file, turned down as far as it would be clipped. */
+/** The tracks as they are heard, as one file, turned down as far as is needed to avoid clipping. */
 export async function exportMix(
   tracks: readonly PlayerTrack[],
   { format, ...heard }: HeardMix & { format: ExportFormat },
@@ -23,7 +23,7 @@ export async function exportMix(
   })
   const { bits, contentType } = formatTable[format]
   const steps = 2 ** ((bits ?? 24) - 1)
-  // With room for the noise; what fits as it is stays so.
+  // Leaves room for the dither; what already fits is not changed.
   const scale = highest > (steps - 1) / steps ? (steps - 3) / steps / highest : 1
   const noise = bits === 16 || bits === 24 ? new Dither(bits) : undefined
   const file = new BlobFile()

@@ -1,6 +1,6 @@
 export type Fact = readonly [name: string, value: string | null | undefined]
 
-/** A card of names and values; what has none is left out. */
+/** A card of names and values; facts without a value are left out. */
 export function FactList({ title, note, facts }: { title: string; note?: string; facts: readonly Fact[] }) {
   const id = `facts-${title.replaceAll(' ', '-').toLowerCase()}`
   return (

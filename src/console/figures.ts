@@ -43,7 +43,7 @@ const headlines = [
   'gainDb',
 ]
 
-/** Said by another figure, or shown in a way of their own. */
+/** Covered by another figure, or shown in another way. */
 const hidden = [
   'key.tonic',
   'key.mode',

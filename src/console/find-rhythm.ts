@@ -1,7 +1,7 @@
 import type { PlayerTrack } from './player.js'
 import { type AnalysisReport, rhythmOf, type SongRhythm } from './rhythm.js'
 
-/** The song, block by block through the port, which asks for each; `undefined` is its end. */
+/** The song, block by block through the port, which requests each one; `undefined` marks the end. */
 export interface ToAnalysis {
   sampleRate: number
   blocks: MessagePort

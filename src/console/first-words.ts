@@ -27,7 +27,7 @@ export function explainFailure({ code, reason, message }: JobError): Explanation
   return text === undefined ? { text: message } : { text, detail: message }
 }
 
-/** True of whatever cannot be loaded, too. */
+/** Also used for whatever else cannot be loaded. */
 export const unreachable = 'The service cannot be reached. Check your connection and try again.'
 
 export const statusWords: Record<JobStatus, string> = {

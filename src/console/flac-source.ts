@@ -5,7 +5,7 @@ interface FlacInfo {
   /** Samples per channel of every frame but the last. */
   blockSize: number
   frames: number
-  /** Magic and stream information: what makes any run of frames a file of its own. */
+  /** Signature and stream information, which turn any run of frames into a file of its own. */
   prefix: Uint8Array<ArrayBuffer>
 }
 
@@ -20,7 +20,7 @@ const magic = 0x664c_6143
 const infoBytes = 34
 const blockHeadBytes = 4
 const longestFrameHead = 16
-/** Read around a guessed position. */
+/** Bytes that are read around a guessed position. */
 const marginBytes = 24 * 1024
 const maxProbes = 12
 
@@ -44,7 +44,7 @@ function infoOf(head: DataView): FlacInfo | undefined {
   if (smallest !== largest || frames === 0) return undefined
   const prefix = new Uint8Array(8 + infoBytes)
   prefix.set(new Uint8Array(head.buffer, 0, 8 + 18))
-  // The only block of metadata; sizes of frames, length and checksum belong to the whole.
+  // The only metadata block; frame sizes, length and checksum are left out, because they are those of the whole file.
   prefix[4] = 0x80
   prefix.fill(0, 12, 18)
   prefix[21] = (prefix[21] ?? 0) & 0xf0
@@ -69,7 +69,7 @@ class FlacSource implements PcmSource {
   readonly frames: number
   readonly #info: FlacInfo
   readonly #file: OpenFile
-  /** In order; the first and the last are those of the file. */
+  /** In ascending order; the first and the last are those of the file. */
   #marks: Mark[]
 
   constructor(info: FlacInfo, audioStart: number, file: OpenFile) {
@@ -117,13 +117,13 @@ class FlacSource implements PcmSource {
     throw new Error('The FLAC file is damaged: a frame of it was not found.')
   }
 
-  /** Where a sample probably is: between the marks that are known on both sides. */
+  /** Where a sample probably is, by interpolation between the nearest known marks. */
   #guess(sample: number, margin: number): number {
     const above = this.#marks.findIndex((mark) => mark.sample >= sample)
     const [low, high] = [this.#marks[Math.max(0, above - 1)], this.#marks[above]]
     if (!low || !high) return this.#file.totalBytes
     if (high.sample === sample) {
-      // Exactly known; a frame's own header must still be within reach.
+      // Known exactly; but a frame's own header must still be within reach.
       return margin < 0 ? high.byte : Math.min(this.#file.totalBytes, high.byte + longestFrameHead)
     }
     const share = (sample - low.sample) / Math.max(1, high.sample - low.sample)
@@ -147,7 +147,7 @@ class FlacSource implements PcmSource {
     return found
   }
 
-  /** Between the marks on both sides, in samples as in bytes. */
+  /** Whether it lies between the nearest known marks, in samples as well as in bytes. */
   #isPlausible(sample: number, byte: number): boolean {
     const above = this.#marks.findIndex((mark) => mark.sample >= sample)
     const [low, high] = [this.#marks[above - 1], this.#marks[above]]

@@ -5,26 +5,26 @@ import { sampleAt } from './sample-at.js'
 import type { Peaks, Stem } from './stems.js'
 import { frameBytes, type SampleLayout, sampleLayout, uncompressedSource } from './uncompressed-source.js'
 
-/** Results that are written from their beginning to their end, by workflow. */
+/** Results that are written from start to end, by workflow. */
 const growing: Record<string, readonly string[] | undefined> = {
   'service/stems-vocals-accompaniment': ['vocals', 'accompaniments'],
   'service/stems-4': ['vocals', 'drums', 'bass', 'other'],
 }
-/** More is shown in steps of this length, in which the player's pieces are whole. */
+/** New audio is shown in steps of this length, a whole number of the player's pieces. */
 const stepSeconds = 4
 const headBytes = 4096
-/** More than a header of the service has, so that all of it is there. */
+/** More than any header of the service takes, so that it is complete. */
 const leastBytes = 256
 const fullPeak = 128
-/** Of the peaks, in the format of audiowaveform. */
+/** Header bytes of peaks in the format of audiowaveform. */
 const peaksHeaderBytes = 24
 
-/** Whether stems of this workflow are heard before they are done. */
+/** Whether stems of this workflow can be heard before they are done. */
 export function isGrown(workflow: string): boolean {
   return growing[workflow] !== undefined
 }
 
-/** The stems of a song before there is anything of them. */
+/** The stems of a song before any of them has begun. */
 export function awaitedStems(workflow: string, { sampleRate, frames }: PcmSource): Stem[] {
   const none = new Float32Array(0)
   return (growing[workflow] ?? []).map((name) => ({
@@ -48,7 +48,7 @@ interface Growth {
 export async function openGrowingStems(client: SongClient, job: Job, { signal, onGrown }: Growth): Promise<Stem[]> {
   const names = growing[job.workflow.id] ?? []
   const stems: GrowingStem[] = []
-  // One after the other: while nothing is there yet, only one is asked for.
+  // One after the other: until something is there, only one is requested.
   for (const name of names) {
     const read: RangeReader = async (range, ending) => {
       const part = await client.growing(job.id, name, { range, signal: ending })
@@ -61,7 +61,7 @@ export async function openGrowingStems(client: SongClient, job: Job, { signal, o
       const part = await client.growingPeaks(job.id, name, { range: { start }, signal })
       return (await part.blob()).arrayBuffer()
     }
-    // Services before this one have none.
+    // Older versions of the service have no peaks.
     const head = await readPeaks(0).catch(() => new ArrayBuffer(peaksHeaderBytes))
     stems.push(new GrowingStem(name, { source: new GrowingSource(read, layout, head), head, readPeaks }))
   }
@@ -69,7 +69,7 @@ export async function openGrowingStems(client: SongClient, job: Job, { signal, o
   return stems
 }
 
-/** The header of the peaks: how many samples each is of, and how many there will be. */
+/** The header of the peaks: samples per peak, and how many peaks there will be. */
 function promisedFrames(head: ArrayBuffer): number | undefined {
   const header = new DataView(head)
   return header.getUint32(12, true) * header.getUint32(16, true) || undefined
@@ -99,7 +99,7 @@ class GrowingSource implements PcmSource {
 
 interface StemFile {
   source: GrowingSource
-  /** Header of the peaks, and those that were there with it. */
+  /** The header of the peaks, and the first peaks, which came with it. */
   head: ArrayBuffer
   readPeaks(start: number): Promise<ArrayBuffer>
 }
@@ -107,7 +107,7 @@ interface StemFile {
 class GrowingStem implements Stem {
   readonly name: string
   readonly source: GrowingSource
-  /** The file is measured as a whole when it is complete. */
+  /** Never resolves: the file is measured as a whole when it is complete. */
   readonly peaks = new Promise<never>(() => {})
   grownPeaks: Peaks | undefined
   readonly #perSecond: number
@@ -122,7 +122,7 @@ class GrowingStem implements Stem {
     if (this.#perSecond < Infinity) this.#add(head.slice(peaksHeaderBytes))
   }
 
-  /** Reads the peaks of what has come. */
+  /** Reads the peaks of what has arrived. */
   async outline(): Promise<void> {
     if (this.grownPeaks) this.#add(await this.#read(this.#bytes))
   }
@@ -150,7 +150,7 @@ async function follow(
 ): Promise<void> {
   const framesThere = async ({ name, source: { frames, dataStart, frameBytes, sampleRate } }: GrowingStem) => {
     const start = dataStart + (frames + stepSeconds * sampleRate) * frameBytes - 1
-    // Waits until this byte is there. What comes behind it is only counted.
+    // Waits until this byte is there. Of what follows, only the size is used.
     const rest = await client.growing(jobId, name, { range: { start }, signal })
     await rest.stream.cancel()
     return Math.floor((start + (rest.bytes ?? 1) - dataStart) / frameBytes)
@@ -167,6 +167,6 @@ async function follow(
       onGrown()
     }
   } catch {
-    // There is no more of it: the job has ended, or goes on elsewhere. What was found can still be played.
+    // Nothing more comes: the job has ended, or continues elsewhere. What was found can still be played.
   }
 }

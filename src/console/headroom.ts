@@ -5,18 +5,18 @@ export interface HeardTrack {
   gain: number
   /** -1 (left) to 1 (right). */
   pan: number
-  /** Its highest sample in each of some stretches, alike for all tracks; 1 where that is not known. */
+  /** Its highest sample in each of several stretches, the same ones for all tracks; 1 where that is not known. */
   highest?: Float32Array
 }
 
-/** Where the samples of a track go, as `StereoPannerNode` does it: from one channel to the other, and how much stays. */
+/** How `StereoPannerNode` pans a track: how much of one channel crosses to the other, and how much stays. */
 export function panned(pan: number): { crossed: number; kept: number } {
   const angle = (Math.abs(pan) * Math.PI) / 2
   return { crossed: Math.sin(angle), kept: Math.cos(angle) }
 }
 
 /**
- * By how much a mix is turned down so that no sample of it can be above full scale. It is 1 for the song as it was, and
+ * The factor by which a mix is turned down so that no sample of it can be above full scale. 1 for the unchanged song;
  * changes without a step.
  *
  * @param isWhole whether the tracks add up to the song, which is not above full scale

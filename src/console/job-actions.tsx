@@ -2,7 +2,7 @@ import { hasEnded, type Job } from '../client/client.js'
 import type { JobCommands, NamedJob } from './job-commands.js'
 
 interface JobActionsProps {
-  /** Where they stand in the same place from the upload to the end. */
+  /** Given where the buttons keep their place from the upload to the end. */
   width?: string
   job: Job
   canRepeat: boolean

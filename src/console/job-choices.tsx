@@ -12,7 +12,7 @@ interface JobChoicesProps extends WorkflowChoiceProps {
   refusals: Refusals
 }
 
-/** What to do with the next songs: what the service offers, and nothing where there is no choice. */
+/** Options for the next songs, as far as the service offers a choice. */
 export function JobChoices({ workflows, ...of }: JobChoicesProps) {
   const [isOpened, setOpened] = useState(false)
   const { choices, onChange } = of

@@ -8,11 +8,11 @@ import type { Uploads } from './upload-queue.js'
 
 export type NamedJob = Pick<Job, 'id' | 'name'>
 
-/** What a person can do with jobs, one or many. What goes wrong is said by the message board. */
+/** What a person can do with jobs, one or many. The message board shows what goes wrong. */
 export interface JobCommands {
   stop(jobs: readonly NamedJob[]): Promise<void>
   remove(jobs: readonly NamedJob[]): void
-  /** Resolves with the ids of the new jobs; files that have to be chosen again go the way of uploads. */
+  /** Resolves with the ids of the new jobs; files that have to be chosen again are uploaded as usual. */
   again(jobs: readonly NamedJob[]): Promise<string[]>
   /** Saves the results as one ZIP file. */
   archive(jobs: readonly NamedJob[]): Promise<void>

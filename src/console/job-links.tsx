@@ -7,7 +7,7 @@ import { useMessages } from './messages.js'
 import type { Client } from './page-client.js'
 import { explain, type Explanation, whenWords } from './words.js'
 
-/** Links by which people without a key hear one song. Asked for once somebody looks. */
+/** Links by which people without a key can hear one song. Loaded when somebody opens the card. */
 export function JobLinks({ client, jobId }: { client: Client; jobId: string }) {
   const [isOpen, setOpen] = useState(false)
   const [links, setLinks] = useState<readonly JobLink[]>()

@@ -6,25 +6,25 @@ import type { ListFilters } from './route.js'
 import { explained } from './explained.js'
 import type { Explanation } from './first-words.js'
 
-/** Of the first page, and of others. */
+/** Jobs of the first page, and of others. */
 const [pageSize, furtherSize] = [50, 100]
-/** So that the answer to each pause in writing stays small. */
+/** Small, because a search answers after every pause in typing. */
 const foundSize = 15
 const dayMs = 24 * 60 * 60 * 1000
 
-/** What the list keeps of each job; the store has the rest of those used lately. */
+/** What the list keeps of each job; the store has the rest for those used lately. */
 export interface Place {
   id: string
   createdAt: string
   name: string | null
   status: JobStatus
-  /** Of the request that found it here, or of the news that it is. */
+  /** Revision of the request, or of the change, that put it here. */
   revision: number
 }
 
 /**
- * The jobs that pass the filters, newest first, as far down as they were read, and alive: what the stream of changes
- * tells is in it at once. Pages of it are read when they are looked at.
+ * The jobs that pass the filters, newest first, as far down as they were read, and live: changes from the stream appear
+ * in it at once. Pages of it are read when they come into view.
  */
 export class JobList {
   places: Place[] = []
@@ -37,14 +37,14 @@ export class JobList {
   readonly #jobs: JobStore
   readonly #changed: () => void
   readonly #byId = new Map<string, Place>()
-  /** Jobs beyond the last place; undefined if there may be some. */
+  /** Number of jobs beyond the last place. */
   #further = 0
   #hasMore = true
   #readAt = 0
-  /** When a search may have missed a job; an answer to an earlier request has missed it. */
+  /** When a search may have missed a job; answers to requests before that have missed it. */
   #outdatedAt = 0
   #failedAt = 0
-  /** What was heard since the last request: the answer is older. */
+  /** What was heard since the last request, whose answer is older than that. */
   #heard = new Map<string, Job | undefined>()
   readonly #stop = new AbortController()
   readonly #unsubscribe: () => void
@@ -57,12 +57,12 @@ export class JobList {
     this.#unsubscribe = jobs.onChange(({ id, job, before }) => {
       this.#heard.set(id, job)
       this.#put(id, job)
-      // The service alone knows what a search finds.
+      // Only the service knows what a search finds.
       if (filters.search && job && before === undefined && !this.#byId.has(id)) this.#outdatedAt = jobs.next()
     })
   }
 
-  /** Jobs that pass the filters, also those that were not read. */
+  /** Number of jobs that pass the filters, including those that were not read. */
   get total(): number {
     return this.places.length + this.#further
   }
@@ -72,7 +72,7 @@ export class JobList {
     this.#unsubscribe()
   }
 
-  /** Where to read, if some of these places, or the first, were not read since the connection stands. */
+  /** Where to read, if some of these places, or the first, were not read since the connection was opened. */
   oldOf(from: number, to: number): number | undefined {
     const { connectedAt } = this.#jobs
     if (this.isLoading || (this.problem && this.#failedAt > connectedAt)) return undefined
@@ -115,7 +115,7 @@ export class JobList {
   #take({ jobs, next, total }: JobPage, above: Place | undefined, revision: number): void {
     const last = next === undefined ? undefined : jobs.at(-1)
     const end = this.places.at(-1)
-    // What belongs there and was not found is gone.
+    // Places that belong to the page, but were not found, are gone.
     const kept = this.places.filter((place) => {
       const isBeside = (above && !isFurtherDown(place, above)) || (last && isFurtherDown(place, last))
       if (!isBeside) this.#byId.delete(place.id)
@@ -136,7 +136,7 @@ export class JobList {
     this.#jobs.read(jobs, revision)
   }
 
-  /** Where it belongs, if it does. @param job undefined if it was deleted */
+  /** Puts a job where it belongs, if it does. @param job undefined if it was deleted */
   #put(id: string, job: Job | undefined): void {
     const place = this.#byId.get(id)
     const end = this.places.at(-1)
@@ -146,7 +146,7 @@ export class JobList {
       this.#byId.delete(id)
       this.places.splice(this.places.indexOf(place), 1)
     } else if (isHere && this.isRead && !this.filters.search) {
-      // A job of a later page comes with it.
+      // A job of a later page comes with that page.
       if (this.#hasMore && (!end || isFurtherDown(job, end))) return
       const made = placeOf(job, this.#jobs.next())
       const at = this.places.findIndex((other) => isFurtherDown(other, made))
@@ -186,7 +186,7 @@ function passes(job: Job, { status, days, workflow, batch }: ListFilters): boole
   )
 }
 
-/** The list that is shown. It stays while another page is. */
+/** The list that is shown. It is kept while another page is shown. */
 export class ShownLists {
   readonly #client: Client
   readonly #jobs: JobStore

@@ -19,10 +19,10 @@ import type { Upload } from './upload.js'
 import type { Uploads } from './upload-queue.js'
 import { explain, explainFailure, type Explanation, jobStateWords, statusWords, whenWords } from './words.js'
 
-/** Numbers of uploads are shorter than the ids of jobs. */
+/** Ids of uploads are numbers, which are shorter than the ids of jobs. */
 const shortestId = 30
 
-/** Of the buttons, from the upload to the end. */
+/** Width of the buttons, from the upload to the end. */
 const actionsWidth = '12rem'
 
 interface SongPageProps {
@@ -33,7 +33,7 @@ interface SongPageProps {
   route: Extract<Route, { name: 'job' }>
 }
 
-/** A song from its upload to its stems: what plays goes on when the upload becomes a job. */
+/** A song from its upload to its stems: playback continues when the upload becomes a job. */
 export function SongPage({ route, ...rest }: SongPageProps) {
   const { list, made } = rest.uploads
   const isShown = ({ number }: Upload) => String(number) === route.id
@@ -63,7 +63,7 @@ interface JobPageProps extends Omit<SongPageProps, 'route'> {
   tab: 'player' | 'details'
 }
 
-/** It asks the service anew each time it is opened, so a reload goes on where it was. */
+/** Reads the job anew each time the page is opened, so that a reload continues where it was. */
 function JobPage({ client, store, commands, uploads, id = '', upload, tab }: JobPageProps) {
   const [failed, setFailed] = useState<Explanation>()
   const [reads, setReads] = useState(0)
@@ -72,7 +72,7 @@ function JobPage({ client, store, commands, uploads, id = '', upload, tab }: Job
   const [opened] = useState(() => store.next())
   const shown = useRef<Job>(undefined)
   useChanges(store, id)
-  // Links that are older may have ended. Those of the page go on working; another object would start the player anew.
+  // Older links may have expired. Those of the page still work, and another object would restart the player.
   if (!shown.current?.result && store.isHeardSince(id, opened)) shown.current = store.get(id) ?? shown.current
   const job = shown.current
   const problem = store.isDeleted(id) ? { text: 'This song was deleted.' } : failed
@@ -112,7 +112,7 @@ function JobPage({ client, store, commands, uploads, id = '', upload, tab }: Job
               {job.name ?? 'Untitled song'}
             </h1>
             <p class="quiet">
-              {/* In the order in which it comes, so that nothing moves. */}
+              {/* In the order in which these facts arrive, so that nothing moves. */}
               {whenWords(job.createdAt)} · {jobStateWords(job)}
               {job.result && job.expiresAt && ` · kept until ${whenWords(job.expiresAt)}`}
               {rhythm && ` · ${rhythmWords(rhythm)}`}
@@ -162,7 +162,7 @@ function JobPage({ client, store, commands, uploads, id = '', upload, tab }: Job
         </nav>
       )}
       {job && tab === 'details' && <Details job={job} />}
-      {/* It stays while the details are shown, so that the music goes on. */}
+      {/* Stays while the details are shown, so that the music goes on. */}
       {isKnown && (
         <div class="stack" hidden={tab !== 'player'}>
           {job?.error && (
@@ -191,7 +191,7 @@ interface SendingProps {
   uploads: Uploads
 }
 
-/** What stands above a song that is not a job yet. */
+/** What is shown above a song that is not a job yet. */
 function Sending({ heading, upload, uploads }: SendingProps) {
   const { number, file, state, problem } = upload
   return (
@@ -228,7 +228,7 @@ function Sending({ heading, upload, uploads }: SendingProps) {
   )
 }
 
-/** Whether there is something to listen to. Of a job without results, nobody knows yet. */
+/** Whether there is something to listen to. For a job without results, nobody knows yet. */
 function isHeard(job: Job | undefined): boolean {
   const files = job?.files
   return !files || Object.values(files).some(({ contentType }) => contentType.startsWith('audio/'))

@@ -8,19 +8,19 @@ type NamedJob = Pick<Job, 'id' | 'name'>
 
 /** What is asked of the service when a person presses a button of jobs. */
 export async function stopJobs(client: Client, jobs: readonly NamedJob[]): Promise<void> {
-  // One that is gone keeps none of the others running.
+  // A job that is gone must not keep the others running.
   const answers = await Promise.allSettled(jobs.map(({ id }) => client.cancelJob(id)))
   const failed = answers.find((answer) => answer.status === 'rejected')
   if (failed) throw failed.reason
 }
 
-/** @param created is told the ids of the new jobs */
+/** @param created called with the ids of the new jobs */
 export async function repeatJobs(
   client: Client,
   jobs: readonly NamedJob[],
   { uploads, show, created }: { uploads: Uploads; show: Messages['show']; created(id: string): void },
 ): Promise<void> {
-  // A button of its own: browsers open the dialogue only right after a press.
+  // In the message's own button, because browsers open the file dialog only right after a press.
   const askForFile = (job: Job, again: NewJob) =>
     show({
       text: `The service no longer has the file of ${job.name ?? 'this song'}.`,
@@ -51,7 +51,7 @@ export async function saveArchive(client: Client, jobs: readonly NamedJob[]): Pr
   saveLink(url)
 }
 
-/** Leaves the download to the browser, which streams it to the disk. */
+/** Leaves the download to the browser, which streams it to disk. */
 export function saveLink(url: string, fileName = ''): void {
   const link = document.createElement('a')
   link.href = url

@@ -1,27 +1,27 @@
 import type { Job, JobStatus } from '../client/client.js'
 
-/** Jobs with all their facts; of others, the store knows no more than how they are. */
+/** Jobs that are kept with all their facts; of others, the store knows only the status. */
 const mostKept = 500
 
 export interface JobChange {
   id: string
   /** Undefined if it was deleted. */
   job: Job | undefined
-  /** How it was; undefined if the page did not know it. */
+  /** Its status before; undefined if the page did not know it. */
   before: JobStatus | undefined
-  /** Of an answer to a request of this page; otherwise it has just happened. */
+  /** True for an answer to a request of this page; otherwise it has just happened. */
   isRead: boolean
 }
 
 /**
- * What the page knows of jobs. Every news has a revision, higher than those before; an answer has that of its request,
- * so it changes nothing that was heard in between.
+ * What the page knows of jobs. Every change has a revision, higher than those before; an answer has the revision of its
+ * request, so it overwrites nothing that was heard in between.
  */
 export class JobStore {
   #revision = 0
   #connectedAt = 0
   readonly #known = new Map<string, { revision: number; status: JobStatus | 'deleted' }>()
-  /** Those used last at the end. */
+  /** The most recently used at the end. */
   readonly #jobs = new Map<string, Job>()
   readonly #listeners = new Set<(change: JobChange) => void>()
 
@@ -30,7 +30,7 @@ export class JobStore {
     return ++this.#revision
   }
 
-  /** From now on the stream tells all; what was read before may have changed unheard. */
+  /** From now on the stream reports everything; what was read before may have changed unnoticed. */
   connected(): void {
     this.#connectedAt = this.next()
   }
@@ -49,12 +49,12 @@ export class JobStore {
     return this.#known.get(id)?.status === 'deleted'
   }
 
-  /** Whether something was heard of a job since then. */
+  /** Whether a change of the job was heard since then. */
   isHeardSince(id: string, revision: number): boolean {
     return (this.#known.get(id)?.revision ?? 0) > revision
   }
 
-  /** What the stream of changes tells. */
+  /** Takes a change from the stream. */
   tell(job: Job): void {
     const wasQueued = this.#statusOf(job.id) === 'QUEUED'
     this.#moveBehind(job, Number(job.status === 'QUEUED') - Number(wasQueued))
@@ -70,7 +70,7 @@ export class JobStore {
     this.#notify({ id, job: undefined, before, isRead: false })
   }
 
-  /** An answer. @param revision of its request */
+  /** Takes an answer. @param revision of its request */
   read(jobs: readonly Job[], revision: number): void {
     for (const job of jobs) if (!this.isHeardSince(job.id, revision)) this.#set(job, revision, true)
   }
@@ -87,7 +87,7 @@ export class JobStore {
     this.#notify({ id: job.id, job, before, isRead })
   }
 
-  /** The stream tells the position of a job when that changes itself, not when another one leaves the queue. */
+  /** The stream reports a job's position when that job changes, not when another one leaves the queue. */
   #moveBehind({ priority = 0, createdAt, id: first }: Job, places: number): void {
     if (places === 0) return
     for (const [id, job] of this.#jobs) {

@@ -1,2 +1,2 @@
-/** What the build makes of JSX: it is smaller than calls of `jsx()`. */
+/** What the build compiles JSX to: it is smaller than calls of `jsx()`. */
 export { Fragment, h } from 'preact'

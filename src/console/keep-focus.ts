@@ -1,16 +1,16 @@
 const focusable = 'a[href], button:not(:disabled), input:not(:disabled), select, summary'
 
 /**
- * An element may go while it has the focus: a row with its last button, a message that was answered. Browsers then
- * focus nothing, and people who use a keyboard or a screen reader are back at the top. Here the focus moves to what is
- * next to it.
+ * An element may disappear while it has the focus: a row with its last button, a message that was answered. Browsers
+ * then focus nothing, and people who use a keyboard or a screen reader are back at the top. Here the focus moves to
+ * what is next to it.
  */
 export function keepFocus(root: HTMLElement): void {
   /** The focused element and what it lies in, inside out. */
   let path: Element[] = document.activeElement === document.body ? [] : withAncestors(document.activeElement)
   root.addEventListener('focusin', ({ target }) => (path = target instanceof Element ? withAncestors(target) : []))
   root.addEventListener('focusout', ({ target, relatedTarget }) => {
-    // A click beside everything takes the focus away on purpose; an element that was removed is not connected any more.
+    // A click on nothing takes the focus away on purpose; a removed element is no longer connected.
     if (relatedTarget === null) setTimeout(() => target === path[0] && path[0]?.isConnected && (path = []))
   })
   new MutationObserver(() => {

@@ -66,7 +66,7 @@ export function KeepOffline({ client, job }: { client: Client; job: Job }) {
   )
 }
 
-/** What the browser leaves to the page. */
+/** The storage that the browser leaves to the page. */
 function useRoom(changed: string): string {
   const [words, setWords] = useState('')
   useEffect(() => {

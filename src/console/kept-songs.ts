@@ -18,7 +18,7 @@ export interface KeptSong {
   beats: BeatSwitches
 }
 
-/** What the person wants of the beats. */
+/** What the person has switched on for the beats. */
 export interface BeatSwitches {
   isSnapping: boolean
   isClicking: boolean
@@ -26,10 +26,10 @@ export interface BeatSwitches {
 }
 
 const prefix = 'stemwork.song '
-/** Those that were played last. */
+/** The most recently played songs. */
 const mostSongs = 40
 
-/** What this device keeps of a job, for the case that its page is loaded again. */
+/** What this device keeps of a job, in case its page is loaded again. */
 export function keptSong(jobId: string): Partial<KeptSong> {
   try {
     return JSON.parse(localStorage.getItem(prefix + jobId) ?? '{}') as Partial<KeptSong>
@@ -43,7 +43,7 @@ export function keepSong(jobId: string, changes: Partial<KeptSong>): void {
   try {
     localStorage.setItem(prefix + jobId, JSON.stringify({ ...keptSong(jobId), ...changes, at }))
   } catch {
-    // It is full, or forbidden: the song is played all the same.
+    // Storage is full, or forbidden: the song is played anyway.
   }
   const ages = Object.keys(localStorage).flatMap((name) => {
     if (!name.startsWith(prefix)) return []

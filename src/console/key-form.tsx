@@ -19,7 +19,7 @@ interface KeyFormProps {
 /** Asks for a key before anything is shown. */
 export function KeyForm({ title, text, label, problem, onKey, fields, children }: KeyFormProps) {
   const field = useRef<HTMLInputElement>(null)
-  // Before it is painted: a person may type as soon as the field is seen.
+  // Before it is painted: a person may type as soon as the field is visible.
   useLayoutEffect(() => field.current?.focus(), [])
   return (
     <form

@@ -3,7 +3,7 @@ import type { Client } from './page-client.js'
 
 const known = new WeakMap<Client, Map<string, Promise<Workflow>>>()
 
-/** A workflow with its params and limits. It is asked for once: a running service does not change it. */
+/** A workflow with its params and limits. Requested once: it does not change while the service runs. */
 export function knownWorkflow(client: Client, id: string): Promise<Workflow> {
   const answers = known.get(client) ?? new Map<string, Promise<Workflow>>()
   known.set(client, answers)

@@ -2,7 +2,7 @@ import type { repeatJobs, saveArchive, stopJobs } from './job-requests.js'
 import type { UploadQueue } from './upload-queue.js'
 import type { explain } from './words.js'
 
-/** Of `later.ts`, what is used beside its components. */
+/** The parts of `later.ts` that are used besides its components. */
 export interface LaterParts {
   explain: typeof explain
   repeatJobs: typeof repeatJobs
@@ -11,7 +11,7 @@ export interface LaterParts {
   UploadQueue: typeof UploadQueue
 }
 
-/** Set by the page: what comes later uses much of what comes first, which must not import it in turn. */
+/** Set by the page: the later script imports much of the first one, which must not import it in turn. */
 export const later: { load(): Promise<LaterParts> } = {
   load: () => Promise.reject(new Error('Nothing is loaded later.')),
 }

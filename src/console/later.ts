@@ -1,4 +1,4 @@
-/** What is not shown first, as one script: more scripts would share so much that each would come in pieces. */
+/** All that is not shown first, in one script: several would share so much that each would be split into pieces. */
 export { SongPage } from './job-page.js'
 export { keepFocus } from './keep-focus.js'
 export { KeysPage } from './keys-page.js'
@@ -19,7 +19,7 @@ export { checkOffline, forgetAllOffline, forgetOffline } from './offline-songs.j
 const style = document.createElement('link')
 style.rel = 'stylesheet'
 style.href = new URL('later-style.css', import.meta.url).href
-// Without it, everything is there all the same.
+// Without the style sheet, everything still works.
 await new Promise((resolve) => {
   style.onload = style.onerror = resolve
   document.head.append(style)

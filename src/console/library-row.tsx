@@ -63,7 +63,7 @@ export function LibraryRow({ client, job, place, isChosen, onChoose, commands }:
   )
 }
 
-/** What is known of the rest of the way. */
+/** What is known about the remaining time. */
 function Rest({ job, name }: { job: Job; name: string }) {
   const seconds = useSecondsUntil(job.estimate?.endsAt)
   if (job.status === 'QUEUED' && job.queuePosition) return <span class="quiet">{positionWords(job.queuePosition)}</span>

@@ -22,7 +22,7 @@ import { isCorrected } from './workflow-choice.js'
 
 const UploadList = whenUsed(({ UploadList }) => UploadList, <></>)
 
-/** A search waits for so long after the last letter, or new job. */
+/** How long a search waits after the last letter, or a new job. */
 const pauseMs = 200
 
 interface LibraryProps {
@@ -57,7 +57,7 @@ export function Library(props: LibraryProps) {
   const choose = (ids: readonly string[], isChosen: boolean) =>
     setChosen((all) => new Set(isChosen ? [...all, ...ids] : [...all].filter((id) => !ids.includes(id))))
 
-  // The focus was on a row that goes: it moves to the next one, or to the heading.
+  // The focus was on a row that is being removed: it moves to the next one, or to the heading.
   const removing: JobCommands = {
     ...commands,
     remove(gone) {
@@ -174,7 +174,7 @@ function useList(store: JobStore, lists: ShownLists, filters: ListFilters) {
     const first = list.oldOf(from, to)
     if (first !== undefined) void list.read(first)
   }
-  // A list that is empty, or not read yet.
+  // For a list that is empty, or not read yet.
   useEffect(() => {
     const timer = setTimeout(() => read(newest, 0, 0), filters.search ? pauseMs : 0)
     return () => clearTimeout(timer)

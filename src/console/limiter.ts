@@ -3,8 +3,8 @@ const ceiling = 0.999
 const releaseSeconds = 0.15
 
 /**
- * Turns a mix down around what would be above full scale, and up again without haste. It works by blocks, one behind
- * its input, so that it sees what comes; what is never too high goes through as it is.
+ * Turns a mix down around what would be above full scale, and slowly up again. It works in blocks, one block behind its
+ * input, so that it can look ahead; what is never too high passes unchanged.
  */
 export class Limiter {
   readonly #sampleRate: number
@@ -23,7 +23,7 @@ export class Limiter {
     const count = output[0]?.length ?? 0
     const peak = input.reduce((most, plane) => plane.reduce((high, value) => Math.max(high, Math.abs(value)), most), 0)
     const needed = peak > ceiling ? ceiling / peak : 1
-    // Low enough for both blocks that meet there, so a line between two such gains is low enough for what is below it.
+    // Low enough for both blocks that meet there. A straight line between two such gains is low enough throughout.
     const end = Math.min(this.#needed, needed, this.#gain + count / (releaseSeconds * this.#sampleRate))
     const step = (end - this.#gain) / count
     for (const [index, plane] of output.entries()) {

@@ -7,7 +7,7 @@ interface LinkSignInProps {
   onCancel(): void
 }
 
-/** Asks before a link signs in: whoever follows one that was planted would send songs to somebody else. */
+/** Asks before a link signs in: a person who follows a planted link would send songs to somebody else. */
 export function LinkSignIn({ application, current, onAccept, onCancel }: LinkSignInProps) {
   return (
     <form

@@ -51,7 +51,7 @@ function Shown({ client, job, onRhythm }: { client: Client; job: Job; onRhythm(f
   )
 }
 
-/** Whether the link opens nothing any more; anything else may pass. */
+/** Whether the link will never open anything again; other failures may be temporary. */
 function isFinal(error: unknown): boolean {
   return ClientError.is(error) && [400, 401, 403, 404, 410].includes(error.status)
 }

@@ -5,10 +5,10 @@ import { JobStore } from './job-store.js'
 
 export type ConnectionState = 'connecting' | 'connected' | 'reconnecting'
 
-/** The one stream of changes that the whole page lives on, and the jobs of which it tells. */
+/** The one stream of changes that the whole page uses, and the jobs that it reports. */
 export function useLiveJobs(client: Client, onRefused: () => void): { jobs: JobStore; state: ConnectionState } {
   const jobs = useMemo(() => new JobStore(), [client])
-  // An object, so that a connection that replaces another one renders too.
+  // An object, so that a new connection renders even in the same state.
   const [{ state }, setState] = useState<{ state: ConnectionState }>({ state: 'connecting' })
   const refused = useRef(onRefused)
   refused.current = onRefused
@@ -34,7 +34,7 @@ export function useLiveJobs(client: Client, onRefused: () => void): { jobs: JobS
           if (ClientError.is(error) && error.status === 401) refused.current()
         })
     }
-    // The browser knows at once what a stream shows only by its silence.
+    // The browser knows at once what the stream would show only by its silence.
     const onOffline = () => {
       stop.abort()
       setState({ state: 'reconnecting' })
@@ -59,7 +59,7 @@ export function useLiveJobs(client: Client, onRefused: () => void): { jobs: JobS
 /** Renders again with each change of a job, or of this one alone. */
 export function useChanges(jobs: JobStore, id?: string): void {
   const [, render] = useReducer((count: number) => count + 1, 0)
-  // Before anything else can happen.
+  // Before anything else can happen in between.
   useLayoutEffect(
     () => jobs.onChange((change) => (id === undefined || change.id === id) && render(undefined)),
     [jobs, id],

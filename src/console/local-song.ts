@@ -1,11 +1,11 @@
 import type { PcmSource } from './pcm.js'
 import { openPcm } from './pcm-source.js'
 
-/** That of the stems: nearly every model has it. */
+/** The rate of the stems: nearly every model has it. */
 const stemsRate = 44_100
-/** What has to be decoded as a whole takes a hundred times as much memory for long songs. */
+/** Longer songs would take a hundred times as much memory to decode as a whole. */
 const mostBytesAtOnce = 16e6
-/** Heard around a piece by its resampling. */
+/** Read around a piece for its resampling. */
 const marginSeconds = 0.01
 
 /**

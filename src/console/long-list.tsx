@@ -1,12 +1,12 @@
 import type { ComponentChildren, RefObject } from 'preact'
 import { useEffect, useLayoutEffect, useReducer, useRef } from 'preact/hooks'
 
-/** So far beyond what is in view rows are made: what a quick scroll shows, and where Tab leads. */
+/** Rows are made this far beyond the view: for a quick scroll, and for the Tab key. */
 const marginPixels = 600
-/** Of a row that was not measured, as long as none was. */
+/** Assumed height of a row, until one was measured. */
 const rowPixels = 66
 
-/** What a row's `li` needs: where it lies, and its place for those who do not see it. */
+/** Attributes of a row's `li`: its offset, and its position for screen readers. */
 export interface RowPlace {
   'data-job': string | undefined
   style: { top: string }
@@ -14,22 +14,22 @@ export interface RowPlace {
   'aria-setsize': number
 }
 
-/** Where the list is, for the time when it is shown again. */
+/** The scroll position of the list, for when it is shown again. */
 export class ListPosition {
   scrollTop = 0
-  /** What is in view, in pixels from the top of the list. */
+  /** The part in view, in pixels from the top of the list. */
   view = { top: 0, bottom: innerHeight }
-  /** Of the rows that were measured. */
+  /** Heights of the rows that were measured. */
   readonly heights = new Map<string, number>()
 }
 
 interface LongListProps {
   label: string
-  /** Of the rows; those of a place that is not known come last and have none. */
+  /** Ids of the rows; rows whose job is not known yet come last and have none. */
   ids: readonly string[]
   count: number
   position: ListPosition
-  /** These rows are in view. It is called whenever something was shown. */
+  /** Called whenever something was shown, with the rows in view. */
   onView(from: number, to: number): void
   children(index: number, place: RowPlace): ComponentChildren
 }
@@ -61,7 +61,7 @@ type Ids = readonly string[]
 function useRows(list: RefObject<HTMLUListElement | null>, ids: Ids, count: number, position: ListPosition) {
   const [, render] = useReducer((times: number) => times + 1, 0)
   const { heights } = position
-  /** The row whose place in view is kept. */
+  /** The row that keeps its place in the view. */
   const anchor = useRef<{ id: string | undefined; top: number }>({ id: undefined, top: 0 })
   const look = () => {
     const top = -(list.current?.getBoundingClientRect().top ?? 0)
@@ -103,7 +103,7 @@ function useRows(list: RefObject<HTMLUListElement | null>, ids: Ids, count: numb
     const isMeasured = measure(list.current, heights)
     const at = anchor.current.id === undefined ? -1 : ids.indexOf(anchor.current.id)
     const moved = at < 0 ? 0 : (tops[at] ?? 0) - anchor.current.top
-    // At the top of the list, what comes is to be seen.
+    // At the top of the list, new rows should be visible.
     if (moved !== 0 && position.view.top > 0) scrollBy(0, moved)
     anchor.current = { id: ids[from], top: tops[from] ?? 0 }
     if (isMeasured || moved !== 0) look()
@@ -111,7 +111,7 @@ function useRows(list: RefObject<HTMLUListElement | null>, ids: Ids, count: numb
   return { rows: rows.map((index) => ({ index, top: tops[index] ?? 0 })), from, to, height: tops[count] ?? 0 }
 }
 
-/** Where each row begins, and at last where they end. */
+/** Where each row begins, and finally where the last one ends. */
 function topsOf(ids: Ids, count: number, heights: ReadonlyMap<string, number>): number[] {
   let sum = 0
   for (const height of heights.values()) sum += height

@@ -48,7 +48,7 @@ export function MadeKey({ made: { key }, onError }: { made: IssuedKey; onError(e
 }
 
 const modulePixels = 4
-/** Light around the code, in modules: readers need it. */
+/** Light margin around the code, in modules: readers need it. */
 const margin = 4
 
 function QrPicture({ text }: { text: string }) {

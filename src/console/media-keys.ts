@@ -9,7 +9,7 @@ export interface HeardSong {
   artist: string | undefined
 }
 
-/** The parts of the song that the person has kept, by their order, and how one is played. */
+/** The loops that the person has kept, in order, and how to play one. */
 export interface KeptLoops {
   loops: readonly Loop[]
   onLoop(loop: Loop): void
@@ -64,10 +64,10 @@ export function openMediaKeys(player: Player, song: HeardSong): { tell(kept: Kep
   return {
     tell(now) {
       kept = now
-      // A button that does nothing is not shown.
+      // Browsers do not show a button without a handler.
       setHandlers((action) => action !== 'nexttrack' || kept.loops.length > 0)
       const { isPlaying, duration, position, tempo } = player
-      // Refused where no sound is allowed yet.
+      // Rejects where sound is not allowed yet.
       if (isPlaying) element.play().catch(() => undefined)
       else element.pause()
       mediaSession.playbackState = isPlaying ? 'playing' : 'paused'

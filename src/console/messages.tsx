@@ -21,11 +21,11 @@ export function useMessages(): Messages {
   return useContext(MessagesContext)
 }
 
-/** As long as a deletion can be taken back. */
+/** As long as a deletion can be undone. */
 export const toastMs = 8000
 
 /**
- * Where the page speaks up by itself. News do not take the place of a toast that can be answered, for example by
+ * Where the page reports events by itself. An event does not replace a toast that can be answered, for example by
  * "Undo".
  */
 export function MessageBoard({ children }: { children: ComponentChildren }) {
@@ -34,7 +34,7 @@ export function MessageBoard({ children }: { children: ComponentChildren }) {
   const [question, ask, hideQuestion] = useToast()
   const messages = useMemo<Messages>(() => {
     const announce = (text: string) => {
-      // Emptied first: the same text twice is news twice.
+      // Emptied first: otherwise the same text would not be announced twice.
       setSpoken('')
       setTimeout(() => setSpoken(text), 50)
     }

@@ -4,7 +4,7 @@ import type { Client } from './page-client.js'
 import { canvasSize, tokenColour, useRedraws } from './canvas.js'
 import { isAudio, stemColour } from './stem-names.js'
 
-/** Entries that are asked for: as many as bars fit into the widest row. */
+/** Entries to request: as many bars as fit into the widest row. */
 const entries = 96
 const barPixels = 2
 const gapPixels = 1
@@ -15,11 +15,11 @@ interface Outline {
   heights: readonly number[]
 }
 
-/** Results do not change, so what was drawn is kept, the songs of many screens. */
+/** Results do not change, so outlines are kept: enough for many screens of songs. */
 const mostKnown = 500
 const known = new Map<string, Promise<Outline[]>>()
 
-/** A song at a glance: its stems over each other. It is asked for when its row comes into view. */
+/** A song at a glance: its stems drawn over each other. Requested when its row comes into view. */
 export function MiniWaveform({ client, job }: { client: Client; job: Job }) {
   const canvas = useRef<HTMLCanvasElement>(null)
   const [outlines, setOutlines] = useState<readonly Outline[]>()
@@ -28,7 +28,7 @@ export function MiniWaveform({ client, job }: { client: Client; job: Job }) {
     const observer = new IntersectionObserver((entered) => {
       if (!entered.some(({ isIntersecting }) => isIntersecting)) return
       observer.disconnect()
-      // Without peaks, the row is complete all the same.
+      // The row is complete without peaks, too.
       outlinesOf(client, job).then(
         (read) => isGone || setOutlines(read),
         () => undefined,

@@ -6,14 +6,14 @@ import { isWholeSong } from './stem-names.js'
 import type { Stem } from './stems.js'
 
 const untouched: LaneSettings = { isMuted: false, isSolo: false, volume: 1, pan: 0 }
-/** Beside the accompaniments: the guide has them, too, and the click is for those who want it. */
+/** Besides the accompaniments: the guide contains them, too, and the click is only for those who want it. */
 const mutedAtFirst = ['guide', 'click']
 const masterStep = 0.05
 const clickVolume = 0.5
-/** By so much the service rounds peaks at most. */
+/** The most by which the service rounds peaks. */
 const peakStep = 1 / 128
 
-/** In the original, nothing is muted; the mix keeps what was set. */
+/** In the original nothing is muted; the settings of the mix are kept. */
 function inOriginal(set: LaneSettings): LaneSettings {
   return { ...set, isMuted: false, isSolo: false }
 }
@@ -36,7 +36,7 @@ export interface MixSettings {
   masterVolume: number
   setMasterVolume(volume: number): void
   louder(steps: number): void
-  /** What is set, to be kept. */
+  /** The settings, to be stored. */
   lanes: Record<string, LaneSettings>
 }
 
@@ -65,7 +65,7 @@ export function useMixSettings(player: Player, stems: readonly Stem[], kept: Kep
   const heard = (name: string): TrackMix => {
     if (isOriginal) return { gain: 1, pan: 0 }
     const { volume, pan } = of(name)
-    // Squared, for the ear hears loudness by ratios.
+    // Squared, because the ear hears loudness in ratios.
     return { gain: isHeard(name) ? volume ** 2 : 0, pan }
   }
   const tracks = Object.fromEntries(names.map((name) => [name, heard(name)]))
@@ -87,7 +87,7 @@ export function useMixSettings(player: Player, stems: readonly Stem[], kept: Kep
     setMasterVolume,
     louder: (steps) => setMasterVolume((now) => Math.max(0, Math.min(1, now + steps * masterStep))),
     lanes: settings,
-    // From the newest settings, not from the painted ones: keys may come faster than frames.
+    // From the latest settings, not from the rendered ones: keys may come faster than frames.
     change(name, changesOf) {
       setOriginal(false)
       setSettings((all) => {
@@ -98,7 +98,7 @@ export function useMixSettings(player: Player, stems: readonly Stem[], kept: Kep
   }
 }
 
-/** Of each stem the highest samples, as soon as they are known. */
+/** The highest samples of each stem, as soon as they are known. */
 function useHighest(stems: readonly Stem[]): Record<string, Float32Array> {
   const [known, setKnown] = useState<Record<string, Float32Array>>({})
   useEffect(() => {

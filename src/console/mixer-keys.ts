@@ -38,7 +38,7 @@ export const keyTexts: readonly (readonly [keys: string, meaning: string])[] = [
 
 /** Keys work wherever the focus is, unless they mean something to the element in focus. */
 export function useMixerKeys(actions: MixerActions): void {
-  // Before it is painted, so that no key is lost which is pressed as soon as the player is seen.
+  // Before it is painted, so that no key is lost that is pressed as soon as the player is visible.
   useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement
@@ -55,8 +55,8 @@ export function useMixerKeys(actions: MixerActions): void {
 }
 
 /**
- * Whoever has chosen something with the mouse or a finger goes on with keys of the player: the focus goes back to it.
- * With the keyboard it stays, to choose on.
+ * Returns the focus to the player after a choice by mouse or finger, so that its keys work. After a choice by keyboard
+ * the focus stays, for the next choice.
  */
 export function useFocusBack(player: RefObject<HTMLElement | null>): void {
   useEffect(() => {

@@ -64,7 +64,7 @@ export function Mixer({ stems, song, artist, found, whole, jobId, work, onRhythm
   )
   useLayoutEffect(() => player.replace(beats.tracks), [player, beats.tracks])
   const isGrowing = stems.some(({ source }) => source.isGrowing)
-  // At another rate, another player goes on as it was.
+  // A new player, at another rate, continues where the last one was.
   const heard = useRef<Pick<Player, 'position' | 'tempo' | 'semitones' | 'loop' | 'isPlaying'>>(undefined)
   useEffect(() => {
     const { tempo = 1, semitones = 0, loop: repeated } = heard.current ?? kept
@@ -84,7 +84,7 @@ export function Mixer({ stems, song, artist, found, whole, jobId, work, onRhythm
   const [view, setView] = useState<ViewWindow>({ from: 0, to: duration })
   const shownDuration = useRef(duration)
   useEffect(() => {
-    // Who sees the end goes on seeing it.
+    // If the end was in view, it stays in view.
     const hadEnd = view.to >= shownDuration.current
     shownDuration.current = duration
     setView((now) => (hadEnd ? { from: now.from, to: duration } : moved(now, 0, duration)))
@@ -99,7 +99,7 @@ export function Mixer({ stems, song, artist, found, whole, jobId, work, onRhythm
     const { lanes, masterVolume } = mix
     const now = { lanes, masterVolume, tempo, semitones, loop, loops, rhythm, beats: switches }
     const text = JSON.stringify(now)
-    // What is as it was when the song was opened need not be kept.
+    // Settings that have not changed since the song was opened need not be stored.
     if (saved.current !== '' && saved.current !== text && jobId !== undefined) keepSong(jobId, now)
     if (saved.current === '' || jobId !== undefined) saved.current = text
   })
@@ -225,7 +225,7 @@ export function Mixer({ stems, song, artist, found, whole, jobId, work, onRhythm
           ))}
         </dl>
       </details>
-      {/* Last, so that nothing above it moves when it goes. */}
+      {/* Last, so that nothing above it moves when it disappears. */}
       {whole && isGrowing && <p class="quiet">You hear the song as it is wherever its stems are not made yet.</p>}
       {work}
     </section>

@@ -6,24 +6,24 @@ import { sampleAt } from './sample-at.js'
 
 interface Mp3Info {
   header: MpegHeader
-  /** The bytes of some frames, with those before them that they need, and at most one more behind. */
+  /** Where the bytes of some frames lie, with those before them that they need, and at most one more after them. */
   bytesOf(first: number, end: number): { start: number; end: number }
   frameCount: number
-  /** Samples before the audio: those of the encoder, and those of every decoder. */
+  /** Samples before the audio: those that the encoder added, and those that every decoder adds. */
   delay: number
   frames: number
 }
 
 const layer3 = 3
 const decoderDelay = 529
-/** A frame needs some before it: for up to 511 bytes that they left over, and for the overlap of its transform. */
+/** A frame needs earlier ones: for up to 511 bytes of its data that they hold, and for the overlap of its transform. */
 const leadFrames = 3
 const leadBytes = 511
-/** In which a first frame is looked for. */
+/** Bytes in which a first frame is looked for. */
 const searchedBytes = 64 * 1024
-/** Of a file whose frames have to be looked for. */
+/** Bytes to read at a time where frames have to be looked for. */
 const scannedBytes = 4 * 2 ** 20
-/** Behind the last frame, in tags. */
+/** Most bytes of tags after the last frame. */
 const mostTrailingBytes = 2 ** 20
 
 /**
@@ -66,7 +66,7 @@ async function infoOf(file: OpenFile): Promise<Mp3Info | undefined> {
 
 interface First {
   header: MpegHeader
-  /** From its beginning on. */
+  /** The file from its beginning. */
   bytes: Uint8Array
   position: number
 }
@@ -95,20 +95,20 @@ function constant({ samplesPerFrame, bitRate, sampleRate }: MpegHeader, audioSta
 
 interface Told {
   isConstant: boolean
-  /** Without the one that tells it. */
+  /** Without the frame that states it. */
   frameCount: number
   /** Samples that the encoder added before the audio and behind it. */
   delay: number
   padding: number
 }
 
-/** What the first frame says instead of sound: Xing's header, and LAME's behind it. */
+/** What the first frame states instead of sound: Xing's header, and LAME's after it. */
 function toldBy(frame: Uint8Array): Told | undefined {
   const text = latin1(frame, 0, 200)
   const at = Math.max(text.indexOf('Xing'), text.indexOf('Info'))
   const view = viewOf(frame)
   const flags = at < 0 || at + 144 > view.byteLength ? 0 : view.getUint32(at + 4)
-  // With the number of frames.
+  // Only if the number of frames is stated.
   if ((flags & 1) === 0) return undefined
   const lameAt = at + 8 + 4 + (flags & 2 ? 4 : 0) + (flags & 4 ? 100 : 0) + (flags & 8 ? 4 : 0)
   const cuts = view.getUint32(lameAt + 20) & 0xff_ffff
@@ -136,9 +136,10 @@ async function framesOf(
 }
 
 /**
- * Looks for where frames begin, up to what is none: tags at the end, for example.
+ * Looks for where frames begin, up to something that is not a frame, such as tags at the end.
  *
- * @returns undefined if they are fewer than was told, or where nothing was told, if much of the file is something else
+ * @returns undefined if there are fewer frames than stated or, where nothing is stated, if much of the file is
+ * something else
  */
 async function scan(
   { read, totalBytes, signal }: OpenFile,

@@ -10,7 +10,7 @@ export interface Note {
 }
 
 const tickMs = 100
-/** Timers of pages in the background come once in a second. */
+/** Timers of background pages fire once a second. */
 const aheadSeconds = 1.5
 const attackSeconds = 0.01
 const releaseSeconds = 0.05
@@ -22,13 +22,13 @@ export class NotePlayer {
   readonly #onChange: () => void
   #notes: readonly Note[] = []
   #context: AudioContext | undefined
-  /** Whatever sounds or is to sound; thrown away at once. */
+  /** All that sounds or is scheduled, so that it can be dropped at once. */
   #output: GainNode | undefined
   #timer: ReturnType<typeof setInterval> | undefined
   #position = 0
-  /** Time of the context at the beginning of the song. */
+  /** Time of the audio clock at which the song begins. */
   #zero = 0
-  /** The first note that is not made yet. */
+  /** The first note that is not scheduled yet. */
   #next = 0
 
   constructor(duration: number, onChange: () => void) {
@@ -45,7 +45,7 @@ export class NotePlayer {
     return Math.max(0, Math.min(this.duration, this.#context.currentTime - this.#zero))
   }
 
-  /** Of what is heard; may change while it plays. */
+  /** The notes to play; may change during playback. */
   setNotes(notes: readonly Note[]): void {
     this.#notes = [...notes].sort((a, b) => a.start - b.start)
     if (this.isPlaying) this.#restart(this.position)
@@ -59,7 +59,7 @@ export class NotePlayer {
   pause(): void {
     this.#position = this.position
     this.#silence()
-    // Nothing is computed for silence.
+    // Saves the processing of silence.
     void this.#context?.suspend()
     this.#onChange()
   }
@@ -82,7 +82,7 @@ export class NotePlayer {
     void context.resume()
     this.#output = context.createGain()
     this.#output.gain.value = loudness
-    // Many notes at once are not louder than the loudspeaker can be.
+    // Keeps many simultaneous notes from clipping.
     this.#output.connect(context.createDynamicsCompressor()).connect(context.destination)
     this.#zero = context.currentTime + attackSeconds - position
     this.#next = 0
@@ -104,7 +104,7 @@ export class NotePlayer {
     if (position >= this.duration) this.pause()
   }
 
-  /** @param from where in the song it begins: later than the note, if it was begun in its midst */
+  /** @param from where in the song the sound begins: after the note's start, if playback begins within the note */
   #sound({ start, end, pitch, amplitude, bends }: Note, from: number): void {
     const [context, output] = [this.#context, this.#output]
     if (!context || !output) return

@@ -12,7 +12,7 @@ export interface OfflineSong {
   bytes: number
 }
 
-/** Without the service, nobody knows whether the key still works; so long kept songs are played all the same. */
+/** Without the service nobody knows whether the key still works, so songs are played offline only for this long. */
 export const offlineDays = 7
 const dayMs = 24 * 3_600_000
 
@@ -21,7 +21,7 @@ const pageName = `stemwork page ${baseUrl}`
 const pageAddress = `${baseUrl}/console`
 const addressOf = (id: string, name = '') => `${pageAddress}/kept/${id}/${name}`
 
-/** Browsers offer it on https and on the computer itself. */
+/** Browsers offer this on https and on localhost. */
 export const canKeep = 'caches' in globalThis && 'serviceWorker' in navigator
 
 export class NoRoom extends Error {}
@@ -42,7 +42,7 @@ export async function keepOffline(
   const bytes = names.reduce((sum, name) => sum + (files.bytes(name) ?? 0), 0)
   const { quota = Infinity, usage = 0 } = await navigator.storage.estimate()
   if (bytes > quota - usage) throw new NoRoom()
-  // Else the browser may remove it when room is short.
+  // Otherwise the browser may delete it when storage is short.
   await navigator.storage.persist().catch(() => false)
   const songs = await caches.open(songsName)
   try {
@@ -61,7 +61,7 @@ export async function keepOffline(
       )
       await songs.put(addressOf(job.id, name), new Response(counted))
       if (!isSound(name)) continue
-      // Where the service cannot measure the file, it is played all the same.
+      // If the service cannot measure the file, it is played anyway.
       const measured = await client.peaks(job.id, name, { signal }).catch((error: unknown) => {
         if (!ClientError.is(error) || error.status === undefined) throw error
       })
@@ -97,7 +97,7 @@ export async function forgetAllOffline(): Promise<void> {
   await (await navigator.serviceWorker.getRegistration(pageAddress))?.unregister()
 }
 
-/** The service has let the person in: what it no longer has goes, and the page is kept as it is now. */
+/** Called when the service has let the person in: removes what it no longer has, and keeps the current page. */
 export async function checkOffline(client: Client): Promise<void> {
   for (const { job } of await offlineSongs()) {
     const now = await client.getJob(job.id).catch((error: unknown) => {
@@ -111,7 +111,7 @@ export async function checkOffline(client: Client): Promise<void> {
   await keepPage()
 }
 
-/** Whether the service has let the person in lately. What is kept goes, if not. */
+/** Whether the service has let the person in lately; if not, removes what is kept. */
 export async function isConfirmed(): Promise<boolean> {
   const at = Number(localStorage.getItem(offlineMark))
   if (Date.now() - at < offlineDays * dayMs) return true

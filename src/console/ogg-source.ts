@@ -9,7 +9,7 @@ interface Stream {
   serial: number
   headers: Uint8Array[]
   sampleRate: number
-  /** Samples of Opus before the song. */
+  /** Samples of Opus to skip before the song. */
   preSkip: number
 }
 
@@ -24,17 +24,17 @@ const probedBytes = 2 * 65_307
 /** Samples that a decoder needs before those that are wanted: the overlap of Vorbis, and 80 ms of Opus. */
 const leadFrames = 8192
 const nearSeconds = 4
-/** Guessed from neighbours; then the rest is halved. */
+/** Tries to interpolate; after that the range is halved. */
 const guesses = 4
 const maxProbes = 24
-/** Of the sound at its beginning, to see how its pages count. */
+/** Pages at the beginning of the sound, to see how its pages count. */
 const firstPages = 4
-/** Headers have pictures. */
+/** Headers may contain pictures. */
 const mostHeaderBytes = 32e6
 
 /**
- * Vorbis or Opus in Ogg. A piece is its headers and the pages that it is in, which are found by their own numbers:
- * browsers decode these as a file of their own.
+ * Vorbis or Opus in Ogg. A piece consists of its headers and the pages that cover it, which are found by their granule
+ * positions: browsers decode these as a file of its own.
  */
 export async function openOgg(file: OpenFile): Promise<PcmSource | undefined> {
   if (latin1(new Uint8Array(file.head), 0, 4) !== 'OggS') return undefined
@@ -44,7 +44,7 @@ export async function openOgg(file: OpenFile): Promise<PcmSource | undefined> {
   const end = first.findLast(({ granule }) => granule !== undefined)?.granule
   if (!stream || last === undefined || end === undefined) return undefined
   const decoded = await decode(stream, first)
-  // A recording of a broadcast may count from the beginning of that.
+  // A recording of a broadcast may count from the beginning of the broadcast.
   const origin = Math.max(stream.preSkip, end - (decoded[0]?.length ?? 0))
   return new OggSource(file, stream, { origin, last })
 }
@@ -53,7 +53,7 @@ function decode({ headers, sampleRate }: Stream, pages: readonly OggPage[]): Pro
   return decodeAudio(concat([...headers, ...pages.map(({ bytes }) => bytes)]).buffer, sampleRate)
 }
 
-/** @param first gets the first pages with sound */
+/** @param first receives the first pages with sound */
 async function streamOf(file: OpenFile, first: OggPage[]): Promise<Stream | undefined> {
   let stream: Stream | undefined
   for await (const page of pagesFrom(file, 0, mostHeaderBytes)) {
@@ -100,7 +100,7 @@ class OggSource implements PcmSource {
   readonly #file: OpenFile
   readonly #stream: Stream
   readonly #origin: number
-  /** In their order. */
+  /** In ascending order. */
   readonly #marks: Mark[]
 
   constructor(file: OpenFile, stream: Stream, { origin, last }: { origin: number; last: number }) {
@@ -123,7 +123,7 @@ class OggSource implements PcmSource {
     const file = { ...this.#file, signal }
     for await (const page of pagesFrom(file, await this.#before(from - leadFrames, file))) {
       if (page.serial !== this.#stream.serial || page.sequence < this.#stream.headers.length) continue
-      // Of those before it, the last one may hold the beginning of its first packet.
+      // The last page before it may hold the beginning of its first packet.
       if (page.granule !== undefined && page.granule <= from - leadFrames) pages.length = 0
       pages.push(page)
       if ((page.granule ?? 0) >= to + this.#origin) break
@@ -136,7 +136,7 @@ class OggSource implements PcmSource {
     return decodedPiece(decoded, end - from, to - fromFrame)
   }
 
-  /** A byte before the page that ends with this sample or before it, not far from it. */
+  /** A byte before the page that ends at this sample or earlier, not far from it. */
   async #before(granule: number, file: OpenFile): Promise<number> {
     for (let probe = 0; probe < maxProbes; probe++) {
       const above = this.#marks.findIndex((mark) => mark.granule > granule)

@@ -3,7 +3,7 @@ import { type DeviceSeparation, separate, StemworkError } from '../browser/index
 /** The files of the separation lie below the page's own parts. */
 const folder = new URL('console/device/', document.baseURI)
 
-/** What was separated here, or waits for it: as long as the page is open, whatever part of it is shown. */
+/** Songs that were separated here, or wait for it; kept as long as the page is open, whatever it shows. */
 const songs = new Set<HTMLElement>()
 let last = Promise.resolve()
 let running = 0
@@ -18,7 +18,7 @@ export function separateSongs(files: readonly File[], list: HTMLUListElement): v
   for (const file of files) list.append(order(file))
 }
 
-/** Puts a song last, and returns its row. */
+/** Queues a song, and returns its row. */
 function order(file: File): HTMLElement {
   const stop = new AbortController()
   const status = make('span', { className: 'status', textContent: 'Waiting' })
@@ -77,7 +77,7 @@ function order(file: File): HTMLElement {
   return row
 }
 
-/** While songs are separated, leaving the page is asked about. */
+/** While songs are being separated, asks before the page is left. */
 function hold(change: number): void {
   running += change
   if (running > 0) addEventListener('beforeunload', askFirst)

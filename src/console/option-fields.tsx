@@ -10,7 +10,7 @@ interface OptionsProps {
 }
 
 interface OptionFieldsProps extends OptionsProps {
-  /** Of the song whose options they are; else they are those of the next songs. */
+  /** The song whose options they are; absent for those of the next songs. */
   id?: string
   refusals: Refusals
   onChange(choices: Choices): void
@@ -79,7 +79,7 @@ function useUsable({ client, choices: { workflow, settings } }: OptionsProps): P
   useEffect(() => {
     let isGone = false
     setFields([])
-    // Without an answer there is nothing to choose; sending a song tells what is wrong.
+    // Without an answer there is nothing to choose; sending a song will show what is wrong.
     paramFields(client, workflow).then(
       (read) => isGone || setFields(read),
       () => undefined,

@@ -5,7 +5,7 @@ import { outputWords } from './first-words.js'
 /** What a person set, by param: as it was typed, chosen or ticked. What is absent or empty is left to the service. */
 export type Settings = Record<string, string | boolean | undefined>
 
-/** What the service says of a param, as JSON Schema. */
+/** How the service describes a param, as JSON Schema. */
 interface ParamSchema {
   type?: string
   format?: string
@@ -17,11 +17,11 @@ interface ParamSchema {
   exclusiveMinimum?: number
   maximum?: number
   'x-unit'?: string
-  /** What the page sends unless the person says otherwise; the service's own default is for programs. */
+  /** What the page sends unless the person chooses otherwise; the service's own default is for programs. */
   'x-suggested'?: boolean
-  /** Whether its text has lines. */
+  /** Whether its text may have several lines. */
   'x-multiline'?: boolean
-  /** Of the values of `enum`, in words. */
+  /** Labels of the values of `enum`. */
   'x-labels'?: readonly string[]
 }
 
@@ -29,7 +29,7 @@ interface ParamSchema {
 export interface ParamField extends ParamSchema {
   name: string
   label: string
-  /** The params without which it means nothing. */
+  /** Params that must be set for this one to have a meaning. */
   needs: readonly string[]
 }
 
@@ -59,7 +59,7 @@ export async function paramFields(client: Client, workflow: string): Promise<Par
     })
 }
 
-/** The set params with their types. A stale one, of which the service knows nothing any more, is left out. */
+/** The params that are set, with their types. Outdated ones, which the service no longer knows, are left out. */
 export function paramsOf(fields: readonly ParamField[], settings: Settings): Record<string, unknown> {
   return Object.fromEntries(
     usable(fields, settings)
@@ -68,7 +68,7 @@ export function paramsOf(fields: readonly ParamField[], settings: Settings): Rec
   )
 }
 
-/** Those that mean something with these settings. */
+/** The fields that have a meaning with these settings. */
 export function usable(fields: readonly ParamField[], settings: Settings): ParamField[] {
   return fields.filter(({ needs }) =>
     fields.every((other) => !needs.includes(other.name) || valueOf(other, settings) !== undefined),
@@ -94,6 +94,6 @@ function valueOf(field: ParamField, settings: Settings): unknown {
   const text = given.trim()
   if (field.enum) return field.enum.find((one) => String(one) === text)
   if (text === '') return undefined
-  // A comma for decimals, and the minus of typesetters, where a keyboard has these.
+  // Accepts a decimal comma, and the typographic minus that some keyboards have.
   return field.type === 'string' ? text : Number(text.replace(',', '.').replace('−', '-'))
 }

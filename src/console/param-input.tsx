@@ -5,7 +5,7 @@ interface ParamInputProps {
   id: string
   field: ParamField
   settings: Settings
-  /** What the service said against it. */
+  /** Why the service refused it. */
   refusal: string | undefined
   onChange(value: string | boolean | undefined): void
 }
@@ -15,7 +15,7 @@ export function ParamInput({ id, field, settings, refusal, onChange }: ParamInpu
   const { label, description, type, enum: names } = field
   const [isTyping, setTyping] = useState(false)
   const problem = refusal ?? (isTyping ? undefined : problemOf(field, settings))
-  // The names of the choices say what they are.
+  // The labels of the choices say enough.
   const hint = names ? undefined : description
   const control = (
     <Control
@@ -107,7 +107,7 @@ function Control({ field, settings, common, onTyping, onChange }: ControlProps) 
     <input
       {...typed}
       type="text"
-      // Keyboards of phones for decimals have no minus.
+      // The decimal keyboards of phones have no minus.
       inputMode={minimum < 0 || type === 'string' ? 'text' : 'decimal'}
       placeholder={String(usual ?? '')}
     />

@@ -5,7 +5,7 @@ export interface PcmSource {
   readonly frames: number
   /** Its file is still being written, so there will be more. */
   readonly isGrowing?: boolean
-  /** How many there will be, as far as the file that is separated tells. */
+  /** How many there will be, as far as the file that is being separated tells. */
   readonly promisedFrames?: number
   /** One plane per channel, at most two. Fewer frames than asked for only at the end. */
   read(fromFrame: number, frames: number, signal: AbortSignal): Promise<Float32Array<ArrayBuffer>[]>

@@ -2,7 +2,7 @@ import { useRef } from 'preact/hooks'
 import { type Loop, shortestLoopSeconds } from './player.js'
 import type { ViewWindow } from './view-window.js'
 
-/** Farther than a finger slips at a tap. */
+/** More than a finger slips during a tap. */
 const dragPixels = 6
 
 type ElementPointerEvent = PointerEvent & { currentTarget: HTMLElement }
@@ -52,7 +52,7 @@ export function showLoop(
   { from, to }: ViewWindow,
 ): void {
   const share = (seconds = from) => String(Math.max(0, Math.min(1, (seconds - from) / (to - from))))
-  // By way of the style object, which a strict policy allows.
+  // Through the style object, which a strict content policy allows.
   lanes?.style.setProperty('--loop-from', share(loop?.from))
   lanes?.style.setProperty('--loop-to', share(loop?.to))
 }

@@ -17,15 +17,15 @@ export interface PlayerOptions {
   /** Called when it plays, waits, pauses or ends. */
   onChange(): void
   onError(error: unknown): void
-  /** What the track of clicks plays before the song, where it begins to play. */
+  /** What the click track plays before the song starts. */
   countIn?(position: number): CountIn | undefined
-  /** The song, at the rate of its tracks: it is heard where they are not made yet. */
+  /** The song, at the rate of its tracks: played where they are not made yet. */
   whole?: PcmSource
   createContext?(sampleRate: number): PlayerContext
 }
 
 const aheadSeconds = 8
-/** Less, so that tracks are heard soon after they are made. */
+/** Less than usual, so that tracks are heard soon after they are made. */
 const wholeAheadSeconds = 1.5 * pieceSeconds
 const checkMs = 200
 const fadeSeconds = 0.015
@@ -68,17 +68,17 @@ export class Player {
     this.#sampleRate = this.#pieces.sampleRate
   }
 
-  /** Of the whole song, in seconds; where nobody knows that while tracks grow, of what is made. */
+  /** Length of the whole song in seconds or, where that is unknown while tracks grow, of what is made. */
   get duration(): number {
     return this.#pieces.promised / this.#sampleRate
   }
 
-  /** How much there is of the tracks, in seconds. */
+  /** How much of the tracks is made, in seconds. */
   get made(): number {
     return this.#pieces.made / this.#sampleRate
   }
 
-  /** How much can be played, be it of the whole song. */
+  /** How much can be played, including the whole song, in seconds. */
   get playable(): number {
     return this.#pieces.playable / this.#sampleRate
   }
@@ -87,7 +87,7 @@ export class Player {
     return this.#run !== undefined
   }
 
-  /** Asked to play, but the samples are still on their way. */
+  /** Playing was requested, but the samples are still loading. */
   get isWaiting(): boolean {
     return this.#run !== undefined && this.#run.timeline.isEmpty
   }
@@ -115,7 +115,7 @@ export class Player {
   /**
    * Call it from a click or a key press: browsers allow no sound before one.
    *
-   * @param isCounted whether it is counted in, where that is wanted
+   * @param isCounted whether to count in, if that is switched on
    */
   play(isCounted = true): void {
     if (this.#run) return
@@ -147,8 +147,8 @@ export class Player {
   }
 
   /**
-   * Repeats a stretch, at which it goes on if it was elsewhere; undefined plays on. Whoever seeks to a place before or
-   * behind it hears that place.
+   * Repeats a stretch, and moves into it if playback was elsewhere; undefined plays on. Seeking outside of it is
+   * possible, and plays that place.
    */
   setLoop(loop: Loop | undefined): void {
     const cut = loop && { ...loop, to: Math.min(loop.to, this.playable) }
@@ -198,7 +198,7 @@ export class Player {
     return this.#meterSamples.reduce((peak, sample) => Math.max(peak, Math.abs(sample)), 0)
   }
 
-  /** Others of the same song take their place. Those of the same names do so without a break. */
+  /** Replaces the tracks by others of the same song. Tracks of the same names are replaced without a break. */
   replace(tracks: readonly PlayerTrack[]): void {
     const names = String(this.#pieces.names)
     this.#pieces.replace(tracks)
@@ -235,7 +235,7 @@ export class Player {
       if (!this.#channels.has(name)) this.#channels.set(name, openChannel(context, master, this.#volumes.get(name)))
   }
 
-  /** Nothing is computed for silence. */
+  /** Saves the processing of silence. */
   #rest(): void {
     this.#end()
     void this.#context?.suspend()
@@ -248,7 +248,7 @@ export class Player {
     this.#run = undefined
   }
 
-  /** Tracks are heard as they are, sample for sample. */
+  /** Whether tracks are heard unchanged, sample for sample. */
   get #isPlain(): boolean {
     return this.#tempo === 1 && this.#semitones === 0
   }
@@ -286,7 +286,7 @@ export class Player {
     return this.#pieces.names.map((name) => this.#channels.get(name)?.gain)
   }
 
-  /** Where the mix goes. As recorded, its highest samples are known beforehand. */
+  /** Connects the mix. As recorded, its highest samples are known beforehand, so it needs no limiter. */
   #route({ destination }: PlayerContext, limiter?: AudioNode): void {
     this.#master?.disconnect()
     this.#master?.connect(limiter ?? destination)

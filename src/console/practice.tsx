@@ -6,7 +6,7 @@ import type { Beats } from './use-rhythm.js'
 const tempoStep = 0.05
 const [slowest, fastest] = [0.5, 1.5]
 const octave = 12
-/** Browsers have audio threads only on pages of https and of the person's own machine. */
+/** Browsers have audio worklets only on https and localhost. */
 const canStretch = 'AudioWorklet' in globalThis
 const needsHttps = 'Tempo and pitch need a page on https.'
 
@@ -25,7 +25,7 @@ export function changeSemitones(player: Player, steps: number): string {
   return `Pitch ${pitchWords(player.semitones)}`
 }
 
-/** As wide with any text: all of it stands there from the start, so that nothing moves when the beats are known. */
+/** Wide enough for any of its texts, so that nothing moves when the beats are known. */
 const findStyle = { minWidth: '9rem', textAlign: 'left' }
 
 /** How the song is played: its tempo, and its pitch in semitones. */

@@ -35,7 +35,7 @@ function dataBytesOf(version: number): number {
 function framed(bytes: Uint8Array, version: number): Uint8Array {
   const data = new Uint8Array(dataBytesOf(version))
   const head = version < 10 ? [4, bytes.length] : [4, bytes.length >> 8, bytes.length]
-  // Everything lies half a byte off, behind the four bits of the kind.
+  // Everything is shifted by half a byte, after the four bits of the kind.
   const halves = [head[0] ?? 0, ...[...head.slice(1), ...bytes].flatMap((byte) => [(byte >> 4) & 15, byte & 15]), 0]
   for (let at = 0; at < data.length; at++) {
     const isPadding = 2 * at >= halves.length
@@ -64,7 +64,7 @@ function withChecks(version: number, data: Uint8Array): number[] {
   return [...interleaved(blocks), ...interleaved(checks)]
 }
 
-/** In the field of 256 elements over x^8 + x^4 + x^3 + x^2 + 1. */
+/** The product in the field of 256 elements over x^8 + x^4 + x^3 + x^2 + 1. */
 function product(a: number, b: number): number {
   let result = 0
   for (let bit = 7; bit >= 0; bit--) {
@@ -97,7 +97,7 @@ function remainder(block: Uint8Array, divisor: readonly number[]): number[] {
 
 class Grid {
   readonly modules: boolean[][]
-  /** Modules that do not hold data. */
+  /** Modules that hold no data. */
   readonly #isFixed: boolean[][]
   readonly #size: number
 
@@ -121,7 +121,7 @@ class Grid {
     this.#drawFacts(version)
   }
 
-  /** Two columns at a time from the right, upwards and downwards in turns, under the mask of a chessboard. */
+  /** Fills two columns at a time from the right, upwards and downwards in turn, under the checkerboard mask. */
   fill(bytes: readonly number[]): void {
     let bit = 0
     let isUpward = true
@@ -162,17 +162,17 @@ class Grid {
     const places = [6, ...Array.from({ length: count - 1 }, (_, index) => last - step * (count - 2 - index))]
     for (const row of places)
       for (const column of places) {
-        // Where the large squares are.
+        // The large squares are here.
         if (row === 6 && column === 6) continue
         if ((row === 6 && column === last) || (row === last && column === 6)) continue
         this.#square(row, column, 2, (distance) => distance !== 1)
       }
   }
 
-  /** Level and mask, twice; from version 7 on also the version. Each with the check bits of its own code. */
+  /** Draws level and mask, twice; from version 7 on also the version. Each has the check bits of its own code. */
   #drawFacts(version: number): void {
     const end = this.#size - 1
-    // Level L is 1, the mask of a chessboard 0.
+    // Level L is 1, the checkerboard mask 0.
     const format = coded(1 << 3, 10, 0x537) ^ 0x5412
     for (let bit = 0; bit < 15; bit++) {
       const isDark = ((format >> bit) & 1) === 1

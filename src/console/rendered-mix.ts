@@ -4,7 +4,7 @@ import type { TrackMix } from './mix-settings.js'
 import type { PlayerTrack } from './player.js'
 
 export interface HeardMix {
-  /** By the name of the track; one that is missing is not heard. */
+  /** By the name of the track; tracks that are missing are silent. */
   mix: Record<string, TrackMix>
   tempo: number
   semitones: number
@@ -17,13 +17,13 @@ export interface HeardMix {
 }
 
 export interface RenderedMix {
-  /** Of floats: all of the left channel, then all of the right one. */
+  /** Floats: all of the left channel, then all of the right one. */
   pieces: Blob[]
   /** The highest sample. */
   highest: number
 }
 
-/** Samples between two looks at what else the page has to do. */
+/** Samples between two pauses for the page's other work. */
 const blockSamples = 8192
 const pieceSamples = 2 ** 17
 
@@ -34,7 +34,7 @@ export async function renderMix(tracks: readonly PlayerTrack[], options: HeardMi
   const [first, end] = [Math.round(from * sampleRate), Math.round(to * sampleRate)]
   const mixes = tracks.map(({ name }) => mix[name] ?? { gain: 0, pan: 0 })
   const sum = new MixSum(mixes, Math.round((end - first) / tempo))
-  // As in playing, all tracks decide how each is stretched, also those that are not heard.
+  // As in playback, all tracks decide how each is stretched, even those that are silent.
   const change =
     tempo === 1 && semitones === 0
       ? undefined
@@ -65,7 +65,7 @@ export async function renderMix(tracks: readonly PlayerTrack[], options: HeardMi
   return sum.finish()
 }
 
-/** Lets the page do what else there is; unlike a timer also while it is not shown. */
+/** Lets the page do other work; unlike a timer, not slowed down while the page is hidden. */
 export function breath(): Promise<void> {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel()
@@ -103,7 +103,7 @@ class MixSum {
     return this.#missing > 0
   }
 
-  /** @param planes two of each track; what is too much at the end is left out */
+  /** @param planes two for each track; surplus samples at the end are left out */
   add(planes: readonly Float32Array[]): void {
     const count = Math.min(this.#missing, planes[0]?.length ?? 0)
     if (this.#filled + count > pieceSamples) this.#flush()

@@ -20,7 +20,7 @@ export function Report({ job, files }: { job: Job; files: ResultFiles }) {
           </div>
         ))}
       </dl>
-      {/* Where files come from another host, the page's policy does not show them. */}
+      {/* If files come from another host, the page's policy blocks them. */}
       {picture && isShown && (
         <img width="100%" src={files.link(picture)} alt="Loudness over time" onError={() => setShown(false)} />
       )}

@@ -2,7 +2,7 @@ import { ClientError, type Job } from '../client/client.js'
 import type { SongClient } from './page-client.js'
 import type { RangeReader } from './pcm-source.js'
 
-/** The files of a job. Their links end after a while; then the job is asked for new ones. */
+/** The files of a job. Their links expire after a while; then new ones are requested. */
 export class ResultFiles {
   readonly jobId: string
   readonly #client: SongClient
@@ -41,7 +41,7 @@ export class ResultFiles {
     return link
   }
 
-  /** For browsers that save what is dragged out of them: type, name and link. */
+  /** For browsers that save a file dragged out of them: type, name and link. */
   draggedAs(name: string): string {
     const type = this.#files[name]?.contentType ?? 'application/octet-stream'
     return `${type}:${this.fileName(name).replaceAll(':', '-')}:${this.link(name)}`

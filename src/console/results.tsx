@@ -21,18 +21,17 @@ interface ResultsProps {
   client: SongClient
   /** Undefined as long as its file is uploaded. */
   job: Job | undefined
-  /** Of the file that it is made of, where this page has it. */
+  /** The upload that the job was made of, if this page has it. */
   upload?: Upload
   commands?: JobCommands
-  /** Only what can be heard is here. */
+  /** Only what can be played is here. */
   isOffline?: boolean
   onRhythm?: Parameters<typeof Mixer>[0]['onRhythm']
 }
 
 /**
- * A song's stems to listen to, as far as they are made, and how far the job is: that stands alone as long as there is
- * nothing to hear, else below the stems, so that what is there stays where it is to the end. Then come the files to
- * download.
+ * A song's stems to listen to, as far as they are made, and the progress of the job: alone as long as there is nothing
+ * to hear, else below the stems, so that nothing moves until the end. Then come the files to download.
  */
 export function Results({ client, job, upload, commands, isOffline, onRhythm }: ResultsProps) {
   const files = useMemo(() => (job?.result ? new ResultFiles(client, job) : undefined), [client, job?.id, !job?.result])
@@ -88,7 +87,7 @@ function useHeard({ client, job, upload, files, onError }: HeardProps) {
     const opened = files
       ? openStems(client, files, signal)
       : openGrowingStems(client, job, { signal, onGrown: () => redraw(undefined) })
-    // What cannot be heard before the end is heard then.
+    // What cannot be heard while it grows is heard at the end.
     opened.then(
       (all) => signal.aborted || setStems(all),
       (error: unknown) => signal.aborted || !files || onError(error),
@@ -128,7 +127,7 @@ function Files(props: Parameters<typeof Downloads>[0]) {
   return (
     <>
       <Downloads {...props} />
-      {/* How the next song can be better, which is up to whoever runs the service. */}
+      {/* How the next song can sound better, which is up to whoever runs the service. */}
       {props.commands && typeof details?.hint === 'string' && <p class="quiet">{details.hint}</p>}
     </>
   )

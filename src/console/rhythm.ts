@@ -26,7 +26,7 @@ export interface SongRhythm {
 }
 
 const usualBar = 4
-/** A click may be as early as this, in seconds. */
+/** Tolerance for a click that is early, in seconds. */
 const almost = 0.001
 
 /** The fields of a report of `service/analyze` that the player uses. */
@@ -94,7 +94,7 @@ export function countInTo(position: number, { beats, bars, beatsPerBar }: SongRh
   return { seconds, source: clicksOf({ beats: clicks, bars: accents }, { ...like, frames: Infinity }) }
 }
 
-/** Index of the value that is next to it, of rising ones. */
+/** Index of the nearest value in an ascending list. */
 function nearest(values: readonly number[], value: number): number {
   let best = 0
   for (let index = 1; index < values.length; index++)

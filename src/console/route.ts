@@ -13,7 +13,7 @@ export interface ListFilters {
 /** What the page shows. */
 export type Route =
   | { name: 'library'; filters: ListFilters }
-  /** A song on its way to the service has its number among the uploads for an id. */
+  /** A song that is still being uploaded has the number of its upload as its id. */
   | { name: 'job'; id: string; tab: 'player' | 'details' }
   | { name: 'keys' }
 
@@ -33,7 +33,7 @@ export function useRoute(): Route {
   return useHash(routeOf)
 }
 
-/** Of a link to one song, what comes behind `#job=`. */
+/** What follows `#job=` in a link to one song. */
 export function useJobLink(): string | undefined {
   return useHash((hash) => /^#job=(.+)$/.exec(hash)?.[1])
 }

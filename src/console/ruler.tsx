@@ -23,7 +23,7 @@ export function Ruler(props: RulerProps) {
   const step = rulerStep(length, Math.max(3, Math.min(mostLabels, Math.floor(innerWidth / labelPixels))))
   const first = Math.ceil(from / step) * step
   const ticks = Array.from({ length: Math.floor((to - first) / step) + 1 }, (_, index) => first + index * step)
-  // A label that the end would cut off says nothing.
+  // A label that would be cut off at the end is left out.
   if (ticks.length > 1 && ((to - (ticks.at(-1) ?? 0)) / length) * innerWidth < labelPixels) ticks.pop()
   const words = (seconds: number) => (step < 1 ? `${clock(seconds)}.${Math.round((seconds % 1) * 10)}` : clock(seconds))
   return <Scale {...props} labels={ticks.map((at) => ({ at, text: words(at) }))} />
@@ -31,7 +31,7 @@ export function Ruler(props: RulerProps) {
 
 interface ChordsProps extends RulerProps {
   chords: readonly Chord[]
-  /** By which they are heard higher. */
+  /** Semitones by which they are transposed. */
   semitones: number
 }
 
@@ -54,7 +54,7 @@ function transposed(chord: string, semitones: number): string {
 
 interface ScaleProps extends RulerProps {
   labels: readonly { at: number; text: string }[]
-  /** The same for those who do not see it, if there is no other way. */
+  /** The same as text for screen readers, if there is no other way. */
   words?: string
 }
 

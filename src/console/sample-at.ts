@@ -1,4 +1,4 @@
-/** A sample by its index; NaN outside, so that a wrong index shows itself instead of passing for silence. */
+/** A sample by its index; NaN outside, so that a wrong index is noticed instead of passing for silence. */
 export function sampleAt(samples: ArrayLike<number>, index: number): number {
   return samples[index] ?? Number.NaN
 }

@@ -2,18 +2,18 @@ import type { Timeline } from './timeline.js'
 
 /** Where pieces of all tracks go to be heard, one after the other. */
 export interface PlayerOutput {
-  /** Seconds that were given and not heard yet. */
+  /** Seconds that were given but not heard yet. */
   readonly ahead: number
   /** @param tracks the planes of each track, from `position` on, in seconds */
   give(tracks: readonly Float32Array<ArrayBuffer>[][], position: number, frames: number): void
   /** Nothing more is given. Resolves when all of it was heard. */
   end(signal: AbortSignal): Promise<void>
   stop(): void
-  /** While it is heard, where that is possible. */
+  /** May be called during playback, where that is possible. */
   setTempo?(tempo: number): void
 }
 
-/** Time to hand a piece of every track to the audio hardware. */
+/** Time to hand a piece of every track to the audio hardware in advance. */
 const leadSeconds = 0.08
 const checkMs = 200
 
@@ -53,7 +53,7 @@ export class ScheduledOutput implements PlayerOutput {
     const { currentTime } = this.#context
     let at = this.#timeline.end()
     if (at === undefined || at < currentTime + leadSeconds / 4) {
-      // The beginning, or the network was too slow: all tracks go on together from here.
+      // At the start, or when the network was too slow, all tracks continue together from here.
       at = Math.ceil((currentTime + leadSeconds) * this.#sampleRate) / this.#sampleRate
     }
     this.#timeline.heard({ at, position, seconds: frames / this.#sampleRate, speed: 1 })

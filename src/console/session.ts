@@ -7,7 +7,7 @@ export const baseUrl = new URL('.', location.href.replace(/[?#].*$/, '')).href.r
 
 export const choicesName = `stemwork.choices ${baseUrl}`
 
-/** Where this device keeps when the service has last let the person in, if it keeps songs for the time without it. */
+/** Where this device notes when the service last let the person in, if it keeps songs for offline use. */
 export const offlineMark = `stemwork.offline ${baseUrl}`
 
 /** Earlier versions kept keys where scripts can read them. */
@@ -16,12 +16,12 @@ for (const storage of [sessionStorage, localStorage]) storage.removeItem('stemwo
 /** Who works with the page. The key itself is in a cookie that no script can read. */
 export interface Session {
   application: string
-  /** Null: the service knows the person otherwise, or lets everybody in. */
+  /** Null: the service identifies the person in another way, or lets everybody in. */
   session: { isRemembered: boolean } | null
 }
 
 export const connection = new Connection({ baseUrl })
-/** For a device that has something to play without an answer. */
+/** Fewer retries, for a device that has something to play without an answer. */
 const hastyConnection = new Connection({ baseUrl, retries: 1 })
 
 export function sessionClient(): Client {
@@ -39,7 +39,7 @@ export async function currentSession(): Promise<Session | undefined> {
   return application === null ? undefined : { application, session }
 }
 
-/** What was chosen in this tab, for the case that it is loaded again. */
+/** What was chosen in this tab, in case it is reloaded. */
 export function keptChoices(): Choices | undefined {
   const kept = sessionStorage.getItem(choicesName)
   return kept === null ? undefined : (JSON.parse(kept) as Choices)

@@ -5,15 +5,15 @@ import type { Player } from './player.js'
 import { following, type ViewWindow } from './view-window.js'
 import { clock } from './words.js'
 
-/** Time between two looks at the player: at least, beside meters (which measure as long), and at most. */
+/** Pause between two looks at the player: at least, with meters (which measure for as long), and at most. */
 const [leastMs, meterMs, mostMs] = [33, 45, 250]
 
 type ShownPlayer = Pick<Player, 'isPlaying' | 'position' | 'duration'> & Partial<Pick<Player, 'loop' | 'level'>>
 
 /**
- * Shows in a section where its player is, and turns the view like a page when the position leaves it. While it plays,
- * it wakes only when something moves by a pixel of the screen, and writes only what has changed: writing
- * all of it in every frame took half a processor.
+ * Shows in a section where its player is, and turns the view like a page when the position leaves it. During playback
+ * it wakes only when something moves by a pixel of the screen, and writes only what has changed: writing everything in
+ * each frame took half a processor.
  */
 export function useShownPosition(
   section: RefObject<HTMLElement | null>,
@@ -25,7 +25,7 @@ export function useShownPosition(
     const { current } = section
     if (!current) return undefined
     let timer: ReturnType<typeof setTimeout> | undefined
-    // By a timer: a frame that changes nothing costs as well.
+    // By a timer, because even a frame that changes nothing costs time.
     const goOn = (ms: number) => {
       if (!player.isPlaying) return
       timer = setTimeout(() => {
@@ -72,7 +72,7 @@ function pixelOf(element: Element | null, seconds: number): number {
   return seconds / ((element?.clientWidth ?? 0) * devicePixelRatio || 1000)
 }
 
-/** By way of the style object, which a strict policy allows. */
+/** Through the style object, which a strict content policy allows. */
 function set({ style }: HTMLElement, name: string, value: number): void {
   if (style.getPropertyValue(name) !== String(value)) style.setProperty(name, String(value))
 }

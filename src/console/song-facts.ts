@@ -1,6 +1,6 @@
 import type { Job } from '../client/client.js'
 
-/** Whether sending the same song again can help: a file that cannot be used stays so. */
+/** Whether sending the same song again can help: an unusable file stays unusable. */
 export function canRepeat({ status, error }: Job): boolean {
   return status === 'SUCCEEDED' || (error !== null && (error.code !== 'BAD_INPUT' || error.reason === 'upload_missing'))
 }

@@ -40,7 +40,7 @@ export function Spectrogram({ stem, title, view, duration }: SpectrogramProps) {
       for (let row = 0; row < rows; row++) pixels.data.set(colourOf(sampleAt(levels, rows - 1 - row)), row * 4)
       context.putImageData(pixels, column, 0)
     }
-    // What cannot be read stays dark; the player tells of a broken connection.
+    // What cannot be read stays dark; the player reports a broken connection.
     import('./spectrum.js')
       .then(({ readSpectrum }) => readSpectrum(stem.source, { columns, rows, signal: stop.signal, onColumn }))
       .catch(() => stop.abort())

@@ -15,9 +15,9 @@ export interface Peaks {
 export interface Stem {
   name: string
   source: PcmSource
-  /** Rejects where the service cannot measure the file; then it is played all the same. */
+  /** Rejects if the service cannot measure the file; it is played anyway. */
   peaks: Promise<Peaks>
-  /** Those of what is made so far, another object each time. */
+  /** Peaks of what is made so far; a new object each time. */
   grownPeaks?: Peaks
 }
 

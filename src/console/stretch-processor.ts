@@ -11,7 +11,7 @@ declare const sampleRate: number
 
 /** Few, so that the thread is never busy for long. */
 const blockSamples = 1024
-/** The page is told where it is about ten times in a second. */
+/** Reports its position to the page about ten times a second. */
 const hopsPerMark = 8
 
 interface Piece {
@@ -22,7 +22,7 @@ interface Piece {
   position: number
 }
 
-// An audio thread has none, and the kernels are in base64.
+// Audio threads have no `atob`, and the kernels are in base64.
 const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
 globalThis.atob ??= (text) => {
   let [bytes, bits, count] = ['', 0, 0]

@@ -13,7 +13,7 @@ export type ToStretcher =
   | { kind: 'end' }
   | { kind: 'close' }
 
-/** What is heard from a time of the audio clock on, and how many seconds of the tracks are there behind it. */
+/** What is heard from a time of the audio clock on, and how many seconds of the tracks are ready after it. */
 export interface StretchMark {
   at: number
   position: number
@@ -34,7 +34,7 @@ function openScript(context: BaseAudioContext): Promise<void> {
   return opening
 }
 
-/** Nothing above full scale leaves it: samples that are stretched or transposed come to other sums than before. */
+/** Keeps the output within full scale: stretched or transposed tracks do not add up as they did before. */
 export async function openLimiter(context: BaseAudioContext): Promise<AudioNode> {
   await openScript(context)
   return new AudioWorkletNode(context, 'stemwork-limit', { outputChannelCount: [2] })

@@ -1,8 +1,8 @@
 import { useMemo } from 'preact/hooks'
 
 /**
- * Seconds until a time that the service has estimated, as they were when it said so. They do not count down by
- * themselves: where nothing moves, less time is not left. The service says another time with each progress.
+ * Seconds until a time that the service has estimated, as of the estimate. They do not count down by themselves:
+ * without progress, no less time is left. The service sends a new estimate with each progress.
  */
 export function useSecondsUntil(time: string | null | undefined): number | undefined {
   return useMemo(

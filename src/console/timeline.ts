@@ -9,7 +9,7 @@ interface Stretch {
   speed: number
 }
 
-/** Which position of the track is heard when: loops and waits for the network make that more than a difference. */
+/** Which position of the track is heard when. With loops, and waits for the network, that is no constant offset. */
 export class Timeline {
   #stretches: Stretch[] = []
 

@@ -23,7 +23,7 @@ export interface Piece {
   tracks: Float32Array<ArrayBuffer>[][]
   frame: number
   frames: number
-  /** Of the whole song, since the tracks are not made yet. */
+  /** True if the whole song is played, because the tracks are not made yet. */
   isWhole: boolean
 }
 
@@ -36,10 +36,10 @@ interface Part {
   signal: AbortSignal
 }
 
-/** Of the track that has the metronome. No stem has such a name. */
+/** Name of the metronome's track. No stem has such a name. */
 export const clickName = '(click)'
 const wholeName = '(whole)'
-/** Small, so that playing begins soon after a seek. */
+/** Short, so that playback begins soon after a seek. */
 export const pieceSeconds = 2
 const checkMs = 200
 
@@ -72,7 +72,7 @@ export class TrackPieces {
     return Math.max(...this.#tracks.map(({ source }) => source.frames))
   }
 
-  /** Frames of them, or of the song as long as they grow. */
+  /** Frames that can be played: of the tracks or, while they grow, of the song. */
   get playable(): number {
     return Math.max(this.made, this.#isGrowing ? (this.#whole?.source.frames ?? 0) : 0)
   }
@@ -82,7 +82,7 @@ export class TrackPieces {
     return Math.max(this.playable, ...this.#tracks.map(({ source }) => source.promisedFrames ?? 0))
   }
 
-  /** From the next piece on, others of the same song take their place. */
+  /** Replaces the tracks by others of the same song, from the next piece on. */
   replace(tracks: readonly PlayerTrack[]): void {
     this.#tracks = tracks
     this.#cache = this.#newCache()

@@ -24,7 +24,7 @@ export function Transport(props: TransportProps) {
       <div class="transport">
         <PlayButton isPlaying={player.isPlaying} isWaiting={player.isWaiting} onToggle={props.onToggle} />
         <span class="figure">
-          {/* As wide as it becomes, so that nothing moves when it gets another digit. */}
+          {/* As wide as it can become, so that nothing moves when it gets another digit. */}
           <span data-time style={{ display: 'inline-block', minWidth: `${clock(player.duration).length}ch` }}>
             {clock(player.position)}
           </span>
@@ -39,7 +39,7 @@ export function Transport(props: TransportProps) {
           aria-label="Position"
           onInput={(event) => player.seek(Number(event.currentTarget.value))}
           onKeyDown={(event) => {
-            // With a step of "any", the arrow keys of browsers differ.
+            // With a step of "any", the arrow keys differ between browsers.
             const seconds = {
               ArrowLeft: -stepSeconds,
               ArrowDown: -stepSeconds,

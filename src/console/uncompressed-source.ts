@@ -19,7 +19,7 @@ const bytesPerSample = { '16': 2, '24': 3, '32f': 4 }
 
 type Samples = Omit<SampleLayout, 'dataStart' | 'frames'>
 
-/** Undefined for what is no WAV or AIFF file of the service's formats. */
+/** Undefined for anything but a WAV or AIFF file of the service's formats. */
 export function sampleLayout(head: DataView): SampleLayout | undefined {
   const form = head.byteLength < 12 ? '' : tagAt(head, 0) + tagAt(head, 8)
   const isLittleEndian = /^(RIFF|RF64)WAVE$/.test(form)

@@ -8,26 +8,26 @@ import { explain, type Explanation } from './words.js'
 
 export interface Uploads extends Pick<UploadQueue, 'list'> {
   made: ReadonlyMap<string, Upload>
-  /** What is done with uploads is loaded with the first of them. */
+  /** The code for uploads is loaded with the first of them. */
   with(act: (queue: UploadQueue) => void): void
 }
 
 type LikeEarlier = Omit<NewJob, 'params'> & { params: Record<string, unknown> }
 
-/** Of an upload, what is not shown. */
+/** The part of an upload that is not shown. */
 interface Course {
   stop: AbortController
-  /** What speaks against the file, until it is sent in spite of it. */
+  /** What is wrong with the file; ignored if the person sends it anyway. */
   check?: Promise<Explanation | undefined>
   likeEarlier?: LikeEarlier
-  /** Goes on after the person has kept it back. */
+  /** Continues an upload that the person has held back. */
   release?(): void
 }
 
 /** Sends files one after the other and makes a job of each. */
 export class UploadQueue {
   list: readonly Upload[] = []
-  /** Those of which jobs were made in this visit, by the ids of these. */
+  /** Uploads of which jobs were made in this visit, by the ids of the jobs. */
   readonly made = new Map<string, Upload>()
   readonly #page: UploadsPage
   readonly #courses = new Map<number, Course>()
@@ -38,7 +38,7 @@ export class UploadQueue {
     this.#page = page
   }
 
-  /** Makes a job of each, as is chosen now unless something else is chosen for it before. */
+  /** Makes a job of each, with the current choices unless others are made for it before. */
   add(files: readonly File[]): void {
     const { choices } = this.#page
     for (const file of files) this.#order(file, choices, { isHeld: choices.isEach === true && files.length > 1 })
@@ -49,7 +49,7 @@ export class UploadQueue {
     this.#order(file, { workflow: likeEarlier.workflow, settings: {} }, { likeEarlier })
   }
 
-  /** Its job is not made before `release`. */
+  /** Holds its job back until `release`. */
   hold(number: number): void {
     this.#change(number, { isHeld: true })
   }
@@ -64,7 +64,7 @@ export class UploadQueue {
     if (!upload || upload.isAgain) return
     this.#change(number, { choices, isOwn: true, refusals: undefined })
     if (choices.workflow === upload.choices.workflow) return
-    // Another workflow may take other files.
+    // Another workflow may accept other files.
     if (upload.state === 'refused') this.#queue(number, { isHeld: true })
     if (upload.state !== 'failed') this.#check(number)
   }
@@ -73,7 +73,7 @@ export class UploadQueue {
     for (const { number } of this.list) this.choose(number, choices)
   }
 
-  /** Sends a failed one once more, with the settings as they are now, or a refused one all the same. */
+  /** Sends a failed upload again, with the current settings, or a refused one anyway. */
   retry(number: number): void {
     const upload = this.#upload(number)
     if (!upload) return
@@ -84,7 +84,7 @@ export class UploadQueue {
     this.#queue(number, { choices, isHeld: false })
   }
 
-  /** Stops it, or takes a failed one off the list. */
+  /** Stops an upload, or removes a failed one from the list. */
   remove(number: number): void {
     const course = this.#courses.get(number)
     course?.stop.abort()
@@ -123,7 +123,7 @@ export class UploadQueue {
     const isAgain = likeEarlier !== undefined
     this.#courses.set(number, { stop: new AbortController(), likeEarlier })
     this.#show([...this.list, { number, file, choices, isOwn: false, isAgain, isHeld, state: 'waiting', progress: 0 }])
-    // At once, not when its upload would begin: a person who dropped twenty files hears of the wrong ones now.
+    // At once, not when its upload would begin: a person who dropped twenty files learns of the wrong ones now.
     this.#check(number)
     this.#queue(number, {})
   }
@@ -175,7 +175,7 @@ export class UploadQueue {
         onLost: () => show({ state: 'disconnected', progress: 0 }),
       })
       const made = attempt(() => this.#make(number, course, signal, downloadUrl))
-      // What is kept back keeps no other waiting.
+      // An upload that is held back must not make others wait.
       if (!this.#upload(number)?.isHeld) await made
     })
   }
@@ -196,7 +196,7 @@ export class UploadQueue {
     this.#page.onCreated(id, upload.file)
   }
 
-  /** What is asked of the service once the file is there: as is chosen then. */
+  /** The request to make once the file is uploaded, with the choices as they are then. */
   async #job(number: number, { likeEarlier }: Course, inputUrl: string): Promise<NewJob> {
     if (likeEarlier) return { ...likeEarlier, params: { ...likeEarlier.params, inputUrl } }
     const { choices, file } = this.#upload(number) ?? { choices: this.#page.choices, file: { name: '' } }
@@ -214,7 +214,7 @@ export class UploadQueue {
   }
 }
 
-/** What the service said against params of a job. */
+/** Why the service refused params of a job. */
 function paramRefusals(error: unknown): Refusals | undefined {
   if (!ClientError.is(error)) return undefined
   const refused = error.errors.filter(({ path }) => path.startsWith('params.'))

@@ -16,7 +16,7 @@ interface UploadListProps {
   uploads: Uploads
 }
 
-/** Songs on their way to the service, the newest first, as it is among the jobs. */
+/** Songs on their way to the service, newest first, as in the list of jobs. */
 export function UploadList(props: UploadListProps) {
   const { uploads } = props
   const held = uploads.list.filter((upload) => upload.isHeld && !isOver(upload))
@@ -50,7 +50,7 @@ interface UploadRowProps extends UploadListProps {
   upload: Upload
 }
 
-/** The same row that a song has afterwards as a job. */
+/** The same row as the song will have as a job. */
 function UploadRow(props: UploadRowProps) {
   const [isOpened, setOpened] = useState(false)
   const { upload, uploads } = props
@@ -78,7 +78,7 @@ function UploadRow(props: UploadRowProps) {
             aria-expanded={isOpened}
             onClick={() => {
               setOpened(!isOpened)
-              // No job is made of what may still change.
+              // No job is made while its options may still change.
               if (!isOver(upload)) uploads.with((queue) => queue.hold(number))
             }}
           >

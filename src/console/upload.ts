@@ -5,15 +5,15 @@ import type { Client } from './page-client.js'
 export interface Upload {
   number: number
   file: File
-  /** What its job will be: they are read when the job is made. */
+  /** Options of its job, read when the job is made. */
   choices: Choices
-  /** They were chosen for this file, so what is chosen for the next songs is not for it. */
+  /** They were chosen for this file, so the choices for the next songs do not apply. */
   isOwn: boolean
   /** Its job is like an earlier one, whatever is chosen. */
   isAgain: boolean
-  /** The person chooses, and sends it then. */
+  /** The person is still choosing, and will send it then. */
   isHeld: boolean
-  /** `refused`: the page thinks that the service would not take it. */
+  /** `refused`: the page expects the service to refuse it. */
   state: 'waiting' | 'sending' | 'disconnected' | 'refused' | 'failed'
   /** 0..1 */
   progress: number
@@ -24,11 +24,11 @@ export interface Upload {
 export interface UploadListener {
   onCreated(jobId: string, file: File): void
   onRefused(file: File, problem: Explanation): void
-  /** The service does not take the settings of the workflow. */
+  /** The service refused the settings of the workflow. */
   onParamsRefused(workflow: string, refusals: Refusals): void
 }
 
-/** What the uploads know of the page. */
+/** What the uploads need of the page. */
 export interface UploadsPage extends UploadListener {
   client: Client
   choices: Choices

@@ -2,13 +2,13 @@ import { useEffect, useRef } from 'preact/hooks'
 import type { HeardSong, KeptLoops, openMediaKeys } from './media-keys.js'
 import type { Player } from './player.js'
 
-/** From the first time that it plays on, media keys and the lock screen control the player. */
+/** Lets media keys and the lock screen control the player, from its first playback on. */
 export function useMediaKeys(player: Player, song: HeardSong, kept: KeptLoops): void {
   const opened = useRef<Promise<ReturnType<typeof openMediaKeys>>>(undefined)
   useEffect(() => {
     if (player.isPlaying && 'mediaSession' in navigator)
       opened.current ??= import('./media-keys.js').then((script) => script.openMediaKeys(player, song))
-    // Without its script, the page's own buttons are left.
+    // Without that script, the page's own buttons still work.
     opened.current?.then(
       (keys) => keys.tell(kept),
       () => undefined,

@@ -7,9 +7,9 @@ import type { Stem } from './stems.js'
 /** The beats of a song, once they are known, and what is done with them. */
 export interface Beats {
   rhythm: SongRhythm | undefined
-  /** How far they are found; undefined while nothing is sought. */
+  /** How much of the song is analysed; undefined while no analysis runs. */
   share: number | undefined
-  /** Seeks them, or stops that. */
+  /** Starts the analysis, or stops it. */
   find(): void
   switches: BeatSwitches
   change(switches: Partial<BeatSwitches>): void

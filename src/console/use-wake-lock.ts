@@ -1,9 +1,9 @@
 import { useEffect } from 'preact/hooks'
 
-/** Keeps the screen on while the song plays: whoever practises has no hand free. */
+/** Keeps the screen on while the song plays: people who practise have no hand free. */
 export function useWakeLock(isPlaying: boolean): void {
   useEffect(() => {
-    // Browsers have it on secure pages only.
+    // Only available on secure pages.
     if (!isPlaying || !('wakeLock' in navigator)) return undefined
     let lock: Promise<WakeLockSentinel | undefined> | undefined
     // The browser takes it away while the page is hidden, and refuses it on a low battery.

@@ -19,7 +19,7 @@ interface WaveformProps {
 }
 
 /**
- * The part of the track that is in view, in bars; what was played stands out, by a second canvas that the style sheet
+ * The part of the track that is in view, as bars; what was played stands out, by a second canvas that the style sheet
  * clips.
  */
 export function Waveform({ stem, rhythm, title, view, duration }: WaveformProps) {
@@ -73,7 +73,7 @@ function drawBars(canvas: HTMLCanvasElement, peaks: Peaks, view: ViewWindow, dur
     let peak = 0
     for (let index = from; index < Math.min(to, lowest.length); index++)
       peak = Math.max(peak, -sampleAt(lowest, index), sampleAt(highest, index))
-    // What is not made yet is there, but faint.
+    // What is not made yet is drawn faintly.
     context.globalAlpha = from < lowest.length ? 1 : 0.4
     const half = Math.max(0.75, peak * (middle - 2))
     context.beginPath()

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { ErrorNotice } from './error-notice.js'
 import { unreachable } from './first-words.js'
 
-/** Until what nobody can ask for again is tried again. */
+/** Pause before a failed load that nobody can repeat by hand is tried again. */
 const retryMs = 5000
 
 /**

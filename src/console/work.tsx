@@ -4,7 +4,7 @@ import type { SongClient } from './page-client.js'
 import { useSecondsUntil } from './time-left.js'
 import { endWords, positionWords, stageWords, startWords, timeLeftWords, whenWords } from './words.js'
 
-/** How far a job is that has not ended. */
+/** The progress of a job that has not ended. */
 export function Work({ client, job }: { client: SongClient; job: Job }) {
   return (
     <section class="card" aria-label="Progress">
@@ -27,7 +27,7 @@ function Running({ job }: { job: Job }) {
   )
 }
 
-/** What is left of a job whose stems are shown, in a line. */
+/** What is left of a job whose stems are shown already, in one line. */
 export function Rest({ client, job }: { client: SongClient; job: Job }) {
   return job.status === 'QUEUED' ? <RestOfWait client={client} job={job} /> : <RestOfRun job={job} />
 }
@@ -75,16 +75,16 @@ function Waiting({ client, job }: { client: SongClient; job: Job }) {
   )
 }
 
-/** Why it is not begun, if that is not the jobs before it. */
+/** Why it has not started, other than the jobs before it. */
 function reasonWords(waiting: Job['waiting'], { notBefore, retryAt, attempt = 0, attempts }: Job): string | undefined {
-  // In the time of the person, which the service does not know.
+  // In the person's time zone, which the service does not know.
   if (waiting?.reason === 'scheduled' && notBefore) return `It starts after ${whenWords(notBefore)}.`
   if (waiting?.reason === 'retrying' && retryAt)
     return `Attempt ${attempt} of ${attempts} failed. The next one is at ${whenWords(retryAt)}.`
   return waiting?.message
 }
 
-/** The position of a job that waits, which moves on while the job does not change: the job's own event stream tells. */
+/** The position of a waiting job changes while the job itself does not: only the job's own event stream reports it. */
 function useNewsOf(client: SongClient, job: Job): Pick<JobProgress, 'queuePosition' | 'estimate' | 'waiting'> {
   const { id } = job
   const [news, setNews] = useState<JobProgress>(job)
@@ -92,7 +92,7 @@ function useNewsOf(client: SongClient, job: Job): Pick<JobProgress, 'queuePositi
     const stop = new AbortController()
     client
       .waitForJob(id, { signal: stop.signal, onProgress: (seen) => setNews((known) => ({ ...known, ...seen })) })
-      // The chip says that the connection is lost, and the page that the job is gone.
+      // The status chip shows that the connection is lost, and the page that the job is gone.
       .catch(() => undefined)
     return () => stop.abort()
   }, [client, id])

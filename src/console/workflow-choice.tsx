@@ -26,7 +26,7 @@ export function WorkflowChoice({ workflows, choices, onChange }: WorkflowChoiceP
   )
 }
 
-/** Nothing is sent with a setting that is wrong; the person is led to it. */
+/** Nothing is sent with a wrong setting; the focus moves to it. */
 export function isCorrected(place: Element | null): boolean {
   const wrong = place?.querySelector<HTMLElement>('[aria-invalid="true"]')
   const options = wrong?.closest('details')

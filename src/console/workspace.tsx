@@ -29,7 +29,7 @@ const SongPage = whenUsed(({ SongPage }) => SongPage)
 
 const retryMs = 5000
 
-/** What somebody sees who is signed in. Uploads go on, and choices stay, from page to page. */
+/** What a signed-in person sees. Uploads go on, and choices stay, from page to page. */
 export function Workspace({ client, session: { application, session }, onLeave, onRefused }: WorkspaceProps) {
   const route = useRoute()
   const { jobs, state } = useLiveJobs(client, onRefused)
@@ -41,7 +41,7 @@ export function Workspace({ client, session: { application, session }, onLeave, 
   const uploads = useUploads(client, choices, {
     onCreated(id, { name }) {
       if (!noteSent(id)) announce(`${name} was sent.`)
-      // For the list, should the stream of changes be away.
+      // For the list, in case the stream of changes is disconnected.
       const revision = jobs.next()
       client.getJob(id).then(
         (job) => jobs.read([job], revision),
@@ -84,7 +84,7 @@ export function Workspace({ client, session: { application, session }, onLeave, 
           <span class={`chip ${state}`} role="status">
             {state === 'connected' ? 'Connected' : state === 'connecting' ? 'Connecting' : 'Reconnecting'}
           </span>
-          {/* The name where nobody has named one says nothing. */}
+          {/* The default name says nothing. */}
           {application !== 'default' && <span class="quiet application">Application: {application}</span>}
           {session && (
             <button type="button" class="plain" onClick={onLeave}>
@@ -108,7 +108,7 @@ export function Workspace({ client, session: { application, session }, onLeave, 
             onChoices={(next) => {
               setChoices(next)
               keepChoices(next)
-              // What was wrong together may be right now.
+              // A combination that was refused may be right now.
               if (next.workflow === choices.workflow) setRefusals(undefined)
             }}
             filters={route.filters}
@@ -139,7 +139,7 @@ function useWorkflows(
         setWorkflows(all)
         if (!all.some(({ id }) => id === choices.workflow) && all[0]) onChoices({ ...choices, workflow: all[0].id })
       },
-      // Without them there is nothing to choose until the next attempt.
+      // Without workflows there is nothing to choose until the next attempt.
       () => {
         if (!stop.signal.aborted) timer = setTimeout(() => setAttempts((now) => now + 1), retryMs)
       },
@@ -153,10 +153,10 @@ function useWorkflows(
 }
 
 /**
- * Says when a song is done, whatever page is shown.
+ * Announces when a song is done, whatever page is shown.
  *
- * @returns takes the id of each job that was sent from here: of these, the end may be the first that is heard, even
- * before the answer to the request. True if it was.
+ * @returns takes the id of each job that was sent from here: its end may be the first news of it, even before the
+ * answer to the request. True if it was.
  */
 function useAnnouncedEnds(jobs: JobStore): (jobId: string) => boolean {
   const { announce, show } = useMessages()
@@ -183,11 +183,11 @@ function useAnnouncedEnds(jobs: JobStore): (jobId: string) => boolean {
   }
 }
 
-/** What the service no longer has is not kept on this device either. */
+/** Removes from this device what the service no longer has. */
 function useOfflineSongs(client: Client, jobs: JobStore): void {
   useEffect(() => {
     if (localStorage.getItem(offlineMark) === null) return
-    // Without an answer, it is as it was.
+    // Without an answer, everything stays as it was.
     void import('./later.js').then(({ checkOffline }) => checkOffline(client)).catch(() => undefined)
   }, [client])
   useEffect(
@@ -201,8 +201,8 @@ function useOfflineSongs(client: Client, jobs: JobStore): void {
 }
 
 /**
- * Going back to the list, the focus goes to the song that was looked at, or else to the heading, instead of being lost
- * with the page that is gone.
+ * On the way back to the list, moves the focus to the song that was looked at, or else to the heading, instead of
+ * losing it with the page that is gone.
  */
 function useFocusOnReturn(route: Route): void {
   const last = useRef(route)

@@ -102,7 +102,7 @@ function useJob(id: string, at: number, onError: (error: unknown) => void) {
       onError(error)
     }
   }
-  // With each look at the whole.
+  // Each time the overview is read.
   useEffect(() => void load(() => service.job(id)), [id, load, at])
   return { job, isGone, load, remove }
 }

@@ -25,7 +25,7 @@ export function JobsPage({ overview, filters, onError }: JobsPageProps) {
       const own = ++latest.current
       try {
         const found = await service.jobs({ status, workflow, app, text, error, after })
-        // An answer that a later question has overtaken is of no use.
+        // Drops an answer if a later request has been sent.
         if (own === latest.current)
           setPage((before) =>
             after === undefined || !before ? found : { ...found, jobs: [...before.jobs, ...found.jobs] },
@@ -80,9 +80,9 @@ interface TextFilterProps {
 }
 
 function TextFilter({ label, text: given = '', onChange }: TextFilterProps) {
-  // Its own until it is searched for: the page is drawn anew whenever the overview comes.
+  // Its own state until it is searched for: the page is rendered anew with each overview.
   const [text, setText] = useState(given)
-  // Before it can be typed into: a later effect of the first drawing would take away what was typed meanwhile.
+  // Before anything can be typed: an effect after the first rendering would overwrite what was typed.
   useLayoutEffect(() => setText(given), [given])
   return (
     <input

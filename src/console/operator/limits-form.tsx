@@ -89,7 +89,7 @@ function useLimits(app: string, dialog: RefObject<HTMLDialogElement | null>) {
       dialog.current?.close()
     } catch (error) {
       tell(error)
-      // So that the next try is based on what holds now; what was typed stays.
+      // The next try is based on the current limits; what was typed stays.
       setLimits(await service.limits(app).catch(() => loaded))
     }
   }

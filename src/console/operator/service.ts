@@ -11,7 +11,7 @@ import type {
   WorkerState,
 } from '../../http/operator/answers.js'
 
-/** The page lies at `<base>/operator`. What fails is asked for again with the next look at the whole. */
+/** The page lies at `<base>/operator`. No retries: the next overview requests again what failed. */
 const baseUrl = new URL('operator', location.href.replace(/[?#].*$/, '')).href
 const connection = new Connection({ baseUrl, retries: 0 })
 
@@ -37,7 +37,7 @@ export interface Change {
 
 /** Null: as for all. */
 export type LimitChange = { [Figure in keyof LimitFigures]: number | null } & {
-  /** Of the limits that were changed: others have been set since then, so nothing is. */
+  /** Of the limits that were changed. If they were set since then, nothing is changed. */
   revision: string
 }
 
