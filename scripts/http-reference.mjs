@@ -86,7 +86,7 @@ for (const { id, title, own } of resources) {
   made[`docs/http/${id}.md`] = [...head(id, title, `the routes of ${title.toLowerCase()}`), ...routes]
 }
 made['docs/http/schemas.md'] = [
-  ...head('schemas', 'Schemas', 'what requests and answers hold'),
+  ...head('schemas', 'Schemas', 'what requests and answers contain'),
   ...schemaNames.map((name) => `## ${name}\n\n${fields(components.schemas[name]).replaceAll('(schemas.md#', '(#')}`),
 ]
 console.log(

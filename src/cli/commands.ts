@@ -43,7 +43,7 @@ export const commands: Record<string, CommandEntry> = {
     load: async () => (await import('./serve.js')).serveCommand,
   },
   dev: {
-    summary: 'Run the HTTP service with the workflows of a folder, anew with each change.',
+    summary: 'Run the HTTP service with the workflows of a folder, reloaded on each change.',
     load: async () => (await import('./dev.js')).devCommand,
   },
   mcp: {

@@ -30,9 +30,9 @@ const settleMs = 100
 export const devCommand: Command = {
   usage: 'dev [folder] [options]',
   description:
-    'Runs a service with the workflows of a folder, for the one who writes them: it starts anew with each change, ' +
-    'prints each step with its time, and opens the console. Jobs that run at a change go on with the new code; ' +
-    'their finished steps are not run again.',
+    'Runs a service with the workflows of a folder while you write them: it reloads them on each change, prints ' +
+    'each step with its time, and opens the console. Jobs that are running during a change continue with the new ' +
+    'code; their finished steps are not run again.',
   positionals: { min: 0, max: 1 },
   options: {
     port: valued('n', 'Port to listen on, 0 for a free one. Default: 8080.'),
@@ -41,7 +41,7 @@ export const devCommand: Command = {
   },
   notes:
     `Folder: ./${defaultFolder}, whose files (.mjs, .js, .json; .ts where Node runs it) each export a workflow. What ` +
-    'they import may lie in folders below; tests (.test.mjs) are left out.',
+    'they import may be in folders below; tests (.test.mjs) are left out.',
   async run(input, terminal) {
     const interruption = onInterruption((status) => process.exit(status))
     const folder = input.positionals[0] ?? defaultFolder

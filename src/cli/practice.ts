@@ -23,8 +23,8 @@ export const practiceCommand: Command = {
     output: valued('dir', 'Folder for the files. Default: "<name of the song>-practice" in this folder.', {
       short: 'o',
     }),
-    guide: valued('dB', 'Level of the guide voice, by that in the song. Default: -18.'),
-    lyrics: valued('file.txt', 'The words, a line for each that is sung.'),
+    guide: valued('dB', 'Level of the guide voice, relative to the song. Default: -18.'),
+    lyrics: valued('file.txt', 'The words, one line for each sung line.'),
     beats: valued('model', 'Pulled model that finds the beats: beat-this-small.'),
     format: songOptions.format,
     'no-tags': songOptions['no-tags'],
@@ -33,7 +33,7 @@ export const practiceCommand: Command = {
     json: flag('Print one JSON object with the result or the error on stdout.'),
     'allow-private-inputs': songOptions['allow-private-inputs'],
   },
-  notes: 'Lyrics become lyrics.lrc and ultrastar.txt. What is sung is not recognized, so their times are rough.',
+  notes: 'Lyrics become lyrics.lrc and ultrastar.txt. The sung words are not recognized, so their times are rough.',
   async run(given, terminal) {
     const input = await withRecommendedModel(given, terminal)
     const request = await practiceRequest(input)

@@ -19,7 +19,7 @@ export const transcodeCommand: Command = {
     'fade-out': valued('s', 'Linear fade at the end.'),
     gain: valued('dB', 'Gain; negative values make it quieter.'),
     tempo: valued('ratio', 'Speed at the same pitch: 1.25 is a quarter faster, 0.5 half.'),
-    semitones: valued('n', 'Raise the pitch by so many semitones; negative values lower it.'),
+    semitones: valued('n', 'Raise the pitch by this many semitones; negative values lower it.'),
     'no-dither': flag('Do not add dither before samples are rounded to integers.'),
     'no-tags': flag("Do not write the input's tags (title, artist, cover, ...) into the output."),
     ...audioCommandOptions,

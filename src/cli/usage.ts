@@ -9,9 +9,9 @@ const groups: Record<string, LedgerGroup> = { day: 'day', workflow: 'workflow', 
 export const usageCommand: Command = {
   usage: 'usage [--from <day>] [--to <day>] [--by <list>] (--data <dir> | --store <url>)',
   description:
-    'Shows what the jobs of a service have used: ends, seconds of audio, bytes of inputs and processor seconds, by ' +
-    'day (UTC), workflow and application. The service must be stopped (--data, SQLite), or its store shared ' +
-    '(--store postgres://...).',
+    'Shows what the jobs of a service have used: ended jobs, seconds of audio, bytes of inputs and processor ' +
+    'seconds, by day (UTC), workflow and application. The service must be stopped (--data, SQLite), or its store ' +
+    'shared (--store postgres://...).',
   positionals: { min: 0, max: 0 },
   options: {
     ...storeOptions,

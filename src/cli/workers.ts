@@ -18,7 +18,7 @@ export const workersCommand: Command = {
     drain: {
       description:
         'As cordon, but jobs that still run after the time of its --grace are handed over to other workers, which ' +
-        'go on with the work that was kept.',
+        'continue from the kept work.',
       options: store,
     },
     uncordon: { description: 'The worker takes jobs again.', options: store },

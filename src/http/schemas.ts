@@ -34,7 +34,7 @@ export const workflowViewSchema = offeredWorkflowSchema
     events: z
       .array(z.string())
       .optional()
-      .describe('What its jobs wait for and clients may send: `POST /job/{id}/event/{name}`.'),
+      .describe('Events that its jobs wait for and clients may send: `POST /job/{id}/event/{name}`.'),
   })
   .meta({ id: 'Workflow' })
 
@@ -81,13 +81,13 @@ export const jobViewSchema = z
         }),
       )
       .optional()
-      .describe('What the steps of the workflow have come to. Absent if it has none.'),
+      .describe('The state of each step of the workflow. Absent if it has none.'),
     createdAt: timestampSchema.describe('When the job was created.'),
     startedAt: timestampSchema.nullable().describe('When its first attempt started.'),
     completedAt: timestampSchema.nullable().describe('When it ended.'),
     attempt: z
       .int()
-      .describe('Which attempt runs or was the last, 0 before the first; counted anew once work of it is kept.'),
+      .describe('The running or last attempt, 0 before the first; starts again from 1 once work is kept.'),
     attempts: z.int().describe('After how many attempts with temporary failures the job ends FAILED.'),
     retryAt: timestampSchema
       .nullable()
@@ -101,7 +101,7 @@ export const jobViewSchema = z
       .nullable()
       .describe('When the result files are removed; for a FAILED job, until when its uploads are kept for a retry.'),
     priority: z.int().describe("Among the application's own jobs: from -2 (last) to 2 (first)."),
-    notBefore: timestampSchema.nullable().describe('The time that was submitted, before which the job does not start.'),
+    notBefore: timestampSchema.nullable().describe('The submitted time before which the job does not start.'),
     deadline: timestampSchema
       .nullable()
       .describe('If it has not ended by then, it ends FAILED with the reason `deadline`.'),
@@ -128,7 +128,7 @@ export const jobViewSchema = z
       .describe(
         'Why a waiting job does not start, besides the jobs before it: its time has not come, its last attempt ' +
           'failed and the next one is due later (`retryAt`), an operator has paused such jobs, no worker ' +
-          'takes them, or it gave way to a job of another application and goes on later. ' +
+          'takes them, or it gave way to a job of another application and continues later. ' +
           'Only in the response of `GET /job/{id}`.',
       ),
   })
@@ -202,7 +202,7 @@ export const newJobLinkSchema = z
       .min(1)
       .max(365 * daySeconds)
       .default(30 * daySeconds)
-      .describe('How long it opens the job, up to a year.'),
+      .describe('How long the link works, up to a year.'),
   })
   .meta({ id: 'NewJobLink' })
 

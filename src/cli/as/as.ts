@@ -24,7 +24,7 @@ export function asCommand(argv: readonly string[] = []): Command {
     usage: `as ${program?.name ?? names.join('|')} <files ...> [its options]`,
     description:
       'Understands a command of demucs or audio-separator and writes the same tree of files. An option that has no ' +
-      'counterpart is refused with the nearest thing that has.',
+      'counterpart is refused, with the nearest one that has.',
     positionals: { min: 2, max: Infinity },
     options: Object.fromEntries(
       Object.entries(program?.options ?? {}).map(([option, meaning]) => [option, optionOf(meaning)]),

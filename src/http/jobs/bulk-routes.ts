@@ -28,7 +28,7 @@ export const bulkReportSchema = z
   .object({
     done: z.int().describe('Jobs that were changed.'),
     refused: z.array(z.object({ id: z.uuid(), code: z.string(), message: z.string() })),
-    next: z.string().nullable().describe('Send it as `after` to go on; null when all jobs were seen.'),
+    next: z.string().nullable().describe('Send it as `after` to continue; null when all jobs were seen.'),
   })
   .meta({ id: 'BulkReport' })
 

@@ -148,7 +148,7 @@ export const jobRoutes = [
     summary: 'Send a job the event that it waits for',
     description:
       'For workflows that wait, for example for an approval; `events` of the workflow names what may be sent. The ' +
-      'first one counts, also if it comes before the job waits for it.',
+      'first one counts, even if it comes before the job waits for it.',
     access: 'key',
     body: eventSchema,
     answer: { description: 'The job as it is now.', schema: jobViewSchema },
@@ -232,8 +232,8 @@ export const jobRoutes = [
     operation: 'getGrowingPeaks',
     summary: 'Get the peaks of a result while the job is running',
     description:
-      'What there is so far, in the binary format of audiowaveform (version 2, 8 bits). The `length` in its header ' +
-      'is of the whole song, or 0 if the input does not tell it.',
+      'The peaks so far, in the binary format of audiowaveform (version 2, 8 bits). The `length` in the header ' +
+      'is that of the whole song, or 0 if the input does not state it.',
     access: 'key',
     isOpenToLinks: true,
     answer: { description: 'The peaks so far.', contentType: 'application/octet-stream' },

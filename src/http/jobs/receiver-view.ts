@@ -5,15 +5,15 @@ const time = z.iso.datetime()
 
 export const receiverViewSchema = z
   .object({
-    origin: z.string().describe('Scheme, host and port, which is what counts as one receiver.'),
+    origin: z.string().describe('Scheme, host and port, which together are one receiver.'),
     state: z
       .enum(['failing', 'paused', 'disabled'])
       .describe(
-        '`failing`: it gets its messages. `paused`: after five failures one after another, messages wait, and one ' +
-          'at a time is tried. `disabled`: it has failed for too long, and messages for it are given up.',
+        '`failing`: it still gets its messages. `paused`: after five failures in a row, messages wait, and one at a ' +
+          'time is tried. `disabled`: it has failed for too long, and messages for it are given up.',
       ),
-    failures: z.number().int().describe('Failures one after another.'),
-    lastStatus: z.number().int().nullable().describe('What it answered last; null: it could not be reached.'),
+    failures: z.number().int().describe('Consecutive failures.'),
+    lastStatus: z.number().int().nullable().describe('The status of its last answer; null: it could not be reached.'),
     failingSince: time,
     nextTrialAt: time.nullable(),
     disabledAt: time.nullable(),

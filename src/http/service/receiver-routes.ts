@@ -27,8 +27,8 @@ export const receiverRoutes = [
       'New messages are sent to it at once, those that wait for it within two hours. Messages that were given up ' +
       'are not sent.',
     access: 'key',
-    body: z.strictObject({ origin: z.string().max(8192).describe('As it is listed.') }).meta({ id: 'EnabledReceiver' }),
-    answer: { description: 'It counts as one that answers.', schema: z.object({ origin: z.string() }) },
+    body: z.strictObject({ origin: z.string().max(8192).describe('As listed.') }).meta({ id: 'EnabledReceiver' }),
+    answer: { description: 'The receiver gets messages again.', schema: z.object({ origin: z.string() }) },
     problems: ['UNSUPPORTED_MEDIA_TYPE', 'TOO_LARGE', 'NOT_FOUND'],
     async handle(call, { body: { origin } }) {
       await call.service.engine.enableReceiver(call.caller.id, origin)

@@ -8,11 +8,11 @@ const groups = { day: 'day', workflow: 'workflow', application: 'app' } as const
 type Group = keyof typeof groups
 
 const amounts = {
-  jobs: z.int().describe('Ends of jobs: a job that is retried after it has failed ends again.'),
+  jobs: z.int().describe('Jobs that ended; a failed job that is retried counts again.'),
   succeeded: z.int().describe('Those that SUCCEEDED.'),
   audioSeconds: z.number().describe('Length of their audio.'),
-  bytes: z.int().describe('Of their inputs.'),
-  processorSeconds: z.number().describe('Of the processes that did the work.'),
+  bytes: z.int().describe('Size of their inputs.'),
+  processorSeconds: z.number().describe('Time of the processes that did the work.'),
 }
 
 const usageSchema = z

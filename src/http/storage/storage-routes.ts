@@ -70,7 +70,7 @@ export const storageRoutes = [
     access: 'link',
     answer: { description: 'The file.', contentType: 'application/octet-stream' },
     otherAnswers: {
-      206: 'The range of the file that was asked for.',
+      206: 'The requested range of the file.',
       304: 'The client already has the current copy.',
     },
     problems: ['FORBIDDEN', 'NOT_FOUND', 'GONE', 'PRECONDITION_FAILED', 'RANGE_NOT_SATISFIABLE', 'RATE_LIMITED'],

@@ -52,14 +52,13 @@ export function defineLoudness(
       normalizeTo: range(-70, 0)
         .optional()
         .describe(
-          'Also writes the audio, as loud as this as a whole (LUFS): -14 is usual for streaming, -23 for broadcasts.',
+          'Also writes the audio with this overall loudness (LUFS): -14 is usual for streaming, -23 for broadcasts.',
         )
         .meta({ title: 'Normalize to', 'x-unit': 'LUFS' }),
       ceiling: range(-30, 0)
         .optional()
         .describe(
-          'No peak of the written audio is higher (true peak, dBTP). Where that does not fit, it stays quieter than ' +
-            'asked.',
+          'Highest true peak of the written audio (dBTP). If it would be higher, the audio stays quieter than asked.',
         )
         .meta({ title: 'Peak ceiling', default: usualCeiling, 'x-unit': 'dBTP' }),
       format: formatParam(formats, usualFormat, 'Format of the audio to write.'),

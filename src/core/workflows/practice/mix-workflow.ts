@@ -43,8 +43,8 @@ export function defineMix(
       .max(mostLyrics)
       .optional()
       .describe(
-        'The words of the song, a line for each that is sung, for LRC and UltraStar files. Empty lines and headings ' +
-          'such as [Chorus] separate verses. Times are rough: what is sung is not recognized.',
+        'The words of the song, one line for each sung line, for LRC and UltraStar files. Empty lines and headings ' +
+          'such as [Chorus] separate verses. Times are rough: the sung words are not recognized.',
       )
       .meta({ title: 'Lyrics', 'x-multiline': true }),
   })

@@ -58,8 +58,8 @@ export function defineTranscode(
         .max(192_000)
         .optional()
         .describe(
-          'Samples a second: 44100 as on a CD, 48000 as in videos. Without it, that of the song. MP3 has ' +
-            `${mp3Rates.join(', ')}: without it, the next one of these.`,
+          'Samples per second: 44100 as on a CD, 48000 as in videos. Without it, that of the song. MP3 has ' +
+            `${mp3Rates.join(', ')}: without it, a lower one if the rate of the song is not among these.`,
         )
         .meta({ title: 'Sample rate', 'x-unit': 'Hz' }),
       channels: z
@@ -69,24 +69,26 @@ export function defineTranscode(
         .meta({ title: 'Channels', 'x-labels': ['Mono', 'Stereo'] }),
       startSeconds: range(0, mostSeconds)
         .default(0)
-        .describe('What is before this second is left out.')
+        .describe('Everything before this second is left out.')
         .meta({ title: 'Start', 'x-unit': 's' }),
       lengthSeconds: z
         .number()
         .positive()
         .max(mostSeconds)
         .optional()
-        .describe('So many seconds are kept; without it, all up to the end.')
+        .describe('How many seconds are kept; without it, all up to the end.')
         .meta({ title: 'Length', 'x-unit': 's' }),
       fadeInSeconds: fade
-        .describe('It rises evenly from silence, for so many seconds.')
+        .describe('For how many seconds it rises evenly from silence.')
         .meta({ title: 'Fade in', 'x-unit': 's' }),
       fadeOutSeconds: fade
-        .describe('It falls evenly to silence at the end, for so many seconds.')
+        .describe('For how many seconds it falls evenly to silence at the end.')
         .meta({ title: 'Fade out', 'x-unit': 's' }),
       gainDb: range(-120, 60)
         .default(0)
-        .describe('Louder by so much, or quieter below 0. Beyond full scale it is cut off, except in 32-bit float.')
+        .describe(
+          'By how much it is louder, or quieter below 0. Peaks beyond full scale are clipped, except in 32-bit float.',
+        )
         .meta({ title: 'Gain', 'x-unit': 'dB' }),
       tempo: range(0.5, 2)
         .default(1)
@@ -97,12 +99,12 @@ export function defineTranscode(
         .meta({ title: 'Tempo', 'x-unit': 'times' }),
       semitones: range(-12, 12)
         .default(0)
-        .describe('Higher by so many semitones, or lower below 0, at the same tempo.')
+        .describe('By how many semitones it is higher, or lower below 0, at the same tempo.')
         .meta({ title: 'Pitch', 'x-unit': 'semitones' }),
       dither: z
         .boolean()
         .default(true)
-        .describe('Adds noise that nobody hears, so that rounding does not distort what is quiet.')
+        .describe('Adds inaudible noise, so that rounding does not distort quiet passages.')
         .meta({ title: 'Dither' }),
       keepTags: keepTagsParam(checked.keepTags),
     })
