@@ -47,7 +47,7 @@ interface TrustedTypes {
 
 let policy: ReturnType<TrustedTypes['createPolicy']> | undefined
 
-/** For pages whose policy wants scripts' addresses to be vouched for (`require-trusted-types-for`). */
+/** For pages whose policy requires script addresses to be vouched for (`require-trusted-types-for`). */
 function trusted(address: string): string {
   const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes }
   policy ??= trustedTypes?.createPolicy('stemwork', { createScriptURL: (vouched) => vouched })

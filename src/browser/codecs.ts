@@ -5,8 +5,8 @@ import { OpusPackets, VorbisPackets } from './ogg-packets.js'
 import { type Packets, webCodec } from './web-codec.js'
 
 /**
- * What the browser decodes. The server's decoders are no part of the package: GPL and LGPL code that hosts would have
- * to hand on.
+ * What the browser decodes. The server's decoders are not included: they are GPL and LGPL code, which hosts would have
+ * to redistribute.
  */
 const formats: Record<string, (() => Packets) | undefined> = {
   mp3: () => new Mp3Packets(),

@@ -5,7 +5,7 @@ import { wavContainer } from '../core/media/encode/wav-container.js'
 import { type StemFile, StemFiles } from '../core/workflows/separation/stem-files.js'
 import { type DeviceStem, deviceStems } from './messages.js'
 
-/** WAV files that get their content when they are complete: until then, the browser holds it elsewhere. */
+/** WAV files that get their content when they are complete: until then, the browser keeps it elsewhere. */
 export async function openDeviceFiles(
   handles: Record<DeviceStem, FileSystemFileHandle>,
   { sampleRate, format }: { sampleRate: number; format: PcmFormat },
@@ -20,7 +20,7 @@ async function openFile(
 ): Promise<StemFile> {
   const stream = await handle.createWritable()
   const file = new FileWriter({
-    // The writer reuses its memory once the promise has resolved, and the stream takes a copy before that.
+    // The writer reuses its memory once the promise has resolved; the stream copies the content before that.
     write: (content, position) => stream.write({ type: 'write', position, data: content as Uint8Array<ArrayBuffer> }),
     close: () => stream.close(),
   })

@@ -100,7 +100,7 @@ function fileName(file: Blob, stem: DeviceStem): string {
 const mostNameCharacters = 60
 
 function openSeparationWorker(address: DeviceAssets['worker']): Worker {
-  // Bundlers look for these words as they stand.
+  // Bundlers look for exactly this expression.
   return openWorker(address, () => new Worker(new URL('./worker.js', import.meta.url), { type: 'module' }))
 }
 

@@ -3,7 +3,7 @@ import { type LiveStreamOptions, separateStream } from './live-stream.js'
 
 /** @experimental */
 export interface LiveNodeOptions extends Pick<LiveStreamOptions, 'latencyMs' | 'signal' | 'assets'> {
-  /** More of the stream has passed unchanged, because its stems were late: all of it so far, in seconds. */
+  /** Called when more of the stream has passed unchanged, as its stems were late: with the total so far in seconds. */
   onLate?(seconds: number): void
 }
 
@@ -32,7 +32,7 @@ export type ToProcessor = { kind: 'vocals'; start: number; vocals: Float32Array[
 /** @experimental */
 export type FromProcessor =
   | { kind: 'heard'; planes: Float32Array[] }
-  /** Samples so far for which the vocals were not there. */
+  /** Samples so far for which the vocals were not ready. */
   | { kind: 'late'; samples: number }
 
 /** From the audio thread to the page and back: a block, and some time for the page. */
@@ -90,7 +90,7 @@ export async function createLiveNode(context: BaseAudioContext, options: LiveNod
       closing.abort()
     }
   })()
-  // Who does not look at it hears the input.
+  // If nobody handles the rejection, the input is still heard.
   ended.catch(() => undefined)
   return {
     node,
@@ -106,7 +106,7 @@ export async function createLiveNode(context: BaseAudioContext, options: LiveNod
 
 async function addProcessor({ audioWorklet }: BaseAudioContext, { liveProcessor }: DeviceAssets): Promise<void> {
   try {
-    // Bundlers look for these words as they stand.
+    // Bundlers look for exactly this expression.
     if (liveProcessor === undefined) await audioWorklet.addModule(new URL('./live-processor.js', import.meta.url))
     else await audioWorklet.addModule(absolute(liveProcessor))
   } catch (error) {

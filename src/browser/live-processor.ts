@@ -1,14 +1,14 @@
 import type { FromProcessor, ProcessorOptions, ToProcessor } from './live-node.js'
 
-// The script of the audio thread. It delays what it hears, takes the vocals out as far as they are there in time, and
-// never waits.
+// The script of the audio thread. It delays what it hears, subtracts the vocals where they are ready in time, and never
+// waits.
 
 declare const registerProcessor: (name: string, processor: unknown) => void
 declare const AudioWorkletProcessor: new () => { readonly port: MessagePort }
 
 /** Samples that go to the page at a time: 23 ms. */
 const blockSamples = 1024
-/** Of the last vocals from sample to sample, where the next ones are not there: from full level to -40 dB in 10 ms. */
+/** Fades out the last vocals, per sample, where the next ones are not ready: by 40 dB in 10 ms. */
 const decay = 0.99
 
 /** One of the two channels: by position modulo the length, what came in and its vocals. */
@@ -73,7 +73,7 @@ class LiveProcessor extends AudioWorkletProcessor {
     for (let i = 0; i < count; i++) {
       const at = this.#position % this.#length
       for (const [index, channel] of this.#channels.entries())
-        // Nothing is connected, or one channel.
+        // Nothing, or a single channel, is connected.
         channel.hear((input[index] ?? input[0])?.[i] ?? 0, at, this.#filled)
       this.#known[at] = 0
       if (++this.#filled === blockSamples) this.#send()

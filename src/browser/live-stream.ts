@@ -38,7 +38,7 @@ export function separateStream(source: LiveSource, options: LiveStreamOptions): 
 }
 
 function openLiveWorker(stream: LiveStream, assets: DeviceAssets): Promise<LiveWorker> {
-  // Bundlers look for these words as they stand.
+  // Bundlers look for exactly this expression.
   const open = () => new Worker(new URL('./live-worker.js', import.meta.url), { type: 'module' })
   const worker = openWorker(assets.liveWorker, open)
   worker.postMessage({ kind: 'open', ...stream, ...addressesOf(assets) } satisfies OpenRequest)

@@ -2,9 +2,9 @@ import { concat, latin1, viewOf } from '../core/media/bytes.js'
 import { findMpegAudio, mpegHeader } from '../core/media/decode/frame-sync.js'
 import type { Packets, PacketWindow } from './web-codec.js'
 
-/** Samples by which every decoder is late (http://gabriel.mp3-tech.org/mp3infotag.html). */
+/** Samples that every decoder adds before the audio (http://gabriel.mp3-tech.org/mp3infotag.html). */
 const decoderDelay = 529
-/** Bytes that are kept for the search of a frame: several of the largest. */
+/** Bytes that are kept while a frame is looked for: several of the largest. */
 const searchedBytes = 16 * 1024
 
 /** The frames of an MP3 stream. Bytes between them are passed over. */
@@ -58,7 +58,7 @@ function channelsOf(frame: Uint8Array): number {
   return (frame[3] ?? 0) >> 6 === 3 ? 1 : 2
 }
 
-/** The first frame may hold facts instead of sound: Xing's header, and LAME's behind it, which tells what was added. */
+/** The first frame may hold facts instead of sound: Xing's header, then LAME's, which states how much was added. */
 function readInfo(frame: Uint8Array, samplesPerFrame: number): PacketWindow | undefined {
   const text = latin1(frame, 0, Math.min(200, frame.length))
   const tag = Math.max(text.indexOf('Xing'), text.indexOf('Info'))

@@ -16,7 +16,7 @@ export interface PacketWindow {
   length: number
 }
 
-/** More would only fill the memory. */
+/** More packets would only fill the memory. */
 const mostQueued = 64
 
 /** A decoder of the browser (WebCodecs) in the form of those of the server. */
@@ -73,7 +73,7 @@ function turn(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 1))
 }
 
-/** The samples of all, whose memory is given back. */
+/** Joins the samples of all parts, and frees their memory. */
 function joined(parts: readonly AudioData[]): { channelData: Float32Array[]; sampleRate: number } {
   const [{ numberOfChannels, sampleRate } = { numberOfChannels: 0, sampleRate: 0 }] = parts
   const length = parts.reduce((sum, { numberOfFrames }) => sum + numberOfFrames, 0)

@@ -7,7 +7,7 @@ import { duration } from './progress-line.js'
 
 type Report = MusicAnalysis & { loudness: { integratedLufs: number | null }; warnings?: string[] }
 
-/** Of chords and sections in the summary. */
+/** Most chords or sections in the summary. */
 const mostListed = 12
 
 export const analyzeCommand: Command = {
@@ -59,7 +59,7 @@ function summary({
   const other = tempo?.candidates?.[1]
   const orElse = other && other.strength > 0 ? `, or ${other.bpm.toFixed(1)} (${other.strength.toFixed(2)})` : ''
   const rows: [string, string][] = [
-    // A second or less would be rounded to one.
+    // `duration` would round a second or less to one.
     ['Length', seconds < 10 ? `${seconds.toFixed(2)} s` : duration(seconds)],
     ['Tempo', tempo ? `${tempo.bpm.toFixed(1)} bpm ${sure(tempo.confidence)}${orElse}, ${beats.length} beats` : '-'],
     ['Bars', downbeats ? `${downbeats.beatsPerBar} beats each ${sure(downbeats.confidence)}` : '-'],

@@ -24,11 +24,11 @@ export interface AudioRun {
   params: Record<string, unknown>
   /** The option that sets each param, where its name differs. */
   options?: Record<string, string>
-  /** What progress is called. */
+  /** Label of the progress. */
   label: string
-  /** Where results with these names are kept; others are not. */
+  /** Where to keep the results with these names; others are not kept. */
   keep: Record<string, string>
-  /** What to print; gets the paths of the results as they lie before they are kept. */
+  /** What to print; gets the paths of the results before they are moved to where they are kept. */
   report(result: WorkResult): Promise<Report>
 }
 
@@ -51,7 +51,7 @@ async function runOnFile(
   // Beside the result, so that a finished file only needs to be renamed.
   const parent = firstKept === undefined ? tmpdir() : resolve(dirname(firstKept))
   const directory = await unfinishedFolder(parent, '.stemwork-')
-  // The user waits for it: no nicer than this process.
+  // The user waits for it, so it runs at this process's own priority.
   const runner = processRunner({ resolve: () => workflow, niceness: getPriority() })
   try {
     const result = await runner.run(foregroundOrder(workflow, given, file, directory), {
@@ -79,7 +79,7 @@ async function move(from: string, to: string): Promise<void> {
   })
 }
 
-/** The user knows the option, not the param. */
+/** Names the option instead of the param, which the user does not know. */
 function namedByOption(issue: string, options: Record<string, string>): string {
   const [name = ''] = issue.split(':', 1)
   return Object.hasOwn(options, name) ? `--${options[name]}${issue.slice(name.length)}` : issue
@@ -93,7 +93,7 @@ export function decimalOf(input: CommandInput, name: string): number | undefined
   throw new UsageError(`--${name} must be a number such as 1.5, not "${text}".`)
 }
 
-/** Settings of the workflows that the options above are for. */
+/** Settings of the workflows that follow from the options above. */
 export function decodersOf(input: CommandInput): { ffmpeg: true } | undefined {
   return input.values.ffmpeg === true ? { ffmpeg: true } : undefined
 }

@@ -28,7 +28,7 @@ const endings = (
 const ffmpegEndings = 'ts mts m2ts mpg mpeg vob flv wmv rm mxf ape mpc dsf dff tak voc'.split(' ')
 
 export interface InputSearch {
-  /** Folder of the results: inside a named folder it is passed over. */
+  /** The folder of the results; skipped inside a named folder. */
   outputFolder: string
   /** Whether an earlier run made this file. */
   isResult(path: string): boolean
@@ -36,8 +36,8 @@ export interface InputSearch {
 }
 
 /**
- * The files that were named, and those of the named folders and the folders below that have the ending of a sound or
- * video file, in the order of their paths. What is gone by now, such as a disk, has none.
+ * The files that were named, and those below the named folders that have the ending of a sound or video file, in the
+ * order of their paths. A folder that has disappeared, such as that of a disk, has none.
  */
 export async function findInputs(sources: readonly string[], search: InputSearch): Promise<FoundInputs> {
   const found = new Map<string, BatchInput>()
@@ -65,7 +65,7 @@ export async function findInputs(sources: readonly string[], search: InputSearch
         continue
       }
       if (!known.has(extname(entry.name).slice(1).toLowerCase())) continue
-      // Behind a link may be a file; one that has gone in the meantime is none.
+      // A link may lead to a file; one that has gone in the meantime leads nowhere.
       const stats = await stat(path).catch(() => undefined)
       if (stats?.isFile()) add(path, join(shown, entry.name), relative(root, folder).split(sep).join('/'), stats)
     }
@@ -81,12 +81,12 @@ export async function findInputs(sources: readonly string[], search: InputSearch
   return { inputs: [...found.values()], unreadable }
 }
 
-/** Says which files of a folder are complete: nothing tells but that they stay as they are. */
+/** Decides which files of a folder are complete: the only sign is that they no longer change. */
 export class GrowingFiles {
   readonly #seen = new Map<string, string>()
   readonly #taken = new Map<string, string>()
 
-  /** Those that are not empty, as they were at the look before, and not yet taken in this state. */
+  /** Those that are not empty, have not changed since the last look, and were not yet returned in this state. */
   complete(inputs: readonly BatchInput[]): BatchInput[] {
     return inputs.filter((input) => {
       const state = `${input.bytes} ${input.modifiedAt}`

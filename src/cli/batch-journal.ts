@@ -13,11 +13,11 @@ const lineSchema = z.object({
   state: z.enum(['started', 'finished']),
   /** Relative to the folder of the results, so that both may move together. */
   input: z.string(),
-  /** What else decides about the results, in one text. */
+  /** All other options that the results depend on, in one text. */
   options: z.string(),
   /** Paths of the results below the folder, by stem. */
   outputs: z.record(z.string(), z.string()),
-  /** Of a finished song. */
+  /** Facts of a finished song. */
   source: z.object({ bytes: z.number(), modifiedAt: z.number(), sha256: z.string() }).optional(),
   resultBytes: z.record(z.string(), z.number()).optional(),
 })
@@ -27,16 +27,16 @@ type Line = z.infer<typeof lineSchema>
 export type Outputs = Record<string, string>
 
 /**
- * What was done in a folder of results: a line before the first result of a song gets its name, which says whose names
- * these are, and one after the last. Only a song with the second line is finished, and only while its results have
- * their sizes and its file is the same.
+ * What was done in a folder of results: one line before the first result of a song gets its name, which reserves the
+ * names for this song, and one after the last. Only a song with the second line is finished, and only while its results
+ * have their sizes and its file is the same.
  */
 export class BatchJournal {
   readonly #folder: string
   readonly #options: string
   readonly #file: FileHandle
   readonly #finished = new Map<string, Line>()
-  /** Input by name of a result, as `sameNameKey` has it. */
+  /** Inputs by name of a result, as given by `sameNameKey`. */
   readonly #owners = new Map<string, string>()
   readonly #outputs = new Map<string, Outputs>()
 
@@ -48,7 +48,7 @@ export class BatchJournal {
 
   /**
    * @param folder of the results
-   * @param options decide about the results beside the input; other options make a song be done again
+   * @param options that the results depend on besides the input; with others, songs are done again
    */
   static async open(folder: string, ownFolder: string, options: string): Promise<BatchJournal> {
     await mkdir(ownFolder, { recursive: true })
@@ -79,14 +79,14 @@ export class BatchJournal {
       const found = await stat(resolve(this.#folder, path)).catch(() => undefined)
       if (found?.size !== resultBytes[stem]) return undefined
     }
-    // Copies and checkouts change the time of a file and nothing in it.
+    // Copies and checkouts change a file's time, but not its content.
     if (source.modifiedAt !== input.modifiedAt && source.sha256 !== (await sha256(input.path))) return undefined
     return this.#absolute(outputs)
   }
 
   /**
-   * The paths for the results of a song: those that it had before, else the first numbered ones of which none is
-   * another song's.
+   * The paths for the results of a song: those that it had before, else the first numbered ones of which none belongs
+   * to another song.
    *
    * @param namesOf relative paths by stem, for a number to add to the names (0: none)
    * @returns absolute paths; in `unclaimed` those that no earlier run has made for it
@@ -106,12 +106,12 @@ export class BatchJournal {
     }
   }
 
-  /** After it returns, the names are this song's, also for later runs. */
+  /** After it returns, the names belong to this song, also in later runs. */
   async start(input: BatchInput, outputs: Outputs): Promise<void> {
     await this.#write({ state: 'started', ...this.#of(input, outputs) })
   }
 
-  /** After it returns, the song is finished, also after a loss of power. */
+  /** After it returns, the song is finished, even if the power fails. */
   async finish(input: BatchInput, outputs: Outputs, facts: { sha256: string; resultBytes: Record<string, number> }) {
     const { bytes, modifiedAt } = input
     await this.#write({

@@ -36,7 +36,7 @@ export class BatchProgress {
     this.#startedAt = clock()
   }
 
-  /** More songs are to be done; their time begins now if there were none. */
+  /** Adds songs to be done; their time begins now if there were none. */
   add(songs: readonly { bytes: number }[]): void {
     if (this.#ended === this.#songs) {
       this.#startedAt = this.#clock()
@@ -90,7 +90,7 @@ export class BatchProgress {
     const lines = [...this.#running.values()].map(({ label, fraction }) => bar(fraction, label))
     if (this.#ended < this.#songs) lines.push(bar(this.#fraction(), `all: ${this.#all()}`))
     const columns = this.#stream.columns ?? 80
-    // A line that wraps would be two to remove.
+    // A line that wraps would take two lines to remove.
     const shown = lines.map((line) =>
       Array.from(line)
         .slice(0, columns - 1)

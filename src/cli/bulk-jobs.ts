@@ -3,10 +3,10 @@ import type { JobQuery } from '../core/engine/ports/job-store.js'
 import { exitStatus, type Terminal } from './command.js'
 
 const doneWords: Record<BulkAction, string> = { cancel: 'canceled', retry: 'queued again', delete: 'deleted' }
-/** Jobs of one call, after which the count is shown. */
+/** Jobs per call, after which the count is shown. */
 const pageSize = 100
 
-/** Does it to every job that matches, newest first, and tells how many there were and why others were refused. */
+/** Applies the action to every matching job, newest first; tells how many there were and why others were refused. */
 export async function bulkJobs(
   engine: Pick<JobEngine<never>, 'bulk'>,
   action: BulkAction,

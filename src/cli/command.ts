@@ -8,15 +8,15 @@ export interface CommandOption {
   type: 'string' | 'boolean'
   short?: string
   multiple?: boolean
-  /** Its name before 0.2, which is refused with the present one. */
+  /** Its name before 0.2, which is refused with a message that names the new one. */
   was?: string
   /** Name of the value in the help, for example `dir`. */
   value?: string
-  /** The environment variable that sets it, too. */
+  /** The environment variable that also sets it. */
   variable?: string
-  /** The variable of the name that it had. */
+  /** The variable of its old name. */
   oldVariable?: string
-  /** Its path in the options of `createEngine`, `createHandler` or a workflow, where its last name is another there. */
+  /** Its path in the options of `createEngine`, `createHandler` or a workflow, if its last name differs there. */
   inCode?: string
   help: string
 }
@@ -42,14 +42,14 @@ export interface CommandAction {
   /** What follows the name of the action, for example `<key id>`. */
   usage?: string
   description: string
-  /** The names of those of the command's options that matter to it. */
+  /** The names of the command's options that matter to it. */
   options: readonly string[]
 }
 
 export interface CommandEntry {
   /** One line in the list of commands. */
   summary: string
-  /** Loaded only when called: a command brings its adapters along. @param argv what follows its name */
+  /** Loaded only when called, because a command brings its adapters along. @param argv what follows its name */
   load(argv?: readonly string[]): Promise<Command>
 }
 
@@ -61,7 +61,7 @@ export interface Command {
   /** How many arguments it takes beside options. */
   positionals: { min: number; max: number }
   options: Record<string, CommandOption>
-  /** What it can do, if its first argument says what. */
+  /** Its actions, if its first argument names one. */
   actions?: Record<string, CommandAction>
   /** Examples and notes under the options. */
   notes?: string
@@ -78,7 +78,7 @@ export const exitStatus = { done: 0, failed: 1, usage: 2, interrupted: 130, term
 /** The user wrote something that the command does not understand. Ends with status 2. */
 export class UsageError extends Error {}
 
-/** Of a command that takes at least one argument; those that lack it are refused when they are parsed. */
+/** For a command that takes at least one argument; the parser refuses it without. */
 export function firstPositional({ positionals }: CommandInput): string {
   const [first] = positionals
   if (first === undefined) throw new RangeError('a command without arguments was asked for its first one')

@@ -1,6 +1,6 @@
 import { type Command, type CommandEntry, exitStatus, firstPositional, UsageError } from './command.js'
 
-/** What a shell is told about a command. */
+/** What the completion script knows of a command. */
 interface CompletedCommand {
   name: string
   summary: string
@@ -12,7 +12,7 @@ interface CompletedCommand {
 
 const scripts: Record<string, (commands: readonly CompletedCommand[]) => string> = { bash, zsh, fish }
 
-/** @param commands all commands; they are loaded when the script is asked for */
+/** @param commands all commands; loaded when the script is requested */
 export function completionCommand(commands: () => Record<string, CommandEntry>): Command {
   return {
     usage: 'completion <bash | zsh | fish>',

@@ -77,7 +77,7 @@ async function contentOf(path: string): Promise<unknown> {
   )
 }
 
-/** As the command line has it: texts, lists and switches. */
+/** In the form of the command line: texts, lists and switches. */
 function valueOf(value: unknown, { type, multiple }: CommandOption): string | boolean | string[] | undefined {
   const isText = (one: unknown) => typeof one === 'string' || typeof one === 'number'
   if (type === 'boolean') return typeof value === 'boolean' ? value : undefined

@@ -9,7 +9,7 @@ import { serverAddress } from './server-failure.js'
 
 /** Where a command keeps things, as URLs. */
 export interface DeploymentUrls {
-  /** Folder that stands for `sqlite:<data>/stemwork.db` and `file:<data>/blobs` where those are not given. */
+  /** Folder that implies `sqlite:<data>/stemwork.db` and `file:<data>/blobs` where those are not given. */
   data?: string
   /** `memory:`, `sqlite:<path>`, `postgres://...[?schema=<name>]`, or `redis://...` (Keyv, one process only). */
   store?: string
@@ -31,7 +31,7 @@ export interface Deployment {
 }
 
 type Stores = Pick<EngineParts, 'jobs' | 'applications'> & {
-  /** Of a Postgres store. */
+  /** For a Postgres store. */
   pool?: Pool
   schema?: string
   close(): Promise<void>
@@ -134,7 +134,7 @@ async function openQueue(url: string, stores: Stores, logger: Logger): Promise<O
 
 async function openPool(url: string): Promise<Pool> {
   const { default: pg } = await optional(['pg'], () => import('pg'))
-  // Without it, a connection to a server that accepts and never answers is waited for without end.
+  // Without it, a server that accepts the connection and never answers would be waited for forever.
   return new pg.Pool({ connectionString: url, connectionTimeoutMillis: 10_000, keepAlive: true })
 }
 
@@ -156,13 +156,13 @@ async function openBlobs(url: string): Promise<EngineParts['blobs']> {
     const client = new S3Client({
       region: searchParams.get('region') || process.env.AWS_REGION || 'us-east-1',
       endpoint,
-      // Servers other than AWS seldom answer at <bucket>.<host>.
+      // Servers other than AWS rarely answer at <bucket>.<host>.
       forcePathStyle: searchParams.has('pathStyle')
         ? searchParams.get('pathStyle') !== 'false'
         : endpoint !== undefined,
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
-      // The SDK has no time limits of its own. These leave room for a retry within that of a call (`requestTimeoutMs`).
+      // The SDK has no timeouts of its own. These leave room for a retry within that of a call (`requestTimeoutMs`).
       requestHandler: { connectionTimeout: 3_000, requestTimeout: 15_000, throwOnRequestTimeout: true },
     })
     const prefix = pathname.replace(/^\/+|\/+$/g, '')
@@ -178,7 +178,7 @@ function folderOf(url: string): string {
     : resolve(url.slice('file:'.length))
 }
 
-/** Takes a parameter of ours out of a URL that is somebody else's. Not by `URL`, which refuses those of sockets. */
+/** Removes our own parameter from a URL of another system. Not by `URL`, which refuses those of sockets. */
 function withoutParameter(url: string, name: string): { rest: string; value: string | undefined } {
   const [address = '', query = ''] = url.split('?')
   const parameters = new URLSearchParams(query)
@@ -196,7 +196,7 @@ function isPostgres(url: string): boolean {
   return /^postgres(ql)?:/.test(url)
 }
 
-/** A queue on the pool of the store. */
+/** A queue that uses the pool of the store. */
 const storesOwn = 'postgres:'
 
 function isStoresOwn(url: string): boolean {

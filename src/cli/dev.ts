@@ -22,9 +22,9 @@ import { type Interruption, onInterruption } from './interruption.js'
 import { systemErrorText } from './system-error.js'
 
 const defaultFolder = 'workflows'
-/** So that the service does not outlive this process, however that ends. */
+/** Keeps the service from outliving this process, however that ends. */
 const endsWithParent = 'process.on("disconnect",()=>process.kill(process.pid,"SIGTERM"));process.channel.unref()'
-/** Editors write a file in several goes. */
+/** Editors save a file in several steps. */
 const settleMs = 100
 
 export const devCommand: Command = {
@@ -69,7 +69,7 @@ async function requireFolder(folder: string): Promise<void> {
   )
 }
 
-/** One service after another, until it is interrupted. A module that was loaded cannot be loaded anew in its process. */
+/** Runs one service after another, until interrupted. A loaded module cannot be loaded again in the same process. */
 async function develop(
   folder: string,
   data: string,
@@ -91,7 +91,7 @@ async function develop(
       mayOpen = false
     })
     const gone = once(service, 'exit')
-    // One that could not start has said why, and waits for the next change.
+    // A service that could not start has said why; the next change may repair it.
     await change
     service.kill('SIGTERM')
     await gone
@@ -110,7 +110,7 @@ function startService(args: readonly string[], key: string): ChildProcess {
   })
 }
 
-/** Resolves when something in the folder has changed, and nothing more does; or when the signal fires. */
+/** Resolves once something in the folder has changed and changes have stopped, or when the signal fires. */
 async function nextChange(folder: string, signal: AbortSignal): Promise<void> {
   let watcher: FSWatcher | undefined
   try {

@@ -12,7 +12,7 @@ import { causesOf, serverRemedy } from './server-failure.js'
 import { nodeVersionRemedy } from './node-version.js'
 import { systemErrorText } from './system-error.js'
 
-/** What a check has found. A `note` is no fault: something optional that is not there, or that is worth knowing. */
+/** What a check has found. A `note` is not a fault: something optional that is missing, or that is worth knowing. */
 export interface Finding {
   check: string
   status: 'ok' | 'note' | 'problem'
@@ -25,14 +25,14 @@ export type Outcome = Omit<Finding, 'check'>
 
 const answerMs = 15_000
 const gibibyte = 1024 ** 3
-/** A few long songs, with their scratch files. */
+/** Enough for a few long songs, with their scratch files. */
 const enoughBytes = 2 * gibibyte
 const maxClockDifferenceMs = 5_000
 
 /**
- * The outcome of a check; an error that it throws is a problem, and so is no answer.
+ * The outcome of a check. An error that it throws is a problem, and so is a missing answer.
  *
- * @param options.tried the server that was asked
+ * @param options.tried the server that was contacted
  */
 export async function examine(
   check: string,
@@ -82,11 +82,11 @@ export async function ffmpeg(): Promise<Outcome> {
   }
 }
 
-/** Whether files can be made in the folder, or where it is going to be made, and how much room there is. */
+/** Whether files can be made in the folder, or where it will be made, and how much space there is. */
 export async function folder(path: string, { isPrivate }: { isPrivate: boolean }): Promise<Outcome> {
   const existing = await nearest(resolve(path))
   const made = await mkdtemp(join(existing, '.stemwork-doctor-')).catch((error: NodeJS.ErrnoException) => {
-    // The name of the folder, and not of what was tried in it.
+    // Names the folder, not the file that was tried in it.
     error.path = existing
     throw error
   })
@@ -118,7 +118,7 @@ export async function blobs(store: BlobStore): Promise<Outcome> {
     for await (const chunk of blob?.body ?? []) bytes += chunk.byteLength
     if (bytes !== 15) throw new Error(`A file of 15 bytes was stored, and ${bytes} came back.`)
   } catch (error) {
-    // It is the first failure that tells.
+    // The first failure tells the most.
     await store.delete(key).catch(() => {})
     throw error
   }
@@ -126,7 +126,7 @@ export async function blobs(store: BlobStore): Promise<Outcome> {
   return { status: 'ok', found: 'a file was stored, read and removed' }
 }
 
-/** Writes a job that has ended already, so that no worker takes it, and removes it. Its time is the store's. */
+/** Writes a job that has already ended, so that no worker takes it, and removes it. Its times are the store's. */
 export async function jobStore(store: JobStore): Promise<Outcome> {
   const queued = await store.count({ statuses: ['QUEUED'] })
   const request = { name: null, params: {}, uploads: {}, batchName: null, metadata: {}, copyResultsTo: {} }
@@ -165,7 +165,7 @@ async function nearest(path: string): Promise<string> {
 function failureText(error: unknown): string {
   const texts: string[] = []
   for (const each of causesOf(error)) {
-    // Of several tries at once, whose own message is empty, the first tells.
+    // For several tries at once the error's own message is empty: the first of them tells more.
     if (each.message === '') continue
     const isSystem = !StemworkError.is(each) && 'syscall' in each
     texts.push(isSystem ? systemErrorText(each as NodeJS.ErrnoException) : each.message)

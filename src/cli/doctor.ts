@@ -17,7 +17,7 @@ import { deploymentUrls } from './service-storage.js'
 import { allWorkflows } from './workflow-modules.js'
 
 const stemsId = 'service/stems-vocals-accompaniment'
-/** Networks of hundreds of megabytes come from a slow disk. */
+/** Networks of hundreds of megabytes may have to be read from a slow disk. */
 const readyMs = 150_000
 
 export const doctorCommand: Command = {
@@ -53,7 +53,7 @@ async function* examinations(input: CommandInput): AsyncGenerator<Finding, void,
   yield* storage(input)
 }
 
-/** What running jobs needs. */
+/** What is needed to run jobs. */
 async function* abilities(input: CommandInput): AsyncGenerator<Finding, void, void> {
   const model = textOf(input, 'model') ?? 'embedded'
   let unavailable: ReadonlyMap<string, string> = new Map()
@@ -107,7 +107,7 @@ async function* storage(input: CommandInput): AsyncGenerator<Finding, void, void
   let deployment: Deployment | undefined
   const store = { tried: serverAddress(urls.store) }
   const open = async (): Promise<Outcome> => {
-    // As serve makes it: a database makes its file, not its folder.
+    // As `serve` does: a database creates its file, but not its folder.
     if (urls.data !== undefined) await makeFolder(urls.data, 0o700)
     deployment = await openDeployment(urls, silentLogger)
     return {

@@ -12,7 +12,7 @@ export function withEnvironment<Name extends string>(
   return Object.fromEntries(named) as Record<Name, CommandOption>
 }
 
-/** A list as one text, on the command line as in a variable. */
+/** Splits a list that is given as one text, on the command line or in a variable. */
 export function listOf(text: string): string[] {
   return text.split(',').map((part) => part.trim())
 }
@@ -23,8 +23,8 @@ function variableOf(name: string): string {
 
 /**
  * The values that the environment has for options: one on the command line replaces it, or adds to it if it may be
- * repeated. Options that may be repeated are separated by commas, switches are `1` or `0`. An empty variable is as good
- * as none.
+ * repeated. Values of options that may be repeated are separated by commas, switches are `1` or `0`. An empty variable
+ * counts as not set.
  *
  * @throws UsageError for a switch that is neither, and for a variable that was renamed
  */

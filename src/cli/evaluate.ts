@@ -130,7 +130,7 @@ function secondsOf(songs: readonly SongEvaluation[]): number {
   return songs.reduce((sum, { seconds }) => sum + seconds, 0)
 }
 
-/** Of this process, including networks. */
+/** Peak memory of this process, including networks. */
 function peakMemoryBytes(): number {
   return process.resourceUsage().maxRSS * 1024
 }

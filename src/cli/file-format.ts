@@ -2,7 +2,7 @@ import { extname } from 'node:path'
 import { formatTable, type OutputFormat, outputFormats } from '../core/media/encode/output-format.js'
 import { UsageError } from './command.js'
 
-/** Those of all formats, for people. */
+/** The file endings of all formats, for messages. */
 export const fileEndings = [...new Set(outputFormats.map((format) => `.${formatTable[format].extension}`))].join(', ')
 
 /**

@@ -3,9 +3,9 @@ import { StemworkError } from '../core/engine/errors.js'
 import type { JobRecord } from '../core/engine/job/job.js'
 
 /**
- * Runs jobs until there is none left to claim, so many at a time, or one; each to its end, its retries included. The
- * signal hands running jobs back to the queue. What other processes of a service do from time to time is done once, for
- * there may be no other.
+ * Runs jobs until none is left to claim, several at a time or just one, each to its end, retries included. The signal
+ * hands running jobs back to the queue. The periodic work of a service is done once, because no other process may be
+ * there to do it.
  *
  * @returns the jobs that have ended here
  */

@@ -13,7 +13,7 @@ export interface Report {
 /** Limits protect a service from strangers; here, the user owns both file and machine. */
 const limits = { maxAudioSeconds: 1_000_000 }
 
-/** A workflow's run on a file of this machine, though it requires a URL: it reads the file. */
+/** The order for a workflow on a local file. The workflow requires a URL, but reads the file. */
 export function foregroundOrder(
   { id, module }: Workflow,
   params: Record<string, unknown>,
@@ -25,8 +25,8 @@ export function foregroundOrder(
 }
 
 /**
- * Does the one piece of work of a command while its user waits: shows progress, stops at Ctrl-C, prints the report.
- * Returns the exit status; with `json`, an error of the package is printed as JSON too, and any other is thrown.
+ * Does the single task of a command while its user waits: shows progress, stops at Ctrl-C, prints the report. Returns
+ * the exit status; with `json`, an error of the package is printed as JSON, too, and any other is thrown.
  */
 export async function runInForeground(
   json: boolean,

@@ -4,9 +4,9 @@ import { exitStatus } from './command.js'
 export interface Interruption {
   /** Fires at the first SIGINT or SIGTERM. */
   signal: AbortSignal
-  /** Resolves with it. */
+  /** Resolves at the same time. */
   stopped: Promise<void>
-  /** Exit status that belongs to the signal that came; undefined while none has. */
+  /** Exit status for the signal that was received; undefined if none was. */
   status(): number | undefined
   /** Gives the signals back to Node's default. */
   release(): void

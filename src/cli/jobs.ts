@@ -103,7 +103,7 @@ function isBulkAction(action: string): action is BulkAction {
   return bulkActions.includes(action)
 }
 
-/** @throws UsageError unless it is plain which jobs are meant */
+/** @throws UsageError unless it is clear which jobs are meant */
 function checkTarget(action: string, { positionals, values }: CommandInput, isBulk: boolean): void {
   const hasId = positionals[1] !== undefined
   if (!isBulkAction(action)) {
@@ -120,12 +120,12 @@ function checkTarget(action: string, { positionals, values }: CommandInput, isBu
   if (!isBulk && filter !== undefined) throw new UsageError(`--${filter} belongs to --all, not to a job id.`)
 }
 
-/** @throws UsageError where files are touched and nothing says where they lie */
+/** @throws UsageError if files are needed and nothing says where they are */
 function blobsUrl(action: string, { data, store, blobs }: DeploymentUrls): string | undefined {
   if (blobs !== undefined || (data !== undefined && store === undefined)) return blobs
   if (action === 'retry' || action === 'delete')
     throw new UsageError(`jobs ${action} needs the files of the jobs: use the --blobs <url> of the service.`)
-  // A durable store wants durable files beside it; none is read here, so any folder will do.
+  // A durable store requires durable files beside it; none is read here, so any folder will do.
   return data === undefined ? 'file:.' : undefined
 }
 

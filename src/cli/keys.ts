@@ -87,12 +87,12 @@ interface KeyRequest {
   appName: string
   /** The application of that name, if there is one. */
   known: Application | undefined
-  /** How long what is replaced still works. */
+  /** How long the replaced key or secret still works. */
   hours: number
   input: CommandInput
 }
 
-/** What each action says: as JSON, and in words. */
+/** What each action prints: as JSON, and in words. */
 const perform: Record<Action, (request: KeyRequest) => Promise<[value: unknown, text: string]>> = {
   async create({ store, appName, known, input }) {
     const made = known ? undefined : await createApplication(store, { name: appName })

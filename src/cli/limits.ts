@@ -14,7 +14,7 @@ import {
 import { storeOptions, storeUrls } from './service-storage.js'
 import { namedApplication, withEngine } from './store-engine.js'
 
-/** Options by the figure that they set. */
+/** Option names by the limit that they set. */
 const figures = {
   maxQueuedJobs: 'max-queued',
   jobs: 'jobs',
@@ -69,7 +69,7 @@ export const limitsCommand: Command = {
   },
 }
 
-/** What `set` changes; undefined for `show`. @throws UsageError where action and options do not fit together */
+/** What `set` changes; undefined for `show`. @throws UsageError if action and options do not fit together */
 function checkedChange(input: CommandInput): LimitChange | undefined {
   const action = firstPositional(input)
   if (action !== 'show' && action !== 'set') throw unknownAction('limits', action, ['show', 'set'])
@@ -84,7 +84,7 @@ function checkedChange(input: CommandInput): LimitChange | undefined {
   return change
 }
 
-/** @throws UsageError for what is no figure */
+/** @throws UsageError for a value that is not a number */
 function changeOf(input: CommandInput): LimitChange {
   const change: LimitChange = {}
   for (const figure of figureNames) {

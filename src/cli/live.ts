@@ -97,7 +97,7 @@ interface Output extends RawPcm {
   isRaw: boolean
 }
 
-/** Writes as fast as the reader takes it, and stops when the reader does. */
+/** Writes as fast as the reader reads, and stops when the reader does. */
 async function writeStem(blocks: AsyncIterable<LiveStems>, output: Output, terminal: Terminal): Promise<void> {
   const { stdout } = terminal
   const { stem, sampleRate, channelCount: channels, encoding, isRaw } = output
@@ -107,7 +107,7 @@ async function writeStem(blocks: AsyncIterable<LiveStems>, output: Output, termi
   let isClosed = false
   stdout.once('error', () => (isClosed = true)).once('close', () => (isClosed = true))
   const write = async (bytes: Uint8Array) => {
-    // A copy: the encoder uses its memory again.
+    // A copy: the encoder reuses its memory.
     if (stdout.write(bytes.slice()) || isClosed) return
     await Promise.race(['drain', 'close', 'error'].map((event) => once(stdout, event))).catch(() => undefined)
   }
@@ -126,7 +126,7 @@ function formatOf({ kind, bytes }: PcmPipe['encoding']): PcmFormat {
   return bytes === 3 ? '24' : '16'
 }
 
-/** Says that the machine is too slow: once when it is, and at the end how often. */
+/** Reports that the machine is too slow: once when it first is, and at the end how often. */
 class LateBlocks {
   readonly #terminal: Terminal
   readonly #sampleRate: number

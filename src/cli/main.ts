@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 import { nodeVersionRemedy } from './node-version.js'
 
-// Before anything else is loaded: an older Node lacks what that imports, and would name only the first thing that it
-// misses.
+// Checked before anything else is loaded: an older Node lacks what the program imports, and would name only the first
+// thing that is missing.
 const remedy = nodeVersionRemedy()
 if (remedy === undefined) await (await import('./program.js')).runProgram()
 else {

@@ -13,7 +13,7 @@ export const mcpPath = '/mcp'
 export async function withMcp(service: Handler, basePath: string): Promise<Handler> {
   const { createMcpHandler } = await optional(['@modelcontextprotocol/sdk'], () => import('../mcp/mcp-handler.js'))
   const agents = createMcpHandler(service, { basePath })
-  // The service says what is wrong with an address that is none.
+  // The service itself answers requests with an invalid address.
   const isForAgents = ({ url }: Request) => URL.canParse(url) && new URL(url).pathname === mcpPath
   return (request, context) => (isForAgents(request) ? agents : service)(request, context)
 }

@@ -182,7 +182,7 @@ export async function pull(choice: string, input: CommandInput, terminal: Termin
   }
 }
 
-/** The name of the model that a wish comes to. */
+/** Resolves `best` and `recommended` to the name of a model. */
 function chosenName(choice: string, wishes: BestModelWishes): string {
   if (choice === 'best') return bestModel(wishes)
   return choice === recommendedModelName ? recommendedModel().facts.name : choice

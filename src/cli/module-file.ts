@@ -27,7 +27,7 @@ export async function readJson(what: string, path: string): Promise<unknown> {
 export async function importDefault(what: string, path: string): Promise<unknown> {
   const absolute = resolve(path)
   try {
-    // Node's own words for a file that is not there would name the file that imports it: this one.
+    // For a missing file, Node's own message would name the file that imports it: this one.
     await access(absolute)
     const module = (await import(pathToFileURL(absolute).href)) as { default?: unknown }
     return module.default
@@ -40,7 +40,7 @@ function fail(what: string, path: string, why: string, cause: unknown): never {
   throw new StemworkError('INVALID_OPTIONS', `The ${what} ${path} could not be loaded: ${why}`, { cause })
 }
 
-/** What was thrown while a module was loaded, in one line with the file and line, as far as Node tells them. */
+/** What was thrown while a module was loaded, in one line with file and line as far as Node gives them. */
 async function causeText(error: unknown, path: string): Promise<string> {
   if (!(error instanceof Error)) return `it threw ${String(error)}.`
   if ('syscall' in error) return systemErrorText(error as NodeJS.ErrnoException)
@@ -48,7 +48,7 @@ async function causeText(error: unknown, path: string): Promise<string> {
   return `${error.name}: ${error.message}${location ? ` (${location})` : ''}`
 }
 
-/** Node keeps the line of a syntax error in an imported module to itself, but prints it when it is asked to check. */
+/** Node does not give the line of a syntax error in an imported module, but `node --check` prints it. */
 async function syntaxErrorLocation(path: string): Promise<string | undefined> {
   const output = await execFile(process.execPath, ['--check', path]).then(
     () => '',
@@ -57,7 +57,7 @@ async function syntaxErrorLocation(path: string): Promise<string | undefined> {
   return /^(\/|\w:).*:\d+$/m.exec(output)?.[0]
 }
 
-/** Of the first line such as `file:///folder/file.mjs:1` or `    at name (file:///folder/file.mjs:3:6)`. */
+/** The location in the first line like `file:///folder/file.mjs:1` or `    at name (file:///folder/file.mjs:3:6)`. */
 function locationIn(text: string): string | undefined {
   const [, url, line] = /^(?: +at (?:.*\()?)?(file:\/\/\S+?):(\d+)(?::\d+\)?)?$/m.exec(text) ?? []
   return url && `${fileURLToPath(url)}:${line}`

@@ -59,7 +59,7 @@ class PipeHead implements ReadableBytes {
     return this.#bytes.slice(position, position + length)
   }
 
-  /** All from `position` on, of which at least what precedes it was read. */
+  /** Everything from `position` on; at least what precedes it has been read. */
   async *rest(position: number): AsyncGenerator<Uint8Array, void, void> {
     try {
       yield this.#bytes.subarray(position)

@@ -21,8 +21,8 @@ export async function runProgram(): Promise<void> {
     process.exit(exitStatus.failed)
   })
   process.exitCode = await runCommandLine(process.argv.slice(2), { stdout, stderr })
-  // What failed may have left a connection, which would hold the process: pg keeps one for a minute to a server that
-  // asks for a password when there is none.
+  // A failed command may have left a connection open, which would keep the process alive: pg keeps one for a minute to
+  // a server that asks for a password when there is none.
   if (process.exitCode === exitStatus.failed) setTimeout(() => process.exit(), 1000).unref()
 }
 
@@ -88,7 +88,7 @@ function helpWidth({ stderr }: Terminal): number {
   return Math.min(100, stderr.columns ?? 100)
 }
 
-/** The message with what lies behind it, unless it says so already, and what to do about that. */
+/** The message with its cause, unless it says the same already, and what to do about that. */
 function withCause(error: StemworkError): string {
   const isNews = ({ name, message }: Error) =>
     name !== 'ZodError' && message !== '' && !error.message.includes(message.split('. ', 1)[0] ?? message)

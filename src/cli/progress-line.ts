@@ -54,7 +54,7 @@ export class ProgressLine {
 }
 
 /**
- * What is left, in words; nothing yet at first. An early estimate is worse than none: at first the model is loaded and
+ * The time left, in words; empty at first. An early estimate is worse than none: the model is still being loaded, and
  * little is known.
  */
 export function timeLeft(fraction: number, elapsedSeconds: number): string {

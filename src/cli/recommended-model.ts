@@ -77,7 +77,7 @@ async function isWanted(terminal: Terminal): Promise<boolean> {
   return use
 }
 
-/** What went wrong is said, and the bundled model works. */
+/** Pulls the model. A failure is only reported, because the bundled model works. */
 async function isPulled(name: string, terminal: Terminal): Promise<boolean> {
   try {
     return (await pull(name, { values: {}, positionals: [] }, onStderr(terminal))) === exitStatus.done
@@ -101,5 +101,5 @@ async function ask(question: string, { stderr }: Terminal): Promise<string | und
 
 const answerFile = () => join(modelCacheFolder(), 'recommended-model.json')
 
-/** What a command prints is its own. */
+/** Keeps stdout for what the command itself prints. */
 const onStderr = ({ stderr }: Terminal): Terminal => ({ stdout: stderr, stderr })

@@ -1,7 +1,7 @@
 import { type AudioTags, cleanText } from '../core/media/tags/audio-tags.js'
 import { UsageError } from './command.js'
 
-/** What a template can name; each has a stand-in for songs that lack it. */
+/** The fields that a template can use; each has a substitute for songs that lack it. */
 export interface SongNames {
   tags: AudioTags
   /** Name of the song's file, without its ending. */
@@ -25,12 +25,12 @@ const fields: Record<string, (song: SongNames, stem: string) => string> = {
 export const nameFields = [...Object.keys(fields), 'folder']
 
 const folderField = '{folder}'
-/** File systems take 255 bytes; the rest is for a number and the ending. */
+/** File systems allow 255 bytes; the rest is for a number and the ending. */
 const maxSegmentBytes = 220
 const maxLiteralBytes = 120
-/** How much of each value is kept, at most: the first that makes a segment short enough. */
+/** Most bytes of each value, tried one after the other until a segment is short enough. */
 const valueLimits = [maxSegmentBytes, 120, 80, 40, 20, 8]
-/** Windows takes them for devices, with any ending. */
+/** Windows treats these as devices, with any ending. */
 const deviceName = /^(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³])(?=\.|$)/i
 
 /** How results are named, such as `{artist}/{title} - {stem}`. */
@@ -73,7 +73,7 @@ export class NameTemplate {
   }
 }
 
-/** The same for names that some file system takes for the same. */
+/** Equal for names that some file system treats as the same. */
 export function sameNameKey(path: string): string {
   return path.normalize('NFKC').toUpperCase().toLowerCase()
 }

@@ -22,16 +22,16 @@ import { onInterruption } from './interruption.js'
 import { requirePath } from './local-file.js'
 import type { BatchRequest } from './separation-request.js'
 
-/** Between two looks at the folders. A file that is the same at both is taken to be complete. */
+/** Pause between two looks at the folders. A file that is the same at both is taken to be complete. */
 const lookMs = 1000
-/** What the command keeps for itself in the folder of the results. */
+/** Folder for the command's own files, in the folder of the results. */
 const ownName = '.stemwork'
 const workPrefix = 'work'
-/** With these every song would fail in the same way. */
+/** With these, every song would fail in the same way. */
 const setupCodes = ['MISSING_DEPENDENCY', 'MODEL_UNAVAILABLE', 'RUNNER_UNAVAILABLE', 'INVALID_OPTIONS']
 
 /**
- * Separates the songs of files and folders, each once. What an earlier run has finished is passed over.
+ * Separates the songs of files and folders, each once. What an earlier run has finished is skipped.
  *
  * @returns the exit status
  * @throws StemworkError for what keeps all songs from being separated
@@ -89,7 +89,7 @@ class Batch {
     this.#report = report
     this.#progress = progress
     const { workflow, jobs: slots } = request
-    // The user waits for it: no nicer than this process.
+    // The user waits for it, so it runs at this process's own priority.
     this.#runner = processRunner({ resolve: () => workflow, slots, niceness: getPriority() })
   }
 
@@ -112,7 +112,7 @@ class Batch {
     await this.#separateAll(inputs, signal)
   }
 
-  /** Until the signal fires. */
+  /** Runs until the signal fires. */
   async follow(signal: AbortSignal): Promise<void> {
     const growing = new GrowingFiles()
     this.#report.note('Waiting for files. Press Ctrl-C to stop.')
@@ -121,7 +121,7 @@ class Batch {
       const { inputs } = await this.#find()
       const lookedMs = performance.now() - startedAt
       await this.#separateAll(growing.complete(inputs), signal)
-      // Looking at a large or slow folder must not be all that is done.
+      // Looking at a large or slow folder must not take all the time.
       await wait(Math.max(lookMs, 10 * lookedMs), undefined, { signal })
     }
   }
@@ -164,7 +164,7 @@ class Batch {
         throw error
       }),
     )
-    // All of them: one that still runs writes files.
+    // All of them, because one that still runs writes files.
     const ended = await Promise.allSettled(workers)
     signal.throwIfAborted()
     if (ended.some(({ status }) => status === 'rejected')) throw stop.signal.reason
@@ -237,7 +237,7 @@ async function requireUnchanged({ path, bytes, modifiedAt }: BatchInput): Promis
   )
 }
 
-/** Gives the results their names, complete and on the disk. */
+/** Gives the results their names, once they are complete and on disk. */
 async function publish(result: WorkResult, outputs: Outputs): Promise<Record<string, number>> {
   const resultBytes: Record<string, number> = {}
   for (const [stem, target] of Object.entries(outputs)) {

@@ -18,7 +18,7 @@ import { duration, type ProgressLine } from './progress-line.js'
 import type { SongRequest } from './separation-request.js'
 
 const maxDownloadBytes = 8 * 1024 ** 3
-/** Nobody waits in line behind a song on the command line: as long as a timer of Node can run. */
+/** Nothing waits behind a song on the command line, so it may take as long as Node's timers can run. */
 const longestRunMs = 2 ** 31 - 1
 
 export interface SeparationReport {
@@ -36,7 +36,7 @@ export interface SeparationReport {
 /**
  * Separates one song into a folder.
  *
- * @throws StemworkError for what the user can put right; the signal's reason
+ * @throws StemworkError for what the user can correct; the signal's reason
  */
 export async function separateSong(
   request: SongRequest,
@@ -56,7 +56,7 @@ export async function separateSong(
   const directory = await unfinishedFolder(request.folder, '.unfinished-')
   const removeAtOnce = () => rmSync(directory, { recursive: true, force: true })
   process.once('exit', removeAtOnce)
-  // The user waits for it: no nicer than this process.
+  // The user waits for it, so it runs at this process's own priority.
   const runner = processRunner({ resolve: () => workflow, niceness: getPriority() })
   let outputs: Record<string, string> | undefined
   try {
@@ -114,7 +114,7 @@ function reportOf(
   outputs: Record<string, string>,
   wallSeconds: number,
 ): SeparationReport {
-  // Of a composed workflow each step has told its own.
+  // In a composed workflow, each step has details of its own.
   const [first = details, ...later] = Object.values((details.steps ?? {}) as Record<string, WorkResult['details']>)
   const clippedSamples = [first, ...later].reduce((sum, each) => sum + Number(each.clippedSamples ?? 0), 0)
   const seconds = Number(first.seconds)
@@ -128,7 +128,7 @@ function reportOf(
   }
 }
 
-/** What a person is told of it. */
+/** The summary for a person. */
 export function songSummary({ outputs, seconds, wallSeconds, speed, details }: SeparationReport): string {
   const clipped = Number(details.clippedSamples)
   const files = Object.values(outputs).map((path) => `${path}\n`)

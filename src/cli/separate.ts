@@ -80,7 +80,7 @@ export const separateCommand: Command = {
   },
 }
 
-/** One file or URL has results with plain names in a folder of its own; whatever else is asked for is a batch. */
+/** One file or URL gives results with plain names in a folder of its own; everything else is a batch. */
 async function isBatch({ values, positionals }: CommandInput): Promise<boolean> {
   if (positionals.length > 1 || values.name !== undefined || values.jobs !== undefined || values.watch === true)
     return true

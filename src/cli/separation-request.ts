@@ -14,7 +14,7 @@ export interface SeparationChoice {
   settings: StemsSettings & { model?: string }
   stems: StemName[]
   workflow: Workflow
-  /** Names of the models that must be there. */
+  /** Names of the models that must be installed. */
   models: readonly string[]
 }
 
@@ -71,7 +71,7 @@ export function songRequest(input: CommandInput, source: string): SongRequest {
   return { ...separationChoice(input), ...songPlaces(input, source, 'stems') }
 }
 
-/** @param results what the folder of the results is called, after the song */
+/** @param results suffix of the results' folder, after the name of the song */
 export function songPlaces(input: CommandInput, source: string, results: string) {
   const isUrl = isAddress(source)
   return {

@@ -40,15 +40,15 @@ const otherBasePath = '/api'
 const defaultPort = 8080
 const defaultGraceSeconds = 10
 /**
- * Shorter than an engine's default: only one process works on these jobs, and after a crash it should not wait for
- * itself for long.
+ * Shorter than an engine's default: only one process works on these jobs, and after a crash it should not wait long for
+ * its own leases.
  */
 const dispatch = { leaseMs: 10_000, sweepIntervalMs: 3_000 }
 
 /**
- * How much V8's heap may grow between full collections, in percent: its own limit for a busy heap. The buffers of
- * uploads count as heap, and without this a service that is sent 25 MiB/s collects all of it four times a second, 5 to
- * 10 ms each.
+ * How much V8's heap may grow between full collections, in percent: V8's own limit for a busy heap. The buffers of
+ * uploads count as heap; without this, a service that receives 25 MiB/s collects all of it four times a second, for 5
+ * to 10 ms each.
  */
 const heapGrowth = 300
 
@@ -231,7 +231,7 @@ async function runService(
       host: request.host,
       port: request.port,
     })
-    // Agents are answered by a handler around the service's, which cannot become a WebSocket.
+    // With `--mcp`, the handler wraps that of the service, and cannot open WebSockets.
     const upgraded = request.mcp ? acceptUpgrades(server.server, handler) : []
     if (!request.apiOnly) await engine.start()
     const code = newKey && signInCode(new KeySeal([secret]), newKey)
@@ -239,7 +239,7 @@ async function runService(
     stdout.write(`stemwork listening on ${server.origin}${basePath}\n`)
     await interruption.stopped
     stderr.write('Stopping. Press Ctrl-C again to stop at once.\n')
-    // What is not durable would be lost anyway, so nobody waits for it.
+    // Jobs that are not durable would be lost anyway, so they are not waited for.
     const timeoutMs = durable ? request.graceMs : 0
     for (const socket of upgraded) socket.destroy()
     await Promise.all([server.close({ timeoutMs }), engine.close({ timeoutMs })])
@@ -254,7 +254,7 @@ function addressLines(
   base: string,
   { newKey, code }: { newKey?: string; code?: string },
 ): string {
-  // Behind the hash, so that no server and no log but this one sees the code.
+  // After the hash, so that no server sees the code, and no log but this one.
   const hash = code ? `#code=${code}` : ''
   const lines = [
     request.console && `Console: ${base}/console${hash}\n`,

@@ -1,4 +1,4 @@
-/** What to do about a server that cannot be reached, or that refuses its client. `undefined` for other failures. */
+/** What to do about a server that cannot be reached, or that refuses its client; `undefined` for other failures. */
 export function serverRemedy(error: unknown): string | undefined {
   for (const each of causesOf(error)) {
     const { code, name, message } = each as NodeJS.ErrnoException
@@ -8,14 +8,14 @@ export function serverRemedy(error: unknown): string | undefined {
   return undefined
 }
 
-/** The same, where the message of the error does not say it: that of a store does, for what Postgres refuses. */
+/** The same, unless the error's message says it already, as that of a store does for refusals by Postgres. */
 export function remedyBeyond({ cause }: Error): string | undefined {
   const isSaid = ({ code, message }: NodeJS.ErrnoException) =>
     /^(28P01|28000|3D000|42501|SASL: .*)$/.test(code ?? message)
   return cause instanceof Error && isSaid(cause) ? undefined : serverRemedy(cause)
 }
 
-/** An error, its cause, the cause of that and so on; of several tries, as on the addresses of one name, the first. */
+/** An error, its cause, and so on; of an AggregateError, as for a host with several addresses, the first error. */
 export function causesOf(error: unknown): Error[] {
   const found: Error[] = []
   let each: unknown = error
@@ -34,7 +34,7 @@ export function serverAddress(url: string | undefined): string | undefined {
   return `${protocol}//${host}${pathname}${endpoint === null ? '' : ` at ${endpoint}`}`
 }
 
-/** By the code, name or beginning of the message that the system or a server gives an error. */
+/** By the code, the name or the start of the message of an error from the system or a server. */
 const remedies: readonly (readonly [RegExp, string])[] = [
   [/^ECONNREFUSED$/, 'Nothing listens there. Start the server, or correct the host and port.'],
   [/^(ENOTFOUND|EAI_AGAIN)$/, 'The host name has no address. Correct it, or check the DNS of this machine.'],

@@ -6,10 +6,10 @@ const applicationName = 'default'
 const fromCommandLine = 'command line'
 
 /**
- * Makes exactly the keys given on the command line work, beside those that were made otherwise; makes one if there
- * would be none.
+ * Makes exactly the keys given on the command line valid, besides those that were made in other ways; makes one if
+ * there would be none.
  *
- * @returns the new key, which can be shown only now; undefined if there was no need for one
+ * @returns the new key, which can be shown only now; undefined if none was needed
  */
 export async function settleKeys(store: ApplicationStore, givenKeys: readonly string[]): Promise<string | undefined> {
   const app = await application(store)
@@ -18,7 +18,7 @@ export async function settleKeys(store: ApplicationStore, givenKeys: readonly st
 
   const now = Date.now()
   const active = (await store.listKeys(app.id)).filter(({ expiresAt }) => expiresAt === null || expiresAt > now)
-  // A key that the operator took out of the command line must not go on working.
+  // A key that the operator removed from the command line must stop working.
   const dropped = active.filter(({ id, label }) => label === fromCommandLine && !given.has(id))
   for (const { id } of dropped) await revokeKey(store, id)
   if (active.length > dropped.length) return undefined
@@ -26,8 +26,8 @@ export async function settleKeys(store: ApplicationStore, givenKeys: readonly st
 }
 
 /**
- * Makes the secret given by the environment sign the webhooks of that application, and the one before it for a day
- * more.
+ * Makes the secret from the environment sign the webhooks of that application; the previous one also signs for another
+ * day.
  *
  * @throws StemworkError `INVALID_OPTIONS` for a secret of another form.
  */

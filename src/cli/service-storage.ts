@@ -11,11 +11,11 @@ import { configurable } from './configuration.js'
 import { linkSecret } from './link-secret.js'
 import { makeFolder } from './local-file.js'
 
-/** Where a service keeps what it knows. */
+/** Where a service stores its state. */
 export interface ServiceStorage extends Deployment {
   /** For files of running jobs; undefined: the system's temporary folder. */
   scratchDirectory: string | undefined
-  /** Signs links; undefined: a random one of this process will do. */
+  /** Signs links; undefined: a random one for this process will do. */
   secret: string | undefined
 }
 
@@ -39,7 +39,7 @@ export const privateInputsOption: CommandOption = flag('Allow input URLs that le
   inCode: 'fetch.allowPrivate',
 })
 
-/** Where a command finds the store of a service that exists. */
+/** Where a command finds the store of an existing service. */
 export const storeOptions = configurable({
   data: valued('dir', 'Data folder of the service, as its --data. The service must be stopped.'),
   store: valued('url', 'Store of the service, as its --store: postgres://... or sqlite:<path>.'),
@@ -54,11 +54,11 @@ export function deploymentUrls(input: CommandInput): DeploymentUrls {
   }
 }
 
-/** What names a store without files. @throws UsageError `missing` where nothing does */
+/** The URLs of a store without files. @throws UsageError `missing` if nothing names one */
 export function storeUrls(input: CommandInput, missing: string): DeploymentUrls {
   const { data, store } = deploymentUrls(input)
   if (data === undefined && store === undefined) throw new UsageError(missing)
-  // A durable store wants durable files beside it; none is read here, so any folder will do.
+  // A durable store requires durable files beside it; none is read here, so any folder will do.
   return { data, store, blobs: data === undefined ? 'file:.' : undefined }
 }
 
@@ -82,8 +82,8 @@ export async function openStorage(urls: DeploymentUrls, logger: Logger): Promise
   const { data } = urls
   const root = data === undefined ? await passingFolder(logger) : resolve(data)
   await makeFolder(root, 0o700)
-  // Without --data files lie in a temporary folder that goes with the process: a song's stems are too large to keep in
-  // memory.
+  // Without --data, files are in a temporary folder that is removed with the process: a song's stems are too large to
+  // keep in memory.
   const isPassing = data === undefined && urls.store === undefined
   const deployment = await openDeployment(
     isPassing ? { ...urls, blobs: urls.blobs ?? `file:${join(root, 'blobs')}` } : urls,
@@ -104,10 +104,10 @@ export async function openStorage(urls: DeploymentUrls, logger: Logger): Promise
 const shortestSecret = 32
 
 /**
- * The secret of a service's links: given, kept in the data folder, or of this process only.
+ * The secret of a service's links: given, kept in the data folder, or random for this process.
  *
- * @throws UsageError for a short one, and where links must hold in other processes or after a restart and nothing makes
- * them.
+ * @throws UsageError for a short one, and where links must work in other processes or after a restart but there is no
+ * lasting secret.
  */
 export function requiredSecret(storage: ServiceStorage, given: string | undefined): string {
   if (given && given.length < shortestSecret)
@@ -137,7 +137,7 @@ async function passingFolder(logger: Logger): Promise<string> {
 async function scratchFolder(root: string, { data, store }: DeploymentUrls): Promise<string | undefined> {
   if (data !== undefined && store !== undefined) return undefined
   const scratch = join(root, 'scratch')
-  // The store in this folder is ours alone, so what lies there belongs to a process that was killed.
+  // The store in this folder is ours alone, so what is left there belongs to a process that was killed.
   await rm(scratch, { recursive: true, force: true })
   await mkdir(scratch, { recursive: true })
   return scratch

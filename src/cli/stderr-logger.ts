@@ -7,8 +7,8 @@ import { styled } from './style.js'
 const styles = { debug: 'dim', info: 'dim', warn: 'yellow', error: 'red' } as const
 
 /**
- * Log lines for people. Debug lines only if asked for. Where the operator can put a server right, the line says so, and
- * no stack hides it.
+ * Log lines for people. Debug lines only on request. If the operator can repair a server, the line says how, and no
+ * stack hides it.
  */
 export function stderrLogger(stderr: Terminal['stderr'], { debug = false } = {}): Logger {
   const logger = textLogger(stderr, debug ? 'debug' : 'info', (level) => styled(stderr, styles[level], level))

@@ -3,7 +3,7 @@ import type { Terminal } from './command.js'
 
 type Style = 'bold' | 'red' | 'yellow' | 'green' | 'dim'
 
-/** The text in a style if the stream is a terminal, and nobody asked for none (`NO_COLOR`, https://no-color.org). */
+/** The text in a style if the stream is a terminal and `NO_COLOR` (https://no-color.org) is not set. */
 export function styled(stream: Terminal['stdout'] & { isTTY?: boolean }, style: Style, text: string): string {
   const { NO_COLOR, TERM } = process.env
   return stream.isTTY === true && !NO_COLOR && TERM !== 'dumb'

@@ -35,14 +35,14 @@ const ofFiles: Explanations = {
   EMFILE: () => 'This process has too many files open. Raise its limit (ulimit -n).',
 }
 
-/** A failure of the system in words that say what to do, with the system's own message behind them. */
+/** A system error in words that say what to do, followed by the system's own message. */
 export function systemErrorText(error: SystemError): string {
   const { code = '', syscall, path, message } = error
   const said = (syscall === 'listen' || syscall === 'getaddrinfo' ? ofListening : ofFiles)[code]
   return said === undefined ? message : `${said({ ...error, file: path ?? 'a file' })} (${message})`
 }
 
-/** Where work in a child process failed for want of space: its errors keep their code, but not their path. */
+/** Explains work in a child process that failed for lack of space: its errors keep their code, but not their path. */
 export function fullDiskText(error: Error): string | undefined {
   const { code, message } = error as SystemError
   if (code !== 'ENOSPC' && code !== 'EDQUOT') return undefined

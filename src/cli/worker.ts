@@ -118,7 +118,7 @@ export const workerCommand: Command = {
   },
 }
 
-/** @throws UsageError unless they name what other processes reach */
+/** @throws UsageError unless they can be reached by other processes */
 function sharedUrls(input: CommandInput): DeploymentUrls {
   const given = deploymentUrls(input)
   const urls = { ...given, queue: given.queue ?? 'postgres:' }

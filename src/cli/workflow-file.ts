@@ -1,14 +1,14 @@
 import { scriptFile } from '../core/engine/package-files.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
 
-/** Where a child process finds a workflow of a file, or the one of a step of a composition in it. */
+/** Where a child process finds a workflow of a file, or that of a step of a composition in it. */
 interface Place {
   url: string
   id: string
   step?: string
 }
 
-/** The workflows that a file exports, each with a module: so they run in child processes, where they may do anything. */
+/** The workflows that a file exports, set to run in child processes, where they cannot block the service. */
 export function fileWorkflows(exported: unknown, url: string): Workflow[] | undefined {
   const workflows = listed(exported)
   return workflows?.map((workflow) => inChild(workflow, { url, id: workflow.id }))

@@ -22,9 +22,9 @@ export async function allWorkflows(input: CommandInput, isRunHere: boolean): Pro
 }
 
 /**
- * Workflows of the operator's own: each file is an ES module whose default export is a workflow or a list of them, as
- * `defineWorkflow` makes them; or JSON with a composition, or a list of them, of the workflows that are known by then.
- * Of a folder, all such files in it, those of JSON last.
+ * The operator's own workflows: each file is an ES module whose default export is a workflow or a list of them, as
+ * `defineWorkflow` makes them; or JSON with a composition, or a list of them, of workflows that are known by then. From
+ * a folder, all such files in it, JSON last.
  *
  * @param known what the steps of a composition may name
  * @throws StemworkError `INVALID_OPTIONS` naming the file.
@@ -49,7 +49,7 @@ async function loadWorkflows(paths: readonly string[], known: readonly Workflow[
   return loaded
 }
 
-/** The file, or the files of workflows in the folder. Tests and what begins with a dot are none. */
+/** The file, or the workflow files in the folder: not tests, and not those whose names begin with a dot. */
 async function filesAt(path: string): Promise<string[]> {
   const names = await readdir(path).catch(() => undefined)
   const kinds = runsTypeScript() ? /^[^.].*\.(m?[jt]s|json)$/ : /^[^.].*\.(m?js|json)$/

@@ -53,7 +53,7 @@ export function networkError(cause: unknown, address?: string): ClientError {
   })
 }
 
-/** Node's fetch says only that it failed; what happened is its cause. */
+/** Node's `fetch` only says that it failed; the reason is in its cause. */
 function reasonOf(error: unknown): string {
   const { cause } = (error ?? {}) as { cause?: unknown }
   const { message, code } = (cause ?? error ?? {}) as { message?: unknown; code?: unknown }
@@ -67,7 +67,7 @@ export function badAnswer(status: number, what: string): ClientError {
   })
 }
 
-/** The error that an answer with a failing status tells. Answers of proxies carry no JSON and count by their status. */
+/** The error for an answer with a failing status. Answers of proxies have no JSON and are judged by their status. */
 export function answerError(answer: {
   status: number
   body: string
@@ -86,7 +86,7 @@ export function answerError(answer: {
   })
 }
 
-/** A proxy tells no more than the status. */
+/** For proxies, which tell nothing but the status. */
 function statusWords(status: number): string {
   if (status === 413)
     return (

@@ -78,7 +78,7 @@ export class Connection {
     const request: RequestInit = {
       method,
       signal,
-      // A page that is being left may still send it.
+      // A page that is being left can still send it.
       ...(method === 'DELETE' ? { keepalive: true } : {}),
       headers: {
         ...this.authorization,
@@ -105,7 +105,7 @@ export class Connection {
     throw answerError({ status: response.status, body, header: (name) => response.headers.get(name) })
   }
 
-  /** Tries again what failed for the moment only: refused for now, or, if it is repeatable, a broken connection. */
+  /** Repeats what failed temporarily: refused for now, or, if it is repeatable, a broken connection. */
   async retrying<Value>(
     attempt: () => Promise<Value>,
     { isRepeatable, signal }: { isRepeatable: boolean; signal?: AbortSignal },
@@ -120,7 +120,7 @@ export class Connection {
           error.status === 503 ||
           (isRepeatable && (error.code === 'NETWORK' || error.status === 502 || error.status === 504))
         if (!isPassing || (error.retryAfterMs ?? 0) > longestWaitMs) throw error
-        // Those who were sent away together shall not come back together.
+        // Clients that were turned away together should not return together.
         const waitMs =
           error.retryAfterMs === undefined ? backOff(retries, back) : error.retryAfterMs + Math.random() * back.firstMs
         await pause(waitMs, signal)

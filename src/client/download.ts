@@ -44,13 +44,13 @@ export async function openGrowing(
   path: string,
   { signal, range, onProgress }: DownloadOptions = {},
 ): Promise<Download> {
-  // At first sooner than the service says: who looks on waits for little.
+  // At first more often than the service asks for, so that someone who is watching waits only briefly.
   for (let soonMs = firstAskMs; ; soonMs *= 2) {
     try {
       const response = await connection.send(path, { headers: rangeHeader(range), signal })
       return downloadOf(response, response.url, { signal, onProgress })
     } catch (error) {
-      // Not there yet, as long as the service says when to ask again.
+      // Not there yet, if the service says when to ask again.
       const isEarly =
         ClientError.is(error) && (error.status === 404 || error.status === 416) && error.retryAfterMs !== undefined
       if (!isEarly) throw error

@@ -6,7 +6,7 @@ export interface ServerEvent {
   data: string
 }
 
-/** The service sends a sign of life every 15 s; a proxy that holds the stream back shows none. */
+/** The service sends a sign of life every 15 s; if a proxy holds the stream back, none arrives. */
 const silenceMs = 35_000
 
 /** More than any event of the service; a stream without line ends must not fill the memory. */
@@ -54,7 +54,7 @@ export async function readEvents(
 }
 
 /**
- * Server-sent events of a body, https://html.spec.whatwg.org/multipage/server-sent-events.html. Comments come as events
+ * Server-sent events of a body, https://html.spec.whatwg.org/multipage/server-sent-events.html. Comments are events
  * with the name `''`, so that a caller sees that the stream is alive.
  */
 export async function* serverEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<ServerEvent, void, undefined> {

@@ -20,7 +20,7 @@ export async function followJobs(connection: Connection, options: FollowOptions)
   for (let attempt = 0; ; attempt++) {
     const watch = { wasReady: false }
     try {
-      // Every try is this function's own, so that its caller hears of each.
+      // Retried here only, so that the caller hears of each attempt.
       await readEvents(connection, '/job/events', { signal, isRepeatable: false }, ({ event, data }) => {
         if (event === 'ready') {
           watch.wasReady = true

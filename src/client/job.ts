@@ -61,7 +61,7 @@ export interface Peaks {
   data: number[]
 }
 
-/** A job as the service shows it. Times are ISO 8601 texts in UTC. */
+/** A step of a job. */
 export interface JobStep {
   name: string
   state: 'done' | 'failed' | 'waiting'
@@ -76,6 +76,7 @@ export interface JobStep {
   files: Record<string, number>
 }
 
+/** A job as the service shows it. Times are ISO 8601 texts in UTC. */
 export interface Job<Offered extends AnyOffer = Offer> {
   id: string
   name: string | null

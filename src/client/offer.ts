@@ -22,7 +22,7 @@ type OfferOf<Workflow> = Workflow extends { id: infer Id extends string; types?:
     : Offer<Id>
   : never
 
-/** Those with this id. */
+/** The workflow with this id. */
 export type OfferBy<Offered extends AnyOffer, Id extends string> = Offered extends AnyOffer
   ? string extends Offered['id']
     ? Offered
@@ -33,5 +33,5 @@ export type OfferBy<Offered extends AnyOffer, Id extends string> = Offered exten
 
 declare const workflow: unique symbol
 
-/** The id of a job, of which the compiler remembers the workflow. */
+/** The id of a job, with its workflow in the type. */
 export type JobId<Workflow extends string> = string & { readonly [workflow]?: Workflow }

@@ -4,15 +4,15 @@ import { backOff, pause } from './pause.js'
 import { sendBytes, type UploadOptions } from './upload.js'
 import { sizeOf } from './upload-source.js'
 
-/** Of one request: proxies may hold a whole body back, or take no longer one. */
+/** Bytes of one request: proxies may buffer a whole body, or refuse a longer one. */
 const pieceBytes = 32 * 1024 ** 2
-/** Tries in a row after which nothing has come through. */
+/** Tries in a row without any byte getting through. */
 const maxFruitless = 8
 const back = { firstMs: 500, longestMs: 10_000 }
 const version = { 'tus-resumable': '1.0.0' }
 
 /**
- * Sends the source by tus 1.0: what breaks off goes on from what is stored.
+ * Sends the source by tus 1.0: after an interruption, continues from what is stored.
  *
  * @param url where the service begins uploads
  * @throws ClientError; the signal's reason
@@ -84,14 +84,14 @@ async function storedOffset(connection: Connection, url: string, signal: AbortSi
   return offset
 }
 
-/** Cuts, what a proxy says of them, another offset than was thought, and refusals for now. */
+/** Interruptions, what a proxy says about them, an unexpected offset, and temporary refusals. */
 function isPassing(error: unknown): boolean {
   return (
     ClientError.is(error) && (error.status === 0 || [408, 409, 423, 429].includes(error.status) || error.status >= 500)
   )
 }
 
-/** Not an answer of the service, which may say that its storage is full. */
+/** Whether no answer of the service came; an answer may say that its storage is full. */
 function isLost(error: unknown): boolean {
   return ClientError.is(error) && [0, 502, 504].includes(error.status)
 }

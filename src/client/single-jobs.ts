@@ -13,7 +13,7 @@ import type { UploadOptions } from './upload.js'
 import { isWhole, sizeOf, type UploadSource } from './upload-source.js'
 import type { WaitOptions } from './wait.js'
 
-/** For less, a cut costs no more than sending it again. */
+/** Smaller files are sent again after an interruption, which costs no more than resuming. */
 const minResumableBytes = 8 * 1024 ** 2
 
 export interface PeaksOptions extends RequestOptions {
@@ -142,7 +142,7 @@ export function singleJobs(connection: Connection, hasOwnFetch: boolean): Single
       const { value: jobs, headers } = await connection.json<Job[]>('/job', { query: listQuery(filters), signal })
       return { jobs, total: Number(headers.get('x-total-count') ?? jobs.length), next: nextCursor(headers.get('link')) }
     },
-    // Pages load it when they need it, as the next two.
+    // Imported when needed, which keeps pages small.
     waitForJob: async (id, wait) => (await import('./wait.js')).waitForJob(connection, id, wait),
     followJobs: (follow) => followJobs(connection, follow),
     async archive(of, { signal } = {}) {

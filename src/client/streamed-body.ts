@@ -6,7 +6,7 @@ export function streamedBody(source: UploadSource, { onProgress, signal }: Trans
   const iterator = counted(chunksIn(source), (bytes) => onProgress?.({ bytes, totalBytes }))
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
-      // Node's fetch reads an aborted body on to its end.
+      // Node's fetch would read an aborted body to its end.
       if (signal?.aborted) await iterator.return(undefined)
       signal?.throwIfAborted()
       const { done, value } = await iterator.next()
@@ -41,7 +41,7 @@ async function* counted(
 
 const pieceBytes = 64 * 1024
 
-/** Sources may hand out the whole at once, which would be progress in one step. */
+/** A source may return everything at once, which would make progress a single step. */
 function* pieces(source: Uint8Array): Generator<Uint8Array, void, undefined> {
   for (let at = 0; at < source.byteLength; at += pieceBytes) yield source.subarray(at, at + pieceBytes)
 }

@@ -36,10 +36,10 @@ export async function sendBytes(
   options: TransferOptions & { hasOwnFetch: boolean },
 ): Promise<void> {
   options.signal?.throwIfAborted()
-  // `fetch` tells nothing of an upload's progress, and browsers stream bodies over HTTP/2 only.
+  // `fetch` does not report an upload's progress, and browsers stream bodies over HTTP/2 only.
   const Request = options.hasOwnFetch ? undefined : browserRequest()
   if (Request && isWhole(source)) return sendByXhr(new Request(), { method, url, headers }, source, options)
-  // Browsers never come here, so that their bundles can do without it.
+  // Browsers never get here, so their bundles can leave it out.
   const { streamedBody } = await import('./streamed-body.js')
   const response = await connection.once(url, {
     method,

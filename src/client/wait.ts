@@ -22,7 +22,7 @@ export interface WaitOptions extends RequestOptions {
 }
 
 const polling = { firstMs: 1000, longestMs: 5000 }
-/** Event streams that broke before their first event; after so many, the network is taken to forbid them. */
+/** After this many event streams that broke before their first event, the network is assumed to block them. */
 const maxBrokenStreams = 2
 
 /**

@@ -9,10 +9,10 @@ export interface OpenApplicationStore {
 }
 
 export interface ApplicationStoreHarness {
-  /** An empty store. Called once a case. */
+  /** An empty store. Called once for each case. */
   open(): Promise<OpenApplicationStore>
   skips?: Skips<ApplicationStoreCase>
-  /** For each case. Default: 30,000. */
+  /** Time limit of each case. Default: 30,000. */
   timeoutMs?: number
 }
 

@@ -71,9 +71,8 @@ export async function assertNothingUnder(store: BlobStore, key: string): Promise
 const blockBytes = 64 * 1024
 
 /**
- * A long stream from 32 MB of memory, which it uses again and again: a store that keeps references to all of it instead
- * of the bytes stores the wrong ones. Each block begins with its number. `onBlock` is called when a block has been
- * taken.
+ * A long stream from 32 MB of memory that is used again and again, so that a store that keeps references instead of the
+ * bytes stores the wrong ones. Each block begins with its number. `onBlock` is called when a block has been taken.
  */
 export async function* longSource(
   bytes: number,
@@ -130,7 +129,7 @@ export class HeldBytes {
   }
 
   #now(): number {
-    // The second waits until the memory that the first has found is free.
+    // The second call waits until the memory that the first has found is free.
     this.#collect()
     this.#collect()
     return process.memoryUsage().arrayBuffers

@@ -36,7 +36,7 @@ export const blobWriteCases = {
       'put returns the key, the size in bytes and the content type.',
     )
     assert.ok(put.etag.length > 0 && !put.etag.includes('"'), 'An etag is not empty and has no quotes.')
-    // A remote store has a clock of its own, perhaps of whole seconds.
+    // A remote store has its own clock, perhaps in whole seconds.
     assert.ok(
       Math.abs(put.modifiedAt - before) < 120_000,
       `modifiedAt is the time of the put, within two minutes: ${before}, and not ${put.modifiedAt}.`,
@@ -262,7 +262,7 @@ export const blobWriteCases = {
   },
 
   async '50 MB are written and read without holding them'({ store, maxHeldBytes = 24 * 1024 * 1024 }) {
-    // The source's own buffers are made with its first block.
+    // The source allocates its own buffers with its first block.
     const source = longSource(longBytes, () => held.block())
     const first = await source.next()
     const held = new HeldBytes()

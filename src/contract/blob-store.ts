@@ -19,10 +19,10 @@ const groups = { writing: blobWriteCases, 'reading, listing and removing': blobR
 export type BlobStoreCase = keyof typeof blobWriteCases | keyof typeof blobReadCases | keyof typeof blobKeyCases
 
 export interface BlobStoreHarness {
-  /** An empty store. Called once a case. */
+  /** An empty store. Called once for each case. */
   open(): Promise<OpenBlobStore>
   skips?: Skips<BlobStoreCase>
-  /** For each case. Default: 30,000. */
+  /** Time limit of each case. Default: 30,000. */
   timeoutMs?: number
 }
 

@@ -3,8 +3,8 @@ import { inspect, isDeepStrictEqual } from 'node:util'
 import { type ErrorCode, StemworkError } from '../core/engine/errors.js'
 
 /**
- * The call must fail: with an error of the library that has this code, with this very error or, where neither is given,
- * with any.
+ * The call must fail: with an error of the library that has this code, with this very error, or, if neither is given,
+ * with any error.
  *
  * @param promise what the adapter promises, as a sentence
  */
@@ -30,12 +30,12 @@ function inWords(error: unknown): string {
 }
 
 /**
- * A failed assertion in words: the promise, what was expected, what came instead, and which case found it. Other errors
- * are as they were thrown.
+ * A failed assertion in words: the promise, what was expected, what came instead, and the case. Other errors are
+ * returned unchanged.
  */
 export function brokenPromise(caseName: string, error: unknown): unknown {
   if (!(error instanceof AssertionError)) return error
-  // Some versions of Node add a difference to the message, in lines of its own.
+  // Some versions of Node append a diff to the message, on lines of its own.
   const [promise] = error.message.split('\n')
   const message = `${promise}${comparison(error)} Case: "${caseName}".`
   const { actual, expected, operator } = error
@@ -55,7 +55,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
 }
 
-/** Of two records with forty fields each, what is of interest. */
+/** Of two records with forty fields each, only those that differ. */
 function differingFields(a: Record<string, unknown>, b: Record<string, unknown>): Record<string, unknown>[] {
   const names = [...new Set([...Object.keys(a), ...Object.keys(b)])].filter(
     (name) => !isDeepStrictEqual(a[name], b[name]),

@@ -12,9 +12,9 @@ export interface PortCall {
 export type FaultPlan = (call: PortCall) => Error | undefined | Promise<Error | undefined>
 
 /**
- * The port with faults: every method asks the plan before and after its effect. The second is the crash that hurts: the
- * write is there and its caller does not know. Methods return promises; async generator methods fail before their first
- * and after their last item.
+ * The port with faults: every method asks the plan before and after its effect. A fault after it is the harmful one:
+ * the write is there, and its caller does not know. Methods return promises; async generator methods fail before their
+ * first and after their last item.
  *
  * @example
  * const jobs = withFaults(memoryJobs(), faultOnce('apply', 'after'))

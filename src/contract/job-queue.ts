@@ -11,10 +11,10 @@ export interface OpenJobQueue {
 }
 
 export interface JobQueueHarness {
-  /** An empty queue. Called once a case. */
+  /** An empty queue. Called once for each case. */
   open(): Promise<OpenJobQueue>
   skips?: Skips<JobQueueCase>
-  /** For each case. Default: 30,000. */
+  /** Time limit of each case. Default: 30,000. */
   timeoutMs?: number
 }
 
@@ -33,9 +33,9 @@ export function jobQueueContract(api: ContractApi, harness: JobQueueHarness): vo
 
 export type JobQueueCase = keyof typeof queueCases
 
-/** How long a case waits for a call before it reports it as lost. */
+/** How long a case waits for a call before it counts as lost. */
 const patienceMs = 20_000
-/** Long enough that a call which must not come would have come. */
+/** Long enough for a call that must not come to have come. */
 const quietMs = 300
 
 const queueCases = {
@@ -123,13 +123,13 @@ const queueCases = {
   async 'a delayed notification comes after its delay and does not hold others up'({ queue }) {
     const calls = new Calls()
     const subscription = await queue.subscribe(calls.listener)
-    // Node counts a timer from the beginning of the present pass of the event loop, which may have lasted long by now.
+    // Node counts a timer from the start of the current pass of the event loop, which may have lasted long by now.
     await sleep(1)
     const start = performance.now()
     await queue.notify({ delayMs: 600 })
     await queue.notify()
     await calls.until(() => calls.count >= 1)
-    // Timers may fire a little early. Calls that nobody asked for may lie between.
+    // Timers may fire a little early. Unrequested calls may come in between.
     await calls.until(() => calls.count >= 2 && calls.lastAt - start >= 580)
     await subscription.stop()
   },
@@ -185,7 +185,7 @@ const queueCases = {
 /** A listener that counts its calls. */
 class Calls {
   count = 0
-  /** On the clock of `performance`. */
+  /** By `performance.now()`. */
   lastAt = -Infinity
   readonly #respond: () => Promise<void>
 

@@ -75,7 +75,7 @@ type Change<Kind extends JobChange['kind']> = Extract<JobChange, { kind: Kind }>
 
 export const retentionMs = 60_000
 
-/** Whose leases outlive a case. */
+/** A worker whose leases outlive a case. */
 export const worker = { owner: 'worker', leaseMs: leaseMs * 100 }
 
 /** Creates jobs with a name, each at another time. */
@@ -87,7 +87,7 @@ export function creator(store: JobStore, advance: (milliseconds: number) => Prom
   }
 }
 
-/** Of all jobs that can be claimed now, in that order. */
+/** Names of all jobs that can be claimed now, in the order of claims. */
 export async function names(store: JobStore): Promise<(string | null)[]> {
   const found: (string | null)[] = []
   for (let job = await store.claim(worker); job; job = await store.claim(worker)) found.push(job.name)

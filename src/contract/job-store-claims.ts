@@ -45,7 +45,7 @@ export const claimCases = {
     const first = await store.claim(worker)
     assert.ok(first, 'A claim is granted while a job waits.')
     assert.equal(first.id, ids[0], 'The job that has waited longest is claimed first.')
-    // A retry waits anew: behind the jobs that are waiting already.
+    // A retried job starts to wait anew, behind the jobs that wait already.
     await store.apply(first.id, requeue(1))
     assert.equal(
       (await store.claim(worker))?.id,
@@ -318,7 +318,7 @@ export const claimCases = {
   },
 } satisfies Cases<JobStoreContext>
 
-/** A job of the application that is named by the letters of its name. */
+/** A job whose application is given by the letters of its name. */
 function named(name: string): JobRecord {
   return sampleJob({ app: name.replace(/\d+$/, ''), name })
 }
@@ -331,7 +331,7 @@ function creator(store: JobStore, advance: (milliseconds: number) => Promise<voi
   }
 }
 
-/** Names of the jobs that up to `count` claims get; nothing more is waited for after a claim that got none. */
+/** Names of the jobs that up to `count` claims get; stops at the first claim that gets none. */
 async function claimed(store: JobStore, count: number, ms = leaseMs * 100): Promise<string[]> {
   const names: string[] = []
   while (names.length < count) {

@@ -5,7 +5,7 @@ import type { JobStore } from '../core/engine/ports/job-store.js'
 export interface JobStoreContext {
   store: JobStore
   advance(milliseconds: number): Promise<void>
-  /** Spoils what is stored of the job, as a fault or a stranger would. Absent where nothing can. */
+  /** Damages what is stored of the job, as a fault or another program might. Absent where that is impossible. */
   damage?(id: string): Promise<void>
   close(): Promise<void>
 }
@@ -13,7 +13,7 @@ export interface JobStoreContext {
 /** Window in which the suite's stores remember an idempotency key. */
 export const idempotencyMs = 5_000
 
-/** Lets the window of a key of `app-1` pass. */
+/** Lets the idempotency window of a key of `app-1` pass. */
 export async function passWindow(
   { store, advance }: Pick<JobStoreContext, 'store' | 'advance'>,
   key: string,

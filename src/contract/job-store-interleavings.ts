@@ -21,7 +21,7 @@ export const interleavingCases = {
         ),
       )
       await ledger.check(store)
-      // Whoever still holds a lease died: the rest is finished by others.
+      // Holders of leases have died: others finish the rest.
       await advance(leaseMs + 100)
       for (let left = ledger.created.length; ; left--) {
         const job = await store.claim({ owner: 'last', leaseMs })
@@ -38,7 +38,7 @@ export const interleavingCases = {
   },
 } satisfies Cases<JobStoreContext>
 
-/** The answers that callers got: the store must agree with them afterwards. */
+/** The answers that callers got. The store must agree with them in the end. */
 class Ledger {
   readonly created: string[] = []
   readonly deleted = new Set<string>()

@@ -67,7 +67,7 @@ export const leaseCases = {
 
   async 'a heartbeat keeps the lease beyond its first time'({ store, advance }) {
     const { job } = await store.create(sampleJob())
-    // Twice as long as elsewhere: a store on real time has to be asked again before the second lease runs out.
+    // Twice as long as elsewhere: in real time, the store must be called again before the second lease runs out.
     const long = 2 * leaseMs
     await store.claim({ ...worker, id: job.id, leaseMs: long })
     await advance(long * 0.7)

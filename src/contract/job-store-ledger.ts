@@ -10,7 +10,7 @@ const worker = { owner: 'worker', leaseMs: 60_000 }
 const always = { fromDay: 0, toDay: dayOf(Date.now()) + 100_000 }
 const used = { audioSeconds: 2.5, bytes: 1_000_000_007, processorSeconds: 0.25 }
 
-/** A job that ends, and what the store has of it then. */
+/** Ends a job, and returns what the store has of it then. */
 async function ended(store: JobStore, fields: Partial<JobRecord> = {}, how: 'succeed' | 'fail' = 'succeed') {
   const { job } = await store.create(sampleJob(fields))
   const { token = 0 } = (await store.claim({ id: job.id, ...worker })) ?? {}
@@ -23,7 +23,7 @@ async function ended(store: JobStore, fields: Partial<JobRecord> = {}, how: 'suc
 
 const ids = async (ledger: Ledger) => (await ledger.entries({ ...always, limit: 100 })).map(({ id }) => id)
 
-/** Nothing to prove of a store without one. */
+/** Nothing to prove for a store without a ledger. */
 export const ledgerCases = {
   async 'each end of a job has one entry in the ledger, that of its record, whatever ended it'({ store, advance }) {
     const { ledger } = store

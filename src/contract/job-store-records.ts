@@ -303,7 +303,7 @@ export const recordCases = {
   },
 } satisfies Cases<JobStoreContext>
 
-/** Changes everything that can be reached from a value. Parts that are frozen are safe already. */
+/** Changes everything reachable from a value. Frozen parts cannot be changed. */
 function spoil(value: unknown): void {
   if (typeof value !== 'object' || value === null) return
   for (const [key, inner] of Object.entries(value)) {

@@ -23,11 +23,11 @@ import { type ContractApi, registerSuite, type Skips } from './suite.js'
 /** A fresh store, open. */
 export interface OpenJobStore {
   store: JobStore
-  /** Moves the store's clock on. Without it the suite waits in real time. */
+  /** Advances the store's clock. Without it the suite waits in real time. */
   advance?(milliseconds: number): void | Promise<void>
   /**
-   * Replaces what is stored of the job by something that is no record, past the store. Needed by the cases about
-   * damaged records.
+   * Replaces what is stored of the job by something that is not a record, bypassing the store. Needed by the cases
+   * about damaged records.
    */
   damage?(id: string): Promise<void>
   /** Closes the store and removes what it left. */
@@ -58,10 +58,10 @@ type Names<Groups> =
 export type JobStoreCase = Names<typeof groups>
 
 export interface JobStoreHarness {
-  /** An empty store, with the given idempotency window. Called once a case. */
+  /** An empty store, with the given idempotency window. Called once for each case. */
   open(options: { idempotencyMs: number }): Promise<OpenJobStore>
   skips?: Skips<JobStoreCase>
-  /** For each case. Default: 30,000. */
+  /** Time limit of each case. Default: 30,000. */
   timeoutMs?: number
 }
 

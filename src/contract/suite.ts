@@ -22,13 +22,13 @@ export interface Suite<Context extends { close(): Promise<void> }> {
   title: string
   groups: Record<string, Cases<Context>>
   skips: Record<string, string | undefined>
-  /** For each case, from its opening to its closing. Default: 30,000. */
+  /** Time limit of each case, from its opening to its closing. Default: 30,000. */
   timeoutMs?: number
   /** A fresh, empty store or queue for each case. */
   open(): Promise<Context>
 }
 
-/** More than any case takes on a slow server; less than it takes to lose patience. */
+/** More than any case takes on a slow server, and short enough to wait for. */
 const defaultTimeoutMs = 30_000
 
 export function registerSuite<Context extends { close(): Promise<void> }>(
@@ -64,8 +64,8 @@ export function registerSuite<Context extends { close(): Promise<void> }>(
 }
 
 /**
- * A call of the adapter that never settles would hang the whole run, in runners without a time-out of their own without
- * a name.
+ * A call of the adapter that never settles would hang the whole run or, in runners without a timeout, fail without a
+ * name.
  */
 async function inTime(
   name: string,

@@ -4,7 +4,7 @@ import type { Connection } from '../client/connection.js'
 import { answer, jobAnswer, type Tool, type ToolContext } from './tool.js'
 
 const id = z.string().min(1).describe('Id of the job.')
-/** Clients give a call up after 60 s, unless they are told otherwise. */
+/** Clients give up on a call after 60 s, unless they are configured otherwise. */
 const usualWaitSeconds = 45
 
 /** Tools for uploads and jobs, the same for every service. */

@@ -16,7 +16,7 @@ export interface McpHandlerOptions {
 
 /** Conversations are short; files never come this way. */
 const maxBodyBytes = 256 * 1024
-/** What a service may look at to know its caller. */
+/** Headers by which a service may identify its caller. */
 const passedOn = [
   'authorization',
   'cookie',
@@ -51,7 +51,7 @@ export function createMcpHandler(handler: Handler, options: McpHandlerOptions = 
     }
     const ask: typeof fetch = (input, init) => handler(inner(input, init), { mountPath })
     const baseUrl = new URL(request.url).origin + mountPath + basePath
-    // A wrong key is told before the protocol begins, as clients expect it.
+    // A wrong key is reported before the protocol begins, as clients expect.
     const known = await ask(`${baseUrl}/application`, { signal: request.signal })
     if (!known.ok) return known
     await known.body?.cancel()
@@ -68,7 +68,7 @@ export function createMcpHandler(handler: Handler, options: McpHandlerOptions = 
         const value = request.headers.get(name)
         if (value !== null) made.headers.set(name, value)
       }
-      // By which wrong keys are counted; servers on srvx tell it so.
+      // The address by which wrong keys are counted, as servers on srvx provide it.
       return Object.assign(made, { ip: (request as Request & { ip?: string }).ip })
     }
   }

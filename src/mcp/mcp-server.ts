@@ -59,7 +59,7 @@ export function createMcpServer(options: ClientOptions): Server {
     const context: ToolContext = {
       signal,
       async onProgress(progress, message) {
-        // A job that is tried again begins anew, and the protocol wants rising numbers.
+        // A retried job starts again from 0, but the protocol requires rising numbers.
         if (token === undefined || progress <= shown) return
         shown = progress
         await extra.sendNotification({
@@ -90,7 +90,7 @@ export function createMcpServer(options: ClientOptions): Server {
   }
 }
 
-/** Failures of the list of tools have no result to be told in. */
+/** Failures of the list of tools have no result that could report them. */
 async function inWords<Value>(work: () => Promise<Value>): Promise<Value> {
   try {
     return await work()

@@ -6,8 +6,7 @@ const nameField = 'jobName'
 /**
  * A tool for each workflow: its input is the workflow's params, and a name for the job.
  *
- * @param options.withSchemas whether they are to be listed; to be called they need none, and the service checks the
- * params
+ * @param options.withSchemas whether schemas are listed; calls need none, because the service checks the params
  */
 export async function workflowTools(
   client: Client,

@@ -13,28 +13,28 @@ export interface RunWorkflowOptions {
   params?: Record<string, unknown>
   /** Input files by the name of their param: paths, or their bytes. */
   inputs?: Record<string, string | Uint8Array>
-  /** What `step.waitFor` gets, by its name. Where there is none, the time of the wait passes at once. */
+  /** What `step.waitFor` returns, by its name. Without an entry, the wait times out at once. */
   events?: Record<string, unknown>
   /**
-   * What happens instead of a step's next tries, by its name: an error that it throws, or `'kill'`, as if the process
-   * died in the middle of it.
+   * What happens instead of a step's next tries, by its name: an error to throw, or `'kill'`, as if the process died in
+   * the middle of it.
    */
   failures?: Record<string, readonly (Error | 'kill')[]>
-  /** Attempts at the job, as `policy` of the workflow; else 3. */
+  /** Attempts at the job. Default: as in the workflow's `policy`, else 3. */
   maxAttempts?: number
 }
 
 export interface WorkflowRun {
   status: 'SUCCEEDED' | 'FAILED'
-  /** Why it failed, as a client is told; its `cause` is what was thrown. */
+  /** Why it failed, as clients see it; its `cause` is what was thrown. */
   error: StemworkError | undefined
   details: Record<string, unknown>
   /** The files by output. */
   outputs: Record<string, Buffer>
   steps: Pick<KeptStep, 'name' | 'state' | 'attempts' | 'error'>[]
-  /** Attempts at the job. One that waits is no other. */
+  /** Attempts at the job. Going on after a wait is not another one. */
   attempts: number
-  /** How much time has passed for its waits and retries, in milliseconds. None of it was real. */
+  /** How much time passed in its waits and retries, in milliseconds. None of it was real. */
   waitedMs: number
 }
 
@@ -146,7 +146,7 @@ class TestRun {
     }
   }
 
-  /** The event that comes, or else the first end of a wait. */
+  /** Passes time until an event comes or the first wait ends. */
   #passUntil(names: readonly string[]): void {
     const waiting = names.flatMap((name) => this.#steps.get(name) ?? [])
     const event = waiting.find(({ name }) => Object.hasOwn(this.#options.events ?? {}, name))

@@ -7,9 +7,8 @@ import { createEngine } from '../create-engine.js'
 export type TestEngineOptions<Offered extends Workflow = Workflow> = EngineSettings & { workflows: readonly Offered[] }
 
 /**
- * An engine for a host's test suite: jobs, files and queue in memory, stages in the test's own process, where a
- * debugger and a mock reach them, and retries without a delay. It starts nothing: call `start()` before and `close()`
- * after.
+ * An engine for a host's test suite: jobs, files and queue in memory; stages in the test's own process, where debuggers
+ * and mocks reach them; and retries without a delay. It starts nothing: call `start()` before and `close()` after.
  *
  * @example
  * const engine = createTestEngine({ workflows: [thumbnails] })

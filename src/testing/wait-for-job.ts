@@ -45,7 +45,7 @@ export async function waitForJob(
         signal?.removeEventListener('abort', abort)
         engine.off('job.succeeded', ended).off('job.failed', ended).off('job.deleted', deleted)
       })
-      // After the listeners are there: a job that ends during the look is heard.
+      // After the listeners were added, so that a job that ends meanwhile is not missed.
       engine.get(id).then((job) => {
         if (!job) reject(new StemworkError('NOT_FOUND', `There is no job ${id}.`))
         else if (job.status === 'SUCCEEDED' || job.status === 'FAILED') resolve(job)

@@ -80,7 +80,7 @@ function take(option: OtherOption, name: string, value: string, request: OtherRe
   throw new UsageError(`${given} has no counterpart. Nearest: ${option.instead}.`)
 }
 
-/** The model here, with the stems that it writes. */
+/** The corresponding model here, with the stems that it writes. */
 async function modelOf(
   { models }: OtherProgram,
   request: OtherRequest,

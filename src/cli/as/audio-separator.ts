@@ -126,7 +126,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** As that program makes file names safe. */
+/** Makes a file name safe as that program does. */
 function safe(name: string): string {
   return name
     .replace(/[<>:"/\\|?*]/g, '_')

@@ -16,17 +16,17 @@ export interface OtherRequest {
   format: { extension: string; kind: string }
 }
 
-/** What an option of another program means here: exactly one of these. */
+/** What an option of another program becomes here: exactly one of these. */
 export type OtherOption = { short?: string; value?: string } & (
   | { does(request: OtherRequest, value: string): void }
-  /** Only these values mean what happens here; `instead` is the nearest thing for others. */
+  /** Only these values are supported; `instead` is the nearest thing for others. */
   | { only: readonly string[]; instead: string }
-  /** It concerns speed or messages alone. */
+  /** It only concerns speed or messages. */
   | { isOfNoEffect: true }
   | { instead: string }
 )
 
-/** Another program as a table. */
+/** Another program, as a table. */
 export interface OtherProgram {
   name: string
   options: Readonly<Record<string, OtherOption>>
@@ -39,7 +39,7 @@ export interface OtherProgram {
   pathOf(request: OtherRequest, track: { name: string; extension: string }, stem: string): string
 }
 
-/** Whether an option has a value; `value` names it, where it only refuses. */
+/** Whether an option takes a value; `value` names it for options that are only refused. */
 export function optionOf(option: OtherOption): CommandOption {
   const takesValue = option.value !== undefined
   return { type: takesValue ? 'string' : 'boolean', short: option.short, value: option.value, help: '' }
