@@ -1,8 +1,8 @@
-// Prints docs/api.txt: the public declarations of every subpath of the package, without their comments, in an order
-// that does not depend on the files' layout. What changes the public surface shows in the diff of that file.
+// Prints docs/api.txt: the public declarations of every subpath of the package, without comments, in an order that does
+// not depend on how files are laid out. A change of the public interface shows in the diff of that file.
 //
-// A script over the compiler instead of @microsoft/api-extractor: that has one entry point per configuration and run,
-// and its newest release reads declarations with TypeScript 3.1, which does not know the syntax of ours.
+// A script over the compiler instead of @microsoft/api-extractor, which takes one entry point per configuration and
+// run, and whose newest release parses declarations with TypeScript 3.1, which does not know our syntax.
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -21,7 +21,7 @@ if (missing.length > 0) {
 }
 
 const options = { module: ts.ModuleKind.NodeNext, target: ts.ScriptTarget.ES2022, noLib: true, types: [] }
-/** Of this package alone: the declarations of others, which are not shown, take three quarters of the time. */
+/** Reads only this package's declarations: those of others are not shown and would take three quarters of the time. */
 const host = {
   ...ts.createCompilerHost(options),
   resolveModuleNames: (names, from) =>
@@ -37,7 +37,7 @@ const program = ts.createProgram(
 const checker = program.getTypeChecker()
 const printer = ts.createPrinter({ removeComments: true, newLine: ts.NewLineKind.LineFeed })
 
-/** The subpath that shows each declaration. */
+/** The subpath under which each declaration is shown. */
 const shownBy = new Map()
 const reached = new Set()
 const oldNames = []
@@ -46,7 +46,7 @@ const lines = [
   ...entries.flatMap(({ subpath, file }) => ['', `== stemwork${subpath.slice(1)}`, ...exportsOf(subpath, file)]),
 ]
 lines.push('', '== Old names, refused with the new ones', '', ...oldNames)
-// A set that grows while it is walked: what is reached may reach more.
+// The set grows during the loop: what is reached may reach more.
 const hidden = []
 for (const symbol of reached) if (!shownBy.has(symbol)) hidden.push(...declarationsOf(symbol))
 lines.push('', '== Not exported, but part of what is', ...hidden.sort(byText).flatMap((text) => ['', text]))
@@ -72,7 +72,7 @@ function exportsOf(subpath, file) {
     })
 }
 
-/** What ``renamed` of src/core/engine/errors.ts` says of an old name. */
+/** The new name behind an old one that `renamed` of src/core/engine/errors.ts refuses. */
 function presentName(symbol) {
   const isType = (symbol.flags & ts.SymbolFlags.TypeAlias) !== 0
   const type = isType ? checker.getDeclaredTypeOfSymbol(symbol) : checker.getTypeOfSymbol(symbol)
@@ -102,7 +102,7 @@ function withoutPrivateMembers(node) {
   return ts.factory.updateClassDeclaration(node, modifiers, name, typeParameters, heritageClauses, members)
 }
 
-/** Declarations of this package that `node` names: they are public in effect, whether a subpath exports them or not. */
+/** Collects declarations of this package that `node` names: they are public in effect, exported by a subpath or not. */
 function collectReached(node) {
   if (ts.isIdentifier(node)) {
     const symbol = checker.getSymbolAtLocation(node)
@@ -119,7 +119,7 @@ function reach(symbol) {
   if (isOurs) reached.add(symbol)
 }
 
-/** A constant is declared inside a statement, anything else is one. */
+/** The statement that declares it: a constant is declared inside one, anything else is one. */
 function statementOf(declaration) {
   return ts.isVariableDeclaration(declaration) ? declaration.parent.parent : declaration
 }

@@ -10,13 +10,13 @@ const kernels = 'core/media/dsp/kernels'
 const assembly = `src/${kernels}/assembly`
 const output = join(root, 'build', kernels, 'compiled-kernels.js')
 
-/** Those in the folder of parts are no kernels themselves. */
+/** Files in the folder of parts are not kernels. */
 const sources = readdirSync(join(root, assembly), { recursive: true, encoding: 'utf8' }).filter((file) =>
   file.endsWith('.ts'),
 )
 const compiler = fileURLToPath(import.meta.resolve('assemblyscript/asc'))
 const inputs = [fileURLToPath(import.meta.url), compiler, ...sources.map((file) => join(root, assembly, file))]
-// The folder's time is that of its last added or removed file.
+// A folder's modification time changes when a file is added or removed.
 if (modifiedAt(output) <= Math.max(...[...inputs, join(root, assembly)].map(modifiedAt))) {
   const compiled = {}
   for (const source of sources.filter((file) => dirname(file) === '.').sort())
@@ -34,7 +34,7 @@ async function compile(source) {
       '--baseDir',
       root,
       '-O3',
-      // No runtime: the kernels allocate nothing, and work on the memory that their instance is given.
+      // No runtime: the kernels allocate nothing and work on the memory that their instance is given.
       '--enable',
       'simd',
       '--runtime',
@@ -49,7 +49,7 @@ async function compile(source) {
   return process.exit(1)
 }
 
-/** In milliseconds; 0 where there is no such file. */
+/** In milliseconds; 0 if there is no such file. */
 function modifiedAt(path) {
   return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0
 }

@@ -1,5 +1,5 @@
-// Makes the published files of Node.js out of those that tsup compiled to build/ one by one: a program that imports
-// stemwork reads a few files instead of hundreds. Packages stay outside.
+// Bundles the files that tsup compiled to build/ one by one into those published for Node.js: a program that imports
+// stemwork then reads a few files instead of hundreds. Dependencies stay outside.
 import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -8,7 +8,7 @@ import { build } from 'esbuild'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const { bin, exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 
-/** What children, threads and hosts load by its path: see `scriptFile`. */
+/** Files that child processes, threads and hosts load by path: see `scriptFile`. */
 const loadedByPath = [
   'cli/workflow-file',
   'core/engine/program/guard',
@@ -40,7 +40,7 @@ await build({
   entryPoints,
   outbase: 'build',
   outdir: 'dist',
-  // As deep as `core/engine/package-files`, which finds the package's folder from there.
+  // As deep as `core/engine/package-files`, which finds the package's folder by its own depth.
   chunkNames: 'core/shared/[name]-[hash]',
   bundle: true,
   splitting: true,

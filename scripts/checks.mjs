@@ -4,12 +4,12 @@ import { join } from 'node:path'
 
 const root = join(import.meta.dirname, '..')
 
-// TypeScript 7 takes a quarter of the time of 5.9. What reads declarations (`api-report.mjs`, the tests of types) uses
-// the compiler's interface, which 7 does not have, and is what most hosts have. One thread: several check much of the
-// program several times, 16 s of processor time instead of 6.
+// TypeScript 7 takes a quarter of the time of 5.9. Tools that read declarations (`api-report.mjs`, the type tests) keep
+// 5.9, which has the compiler API that 7 lacks and is what most hosts have. One thread: several threads check much of
+// the program more than once, 16 s of CPU time instead of 6.
 const tsc = ['node_modules/typescript-7/bin/tsc', '--singleThreaded']
 
-/** Programs that judge the sources. */
+/** Programs that check the sources. */
 const programs = {
   'type check': tsc,
   'type check of the pages': [...tsc, '-p', 'tsconfig.console.json'],
@@ -18,16 +18,16 @@ const programs = {
   lint: ['node_modules/oxlint/bin/oxlint', '--type-aware', '--threads=1'],
 }
 
-/** For those in Go, which are here and gone: they collect no garbage, and work in one thread. */
+/** The checkers written in Go are short-lived: no garbage collection, and one thread. */
 const env = { ...process.env, GOGC: 'off', GOMAXPROCS: '1' }
 
-/** Programs that judge the build, for `.ci/run`. */
+/** Programs that check the build, for `.ci/run`. */
 export const measurements = {
   figures: ['scripts/figures.mjs'],
   'damaged files': ['benchmarks/fuzz.mjs'],
 }
 
-/** Runs the checks and these measurements at the same time. Returns each with its exit status and what it printed. */
+/** Runs the checks and the named measurements in parallel. Returns each with its exit status and output. */
 export async function runChecks(measured = []) {
   const chosen = Object.entries(measurements).filter(([name]) => measured.includes(name))
   return await Promise.all([...Object.entries(programs), ...chosen].map(([name, args]) => check(name, args)))
@@ -35,7 +35,7 @@ export async function runChecks(measured = []) {
 
 async function check(name, [program, ...args]) {
   const child = spawn(process.execPath, [join(root, program), ...args], { cwd: root, env })
-  // They have the time that the tests leave, which often wait for servers and children.
+  // They use the CPU time that the tests leave while waiting for servers and child processes.
   if (child.pid !== undefined) setPriority(child.pid, 10)
   let output = ''
   child.stdout.on('data', (data) => (output += data))

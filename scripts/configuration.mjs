@@ -1,5 +1,5 @@
 // Prints docs/configuration.md from the option schemas: node scripts/configuration.mjs > docs/configuration.md
-// With "security" prints docs/security.md, with its table of bounds made anew; with "type", src/service-config.ts.
+// With "security" prints docs/security.md with its table of limits regenerated; with "type", src/service-config.ts.
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { nameInFile } from '../build/cli/configuration.js'
@@ -136,7 +136,7 @@ function boundsTable() {
   return ['', '| limit | option | default |', '|---|---|---|', ...rows]
 }
 
-/** Each new limit belongs in the table. */
+/** Every new limit must be in the table. */
 function refuseMissing() {
   const named = new Set(bounds.map(([, owner, option]) => `${owner} ${option}`))
   const all = [
@@ -280,7 +280,7 @@ function typeOf({ type, multiple, value }) {
   return multiple ? 'string | readonly string[]' : 'string'
 }
 
-/** Within 120 columns. */
+/** A comment of lines within 120 columns. */
 function comment(text) {
   const lines = text.match(/.{1,112}(?: |$)/g).map((line) => line.trim())
   return lines.length === 1 ? [`  /** ${lines[0]} */`] : ['  /**', ...lines.map((line) => `   * ${line}`), '   */']
@@ -290,7 +290,7 @@ function commandName({ usage }) {
   return usage.split(' ', 1)[0]
 }
 
-/** Where the schema has this path, or a member of a group of this name. */
+/** Whether the schema has this path, or a group with this name has such a member. */
 function pathIn({ properties = {} }, path, owner) {
   const [first, ...rest] = path.split('.')
   const isThere =

@@ -1,5 +1,5 @@
-// Copies what is loaded at run time to dist, beside what the build bundles. WebAssembly lies in the folder of the
-// scripts for browsers, whose bundlers look for it there; Node.js reads onnxruntime's from there, too, for it is large.
+// Copies files that are loaded at run time to dist, beside the bundles. WebAssembly goes to the folder of the browser
+// scripts, where bundlers look for it; Node.js reads the large onnxruntime module from there, too.
 import { copyFileSync, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -40,7 +40,7 @@ function builtFiles() {
     .map((name) => join(build, name))
 }
 
-/** Whether each line began in code that ran, in any of the scripts. */
+/** Whether each line begins in code that ran, in any of the scripts. */
 function coveredLines(text, scripts) {
   const starts = []
   for (let at = 0; at !== 0 || starts.length === 0; at = text.indexOf('\n', at) + 1)

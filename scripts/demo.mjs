@@ -14,7 +14,7 @@ import { startService } from './service.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const pollMs = 300
-/** Of every result of the service. */
+/** Of every result of the service, in hertz. */
 const sampleRate = 44_100
 const hints = {
   decode_failed: 'The file seems to be damaged; try another copy of it.',

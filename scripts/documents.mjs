@@ -1,5 +1,5 @@
-// Makes the generated pages of the documentation anew: npm run docs
-// With "check" changes nothing and names the pages that are out of date.
+// Regenerates the generated pages of the documentation: npm run docs. With "check" changes nothing and names the pages
+// that are out of date.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 const root = new URL('../', import.meta.url)
 const isCheck = process.argv[2] === 'check'
 
-/** Each generated page, and the script that prints it; a folder's prints all of its pages as JSON. */
+/** Each generated page and the script that prints it; the script of a folder prints all of its pages as JSON. */
 const pages = [
   ['docs/configuration.md', 'scripts/configuration.mjs'],
   ['docs/security.md', 'scripts/configuration.mjs', 'security'],
@@ -26,6 +26,6 @@ for (const [page, script, ...words] of pages) {
     const file = new URL(name, root)
     if (existsSync(file) && readFileSync(file, 'utf8') === text) continue
     if (!isCheck) writeFileSync(file, text)
-    console.log(`${name} ${isCheck ? 'is out of date' : 'was made anew'}.`)
+    console.log(`${name} ${isCheck ? 'is out of date' : 'was regenerated'}.`)
   }
 }

@@ -1,10 +1,10 @@
-// Prints the size of the project beside the figures of the last release, scripts/figures.json; more than a limit of
+// Prints the size of the project beside that of the last release, scripts/figures.json; a figure above its limit in
 // scripts/limits.mjs is an error. Run "npm run build" first.
 //   node scripts/figures.mjs [--install] [--markdown] [--write]
-// --install   also what "npm install" of the packed tarball brings into an empty project, which needs the registry
+// --install   also what "npm install" of the packed tarball adds to an empty project, which needs the registry
 // --markdown  as a table
-// --write     writes scripts/figures.json, without the times, which say little on another machine: the numbers of
-//             modules and of type instantiations show whether they change
+// --write     writes scripts/figures.json, without times, which mean little on another machine: the numbers of
+//             modules and of type instantiations show whether times change
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -77,7 +77,7 @@ async function* figures() {
   yield ['installedPackages', Object.keys(packages).length]
 }
 
-/** Processor time, which depends less on what else the machine does than time by the clock; Node's start is left out. */
+/** CPU time, which depends less on the machine's load than wall time; without Node's own start. */
 function importCpuMs() {
   const code =
     "const began = process.cpuUsage(); await import('stemwork'); const { user, system } = process.cpuUsage(began); " +
@@ -92,7 +92,7 @@ function importedModules() {
   return Number(node(['--import', record, '--input-type=module', '--eval', code]))
 }
 
-/** What the first visit of each page transfers: the page with its style sheets and scripts, each by gzip. */
+/** What the first visit of each page transfers: the page with its style sheets and scripts, each gzipped. */
 async function* pageBytes() {
   const engine = createEngine({ workflows: [] })
   const handler = createHandler(engine, { console: true, operator: { key: 'never asked for it' } })
@@ -108,7 +108,7 @@ async function* pageBytes() {
   await engine.close()
 }
 
-/** The files at these addresses, and the scripts that they import at once. */
+/** The files at these addresses and the scripts that they import statically. */
 async function withImports(handler, addresses) {
   const bodies = []
   for (const address of addresses) {
@@ -129,7 +129,7 @@ async function bytesOf(handler, address) {
 }
 
 /**
- * What a program that uses the main entry costs the compiler. The number of instantiations does not depend on the
+ * What a program that imports the main entry costs the compiler. The number of instantiations does not depend on the
  * machine.
  */
 function* typeCheck() {
@@ -155,7 +155,7 @@ function filesOf(path) {
 }
 
 function run(command, cwd) {
-  // The shell finds npm.cmd on Windows.
+  // With a shell, Windows finds npm.cmd.
   const { stdout, stderr, status } = spawnSync(command, { cwd, encoding: 'utf8', shell: true })
   if (status !== 0) throw new Error(`${command} failed: ${stderr}`)
   return stdout

@@ -1,5 +1,5 @@
-// Prints docs/http.md and the pages in docs/http, by resource, as JSON, from the OpenAPI document that the service
-// gives out: npm run docs
+// Prints docs/http.md and the pages in docs/http, one per resource, as JSON, from the service's OpenAPI document (npm
+// run docs).
 import { analyzeWorkflow, createEngine, loudnessWorkflow, stemsWorkflow, transcodeWorkflow } from '../build/index.js'
 import { createHandler } from '../build/http/index.js'
 import { groupOf, groups } from '../build/http/service/docs-page.js'
@@ -38,15 +38,15 @@ usual flow; [Embedding](embedding.md#a-client) describes a client for browsers a
   \`INTERNAL_ERROR\` with \`retryable: false\` means that the service is not set up for the job, and only its operator
   can help.`)
 
-/** With a line for each paragraph and item, as all pages. */
+/** One line for each paragraph and item, as on all pages. */
 function unwrapped(text) {
   return text.replace(/(?<=\S)\n *(?=[^\s#-])/g, ' ')
 }
 
-/** Schemas of which an example was shown; a list shows its items where there is one alone. */
+/** Schemas whose example was shown already. */
 const shownExamples = new Set()
 
-/** Said once, in the introduction. */
+/** Described once, in the introduction. */
 const usualErrors = ['UNAUTHORIZED', 'RATE_LIMITED', 'INTERNAL_ERROR', 'STORE_UNAVAILABLE']
 
 const engine = createEngine({
@@ -93,7 +93,7 @@ console.log(
   JSON.stringify(Object.fromEntries(Object.entries(made).map(([page, parts]) => [page, `${parts.join('\n\n')}\n`]))),
 )
 
-/** The beginning of a page, with the way to all others. */
+/** The top of a page, with links to all others. */
 function head(id, title, what) {
   const others = allPages.map((page) => (page.id === id ? `**${page.title}**` : `[${page.title}](${page.id}.md)`))
   return [
@@ -103,7 +103,7 @@ function head(id, title, what) {
   ]
 }
 
-/** As GitHub names the heading of a route. */
+/** The anchor that GitHub gives the heading of a route. */
 function anchor(method, path) {
   return `${method} ${path}`
     .toLowerCase()
@@ -113,7 +113,7 @@ function anchor(method, path) {
 
 function section(method, path, { summary, description, security, parameters, requestBody, responses }) {
   const access = security.length === 0 ? 'Needs no key.' : 'signedLink' in security[0] ? 'Signed link, no key.' : ''
-  // What a path holds, the path says.
+  // Path parameters are clear from the path.
   const rows = parameters
     .filter(({ in: location }) => location !== 'path')
     .map(({ name, in: location, description: meaning = '', schema }) => [
@@ -174,7 +174,7 @@ function fields({ properties = {}, required = [], ...schema }) {
   return rows.length > 0 ? table(['field', 'type', 'meaning'], rows) : typeText(schema)
 }
 
-/** A JSON schema in few words. */
+/** A JSON schema in a few words. */
 function typeText(schema) {
   const { $ref, anyOf, const: only, enum: values, type, items, additionalProperties, properties, format } = schema
   if ($ref) {

@@ -1,4 +1,4 @@
-// Prints docs/licences.md: what decodes which format, and under which licence. Facts come from the installed packages.
+// Prints docs/licences.md: what decodes which format and under which licence, from the installed packages.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -26,7 +26,7 @@ const decodes = {
   '@audio/decode-wma': 'WMA',
 }
 
-/** What the licence in a package's manifest does not say. */
+/** Code in a package that its manifest's licence does not name. */
 const contains = {
   '@audio/decode-aac': 'FAAD2',
   '@audio/decode-flac': 'codec-parser (LGPL-3.0-or-later)',
@@ -39,7 +39,7 @@ const contains = {
 
 const manifestOf = (name) => JSON.parse(readFileSync(join(modules, name, 'package.json'), 'utf8'))
 
-/** The package and all that it brings. */
+/** The package and all its dependencies. */
 function closure(name, found = new Map()) {
   if (found.has(name)) return found
   const manifest = manifestOf(name)
@@ -48,7 +48,7 @@ function closure(name, found = new Map()) {
   return found
 }
 
-/** Licences of code inside a package, which lie beside its own. */
+/** Licences of third-party code inside a package, which lie beside the package's own. */
 function enclosed(name) {
   const files = existsSync(join(modules, name)) ? readdirSync(join(modules, name)) : []
   return files

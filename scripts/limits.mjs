@@ -1,6 +1,6 @@
 /**
- * A little above what was measured, by the names of scripts/figures.json: who exceeds one says why in the change that
- * raises it. Times are of the processor, with room for slower ones.
+ * Limits a little above the measured values, by the names of scripts/figures.json: a change that raises one says why.
+ * Times are CPU times, with room for slower machines.
  */
 export const limits = {
   tarballBytes: 7.0e6,

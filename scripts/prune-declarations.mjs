@@ -11,7 +11,7 @@ const waiting = Object.values(exports).flatMap(({ types }) => (types ? [resolve(
 for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
   if (reached.has(path)) continue
   reached.add(path)
-  // Examples in comments import files of their reader's.
+  // Imports in the examples of comments name the reader's own files.
   const declarations = readFileSync(path, 'utf8').replace(/\/\*[^]*?\*\//g, '')
   for (const [, target] of declarations.matchAll(/(?:from|import\()\s*['"](\.[^'"]+)['"]/g))
     waiting.push(resolve(dirname(path), target.replace(/\.js$/, '.d.ts')))

@@ -1,7 +1,7 @@
-// Records docs/demo.webp, the moving picture of the README, in a real browser: a song is dropped, two stems grow, the
-// voice is muted. Writes docs/song.mp3 and docs/song-without-voice.mp3 too, the demo song before and after, as the
+// Records docs/demo.webp, the animation of the README, in a real browser: a song is dropped, two stems grow, the vocals
+// are muted. Also writes docs/song.mp3 and docs/song-without-voice.mp3, the demo song before and after, as the
 // console's own service separates it: node scripts/recording.mjs [folder]. Run "npm run build" first. Needs Chromium
-// (CHROMIUM_PATH names one that is elsewhere) and ffmpeg.
+// (CHROMIUM_PATH if it is elsewhere) and ffmpeg.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -24,7 +24,7 @@ if (!executablePath) {
 }
 
 const songName = 'My song.wav'
-/** So long that one sees the stems grow. */
+/** Makes the song long enough to see the stems grow. */
 const repeats = 5
 const patienceMs = 300_000
 const width = 700
@@ -32,7 +32,7 @@ const width = 700
 const folder = await mkdtemp(join(tmpdir(), 'stemwork-recording-'))
 const service = await startService()
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] })
-/** Files in their order, and for how many seconds each is shown. */
+/** The picture files in order, and for how many seconds each is shown. */
 const frames = []
 let page
 try {
@@ -84,14 +84,14 @@ async function signedIn() {
   return one
 }
 
-/** A picture of the page as it is now. */
+/** Adds a picture of the page as it is now. */
 async function show(seconds) {
   const path = join(folder, `${String(frames.length).padStart(3, '0')}.png`)
   await page.screenshot({ path })
   frames.push({ path, seconds })
 }
 
-/** A hand with a file, which a screenshot of a page lacks. It moves to a place in a few pictures. */
+/** Moves a hand with a file, which a screenshot lacks, to a place in a few pictures. */
 async function drop() {
   await show(0.7)
   const data = (await readFile(join(folder, songName))).toString('base64')
@@ -147,7 +147,7 @@ async function grow() {
   let shown = -1
   while (!isDone) {
     const [progress] = await bar.evaluateAll((bars) => bars.map(({ value }) => value))
-    // A picture for each twelfth, however fast the machine is.
+    // A picture for each twelfth of the progress, however fast the machine is.
     if (progress !== undefined && Math.floor(progress * 12) > shown) {
       shown = Math.floor(progress * 12)
       await show(0.3)

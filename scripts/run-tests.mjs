@@ -6,8 +6,8 @@ import { join, relative } from 'node:path'
 const root = join(import.meta.dirname, '..')
 
 /**
- * Runs vitest and prints what it prints, then every skipped test with its reason. Returns the counts; `failed` includes
- * files that do not load and errors outside any test.
+ * Runs vitest, passes on its output, and lists every skipped test with its reason. Returns the counts; `failed`
+ * includes files that do not load and errors outside any test.
  */
 export async function runTests(args) {
   const folder = mkdtempSync(join(tmpdir(), 'stemwork-test-'))
@@ -33,7 +33,7 @@ function countsOf(files, status) {
   if (skipped.length > 0) console.log('\nSkipped:')
   for (const { file, fullName } of skipped) console.log(`  ${relative(root, file)}: ${fullName}`)
 
-  // A file that does not load has no tests of its own to fail.
+  // A file that does not load has no test to count as failed.
   const broken = files.filter(
     (file) => file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed'),
   )

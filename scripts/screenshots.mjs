@@ -1,6 +1,6 @@
-// Makes the pictures of docs/console.md and docs/operating.md: node scripts/screenshots.mjs [folder]
-// With --all, pictures of all pages, light and dark, desktop and phone. --song=FILE is shown instead of the demo song.
-// Run "npm run build" first. Needs Chromium; CHROMIUM_PATH names one that is elsewhere.
+// Takes the screenshots of docs/console.md and docs/operating.md: node scripts/screenshots.mjs [folder]. With --all, of
+// all pages, light and dark, desktop and phone. --song=FILE is shown instead of the demo song. Run "npm run build"
+// first. Needs Chromium; CHROMIUM_PATH if it is elsewhere.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -36,7 +36,7 @@ const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isM
 const songs = ['Harbour Lights.wav', 'Paper Boats (live at the old cinema, second night).wav', 'Low Tide.wav']
 const patienceMs = 300_000
 const operatorKey = 'the-key-of-the-operator'
-/** The link signs in once; the cookies of that are those of all pages. */
+/** The sign-in link works once; all pages share its cookies. */
 let cookies = []
 
 const folder = await mkdtemp(join(tmpdir(), 'stemwork-pictures-'))
@@ -79,7 +79,7 @@ async function fillLibrary() {
   if (values.song) await copyFile(values.song, join(folder, songs[0]))
   else await writeDemoSong(join(folder, songs[0]))
   for (const name of songs.slice(1)) await copyFile(join(folder, songs[0]), join(folder, name))
-  // Nothing that the page knows, and nothing that the service can decode.
+  // A file that neither the page nor the service can decode.
   await writeFile(join(folder, 'damaged.mp3'), Buffer.alloc(3000, 1))
   await page.locator('input[type=file]').setInputFiles(['damaged.mp3', ...songs].map((name) => join(folder, name)))
   await page
@@ -108,7 +108,7 @@ async function consolePicture() {
   await page.context().close()
 }
 
-/** While one more song runs, and another waits. */
+/** Taken while another song is separated and one waits. */
 async function operatorPicture() {
   const page = await signedIn({ viewport: { width: 1120, height: 1000 } })
   const files = ['First Rehearsal.wav', 'Second Rehearsal.wav'].map((name) => join(folder, name))

@@ -1,5 +1,5 @@
-// A reporter for vitest: names the tests that failed first and passed when repeated (`--retry`), with the first
-// failure, so that a repeat never hides one.
+// A vitest reporter that names the tests that failed and passed when repeated (`--retry`), with their first failure, so
+// that a repeat never hides one.
 export default class SecondAttempts {
   #tests = []
 

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 const main = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
 const keptLogLines = 20
 
-/** Starts `stemwork serve` on a free port with a data folder of its own, both gone after `stop()`. */
+/** Starts `stemwork serve` on a free port with its own data folder; `stop()` removes both. */
 export async function startService() {
   const data = await mkdtemp(join(tmpdir(), 'stemwork-data-'))
   // Hexadecimal: a key that begins with a hyphen would be read as an option.

@@ -1,6 +1,6 @@
-// Makes a fresh clone ready: installs what package-lock.json names and builds `build` and `dist`, each only when it is
-// out of date. With "--code" without the declarations of types, which take two thirds of the build's time.
-// Plain Node without dependencies, because it runs before anything is installed.
+// Prepares a fresh clone: installs the packages of package-lock.json and builds `build` and `dist`, each only when out
+// of date. With "--code", without type declarations, which take two thirds of the build's time. Plain Node without
+// dependencies, because it runs before anything is installed.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const [major, minor] = process.versions.node.split('.').map(Number)
-// Older ones cannot require() a module of this kind, which hosts in CommonJS do.
+// Older versions cannot require() ES modules, which hosts in CommonJS do.
 if (major < 20 || major === 21 || (major === 20 && minor < 19) || (major === 22 && minor < 12)) {
   fail(
     `stemwork needs Node 20.19, 22.12 or newer; this is ${process.versions.node}. Install one of those, then run ` +
@@ -19,7 +19,7 @@ if (major < 20 || major === 21 || (major === 20 && minor < 19) || (major === 22 
 
 if (!packagesAreCurrent()) {
   console.error('Installing packages (npm ci), which takes about a minute ...')
-  // Besides .npmrc and allowScripts, for npm versions that read neither: the script would download GPU libraries.
+  // For npm versions that read neither .npmrc nor allowScripts: the install script would download GPU libraries.
   const status = run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], { ONNXRUNTIME_NODE_INSTALL: 'skip' })
   if (status !== 0)
     fail(
@@ -45,7 +45,7 @@ const inputs = [
 if (!existsSync(join(root, 'build'))) rmSync(join(root, 'dist', '.stemwork-built'), { force: true })
 step('dist', '.stemwork-built', inputs, () => {
   console.error('Building ...')
-  // It removes the declarations.
+  // The build removes the declarations.
   rmSync(join(root, 'dist', '.stemwork-typed'), { force: true })
   return run('npm', ['run', '--silent', 'build:code'])
 })
@@ -88,7 +88,7 @@ function sources(folder) {
 }
 
 function run(command, args, environment = {}) {
-  // The shell finds npm.cmd on Windows.
+  // With a shell, Windows finds npm.cmd.
   const { status, error } = spawnSync(command, args, {
     cwd: root,
     stdio: ['ignore', 2, 2],

@@ -1,5 +1,5 @@
-// Runs the tests (arguments are vitest's) and, meanwhile, the checks of types, format and lint, and the measurements
-// that STEMWORK_MEASURE names, separated by commas. Closes with the line `N passed, N failed, N skipped`.
+// Runs the tests (arguments are vitest's) in parallel with the checks of types, format and lint, and the measurements
+// named in STEMWORK_MEASURE, separated by commas. The last line is `N passed, N failed, N skipped`.
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,8 +1,8 @@
-// What is mutated, and the tests that have to notice, nearest first: those of the behaviour that need no servers. With
-// `/*`, the files of a folder without those of its folders.
+// The folders to mutate, each with the tests that have to notice, nearest first: tests of behaviour that need no
+// servers. `/*` stands for the files of a folder without its subfolders.
 const rules = ['test/unit/*', 'test/contract/memory.test.ts']
 
-// Those that run jobs; the fast ones and those of a single file come first.
+// Tests that run jobs; the fast ones and those of a single file come first.
 const engineTests = [
   'heartbeat',
   'attempt',

@@ -1,5 +1,4 @@
-// Loader hooks of `runner.mjs`: give the files of the build a new address in each generation, so that Node loads them
-// anew.
+// Loader hooks of `runner.mjs`: give the build's files a new URL in each generation, so that Node loads them again.
 let build
 let generation
 

@@ -1,11 +1,10 @@
-// Finds what can be changed in a source file so that a test should notice, and writes the file with all these changes
-// behind a switch.
+// Finds the changes to a source file that a test should notice, and writes the file with all of them behind a switch.
 import { basename } from 'node:path'
 import ts from 'typescript'
 
 const { SyntaxKind: Kind } = ts
 
-/** What each operator is replaced by. A comparison moves its boundary and is negated. */
+/** The replacements for each operator. A comparison's boundary is moved, and it is negated. */
 const operators = {
   '===': ['!=='],
   '!==': ['==='],
@@ -38,7 +37,7 @@ const operators = {
   '||=': ['='],
   '&&=': ['='],
 }
-/** Methods that return a value of the type of their object: the call is left out. */
+/** Methods that return a value of their object's type: their call is removed. */
 const passing = new Set(
   (
     'filter sort toSorted reverse toReversed slice subarray trim toLowerCase toUpperCase flat concat replace ' +
@@ -163,7 +162,7 @@ export function mutantsOf(path, text, firstId) {
       })
   }
 
-  /** Each `?.` of a chain without its question mark. */
+  /** Removes the question mark of each `?.` in a chain. */
   function ofChain(node) {
     if (!ts.isOptionalChain(node) || isInChain(node)) return []
     const found = []
@@ -177,7 +176,7 @@ export function mutantsOf(path, text, firstId) {
     return found
   }
 
-  /** A string that is no text for people, and stands for itself. */
+  /** A string that stands for itself and is not text for people. */
   function isWord(node) {
     if (!ts.isStringLiteral(node) && !ts.isNoSubstitutionTemplateLiteral(node) && !ts.isTemplateExpression(node))
       return false
@@ -213,7 +212,7 @@ export function mutantsOf(path, text, firstId) {
     return ts.isThrowStatement(node) || ts.isBreakStatement(node) || ts.isContinueStatement(node)
   }
 
-  /** One whose negation no other mutant stands for. */
+  /** A condition whose negation is not already covered by another mutant. */
   function isCondition(node) {
     const { parent } = node
     if (!parent) return false
@@ -248,7 +247,7 @@ export function mutantsOf(path, text, firstId) {
     return ts.isOptionalChain(parent) && parent.expression === node
   }
 
-  /** Runs when the module is loaded. */
+  /** Whether it runs when the module is loaded. */
   function isStatic(node) {
     for (let at = node; at.parent; at = at.parent) {
       if (ts.isFunctionLike(at.parent)) return false

@@ -1,8 +1,8 @@
-// Changes the sources in one respect at a time and looks whether a test fails: npm run test:mutation [-- <folder or
+// Changes the sources in one respect at a time and checks whether a test fails: npm run test:mutation [-- <folder or
 // file> ...] [--fresh] [--tests <folder or file>]. All mutants of a folder are compiled into one build; each test file
-// runs in one process, for each mutant that it reaches. What is found out is kept in .mutation/ and only done again
-// when the source or a test has changed (--fresh: everything; --tests: with these tests only). A mutant that no test
-// notices must be explained in survivors.json; at least 90 % of each folder must be noticed.
+// runs in one process, for each mutant that it reaches. Results are kept in .mutation/ and are only renewed when the
+// source or a test has changed (--fresh: all; --tests: with these tests only). A mutant that survives must be explained
+// in survivors.json; at least 90 % of each folder must be killed.
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -17,18 +17,18 @@ import { mutantsOf } from './mutants.mjs'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const notes = join(root, '.mutation')
 const leastScore = 0.9
-/** A test that takes longer than this and five times its usual time has failed. */
+/** A test that takes longer than this plus five times its usual time has failed. */
 const patienceMs = 2000
-/** Tests of a file that take longer for a mutant are run once those of all other files have not noticed it. */
+/** Test files that take longer than this for a mutant run only if no faster file kills it. */
 const quickMs = 300
-/** Mutants that are tried in one process: what failed tests leave behind adds up. */
+/** Mutants per process: what failed tests leave behind adds up. */
 const mutantsPerProcess = 200
 
 const { values, positionals } = parseArgs({
   options: { fresh: { type: 'boolean' }, processes: { type: 'string', default: '2' }, tests: { type: 'string' } },
   allowPositionals: true,
 })
-/** What runs now. A mutant may never end, so none of them outlives this process. */
+/** Running processes. A mutant may never end, so none may outlive this process. */
 const children = new Set()
 process.on('exit', () => children.forEach(kill))
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(1))
@@ -36,7 +36,7 @@ const explained = JSON.parse(readFileSync(new URL('survivors.json', import.meta.
 if (spawnSync(process.execPath, ['scripts/setup.mjs'], { cwd: root, stdio: 'inherit' }).status !== 0) process.exit(1)
 mkdirSync(notes, { recursive: true })
 
-/** The explanations that belong to a file that was looked at. */
+/** The explanations in survivors.json whose file was mutated. */
 const reported = new Set()
 let isGood = true
 for (const entry of folders) {
@@ -67,7 +67,7 @@ async function tryFolder({ folder, tests }, only) {
   const testFiles = [...new Set(listed)].filter((path) => path.endsWith('.test.ts'))
   await inParallel(testFiles, async (file, lane) => {
     const key = `${hash} ${hashOf(readFileSync(join(root, file)))}`
-    // A busy machine may not even start it.
+    // A busy machine may fail even to start it.
     for (let tries = 2; known.coverage[file]?.key !== key; tries--)
       known.coverage[file] = await cover(run, file, lane).then(
         (found) => ({ key, ...found }),
@@ -96,7 +96,7 @@ async function tryFolder({ folder, tests }, only) {
   return report(folder, chosen, known, only.length === 0 || only.includes(folder))
 }
 
-/** Runs the mutants that are left against one test file after the other, and what takes long last. */
+/** Runs the remaining mutants against one test file after the other, slow ones last. */
 async function tryMutants(run, mutants, testFiles, lane) {
   for (const mostMs of [quickMs, Infinity]) for (const file of testFiles) await tryIn(file, mostMs)
 
@@ -163,7 +163,7 @@ async function cover(run, file, lane) {
     if (test !== undefined && !entry.by.includes(test)) entry.by.push(test)
     return entry
   }
-  // By hooks of a suite, or by what one test left to run while the next began: both are tried.
+  // Mutants that a suite's hooks reached, or what one test left running while the next began: both tests count.
   const noteBetween = (test) => between.forEach(([id, hits]) => note(id, hits, test))
   for (const line of lines) {
     if (line.loaded) for (const [id, hits] of line.loaded) note(id, hits).isLoaded = true
@@ -211,7 +211,7 @@ async function runVitest({ name, build, mutants }, file, orders, lane, onLine) {
   const log = join(notes, `${name}-${lane}.log`)
   const task = join(notes, `${name}-${lane}-task.json`)
   writeFileSync(log, '')
-  // A mutant of the code that removes the folders of dead processes removes everything that lies beside them.
+  // In a folder of their own: a mutant of the code that removes dead processes' folders deletes everything beside them.
   const temporary = join(notes, `${name}-${lane}-tmp`)
   mkdirSync(temporary, { recursive: true })
   const address = `${pathToFileURL(join(root, build)).href}/`
@@ -231,14 +231,14 @@ async function runVitest({ name, build, mutants }, file, orders, lane, onLine) {
   for (const stream of [child.stdout, child.stderr])
     stream.on('data', (chunk) => (output = (output + chunk).slice(-20_000)))
   let isOver = false
-  // What its tests have started and left would keep its pipes open.
+  // Processes that its tests have left running would keep its pipes open.
   child.on('exit', () => kill(child))
   const over = new Promise((resolve) => child.on('close', resolve)).then(() => {
     isOver = true
     children.delete(child)
   })
   let read = 0
-  // Loading takes long on a machine that others use.
+  // Loading takes long on a busy machine.
   let deadline = Date.now() + 1_800_000
   for (let isLast = false; ;) {
     const text = readFileSync(log, 'utf8')
@@ -260,7 +260,7 @@ async function runVitest({ name, build, mutants }, file, orders, lane, onLine) {
   rmSync(temporary, { recursive: true, force: true })
 }
 
-/** With the processes that it started. */
+/** Kills the process and those that it started. */
 function kill({ pid = 0 }) {
   try {
     if (pid > 0) process.kill(-pid, 'SIGKILL')
@@ -292,7 +292,7 @@ function makeBuild(build, files) {
   return { mutants, hash: hash.digest('hex').slice(0, 16) }
 }
 
-/** In survivors.json: the mutant's name without the folders of its file, so that an explanation survives a move. */
+/** The key in survivors.json: the mutant's name without its file's folders, so that an explanation survives a move. */
 function keyOf({ file, name }) {
   return name.slice(dirname(file).length + 1)
 }

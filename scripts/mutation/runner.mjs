@@ -1,5 +1,5 @@
-// The test runner of `mutation.mjs`: runs a test file in one process, first as it is and noting which tests reach which
-// mutants, then once for each mutant with the tests that reach it. `globalThis.$mutant` says which mutant is in force.
+// The test runner of `run.mjs`: runs a test file in one process, first unchanged to record which tests reach which
+// mutants, then once for each mutant with the tests that reach it. `globalThis.$mutant` says which mutant is active.
 import { appendFileSync, readFileSync } from 'node:fs'
 import { register } from 'node:module'
 import { startTests } from '@vitest/runner'
@@ -8,11 +8,11 @@ import { TestRunner, vi } from 'vitest'
 
 const { build, count, log, mutants } = JSON.parse(readFileSync(process.env.STEMWORK_MUTATION, 'utf8'))
 
-/** Raised to load the build anew, for mutants in code that runs when it is loaded. */
+/** Incremented to load the build again, for mutants in code that runs when it is loaded. */
 const generation = new Int32Array(new SharedArrayBuffer(4))
 register('./generations.mjs', import.meta.url, { data: { build, generation } })
 
-// That there is a counterexample is enough.
+// One counterexample is enough: it need not be shrunk.
 fc.configureGlobal({ endOnFailure: true })
 
 const none = -1
@@ -36,7 +36,7 @@ export default class MutationRunner extends TestRunner {
   #wanted = []
 
   importFile(path, source) {
-    // A file's tests are collected anew for each mutant.
+    // A file's tests are collected again for each mutant.
     const { evaluatedModules } = this.workerState
     if (generation[0] > 0) evaluatedModules.clear()
     else if (evaluatedModules.getModuleById(path))
@@ -84,10 +84,10 @@ export default class MutationRunner extends TestRunner {
     const [file] = await startTests([filepath], this)
     const failure = failureIn(file)
     const by = failure && nameOf(this.#failedAt)
-    // Also where the code catches what then ends it.
+    // Holds even where the code catches the error that ends the loop.
     const isEndless = state.hits > state.maxHits
     Object.assign(state, { id: none, maxHits: Infinity })
-    // The next mutant must not find what was loaded under this one.
+    // The next mutant must not find modules that were loaded under this one.
     if (mutant.isStatic) Atomics.add(generation, 0, 1)
     delete process.env.STEMWORK_MUTANT
     vi.useRealTimers()
@@ -97,12 +97,12 @@ export default class MutationRunner extends TestRunner {
     this.#failedAt = undefined
     const isTimeout = failure !== undefined && /timed out in \d+ms/.test(failure.message)
     write({ ended: mutant.id, isKilled: failure !== undefined || isEndless, isTimeout, by })
-    // What was waited for goes on, and would disturb the next mutant.
+    // The work that timed out goes on and would disturb the next mutant.
     if (isTimeout) process.kill(process.pid, 'SIGKILL')
   }
 }
 
-/** Only these tests run, and no hooks of suites without one. */
+/** Only these tests run, and only the hooks of suites that have one of them. */
 function select(suite, tests) {
   let hasAny = false
   for (const task of suite.tasks) {
