@@ -196,7 +196,8 @@ export function configuration() {
       '`--config <file>`). The command line overrides the environment, which overrides the file; lists are ' +
       'combined. Options marked "..." take a list: separated by commas, or given several times. Paths are relative ' +
       'to the current folder. A wrong name or value is refused, with the nearest name as a suggestion. A file in ' +
-      'TypeScript needs Node 22.18 or newer, Bun or Deno.',
+      'TypeScript needs Node 22.18 or newer, Bun or Deno. Options that the table below does not have, such as ' +
+      '`retention`, `trustProxy` and `metrics`, can be set only in code.',
     '',
     '```js',
     '// stemwork.config.mjs',

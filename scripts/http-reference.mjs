@@ -16,7 +16,7 @@ usual flow; [Embedding](embedding.md#a-client) describes a client for browsers a
 
 - **Key.** The header \`Authorization\` contains the API key as the raw value; \`Bearer <key>\` is also accepted. Links
   to files carry their own signature instead.
-- **Success** is always 200 with a JSON body, also for create and delete. **Errors** are a
+- **Success** is 200 with a JSON body, even for create and delete, unless the route says otherwise. **Errors** are a
   [Problem](http/schemas.md#problem), whose \`message\` can be shown to users. With
   \`Accept: application/problem+json\` it also has the members of RFC 9457.
   Any route may return 500 \`INTERNAL_ERROR\` and 503 \`STORE_UNAVAILABLE\`; routes that require a key may also return

@@ -133,17 +133,17 @@ export const handlerOptionsSchema = z.strictObject({
       allWaitingRequests: count
         .default(500)
         .describe(
-          'The same of all applications. When all are taken, the application with the most loses one to another that ' +
-            'has none.',
+          'The same for all applications. When all are taken, the application with the most loses one to another ' +
+            'that has none.',
         ),
       downloads: count
         .default(50)
-        .describe('Files and archives that are sent by links of an application at a time, for each process.'),
+        .describe('Files and archives sent through links of an application at a time, for each process.'),
       allDownloads: count
         .default(250)
         .describe(
-          'The same of all applications. When all are taken, the application with the most loses one to another that ' +
-            'has none; its client can go on with a range request.',
+          'The same for all applications. When all are taken, the application with the most loses one to another ' +
+            'that has none; its client can continue with a range request.',
         ),
       heartbeatMs: count
         .default(15_000)
