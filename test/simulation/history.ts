@@ -19,8 +19,8 @@ import { type Network, remote, type SimulatedNode, World } from './world.js'
 export const leaseMs = 20_000
 const sweepIntervalMs = 10_000
 const jobsMs = 3_600_000
-/** Longer than any outage. */
-const storageOutageMs = 120_000
+/** Longer than three outages that follow each other so closely that no call is answered in between. */
+const storageOutageMs = 300_000
 const year = 365 * 24 * 3_600_000
 
 /** What keeps a defect away. Each can be taken out, and then the simulation must find the defect. */
