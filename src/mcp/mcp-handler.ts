@@ -1,5 +1,6 @@
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
 import type { Handler } from '../http/mounts/mountable.js'
+import { jsonOf } from '../http/mounts/request-json.js'
 import { createMcpServer } from './mcp-server.js'
 
 export interface McpHandlerOptions {
@@ -14,8 +15,6 @@ export interface McpHandlerOptions {
   origins?: readonly string[]
 }
 
-/** Conversations are short; files never come this way. */
-const maxBodyBytes = 256 * 1024
 /** Headers by which a service may identify its caller. */
 const passedOn = [
   'authorization',
@@ -54,13 +53,20 @@ export function createMcpHandler(handler: Handler, options: McpHandlerOptions = 
     // A wrong key is reported before the protocol begins, as clients expect.
     const known = await ask(`${baseUrl}/application`, { signal: request.signal })
     if (!known.ok) return known
-    await known.body?.cancel()
+    const { id: app } = (await known.json()) as { id: string }
+    const read = await jsonOf(request, context, { app, requestId: known.headers.get('x-request-id') ?? '' })
+    if ('refused' in read) return read.refused
+    // Each further message counts as a request of its own.
+    for (let more = Array.isArray(read.value) ? read.value.length - 1 : 0; more > 0; more--) {
+      const counted = await ask(`${baseUrl}/application`, { signal: request.signal })
+      if (!counted.ok) return counted
+    }
 
     const server = createMcpServer({ baseUrl, fetch: ask })
-    const transport = new WebStandardStreamableHTTPServerTransport({ maxRequestBodySize: maxBodyBytes })
+    const transport = new WebStandardStreamableHTTPServerTransport()
     await server.connect(transport)
     request.signal.addEventListener('abort', () => void server.close(), { once: true })
-    return await transport.handleRequest(request, { parsedBody: parsedJson(context.parsedBody) })
+    return await transport.handleRequest(request, { parsedBody: read.value })
 
     function inner(input: string | URL | Request, init: RequestInit = {}): Request {
       const made = new Request(input, init)
@@ -72,11 +78,6 @@ export function createMcpHandler(handler: Handler, options: McpHandlerOptions = 
       return Object.assign(made, { ip: (request as Request & { ip?: string }).ip })
     }
   }
-}
-
-/** A body that a parser in front of the mount has read. */
-function parsedJson(body: unknown): unknown {
-  return body instanceof Uint8Array ? (JSON.parse(Buffer.from(body).toString()) as unknown) : body
 }
 
 function refusal(status: number, message: string, headers: Record<string, string> = {}): Response {

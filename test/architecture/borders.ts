@@ -107,7 +107,7 @@ const borders: Border[] = [
   },
   {
     room: /^mcp\//,
-    may: [/^mcp\//, /^client\//, /^http\/mounts\/mountable\.ts$/, /^core\/engine\/package-files\.ts$/],
+    may: [/^mcp\//, /^client\//, /^http\/mounts\/(mountable|request-json)\.ts$/, /^core\/engine\/package-files\.ts$/],
     why: 'agents use the public interface by way of the client',
   },
   {

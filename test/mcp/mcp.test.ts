@@ -1,11 +1,14 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import { once } from 'node:events'
+import { createConnection } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type RunningServer, serve } from '../../src/http/mounts/node.js'
 import { withMcp } from '../../src/cli/mcp-mount.js'
 import { createMcpHandler } from '../../src/mcp/index.js'
@@ -246,6 +249,73 @@ describe('stemwork serve --mcp', () => {
     } finally {
       process.kill('SIGKILL')
     }
+  })
+})
+
+describe('over HTTP, what one request may ask of the service', () => {
+  const ask = (messages: unknown, to = mcp, key = service.app.key) =>
+    fetch(`${to.origin}/mcp`, {
+      method: 'POST',
+      body: JSON.stringify(messages),
+      headers: {
+        authorization: key,
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+      },
+    })
+  const ping = (params = {}) => ({ jsonrpc: '2.0', id: 1, method: 'ping', params })
+  const members = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`m${n}`, n]))
+
+  it('is a message of hundreds of members, not of thousands', async () => {
+    expect((await ask(ping(members(900)))).status).toBe(200)
+    const refused = await ask(ping(members(2000)))
+    expect(refused.status).toBe(400)
+    expect(await refused.json()).toMatchObject({ code: 'BAD_INPUT', message: expect.stringMatching(/members/) })
+  })
+
+  it('is as many messages as requests', async () => {
+    const few = await startService({ http: { rateLimits: { other: { requests: 10, perSeconds: 3600 } } } })
+    const handler = createMcpHandler(few.handler, { basePath: '/v1' })
+    const server = await serve(handler, { port: 0 })
+    const batch = Array.from({ length: 5 }, () => ping())
+    const statuses = [1, 2, 3].map(() => ask(batch, server, few.app.key).then(({ status }) => status))
+    expect((await Promise.all(statuses)).sort((a, b) => a - b)).toEqual([200, 200, 429])
+    await Promise.all([server.close({ timeoutMs: 100 }), few.close()])
+  })
+
+  it('is done in turn: one message in a pass of the event loop', async () => {
+    const passes: number[] = []
+    let pass = 0
+    const counted = () => {
+      pass++
+      next = setImmediate(counted)
+    }
+    let next = setImmediate(counted)
+    const protocol = Object.getPrototypeOf(Server.prototype) as { _onrequest(...given: unknown[]): void }
+    const handle = protocol._onrequest
+    vi.spyOn(protocol, '_onrequest').mockImplementation(function (this: typeof protocol, ...given) {
+      passes[pass] = (passes[pass] ?? 0) + 1
+      handle.apply(this, given)
+    })
+    onTestFinished(() => void vi.restoreAllMocks())
+    const body = JSON.stringify(ping())
+    const head =
+      `POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${service.app.key}\r\n` +
+      'Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n' +
+      `Content-Length: ${body.length}\r\n\r\n`
+    const clients = Array.from({ length: 50 }, () => createConnection(mcp.port, '127.0.0.1'))
+    for (const client of clients) client.write(head + body.slice(0, -1))
+    await delay(500)
+    const answers = clients.map((client) => once(client, 'data'))
+    // The last byte of all of them comes at once.
+    for (const client of clients) client.write(body.slice(-1))
+    await Promise.all(answers)
+    for (const client of clients) client.destroy()
+    clearImmediate(next)
+    const handled = passes.filter(Boolean)
+    expect(handled.reduce((sum, count) => sum + count, 0)).toBe(50)
+    // The two of them may be on both sides of the count.
+    expect(Math.max(...handled)).toBeLessThanOrEqual(2)
   })
 })
 

@@ -1,5 +1,6 @@
 import type { Call } from './call.js'
 import { Problem } from './problem.js'
+import type { RequestBody } from './request-body.js'
 
 const maxDepth = 32
 
@@ -27,7 +28,7 @@ export async function readJson(call: Call): Promise<unknown> {
   if ((headers.get('content-encoding') ?? 'identity').trim().toLowerCase() !== 'identity') {
     throw new Problem('UNSUPPORTED_MEDIA_TYPE', 'Compressed request bodies are not accepted. Send the JSON as it is.')
   }
-  return parseJson(await readBytes(call), limits.paramsBytes)
+  return parseJson(await bytesOf(call), limits.paramsBytes)
 }
 
 /** Members and values that a body may have besides those of `params`: twice the number that a job can have. */
@@ -37,7 +38,7 @@ const otherEntries = 256
  * @throws Problem `BAD_INPUT` for what is not JSON in UTF-8, nests deeper than 32 levels, or has more entries than any
  * valid body.
  */
-function parseJson(bytes: Uint8Array, paramsBytes: number): unknown {
+export function parseJson(bytes: Uint8Array, paramsBytes: number): unknown {
   refuseManyEntries(bytes, paramsBytes)
   let text: string
   try {
@@ -106,24 +107,33 @@ function tooLarge(jsonBytes: number): Problem {
   })
 }
 
-async function readBytes({ body, caller, request, service }: Call): Promise<Uint8Array> {
+async function bytesOf({ body, caller, request, service }: Call): Promise<Uint8Array> {
   const { jsonBytes, discardBytes } = service.options.limits
   const mayBeLarge = Number(request.headers.get('content-length') ?? Infinity) > smallBytes
   const slot = caller && mayBeLarge ? service.largeBodies.take(caller.id) : undefined
   const mostBytes = caller ? jsonBytes : Math.min(jsonBytes, smallBytes)
-  const chunks: Uint8Array[] = []
-  let bytes = 0
   try {
-    for await (const chunk of body.chunks(slot?.lost)) {
-      bytes += chunk.byteLength
-      if (bytes > mostBytes) {
-        await body.discard(discardBytes)
-        throw tooLarge(mostBytes)
-      }
-      chunks.push(chunk)
-    }
+    return await readBytes(body, { jsonBytes: mostBytes, discardBytes }, slot?.lost)
   } finally {
     slot?.release()
+  }
+}
+
+/** @throws Problem `TOO_LARGE`, or what the body throws */
+export async function readBytes(
+  body: RequestBody,
+  { jsonBytes, discardBytes }: { jsonBytes: number; discardBytes: number },
+  signal?: AbortSignal,
+): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of body.chunks(signal)) {
+    bytes += chunk.byteLength
+    if (bytes > jsonBytes) {
+      await body.discard(discardBytes)
+      throw tooLarge(jsonBytes)
+    }
+    chunks.push(chunk)
   }
   return Buffer.concat(chunks)
 }

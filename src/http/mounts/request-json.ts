@@ -1,0 +1,36 @@
+import { Shares } from '../../core/engine/limits/shares.js'
+import { toResponse } from '../routing/answer.js'
+import { WebRequestReader } from '../routing/api-request.js'
+import { parseJson, readBytes } from '../routing/json-body.js'
+import { problemAnswer, toProblem } from '../routing/problem.js'
+import { RequestBody } from '../routing/request-body.js'
+import { resolveHandlerOptions } from '../options.js'
+import type { MountContext } from './mountable.js'
+
+const requests = new WebRequestReader()
+const { limits } = resolveHandlerOptions({})
+/** What a library does with thousands of members holds the event loop for 10 ms. */
+const entriesOfBytes = limits.paramsBytes / 4
+/** One in each pass of the event loop. */
+const turns = new Shares({ total: 1, reserve: 0 })
+
+/**
+ * The JSON of a request to a handler beside the service's, in the bounds that a service has by default, with fewer
+ * members, and in the turn of its application; or the answer that refuses it.
+ */
+export async function jsonOf(
+  request: Request,
+  { bodyRead = false, parsedBody }: MountContext,
+  { app, requestId }: { app: string; requestId: string },
+): Promise<{ value: unknown } | { refused: Response }> {
+  const body = new RequestBody(requests.read(request), { bodyRead, parsedBody }, limits)
+  try {
+    const bytes = body.parsed ? Buffer.from(JSON.stringify(body.parsed)) : await readBytes(body, limits)
+    const share = await turns.take(app)
+    setImmediate(() => share?.release())
+    return { value: parseJson(bytes, entriesOfBytes) }
+  } catch (error) {
+    const accept = request.headers.get('accept')
+    return { refused: toResponse(problemAnswer(toProblem(error), { accept, requestId })) }
+  }
+}
