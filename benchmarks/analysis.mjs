@@ -1,10 +1,11 @@
-// How right the analysis is: tempo, beats, bars and key of pieces that are drawn by seeds and rendered by fluidsynth,
-// so that all of it is known; and of songs whose album tells tempo and key. Seeds from 2000 on are held out: nothing
-// was ever fitted to them; those from 1000 to 1039 were looked at while the key's method was chosen. The key was fitted
-// to --seeds=1-40 and to --seeds=1-50 --varied, which are pieces of another kind, to 80 folk tunes with chords and to
-// 90 loops; every second one was distorted, filtered or reverberated. node benchmarks/analysis.mjs [--seeds=2000-2099]
-// [--varied] [--soundfont=file.sf2] [--songs=folder] [--librosa=python] [--verbose]. With a Python that has librosa,
-// its beat_track is measured on the same pieces.
+// Accuracy of the analysis (tempo, beats, bars, key), on pieces drawn by seed and rendered by fluidsynth, so that all
+// of it is known, and on the songs of an album whose notes give tempo and key. Seeds from 2000 on are held out: nothing
+// was ever fitted to them; 1000 to 1039 were looked at while the key's method was chosen. The key was fitted to
+// --seeds=1-40; to --seeds=1-50 --varied, pieces of another kind; to 80 folk tunes with chords; and to 90 loops, every
+// second one distorted, filtered or reverberated. With a Python that has librosa, its beat_track is measured on the
+// same pieces.
+// node benchmarks/analysis.mjs [--seeds=2000-2099] [--varied] [--soundfont=file.sf2] [--songs=folder]
+// [--librosa=python] [--verbose]
 import { spawnSync } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { cpus, tmpdir } from 'node:os'
@@ -15,7 +16,7 @@ import { openWavWriter } from '../build/core/media/encode/wav-writer.js'
 import { piece } from './analysis/pieces.mjs'
 import { option } from './shared/benchmark.mjs'
 
-/** As the package of the album "Everything is Free" (CC0) tells. */
+/** From the notes of the album "Everything is Free" (CC0). */
 const album = {
   hydrogen: { bpm: 132, key: 'D major' },
   lithium: { bpm: 124, key: 'G minor' },
@@ -76,7 +77,7 @@ function scored(truth, found) {
   }
 }
 
-/** What librosa finds in the pieces, in one process. */
+/** What librosa finds in all pieces, in one process. */
 function librosaLine(rows) {
   const program = [
     'import librosa, json, sys',
@@ -122,7 +123,7 @@ function summarise(rows) {
     'above 160 bpm',
     rows.filter(({ bpm }) => bpm > 160),
   )
-  // A confidence is worth something if what it is high for is right more often.
+  // A useful confidence is one whose high values are right more often.
   for (const [name, confidence, isRight] of [
     ['tempo', (row) => row.found.tempo?.confidence ?? 0, (row) => row.tempo],
     ['key', (row) => row.found.key?.confidence ?? 0, (row) => row.key],
@@ -152,7 +153,7 @@ function line(truth, { found, beats, downbeats }) {
   )
 }
 
-/** The F measure of times that count within 70 ms of a true one. */
+/** F-measure of the times found; one within 70 ms of a true time is a hit. */
 function score(found, truth) {
   let [hits, next] = [0, 0]
   for (const time of truth) {

@@ -1,7 +1,7 @@
-// Every architecture on a network of random weights with the true input and output shapes: speed; the whole pipeline
-// against the bare network on the same segments, alternating in one process, by elapsed time and by processor time
-// (which other work on the machine hardly affects, and which includes everything besides the network); the time for
-// spectra and tensors; peak memory. Options:
+// Every architecture, on a network of random weights with the true input and output shapes: speed; the whole pipeline
+// against the bare network on the same segments, alternating in one process, by wall time and by CPU time (which other
+// load hardly affects, and which includes everything besides the network); the time for spectra and tensors; peak
+// memory. Options:
 //   --architecture NAME  only that architecture (may be repeated); "none" for none
 //   --seconds N     length of the input (default 30)
 //   --rounds N      how often pipeline and network alternate (default 3)
@@ -104,7 +104,7 @@ async function measure(name, model, length) {
   console.log(cells.join(''))
 }
 
-/** What the network needs is the same for every length, so a cheap one of the same shapes shows what grows. */
+/** The network needs the same memory for every length, so a cheap one of the same shapes shows what grows. */
 async function compareMemory(minutes) {
   const model = await writeModel(folder, 'memory', await cheapHtdemucs())
   const peaks = []

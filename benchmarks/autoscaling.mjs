@@ -1,8 +1,8 @@
-// A controller that adds and removes workers, on a virtual clock: what jobs wait, what scale-down costs, and what the
-// store has to do. The store is the real one in memory (its claims, leases, hand-backs and backlog), the workers and
-// the controller are simulated. Options: --jobs=N (10,000), --max=N (workers, 200), --hours=N (6), --target=S (seconds
-// of wait, 60), --seed=N. Exit status 1 if the 95th percentile of the waits misses the target, or a job starts from the
-// beginning because of scale-down. 10,000 workers: --max=12000 --jobs=250000 --hours=0.5
+// A controller that adds and removes workers, on a virtual clock: how long jobs wait, what scaling down costs, and the
+// load of the store. The store is the real one in memory (its claims, leases, hand-backs and backlog); workers and
+// controller are simulated. Options: --jobs=N (10,000), --max=N (workers, 200), --hours=N (6), --target=S (seconds of
+// wait, 60), --seed=N. Exit status 1 if the 95th percentile of the waits misses the target, or if scaling down makes a
+// job start from the beginning. 10,000 workers: --max=12000 --jobs=250000 --hours=0.5
 import { memoryJobs } from '../build/adapters/memory.js'
 import { sampleJob } from '../build/contract/job-samples.js'
 import { option } from './shared/benchmark.mjs'
@@ -12,7 +12,7 @@ const maxWorkers = option('max', 200)
 const targetSeconds = option('target', 60)
 const spanSeconds = option('hours', 6) * 3600
 /**
- * Of the controller: how often it looks, how long a worker takes to start, and how long demand must stay low before
+ * The controller: how often it checks, how long a worker takes to start, and how long demand must stay low before
  * workers are removed.
  */
 const pollSeconds = 15
@@ -20,14 +20,13 @@ const startSeconds = 30
 const stabilizationSeconds = 300
 const minWorkers = 4
 /**
- * Of the worker: what a running job gets after SIGTERM, and the work of a job before its first checkpoint
+ * The worker: the time a running job gets after SIGTERM, and a job's work before its first checkpoint
  * (`checkpoints.afterMs`).
  */
 const graceSeconds = 10
 const firstPartSeconds = 5
 /**
- * Between its heartbeats, between its sweeps and the words that it has for the list of workers, and the statements of a
- * sweep.
+ * A worker's intervals between heartbeats, sweeps and reports to the list of workers, and the statements of a sweep.
  */
 const beatSeconds = 10
 const sweepSeconds = 15
@@ -40,7 +39,7 @@ let state = option('seed', 1)
 const store = memoryJobs({ clock: () => now })
 const startedAt = now
 
-// A day's curve, with two bursts of a twentieth of all jobs each within a minute.
+// Load over a day, with two bursts, each of a twentieth of all jobs within a minute.
 const arrivals = Array.from({ length: jobCount }, (_, n) => {
   if (n % 10 === 0) return (n % 20 === 0 ? spanSeconds / 6 : (spanSeconds * 7) / 12) * 1000 + random() * 60_000
   let seconds
@@ -49,7 +48,7 @@ const arrivals = Array.from({ length: jobCount }, (_, n) => {
   return seconds * 1000
 }).sort((a, b) => a - b)
 
-/** Seconds of work of each job, and those that are done. */
+/** Each job's seconds of work, in all and done. */
 const work = new Map()
 const waits = []
 let restarts = 0
@@ -65,11 +64,11 @@ const statements = {
 }
 let mostStatements = 0
 let mostWithProgress = 0
-/** Living ones that may take jobs; those that were told to stop and still run one; those without a job. */
+/** Workers that may take jobs; the number of those told to stop that still run one; workers without a job. */
 const workers = []
 let stopping = 0
 const idle = []
-/** What happens when, by second. */
+/** Events by the time at which they happen. */
 const plan = new Map()
 const lowest = []
 let workerSeconds = 0
@@ -96,7 +95,7 @@ for (; ended < jobCount; now += tickMs) {
   }
   for (const event of plan.get(now) ?? []) await event()
   plan.delete(now)
-  // An idle worker asks when it is notified, here at once; only a job that is there costs a claim.
+  // An idle worker claims when notified, which here is at once; an attempt that finds no job costs nothing.
   while (queued > 0 && idle.length > 0) await begin(idle.pop())
   if (elapsedMs % (pollSeconds * 1000) === 0) await control()
   const living = workers.length + stopping
@@ -205,13 +204,12 @@ function free(worker) {
 }
 
 /**
- * As the ScaledObject of examples/kubernetes: what runs, and so many more that the backlog takes no longer than the
- * target.
+ * Like the ScaledObject of examples/kubernetes: the busy workers, plus as many as clear the backlog within the target.
  */
 async function control() {
   const [lane] = await store.backlog()
   statements.controller += 2
-  // Half of the target is for the start of workers and the pace of the controller.
+  // The target includes the time to start workers and the controller's interval.
   const backlogSeconds = (lane?.queued ?? 0) * mean
   const demand =
     (lane?.running ?? 0) + Math.ceil(backlogSeconds / Math.max(1, targetSeconds - startSeconds - pollSeconds))
@@ -220,11 +218,11 @@ async function control() {
   while (lowest[0].at < now - stabilizationSeconds * 1000) lowest.shift()
   const wanted = desired > workers.length ? desired : Math.max(...lowest.map((each) => each.desired))
   while (workers.length < wanted) start()
-  // Kubernetes asks nobody who is busy: any worker may go.
+  // Kubernetes does not spare busy workers: any may go.
   while (workers.length > wanted) stop(workers.splice(Math.floor(random() * workers.length), 1)[0])
 }
 
-/** SIGTERM: it takes no other job, and the one that it has gets some seconds to end. */
+/** SIGTERM: it takes no further job, and its current one has the grace period to end. */
 function stop(worker) {
   worker.isGone = true
   if (!worker.job) return
@@ -233,9 +231,7 @@ function stop(worker) {
   at(now + graceSeconds * 1000, () => worker.job === claim && handBack(worker))
 }
 
-/**
- * What has been kept is not done again; a hand-back keeps the rest once there is a first part (`AttemptCheckpoint`).
- */
+/** A hand-back keeps the finished parts if there is one at least (`AttemptCheckpoint`); they are not done again. */
 async function handBack(worker) {
   const job = work.get(worker.job.id)
   const { attempts } = worker.job
@@ -255,7 +251,7 @@ function held({ job }) {
   return { token: job.token, nonce: job.lease.nonce }
 }
 
-/** mulberry32: the same jobs in each run. */
+/** mulberry32: the same jobs in every run. */
 function random() {
   state = (state + 0x6d2b79f5) | 0
   let t = Math.imul(state ^ (state >>> 15), 1 | state)

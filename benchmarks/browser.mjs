@@ -1,8 +1,8 @@
-// `stemwork/browser` in Chromium, by the page of the examples: speed by the clock and by processor time, and the most
-// memory that the page's process held. Needs Linux, for the figures of processes. Options:
+// `stemwork/browser` in Chromium, on the page of the examples: speed by wall time and CPU time, and peak memory of the
+// page's process. Needs Linux, for the figures of processes. Options:
 //   --minutes N  length of the input, noise (default 3; the aim for memory is one for 60)
 //   --song FILE  a file to separate instead
-//   --live       the page that separates while it plays: the share of a core that it takes, and what was late
+//   --live       the page that separates while it plays: its share of a core, and how much of the audio was late
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -25,7 +25,7 @@ const aims = { speed: 2, bytes: 500e6 }
 const places = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium', '/usr/bin/google-chrome']
 const executablePath = [process.env.CHROMIUM_PATH, ...places].find((path) => path && existsSync(path))
 if (!executablePath) throw new Error('This needs Chromium; CHROMIUM_PATH names one that is elsewhere.')
-/** In the clock ticks of /proc. */
+/** Clock ticks of /proc per second. */
 const ticksInSecond = 100
 
 const folder = await mkdtemp(join(tmpdir(), 'stemwork-benchmark-'))
@@ -94,7 +94,7 @@ async function secondsOf(path) {
   return samples / sampleRate
 }
 
-/** The largest of the processes below this one that run a page. */
+/** The largest renderer process below this one. */
 async function rendererOf(ancestor) {
   const found = []
   for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
@@ -112,7 +112,7 @@ async function isBelow(pid, ancestor) {
   return false
 }
 
-/** Fields of proc(5), counted behind the name, which may have spaces. */
+/** Fields of proc(5), counted after the name, which may contain spaces. */
 async function statOf(pid) {
   const text = await readFile(`/proc/${pid}/stat`, 'latin1')
   const fields = text

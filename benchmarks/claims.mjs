@@ -1,11 +1,11 @@
 // Jobs a second of one, four and sixteen processes with four lanes each on one Postgres, for one application and for
-// fifty, beside graphile-worker's. The jobs do nothing and wait already: what is measured is claims and ends. Every
-// number is the median of the rounds; the systems take turns, so that a machine that is busy for a while slows both.
-// Below each rate stands the processor time of a job, which a busy machine changes less: of the server (where it runs
-// on this machine) and of the workers, in milliseconds.
-// Exit status 1 where stemwork is slower than graphile-worker, or than with fewer processes. graphile-worker is
+// fifty, beside graphile-worker's. The jobs do nothing and are queued beforehand, so this measures claims and ends.
+// Every number is the median of the rounds; the systems take turns, so that other load slows both. Below each rate
+// stands the CPU time per job in milliseconds, which other load changes less: of the server (if it runs on this
+// machine) and of the workers.
+// Exit status 1 where stemwork is slower than graphile-worker, or slower than with fewer processes. graphile-worker is
 // installed into a temporary folder when the benchmark runs; --no-peer leaves it out.
-// Options: --jobs=N, --rounds=N, --warm-up=N (jobs of each process before the time begins), --processes=1,4,16,
+// Options: --jobs=N, --rounds=N, --warm-up=N (jobs of each process before timing begins), --processes=1,4,16,
 // --applications=1,50. Server: DATABASE_URL, else the standard address; its tables should be on a disk, as in
 // production.
 import { execFileSync, fork } from 'node:child_process'
@@ -27,11 +27,11 @@ const rounds = numbers('rounds', '3')[0]
 const processes = numbers('processes', '1,4,16')
 const applications = numbers('applications', '1,50')
 const peerVersion = '0.16.6'
-/** In one statement, which has 20 s on a busy machine, too. */
+/** Jobs of one INSERT, which has to end within 20 s on a busy machine, too. */
 const createdAtOnce = 4000
-/** Of each process, before the time begins: V8 compiles what runs often only after some thousand calls. */
+/** Per process, before timing begins: V8 compiles hot functions only after some thousand calls. */
 const warmUpJobs = numbers('warm-up', '2000')[0]
-/** As many as a lane's noise: a rate below this share of another counts as slower. */
+/** A rate below this share of another counts as slower: as much as runs vary. */
 const tolerance = 0.9
 let postmaster
 
@@ -135,8 +135,7 @@ async function peerRate(file, processCount) {
 }
 
 /**
- * From the moment at which all jobs can be claimed, and each process has ended some, to the end of the last: compilers
- * and plans are warm.
+ * Timed from when all jobs can be claimed and the warm-up jobs (compilers, query plans) have ended, to the last end.
  */
 async function rate(system, { schema, processCount }, fill) {
   const children = Array.from({ length: processCount }, () =>
@@ -180,7 +179,7 @@ async function rate(system, { schema, processCount }, fill) {
   return result
 }
 
-/** Its process, if it is on this machine and tells. */
+/** The server's main process, if it is on this machine and reports its id. */
 async function postmasterHere() {
   try {
     const { rows } = await pool.query(`SELECT pg_read_file('postmaster.pid') AS lines`)
@@ -191,7 +190,7 @@ async function postmasterHere() {
   }
 }
 
-/** Processor time of the server's processes so far, in milliseconds; NaN where it runs elsewhere. */
+/** CPU time of the server's processes so far, in milliseconds; NaN if it runs elsewhere. */
 function serverTime() {
   if (!postmaster) return NaN
   const stat = (pid) => readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').pop().split(' ')
@@ -200,18 +199,18 @@ function serverTime() {
       const [, , , , , , , , , , , user, system] = stat(pid)
       return Number(user) + Number(system)
     } catch {
-      // It ended meanwhile, such as one that cleans tables up.
+      // It has ended, such as an autovacuum worker.
       return 0
     }
   }
   const running = readFileSync(`/proc/${postmaster}/task/${postmaster}/children`, 'utf8').trim().split(' ')
   const ofRunning = running.map(ticks).reduce((a, b) => a + b, 0)
-  // Those that ended count as the postmaster's.
+  // The postmaster's count includes processes that have ended.
   const [, , , , , , , , , , , , , user, system] = stat(postmaster)
   return (ofRunning + Number(user) + Number(system)) * 10
 }
 
-/** Not a dependency: only this compares with it, and it brings 68 packages. */
+/** Not a dependency: only this comparison needs it, and it adds 68 packages. */
 function installedPeer() {
   execFileSync('npm', ['install', '--no-save', '--no-audit', '--no-fund', `graphile-worker@${peerVersion}`], {
     cwd: folder,

@@ -1,11 +1,11 @@
-// Jobs that clients submit to a service of several processes, on servers of its own, while processes are killed and
-// stopped, connections cut, silenced and delayed, Redis is flushed, Postgres restarted, and the blob store is away.
-// Counts what became of them: all have to end, and every column from "twice" on has to be 0. One line a run; a run with
-// a problem says it in words below.
+// Clients submit jobs to a service of several processes, on its own servers, while processes are killed and stopped,
+// connections cut, stalled and delayed, Redis is flushed, Postgres restarted, and the blob store goes down. Counts what
+// became of the jobs: all have to end, and every column from "twice" on has to be 0. Prints one line per run, and below
+// it a description of any problem.
 //
-// Options: --seeds=1,2 --queue=bullmq,postgres --seconds=100 (of faults) --jobs=200 --outage=60 (seconds that S3 is
-// away) --beside=next,none (the version of every second node: `next` is this build with a field and a table column
-// more; or what git knows by that name) --workers=4 --api=2 --verbose
+// Options: --seeds=1,2 --queue=bullmq,postgres --seconds=100 (of faults) --jobs=200 --outage=60 (seconds of S3's
+// outage) --beside=next,none (the version of every second node: `next` is this build with an additional field and
+// column; others are git revisions) --workers=4 --api=2 --verbose
 import { cpus, availableParallelism, loadavg } from 'node:os'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -121,7 +121,7 @@ function print(seed, queue, beside, report) {
   if (!isGood) process.exitCode = 1
 }
 
-/** The run is written in the language of the tests, whose servers it uses. */
+/** Compiled, because the run is written in TypeScript, like the tests whose servers it uses. */
 async function compiled(entry) {
   const outDir = await mkdtemp(join(root, 'node_modules/.stemwork-crash-'))
   const remove = () => rm(outDir, { recursive: true, force: true })

@@ -1,6 +1,6 @@
-// What FLAC and MP3 files cost beside 16-bit WAV files: whole separations in processes of their own, turn by turn, and
-// the FLAC encoder alone against the reference encoder. Synthetic music, or a file: node benchmarks/encode.mjs [song]
-// [--rounds=3]
+// The cost of FLAC and MP3 files compared with 16-bit WAV files: whole separations in processes of their own, in turn,
+// and the FLAC encoder alone against the reference encoder. Synthetic music, or a file: node benchmarks/encode.mjs
+// [song] [--rounds=3]
 import { fork, spawnSync } from 'node:child_process'
 import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -47,7 +47,7 @@ async function main() {
   }
 }
 
-/** Formats take turns, so that a machine that is busy for a while slows all of them. */
+/** Formats take turns, so that other load on the machine slows all of them. */
 async function separations(input, folder, rounds) {
   const runs = Object.fromEntries(formats.map((format) => [format, []]))
   for (let round = 0; round < rounds; round++)
@@ -109,7 +109,7 @@ async function flacAlone(wav, folder) {
   console.log(`own / flac -5: ${(ownBytes / bytes).toFixed(3)} of its size`)
 }
 
-/** Chords, a bass, a beat and a voice-like tone, no two bars alike. */
+/** Chords, a bass, a beat and a voice-like tone; no two bars are alike. */
 async function syntheticSong(path) {
   const writer = await openWavWriter(path, { sampleRate, channels: 2, format: '16' })
   let state = 1

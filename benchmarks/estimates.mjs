@@ -1,8 +1,8 @@
-// What the service says of a job's end, at its submission and at every tenth of the time until it has ended, beside
-// what comes true: songs of 10 s to an hour in several formats, of three applications and two models, which arrive in
+// The service's estimates of when jobs end, from submission and at every tenth of the time until the end, compared with
+// the actual times: songs of 10 s to an hour in several formats, of three applications and two models, which arrive in
 // bursts. Estimates, queue and store are the real ones; workers and time are simulated, so the numbers are the same on
-// every machine. Times below 10 s count as 10 s: the page says "a few seconds". Exit status 1 where the median is
-// above 1.5 times, or the 90th percentile above 2.
+// every machine. Times below 10 s count as 10 s: the page says "a few seconds". Exit status 1 if the median ratio is
+// above 1.5, or the 90th percentile above 2.
 // Options: --songs=N, --seeds=N, --workers=1,4.
 import { z } from 'zod'
 import { memoryApplications, memoryBlobs, memoryJobs } from '../dist/adapters/memory.js'

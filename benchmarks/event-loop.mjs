@@ -1,7 +1,7 @@
-// How long large requests of one application hold the event loop, and how long a small request of another waits
-// meanwhile: lists, an archive, the state of a batch that runs, searches and bulk deletes of large jobs in a SQLite
-// file, all at once. The delay is that of node:perf_hooks, sampled each millisecond, less its resolution.
-// Options: --jobs=N, --parallel=N (of each request).
+// How long large requests of one application block the event loop, and how long a small request of another waits
+// meanwhile: lists, an archive, the state of a running batch, searches and bulk deletes of large jobs in a SQLite file,
+// all in parallel. The delay is that of node:perf_hooks, sampled each millisecond, less its resolution. Options:
+// --jobs=N, --parallel=N (of each request).
 import { mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -31,7 +31,7 @@ try {
   console.log(`${machine}, Node ${process.version}`)
   console.log(`${jobs} jobs of about 50 KB, ${parallel} requests of each kind at a time`)
   await measure('nothing else', other, mine, () => new Promise((resolve) => setTimeout(resolve, 2000)))
-  // As many as one list may hold.
+  // The most large jobs that one list may hold.
   await measure('lists of 38', other, mine, () => many(() => ask(busy, '/job?size=38')))
   await measure('archives of a batch', other, mine, () => many(() => ask(busy, '/archive?batchName=batch')))
   for (const id of ids.slice(0, 100)) await stores.jobs.claim({ id, owner: 'benchmark', leaseMs: 3_600_000 })
@@ -86,7 +86,7 @@ async function ask(key, path, body) {
       body: body && JSON.stringify(body),
     }),
   )
-  // Not as one text: the client has an event loop of its own in the world.
+  // Not joined to a text: in the real world, the client's work does not block the service's event loop.
   for await (const chunk of response.body) void chunk
   if (response.status !== 200 && response.status !== 404) throw new Error(`${path}: ${response.status}`)
 }
@@ -96,7 +96,7 @@ async function keyOf(app) {
   return (await issueKey(engine.applications, app, { label: null })).key
 }
 
-/** Jobs with as large a record as a client can make with params and metadata. */
+/** Creates jobs with the largest record that a client can make with params and metadata. */
 async function fill(app, count = jobs) {
   const metadata = Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`key-${n}`, 'x'.repeat(500)]))
   const made = []

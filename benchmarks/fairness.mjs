@@ -1,9 +1,9 @@
-// Whether a hostile application can slow a well-behaved one down: `stemwork serve`, asked over HTTP by both, each in a
-// process of its own. First the well-behaved application is alone; then the other one storms: tarpit inputs, webhooks
-// to dead and silent receivers, 40 uploads in parallel, lists of large records and refused bodies, all at least as
-// often as it may; then it is killed, and all that it left behind has to end; then the first is alone again. "Idle" is
-// the time before and after the storm taken together: the machine's own weather, such as a disk that others use, is in
-// both. Fails if an aim is missed. Options: --profile (writes a CPU profile of the service into the working folder),
+// Whether a hostile application can slow a well-behaved one down: `stemwork serve` with two clients over HTTP, each in
+// a process of its own. First the well-behaved application is alone; then the other one storms: tarpit inputs, webhooks
+// to dead and silent receivers, 40 parallel uploads, lists of large records and refused bodies, all at least as often
+// as its limits allow; then it is killed, and all that it left behind has to end; then the first is alone again. "Idle"
+// is the time before and after the storm together, so that drift of the machine, such as of a shared disk, is in both.
+// Fails if an aim is missed. Options: --profile (writes a CPU profile of the service into the working folder),
 // --store=postgres://... (default: SQLite), --seconds=N (of the storm, of the time before and of the time after),
 // --uplink=N (MiB/s that the uploads share).
 import { execFile, fork, spawn } from 'node:child_process'
@@ -44,7 +44,7 @@ async function measure() {
   const hostile = await startClient('hostile', service.base, bad, String(uplink))
   const askAsHostile = client(service.base, bad)
 
-  // Compilers and the first child process are warm afterwards.
+  // Warms up compilers and the first child process.
   await phase(wellBehaved, service, 8)
   const idle = await phase(wellBehaved, service, seconds)
   let counts = {}
@@ -112,13 +112,13 @@ async function phase(wellBehaved, service, seconds) {
   wellBehaved.send({ kind: 'start' })
   const syncMs = await timeSyncs(seconds * 1000)
   wellBehaved.send({ kind: 'stop' })
-  // Not what it answers: the usage is that of the time in which all sides were at work.
+  // Read before the samples arrive: the usage is that of the time in which all sides were at work.
   const usage = await service.usage()
   const [samples] = await once(wellBehaved, 'message')
   return { samples, syncMs, load: loadavg()[0], usage: { ...usage, cpuMs: usage.cpuMs - before.cpuMs, seconds } }
 }
 
-/** How long the disk takes for one page, ten times a second. */
+/** How long the disk takes to sync one page, measured ten times a second. */
 async function timeSyncs(forMs) {
   const endsAt = performance.now() + forMs
   const file = await open(join(folder, 'probe'), 'w')
@@ -133,7 +133,7 @@ async function timeSyncs(forMs) {
   return times
 }
 
-/** What is still not as it was before the storm, once all is or the time is over. */
+/** Waits, within a limit, until all is as before the storm. Returns what is not. */
 async function waitUntilQuiet(service, ask, idle) {
   const endsAt = performance.now() + quietWithinMs
   for (;;) {
@@ -150,8 +150,7 @@ async function leftovers(service, ask, idle) {
     if (headers['x-total-count'] !== '0') left.push(`${headers['x-total-count']} jobs ${status}`)
   }
   const { resources } = await service.usage()
-  // Connections, requests to files, timers: of those that are open for the store or for the well-behaved application
-  // there may be as many as before.
+  // Connections, file requests, timers: the store and the well-behaved application may hold as many as before.
   for (const [name, count] of Object.entries(resources)) {
     const before = idle.resources[name] ?? 0
     if (count > before) left.push(`${count} x ${name} instead of ${before}`)
@@ -166,8 +165,8 @@ async function leftovers(service, ask, idle) {
 }
 
 /**
- * Folders of attempts, in those of the service's process: in its data folder, or among the temporary files if others
- * may share its store.
+ * Folders of attempts among those of the service's process: in its data folder, or in the temporary folder if its store
+ * may be shared.
  */
 function scratchFolders() {
   return ['.', 'data/scratch']
@@ -214,7 +213,7 @@ async function startService() {
   if (!base) throw new Error(`stemwork serve did not start: ${printed}`)
   return {
     base,
-    /** At once, but with the profile written that was asked for. */
+    /** Ends it at once, but writes the requested profile first. */
     async end() {
       child.send('exit')
       await once(child, 'exit')
@@ -234,7 +233,7 @@ async function startClient(name, ...args) {
   return child
 }
 
-/** Where the service keeps its jobs, as options of the command line; a database of its own on a Postgres server. */
+/** Where the service keeps its jobs, as command-line options; on a Postgres server, a new database. */
 async function openStore(url) {
   const data = ['--data', join(folder, 'data')]
   if (!url) return { name: 'SQLite', options: data, async close() {} }

@@ -1,6 +1,6 @@
-// `stemwork separate <folder>` with 100 short songs, killed and interrupted at random places until all are done: none
-// may be done twice, and no result may be half. Then the time for each song in one run, and what a run over finished
-// songs costs.
+// `stemwork separate <folder>` with 100 short songs, killed and interrupted at random moments until all are done: none
+// may be done twice, and no result may be incomplete. Then the time per song in one run, and the cost of a run in which
+// all songs are finished.
 import { spawn } from 'node:child_process'
 import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -32,7 +32,7 @@ try {
   const signals = []
   for (let status = null; status !== 0;) {
     const signal = signals.length % 2 === 0 ? 'SIGKILL' : 'SIGINT'
-    // After as many finished songs as this; some time into the next one.
+    // Ends it some time after this many songs have finished, within the next one.
     status = await separate(broken, { signal, after: 8 + Math.floor(Math.random() * 12), laterMs: Math.random() * 300 })
     if (status !== 0) signals.push(signal)
   }
@@ -61,7 +61,7 @@ try {
   await rm(folder, { recursive: true })
 }
 
-/** The exit status; null after SIGKILL. */
+/** Returns the exit status; null after SIGKILL. */
 function separate(output, { signal, after, laterMs }, jobs = 2) {
   const args = [program, 'separate', input, '-o', output, '--jobs', jobs, '--name', '{artist}/{title} - {stem}']
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] })

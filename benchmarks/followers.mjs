@@ -1,6 +1,6 @@
-// Event streams of many applications in one process: the memory that they take, what a change costs the store, and how
-// soon each follower has it. The clients are in another process than the service, which has SQLite in a file. Options:
-// --followers=N (default 10,000), --applications=N (100), --changes=N (jobs that are created, 200).
+// Event streams of many applications in one process: their memory, what a change costs the store, and how soon each
+// follower has it. The clients run in another process; the service uses a SQLite file. Options: --followers=N (default
+// 10,000), --applications=N (100), --changes=N (jobs that are created, 200).
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -20,7 +20,7 @@ const aimBytes = 200e6
 if (process.send) await serve()
 else await follow().finally(() => process.exit())
 
-/** The service. Answers each message with what its process has used so far. */
+/** The service. Answers each message with its process's usage so far. */
 async function serve() {
   const folder = await mkdtemp(join(tmpdir(), 'stemwork-followers-'))
   const stores = sqliteStores({ path: join(folder, 'stemwork.db') })
@@ -93,7 +93,7 @@ async function follow() {
       `${mb(open_.heapUsed - before.heapUsed)} are heap`,
   )
 
-  // Each application is looked at every two seconds for what other processes have done.
+  // The store is polled every two seconds per application, for changes by other processes.
   await delay(4000)
   const idle = await used()
   const polls = (idle.calls.list - open_.calls.list) / 4
@@ -135,7 +135,7 @@ async function follow() {
   await once(child, 'exit')
 }
 
-/** An event stream that has begun. */
+/** Opens an event stream. */
 async function open(port, key) {
   const socket = connect(port, '127.0.0.1')
   let waiting = () => undefined

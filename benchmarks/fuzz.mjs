@@ -1,6 +1,6 @@
 // Damages audio files at random and decodes them one after the other in a child process of the runner, as a service
-// does. It fails when a file ends the child, takes too long, ends in anything but audio or BAD_INPUT, or changes what
-// the child makes of a sound file.
+// does. Fails when a file ends the child process, takes too long, ends in anything but audio or BAD_INPUT, or changes
+// the child's result for an undamaged file.
 //
 // STEMWORK_FUZZ_FILES (2,000) or STEMWORK_FUZZ_SECONDS bounds the run. STEMWORK_FUZZ_SEED repeats one; the default is
 // today's date.
@@ -14,8 +14,8 @@ const seed = process.env.STEMWORK_FUZZ_SEED ?? new Date().toISOString().slice(0,
 const seconds = Number(process.env.STEMWORK_FUZZ_SECONDS ?? Infinity)
 const files = seconds < Infinity ? Infinity : Number(process.env.STEMWORK_FUZZ_FILES ?? 2000)
 /**
- * A file that takes longer hangs the child; the slowest one is named in any case. Generous, because other work may
- * share the machine.
+ * A file that takes longer has hung the child process; the slowest is named in any case. Generous: the machine may be
+ * shared.
  */
 const mostMs = 60_000
 const startMs = 300_000
@@ -26,7 +26,7 @@ const fixtures = join(import.meta.dirname, '../test/fixtures/audio')
 const sources = readdirSync(fixtures).map((name) => ({ name, bytes: readFileSync(join(fixtures, name)) }))
 const sound = 'stereo.m4a'
 
-/** Repeatable numbers in 0..1 (mulberry32), by a hash of the seed. */
+/** Reproducible numbers in 0..1 (mulberry32), seeded by a hash of the text. */
 function randomOf(text) {
   let state = [...text].reduce((sum, letter) => (Math.imul(sum, 31) + letter.charCodeAt(0)) | 0, 7)
   return () => {
@@ -37,10 +37,10 @@ function randomOf(text) {
   }
 }
 
-/** Numbers that counts and sizes are most wrongly replaced by. */
+/** Boundary values to replace counts and sizes by. */
 const edges = [0, 1, 0x7f, 0xff, 0x7fff, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_fffe, 0xffff_ffff]
 
-/** One to eight changes of a file; most fall into its first kilobyte, where the headers are. */
+/** Makes one to eight changes to a file, most of them in its first kilobyte, where the headers are. */
 function mutate(source, random) {
   let bytes = Buffer.from(source)
   const below = (limit) => Math.floor(random() * limit)

@@ -1,5 +1,6 @@
-// How soon the first audio of a job can be read while it runs: at which part of the song, in segments of the model and
-// in time, and that the whole read so has the bytes of the result behind its header. Option: --seconds=N (of the song).
+// How soon the first audio of a job can be read while it runs: the position in the song, in segments of the model and
+// in time; and that the whole stream has the same bytes as the result after its header. Option: --seconds=N (of the
+// song).
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -59,7 +60,7 @@ try {
       `${(first.progress * seconds).toFixed(1)} s of the song`,
   )
   console.log(`a segment of the model has ${segmentSeconds.toFixed(1)} s; aim: within two`)
-  console.log(`bytes behind the header: ${isSame ? 'those of the result' : 'DIFFERENT'}`)
+  console.log(`bytes after the header: ${isSame ? 'those of the result' : 'DIFFERENT'}`)
   if (!isSame) process.exitCode = 1
   await server.close()
 } finally {

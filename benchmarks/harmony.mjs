@@ -1,5 +1,5 @@
-// How right chords and sections are: of songs that are drawn by seeds and rendered by fluidsynth, so that all of it is
-// known. The method was fitted to seeds 1 to 60; seeds from 3000 on are held out: nothing was ever fitted to them.
+// Accuracy of chords and sections, on songs drawn by seed and rendered by fluidsynth, so that all of it is known. The
+// method was fitted to seeds 1 to 60; seeds from 3000 on are held out: nothing was ever fitted to them.
 // node benchmarks/harmony.mjs [--seeds=3000-3099] [--soundfont=file.sf2] [--verbose]
 import { spawnSync } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -13,7 +13,7 @@ import { option } from './shared/benchmark.mjs'
 const isVerbose = process.argv.includes('--verbose')
 const [firstSeed, lastSeed] = option('seeds', '3000-3099').split('-').map(Number)
 const soundfont = option('soundfont', '/usr/share/sounds/sf2/FluidR3_GM.sf2')
-/** As in the evaluations of MIREX. */
+/** Tolerance for a section border, as in the evaluations of MIREX. */
 const borderSeconds = 3
 
 const folder = await mkdtemp(join(tmpdir(), 'stemwork-benchmark-'))
@@ -78,7 +78,7 @@ function triadOf(name) {
   return name.replace(/(maj)?7$/, '')
 }
 
-/** Pairs of seconds that have the same label, as in the evaluation of MIREX; borders between different labels. */
+/** Scores pairs of seconds that share a label, as MIREX does, and the borders between different labels. */
 function sectionScores(truth, found) {
   const labelsOf = (sections) =>
     Array.from(

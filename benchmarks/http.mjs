@@ -1,10 +1,10 @@
-// What the HTTP side costs: requests a second and processor time of GET /job/:id/status through
-// `serve(createHandler(engine))` against a bare node:http handler that sends the same bytes ready made (it reads no
-// header, knows no job and checks nothing), beside one that writes the JSON each time; and the memory that a 1 GiB
-// upload and download take. Each server is a process of its own, asked from this one; they take turns, so that a
-// machine that is busy for a while slows all of them. Options: --processes=N (how often the servers are started anew:
-// how memory falls out makes one process slower than the next), --rounds=N (of each), --requests=N (in a round),
-// --mebibytes=N (of the file).
+// The cost of the HTTP side: requests a second and CPU time of GET /job/:id/status through
+// `serve(createHandler(engine))`, against a bare node:http handler that sends the same bytes from memory (it reads no
+// header, knows no job and checks nothing), and one that serializes the JSON each time; and the memory that a 1 GiB
+// upload and download take. Each server is a process of its own and gets its requests from this one; they take turns,
+// so that other load slows all of them. Options: --processes=N (how often the servers are restarted: memory layout
+// makes some processes slower than others), --rounds=N (of each), --requests=N (in a round), --mebibytes=N (of the
+// file).
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -68,7 +68,7 @@ async function compareStatus(folder) {
   ])
 }
 
-/** New servers, asked by turns. */
+/** Measures new servers in turn. */
 async function takeTurns(folder) {
   const service = await startServer('service', folder)
   const { key, id } = await service.ask({ kind: 'job' })
@@ -79,7 +79,7 @@ async function takeTurns(folder) {
   if (sample.status !== 200) throw new Error(`GET /job/:id/status answered ${sample.status}.`)
   const body = await sample.text()
   const bare = await startServer('bare', folder)
-  // These two are node:http's own.
+  // node:http sets these itself.
   const headers = Object.fromEntries(
     [...sample.headers].filter(([name]) => !['date', 'connection', 'keep-alive'].includes(name)),
   )
@@ -88,7 +88,7 @@ async function takeTurns(folder) {
   await writing.ask({ kind: 'answer', headers, value: JSON.parse(body) })
 
   const samples = []
-  // The first rounds warm the compilers up.
+  // The first rounds warm up the compilers.
   for (let round = -3; round < rounds; round++) {
     const sides = Object.entries({ service, bare, writing })
     const sample = {}
@@ -100,8 +100,8 @@ async function takeTurns(folder) {
 }
 
 /**
- * Sends `requests` over connections that each wait for an answer before they ask again. The client never sleeps
- * meanwhile: to wake a process is work of the one that writes to it, and the server that leaves its client more time to
+ * Sends `requests` over connections that each wait for a response before the next request. The client never sleeps
+ * meanwhile: waking a process is work for the one that writes to it, and a server that leaves its client more time to
  * fall asleep would pay for it.
  */
 async function load(server, head) {
@@ -120,10 +120,7 @@ async function load(server, head) {
   return { perSecond: requests / seconds, cpuUs: (after.cpuUs - before.cpuUs) / requests }
 }
 
-/**
- * A client as small as can be, so that the servers and not this process are measured: an answer ends with its only
- * brace.
- */
+/** A minimal client, so that the servers and not this process are measured: a response ends with its only brace. */
 function askOn(socket, head, more) {
   return new Promise((resolve, reject) => {
     let isWhole = true
@@ -243,7 +240,7 @@ async function service(folder) {
     runner: inlineRunner({ resolve: () => nothing }),
     limits: { maxFileBytes: mebibytes * mebibyte },
   })
-  // The limiter counts as always, but nothing runs into it.
+  // The rate limiter counts as always, but nothing reaches its limit.
   const handler = createHandler(engine, { basePath: '/v1', rateLimits: { status: { requests: 1e9, perSeconds: 1 } } })
   const { port } = await serve(handler, { port: 0 })
   const answers = {

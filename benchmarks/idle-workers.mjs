@@ -1,8 +1,8 @@
 // What many idle workers cost one Postgres, without Redis, and what a lone job costs them: statements a second while
-// nothing happens, and for lone jobs the claims of all workers and the time from submit to start. The workers are
-// engines of their own, each with its listening connection, in a few processes. Exit status 1 above the limits.
-// Options: --workers=N, --processes=N, --settle=S (seconds until all know how many they are), --idle=S, --jobs=N.
-// Server: DATABASE_URL, which has to allow a connection for each worker and 50 more (`max_connections`).
+// nothing happens; and for lone jobs, the claims of all workers and the time from submission to start. The workers are
+// engines of their own, each with a listening connection, in a few processes. Exit status 1 above the limits. Options:
+// --workers=N, --processes=N, --settle=S (seconds until all know how many they are), --idle=S, --jobs=N. Server:
+// DATABASE_URL, which has to allow a connection for each worker and 50 more (`max_connections`).
 import { fork } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -23,7 +23,7 @@ const settleSeconds = number('settle', 150)
 const idleSeconds = number('idle', 120)
 const jobs = number('jobs', 100)
 const limits = { statementsPerSecond: 60, claimsPerJob: 4, startMs: 250 }
-/** Workers that begin together, so that they do not all look at the same moment. */
+/** Starts are spread out, so that workers do not all poll at the same moment. */
 const startsPerSecond = 50
 
 const pool = new Pool({ connectionString: databaseUrl, max: 4 })
@@ -72,7 +72,7 @@ try {
     let ended
     while (!(ended = await store.get(job.id))?.completedAt) await sleep(50)
     starts.push(ended.startedAt - ended.createdAt)
-    // Those who were told last are done as well.
+    // Lets the workers that were notified last finish their claims.
     await sleep(250)
   }
   const seconds = (performance.now() - beganAt) / 1000

@@ -1,4 +1,4 @@
-// Each kernel in WebAssembly against its plain twin: one thread, processor time, turn by turn.
+// Each kernel in WebAssembly against its JavaScript equivalent: one thread, CPU time, in turn.
 import { cpus, loadavg } from 'node:os'
 import { createDotProduct } from '../build/core/media/dsp/kernels/dot-product.js'
 import { createFrameKernels } from '../build/core/media/dsp/kernels/frame-kernels.js'
@@ -9,8 +9,7 @@ import { middle } from './shared/benchmark.mjs'
 
 const rounds = 9
 const floats = 200_000
-// A row of 4096 points, a filter of 96 coefficients, and a tile of 8 frames with 2052 bins and 2192 floats from row to
-// row.
+// A row of 4096 points, a filter of 96 coefficients, and a tile of 8 frames with 2052 bins, its rows 2192 floats apart.
 const [bins, pitch] = [2052, 2192]
 const tile = [0, 8 * pitch, 32 * pitch, 8 * pitch]
 const fields = 48 * pitch
@@ -66,7 +65,7 @@ for (const [name, create, plain, repeats, run] of cases) {
   const times = { plain: [], simd: [] }
   for (let round = -2; round < rounds; round++) {
     for (const side of ['plain', 'simd']) {
-      // The Wiener step reads what it wrote: without this it would soon work on zeros or infinities.
+      // The Wiener step overwrites its input: without this, it would soon work on zeros or infinities.
       memory.set(noise)
       kernel.memory.set(noise)
       const before = process.cpuUsage()

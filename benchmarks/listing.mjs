@@ -1,6 +1,6 @@
 // What a page of a list, a count and a claim cost in a Postgres store with 1,000,000 jobs, against one with 1,000. The
-// rows are made in the database. Both stores are asked in turns, so that a machine that is busy for a while slows both.
-// Options: --jobs=N (rows of the large store). Server: DATABASE_URL, else the standard address.
+// rows are generated in the database. The stores take turns, so that other load on the machine slows both. Options:
+// --jobs=N (rows of the large store). Server: DATABASE_URL, else the standard address.
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { Pool } from 'pg'
@@ -29,7 +29,7 @@ try {
   await pool.end()
 }
 
-/** Each asks the same of both stores; `place` is that store's place in the list to go on from. */
+/** Queries that are the same for both stores; `place` is where in that store's list the next page begins. */
 async function questions(stores) {
   const middles = new Map()
   for (const { store, total } of stores) {
@@ -69,7 +69,7 @@ async function compare(name, stores, ask) {
   ])
 }
 
-/** Half of the jobs belong to the application that is asked about; one in ten failed, a few wait. */
+/** A store with half of its jobs in the measured application; one in ten failed, and a few wait. */
 async function filledStore(schema, total) {
   const { jobs: store, migrate } = postgresStores({ pool, schema })
   await migrate()

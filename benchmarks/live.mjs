@@ -1,6 +1,6 @@
-// What latency costs: the vocals of streams against those of the same songs offline, and processor time of one core.
-// Options: --songs=<folder as for "stemwork evaluate"> --seconds=20 (of each song, where its vocals are loudest; "all")
-// --latencies=250,500,1000,2000,4000 --model=embedded --runtime=auto
+// What low latency costs: the quality of vocals from streams compared with the same songs offline, and CPU time as a
+// share of one core. Options: --songs=<folder as for "stemwork evaluate"> --seconds=20 (of each song, where its vocals
+// are loudest; "all") --latencies=250,500,1000,2000,4000 --model=embedded --runtime=auto
 import { cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -27,7 +27,7 @@ const aims = new Map([
   [1000, 1],
 ])
 const mostBusy = 0.6
-/** Of the song before the scored part: more than any context. */
+/** Length of the song before the scored part: more than the context of any model. */
 const leadSeconds = 12
 
 const { manifest, paths } = await resolveModel(values.model)
@@ -68,7 +68,7 @@ for (const latencyMs of values.latencies.split(',').map(Number)) {
   )
 }
 
-/** The mixture and the vocals of the part to score, and of what precedes it. */
+/** The mixture and the vocals, both of the scored part and of the lead before it. */
 async function excerpt({ name, vocals, accompaniments }) {
   const [voice, ...others] = await Promise.all([vocals, ...accompaniments].map(samplesOf))
   const length = Math.min(...[voice, ...others].map(([left]) => left.length))
@@ -142,7 +142,7 @@ async function* blocksOf({ mixture }) {
     yield { channels: mixture.map((plane) => plane.slice(from, from + 4096)) }
 }
 
-/** Scores estimates from where the lead ends. */
+/** Scores estimates from the end of the lead. */
 function scorer({ vocals, lead }) {
   const comparison = new StemComparison(sampleRate)
   let at = 0

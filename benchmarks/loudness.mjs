@@ -1,5 +1,5 @@
-// Speed of the loudness workflow's measurement beside ffmpeg's ebur128, turn by turn on ten minutes of synthetic music,
-// or on a file: node benchmarks/loudness.mjs [song] [--rounds=5]
+// Speed of the loudness workflow's measurement compared with ffmpeg's ebur128, in turn, on ten minutes of synthetic
+// music or on a file: node benchmarks/loudness.mjs [song] [--rounds=5]
 import { spawnSync } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { cpus, loadavg, tmpdir } from 'node:os'

@@ -1,5 +1,5 @@
-// Every model that was pulled, on songs whose stems are known: quality, time, memory and licence, as the table of
-// docs/models.md. Each model has a process of its own, which separates and compares. Options:
+// Every pulled model, on songs whose stems are known: quality, time, memory and licence, as in the table of
+// docs/models.md. Each model separates and is scored in a process of its own. Options:
 //   --songs FOLDER  as for "stemwork evaluate" (default: ../shared/data/everything-is-free, or else the demo song)
 //   --model NAME    only this one; a name or the path of a manifest; may be repeated
 //   --threads N     of the networks (default: 1)

@@ -1,22 +1,22 @@
-// Whether hostile applications can slow the others down, however many they are: 50 applications, of which 1, 5, 10 and
-// 25 storm on every route and lane at once (event streams, slow origins, dead receivers, peaks, ZIPs, bulk deletes,
-// uploads begun, large records, long lists, wrong keys), while 25 others submit small jobs, poll, list, upload and
-// download. The service, the others and the hostile ones have a process each. For each number the service begins anew;
-// then phases in which the others are alone, beside busy applications and in the storm take turns. Fails if an aim is
-// missed: the p95 of the others at most 2 times idle, memory at most 1.5 times, no job of theirs late by more than the
-// turns of the others, each as long as jobs ran in the storm.
+// Whether hostile applications can slow down the others, however many they are: 50 applications, of which 1, 5, 10 and
+// 25 storm every route and lane at once (event streams, slow origins, dead receivers, peaks, ZIPs, bulk deletes,
+// unfinished uploads, large records, long lists, wrong keys), while 25 others submit small jobs, poll, list, upload and
+// download. The service, the others and the hostile ones have a process each. For each number of hostile ones, the
+// service starts anew; then phases take turns in which the others are alone, beside busy applications, and in the
+// storm. Fails if an aim is missed: the p95 of the others at most 2 times idle, memory at most 1.5 times, and no job of
+// theirs delayed by more than one turn of every other application, each as long as jobs ran in the storm.
 //
 // For comparison, as many harmless applications as there are hostile ones do what the others do without a pause, one
-// thing at a time: what that costs the others is due to applications that are busy, and only the rest to hostile ones.
+// thing at a time: what those cost the others is due to load, and only the rest to hostility.
 //
-// The hostile applications have machines of their own in the world. Here their requests are made on the processors that
-// the service needs, so they have a lower priority, and how long the service's event loop waited for a processor is
-// told. Where other programs take these, too, `--real-time` (Linux, as root) puts the service and the others before all
-// of them. The disk is the service's: a probe tells how long a synced write of another process takes meanwhile; with
-// TMPDIR on a RAM disk it is left out.
+// In the real world, hostile applications have machines of their own. Here their requests take CPU time that the
+// service needs, so they have a lower priority, and the report says how long the service's event loop waited for a CPU.
+// If other programs use the CPUs, too, `--real-time` (Linux, as root) gives the service and the others priority over
+// all of them. The disk is the service's own: a probe in another process times a synced write meanwhile; with TMPDIR on
+// a RAM disk, the disk plays no part.
 // Options: --store=postgres://... (default: SQLite), --hostile=1,5,10,25, --seconds=N (of each phase), --rounds=N,
-// --real-time, --profile=FOLDER (of the service's processor time). STEMWORK_BENCHMARK_LANES=stream,zip is a storm of
-// these alone.
+// --real-time, --profile=FOLDER (CPU profile of the service). STEMWORK_BENCHMARK_LANES=stream,zip limits the storm to
+// these.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -31,18 +31,18 @@ const seconds = Number(option('seconds', '15'))
 const rounds = Number(option('rounds', '2'))
 const isRealTime = process.argv.includes('--real-time')
 const profile = option('profile', '')
-/** What a phase leaves behind is over after that. */
+/** By then, what a phase leaves behind has ended. */
 const settleMs = 4000
 const numbers = option('hostile', '1,5,10,25').split(',').map(Number)
 const storeUrl = option('store', '')
 const aims = { ratio: 2, memory: 1.5 }
 /**
- * A turn of an application on one of the 4 slots lasts at least so long: its slowest job may fetch for 100 ms before it
- * gives up the slot.
+ * Minimum duration of an application's turn on one of the 4 slots: its slowest job may fetch for 100 ms before it gives
+ * up the slot.
  */
 const leastTurnMs = 100
 const slots = 4
-/** Below this, what is measured is the machine. */
+/** Times below this are those of the machine. */
 const leastMs = 10
 
 await printMachine()
@@ -70,7 +70,7 @@ async function measure(count) {
     const { child: hostile } = await start('hostile', base, ...keys.slice(0, count))
     let counts = {}
     hostile.on('message', (message) => (counts = message))
-    // Compilers are warm afterwards.
+    // Warms up the compilers.
     await phase(wellBehaved, service, 5)
     const [idle, beside, storm] = [[], [], []]
     for (let round = 0; round < rounds; round++) {
@@ -95,12 +95,12 @@ async function measure(count) {
   }
 }
 
-/** How a process is started. */
+/** The options that start a process. */
 function launch(name, isOutside) {
   const profiling = name === 'service' && profile ? ['--cpu-prof', `--cpu-prof-dir=${profile}`] : []
   if (!isRealTime) return { execArgv: profiling }
   const env = { ...process.env, STEMWORK_BENCHMARK_REAL_TIME: 'true' }
-  // Whatever their priority, it is behind that of the service.
+  // At any normal priority it is behind the service.
   if (isOutside) return { env }
   return { execPath: 'chrt', execArgv: ['--rr', '2', process.execPath, ...profiling], env }
 }
@@ -122,7 +122,7 @@ async function told(service, what) {
   return usage
 }
 
-/** Phases of one kind as one. */
+/** Merges the phases of one kind. */
 function together(phases) {
   const samples = {}
   for (const phase of phases)
@@ -131,7 +131,7 @@ function together(phases) {
   const names = ['cpuShare', 'waitShare', 'loopMs']
   const usage = Object.fromEntries(names.map((name) => [name, most(name)]))
   const peak = phases.map(({ usage }) => usage.peak).reduce((a, b) => (a.rss > b.rss ? a : b))
-  // Memory that a storm leaves is not counted as idle.
+  // Idle memory is that of the first phase: later ones still have memory that a storm left.
   return { samples, usage: { ...usage, peak, firstPeak: phases[0].usage.peak } }
 }
 
@@ -143,7 +143,7 @@ function report(count, { idle, busy, storm, counts }) {
     rows.push([name, was, beside, is, is / Math.max(was, leastMs) <= aims.ratio, `${(is / was).toFixed(1)} x`])
   }
   const [was, beside, is] = [idle, busy, storm].map(({ samples }) => percentile(samples.jobStart))
-  // As long as jobs of the same phase ran: where they get little processor time, so do all turns, whoever's they are.
+  // As long as jobs of the same phase ran: with little CPU time, everyone's turns take longer.
   const ranMs = [idle, busy, storm].map(({ samples }) => mean(samples.jobRun))
   const runs = `jobs ran for ${ranMs.map((ms) => ms.toFixed(0)).join(', ')} ms on average`
   const turnMs = Math.max(leastTurnMs, ranMs.at(-1))
@@ -182,7 +182,7 @@ function report(count, { idle, busy, storm, counts }) {
   return rows.every(([, , , , isFine]) => isFine) && growth <= aims.memory && failures.length === 0 && said.length > 0
 }
 
-/** What the memory is made of where it is the most. */
+/** What the memory consists of at its peak. */
 function memory({ heapUsed, heapTotal, external, arrayBuffers, rss }) {
   const parts = { heapUsed, heapFree: heapTotal - heapUsed, arrayBuffers, external: external - arrayBuffers }
   const rest = rss - heapTotal - external

@@ -1,10 +1,11 @@
-// Time and memory beside the programs that people use today, in Python: audio-separator (MDX) and demucs (HTDemucs).
-// The same file, the same network, the same segments and overlap, the same number of threads; each run is a process of
-// its own. Only the work counts: from the open file and the loaded network to the written stems; memory is the peak of
-// the whole process. Options:
+// Time and memory compared with widely used Python programs: audio-separator (MDX) and demucs (HTDemucs). The same
+// file, network, segments, overlap and number of threads; each run is a process of its own. Timed is the work alone,
+// from the open file and the loaded network to the written stems; memory is the peak of the whole process. Options:
 //   --python PATH a Python with torch, demucs, audio-separator, onnxruntime and soundfile (default:
-//   STEMWORK_PEERS_PYTHON, or python3) --seconds N length of the input (default 60) --rounds N runs of each, by turns;
-//   the middle one counts (default 3) --threads N of the networks (default: the library's own)
+//                 STEMWORK_PEERS_PYTHON, or python3)
+//   --seconds N   length of the input (default 60)
+//   --rounds N    runs of each, in turn; the median counts (default 3)
+//   --threads N   of the networks (default: the library's own)
 // The MDX network has random weights: its graph is the same file for both. HTDemucs is that of the pulled model
 // `htdemucs` here, and there the same network in PyTorch with random weights, which take the same time.
 import { execFileSync } from 'node:child_process'
@@ -70,7 +71,7 @@ function report(network, program, { ms, cpuMs, peakBytes }) {
   console.log(network.padEnd(11) + program.padEnd(16) + time + processor + peak)
 }
 
-/** The run of the middle time. */
+/** The run of the median time. */
 function middle(runs) {
   return [...runs].sort((a, b) => a.ms - b.ms)[runs.length >> 1]
 }

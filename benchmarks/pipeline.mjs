@@ -1,6 +1,6 @@
 // The separation pipeline (WAV in, two WAVs out) against the bare network on the same segments, its memory on long
-// audio, and its second run. Synthetic input: the speed depends on neither the music nor the decoder here. Options:
-// --short leaves out the hour.
+// audio, and its second run. The input is synthetic: speed depends neither on the music nor, here, on a decoder.
+// Options: --short leaves out the hour-long file.
 import { fork } from 'node:child_process'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -24,7 +24,7 @@ if (process.argv[2] === 'separate-once') {
   await separate(input, { outputs: outputsIn(folder), threads })
   process.send({ peakBytes: process.resourceUsage().maxRSS * 1024, seconds: (performance.now() - startedAt) / 1000 })
   process.disconnect()
-  // The network's thread is idle now and does not hold the process.
+  // The network's thread is idle now and does not keep the process alive.
 } else {
   await main()
 }
@@ -57,7 +57,7 @@ async function printMachine() {
   ])
 }
 
-/** Pipeline and network take turns, so that a machine that is busy for a while slows both. */
+/** Pipeline and network take turns, so that other load on the machine slows both. */
 async function speed(folder) {
   const seconds = 180
   const input = join(folder, 'speed.wav')
@@ -116,7 +116,7 @@ async function bareNetwork(session, manifest, seconds) {
   return totalMs
 }
 
-/** Peak resident memory of a fresh process that separates one file, started as those of jobs are. */
+/** Peak resident memory of a fresh process that separates one file, started like those of jobs. */
 async function memory(folder, lengths) {
   const peaks = []
   for (const seconds of lengths) {

@@ -1,7 +1,7 @@
-// Jobs a second through the engine: Postgres alone beside Postgres + BullMQ, and the engine against the bare queue
-// under it, which is BullMQ, or p-queue for the memory adapters. The workflow does nothing, so what is measured is the
-// price of a durable, leased, fenced job; real jobs last seconds to minutes, so some hundreds a second are more than
-// enough. Both sides take turns, so that a machine that is busy for a while slows both. Options: --jobs=N, --rounds=N,
+// Jobs a second through the engine: Postgres alone compared with Postgres + BullMQ, and the engine compared with the
+// bare queue under it, which is BullMQ, or p-queue for the memory adapters. The workflow does nothing, so this measures
+// the cost of a durable, leased, fenced job; real jobs last seconds to minutes, so some hundreds a second are more than
+// enough. Both sides take turns, so that other load on the machine slows both. Options: --jobs=N, --rounds=N,
 // --no-memory. Servers: DATABASE_URL and REDIS_URL, else the standard addresses.
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -37,8 +37,7 @@ else {
 }
 if (!process.argv.includes('--no-memory')) {
   await compare('memory, engine', await memoryEngine(), 'bare p-queue', pQueue(), 5000)
-  // For orientation: a job of the engine has a time limit and can be aborted; this is what p-queue itself takes for
-  // both.
+  // For orientation: an engine's job has a time limit and can be aborted; this is p-queue's own cost for both.
   await compare(
     'memory, engine',
     await memoryEngine(),
@@ -47,7 +46,7 @@ if (!process.argv.includes('--no-memory')) {
   )
 }
 
-/** Both sides are rates of jobs; `aim` is that of the first. */
+/** Both sides are rates of jobs; `aim` applies to the first. */
 async function compare(name, engine, otherName, other, aim) {
   const samples = []
   // The first rounds warm up compilers, connections and tables.
@@ -78,7 +77,7 @@ async function compare(name, engine, otherName, other, aim) {
   ])
 }
 
-/** From the first submit to the end of the last job. */
+/** Measured from the first submission to the end of the last job. */
 async function rate({ submit, ended }) {
   const startedAt = performance.now()
   const all = ended(jobs)
@@ -92,7 +91,7 @@ async function rate({ submit, ended }) {
   return (jobs / (performance.now() - startedAt)) * 1000
 }
 
-/** Counts ends and resolves at the given number. */
+/** Counts ended jobs and resolves at the given number. */
 function counter() {
   let count = 0
   let target = Infinity
@@ -146,7 +145,7 @@ async function startedEngine(parts, cleanUp) {
     ...parts,
     workflows: [nothing],
     runner: inlineRunner({ resolve: () => nothing }),
-    // Not unlimited: that would spare the engine the question how many jobs wait.
+    // Not unlimited, which would spare the engine counting how many jobs wait.
     limits: { maxQueuedJobs: jobs * 10 },
     dispatch: { concurrency },
   })

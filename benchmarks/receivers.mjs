@@ -1,9 +1,9 @@
 // Whether dead webhook receivers can delay the messages of others: 100 applications with 10 receivers each, of which
-// half refuse the connection and half accept it and never say a word, send messages without end; one application sends
-// to a receiver that answers. Real sockets; each receiver is an address of its own in 127.0.0.0/8. Told is how long
+// half refuse the connection and half accept it and never answer, cause messages without end; one application has a
+// receiver that answers. Real sockets; each receiver has an address of its own in 127.0.0.0/8. Measured is how long
 // after the end of its job a message arrives. Fails if the p99 is above 1 s. All of it is one process, which needs
-// about half a processor: where other programs take both, run it before them (Linux, as root: `chrt --rr 2`).
-// Options: --seconds=N, --rate=N (jobs a second of all dead applications)
+// about half a CPU: if other programs use them all, give it priority (Linux, as root: `chrt --rr 2`). Options:
+// --seconds=N, --rate=N (jobs a second of all dead applications)
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer as createHttpServer } from 'node:http'
 import { createServer } from 'node:net'

@@ -1,6 +1,6 @@
-// An upload of 1 GiB by tus-js-client over a network that is cut 20 times: how many bytes go up in all (aim: at most
-// 1.05 of the file), whether the stored file has its hash, and the memory of the service (aim: under 150 MB), which is
-// a process of its own. Options: --mebibytes=N, --cuts=N.
+// An upload of 1 GiB by tus-js-client over a network that is cut 20 times: how many bytes are sent in all (aim: at most
+// 1.05 times the file), whether the stored file has the same hash, and the memory of the service (aim: under 150 MB),
+// which is a process of its own. Options: --mebibytes=N, --cuts=N.
 import { fork } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -82,7 +82,7 @@ async function beServer(folder) {
   process.send({ port: server.port })
 }
 
-/** Without what other processes share: mapped files do not count. */
+/** Resident memory without mapped files, which processes share. */
 async function residentBytes() {
   const status = await readFile('/proc/self/status', 'utf8').catch(() => undefined)
   return status ? Number(/^RssAnon:\s+(\d+)/m.exec(status)[1]) * 1024 : process.memoryUsage.rss()
@@ -102,9 +102,7 @@ async function randomFile(path, size) {
   return hash.digest('hex')
 }
 
-/**
- * A network that breaks its connection each time so many bytes have gone up since the last cut, and counts them all.
- */
+/** A proxy that cuts its connection whenever this many bytes have gone up since the last cut, and counts all bytes. */
 async function cutting(port, bytesBetween) {
   const network = { bytes: 0, cuts: 0, port: 0, close: () => server.close() }
   const server = createServer((client) => {

@@ -1,14 +1,13 @@
-// A long song whose worker is killed with -9 again and again, against an undisturbed run: work done in all, and whether
-// the files are the same to the byte. Work is processor time of worker and child, and the time that the job ran. A
-// kill comes after so much processor time of an attempt, so a busy machine changes little. A song of a second tells
-// what it takes to start a worker and its child and to load the network; without the starts that kills added, the ratio
-// is that of the work itself. Store: SQLite; files: a folder. Needs /proc (Linux). Exits with 1 if the files differ,
-// the work without starts is over 1.10 times, or nothing was killed.
+// A long song whose worker is repeatedly killed with -9, against an undisturbed run: the work done in all, and whether
+// the files are identical. Work is the CPU time of worker and child process, and the time that the job ran. A kill
+// comes after a given CPU time of an attempt, so a busy machine changes little. A song of one second shows the cost of
+// starting a worker and its child process and of loading the network; without the starts that kills added, the ratio is
+// that of the work itself. Store: SQLite; files: a folder. Needs /proc (Linux). Exits with 1 if the files differ, the
+// work without starts is over 1.10 times, or nothing was killed.
 //
-// Processor time of one run differs by a tenth on a busy machine, so both kinds of run take turns, and the medians are
-// compared.
+// The CPU time of a run varies by a tenth on a busy machine, so both kinds of run take turns, and medians are compared.
 //
-// Options: --minutes=30 (of audio)  --every=20 (processor seconds between kills)  --format=16  --rounds=3
+// Options: --minutes=30 (of audio)  --every=20 (CPU seconds between kills)  --format=16  --rounds=3
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -23,7 +22,7 @@ import { middle, option } from './shared/benchmark.mjs'
 
 const sampleRate = 44_100
 const limit = 1.1
-/** The median of so many. */
+/** Runs of the one-second song, of which the median counts. */
 const starts = 3
 const ticksPerSecond = 100
 
@@ -111,8 +110,8 @@ async function runJob(folder, song, format, everySeconds) {
 }
 
 /**
- * A worker that takes the job, or submits it first. It says when an attempt begins and, with a hash of the files, when
- * the job has ended.
+ * A worker that resumes the job, or submits it if there is none. It prints when an attempt begins and, with a hash of
+ * the files, when the job has ended.
  */
 async function work(folder, song, format) {
   const { jobs, applications } = sqliteStores({ path: join(folder, 'jobs.db'), openTimeoutMs: 5000 })
@@ -137,10 +136,10 @@ async function work(folder, song, format) {
     const workflow = 'service/stems-vocals-accompaniment'
     await engine.submit({ app: 'bench', workflow, inputs: { inputUrl: localFile(song) } })
   }
-  // The last worker was killed between the end of the job and telling it.
+  // The last worker was killed after the job ended, before it could say so.
   if (known?.status === 'SUCCEEDED') console.log(`started\nended ${await hashOf(engine, known)}`)
   await engine.start()
-  // The queue's timers do not hold the process.
+  // The queue's timers do not keep the process alive.
   process.stdin.resume()
 }
 
@@ -153,7 +152,7 @@ async function hashOf(engine, job) {
   return hash.digest('hex')
 }
 
-/** Of a process and its children, so far. */
+/** CPU time of a process and its children so far. */
 async function processorSeconds(pid) {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')

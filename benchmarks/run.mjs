@@ -1,5 +1,5 @@
-// Runs every benchmark of this folder, or those that are named, with the options given: node benchmarks/run.mjs
-// [pipeline ...] [--option=value]
+// Runs every benchmark of this folder, or the named ones, with the given options: node benchmarks/run.mjs [pipeline
+// ...] [--option=value]
 import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'

@@ -1,8 +1,8 @@
-// The bundled model on both runtimes, the native library and WebAssembly: speed, processor time, peak memory, and how
-// far their results are apart. Each separation is a process of its own; the two take turns. Options:
-//   --seconds N  length of the input, the demo song over and over (default 120): noise has no vocals to compare
+// The bundled model on both runtimes, the native library and WebAssembly: speed, CPU time, peak memory, and how much
+// their results differ. Each separation is a process of its own; the two take turns. Options:
+//   --seconds N  length of the input, the demo song repeated (default 120): noise has no vocals to compare
 //   --song FILE  a file to separate instead
-//   --rounds N   of each (default 3); the middle one counts
+//   --rounds N   of each (default 3); the median counts
 //   --threads N  of the network (default 1)
 import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
@@ -49,7 +49,7 @@ try {
   await rm(folder, { recursive: true })
 }
 
-/** Prints a line. The speed by processor time counts everything, on all processors, from the start of the work. */
+/** Prints a line. CPU time counts everything, on all CPUs, from the start of the work. */
 function summary(name, runs) {
   const [{ seconds }] = runs
   const middle = (pick) => runs.map(pick).sort((a, b) => a - b)[runs.length >> 1]
@@ -62,7 +62,7 @@ function summary(name, runs) {
   return { speed, peakBytes }
 }
 
-/** Power of the native library's vocals over that of the difference, in dB. */
+/** Power of the native library's vocals relative to the difference, in dB. */
 async function equality() {
   const [native, wasm] = await Promise.all(['native', 'wasm'].map((name) => readFile(join(folder, `${name}.wav`))))
   let [power, difference] = [0, 0]

@@ -1,7 +1,7 @@
 // Time of each statement of the Postgres store at 1,000 and at a million jobs of 10,000 applications, nine in ten of
-// them queued. Rows are made by the database itself. The aim is a ratio of 2 at most; a statement that is capped at
-// 10,000 rows, which there are not among 1,000, may take 50 ms. A claim may take 0.5 ms for each job beyond what
-// SELECT 1 takes. Exit status 1 where one is missed. Options: --jobs=N, --rounds=N. Server: DATABASE_URL, else the
+// them queued. The rows are generated in the database. The aim is a ratio of 2 at most; a statement that reads up to
+// 10,000 rows, of which the small store has only 1,000, may take 50 ms. A claim may take 0.5 ms per job on top of the
+// time of SELECT 1. Exit status 1 if an aim is missed. Options: --jobs=N, --rounds=N. Server: DATABASE_URL, else the
 // standard address.
 import { randomUUID } from 'node:crypto'
 import { availableParallelism, cpus, loadavg } from 'node:os'
@@ -25,14 +25,14 @@ console.log(
   `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)}, PostgreSQL ` +
     `${version}, ${rounds} rounds\n`,
 )
-/** Those that look at up to 10,000 rows. */
+/** Statements that read up to 10,000 rows. */
 const capped = new Set([
   'page 100, the last by number',
   'total of the largest application',
   'queued of all, for a health check',
   'backlog of all',
 ])
-/** How many jobs each of the claims gets. */
+/** Number of jobs that each claim gets. */
 const claims = new Map([
   ['claim the next', 1],
   ['claim the next four', 4],
@@ -43,7 +43,7 @@ const claims = new Map([
 const sides = []
 try {
   for (const total of [small, large]) sides.push(await filled(total))
-  // One after the other, so that a machine that is busy for a while slows both.
+  // In turn, so that other load on the machine slows both.
   const times = sides.map(() => new Map())
   for (let round = -20; round < rounds; round++) {
     for (const [side, { statements }] of sides.entries()) {
@@ -83,7 +83,7 @@ async function filled(total) {
   await migrate()
   const applications = total / jobsPerApplication
   const startedAt = performance.now()
-  // Indexes are made after the rows, which is quicker than keeping them up to date.
+  // Indexes are created after the rows, which is faster than keeping them up to date.
   const { rows: indexes } = await pool.query(
     `SELECT indexname AS name, indexdef AS definition FROM pg_indexes WHERE schemaname = $1 AND tablename = 'jobs' ` +
       `AND indexname <> 'jobs_pkey'`,

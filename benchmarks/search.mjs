@@ -1,7 +1,7 @@
 // What a search of the library costs: GET /job?search= of an application with 10,000 finished songs, beside as many
-// waiting jobs of others, as a page of the console asks for it (15 rows). For each store: the time until the whole
-// answer is there (median and slowest of 20) and its bytes. Options: --jobs=N. Postgres: DATABASE_URL, else the
-// standard address; left out if there is none.
+// waiting jobs of others, as a page of the console requests it (15 rows). For each store: the time to the end of the
+// response (median and slowest of 20) and its bytes. Options: --jobs=N. Postgres: DATABASE_URL, else the standard
+// address; left out if there is none.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -83,7 +83,7 @@ async function measure(name, { jobs, applications }) {
   await engine.close()
 }
 
-/** Finished songs of the application, and waiting jobs of another. */
+/** Creates finished songs of the application and waiting jobs of another. */
 async function fill(jobs, app) {
   const names = words.split(' ')
   const pick = (n) => names[n % names.length]

@@ -1,8 +1,8 @@
-// What a durable step costs: jobs of 50 steps that do nothing against jobs without a step, on memory, SQLite and
+// The cost of a durable step: jobs of 50 steps that do nothing against jobs without a step, on memory, SQLite and
 // Postgres (DATABASE_URL, else skipped); and the memory of a process that passes a file from step to step and on to
-// another attempt, by size, through files on disk and S3. Aims: at most 50 ms for a step, and no more memory for 1 GiB
-// than for 64 MiB. Options: --jobs=N, --mebibytes=N. Its kill -9 is a test: STEMWORK_KILLS=200 npx vitest run
-// test/crash/steps.test.ts
+// another attempt, by file size, with blobs on disk and on S3. Aims: at most 50 ms for a step, and no more memory for 1
+// GiB than for 64 MiB. Options: --jobs=N, --mebibytes=N. Steps under kill -9 are a test: STEMWORK_KILLS=200 npx vitest
+// run test/crash/steps.test.ts
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -59,7 +59,7 @@ async function onPostgres() {
   }
 }
 
-/** Jobs take turns, so that other load on the machine slows both kinds. */
+/** Both kinds of jobs take turns, so that other load on the machine slows both. */
 async function overhead(name, { jobs: store, applications }) {
   const workflow = defineWorkflow({
     ...plain,
@@ -85,7 +85,7 @@ async function overhead(name, { jobs: store, applications }) {
   console.log(`${name}: ${perStep.toFixed(2)} ms for a step (median of ${jobs} jobs of ${stepsOfJob})`)
 }
 
-/** A file that a step writes, the next reads and fails, and the next attempt reads again from the blob store. */
+/** One step writes a file; the next reads it and fails; the next attempt reads it again from the blob store. */
 async function memory(place, mebibytes, blobs) {
   let hasFailed = false
   const workflow = defineWorkflow({
@@ -124,7 +124,7 @@ async function memory(place, mebibytes, blobs) {
   )
 }
 
-/** The server of the tests, whose objects lie on the disk, in a process of its own. */
+/** The tests' S3 server, which keeps its objects on disk, in a process of its own. */
 async function onS3() {
   const [source, server] = [join(folder, 'serve.ts'), join(folder, 'serve.mjs')]
   const module = fileURLToPath(new URL('../test/servers/s3-server.ts', import.meta.url))

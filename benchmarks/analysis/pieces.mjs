@@ -1,16 +1,15 @@
-// Pieces of music with known tempo, beats, bars and key, as Standard MIDI files. What differs from piece to piece is
-// drawn by a seed.
+// Pieces of music with known tempo, beats, bars and key, as Standard MIDI files. A seed determines all that varies.
 
 const ticksPerBeat = 480
 export const names = ['C', 'C#', 'D', 'D#', 'E', 'F', 'F#', 'G', 'G#', 'A', 'A#', 'B']
 export const scales = { major: [0, 2, 4, 5, 7, 9, 11], minor: [0, 2, 3, 5, 7, 8, 10] }
-// Degrees of the scale, one chord a bar. No row is another's in the relative key: such a piece would have two right
+// Degrees of the scale, one chord a bar. No row equals another in the relative key: such a piece would have two right
 // answers.
 const progressions = {
   major: ['0453', '0534', '0344', '0304', '0140', '0514'],
   minor: ['0526', '0340', '0654', '0534', '0362', '0034'],
 }
-// Pieces to tune on have two of these in turn, which may begin anywhere, and end on the tonic.
+// Pieces for tuning alternate between two of these, start at any chord of them, and end on the tonic.
 const variedProgressions = {
   major: ['0253', '1400', '0451', '3400', '5140', '0352', '3041', '0033', '0154'],
   minor: ['0360', '3400', '0566', '5600', '0433', '0230', '3064', '0044', '0534'],
@@ -92,7 +91,7 @@ export function piece(seed, { slowest = 60, fastest = 190, seconds = 40, varied 
           note(0, at, strums ? 0.9 : beatsPerBar, pitch(chord + part, 4) + (root > 6 ? 0 : 12), beat === 0 ? 76 : 62)
       if (beat === 0 || random() < 0.5) note(1, at, 0.8, pitch(chord + (beat === 2 ? 4 : 0), 2), 90)
       if (random() < 0.4) note(1, at + 0.5, 0.4, pitch(chord, 2), 78)
-      // A tune that walks on the scale and comes back to the chord on the first beat.
+      // The melody moves along the scale and returns to the chord on the first beat.
       step = beat === 0 ? chord + pick([0, 2, 4, 7]) : step + pick([-2, -1, -1, 0, 1, 1, 2])
       if (random() < 0.85) note(2, at, pick([0.5, 0.9]), pitch(step, 5), 84)
       if (random() < 0.4) note(2, at + 0.5, 0.45, pitch(step + pick([-1, 1]), 5), 74)
@@ -149,7 +148,7 @@ export function midiFile(bpm, notes, programs, cents) {
   const tempo = Math.round(60_000_000 / bpm)
   const bytes = [0, 0xff, 0x51, 3, tempo >> 16, (tempo >> 8) & 255, tempo & 255]
   programs.forEach((program, channel) => bytes.push(0, 0xc0 | channel, program))
-  // A wheel reaches two semitones each way.
+  // The pitch wheel's range is two semitones each way.
   const wheel = 8192 + Math.round((cents / 200) * 8192)
   if (cents !== 0) programs.forEach((_, channel) => bytes.push(0, 0xe0 | channel, wheel & 127, wheel >> 7))
   let now = 0

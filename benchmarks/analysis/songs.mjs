@@ -1,5 +1,5 @@
-// Songs with known chords and sections, as Standard MIDI files: triads and sevenths in changing positions, one or two a
-// bar, bars with drums alone, and sections that come again. What differs from song to song is drawn by a seed.
+// Songs with known chords and sections, as Standard MIDI files: triads and sevenths in changing inversions, one or two
+// a bar, bars of drums alone, and sections that return. A seed determines all that varies.
 import {
   bassPrograms,
   closedHat,
@@ -13,10 +13,10 @@ import {
   scales,
 } from './pieces.mjs'
 
-/** `-` is drums alone, or silence. */
+/** `-` is a section of drums alone, or silence. */
 const forms = ['AABA', 'ABAB', 'ABABCB', 'AABBA', '-ABABB', 'ABA-BA', 'ABCABC', 'AAB-AB']
 const barsOfSection = 8
-/** Degrees of the scale, of four bars. */
+/** Degrees of the scale, for four bars. */
 const progressions = {
   major: ['0453', '0534', '0344', '0304', '5340', '1403', '3045', '0251', '5034', '3400', '1450', '0153'],
   minor: ['0526', '0340', '0654', '5603', '0362', '3605', '0306', '2650', '0644', '3560', '0230', '5340'],
@@ -79,9 +79,9 @@ export function song(seed) {
     const scale = scales[mode]
     const tone = (index) => scale[index % 7] + 12 * Math.floor(index / 7)
     let tones = [0, 2, 4, 6].map((third) => tone(degree + third) - tone(degree))
-    // The dominant of a minor key often has a raised third.
+    // The dominant of a minor key often has a major third.
     if (mode === 'minor' && degree === 4 && random() < 0.5) tones = [0, 4, 7, 10]
-    // A diminished chord is outside of what is asked for.
+    // Diminished chords are not among those that the analysis names.
     if (tones[2] !== 7) tones = [0, tones[1], 7, 10]
     const third = tones[1] === 4 ? 'major' : 'minor'
     const seventh = sevenths[third][tones.slice(1).join(',')]

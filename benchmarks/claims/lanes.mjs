@@ -1,9 +1,9 @@
-// One process of benchmarks/claims.mjs: four lanes that run jobs which do nothing, and how many it has ended.
-// Arguments: what runs them (`stemwork` or the file of graphile-worker), the database, the schema, a folder.
+// One process of benchmarks/claims.mjs: four lanes that run jobs that do nothing; it reports how many have ended.
+// Arguments: the system (`stemwork` or the file of graphile-worker), the database, the schema, a folder.
 import { Pool } from 'pg'
 
 const lanes = 4
-/** Of one process: sixteen of them stay below the hundred connections that a server allows unless it is told more. */
+/** Per process: sixteen stay below a server's default of a hundred connections. */
 const connections = 5
 const [system, connectionString, schema, folder] = process.argv.slice(2)
 const pool = new Pool({ connectionString, max: connections })
@@ -20,7 +20,7 @@ setInterval(() => {
   process.send({ ended: (told = ended), cpu: (user + system) / 1000 })
 }, 20)
 process.once('message', () => void end())
-// The benchmark failed.
+// The parent ended early.
 process.once('disconnect', () => process.exit(1))
 
 async function end() {

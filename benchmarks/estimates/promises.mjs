@@ -1,7 +1,7 @@
-// What an engine says of the jobs of a queue, beside what comes true. The engine, its store and its estimates are the
-// real ones; the workers and the time are not: an hour of songs takes a second.
+// An engine's estimates for the jobs of a queue, compared with the actual ends. The engine, its store and its estimates
+// are real; workers and time are simulated: an hour of songs takes a second.
 
-/** Of what the page tells as "a few seconds", nothing more exact is asked. */
+/** Shorter times count as this one: the page shows them as "a few seconds". */
 const leastMs = 10_000
 
 const kilobits = { wav: [1411], flac: [650, 800, 950], mp3: [128, 192, 256, 256, 320, 320], m4a: [128, 256] }
@@ -13,7 +13,7 @@ const loadedProgress = 0.02
 /**
  * @param parts `createEngine`, `memoryJobs`, `memoryBlobs`, `memoryApplications`, `defineWorkflow` and the schema `z`
  * @param options `songs`, `workers` and `seed`
- * @returns the ratios (at least 1) of what was said to what came true, in rising order, and how often nothing was said
+ * @returns the ratios (at least 1) of estimated to actual times, ascending, and how often there was no estimate
  */
 export async function promises(parts, options) {
   const real = { date: Date.now, performance: performance.now }
@@ -33,7 +33,7 @@ export async function promises(parts, options) {
   }
 }
 
-/** @param ends when each song will have ended, of a first pass; empty: nothing is asked */
+/** @param ends when each song will end, from a first pass; empty: makes that pass, without estimates */
 async function simulate(parts, { songs: count, workers, seed }, clock, ends) {
   const random = randomSource(seed)
   const songs = Array.from({ length: count }, () => songOf(random))
@@ -57,7 +57,7 @@ async function simulate(parts, { songs: count, workers, seed }, clock, ends) {
   const at = (time, act) => events.push({ time, act })
   let arrival = clock.now
   for (const [index, song] of songs.entries()) {
-    // Several at once, then nobody for a while.
+    // Several at once, then none for a while.
     if (random() < 0.4) arrival += (-Math.log(1 - random()) * 600_000) / workers
     at(arrival, () => submit(index, song))
   }
@@ -147,7 +147,7 @@ function songOf(random) {
     format,
     bytes: Math.round((seconds * pick(kilobits[format]) * 1000) / 8),
     model: random() < 0.8 ? 'basic' : 'best',
-    // What one song takes more than another of the same length.
+    // Songs of the same length take different times.
     noise: 0.85 + 0.3 * random(),
   }
 }
@@ -180,7 +180,7 @@ async function register(jobs, owner, workflow, now) {
   await jobs.documents.put({ kind: 'worker', key: owner, value, ttlMs: 1e12 }, { version: 0 })
 }
 
-/** Mulberry32: the same numbers for the same seed. */
+/** mulberry32: the same numbers for the same seed. */
 function randomSource(seed) {
   let state = seed
   return () => {

@@ -1,4 +1,4 @@
-// A client as small as can be, over `node:http` with connections that are kept.
+// A minimal client, over `node:http` with keep-alive connections.
 import { Agent, request as httpRequest } from 'node:http'
 
 /** @returns asks the service: `(path or whole link, { method, body, headers })` gives `{ status, headers, text }`. */
@@ -40,8 +40,8 @@ export async function json(answer) {
 }
 
 /**
- * Calls `work` `perSecond` times a second, however long it takes, until the signal fires. What a busy machine has
- * delayed is not made up for.
+ * Calls `work` `perSecond` times a second, however long it takes, until the signal fires. Calls that a busy machine
+ * delays are not made up for.
  */
 export async function atRate(perSecond, signal, work) {
   const running = new Set()

@@ -9,8 +9,8 @@ const [base, key, mebibytesPerSecond] = process.argv.slice(2)
 const uploads = 40
 const uploadBytes = 2 * 1024 ** 2
 const pieceBytes = 64 * 1024
-// It has machines of its own in the world. Here it takes only what the service and its other client leave of the
-// processors.
+// In the real world it has machines of its own. Here it only gets the CPU time that the service and its other client
+// leave.
 setPriority(19)
 
 const never = new AbortController().signal
@@ -26,7 +26,7 @@ const tarpit = await listening(
     counts.tarpit = (counts.tarpit ?? 0) + 1
   }),
 )
-/** Accepts connections and never says a word. */
+/** Accepts connections and never answers. */
 const silent = await listening(
   createServer((socket) => {
     socket.on('error', () => {})
@@ -46,7 +46,7 @@ function storm() {
     atRate(3, never, () => counted('tarpit job', submit('benchmark/small', `${tarpit.url}/song`))),
     atRate(3, never, () => counted('webhook job', submit('benchmark/nothing', undefined, silent.url))),
     atRate(3, never, () => counted('webhook job', submit('benchmark/nothing', undefined, dead.url))),
-    // Twice what it may send: its bucket is always empty.
+    // Twice its allowed rate: its bucket is always empty.
     atRate(20, never, () => counted('refused body', ask('/job', { method: 'POST', body: refusedBody }))),
     ...Array.from({ length: 8 }, (_, index) => listForEver(index % 2 === 0 ? 100 : 40)),
     ...Array.from({ length: uploads }, () => uploadForEver()),
@@ -91,13 +91,13 @@ async function upload() {
 
 let freeAt = 0
 
-/** Waits for this piece's place on the uplink that all uploads share. */
+/** Waits for this chunk's turn on the uplink that all uploads share. */
 async function share(bytes) {
   freeAt = Math.max(freeAt, performance.now()) + (bytes / (mebibytesPerSecond * 1024 ** 2)) * 1000
   await new Promise((resolve) => setTimeout(resolve, freeAt - performance.now()))
 }
 
-/** Counts how often it was answered with what; after a refusal it comes back soon, whatever it was told. */
+/** Counts the answers by status; after a refusal it comes back soon, whatever `Retry-After` says. */
 async function counted(what, answer, pauseMs = 0) {
   const status = await answer.then(
     ({ status }) => status,
@@ -107,7 +107,7 @@ async function counted(what, answer, pauseMs = 0) {
   if (status !== 200) await new Promise((resolve) => setTimeout(resolve, pauseMs))
 }
 
-/** Jobs that are as large as they may be, to be listed. */
+/** Creates jobs with records of the largest allowed size, to be listed. */
 async function makeLargeRecords(count) {
   const body = JSON.stringify({
     workflow: 'benchmark/nothing',

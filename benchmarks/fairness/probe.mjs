@@ -1,5 +1,5 @@
-// Loaded into the process of `stemwork serve` by --import: tells its parent over IPC how much memory and which
-// resources it holds.
+// Loaded into the process of `stemwork serve` by --import: reports its memory and open resources to its parent over
+// IPC.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 
 const isService = process.argv[2] === 'serve' && process.send !== undefined

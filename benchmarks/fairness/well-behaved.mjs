@@ -28,7 +28,7 @@ function start() {
   stop = new AbortController()
   ended = Promise.all([
     atRate(submitsPerSecond, stop.signal, () => noted(runJob)),
-    // These also go on while the service has nothing else to do for this application.
+    // These also go on while the service has no job for this application.
     atRate(pollsPerSecond, stop.signal, () => noted(async () => void (knownId && (await status(knownId))))),
   ])
 }

@@ -1,5 +1,5 @@
-// Idle workers of benchmarks/idle-workers.mjs, and how many statements they have sent.
-// Arguments: database, schema, folder of files, how many workers, milliseconds from the start of one to the next.
+// Idle workers of benchmarks/idle-workers.mjs; reports how many statements they have sent. Arguments: database, schema,
+// folder of files, number of workers, milliseconds between their starts.
 import pg from 'pg'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createEngine } from '../../dist/index.js'
@@ -18,7 +18,7 @@ pg.Client.prototype.query = function (config, ...rest) {
 }
 
 const options = { connectionString, max: 8 }
-/** Statements of all workers here; each listens on a connection of its own. */
+/** Runs the statements of all workers of this process; each worker listens on a connection of its own. */
 const shared = new pg.Pool(options)
 const pools = [shared]
 const engines = []

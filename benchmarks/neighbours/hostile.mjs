@@ -1,5 +1,5 @@
 // The hostile applications, in one process: each does everything that can cost the service something, all at once and
-// as often as it is let.
+// as often as its limits allow.
 import { createServer as createHttpServer, get } from 'node:http'
 import { setMaxListeners } from 'node:events'
 import { createServer } from 'node:net'
@@ -11,10 +11,10 @@ const [base, ...keys] = process.argv.slice(2)
 const streams = 20
 const songSeconds = 60
 
-/** Of what they do, for finding what costs; without any, all of it. */
+/** Limits the storm to these, to find what is expensive; without any, all of it. */
 const lanes = process.env.STEMWORK_BENCHMARK_LANES?.split(',') ?? []
 const counts = {}
-/** 9 KB/s, which is above the lowest rate that is allowed. */
+/** 9 KB/s, which is above the lowest allowed rate. */
 const slow = await listening(
   createHttpServer((_request, response) => {
     response.writeHead(200, { 'content-length': 50_000_000 })
@@ -22,7 +22,7 @@ const slow = await listening(
     response.on('close', () => clearInterval(timer))
   }),
 )
-/** Accepts connections and never says a word. */
+/** Accepts connections and never answers. */
 const silent = await listening(createServer((socket) => socket.on('error', () => {})))
 const dead = await listening(createServer())
 await new Promise((resolve) => dead.server.close(resolve))
@@ -31,7 +31,7 @@ await new Promise((resolve) => dead.server.close(resolve))
 let storming = gate()
 let calm = pause()
 const prepared = await Promise.all(keys.map((key) => prepare(client(base, key, { sockets: 32 }), key)))
-// They have machines of their own in the world. Here they take only what the others leave of the processors.
+// In the real world they have machines of their own. Here they only get the CPU time that the others leave.
 if (!process.env.STEMWORK_BENCHMARK_REAL_TIME) setPriority(19)
 for (const one of prepared) storm(one)
 process.on('message', (what) => {
@@ -47,7 +47,7 @@ setInterval(() => process.send(counts), 1000)
 process.on('disconnect', () => process.exit())
 process.send('ready')
 
-/** A song and a result of it. */
+/** Creates a song and a result of it. */
 async function prepare(ask, key) {
   const { uploadUrl, downloadUrl } = await json(ask('/upload'))
   await json(ask(uploadUrl, { method: 'PUT', body: wav(songSeconds) }))
@@ -64,7 +64,7 @@ function storm({ ask, key, id, songUrl }) {
   jobs('large record', submission('benchmark/nothing', { filler: 'x'.repeat(16_000) }, { batchName: 'large' }))
   jobs('copy', submission('benchmark/copy', { inputUrl: songUrl }))
   void forEver('peaks', 0, async () => {
-    // Of a new result each time: those of an old one are kept.
+    // Peaks of a new result each time, because those of an old one are cached.
     const [job] = (await json(ask('/job?status=SUCCEEDED&workflow=benchmark/copy&size=1'))).jobs ?? []
     return ask(`/job/${job?.id ?? id}/peaks/copy`)
   })
@@ -82,7 +82,7 @@ function storm({ ask, key, id, songUrl }) {
   for (let n = 0; n < 4; n++) void forEver('wrong key', 0, () => guess('/job'))
 }
 
-/** A stream of all jobs that is read to its end, and opened again. */
+/** Reads a stream of all jobs to its end, and opens it again. */
 function follow(key) {
   const open = async () => {
     await storming.opened
@@ -105,7 +105,7 @@ async function forEver(what, pauseMs, work) {
       (error) => /answered (\d+)/.exec(String(error))?.[1] ?? 'broken',
     )
     count(`${what}: ${status}`)
-    // After a refusal it comes back soon, whatever it was told.
+    // After a refusal it comes back soon, whatever `Retry-After` says.
     await delay(status < 300 ? pauseMs : Math.max(pauseMs, 100))
   }
 }

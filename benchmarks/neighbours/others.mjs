@@ -1,5 +1,6 @@
-// Applications that behave, in one process: each submits small jobs, polls them to their end, reads the result, lists
-// its jobs and uploads a file, and all of that is timed. Steady ones do so every few seconds, busy ones again at once.
+// Well-behaved applications, in one process: each submits small jobs, polls them to their end, reads the result, lists
+// its jobs and uploads a file, and all of that is timed. Steady ones do so every few seconds, busy ones without a
+// pause.
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setPriority } from 'node:os'
@@ -7,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { atRate, client, json } from '../fairness/api.mjs'
 
 const [base, folder, pace, ...keys] = process.argv.slice(2)
-/** Of each application. */
+/** Interval of each application. */
 const jobsEverySeconds = 4
 const song = Buffer.alloc(20_000, 'song')
 
@@ -18,7 +19,7 @@ let samples
 let stop = new AbortController()
 let ended = Promise.resolve()
 const probe = await open(join(folder, `probe-${pace}`), 'w')
-// As the hostile ones, in whose place they are.
+// Like the hostile applications, for which they stand in.
 if (pace === 'busy' && !process.env.STEMWORK_BENCHMARK_REAL_TIME) setPriority(19)
 
 process.on('message', ({ kind }) => (kind === 'start' ? start() : void stopAndTell()))
@@ -52,7 +53,7 @@ function use(app) {
 async function useAgain(app, signal) {
   while (!signal.aborted) {
     await use(app)
-    // After a refusal; else it is no pause.
+    // Keeps refusals from repeating at once; otherwise it hardly counts.
     await delay(20)
   }
 }
@@ -82,7 +83,7 @@ async function useService(ask, inputUrl) {
   if (code !== 200) throw new Error(`A result answered ${code}.`)
 }
 
-/** What the disk takes, whoever uses it. */
+/** Times what any write costs on this disk. */
 async function syncedWrite() {
   await probe.write(song)
   await probe.sync()

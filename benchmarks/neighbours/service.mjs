@@ -24,7 +24,7 @@ const engine = createEngine({
   logger: { debug() {}, info() {}, warn() {}, error: (fields, text) => console.error(text, fields) },
 })
 const handler = createHandler(engine, { secrets: ['x'.repeat(32)], resumableUploads: true })
-// All connections come from one address here, as behind a proxy.
+// Here all connections come from one address, as behind a proxy.
 const server = await serve(handler, { maxConnections: 5000, maxConnectionsPerAddress: 5000 })
 await engine.start()
 const keys = []
@@ -53,7 +53,7 @@ process.on('message', (what) => {
 process.on('disconnect', () => process.exit())
 process.send({ base: `http://127.0.0.1:${server.port}`, keys })
 
-/** A child inherits the priority before all other programs, which is meant for this process alone. */
+/** Child processes inherit the real-time priority, which is meant for this process alone. */
 function demoteChildren() {
   const children = readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim().split(' ')
   for (const pid of children.filter((child) => child && !demoted.has(child))) {
@@ -62,7 +62,7 @@ function demoteChildren() {
   }
 }
 
-/** How long the main thread was ready to run and had no processor (Linux). */
+/** How long the main thread was runnable without a CPU (Linux). */
 function waitedMs() {
   try {
     return Number(readFileSync(`/proc/self/task/${process.pid}/schedstat`, 'utf8').split(' ')[1]) / 1e6

@@ -1,10 +1,10 @@
 import { ComplexFft } from '../../build/core/media/dsp/stretch/complex-fft.js'
 
-/** Blocks of energies. */
+/** Length of the blocks whose energies are compared. */
 const blockSeconds = 0.002
-/** Blocks before and after an onset that tell how sharp it is: 12 ms. */
+/** Blocks before and after an onset from which its sharpness is computed: 12 ms. */
 const blocksAside = 6
-/** Blocks around the place where an onset belongs in which it is looked for: 30 ms. */
+/** Blocks around an onset's expected place in which it is searched: 30 ms. */
 const blocksOff = 15
 const clearOnsetDb = 9
 const mostDb = 40
@@ -14,8 +14,8 @@ const melOf = (hertz) => 2595 * Math.log10(1 + hertz / 700)
 const hertzOf = (mel) => 700 * (10 ** (mel / 2595) - 1)
 
 /**
- * How many dB less energy rises at an onset than in the original, on average over its clear onsets, and how far, in
- * milliseconds, the middle one is from where it belongs.
+ * By how many dB less energy rises at an onset than in the original, on average over its clear onsets, and the median
+ * distance, in milliseconds, from where they belong.
  */
 export function onsetLoss(original, output, rate, ratio) {
   const rises = risesOf(output, rate)
