@@ -211,7 +211,7 @@ export const leftLines: [pattern: RegExp, reason: string][] = [
   [/^npm (init|install|pkg)\b/, 'installs from a registry'],
   [/^npm create\b/, 'has tests of its own in test/platforms'],
   [/^(npx )?stemwork models pull\b/, 'downloads a model'],
-  [/^stemwork models verify \| path/, 'names three commands at once'],
+  [/^npx stemwork models verify\b/, 'needs a downloaded model'],
   [/--watch\b/, 'goes on until it is stopped'],
   [/--preset|--beats|--model (htdemucs|kim-vocal-2)\b/, 'needs a downloaded model'],
 ]
