@@ -1,6 +1,6 @@
-"""Accompaniment of our own: random arrangements (bass, chords, melodies, drums) as MIDI, rendered by fluidsynth with the sound fonts of Debian.
+"""Generated accompaniment: random arrangements (bass, chords, melodies, drums) as MIDI, rendered by fluidsynth with the sound fonts of Debian.
 
-Patches that sound like a voice are left out; leads that come near to one (violin, flute, synthesizers) stay: they show what a voice is not.
+Patches that sound like a voice are left out; leads that resemble one (violin, flute, synthesizers) stay: they teach what is not a voice.
 """
 import os
 import struct
@@ -98,14 +98,14 @@ class Piece:
         for bar in range(self.bars):
             root, beat = self.progression[bar % 4], bar * 4
             pitches = [self.pitch(root + step, octave) for step in (0, 2, 4, 6)[:4 if rng.random() < 0.3 else 3]]
-            if style == 0:  # held
+            if style == 0:  # sustained
                 for pitch in pitches:
                     self.play(beat, 4, pitch, 70)
             elif style == 1:  # strummed to a rhythm
                 for eighth in np.flatnonzero(rhythm):
                     for string, pitch in enumerate(pitches):
                         self.play(beat + eighth / 2 + string * 0.01, 0.45, pitch, 75)
-            elif style == 2:  # broken
+            elif style == 2:  # arpeggio
                 for eighth in range(8):
                     self.play(beat + eighth / 2, 0.5, pitches[eighth % len(pitches)] + 12 * (eighth % 5 == 4), 72)
             else:
@@ -153,7 +153,7 @@ class Piece:
                     hit(bar * 4 + 3 + sixth / 6, int(rng.choice([45, 47, 48, 50])), 90)
 
     def midi(self):
-        """A standard MIDI file of one track."""
+        """A Standard MIDI File of one track."""
         body, last = b'\0\xff\x51\x03' + int(60e6 / self.tempo).to_bytes(3, 'big'), 0
         for beat, event in sorted(self.events, key=lambda entry: entry[0]):
             tick = round(beat * TICKS)

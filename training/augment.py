@@ -1,20 +1,20 @@
-"""Examples as they are learnt from: levels, equalisers, stereo width and mono are chosen anew each time, in the domain of the band statistics.
+"""Augmentation at training time: levels, equalisers, stereo width and mono are drawn anew each time, in the domain of the band statistics.
 
-Gains of the four parts (mid and side of accompaniments and vocals), band by band, change second-order statistics exactly: every one is a
-product of two parts, and takes both their gains. So one mix on disk is many to the network.
+Gains per band of the four parts (mid and side of accompaniments and vocals) change second-order statistics exactly: each is a product of
+two parts and is multiplied by both gains. So one mix on disk gives the network many.
 """
 import torch
 
 from bands import BANDS, BINS, RATE, SEGMENTS
 
-# Levels of the vocals over the accompaniments in dB: deviation from the mean, limits.
+# Level of the vocals relative to the accompaniments in dB: standard deviation, lower and upper limit.
 BALANCE = (7, -24, 10)
-# Where a source pauses: the shortest, and how fast it goes and comes, in frames.
+# Pauses of a source: the shortest, and the length of the fades, in frames.
 PAUSE, FADE = 24, 3
 
 
 def centres():
-    """Octaves over 1 kHz of each band's centre."""
+    """Octaves above 1 kHz of each band's centre."""
     bins = torch.cat([torch.arange(first, end, width) + (width - 1) / 2 for first, end, width in SEGMENTS])
     return torch.log2(bins.clamp(min=1) * (RATE / 2 / BINS) / 1000)
 
@@ -23,12 +23,12 @@ OCTAVES = centres()
 
 
 class Augment:
-    """Batches `[batch, 10, frames, 256]` of a bank -> mixtures with their vocals, see `mixed`. Random by `generator` alone."""
+    """Batches `[batch, 10, frames, 256]` of a bank -> mixtures with their vocals, see `mixed`. `generator` is the only source of randomness."""
 
     def __init__(self, seed, balance, unsung, device='cpu'):
         self.generator = torch.Generator(device).manual_seed(seed)
         self.octaves = OCTAVES.to(device)
-        # Mean level of the vocals over the accompaniments in dB; share of the examples in which nobody sings.
+        # Mean level of the vocals relative to the accompaniments in dB; share of the examples without vocals.
         self.balance, self.unsung = balance, unsung
 
     def __call__(self, batch):
@@ -37,11 +37,11 @@ class Augment:
         rest, vocals = self.equaliser(count), self.equaliser(count)
         deviation, low, high = BALANCE
         balance = (self.balance + deviation * torch.randn(count, 1, generator=self.generator, device=batch.device)).clamp(low, high)
-        # Where nobody sings, nothing may come out.
+        # In examples without vocals, the right answer is silence.
         sung = (self.uniform(count, 0, 1) > self.unsung).float()
         mono = (self.uniform(count, 0, 1) > 0.15).float()
         widths = self.uniform(count, 0.5, 1.6) * mono, self.uniform(count, 0.5, 1.6) * mono
-        # Left and right change places when the side turns.
+        # Negating the side swaps left and right.
         turned = torch.where(self.uniform(count, 0, 1) > 0.5, 1.0, -1.0)
         # A narrow-band or lossy recording.
         highest = self.uniform(count, 2, 4.2) + 9 * (self.uniform(count, 0, 1) > 0.15)
@@ -50,13 +50,13 @@ class Augment:
         return mixed(batch, (rest, rest * widths[0] * turned), (vocals, vocals * widths[1] * turned))
 
     def with_pauses(self, batch):
-        """Voices, and seldom music, that begin or end inside an example."""
+        """Lets voices, and sometimes music, begin or end inside an example."""
         vocals, rest = self.pause(batch, 0.2), self.pause(batch, 0.08)
         rows = torch.stack([rest ** 2] * 3 + [vocals ** 2] * 3 + [rest * vocals] * 4, 1)
         return batch * rows.unsqueeze(-1)
 
     def pause(self, batch, share):
-        """Gains `[count, frames]`."""
+        """Gains `[count, frames]`, with a pause in this `share` of the examples."""
         count, _, frames, _ = batch.shape
         if frames <= PAUSE:
             return batch.new_ones(count, frames)
@@ -67,14 +67,14 @@ class Augment:
         return 1 - (inside / FADE).clamp(0, 1)
 
     def loudness(self, count):
-        """Factors for the features' reference level: a passage may be quieter or louder than the rest of its segment."""
+        """Factors for the features' reference level: a passage may be quieter or louder than the segment that is normalised with it."""
         return 10 ** (self.uniform(count, -8, 5) / 10)
 
     def uniform(self, count, low, high):
         return low + (high - low) * torch.rand(count, 1, generator=self.generator, device=self.generator.device)
 
     def equaliser(self, count):
-        """dB by band `[count, 256]`: a slope and two bells."""
+        """dB per band `[count, 256]`: a slope and two bell filters."""
         curve = self.uniform(count, -1.5, 1.5) * self.octaves.clamp(-4, 4)
         for _ in range(2):
             width = self.uniform(count, 0.3, 1.2)
@@ -87,12 +87,12 @@ def amplitude(decibels):
 
 
 def level(count, decibels):
-    """A gain for every band of each example."""
+    """The same gain for every band of each example."""
     return torch.full((count, BANDS), amplitude(decibels))
 
 
 def as_mixed(batch, balance=-4.0):
-    """The examples at one balance (dB), for scores that compare."""
+    """The examples at a fixed balance (dB), for comparable scores."""
     rest, vocals = level(len(batch), 0.0), level(len(batch), balance)
     return mixed(batch, (rest, rest), (vocals, vocals))
 

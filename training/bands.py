@@ -4,11 +4,11 @@ Masks are constant inside a band, so that features and errors need only second-o
 `[10, frames, 256]`, the means over a band's bins of
   0 |Am|^2  1 |As|^2  2 Re(Am As*)  3 |Vm|^2  4 |Vs|^2  5 Re(Vm Vs*)  6 Re(Am Vm*)  7 Re(As Vm*)  8 Re(Am Vs*)  9 Re(As Vs*)
 with Am = (L+R)/2 and As = (L-R)/2 of the accompaniments, Vm and Vs of the vocals. Each of the two has a mean power of 1, or is silent:
-gains of either, band by band, can be chosen when the example is learnt from (augment.py).
+their gains per band are drawn at training time (augment.py).
 
-What is learnt from is kept one source at a time, so that any voice meets any music (pairs.py): `[frames, 1312]`, the spectra of mid and side in
-the first 256 bins (M.re, M.im, S.re, S.im; of these come the narrow bands), then for each of the 96 wider bands the amplitudes of mid
-and side and how far they agree (Re(M S*) over both amplitudes).
+Training data is stored one source at a time, so that any voice can be mixed with any music (pairs.py): `[frames, 1312]`, the spectra of mid and
+side in the first 256 bins (M.re, M.im, S.re, S.im, from which the narrow bands are computed), then for each of the 96 wider bands the
+amplitudes of mid and side and their correlation (Re(M S*) over both amplitudes).
 """
 import numpy as np
 import scipy.fft
@@ -17,7 +17,7 @@ RATE, SIZE, HOP, BINS = 44100, 4096, 1024, 2048
 SEGMENTS = [(0, 128, 1), (128, 256, 4), (256, 512, 8), (512, 1024, 16), (1024, 2048, 32)]  # first bin, end, bins per band
 BANDS = sum((end - first) // width for first, end, width in SEGMENTS)
 WIDTHS = np.concatenate([np.full((end - first) // width, width, np.float32) for first, end, width in SEGMENTS])
-# Bins that a source keeps as they are, and the bands that hold them and the others.
+# Bins that a source stores exactly, and the bands that consist of them.
 EXACT = 256
 EXACT_BANDS = 128 + 32
 COLUMNS = 4 * EXACT + 3 * (BANDS - EXACT_BANDS)
@@ -30,7 +30,7 @@ def samples_of(frames):
 
 
 def mid_side_spectra(x, frames):
-    """`x [samples, 2]` -> M, S as complex64 `[frames, 2048]`, by one complex FFT of M + iS a frame."""
+    """`x [samples, 2]` -> M, S as complex64 `[frames, 2048]`, by one complex FFT of M + iS per frame."""
     packed = np.empty(len(x), np.complex64)
     packed.real = x[:, 0] + x[:, 1]
     packed.imag = x[:, 0] - x[:, 1]
@@ -45,7 +45,7 @@ def mid_side_spectra(x, frames):
 
 
 def pooled(power):
-    """`[..., 2048]` -> `[..., 256]` means of the bands, by sums of pairs: numpy is slow at reducing short axes."""
+    """`[..., 2048]` -> `[..., 256]`, the means of the bands, by pairwise sums: numpy is slow at reducing short axes."""
     def pairs(p):
         return p[..., 0::2] + p[..., 1::2]
 
@@ -74,7 +74,7 @@ def statistics(rest_mid, rest_side, vocals_mid, vocals_side):
 
 
 def source(mid, side):
-    """Spectra of one source -> `[frames, 1312]`, of a mean power of 1 or silent."""
+    """Spectra of one source -> `[frames, 1312]`, with a mean power of 1, or silent."""
     exact = np.concatenate([np.ascontiguousarray(part[:, :EXACT]) for part in (mid.real, mid.imag, side.real, side.imag)], 1)
     m, s = (np.ascontiguousarray(spectrum).view(np.float32) for spectrum in (mid, side))
     mid_power, side_power, both = (pooled(product[:, 0::2] + product[:, 1::2]) for product in (m * m, s * s, m * s))

@@ -1,8 +1,8 @@
-// Measures the model in the package by `stemwork evaluate` and writes the tables into its card, between their markers:
+// Measures the model in the package with `stemwork evaluate` and writes the tables into its card, between their markers:
 //   node card.mjs <data> <work>
-// on mixes of the sources that are held out, which it makes in <work>/card first, and on the songs of <data>/everything-is-free; what stability.mjs
-// measures; and, where the songs were learnt, what recipe.sh measured in <work>/folds with each of them left out.
-// Needs a build of the package (npm run build) and what the README of this folder names.
+// on mixes of held-out sources, which it first makes in <work>/card, and on the songs of <data>/everything-is-free; the results of stability.mjs; and,
+// if the songs were trained on, what recipe.sh measured in <work>/folds with each of them held out.
+// Needs a build of the package (npm run build) and the requirements in the README of this folder.
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -46,7 +46,7 @@ function printed(command) {
   return execFileSync(process.execPath, command, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
 }
 
-/** One row a song, one column a method; the first two are the network that never heard the song, and the model that the package had then. */
+/** A row per song, a column per method; the first two are the network without this song, and the package's model at the time. */
 function leftOut(folder) {
   const songs = readdirSync(folder)
     .filter((name) => name.endsWith('.json'))

@@ -13,13 +13,13 @@ def save(net, path):
 
 
 def write(content, path):
-    """A whole file or none, also when the process is killed."""
+    """Atomic: the file is complete or unchanged, even if the process is killed."""
     torch.save(content, f'{path}.part')
     os.replace(f'{path}.part', path)
 
 
 def load(path, gate=None):
-    """A checkpoint (.pt), or the weights of a graph (.onnx), such as that of the package. With `gate`, one that is not there starts as no correction."""
+    """Loads a checkpoint (.pt), or the weights of a graph (.onnx), such as that of the package. With `gate`, a missing gate starts as the identity."""
     if path.endswith('.onnx'):
         return from_graph(path, gate is not False)
     saved = torch.load(path, map_location='cpu')
@@ -29,7 +29,7 @@ def load(path, gate=None):
 
 
 def from_graph(path, gate):
-    """A network without norms that has the weights of a graph of export.py; a gate that the graph lacks starts as no correction."""
+    """A network without norms with the weights of a graph of export.py; a gate that the graph lacks starts as the identity."""
     graph = onnx.load(path).graph
     stored = {tensor.name: torch.from_numpy(onnx.numpy_helper.to_array(tensor).copy()) for tensor in graph.initializer}
     casts = {node.output[0]: node.input[0] for node in graph.node if node.op_type == 'Cast' and node.input[0] in stored}
@@ -40,7 +40,7 @@ def from_graph(path, gate):
     def parameter(name):
         return next(tensor.float() for key, tensor in stored.items() if key.removesuffix('_h').endswith(f'.{name}') and tensor.dim() == 4)
 
-    # Nodes come in the order in which the layers run. All that is learnt has a bias; what blurs frames has none.
+    # Nodes come in the order in which the layers run. Trained layers have a bias; those that blur frames have none.
     learnt = [node for node in graph.node if node.op_type in ('Conv', 'ConvTranspose') and len(node.input) == 3]
     layers = [[value(name) for name in node.input[1:]] for node in learnt]
     net = Masks(norm='none', gate=gate)

@@ -1,4 +1,4 @@
-"""What producers do to voices, `[samples, 2]`: echoes, another pitch at the same tempo, chops, a vocoder."""
+"""Effects that producers use on voices, `[samples, 2]`: echoes, pitch shifting, chops, a vocoder."""
 import numpy as np
 import scipy.fft
 
@@ -21,7 +21,7 @@ def echoed(rng, x):
 
 
 def shifted(x, ratio):
-    """Another pitch at the same tempo, by grains that are read at another speed: as rough as a harmonizer."""
+    """Pitch shifted at the same tempo, by grains that are read at another speed: as rough as a harmonizer."""
     out, window = np.zeros_like(x), np.hanning(GRAIN).astype(np.float32)[:, None]
     inside = (np.arange(GRAIN) - GRAIN / 2) * ratio
     for first in range(0, len(x) - GRAIN, GRAIN // 4):
@@ -46,7 +46,7 @@ def chopped(rng, x):
 
 
 def vocoded(rng, x):
-    """The envelopes of the voice in some bands on a chord of saws and a little noise."""
+    """A chord of sawtooth waves with a little noise, shaped in each band by the envelope of the voice."""
     time = np.arange(len(x)) / RATE
     root, chord = rng.uniform(55, 220), rng.choice(np.array([[0, 4, 7], [0, 3, 7], [0, 7, 12], [0, 0.1, 12]]))
     carrier = sum(((time * root * 2 ** (note / 12) + rng.random()) % 1) * 2 - 1 for note in chord) + 0.3 * rng.standard_normal(len(x))

@@ -2,7 +2,7 @@
 
     python3 export.py --net work/net.pt --out work/model [--name my-net --version 0.2.0]
 
-The manifest is that of ../models/embedded, whose contract the graph keeps, without the figures that belong to those weights.
+The manifest is that of ../models/embedded, whose interface the graph has too, without the figures measured with those weights.
 """
 import argparse
 import hashlib
@@ -21,7 +21,7 @@ from checkpoint import from_graph, load
 from network import INAUDIBLE, Network, folded
 
 EMBEDDED = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'models', 'embedded')
-# Of the weights in the package, not of the contract.
+# Fields that belong to the weights in the package, not to the interface.
 FIGURES = ('results', 'speed', 'reference', 'training', 'score')
 
 
@@ -49,10 +49,10 @@ def main():
     parser.add_argument('--out', required=True, help='folder to write')
     parser.add_argument('--name', default='tiny-band-unet')
     parser.add_argument('--version', default='0.0.0')
-    parser.add_argument('--lower', type=float, default=0, help='what is taken off the logits of the masks, so that less music is mistaken for a voice')
+    parser.add_argument('--lower', type=float, default=0, help='subtracted from the logits of the masks, so that less music is mistaken for a voice')
     options = parser.parse_args()
     torch.set_num_threads(1)
-    # The exporter warns of constants that are meant as such; onnx.checker and `compare` below look at the result.
+    # The exporter warns of intended constants; onnx.checker and `compare` below verify the result.
     warnings.simplefilter('ignore')
     os.makedirs(options.out, exist_ok=True)
     path = os.path.join(options.out, 'model.onnx')
@@ -60,11 +60,11 @@ def main():
     net.lower(options.lower)
     powers = torch.rand(1, 4, 64, BANDS - INAUDIBLE, generator=torch.Generator().manual_seed(1)) ** 4
     frames = dict(powers={2: 'frames'}, masks={2: 'frames'})
-    # Newer versions have another exporter by default, which needs another package and writes another opset.
+    # The default exporter of newer versions needs another package and writes another opset.
     traced = dict(dynamo=False) if 'dynamo' in inspect.signature(torch.onnx.export).parameters else {}
     torch.onnx.export(Network(net).eval(), powers, path, opset_version=16, input_names=['powers'], output_names=['masks'], dynamic_axes=frames, **traced)
     graph = onnx.load(path)
-    # The exporter does not find that there is one, and as many frames and bands as in the input.
+    # The exporter does not infer the output's dimensions: a batch of one, and the frames and bands of the input.
     for found, known in zip(graph.graph.output[0].type.tensor_type.shape.dim, graph.graph.input[0].type.tensor_type.shape.dim):
         if not found.dim_value:
             found.CopyFrom(known)
@@ -83,7 +83,7 @@ def main():
 
 @torch.no_grad()
 def compare(path, net, powers):
-    """The weights read back from the graph must give the network's answer but for float16."""
+    """Checks that the weights read back from the graph give the network's output, up to float16 rounding."""
     expected = Network(net).eval()(powers)
     found = Network(from_graph(path, gate=net.settings['gate'])).eval()(powers)
     difference = float((expected - found).abs().max() / expected.abs().max())

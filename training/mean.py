@@ -1,4 +1,4 @@
-"""The mean of the weights of a network before and after more steps, which is often better than either; norms are measured anew for it.
+"""Averages the weights of a network before and after more steps, which is often better than either, and measures its norms anew.
 
     python3 mean.py --net work/base.pt --net work/further.pt --bank work/voices+work/music --out work/mean.pt
 """

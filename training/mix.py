@@ -4,8 +4,8 @@
     python3 mix.py --work work --out work/songs --count 1500 --songs only --seed 2
     python3 mix.py --work work --out work/check --count 120 --held-out --seed 7
 
-A bank remembers the sources of every example, so that one bank serves all folds: train.py --hold-out leaves examples out by source.
-How loud the two parts are is not decided here (see augment.py).
+A bank records the sources of every example, so that one bank serves all folds: train.py --hold-out leaves examples out by source.
+The levels of the two parts are chosen later (see augment.py).
 """
 import argparse
 import json
@@ -18,16 +18,16 @@ import scipy.fft
 from bands import BINS, HOP, RATE, mid_side_spectra, samples_of, statistics
 
 FRAMES = 256
-# Never learnt from: what the networks are compared on.
+# Never trained on: the sources on which networks are compared.
 HELD_OUT = {'trance-phrases-and-adlibs', 'nathalie-dutch', 'helland-orchestral-piano-rock', 'gm3-hip-hop-beats'}
 # Shares of the kinds of voices, where there are sources of each.
 VOICE_SHARES = dict(song=0.25, sung=0.32, made=0.31, speech=0.12)
-# Where a mono voice stands.
+# Shares of the stereo images of a mono voice.
 IMAGES = dict(dry=0.25, room=0.4, wide=0.2, panned=0.15)
 SONG_REST_SHARE = 0.3
-# Examples that are passages of a song as it is.
+# Share of the examples that are passages of a song as it is.
 ALIGNED_SHARE = 0.2
-# What no network learns from, so that it can be chosen by.
+# Share at the end of a source that is not trained on, so that networks can be selected by it.
 LAST_SHARE = 0.1
 AUDIBLE = 1e-4
 HALF_FLOAT = 6e4
@@ -42,12 +42,12 @@ def level(x):
 
 
 class Mixer:
-    """Draws examples; every one depends on the seed alone."""
+    """Draws examples, which depend on the seed alone."""
 
     def __init__(self, work, held_out, seed, frames=FRAMES, songs='any', stretch='whole'):
         """`songs`: whether the songs with true stems take part: in `any` example, `none`, or `only` in such examples.
 
-        `stretch`: of every source that is no song, the `whole`, its `first` part to learn from, or the `last`, to choose by.
+        `stretch`: which part of every source that is not a song: the `whole`, the `first` part for training, or the `last` for selection.
         """
         self.rng = np.random.default_rng(seed)
         self.only_songs = songs == 'only'
@@ -69,13 +69,12 @@ class Mixer:
         self.songs = {name: {stem: opened(dict(entry, name=name)) for stem, entry in stems.items()} for name, stems in index['songs'].items() if wanted(name) and songs != 'none'}
         self.voices = dict(song=[stems['vocals'] for stems in self.songs.values()], sung=[], made=[], speech=[])
         for entry in index['voices']:
-            # What is measured on is real, and the same whether or not there is something made from it.
+            # Scores use real recordings only, so that they do not depend on whether singing was made from them.
             if wanted(entry['name']) and not (held_out and entry['kind'] == 'made'):
                 self.voices[entry['kind']].append(dict(opened(entry), name=entry['name'].removesuffix('-sung')))
         self.instrumental = [opened(entry) for entry in index['instrumental'] if wanted(entry['name'])]
         self.rests = [stems['accompaniments'] for stems in self.songs.values()]
-        # Single stems of these songs.
-        self.single = {kind: [opened(entry) for entry in entries if entry['name'] in self.songs] for kind, entries in index['parts'].items()}
+        self.single_stems = {kind: [opened(entry) for entry in entries if entry['name'] in self.songs] for kind, entries in index['parts'].items()}
         if not any(self.voices.values()) or not (self.instrumental or self.rests):
             raise SystemExit('Nothing to mix: there are no voices or no accompaniment.')
 
@@ -142,7 +141,7 @@ class Mixer:
         return mix, names
 
     def place(self, source):
-        """A sample of the source at which something sounds."""
+        """A position in the source, in samples, near a second that is not silent."""
         active = source['active']
         second = active[self.rng.integers(len(active))] if len(active) else 0
         return int((second + self.rng.uniform(-1, 0.5)) * RATE)
@@ -151,7 +150,7 @@ class Mixer:
         return 1.0 if self.rng.random() < 0.2 else float(np.exp(self.rng.uniform(-amount, amount)))
 
     def read(self, source, start, speed):
-        """A stretch as float stereo, resampled linearly; silence beyond the ends."""
+        """A passage as float stereo, resampled by linear interpolation; silence beyond the ends."""
         needed = int(self.samples * speed) + 2
         out = np.zeros((needed, 2), np.float32)
         first, end = max(0, start), min(source['frames'], start + needed)
@@ -166,7 +165,7 @@ class Mixer:
         return out[whole] * (1 - part) + out[whole + 1] * part
 
     def turned(self, x):
-        """Another stereo image: width, panorama, sides swapped, polarity."""
+        """Changes the stereo image: width, panning, sides swapped, polarity."""
         rng, draw = self.rng, self.rng.random()
         width = 0.0 if draw < 0.15 else rng.uniform(0.2, 1.8) if draw < 0.75 else 1.0
         matrix = np.array([[1, 1], [1, -1]]) @ np.diag([1, width]) @ np.array([[0.5, 0.5], [0.5, -0.5]])
@@ -178,7 +177,7 @@ class Mixer:
         return x @ np.ascontiguousarray(matrix.T, np.float32) * np.float32(rng.choice([-1, 1]))
 
     def room(self, x, seconds=(0.15, 1.2), wet=(-18, -4)):
-        """Stereo reverberation, `wet` dB above what it is added to."""
+        """Adds stereo reverberation, at `wet` dB relative to the source; `seconds`: ranges of the decay time."""
         rng, longest = self.rng, seconds[1] / 1.2
         seconds = rng.uniform(*seconds)
         length = int(RATE * min(seconds, longest))
@@ -200,8 +199,8 @@ class Mixer:
 
 
 def sources_of(bank):
-    """The names of the sources of each example that a bank has, also while it is made; nothing before it is begun."""
-    # A bank that is finished meanwhile changes its name.
+    """The names of the sources of each example in a bank, even while it is being made; empty before it is begun."""
+    # Twice, because the file is renamed when the bank is finished, which may be in between.
     for path in (f'{bank}.json', f'{bank}.begun.json', f'{bank}.json'):
         if os.path.exists(path):
             with open(path) as file:

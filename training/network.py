@@ -8,22 +8,22 @@ import torch.nn.functional as F
 
 from bands import BANDS, SEGMENTS, WIDTHS
 
-# Compression of band powers; small enough that quiet bands count, and its inverse.
+# Exponent that compresses band powers: small enough that quiet bands count.
 POWER = 0.15
-# Bands up to 21 Hz, which hold a constant offset of the signal and nothing to hear, are neither looked at nor given out.
+# Lowest bands, up to 21 Hz, which are neither read nor output: they hold DC offset and nothing audible.
 INAUDIBLE = 2
-# Order of the features (mid, side, left, right) where left and right change places.
+# Order of the features (mid, side, left, right) after swapping left and right.
 SWAPPED = [0, 1, 3, 2]
 
 
 @cache
 def widths(device):
-    """Bins of each band, copied to the device once: steps that are captured copy nothing from the host."""
+    """Bins of each band, copied to the device once: steps captured in a CUDA graph must not copy from the host."""
     return torch.from_numpy(WIDTHS).to(device)
 
 
 def twins(channels):
-    """Order of the channels of a layer where left and right change places: half of them stay, the others are pairs."""
+    """Order of a layer's channels after swapping left and right: half of them stay, the others swap in pairs."""
     stay, pairs = channels // 2, channels // 4
     return [*range(stay), *range(stay + pairs, channels), *range(stay, stay + pairs)]
 
@@ -31,7 +31,7 @@ def twins(channels):
 class Block(nn.Sequential):
     """Convolution, norm, ReLU. `norm`: 'batch' while a network is trained; 'none' for weights into which it is folded.
 
-    `swapped`: orders of the inputs and outputs where left and right change places.
+    `swapped`: orders of the inputs and outputs after swapping left and right.
     """
 
     def __init__(self, inputs, outputs, kernel, stride=1, dilation=(1, 1), norm='batch', active=True, swapped=(None, None)):
@@ -53,7 +53,7 @@ class Block(nn.Sequential):
 
 
 def convolved(x, taps, stride=1):
-    """Each channel over its frames, which are repeated at both ends."""
+    """Convolves each channel along its frames; the first and last frame are repeated as padding."""
     channels, reach = int(x.shape[1]), len(taps) // 2
     weights = torch.tensor(taps, dtype=x.dtype, device=x.device).reshape(1, 1, -1, 1).repeat(channels, 1, 1, 1)
     x = torch.cat([*[x[:, :, :1]] * reach, x, *[x[:, :, -1:]] * reach], 2)
@@ -61,19 +61,19 @@ def convolved(x, taps, stride=1):
 
 
 def blurred(x, stride=1, share=0.25):
-    """Each frame (with a `stride` of 2, each second one) as the mean of three, of which the outer ones have this `share`."""
+    """Each frame (with a `stride` of 2, every second one) as a weighted mean of three; the outer two have the weight `share`."""
     return convolved(x, [share, 1 - 2 * share, share], stride)
 
 
-# Half of the frames, without what changes too fast for them, and the frames between: the Lagrange half-band filters.
+# Lagrange half-band filters: the low-pass before halving the frames, and interpolation of the frames between.
 LOW_PASS = [tap / 512 for tap in (3, 0, -25, 0, 150, 256, 150, 0, -25, 0, 3)]
 BETWEEN = [tap / 16 for tap in (-1, 9, 9, -1)]
-# The blur where a low-pass comes before it, which takes a little more than aliasing gave while learning.
+# Share of the blur after the low-pass, which removes a little more than the aliasing added in training.
 LOW_PASSED_SHARE = 0.24
 
 
 class Halved(nn.Module):
-    """Every second frame, blurred, so that little depends on which ones are dropped. `closer`: for frames twice as close as while learning."""
+    """Every second frame, blurred, so that little depends on which ones are dropped. `closer`: for frames twice as close as in training."""
 
     def __init__(self):
         super().__init__()
@@ -82,15 +82,15 @@ class Halved(nn.Module):
     def forward(self, x):
         if self.closer:
             return blurred(convolved(x, LOW_PASS, 2), share=LOW_PASSED_SHARE)
-        # While learning, sums take a fraction of the time of a convolution of each channel.
+        # In training, sums take a fraction of the time of a depthwise convolution.
         kept, between = x[:, :, 0::2], x[:, :, 1::2]
         return kept / 2 + (between + torch.cat([x[:, :, :1], between[:, :, :-1]], 2)) / 4
 
 
 class Doubled(nn.ConvTranspose2d):
-    """Twice as many frames and bands; the frames between are means.
+    """Doubles frames and bands; the frames between are means.
 
-    `closer`: for frames twice as close, which are blurred in place of the means, and those between are interpolated.
+    `closer`: for frames twice as close as in training: frames are blurred, and those between are interpolated.
     """
 
     def __init__(self, inputs, outputs):
@@ -101,12 +101,12 @@ class Doubled(nn.ConvTranspose2d):
         if not self.closer:
             return self.learning(x)
         x = blurred(super().forward(x), share=LOW_PASSED_SHARE)
-        # An even number of taps: the frame before the first one belongs to none.
+        # With an even number of taps, the first result lies before the first frame.
         between = convolved(x, BETWEEN)[:, :, 1:]
         return torch.stack([x, between], 3).flatten(2, 3)
 
     def learning(self, x):
-        """The two bands that each band becomes are neighbours in memory where channels are last: one product of matrices, and nothing is moved."""
+        """One matrix product without moving memory: with channels last, the two bands that each band becomes are adjacent."""
         weights = self.weight[:, :, 0].permute(2, 1, 0).flatten(0, 1)
         x = F.linear(x.permute(0, 2, 3, 1), weights, self.bias.repeat(2))
         x = x.reshape(*x.shape[:2], 2 * x.shape[2], -1)
@@ -115,7 +115,7 @@ class Doubled(nn.ConvTranspose2d):
 
 
 def set_apart(module, frames):
-    """Lets the convolutions of `module` look at every so many frames."""
+    """Dilates the convolutions of `module` in time by the factor `frames`."""
     for layer in module.modules():
         if isinstance(layer, nn.Conv2d):
             layer.dilation = layer.dilation[0] * frames, layer.dilation[1]
@@ -133,7 +133,7 @@ class Residual(nn.Module):
 
 
 class AllFrequencies(nn.Module):
-    """The bottleneck: mixes all frequencies, and some seconds of time by dilated convolutions."""
+    """The bottleneck: mixes all frequencies, and by dilated convolutions some seconds of time."""
 
     def __init__(self, channels, bands, norm, squeezed=16, hidden=192):
         super().__init__()
@@ -158,7 +158,7 @@ class AllFrequencies(nn.Module):
 class BandUNet(nn.Module):
     """Features `[batch, 4, frames, 256]` -> logits of the masks of mid and side `[batch, 2, frames, 256]`. Frames: a multiple of 8.
 
-    Neighbouring bands become channels first, so the widest maps have 128 bands.
+    Pairs of neighbouring bands become channels first, so the largest feature maps have 128 bands.
     """
 
     def __init__(self, norm, channels=(24, 48, 64, 96), residuals=(0, 0, 1, 2)):
@@ -177,7 +177,7 @@ class BandUNet(nn.Module):
         for level in range(len(channels) - 1, 0, -1):
             self.up.append(Doubled(channels[level], channels[level - 1]))
             self.merge.append(Block(channels[level - 1], channels[level - 1], (3, 3), norm=norm))
-        # Rows 0 and 1: mid of even and odd bands; 6 and 7: side.
+        # Channels 0 and 1: mid of even and odd bands; 6 and 7: side.
         self.head = nn.Conv2d(channels[0], 8, 1)
         with torch.no_grad():
             self.head.weight.mul_(0.1)
@@ -216,7 +216,7 @@ class BandUNet(nn.Module):
 class CentreGate(nn.Module):
     """Corrects the logits by how centred each band is, and how centred the estimated vocals and the mixture are as a whole.
 
-    It starts as no correction at all, so it can only be learnt to help.
+    It starts as the identity, so training changes it only where it helps.
     """
 
     def __init__(self, hidden=16):
@@ -246,7 +246,7 @@ class CentreGate(nn.Module):
 
 
 class Masks(nn.Module):
-    """Features -> masks of mid and side: the same when left and right change places, for any weights that `make_symmetric` left as they are."""
+    """Features -> masks of mid and side, unaffected by swapping left and right for weights that `make_symmetric` has made symmetric."""
 
     def __init__(self, norm='batch', gate=True):
         super().__init__()
@@ -262,12 +262,12 @@ class Masks(nn.Module):
 
     @torch.no_grad()
     def lower(self, logits):
-        """Takes `logits` off those of both masks: less music is mistaken for a voice, and a little less of the voice is found."""
+        """Subtracts `logits` from those of both masks: less music is mistaken for a voice, and a little less of the voice is found."""
         last = self.unet.head if self.gate is None else self.gate.outer
         last.bias.sub_(logits)
 
     def with_closer_frames(self):
-        """A copy for frames twice as close, half of which are dropped at each depth; it finds nearly the same wherever a segment begins."""
+        """A copy for frames twice as close as in training, whose output hardly depends on where a segment begins."""
         closer = copy.deepcopy(self)
         closer.unet.bring_closer()
         if closer.gate is not None:
@@ -275,7 +275,7 @@ class Masks(nn.Module):
         return closer
 
     def symmetries(self):
-        """Tensors, each with the orders of its first two dimensions that change nothing in it."""
+        """Tensors, each with the permutations of its first two dimensions under which it has to be unchanged."""
         for module in self.modules():
             if module is not self and hasattr(module, 'symmetries'):
                 yield from module.symmetries()
@@ -288,13 +288,13 @@ def swapped(tensor, first, second):
 
 @torch.no_grad()
 def make_symmetric(net):
-    """Weights become their means with what is in their place where left and right change places."""
+    """Replaces every weight by the mean of itself and its counterpart after swapping left and right."""
     for tensor, *orders in net.symmetries():
         tensor.copy_((tensor + swapped(tensor, *orders)) / 2)
 
 
 def mirrored(net, learnt):
-    """For all numbers of the tensors `learnt`, one behind the other as they lie in memory: which one is in the place of each where left and right change places."""
+    """For every element of the tensors `learnt`, concatenated as they lie in memory: the index of its counterpart after swapping left and right."""
     orders, out = {id(tensor): orders for tensor, *orders in net.symmetries()}, []
     for tensor in learnt:
         first = sum(len(part) for part in out)
@@ -310,7 +310,7 @@ def audible(like):
 
 
 def relative(mid, side, left, right, loudness=1):
-    """Band powers of mid, side, left and right in one tensor, relative to `loudness` times the mean of the chunk."""
+    """Band powers of mid, side, left and right in one tensor, relative to `loudness` times their mean over the chunk."""
     powers = torch.stack([mid, side, left, right], 1)
     powers = powers * audible(powers)
     mean = (powers[:, 0] + powers[:, 1]).mean((1, 2), keepdim=True).unsqueeze(1) * loudness
@@ -318,17 +318,17 @@ def relative(mid, side, left, right, loudness=1):
 
 
 def compressed(powers):
-    """The features: what the network looks at."""
+    """The features, which are the input of the network."""
     return (powers + 1e-7) ** POWER
 
 
 def left_and_right(mid, side, product):
-    """Their powers from those of mid and side and their product: good enough to learn from, where rounding is one more thing that varies."""
+    """Powers of left and right from those of mid and side and their product. Less exact where they cancel, which training tolerates."""
     return (mid + side + 2 * product).clamp(min=0), (mid + side - 2 * product).clamp(min=0)
 
 
 def folded(net):
-    """The same network without norms: those of `net` become weights and biases of the convolutions before them."""
+    """The same network without norms, which are folded into the weights and biases of the convolutions before them."""
     plain = Masks(**dict(net.settings, norm='none'))
     weights = net.state_dict()
     with torch.no_grad():
@@ -344,10 +344,10 @@ def folded(net):
 
 
 class Network(nn.Module):
-    """The graph that is shipped: powers of mid, side, left and right in the audible bands `[1, 4, frames, 254]`, relative to their level -> masks of mid and side `[1, 2, frames, 254]`.
+    """The exported graph: powers of mid, side, left and right in the audible bands `[1, 4, frames, 254]`, relative to their level
+    -> masks of mid and side `[1, 2, frames, 254]`.
 
-    Frames are half as far apart as those that the network learnt from, so twice as many are kept at every depth, and the result hardly depends on
-    where a song begins.
+    Frames are half as far apart as in training, so twice as many are kept at every depth, and the result hardly depends on where a song begins.
     """
 
     def __init__(self, masks):
@@ -359,7 +359,7 @@ class Network(nn.Module):
 
 
 class Separator(nn.Module):
-    """What surrounds the graph: complex spectrum `[1, 4, frames, 2049]` of the mixture (L.re, L.im, R.re, R.im) -> that of the vocals."""
+    """The graph with its pre- and postprocessing: complex spectrum `[1, 4, frames, 2049]` of the mixture (L.re, L.im, R.re, R.im) -> that of the vocals."""
 
     def __init__(self, masks):
         super().__init__()
@@ -368,7 +368,7 @@ class Separator(nn.Module):
     def forward(self, spectrum):
         left, right = spectrum.split(2, 1)
         mid, side = (left + right) / 2, (left - right) / 2
-        # Each by itself: what is far to one side would cancel in the other, and the network would see what rounding leaves of it.
+        # Left and right are computed directly: from mid and side, a source far to one side would leave rounding errors in the other.
         powers = torch.stack([pooled(part * part).sum(1) for part in (mid, side, left, right)], 1)[..., INAUDIBLE:]
         level = powers[:, :2].sum(1).mean()
         masks = spread(F.pad(self.network(powers / (level + 1e-9)), (INAUDIBLE, 0)))
@@ -382,12 +382,12 @@ def pooled(power):
 
 
 def spread(masks):
-    """`[..., 256]` -> `[..., 2049]`: the value of a band for each of its bins; nothing for the last one."""
+    """`[..., 256]` -> `[..., 2049]`: the value of a band for each of its bins; 0 for the last bin (Nyquist)."""
     out, band = [], 0
     for first, end, width in SEGMENTS:
         count = (end - first) // width
         part = masks[..., band:band + count]
-        # By sums, which runtimes are fast at.
+        # As a matrix product, which runtimes compute fast.
         out.append(part if width == 1 else torch.matmul(part, torch.eye(count).repeat_interleave(width, 1)))
         band += count
     return torch.cat([*out, masks[..., :1] * 0], -1)

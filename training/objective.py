@@ -1,14 +1,14 @@
-"""What is learnt: a small error of the vocals, which is that of the accompaniments as well, from band statistics and masks alone."""
+"""The training objective, from band statistics and masks alone: the error of the vocals, which equals that of the accompaniments."""
 import torch
 
 from network import widths
 
-# Of the mixture's power: errors 30 dB under it are good enough, also where there are no vocals.
+# Relative to the mixture's power: an error 30 dB below it is good enough, with or without vocals.
 ENOUGH = 1e-3
 
 
 def errors(masks, batch):
-    """`batch` as `augment.mixed` gives it -> power of each example: vocals, accompaniments, mixture, error, predicted vocals."""
+    """`batch` as from `augment.mixed` -> powers per example: vocals, accompaniments, mixture, error, predicted vocals."""
     m, s, _, vm, vs, m_vm, s_vs = batch.unbind(1)
     mid, side = masks.unbind(1)
     rest = (m - 2 * m_vm + vm).clamp(min=0) + (s - 2 * s_vs + vs).clamp(min=0)
@@ -18,6 +18,6 @@ def errors(masks, batch):
 
 
 def objective(masks, batch):
-    """Mean logarithm of the error over the mixture: what raises the mean SDR of songs. It weighs loud and quiet vocals alike."""
+    """Mean logarithm of the error relative to the mixture: a proxy for the mean SDR of songs. It weighs loud and quiet vocals alike."""
     _, _, mixture, error, _ = errors(masks, batch)
     return torch.log(error / mixture + ENOUGH).mean()

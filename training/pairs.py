@@ -1,7 +1,7 @@
-"""Examples of voices and of music, one source each (bands.py), put together when they are learnt from.
+"""Mixes stored sources, one voice and one piece of music each (bands.py), at training time.
 
-What two sources have in common is exact in the bands of up to four bins, where it matters. In the wider ones, above 2.8 kHz, it is drawn at
-random, as much as sources that know nothing of each other have.
+The correlation of two sources is exact in the bands of up to four bins, where it matters. In the wider bands, above 2.8 kHz, it is drawn at
+random, distributed as for independent sources.
 """
 import torch
 
@@ -9,9 +9,9 @@ from bands import BANDS, EXACT, EXACT_BANDS
 from network import widths
 
 NARROW = 128
-# Frames overlap by three quarters, so what they have in common lasts a little.
+# Frames overlap by three quarters, so neighbouring ones are correlated.
 NEXT_FRAME = 0.24
-# Bins of a band are not equally loud, so fewer of them count.
+# The bins of a band are not equally loud, so their mean varies more than that of as many equal ones.
 UNEVEN = 1.25
 MOST_IN_COMMON = 0.7
 
@@ -23,7 +23,7 @@ def bands_of(products):
 
 
 def parts(sources):
-    """-> spectra (M.re, M.im, S.re, S.im) `[count, frames, 256]` of the exact bins; amplitudes of mid and side and their agreement `[count, frames, 96]`."""
+    """-> spectra (M.re, M.im, S.re, S.im) `[count, frames, 256]` of the exact bins; amplitudes of mid and side and their correlation `[count, frames, 96]`."""
     exact, rest = sources[..., :4 * EXACT], sources[..., 4 * EXACT:]
     return exact.split(EXACT, -1), rest.split(BANDS - EXACT_BANDS, -1)
 
@@ -49,7 +49,7 @@ def paired(rests, vocals, generator):
 
 
 def in_common(shape, device, generator):
-    """Four normalised products of independent parts of two sources, as their means over a band's bins fall out."""
+    """Random correlations of four pairs of independent parts, distributed like their means over a band's bins."""
     count, frames, bands = shape
     noise = torch.randn(4, count, frames + 2, bands, generator=generator, device=device)
     noise = (noise[:, :, 1:-1] + NEXT_FRAME * (noise[:, :, 2:] + noise[:, :, :-2])) / (1 + 2 * NEXT_FRAME ** 2) ** 0.5

@@ -1,11 +1,10 @@
 """Decodes the audio that the recipe uses into 16-bit arrays and lists it in `<work>/index.json`; makes singing from speech, and music.
-What is there already is not made again.
+Existing arrays are kept.
 
     python3 prepare.py --data ../../shared/data --work work [--stems more/songs] [--sung-minutes 20] [--espeak-minutes 30] [--arranged-minutes 60]
 
 A folder of --stems has a folder for each song, with vocals.* and either one file of the accompaniments or the other stems, which are summed. A stem may
-also be a folder of files, which are summed.
-A song without vocals is music, one with nothing but vocals is a voice.
+also be a folder of files, which are summed. A song without vocals counts as music, one with nothing but vocals as a voice.
 """
 import argparse
 import glob
@@ -23,14 +22,14 @@ from singing import sung_from_speech
 from speakers import speech
 from synths import synthesized
 
-# Quarter seconds of silence join the clips of a file.
+# How the names of speech recordings begin.
 SPEECH = ('librispeech', 'kerstin', 'nathalie')
 PIECE_SECONDS = 40
 AUDIO = ('.wav', '.flac', '.ogg', '.mp3', '.m4a', '.opus', '.aif', '.aiff')
-# One file of everything but the vocals; a mixture is no stem.
+# Names of one file of everything but the vocals, and of mixtures, which are not stems.
 ACCOMPANIMENTS = ('accompaniments', 'accompaniment', 'instrumental', 'instrumentals', 'no_vocals', 'backing')
 MIXTURES = ('mixture', 'mix', 'master')
-# Minutes of singing that are made in one go, each from as much speech as keeps its voices many.
+# Minutes of singing per task.
 SUNG_MINUTES = 5
 
 
@@ -40,7 +39,7 @@ def decoded(path, channels):
 
 
 def stored(work, kind, name, make):
-    """Writes the array that `make` gives, unless it is there; returns its entry in the index, with the level of each second."""
+    """Writes the array that `make` returns, unless it exists; returns its entry in the index, with the level of each second."""
     path = os.path.join(work, 'audio', f'{kind}-{name}.npy')
     if not os.path.exists(path):
         np.save(f'{path}.part.npy', make())
@@ -82,14 +81,14 @@ def main():
         is_speech = name.startswith(SPEECH)
         entry = stored(options.work, 'voice', name, lambda: decoded(path, 1))
         index['voices'].append(dict(entry, kind='speech' if is_speech else 'sung'))
-        # Nothing is made of what the networks are compared on.
+        # No singing is made from sources on which networks are compared.
         if is_speech and name not in HELD_OUT:
             spoken.append((name, lambda path=entry['path']: np.load(path, mmap_mode='r')[:, 0]))
     with multiprocessing.Pool(options.processes) as pool:
         for name, read in spoken:
             add_singing(index, options, pool, name, read, options.sung_minutes / len(spoken))
         if options.espeak_minutes > 0:
-            # Singing is twice as long as the speech that it is made from; the rest is for phrases that are drawn more than once.
+            # Singing is about twice as long as its speech. 40 s a minute are more than needed, because phrases are drawn at random, some repeatedly.
             add_singing(index, options, pool, 'espeak', lambda: speech(options.espeak_minutes * 40, options.seed), options.espeak_minutes)
         add_pieces(index, options, pool, 'arrangements', arrangement, options.arranged_minutes)
         add_pieces(index, options, pool, 'synthesized', synthesized, options.synthesized_minutes)
@@ -98,7 +97,7 @@ def main():
 
 
 def parts_of(work, folder, songs):
-    """The single stems of the songs, voices (`vox` in their names) and music; each has the name of its song, which leaves it out with the song."""
+    """The single stems of the songs, voices (`vox` in their names) and music; each is named after its song, so that they are held out together."""
     parts = dict(voices=[], music=[])
     for path in sorted(path for song in songs for path in glob.glob(os.path.join(folder, song, '*.*'))):
         song, part = os.path.basename(os.path.dirname(path)), os.path.basename(path).split('.')[0]
@@ -124,7 +123,7 @@ def add_stems(index, work, folder):
 
 
 def stems_of(song):
-    """Audio files of each stem: a file of its name as in MUSDB18-HQ, or a folder of parts as in MoisesDB."""
+    """Audio files of each stem: a file named after it as in MUSDB18-HQ, or a folder of parts as in MoisesDB."""
     stems = {}
     for entry in sorted(os.scandir(song), key=lambda each: each.name):
         paths = sorted(glob.glob(os.path.join(glob.escape(entry.path), '**', '*'), recursive=True)) if entry.is_dir() else [entry.path]

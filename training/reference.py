@@ -1,8 +1,8 @@
-"""Scores of the songs by a second implementation, in numpy and torch, for `reference` in the manifest of the model in the package.
+"""Scores the songs with a second implementation, in numpy and torch, for `reference` in the manifest of the model in the package.
 
     python3 reference.py --model ../models/embedded --songs <data>/everything-is-free
 
-Written from the manifest alone: spectra, chunks and their inverse share nothing with the package, whose tests must come to the same figures.
+Written from the manifest alone: spectra, chunks and their inverse share no code with the package, whose tests must get the same figures.
 """
 import argparse
 import json
@@ -40,7 +40,7 @@ def waves(spectra, samples):
 
 @torch.no_grad()
 def vocals_of(separator, mixture, chunk):
-    """Chunks of `frames`, each looked at with `overlapFrames` more on both sides; the last is filled with zeros to a multiple of 8."""
+    """Processes chunks of `frames`, each with `overlapFrames` of context on both sides, padded with zeros to a multiple of 8."""
     mixed = spectrum(mixture)
     vocals = np.zeros_like(mixed)
     length, around, count = chunk['frames'], chunk['overlapFrames'], mixed.shape[1]

@@ -1,12 +1,12 @@
-"""Learns on a machine that is rented by the minute, to which little can be copied and which fetches nothing: audio travels as Opus, and banks are made there
-while the network learns from what there is.
+"""Trains on a machine rented by the minute, with little bandwidth to it and no network from it: audio travels as Opus, and banks are made there
+while the network trains on what there is.
 
-    python3 rented.py pack --work work --out parcels --bytes 48e6            # here: folders of at most so many bytes
-    python3 rented.py run --parcels arrived --work /dev/shm/work --minutes 9 # there: begins at once; parcels may come later, in any order
-    ls /dev/shm/work/*.pt                                                    # base.pt, net.pt, and one for each song that was left out
+    python3 rented.py pack --work work --out parcels --bytes 48e6            # here: makes folders of at most this many bytes
+    python3 rented.py run --parcels arrived --work /dev/shm/work --minutes 9 # there: starts at once; parcels may arrive later, in any order
+    ls /dev/shm/work/*.pt                                                    # base.pt, net.pt, and one for each held-out song
 
-Files of a parcel are moved into the folder of `run` when they are whole. It needs scipy, soundfile and, there, `nice`. Held-out sources stay here: what was
-learnt is measured here, too.
+Move the files of a parcel into the folder of `run` when they are complete. Needs scipy, soundfile and, there, `nice`. Held-out sources stay here, where the
+networks are measured.
 """
 import argparse
 import glob
@@ -26,9 +26,9 @@ from mix import HELD_OUT, sources_of
 HERE = os.path.dirname(os.path.abspath(__file__))
 PIECE = 300 * RATE
 OPUS_RATE = 48000
-# kbit/s: songs and their voices, single stems of music, other music, mono voices.
+# kbit/s, for songs, their single voices and single stems of music, other music, and mono voices.
 BITRATES = dict(songs=64, stem_voices=64, stem_music=48, music=44, voices=24)
-# Name: arguments of sources.py, its share of the processors.
+# Name: arguments of sources.py, and the share of the CPUs.
 BANKS = {
     'voices': (['--of', 'voices', '--count', '20000', '--seed', '1'], 1 / 2),
     'music': (['--of', 'music', '--count', '16000', '--seed', '2'], 3 / 8),
@@ -37,17 +37,17 @@ BANKS = {
     'songs': (['--of', 'songs', '--count', '3000', '--seed', '5'], 1 / 8),
 }
 SONGS = [name for name in BANKS if name.startswith('songs')]
-# Whatever sources.py draws, it opens all voices and music; and for the banks of the songs, all there is.
+# Every bank needs all of these, because sources.py opens them all; the banks of the songs need everything.
 GENERAL = {'voices', 'music'}
-# Share of the time that the base takes; the network with all songs and those that leave one out share the rest.
+# Share of the time for the base; the network with all songs and those that hold one out share the rest.
 BASE_SHARE = 0.47
-# It goes on from one that never heard the songs, either.
+# It starts from weights that were not trained on the songs either.
 BASE = ['--init', os.path.join(HERE, 'base.pt'), '--hold', '0.6', '--rate', '2.5e-3', '--average', '0.999']
 TUNE = ['--hold', '0.3', '--rate', '1.8e-3', '--average', '0.998', '--balance', '-9.5', '--unsung', '0.3']
 
 
 def groups(index):
-    """Entries of the index that are learnt from, by what they are."""
+    """Entries of the index that are trained on, by kind."""
     def wanted(entries):
         return [entry for entry in entries if entry['name'].removesuffix('-sung') not in HELD_OUT]
 
@@ -76,7 +76,7 @@ def encoded(task):
 
 
 def pack(options):
-    """Audio into parcels."""
+    """Packs the audio into parcels."""
     index, tasks = read_index(options.work), []
     os.makedirs(options.out)
     for kind, entries in groups(index).items():
@@ -84,7 +84,7 @@ def pack(options):
             tasks += [(entry['path'], number, BITRATES[kind], options.out) for number in range(-(-entry['frames'] // PIECE))]
     with multiprocessing.Pool(options.processes) as pool:
         files = [path for path in pool.imap_unordered(encoded, tasks)]
-    # What is learnt first comes first: voices and music.
+    # What training needs first comes first: voices and music.
     order = {base_of(entry['path']): kind in GENERAL for kind, entries in groups(index).items() for entry in entries}
     files.sort(key=lambda path: (not order[base_of(path).split('@')[0]], -os.path.getsize(path)))
     room = [options.bytes - os.path.getsize(os.path.join(options.work, 'index.json'))]
@@ -101,7 +101,7 @@ def pack(options):
 
 
 def decoded(task):
-    """All pieces of a source, as prepare.py writes it."""
+    """Joins all pieces of a source into an array like that of prepare.py."""
     import soundfile
     paths, frames, out = task
     pieces = [scipy.signal.resample_poly(soundfile.read(path, dtype='float32', always_2d=True)[0], RATE // 300, OPUS_RATE // 300, axis=0) for path in paths]
@@ -111,7 +111,7 @@ def decoded(task):
 
 
 class Arrivals:
-    """Decodes what has come as a whole; knows what is there."""
+    """Decodes each source once all of its pieces have arrived; knows which are missing."""
 
     def __init__(self, options, pool):
         self.folder, self.pool, self.begun, self.results = options.parcels, pool, set(), []
@@ -140,7 +140,7 @@ class Arrivals:
 
 
 def made(work, bank):
-    """How many examples of a bank there are."""
+    """How many examples of a bank are finished."""
     return len(sources_of(os.path.join(work, bank)))
 
 
@@ -150,7 +150,7 @@ def started(options, name, *arguments, command=()):
 
 
 def run(options):
-    """Parcels into networks. Until all has been learnt, or anything fails, or a parcel is missing after `--patience` seconds: waiting costs as much as learning."""
+    """Trains networks on arriving parcels. Gives up if anything fails, or parcels are missing after `--patience` seconds: waiting costs as much as training."""
     os.environ.update(OMP_NUM_THREADS='1', OPENBLAS_NUM_THREADS='1')
     begun_at, processors, processes = time.time(), os.cpu_count(), {}
     os.makedirs(os.path.join(options.work, 'audio'))
@@ -161,9 +161,9 @@ def run(options):
         while True:
             arrivals.look()
             if arrivals.waiting and not arrivals.results and time.time() - begun_at > options.patience:
-                raise SystemExit(f'Parts of {len(arrivals.waiting)} sources have not come, {next(iter(arrivals.waiting))} among them.')
+                raise SystemExit(f'Parts of {len(arrivals.waiting)} sources have not arrived, {next(iter(arrivals.waiting))} among them.')
             for name, (arguments, share) in BANKS.items():
-                # Those of the songs are learnt from later, so they come later.
+                # The banks of the songs are needed later, so they start later.
                 if name in processes or arrivals.lacks(name) or (name in SONGS and made(options.work, 'music') < options.first * 4):
                     continue
                 out, many = os.path.join(options.work, name), max(1, int(processors * share))
@@ -182,7 +182,7 @@ def run(options):
 
 
 def learn(options):
-    """Of run: base, network and folds one after the other in one process, so that banks are copied to the device once."""
+    """Trains base, network and folds for `run`, in one process, so that banks are copied to the device once."""
     import train
     ends_at = time.time() + options.minutes * 60
     songs = list(read_index(options.work)['songs'])
@@ -198,12 +198,12 @@ def learn(options):
         os.remove(f'{out}.state')
 
     learnt('base', options.minutes * 60 * BASE_SHARE, *BASE)
-    # With the first bank below, a third of the examples has nothing of the songs: less lowers the scores of all other music.
+    # The first bank has nothing of the songs: with fewer such examples, the scores of all other music fall.
     mixed = [*bank('voices+music'), *bank('songs-voices+music'), *bank('voices+songs-music'), *bank('songs-voices+songs-music'), *bank('songs')]
     while not all(made(options.work, name) for name in SONGS):
         time.sleep(0.2)
     for number, song in enumerate([None, *songs]):
-        # One step at least, also when measuring the norms before took more time than there was.
+        # At least one step, even if measuring the norms has used up the time.
         seconds = max(1, (ends_at - time.time()) / (1 + len(songs) - number))
         learnt(song or 'net', seconds, *mixed, '--init', os.path.join(options.work, 'base.pt'), *TUNE, *(['--hold-out', song] if song else []))
 
@@ -214,13 +214,13 @@ def main():
     packs, runs, learns = (verbs.add_parser(verb.__name__, help=verb.__doc__.split('.')[0]) for verb in (pack, run, learn))
     for verb, does in ((packs, pack), (runs, run), (learns, learn)):
         verb.set_defaults(does=does)
-        verb.add_argument('--work', required=True, help='folder that prepare.py filled; for run, one that is filled')
-    packs.add_argument('--out', required=True, help='folder to make')
-    packs.add_argument('--bytes', type=float, required=True, help='most bytes of a parcel')
+        verb.add_argument('--work', required=True, help='folder that prepare.py filled; for run, a folder to create and fill')
+    packs.add_argument('--out', required=True, help='folder to create')
+    packs.add_argument('--bytes', type=float, required=True, help='largest size of a parcel')
     packs.add_argument('--processes', type=int, default=2)
-    runs.add_argument('--parcels', required=True, help='folder into which the files of all parcels come')
-    runs.add_argument('--patience', type=float, default=120, help='seconds after which all parcels must be there')
-    runs.add_argument('--first', type=int, default=1000, help='voices, and pieces of music, from which learning begins')
+    runs.add_argument('--parcels', required=True, help='folder in which the files of all parcels arrive')
+    runs.add_argument('--patience', type=float, default=120, help='seconds after which all parcels must have arrived')
+    runs.add_argument('--first', type=int, default=1000, help='examples of voices, and of music, with which training begins')
     for verb in (runs, learns):
         verb.add_argument('--minutes', type=float, required=True, help='in all')
         verb.add_argument('--batch', type=int, default=32)

@@ -1,8 +1,8 @@
-"""Writes song folders for `stemwork evaluate`: mixes of the sources that are held out (see mix.py).
+"""Writes song folders for `stemwork evaluate`: mixes of the held-out sources (see mix.py).
 
     python3 songs.py --work work --out work/held-out
 
-The name of a folder says how its voice stands in stereo: dry in the centre, in the centre with a room, doubled wide, or panned.
+The name of a folder says how its voice is placed in stereo: dry in the centre, in a room, doubled wide, or panned.
 """
 import argparse
 import os
@@ -15,7 +15,7 @@ from mix import IMAGES, Mixer, gain, level
 
 
 def balanced(rng, vocals, rest):
-    """Brings the vocals to a level that is usual in songs; some songs are mono."""
+    """Gives the vocals a level that is usual in songs; makes some songs mono."""
     ratio = level(vocals) / (level(rest) + 1e-9)
     if ratio > 1e-3 and level(rest) > 1e-4:
         vocals = vocals * gain(np.clip(rng.normal(-4, 5), -16, 10)) / np.float32(ratio)

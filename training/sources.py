@@ -1,11 +1,11 @@
-"""Makes a bank of single sources, voices or music, that are put together when they are learnt from (pairs.py); or of both of a song as they are.
+"""Makes a bank of single sources, voices or music, that are mixed at training time (pairs.py); or of the vocals and accompaniments of songs, unmixed.
 
     python3 sources.py --work work --of voices --out work/voices --count 12000
     python3 sources.py --work work --of music --out work/music --count 10000
     python3 sources.py --work work --of songs --out work/songs --count 3000
 
-So every voice meets all music, and a bank does not wear out by its pairs. Each source is changed more than in mix.py: other throats, harmonies
-and choirs, echoes, chops, vocoders, distortion, compression, pumping, filters that move. Of the songs with true stems, every stem is a source too.
+So any voice is mixed with any music, and mixes hardly ever repeat. Each source is changed more than in mix.py: other formants, harmonies and
+choirs, echoes, chops, vocoders, distortion, compression, pumping, filter sweeps. Of the songs with true stems, every stem is a source too.
 """
 import argparse
 import json
@@ -20,12 +20,13 @@ from effects import chopped, echoed, shifted, vocoded
 from mix import AUDIBLE, FRAMES, VOICE_SHARES, Mixer, fill, gain, level
 
 IMAGES = dict(dry=0.2, room=0.32, wide=0.16, panned=0.12, harmony=0.12, choir=0.08)
+# Probabilities that music has one, two, ... layers.
 LAYERS = (0.45, 0.35, 0.2)
-# Of the songs with true stems, where most layers are single stems; and the share of layers from elsewhere.
+# The same for music of the songs with true stems, most of whose layers are single stems; and the share of layers from other music.
 STEM_LAYERS, ELSEWHERE = (0.2, 0.2, 0.2, 0.15, 0.15, 0.1), 0.15
-# Octaves over 1 kHz of each bin.
+# Octaves above 1 kHz of each bin.
 OCTAVES = np.log2(np.maximum(np.arange(BINS), 1) * (RATE / 2 / BINS) / 1000)
-# Quefrencies of the envelope that a throat gives.
+# Lowest quefrencies of the cepstrum, which hold the formants.
 LIFTER = 40
 
 
@@ -34,19 +35,19 @@ class Sources(Mixer):
         super().__init__(work, False, seed, songs='any' if songs == 'only' or of == 'songs' else 'none', stretch='first')
         self.of, self.only_songs = of, songs == 'only'
         if self.only_songs:
-            self.voices = dict(song=self.voices['song'] + self.single['voices'], sung=[], made=[], speech=[])
-            self.rests = self.rests + self.single['music']
+            self.voices = dict(song=self.voices['song'] + self.single_stems['voices'], sung=[], made=[], speech=[])
+            self.rests = self.rests + self.single_stems['music']
 
     def chance(self, share):
         return self.rng.random() < share
 
     def drawn(self, pool):
-        """A source; long ones more often than short ones, but not in proportion."""
+        """A random source, with a probability that grows with the square root of its length."""
         weights = np.sqrt([len(source['active']) + 1 for source in pool])
         return pool[self.rng.choice(len(pool), p=weights / weights.sum())]
 
     def example(self):
-        """One or two sources `[1 or 2, FRAMES, 1312]` and the names of what they are from."""
+        """One or two sources `[1 or 2, FRAMES, 1312]`, and the names of the recordings."""
         while True:
             if self.of == 'songs':
                 planes, names = self.song()
@@ -57,7 +58,7 @@ class Sources(Mixer):
                 return np.stack([self.spectra(x, voice) for voice, x in zip((self.of != 'music', False), planes)]), names
 
     def spectra(self, x, voice):
-        """Sweeps and equalisers are cheap here."""
+        """The source's statistics, after effects that are cheap on spectra: equalisers and sweeps."""
         mid, side = self.equalised(mid_side_spectra(x.astype(np.float32), self.frames))
         if self.chance(0.12):
             curve = self.sweep()
@@ -68,12 +69,12 @@ class Sources(Mixer):
         if self.chance(0.25):
             curve = self.backing() if voice else self.heavy()
             mid, side = mid * curve, side * curve
-        if voice and self.chance(0.2):  # hollow: little of it in the middle, if it is wide
+        if voice and self.chance(0.2):  # hollow: less mid
             mid = mid * gain(self.rng.uniform(-12, -2))
         return source(mid.astype(np.complex64), side.astype(np.complex64))
 
     def song(self):
-        """Accompaniments follow the vocals, as they do in the song."""
+        """Vocals and accompaniments of the same passage of a song."""
         rng, name = self.rng, list(self.songs)[self.rng.integers(len(self.songs))]
         speed, stems = self.speed(0.3), self.songs[name]
         start = self.place(stems['vocals'])
@@ -94,7 +95,7 @@ class Sources(Mixer):
         if chosen['name'] not in self.songs:
             return self.treated(self.stood(x, chosen, pool)), names
         x = self.treated(self.placed(x))
-        while self.chance(0.3):  # with a backing voice of any song
+        while self.chance(0.3):  # backing voices of any song
             other = self.drawn(pool)
             more = self.treated(self.placed(self.read(other, self.place(other), self.speed(0.3))))
             x = x + more * np.float32(level(x) / (level(more) + 1e-3)) * gain(rng.uniform(-15, 0))
@@ -111,11 +112,11 @@ class Sources(Mixer):
             x = harmony if self.chance(0.5) else x + harmony * gain(self.rng.uniform(-9, 0))
         x = chopped(self.rng, x) if self.chance(0.08) else x
         x = vocoded(self.rng, x) if self.chance(0.06) else x
-        x = self.room(x, (1, 3.6), (-3, 10)) if self.chance(0.12) else x  # far away
+        x = self.room(x, (1, 3.6), (-3, 10)) if self.chance(0.12) else x  # distant
         return echoed(self.rng, x) if self.chance(0.25) else x
 
     def stood(self, x, chosen, pool):
-        """A mono voice in stereo."""
+        """Places a mono voice in stereo."""
         image = self.rng.choice(list(IMAGES), p=list(IMAGES.values()))
         if image == 'harmony':
             start, speed = self.place(chosen), self.speed(0.15)
@@ -152,7 +153,7 @@ class Sources(Mixer):
         return (self.driven(mix) if self.chance(0.3) else mix), names
 
     def driven(self, x):
-        """Compressed or overdriven, sometimes."""
+        """Sometimes compresses or overdrives."""
         if self.chance(0.25):
             blocks = np.sqrt((x[:len(x) // 512 * 512] ** 2).reshape(-1, 1024).mean(1)) + 1e-3
             slow = np.maximum(blocks, np.convolve(blocks, np.ones(9) / 9, 'same'))
@@ -164,24 +165,24 @@ class Sources(Mixer):
         return x
 
     def pumped(self, x):
-        """Ducked on every beat, as by a kick drum."""
+        """Ducks the music on every beat, as a compressor keyed by the kick drum does."""
         beat = self.rng.uniform(0.35, 1) * RATE
         phase = (np.arange(len(x)) / beat + self.rng.random()) % 1
         floor = gain(self.rng.uniform(-18, -4))
         return x * (floor + (1 - floor) * np.minimum(1, phase / self.rng.uniform(0.3, 0.9))).astype(np.float32)[:, None]
 
     def backing(self):
-        """Gains of a band, as backing voices have: nothing low, and often nothing high."""
+        """Gains of a band-pass, as on backing voices: no lows, and often no highs."""
         lowest, highest = self.rng.uniform(-2.5, -0.3), self.rng.uniform(1, 4)
         slope = self.rng.uniform(12, 48)
         return gain(-slope * (np.clip(lowest - OCTAVES, 0, 3) + np.clip(OCTAVES - highest, 0, 3)))
 
     def heavy(self):
-        """Gains of what is below 60 to 150 Hz: in electronic music most of the power is there, and all else seems quiet."""
+        """Gains that boost what is below 60 to 150 Hz, where most of the power of electronic music is."""
         return gain(self.rng.uniform(4, 16) * np.clip(self.rng.uniform(-4, -2.7) - OCTAVES, 0, 1))
 
     def sweep(self):
-        """A low or high pass whose corner moves over some octaves `[FRAMES, BINS]`."""
+        """Gains `[FRAMES, BINS]` of a low-pass or high-pass whose corner moves by some octaves."""
         rng = self.rng
         time = np.arange(self.frames) * (HOP / RATE)
         corner = rng.uniform(-2, 3) + rng.uniform(0, 2.5) * np.sin(2 * np.pi * (time * rng.uniform(0.05, 1.5) + rng.random()))
@@ -189,7 +190,7 @@ class Sources(Mixer):
         return gain(-rng.uniform(9, 24) * over).astype(np.float32)
 
     def throat(self, mid, side):
-        """Gains that move the envelope of a voice, as in another singer, by up to a sixth."""
+        """Gains that shift the formants of a voice by up to 20 %, as if of another singer."""
         amplitude = np.abs(mid) + np.abs(side) + np.float32(1e-5)
         full = np.concatenate([amplitude, amplitude[:, -1:]], 1)
         cepstrum = scipy.fft.irfft(np.log(full), axis=1)
@@ -219,7 +220,7 @@ def main():
     options = parser.parse_args()
     path, begun, step = f'{options.out}.npy', f'{options.out}.begun.json', 20
     shape, names = (options.count, 2 if options.of == 'songs' else 1, FRAMES, COLUMNS), []
-    # What is random depends on the number of an example alone, so a bank that was interrupted goes on as it would have.
+    # The seed of every task is the number of its first example, so an interrupted bank continues as it would have.
     if os.path.exists(begun) and os.path.exists(path) and np.load(path, mmap_mode='r').shape == shape:
         with open(begun) as file:
             names = json.load(file)['sources']

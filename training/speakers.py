@@ -1,4 +1,4 @@
-"""Speech of our own by the voices of espeak-ng, to make singing from: many languages and timbres, syllables that songs are full of."""
+"""Generated speech by the voices of espeak-ng, from which singing is made: many languages and timbres, syllables that are common in songs."""
 import subprocess
 import tempfile
 

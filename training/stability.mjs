@@ -1,8 +1,8 @@
-// How much a model's answer depends on what should not matter, and how much it takes for a voice where there is none:
+// How much a model's output depends on what should not matter, and how much vocals it finds in music without any:
 //   node stability.mjs <data> --model NAME [--model NAME ...]
 // Half a minute of each song of <data>/everything-is-free, with a fade-in of a second, is separated as it is, and again with one thing changed.
-// The figure is the signal-to-distortion ratio in dB between the two vocals, after the change was undone. Then the level of the vocals that are
-// found in music without any, in dB below the music.
+// The figure is the signal-to-distortion ratio in dB between the two vocals, after undoing the change. Then the level of the vocals found in music
+// without any, in dB below the music.
 // Needs a build of the package (npm run build), and ffmpeg.
 import { execFileSync } from 'node:child_process'
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
@@ -15,16 +15,16 @@ import { separate } from '../build/core/workflows/separation/separate.js'
 
 const sampleRate = 44_100
 const [from, seconds] = [60, 30]
-/** A sixteenth, an eighth and half of the window. */
+/** In samples: a sixteenth, an eighth and half of the window. */
 const shifts = [256, 512, 2048]
-// By the recipe's own word no network has heard these (HELD_OUT in mix.py).
+// No network was trained on these (HELD_OUT in mix.py).
 const unheard = ['helland-orchestral-piano-rock', 'gm3-hip-hop-beats']
 
 const offsetBy = (value) => (planes) => planes.map((plane) => plane.map((sample) => sample + value))
 const scaledBy = (gain) => (planes) => planes.map((plane) => plane.map((sample) => gain * sample))
 const swapped = ([left, right]) => [right, left]
 const same = (planes) => planes
-/** Each change of the mixture, what undoes it in the vocals, and the sample rate of the file. */
+/** Each change of the mixture, its inverse for the vocals, and the sample rate of the file. */
 const changes = [
   { name: 'left and right swapped', make: swapped, undo: swapped },
   ...shifts.map((shift) => ({
@@ -105,7 +105,7 @@ function excerptOf(song, name) {
     '-i',
     join(song, `${stem}.ogg`),
   ])
-  // A song that is moved begins later; an excerpt without the fade would begin with a click instead.
+  // Without the fade, an excerpt shifted in time would begin with a click.
   run([
     ...inputs,
     '-filter_complex',

@@ -1,6 +1,6 @@
-"""Electronic music of our own, made without samples: pads, basses, arpeggios and leads of saws and squares, filters that move, drums of noise and sines.
+"""Generated electronic music without samples: pads, basses, arpeggios and leads of sawtooth and square waves, filter sweeps, drums of noise and sines.
 
-Many leads glide, shake and have resonances as a voice has them, but keep them: they show what a voice is not.
+Many leads have glides, vibrato and formants like a voice, but formants that do not move: they teach what is not a voice.
 """
 import numpy as np
 import scipy.signal
@@ -40,7 +40,7 @@ class Track:
         return 261.63 * 2 ** ((self.key + self.scale[degree % 7]) / 12 + octave + degree // 7)
 
     def wave(self, hertz, shape):
-        """A saw or square without most of its aliases; `hertz` by sample."""
+        """A sawtooth or square wave with little aliasing (PolyBLEP); `hertz` per sample."""
         step = hertz / RATE
         phase = (np.cumsum(step) + self.rng.random()) % 1
 
@@ -52,7 +52,7 @@ class Track:
         return saw(phase) - (saw((phase + 0.5) % 1) if shape == 'square' else 0)
 
     def note(self, out, beat, beats, hertz, voices, shape, attack, release):
-        """Adds a note of several detuned waves, spread from left to right."""
+        """Adds a note of `voices` detuned waves, spread from left to right."""
         first, length = int(beat * self.beat * RATE), int((beats * self.beat + release) * RATE)
         length = min(length, len(out) - first)
         if length < 64:
@@ -67,7 +67,7 @@ class Track:
             out[first:first + length] += np.stack([x * np.sqrt(1 - place), x * np.sqrt(place)], 1)
 
     def filtered(self, x):
-        """A low pass that moves, and now and then the resonances of a vowel that stays."""
+        """Applies a moving low-pass and sometimes the fixed formants of a vowel."""
         rng = self.rng
         hertz, _, spectrum = scipy.signal.stft(x.T, RATE, nperseg=SIZE, noverlap=SIZE - HOP)
         time = np.arange(spectrum.shape[-1]) * HOP / RATE
@@ -115,7 +115,7 @@ class Track:
         return self.filtered(out)
 
     def lead(self):
-        """One line that glides and shakes."""
+        """A melody with glides and vibrato."""
         rng, out, beat, degree, before = self.rng, self.empty(), 0.0, int(self.rng.integers(0, 7)), None
         shape, voices, octave = rng.choice(['saw', 'square']), int(rng.integers(1, 4)), int(rng.integers(-1, 2))
         glide, depth = rng.uniform(0.005, 0.08), rng.uniform(0, 0.6)

@@ -1,12 +1,12 @@
-"""Trains on banks that mix.py and sources.py made; what is kept is a moving average of the weights.
+"""Trains on the banks of mix.py and sources.py; the result is a moving average of the weights.
 
     python3 train.py --bank work/voices+work/music --check work/check --choose work/choose --out work/base.pt --steps 8000 --processes 2
     python3 train.py --bank work/voices+work/music --bank work/songs --init work/base.pt --out work/net.pt --steps 800 --rate 5e-4
     python3 train.py --bank work/voices+work/music --bank work/songs --init work/base.pt --out work/fold.pt --hold-out hydrogen --steps 800 --rate 5e-4
 
 `A+B`: any voice of A with any music of B. Several banks take turns, so each has the same share however large it is; one may be given twice.
-The learning rate is held for a while (--hold) and falls to zero. A run that was killed goes on from <out>.state when it is started again, and
---cool <other>.state takes up another run and lets its learning rate fall: so one long run gives a network whenever one is wanted.
+The learning rate is held for a while (--hold) and then falls to zero. A run that was killed continues from <out>.state when it is started again, and
+--cool <other>.state continues another run with a falling learning rate: so one long run can yield a network at any time.
 """
 import argparse
 import copy
@@ -31,18 +31,18 @@ from network import Masks, compressed, folded, left_and_right, mirrored, relativ
 from objective import errors, objective
 from pairs import paired
 
-# Batches from which the norms' statistics are measured for the weights that are kept.
+# Batches that measure the norms' statistics for the averaged weights.
 STATISTICS_BATCHES = 40
 WARM_UP = 100
-# On a GPU: steps before one is captured, which set up what it needs.
+# On a GPU: steps that run normally before one is captured, which allocate and set up what it needs.
 BEFORE_CAPTURE = 3
-# Steps of a new network in which somebody always sings. Silence is the first thing that it would learn otherwise, and it stays there: after 1,500
-# steps it had 0.5 dB on the check; with these, 2.4 dB after 300.
+# First steps of a new network, in which every example has vocals. Otherwise it first learns to output silence and stays there: after 1,500 steps
+# it had 0.5 dB on the check; with these, 2.4 dB after 300.
 SUNG_ONLY = 500
 
 
 class Examples:
-    """What a bank holds. On a processor it is read from disk whenever it is used; to a GPU it is copied once."""
+    """The examples of a bank. The CPU reads them from disk each time; to a GPU they are copied once."""
 
     def __init__(self, path, device):
         self.path, self.device = path, device
@@ -60,14 +60,14 @@ class Examples:
         return self.copied[torch.from_numpy(np.sort(numbers)).to(self.device)].float()
 
 
-# Runs of one process share what was copied.
+# Runs of one process share the copy.
 examples_of = functools.cache(Examples)
 
 
 class Bank:
     """Examples of a bank, without those that have a source of `hold_out`, in an endless order.
 
-    A bank that is still being made gives what there is; what comes later is in its next round.
+    A bank that is still being made yields its finished examples; later ones join in the next round.
     """
 
     def __init__(self, path, hold_out=(), rng=None, device='cpu'):
@@ -85,7 +85,7 @@ class Bank:
         return self.examples.rows(numbers)
 
     def some(self, count):
-        """The next ones, in a random order too."""
+        """The next `count` examples, in random order."""
         while len(self.order) < count:
             self.numbers = self.made()
             self.order = np.concatenate([self.order, self.rng.permutation(self.numbers)])
@@ -94,7 +94,7 @@ class Bank:
 
 
 class Turns:
-    """Endless batches of statistics, from one bank or pair of banks after the other."""
+    """Endless batches of statistics, from the banks or pairs of banks in turn."""
 
     def __init__(self, banks, hold_out, size, seed, device):
         rng = np.random.default_rng(seed)
@@ -107,7 +107,7 @@ class Turns:
         drawn = [bank.some(self.size) for bank in self.banks[self.turn]]
         if len(drawn) == 2:
             return paired(drawn[1][:, 0], drawn[0][:, 0], self.generator)
-        # Vocals and accompaniments of a song, or statistics that are there already.
+        # Vocals and accompaniments of songs (sources.py), or statistics of finished mixes (mix.py).
         return paired(drawn[0][:, 1], drawn[0][:, 0], self.generator) if drawn[0].shape[1] == 2 else drawn[0]
 
 
@@ -119,7 +119,7 @@ def features_of(mixtures, loudness=1):
 
 @torch.no_grad()
 def checked(net, bank):
-    """Mean over the examples, in dB, of the SDR of vocals and accompaniments, and of the false vocals where the voice is taken away."""
+    """Means over the examples, in dB: the SDR of vocals and accompaniments, and the level of false vocals relative to the mixture, with the voice removed."""
     net = folded(net).to(bank.examples.device)
     scores, false = [], []
     for first in range(0, len(bank.numbers), 8):
@@ -135,7 +135,7 @@ def checked(net, bank):
 
 @torch.no_grad()
 def measure_norms(net, turns, augment, autocast):
-    """Measures the norms' statistics for the weights as they are: those of the training belong to other weights, and to dropout."""
+    """Measures the norms' statistics for these weights: those from training belong to other weights, and include dropout."""
     norms = [module for module in net.modules() if isinstance(module, nn.BatchNorm2d)]
     net.eval()
     for norm in norms:
@@ -159,27 +159,27 @@ def has_bf16():
 
 def parsed(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--bank', required=True, action='append', help='bank to learn from, or voices+music; may be given again')
-    parser.add_argument('--check', help='bank to report on; its scores change nothing')
-    parser.add_argument('--choose', help='bank by which the best weights are kept, and the end is chosen')
+    parser.add_argument('--bank', required=True, action='append', help='bank to train on, or voices+music; may be repeated')
+    parser.add_argument('--check', help='bank to report scores on, which change nothing')
+    parser.add_argument('--choose', help='bank whose scores select the best weights and end the run early')
     parser.add_argument('--patience', type=int, default=6, help='checks without a better score on --choose after which it ends')
     parser.add_argument('--out', required=True, help='checkpoint to write')
     parser.add_argument('--init', help='graph (.onnx) or checkpoint (.pt) to start from')
-    parser.add_argument('--cool', help='.state of a run to take up and to end: the learning rate falls at once')
+    parser.add_argument('--cool', help='.state of a run to continue and end: the learning rate falls at once')
     parser.add_argument('--learn', choices=['all', 'gate'], default='all')
     parser.add_argument('--no-gate', action='store_true', help='a network without the gate of the centre cue, which a run with --init can add')
-    parser.add_argument('--hold-out', type=names, default=[], help='sources to learn nothing from, with commas')
+    parser.add_argument('--hold-out', type=names, default=[], help='sources not to train on, separated by commas')
     parser.add_argument('--steps', type=int, default=4000)
-    parser.add_argument('--minutes', type=float, default=math.inf, help='after which it ends, if that is sooner; the learning rate follows the nearer end')
-    parser.add_argument('--batch', type=int, default=8, help='examples of each process in a step')
+    parser.add_argument('--minutes', type=float, default=math.inf, help='ends the run after this time, if sooner; the learning rate follows the nearer end')
+    parser.add_argument('--batch', type=int, default=8, help='examples per process and step')
     parser.add_argument('--rate', type=float, default=2e-3, help='highest learning rate')
     parser.add_argument('--hold', type=float, default=0, help='share of the steps before the learning rate falls')
-    parser.add_argument('--balance', type=float, default=-6.5, help='mean level of the vocals over the accompaniments in dB')
-    parser.add_argument('--unsung', type=float, default=0.12, help='share of the examples in which nobody sings')
+    parser.add_argument('--balance', type=float, default=-6.5, help='mean level of the vocals relative to the accompaniments in dB')
+    parser.add_argument('--unsung', type=float, default=0.12, help='share of the examples without vocals')
     parser.add_argument('--average', type=float, default=0.995, help='weight of the past in the moving average')
     parser.add_argument('--check-every', type=int, default=600, help='steps')
     parser.add_argument('--save-every', type=float, default=3, help='minutes')
-    parser.add_argument('--processes', type=int, default=1, help='that average their gradients: faster than threads')
+    parser.add_argument('--processes', type=int, default=1, help='processes that average their gradients: faster than threads')
     parser.add_argument('--threads', type=int, default=1, help='of each process')
     parser.add_argument('--device', default='cpu')
     parser.add_argument('--precision', choices=['auto', 'bf16', 'fp32'], default='auto', help='of the convolutions')
@@ -194,12 +194,12 @@ def start(options):
 
 
 class Run:
-    """What a run is at a step; all of it is in its state on disk."""
+    """The state of a run at a step, all of which is saved to disk."""
 
     def __init__(self, options, rank):
         self.options, self.rank, self.step, self.best, self.waited = options, rank, 0, None, 0
         self.state_path = f'{options.out}.state'
-        # The same first weights in all processes: newer versions of PyTorch start from another seed in each.
+        # The same initial weights in all processes: newer versions of PyTorch start each with another seed.
         torch.manual_seed(options.seed)
         resumed = torch.load(self.state_path, map_location='cpu') if os.path.exists(self.state_path) else None
         cooled = torch.load(options.cool, map_location='cpu') if options.cool and not resumed else None
@@ -224,7 +224,7 @@ class Run:
             self.step, self.best, self.waited, seconds = (resumed[key] for key in ('step', 'best', 'waited', 'seconds'))
         self.began_at, self.uncaptured, self.captured = time.time() - seconds, 0, None
         self.done = self.share_done()
-        # What was drawn before is not drawn again.
+        # The step is in the seed, so that a resumed run does not repeat its draws.
         seed = [options.seed, rank, self.step]
         self.turns = Turns(options.bank, options.hold_out, options.batch, seed, options.device)
         self.augment = Augment(int(np.random.default_rng(seed).integers(2 ** 31)), options.balance, options.unsung, options.device)
@@ -242,7 +242,7 @@ class Run:
         write(state, self.state_path)
 
     def one_gradient(self):
-        """All gradients behind each other, in the order of what is learnt and of each weight's memory; those of the weights are views of it."""
+        """One tensor of all gradients, in the order of `learnt` and of each weight's memory; the gradients of the weights are views of it."""
         gradients = torch.zeros(sum(weight.numel() for weight in self.learnt), device=self.options.device)
         for weight, part in zip(self.learnt, gradients.split([weight.numel() for weight in self.learnt])):
             weight.grad = part.as_strided(weight.shape, weight.stride(), part.storage_offset())
@@ -252,7 +252,7 @@ class Run:
         return time.time() - self.began_at
 
     def share_done(self):
-        """Of the steps or of the minutes, by the clock of the first process."""
+        """The share of the steps or of the minutes, whichever is larger, by the clock of the first process."""
         steps, seconds = self.step / self.options.steps, 60 * self.options.minutes
         if seconds == math.inf:
             return steps
@@ -281,7 +281,7 @@ class Run:
         return loss
 
     def derive(self, batch, loudness):
-        """Puts the gradients in their place; returns the loss. On a GPU the same work is captured once and then replayed, which saves thousands of launches."""
+        """Computes the gradients; returns the loss. On a GPU the work is captured once as a CUDA graph and then replayed, which saves thousands of launches."""
         if self.gradients.device.type == 'cpu':
             return self.derived(batch, loudness)
         if self.uncaptured < BEFORE_CAPTURE:
@@ -298,7 +298,7 @@ class Run:
         return self.loss.clone()
 
     def derived(self, batch, loudness):
-        # Dropout and norms belong to what is learnt only.
+        # When only the gate is trained, the rest runs without dropout and with fixed norms.
         self.net.train(self.options.learn == 'all')
         x = features_of(batch, loudness)
         with torch.autocast(**self.autocast):
@@ -310,13 +310,13 @@ class Run:
             if self.options.processes > 1:
                 torch.distributed.all_reduce(self.gradients)
                 self.gradients.div_(self.options.processes)
-            # The mean with that of the weight in its place where left and right change places; then no longer than 1.
+            # Averages each with the gradient of its counterpart after swapping left and right; then clips the norm to 1.
             self.gradients.copy_((self.gradients + self.gradients[self.twins]) / 2)
             self.gradients.div_(self.gradients.norm().clamp(min=1))
         return loss.detach()
 
     def agreed(self, value):
-        """The value of the first process, in all of them."""
+        """The value of the first process, sent to all."""
         if self.options.processes == 1:
             return value
         shared = torch.tensor(float(value))
@@ -324,7 +324,7 @@ class Run:
         return float(shared)
 
     def report(self):
-        """Scores of the moving average; keeps it if it is the best yet. Returns whether to go on."""
+        """Scores the moving average and saves it if it is the best yet. Returns the scores and whether to go on."""
         options, report = self.options, {}
         measure_norms(self.average, self.turns, self.augment, self.autocast)
         if self.check:
@@ -345,7 +345,7 @@ def worker(rank, options, meeting):
     torch.set_flush_denormal(True)
     torch.backends.cudnn.benchmark = True
     if options.processes > 1:
-        # A process may be stopped for as long as somebody else needs the machine.
+        # A process may be suspended for as long as other work needs the machine.
         patient = datetime.timedelta(days=30)
         torch.distributed.init_process_group('gloo', init_method=f'file://{meeting}', rank=rank, world_size=options.processes, timeout=patient)
     run, parent = Run(options, rank), os.getppid()
