@@ -104,21 +104,46 @@ export function deliverableSql(
   }
 }
 
+/** Jobs that come after one in a list, up to and with another. */
+export interface Stretch {
+  after: JobPage['after']
+  last?: JobPage['after']
+}
+
+function within({ after, last }: Stretch): Condition[] {
+  return [
+    ...(after ? [['(created_at, id) < (?, ?)', after.createdAt, after.id] satisfies Condition] : []),
+    ...(last ? [['(created_at, id) >= (?, ?)', last.createdAt, last.id] satisfies Condition] : []),
+  ]
+}
+
+/** The place of the last of so many jobs. */
+export function stretchEndSql(app: string | undefined, after: JobPage['after'], jobs: number): Sql {
+  const { text, values } = where([...eachFilter({ app }, conditions), ...within({ after })])
+  return {
+    text: `SELECT created_at AS createdAt, id FROM jobs ${text} ${newestFirst} LIMIT 1 OFFSET ?`,
+    values: [...values, jobs - 1],
+  }
+}
+
 /** @param max where the count ends; it looks at no more jobs than that */
-export function countSql(query: JobQuery, max = Infinity): Sql {
+export function countSql(query: JobQuery, max = Infinity, stretch: Stretch = { after: undefined }): Sql {
   // The status narrows the search in the indexes of lists even where it excludes nothing.
   const statuses = query.statuses ?? (hasLists(query) ? jobStatusSchema.options : undefined)
   // Searches, and spans of ends in the whole store, have an index without the status.
   const isBySpan = query.app === undefined && (query.completedAfter ?? query.completedBefore) !== undefined
   const table = query.search === undefined && !isBySpan ? conditions : listConditions
-  const { text, values } = where(eachFilter({ ...query, statuses }, table))
+  const { text, values } = where([...eachFilter({ ...query, statuses }, table), ...within(stretch)])
   if (max === Infinity) return { text: `SELECT count(*) AS count FROM jobs ${text}`, values }
   return { text: `SELECT count(*) AS count FROM (SELECT 1 FROM jobs ${text} LIMIT ?)`, values: [...values, max] }
 }
 
 /** Rows of `id, record`. */
-export function listSql({ limit, offset = 0, after, ...query }: JobPage, exceptIds: readonly string[] = []): Sql {
-  const position: Condition[] = after ? [['(created_at, id) < (?, ?)', after.createdAt, after.id]] : []
+export function listSql(
+  { limit, offset = 0, after, last, ...query }: JobPage & Omit<Stretch, 'after'>,
+  exceptIds: readonly string[] = [],
+): Sql {
+  const position = within({ after, last })
   if (exceptIds.length > 0) position.push(['id NOT IN (SELECT value FROM json_each(?))', JSON.stringify(exceptIds)])
   const rows = Math.max(limit, 0)
   if (hasLists(query)) return mergedLists(query, position, rows, offset)

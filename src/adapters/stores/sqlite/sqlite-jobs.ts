@@ -1,10 +1,13 @@
+import type { JobRecord } from '../../../core/engine/job/job.js'
 import { transition } from '../../../core/engine/job/transitions.js'
+import type { JobQuery } from '../../../core/engine/ports/job-query.js'
 import type { JobStore } from '../../../core/engine/ports/job-store.js'
 import { repeatable } from '../shared/repeatable.js'
 import { jobClaims } from './job-claims.js'
 import { admit, jobCreates, type JobTables } from './job-creates.js'
-import { countSql, deliverableSql, dueSql, listSql, resultBytesSql } from './job-query.js'
+import { countSql, deliverableSql, dueSql, listSql, resultBytesSql, type Stretch } from './job-query.js'
 import { type FoundRow, JobRows, parse } from './job-rows.js'
+import { inStretches } from './job-search.js'
 import type { SqliteDatabase } from './sqlite-database.js'
 import { sqliteDocuments } from './sqlite-documents.js'
 import { sqliteLedger } from './sqlite-ledger.js'
@@ -33,17 +36,41 @@ function jobLists({
   database,
   rows,
 }: JobTables): Pick<JobStore, 'get' | 'list' | 'count' | 'resultBytes' | 'recordBytes'> {
+  const count = (query: JobQuery, max: number, stretch?: Stretch): number => {
+    const { text, values } = countSql(query, max, stretch)
+    return database.get<{ count: number }>(text, ...values)?.count ?? 0
+  }
+
   return {
     async get(id) {
       const row = database.get<FoundRow>('SELECT record FROM jobs WHERE id = ? AND deleted = 0', id)
       return row && parse(row.record)
     },
 
-    list: async (page) => rows.select((unreadable) => listSql(page, unreadable)),
+    async list(page) {
+      if (page.search === undefined) return rows.select((unreadable) => listSql(page, unreadable))
+      const found: JobRecord[] = []
+      let { offset = 0 } = page
+      await inStretches(database, page, (stretch) => {
+        const passed = offset > 0 ? count(page, offset + 1, stretch) : 1
+        if (passed > offset) {
+          const rest = { ...page, ...stretch, limit: page.limit - found.length, offset }
+          found.push(...rows.select((unreadable) => listSql(rest, unreadable)))
+        }
+        offset = Math.max(0, offset - passed)
+        return found.length >= page.limit
+      })
+      return found
+    },
 
-    async count(query, { max } = {}) {
-      const { text, values } = countSql(query, max)
-      return database.get<{ count: number }>(text, ...values)?.count ?? 0
+    async count(query, { max = Infinity } = {}) {
+      if (query.search === undefined) return count(query, max)
+      let found = 0
+      await inStretches(database, { app: query.app }, (stretch) => {
+        found += count(query, max - found, stretch)
+        return found >= max
+      })
+      return found
     },
 
     async resultBytes(app) {
