@@ -16,7 +16,7 @@ export interface LiveNode {
   /** Output 0 has the vocals, output 1 the accompaniments; their sum is the input, `latencySeconds` later. */
   readonly node: AudioWorkletNode
   readonly latencySeconds: number
-  /** Resolves when the node is closed; rejects when the network cannot be loaded or fails. The input passes until then. */
+  /** Resolves when the node is closed; rejects if the network fails or cannot be loaded. The input passes until then. */
   readonly ended: Promise<void>
   close(): void
 }

@@ -64,7 +64,7 @@ async function requireFolder(folder: string): Promise<void> {
   const why = found instanceof Error ? systemErrorText(found) : 'it is a file.'
   throw new StemworkError(
     'INVALID_OPTIONS',
-    `The folder ${folder} cannot be used: ${why} Make it, and put a file with a workflow into it; \`npm create ` +
+    `The folder ${folder} cannot be used: ${why} Create it and put a file with a workflow in it; \`npm create ` +
       'stemwork -- --template workflow` makes a project that has one.',
   )
 }
@@ -95,7 +95,7 @@ async function develop(
     await change
     service.kill('SIGTERM')
     await gone
-    if (!signal.aborted) stderr.write('Something changed: starting anew.\n')
+    if (!signal.aborted) stderr.write('A file changed; restarting.\n')
   }
 }
 

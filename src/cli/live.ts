@@ -51,7 +51,7 @@ export const liveCommand: Command = {
     const latencyMs = numberOf(input, 'latency', latencyBounds)
     const raw = rawOf(input)
     if (process.stdin.isTTY || ('isTTY' in terminal.stdout && terminal.stdout.isTTY === true))
-      throw new UsageError('Audio comes by standard input and goes to standard output: connect both with pipes.')
+      throw new UsageError('Audio comes from standard input and goes to standard output: connect both with pipes.')
     const pipe = raw ? rawPipe(process.stdin, raw) : await wavPipe(process.stdin)
     const interruption = onInterruption((status) => process.exit(status))
     const { signal } = interruption

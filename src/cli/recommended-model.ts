@@ -83,7 +83,7 @@ async function isPulled(name: string, terminal: Terminal): Promise<boolean> {
     return (await pull(name, { values: {}, positionals: [] }, onStderr(terminal))) === exitStatus.done
   } catch (error) {
     const { message } = error as Error
-    terminal.stderr.write(`${message}\nGoing on with the bundled model. The next run asks again.\n`)
+    terminal.stderr.write(`${message}\nContinuing with the bundled model. The next run asks again.\n`)
     return false
   }
 }

@@ -61,7 +61,7 @@ function reasonOf(error: unknown): string {
 }
 
 export function badAnswer(status: number, what: string): ClientError {
-  return new ClientError(`The answer was not that of a media-processing service: ${what}. Check the base address.`, {
+  return new ClientError(`The response is not from a media-processing service: ${what}. Check the base address.`, {
     code: 'BAD_ANSWER',
     status,
   })

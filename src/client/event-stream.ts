@@ -36,7 +36,7 @@ export async function readEvents(
     })
     if (!body || !headers.get('content-type')?.startsWith('text/event-stream')) {
       await body?.cancel()
-      throw badAnswer(502, 'it is no event stream')
+      throw badAnswer(502, 'it is not an event stream')
     }
     for await (const event of serverEvents(body)) {
       clearTimeout(watchdog)
@@ -66,7 +66,7 @@ export async function* serverEvents(body: ReadableStream<Uint8Array>): AsyncGene
       const { done, value } = await reader.read()
       if (done) return
       text += decoder.decode(value, { stream: true })
-      if (text.length > maxEventLength) throw new Error('An event of the stream has no end.')
+      if (text.length > maxEventLength) throw new Error('An event in the stream is too long.')
       const blocks = text.split(/\r?\n\r?\n/)
       text = blocks.pop() ?? ''
       for (const block of blocks) yield eventOf(block)

@@ -37,7 +37,7 @@ export async function putResumable(
   const location = begun.headers.get('location')
   const downloadUrl = begun.headers.get('download-url')
   if (location === null || downloadUrl === null)
-    throw badAnswer(begun.status, 'it does not say where the upload goes on')
+    throw badAnswer(begun.status, 'it does not say where to continue the upload')
   const target = new URL(location, url).href
   let offset = 0
   let isOffsetKnown = true

@@ -103,5 +103,5 @@ function isPassing(error: unknown): boolean {
 }
 
 function deleted(): ClientError {
-  return new ClientError('The job was deleted while it was waited for.', { code: 'NOT_FOUND', status: 404 })
+  return new ClientError('The job was deleted while waiting for it.', { code: 'NOT_FOUND', status: 404 })
 }

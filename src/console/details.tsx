@@ -148,7 +148,7 @@ function stepWords({ state, startedAt, endedAt, attempts, error, files }: NonNul
     .join(' · ')
 }
 
-/** The address of an uploaded file says nothing, and its signature is nobody's business. */
+/** The address of an uploaded file says nothing, and its signature must stay private. */
 function shownParam(value: string): string {
   return value.startsWith(`${baseUrl}/storage/uploads/`) ? 'an uploaded file' : value
 }

@@ -66,7 +66,7 @@ function Link({ link: { url, opens, expiresAt }, onRevoke }: { link: JobLink; on
           label="Revoke"
           buttonClass="plain"
           title="Revoke this link?"
-          text="Nobody can open the song by it any more. This cannot be undone."
+          text="The link will no longer open the song. This cannot be undone."
           action="Revoke link"
           isDanger
           onConfirm={onRevoke}

@@ -44,7 +44,7 @@ export function LinkedJob({ link }: { link: string }) {
 function Shown({ client, job, onRhythm }: { client: Client; job: Job; onRhythm(found: SongRhythm | undefined): void }) {
   return (
     <>
-      {job.status === 'QUEUED' && <p class="quiet">The song waits for its turn. This page goes on by itself.</p>}
+      {job.status === 'QUEUED' && <p class="quiet">The song is waiting for its turn. This page updates itself.</p>}
       {job.error && <ErrorNotice problem={explainFailure(job.error)} />}
       {(job.result || job.status === 'STARTED') && <Results client={client} job={job} onRhythm={onRhythm} />}
     </>

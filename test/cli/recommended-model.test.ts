@@ -69,7 +69,7 @@ describe.skipIf(process.platform !== 'linux' || !hasProgram('script'))(
 
     test('goes on with the bundled model where the download fails, and asks again the next time', async () => {
       const { shown } = await atTerminal('\n')
-      expect(shown).toMatch(/13 MB[^]*scnet\.int8\.onnx[^]*Going on with the bundled model\. The next run asks again\./)
+      expect(shown).toMatch(/13 MB[^]*scnet\.int8\.onnx[^]*Continuing with the bundled model\. The next run asks/)
       expect(shown).toContain(noSong)
       expect(await answered()).toBeUndefined()
     })

@@ -127,7 +127,7 @@ describe.skipIf(!chromiumPath)('a song that waits (needs Chromium)', () => {
       url: string
     }
     const guest = await pages.open({}, new URL(url).href.slice(service.base.length))
-    await guest.getByText('The song waits for its turn.').waitFor()
+    await guest.getByText('The song is waiting for its turn.').waitFor()
     let isBroken = true
     await guest.route(`**/job/${id}`, async (route) => {
       if (isBroken) await route.fulfill({ status: 500, body: 'out of order' })

@@ -130,7 +130,7 @@ function Levers({ job: { id, status, cancelRequested }, onLoad, onDelete }: Leve
         <Confirm
           label="Run again"
           title="Run this job again?"
-          text="It waits for its turn with its params and inputs; its attempts count anew."
+          text="It is queued again with its params and inputs; its attempts start from zero."
           action="Run again"
           onConfirm={() => onLoad(() => service.act('retry', id))}
         />
@@ -138,7 +138,7 @@ function Levers({ job: { id, status, cancelRequested }, onLoad, onDelete }: Leve
       <Confirm
         label="Delete"
         title="Delete this job?"
-        text="It is gone for its client, too, with its inputs and results. If it runs, it is stopped."
+        text="This deletes it for its client, too, with its inputs and results. If it is running, it is stopped."
         action="Delete job"
         isDanger
         onConfirm={onDelete}
@@ -262,7 +262,7 @@ function Facts({ job }: { job: JobFacts }) {
   return <FactList title="Facts" facts={facts} />
 }
 
-/** What follows the path of a signed link opens the file, and is nobody's business. */
+/** The query of a signed link opens the file, and must not be shown. */
 function shownParams(params: unknown): string {
   return JSON.stringify(params, (_, value: unknown) =>
     typeof value === 'string' && /^https?:[^?]*\?.*\bsignature=/.test(value) ? `${value.split('?', 1)[0]}?…` : value,

@@ -210,14 +210,14 @@ function WorkerLevers({ name, state, onWorker }: { name: string; state: WorkerSt
       <Confirm
         label="Cordon"
         title={`Cordon ${name}?`}
-        text="It takes no more jobs and finishes those that it runs. It notices with its next heartbeat."
+        text="It takes no more jobs and finishes those that it runs. It learns of this with its next heartbeat."
         action="Cordon"
         onConfirm={() => onWorker(name, 'cordoned')}
       />
       <Confirm
         label="Drain"
         title={`Drain ${name}?`}
-        text="It takes no more jobs. Those that still run after its grace are handed over to other workers."
+        text="It takes no more jobs. Those still running after its grace period are handed over to other workers."
         action="Drain"
         onConfirm={() => onWorker(name, 'draining')}
       />

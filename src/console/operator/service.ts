@@ -24,8 +24,7 @@ export const signIn = (key: string) => connection.send('/session', { method: 'PO
 export const signOut = () => connection.send('/session', { method: 'DELETE' })
 
 export function errorText(error: unknown): string {
-  if (ClientError.is(error) && error.code === 'NETWORK')
-    return 'The service cannot be reached. The page tries again by itself.'
+  if (ClientError.is(error) && error.code === 'NETWORK') return 'The service cannot be reached. The page keeps trying.'
   return error instanceof Error ? error.message : String(error)
 }
 

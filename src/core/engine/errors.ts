@@ -148,7 +148,7 @@ export function tooLarge(maxBytes: number): StemworkError {
 
 /** A run ends in favour of another application's job, and is resumed later. */
 export function preempted(): StemworkError {
-  const message = 'The job gave way to a job of another application. Its work is kept, and it goes on in its turn.'
+  const message = 'The job gave way to one of another application. Its work is kept, and it resumes in its turn.'
   return new StemworkError('PREEMPTED', message, { retryable: true })
 }
 

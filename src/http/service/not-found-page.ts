@@ -4,7 +4,7 @@ import type { Call } from '../routing/call.js'
 import { code, escape, htmlDocument } from './docs-html.js'
 import { pageHeaders } from './page.js'
 
-/** What a person sees who has opened an address that the service does not have. */
+/** The page for an address that the service does not have. */
 export function notFoundPage(call: Call): ApiAnswer {
   const { console: hasConsole, docs: hasDocs } = call.service.options
   const base = escape(call.pageBase)

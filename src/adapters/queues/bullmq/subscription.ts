@@ -52,7 +52,7 @@ export function subscribe(listener: () => Promise<void>, options: SubscriptionOp
     },
   )
   worker.on('error', (error) =>
-    logger.warn({ queue: name, err: error }, 'The queue reported an error; it goes on when Redis answers again.'),
+    logger.warn({ queue: name, err: error }, 'The queue reported an error; it continues when Redis responds again.'),
   )
 
   const stop = async () => {

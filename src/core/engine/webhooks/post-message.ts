@@ -74,7 +74,7 @@ async function post(
     const { guardedFetch } = await import('../fetch/guarded-fetch.js')
     const now = await clock.time()
     const secrets = signingSecrets(app, await applications.getApplication(app), options.webhooks.secret, now)
-    if (secrets.length === 0) throw new Error('The application has no webhook secret any more.')
+    if (secrets.length === 0) throw new Error('The application no longer has a webhook secret.')
     const response = await guardedFetch(delivery.url, {
       method: 'POST',
       headers: {

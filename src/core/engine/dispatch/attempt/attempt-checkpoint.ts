@@ -199,7 +199,7 @@ export class AttemptCheckpoint {
         return
       } catch (error) {
         if (this.#hasEnded) return
-        this.#warn('A part of the checkpoint could not be stored; the job goes on, and the part is tried again.', error)
+        this.#warn('A checkpoint part could not be stored; the job continues, and storing is tried again.', error)
         await delay(retryDelaysMs[Math.min(tries, retryDelaysMs.length - 1)], undefined, {
           signal: this.#untilEnd,
         }).catch(() => {})

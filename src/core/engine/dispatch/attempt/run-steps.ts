@@ -57,7 +57,7 @@ export async function runSteps(
       } catch (error) {
         signal.throwIfAborted()
         if (!step.mayFail) throw error
-        const message = 'A step failed; the job goes on without it.'
+        const message = 'A step failed; the job continues without it.'
         ports.logger.warn({ jobId, step: step.name, err: error }, message)
         failed.set(step.name, error instanceof Error ? error : internalError(error))
       }
