@@ -36,6 +36,13 @@ export interface ServiceConfig {
   /** Address of the service as clients see it, for links. With no path, /v1 is added. */
   publicUrl?: string
   /**
+   * Take addresses of the service and of clients from X-Forwarded-Proto, -Host, -Prefix and -For. Only behind a
+   * proxy that sets these headers itself.
+   */
+  trustProxy?: boolean
+  /** Origin of web pages that may call the service, such as https://app.example.org; * is any. */
+  cors?: string | readonly string[]
+  /**
    * A key for clients, of 16 or more characters. Prefer STEMWORK_API_KEYS, which does not appear in process lists.
    * Default: a key is created and shown once.
    */
@@ -45,6 +52,8 @@ export interface ServiceConfig {
    * characters. Prefer STEMWORK_OPERATOR_KEY, which does not appear in process lists.
    */
   operatorKey?: string
+  /** Serve /metrics, for Prometheus, without a key. */
+  metrics?: boolean
   /** Serve /v1/console, a page for uploading songs and listening to stems. */
   console?: boolean
   /**

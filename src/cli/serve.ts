@@ -5,6 +5,8 @@ import { KeySeal, signInCode } from '../http/auth/sealed-key.js'
 import { createHandler } from '../http/handler.js'
 import { hasTus } from '../http/storage/resumable-routes.js'
 import { acceptUpgrades, serve } from '../http/mounts/node.js'
+import { serveDefaults } from '../http/mounts/serve-defaults.js'
+import type { HandlerSettings } from '../http/options.js'
 import {
   type Command,
   type CommandInput,
@@ -78,6 +80,18 @@ export const serveCommand: Command = {
       'url',
       `Address of the service as clients see it, for links. With no path, ${basePath} is added.`,
     ),
+    'trust-proxy': flag(
+      'Take addresses of the service and of clients from X-Forwarded-Proto, -Host, -Prefix and -For. Only behind a ' +
+        'proxy that sets these headers itself.',
+    ),
+    cors: valued(
+      'origin',
+      'Origin of web pages that may call the service, such as https://app.example.org; * is any.',
+      {
+        inCode: 'cors.origins',
+        multiple: true,
+      },
+    ),
     'api-keys': valued(
       'key',
       'A key for clients, of 16 or more characters. Prefer STEMWORK_API_KEYS, which does not appear in process ' +
@@ -90,6 +104,7 @@ export const serveCommand: Command = {
         'of 16 or more characters. Prefer STEMWORK_OPERATOR_KEY, which does not appear in process lists.',
       { inCode: 'operator.key' },
     ),
+    metrics: flag('Serve /metrics, for Prometheus, without a key.'),
     console: flag(`Serve ${basePath}/console, a page for uploading songs and listening to stems.`),
     live: valued(
       'n',
@@ -142,14 +157,20 @@ function requestOf(input: CommandInput) {
     port: numberOf(input, 'port', { min: 0, max: 65_535 }) ?? defaultPort,
     urls: deploymentUrls(input),
     apiOnly: input.values['api-only'] === true,
-    publicUrl: publicUrlOf(textOf(input, 'public-url')),
     aliases: aliasesOf((input.values.aliases as string[] | undefined) ?? []),
     keys: (input.values['api-keys'] as string[] | undefined) ?? [],
     allowPrivate: input.values['allow-private-inputs'] === true,
-    console: input.values.console === true,
     mcp: input.values.mcp === true,
     liveStreams: numberOf(input, 'live', { min: 1, max: 1000 }),
     operatorKey: operatorKeyOf(textOf(input, 'operator-key')),
+    /** For `createHandler`, as they are. */
+    http: {
+      publicUrl: publicUrlOf(textOf(input, 'public-url')),
+      trustProxy: input.values['trust-proxy'] === true,
+      cors: corsOf(input.values.cors as string[] | undefined),
+      console: input.values.console === true,
+      metrics: input.values.metrics === true,
+    },
     input,
     graceMs: 1000 * (numberOf(input, 'grace', { min: 0, max: 3600 }) ?? defaultGraceSeconds),
     verbose: input.values.verbose === true,
@@ -163,6 +184,14 @@ function aliasesOf(given: readonly string[]): Record<string, string> {
     throw new UsageError(`--aliases must be like music-ai/some-name=service/some-name, not "${text}".`)
   })
   return Object.fromEntries(pairs)
+}
+
+function corsOf(origins: string[] | undefined): HandlerSettings['cors'] {
+  if (!origins || origins.includes('*')) return origins && { origins: '*' }
+  const wrong = origins.find((origin) => !URL.canParse(origin) || new URL(origin).origin !== origin)
+  if (wrong !== undefined)
+    throw new UsageError(`--cors must be * or like https://app.example.org, without a path, not "${wrong}".`)
+  return { origins }
 }
 
 function operatorKeyOf(key: string | undefined): string | undefined {
@@ -218,9 +247,8 @@ async function runService(
   logJobs(engine, logger)
   const handler = createHandler(engine, {
     basePath: [basePath, otherBasePath],
-    publicUrl: request.publicUrl,
+    ...request.http,
     secrets: [secret],
-    console: request.console,
     operator: request.operatorKey === undefined ? undefined : { key: request.operatorKey },
     manageKeys: true,
     resumableUploads: hasTus(),
@@ -230,12 +258,14 @@ async function runService(
     const server = await serve(request.mcp ? await withMcp(handler, basePath) : handler, {
       host: request.host,
       port: request.port,
+      // All connections come from the proxy's address.
+      maxConnectionsPerAddress: request.http.trustProxy ? serveDefaults.maxConnections : undefined,
     })
     // With `--mcp`, the handler wraps that of the service, and cannot open WebSockets.
     const upgraded = request.mcp ? acceptUpgrades(server.server, handler) : []
     if (!request.apiOnly) await engine.start()
     const code = newKey && signInCode(new KeySeal([secret]), newKey)
-    stderr.write(addressLines(request, request.publicUrl ?? server.origin + basePath, { newKey, code }))
+    stderr.write(addressLines(request, request.http.publicUrl ?? server.origin + basePath, { newKey, code }))
     stdout.write(`stemwork listening on ${server.origin}${basePath}\n`)
     await interruption.stopped
     stderr.write('Stopping. Press Ctrl-C again to stop at once.\n')
@@ -257,7 +287,7 @@ function addressLines(
   // After the hash, so that no server sees the code, and no log but this one.
   const hash = code ? `#code=${code}` : ''
   const lines = [
-    request.console && `Console: ${base}/console${hash}\n`,
+    request.http.console && `Console: ${base}/console${hash}\n`,
     request.operatorKey !== undefined && `Operator: ${base}/operator\n`,
     newKey && `API key, shown only this once: ${newKey}\n`,
   ]

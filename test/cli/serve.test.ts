@@ -93,6 +93,35 @@ describe('stemwork serve', () => {
     expect({ status, lines: stdout.split('\n').length }).toEqual({ status: 0, lines: 2 })
   })
 
+  it('takes addresses from its proxy, lets pages of other origins call it, and has metrics, if told to', async () => {
+    const options = ['--trust-proxy', '--metrics', '--cors', 'https://app.example.org']
+    const { process, baseUrl } = await start('--api-keys', key, ...options)
+    const headers = { authorization: key, 'x-forwarded-proto': 'https', 'x-forwarded-host': 'stems.example.org' }
+    const upload = await fetch(`${baseUrl}/upload`, { headers: { ...headers, origin: 'https://app.example.org' } })
+    expect(await upload.json()).toMatchObject({
+      uploadUrl: expect.stringMatching(/^https:\/\/stems\.example\.org\/v1\//),
+    })
+    expect(upload.headers.get('access-control-allow-origin')).toBe('https://app.example.org')
+    expect(await (await fetch(new URL('/metrics', baseUrl))).text()).toMatch(/^# HELP stemwork_pool_slots /m)
+    process.kill('SIGTERM')
+    await process.finished()
+
+    const plain = await start('--api-keys', key)
+    const direct = await fetch(`${plain.baseUrl}/upload`, {
+      headers: { ...headers, origin: 'https://app.example.org' },
+    })
+    expect(await direct.json()).toMatchObject({ uploadUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:/) })
+    expect(direct.headers.get('access-control-allow-origin')).toBeNull()
+    expect((await fetch(new URL('/metrics', plain.baseUrl))).status).toBe(404)
+    plain.process.kill('SIGTERM')
+    await plain.process.finished()
+  })
+
+  it('refuses an origin that is none', async () => {
+    const { status, stderr } = await command(['serve', '--port', '0', '--cors', 'https://app.example.org/page'])
+    expect({ status, stderr }).toEqual({ status: 2, stderr: expect.stringContaining('--cors must be * or like') })
+  })
+
   it('keeps keys as hashes only, and its secret to its owner', async () => {
     const data = join(folder, 'keys')
     const first = await start('--data', data)
