@@ -17,10 +17,10 @@ abstract class OggPackets implements Packets {
   take(bytes: Uint8Array): Uint8Array[] {
     const sound: Uint8Array[] = []
     for (const page of pagesIn(bytes)) {
-      const { packets, goesOn } = packetsOf(page)
+      const { packets, isContinued } = packetsOf(page)
       for (const [index, packet] of packets.entries()) {
         this.#part = index === 0 && page.isContinued ? concat([this.#part, packet]) : packet
-        if (index < packets.length - 1 || !goesOn) this.#add(this.#part, sound)
+        if (index < packets.length - 1 || !isContinued) this.#add(this.#part, sound)
       }
       // The end of the song may lie within its last packet.
       if (page.isLast && page.granule !== undefined)

@@ -59,11 +59,11 @@ export async function configured(
 
 async function presentFile(): Promise<string | undefined> {
   for (const name of fileNames) {
-    const isThere = await access(name).then(
+    const exists = await access(name).then(
       () => true,
       () => false,
     )
-    if (isThere) return name
+    if (exists) return name
   }
   return undefined
 }

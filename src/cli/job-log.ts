@@ -17,10 +17,10 @@ export function logJobs(engine: JobEngine, logger: Logger): void {
 }
 
 function logSteps(engine: JobEngine, logger: Logger): void {
-  const told = new Map<string, Set<string>>()
-  engine.on('job.started', ({ job }) => told.set(job.id, new Set(job.steps.map(tryOf))))
+  const logged = new Map<string, Set<string>>()
+  engine.on('job.started', ({ job }) => logged.set(job.id, new Set(job.steps.map(tryOf))))
   engine.on('job.progressed', ({ job: { id, steps } }) => {
-    const known = told.get(id)
+    const known = logged.get(id)
     for (const step of steps) {
       if (!known || step.state === 'waiting' || known.has(tryOf(step))) continue
       known.add(tryOf(step))
@@ -30,7 +30,7 @@ function logSteps(engine: JobEngine, logger: Logger): void {
     }
   })
   for (const name of ['job.requeued', 'job.succeeded', 'job.failed'] as const)
-    engine.on(name, ({ job }) => told.delete(job.id))
+    engine.on(name, ({ job }) => logged.delete(job.id))
 }
 
 function tryOf({ name, state, attempts }: StepRecord): string {

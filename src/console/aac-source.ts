@@ -32,8 +32,8 @@ export async function openAac(file: OpenFile): Promise<PcmSource | undefined> {
   const bytes = {
     size: totalBytes,
     async read(position: number, length: number) {
-      const isThere = position >= window.start && position + length <= window.start + window.bytes.length
-      if (!isThere) {
+      const isInWindow = position >= window.start && position + length <= window.start + window.bytes.length
+      if (!isInWindow) {
         const end = Math.min(totalBytes, position + Math.max(length, windowBytes))
         window = {
           start: position,

@@ -53,15 +53,15 @@ async function infoOf(file: OpenFile): Promise<Mp3Info | undefined> {
   const first = await firstFrame(file)
   if (!first) return undefined
   const { header, bytes, position } = first
-  const told = toldBy(bytes)
-  const { delay, padding } = told ?? { delay: 0, padding: 0 }
-  const audioStart = position + (told ? header.frameBytes : 0)
-  const found = told?.isConstant
-    ? { frameCount: told.frameCount, bytesOf: constant(header, audioStart) }
-    : await scan(file, audioStart, header.streamId, told?.frameCount)
+  const info = infoHeaderOf(bytes)
+  const { delay, padding } = info ?? { delay: 0, padding: 0 }
+  const audioStart = position + (info ? header.frameBytes : 0)
+  const found = info?.isConstant
+    ? { frameCount: info.frameCount, bytesOf: constant(header, audioStart) }
+    : await scan(file, audioStart, header.streamId, info?.frameCount)
   if (!found) return undefined
   const frames = found.frameCount * header.samplesPerFrame - delay - padding
-  return { ...found, header, delay: delay + (told ? decoderDelay : 0), frames }
+  return { ...found, header, delay: delay + (info ? decoderDelay : 0), frames }
 }
 
 interface First {
@@ -93,7 +93,7 @@ function constant({ samplesPerFrame, bitRate, sampleRate }: MpegHeader, audioSta
   })
 }
 
-interface Told {
+interface InfoHeader {
   isConstant: boolean
   /** Without the frame that states it. */
   frameCount: number
@@ -103,7 +103,7 @@ interface Told {
 }
 
 /** What the first frame states instead of sound: Xing's header, and LAME's after it. */
-function toldBy(frame: Uint8Array): Told | undefined {
+function infoHeaderOf(frame: Uint8Array): InfoHeader | undefined {
   const text = latin1(frame, 0, 200)
   const at = Math.max(text.indexOf('Xing'), text.indexOf('Info'))
   const view = viewOf(frame)

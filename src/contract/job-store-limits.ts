@@ -55,7 +55,7 @@ export const limitCases = {
   }) {
     const create = () => store.create(sampleJob(), { maxQueued: 3 })
     const [first, second, third] = await Promise.all([create(), create(), create()])
-    const isThereRoom = async () => {
+    const hasRoom = async () => {
       try {
         const { job } = await store.create(sampleJob(), { maxQueued: 3 })
         await store.apply(job.id, { kind: 'delete' })
@@ -65,17 +65,17 @@ export const limitCases = {
         throw error
       }
     }
-    assert.equal(await isThereRoom(), false, 'With three queued jobs a maxQueued of 3 leaves no room.')
+    assert.equal(await hasRoom(), false, 'With three queued jobs a maxQueued of 3 leaves no room.')
     const running = await store.claim({ id: first.job.id, owner: 'w', leaseMs: 60_000 })
-    assert.equal(await isThereRoom(), true, 'A job that starts makes room.')
+    assert.equal(await hasRoom(), true, 'A job that starts makes room.')
     await store.apply(first.job.id, requeue(running?.token ?? 0))
-    assert.equal(await isThereRoom(), false, 'A job that is requeued takes the room again.')
+    assert.equal(await hasRoom(), false, 'A job that is requeued takes the room again.')
     await store.apply(second.job.id, cancel())
-    assert.equal(await isThereRoom(), true, 'A job that is canceled makes room.')
+    assert.equal(await hasRoom(), true, 'A job that is canceled makes room.')
     await store.create(sampleJob(), { maxQueued: 3 })
-    assert.equal(await isThereRoom(), false, 'A new job takes that room.')
+    assert.equal(await hasRoom(), false, 'A new job takes that room.')
     await store.apply(third.job.id, { kind: 'delete' })
-    assert.equal(await isThereRoom(), true, 'A job that is deleted makes room.')
+    assert.equal(await hasRoom(), true, 'A job that is deleted makes room.')
   },
 
   async 'a repeated idempotency key returns its job also when the limit is reached'({ store, advance }) {

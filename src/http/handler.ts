@@ -65,19 +65,19 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
     const requestId = incomingId(request.headers.get('x-request-id')) ?? requestIds.next()
     const body = new RequestBody(request, { bodyRead, parsedBody }, options.limits)
     const headers: Record<string, string> = { 'x-request-id': requestId }
-    const asked: AskedRequest = { service, request, requestId, body, headers, operation: 'none' }
+    const facts: RequestFacts = { service, request, requestId, body, headers, operation: 'none' }
     let answer: ApiAnswer
     try {
-      answer = await answerTo(asked, router, mountPath)
+      answer = await answerTo(facts, router, mountPath)
       if (request.method === 'HEAD') answer.body = null
     } catch (error) {
-      answer = failure(asked, error)
+      answer = failure(facts, error)
     }
     if (body.mayHaveRest && !(await body.settle())) headers.connection = 'close'
     if (answer.headers.link && headers.link) headers.link = `${answer.headers.link}, ${headers.link}`
     Object.assign(answer.headers, headers)
     const tookMs = performance.now() - startedAt
-    const { operation } = asked
+    const { operation } = facts
     service.metrics?.observe(operation, answer.status, tookMs / 1000)
     logger.debug({ requestId, operation, status: answer.status, tookMs }, 'Request answered.')
     return answer
@@ -85,7 +85,7 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
 }
 
 /** One request and what is known about it. */
-interface AskedRequest {
+interface RequestFacts {
   service: Service
   request: ApiRequest
   requestId: string
@@ -145,20 +145,20 @@ function createService(engine: HttpEngine, options: HandlerOptions): Service {
 }
 
 /** @throws Problem, or what a route throws */
-function answerTo(asked: AskedRequest, router: Router, mountPath: string): Promise<ApiAnswer> | ApiAnswer {
-  const { service, request, headers } = asked
+function answerTo(facts: RequestFacts, router: Router, mountPath: string): Promise<ApiAnswer> | ApiAnswer {
+  const { service, request, headers } = facts
   const { cors } = service.options
   if (cors) Object.assign(headers, corsHeaders(request, cors))
   const where = router.locate(request, mountPath)
   const { match, deprecated } = where
   if (deprecated) Object.assign(headers, deprecationHeaders(deprecated))
-  if (match.kind === 'route') return answerOfRoute(asked, match, where)
-  return inTurn(asked, undefined, () => answerWithoutRoute(asked, match, where))
+  if (match.kind === 'route') return answerOfRoute(facts, match, where)
+  return inTurn(facts, undefined, () => answerWithoutRoute(facts, match, where))
 }
 
 /** Answers in the turn of the application or, without one, of the address that the request came from. */
 async function inTurn<Answer>(
-  { service, request }: AskedRequest,
+  { service, request }: RequestFacts,
   app: string | undefined,
   answer: () => Promise<Answer> | Answer,
 ): Promise<Answer> {
@@ -174,22 +174,22 @@ async function inTurn<Answer>(
 type Where = Pick<Destination, 'url' | 'basePath'>
 type RouteMatch = Match & { kind: 'route' }
 
-function answerOfRoute(asked: AskedRequest, { route, params }: RouteMatch, where: Where): Promise<ApiAnswer> {
-  const { service, request, headers } = asked
-  asked.operation = route.operation
+function answerOfRoute(facts: RequestFacts, { route, params }: RouteMatch, where: Where): Promise<ApiAnswer> {
+  const { service, request, headers } = facts
+  facts.operation = route.operation
   return inServerSpan(service.engine.options.tracing, request, route, async (trace) => {
-    const refuseInTurn = (error: unknown) => inTurn(asked, undefined, () => Promise.reject(error))
+    const refuseInTurn = (error: unknown) => inTurn(facts, undefined, () => Promise.reject(error))
     const sender = route.access === 'key' ? senderOf(request, service, { route, params }) : undefined
     const caller = await sender?.catch(refuseInTurn)
     const run = async () => {
       if (caller) service.limiter.take(caller.id, route.bucket ?? 'other', headers)
       if (request.isUpgrade && !route.isWebSocket) throw noWebSocket()
-      const answer = await route.run(new Call(asked, where, { caller, trace }), params)
+      const answer = await route.run(new Call(facts, where, { caller, trace }), params)
       // Other methods need no slot: what a request has changed is reported in any case.
       return inPieces(answer, service, request.method === 'GET' ? caller?.id : undefined)
     }
     // A signed link waits for its application's turn once the signature has been checked.
-    return route.access === 'link' ? run().catch(refuseInTurn) : inTurn(asked, caller?.id, run)
+    return route.access === 'link' ? run().catch(refuseInTurn) : inTurn(facts, caller?.id, run)
   })
 }
 
@@ -205,12 +205,12 @@ function senderOf(request: ApiRequest, service: Service, { route, params }: Omit
 }
 
 /** @throws Problem for programs; people get a page */
-function answerWithoutRoute(asked: AskedRequest, match: Exclude<Match, { kind: 'route' }>, where: Where): ApiAnswer {
-  const { request, service } = asked
+function answerWithoutRoute(facts: RequestFacts, match: Exclude<Match, { kind: 'route' }>, where: Where): ApiAnswer {
+  const { request, service } = facts
   const { method, headers } = request
   if (match.kind === 'none') {
     if ((method === 'GET' || method === 'HEAD') && prefersHtml(headers.get('accept')))
-      return notFoundPage(new Call(asked, where))
+      return notFoundPage(new Call(facts, where))
     const { basePath: base } = where
     throw new Problem(
       'NOT_FOUND',
@@ -225,7 +225,7 @@ function answerWithoutRoute(asked: AskedRequest, match: Exclude<Match, { kind: '
 }
 
 /** The error as a response; those that are the service's own fault are logged for the operator. */
-function failure({ service, request, requestId }: AskedRequest, error: unknown): ApiAnswer {
+function failure({ service, request, requestId }: RequestFacts, error: unknown): ApiAnswer {
   const problem = toProblem(error)
   const isOurs = problem.code === 'INTERNAL_ERROR' || problem.code === 'STORE_UNAVAILABLE'
   if (isOurs && !request.signal.aborted) {

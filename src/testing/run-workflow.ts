@@ -181,8 +181,8 @@ class TestRun {
     const steps = [...this.#steps.values()].map(({ name, state, attempts, error: why }) => {
       return { name, state, attempts, error: why }
     })
-    const told = error && new StemworkError(jobError(error).code, error.message, { cause: error.cause ?? error })
+    const reported = error && new StemworkError(jobError(error).code, error.message, { cause: error.cause ?? error })
     const status = error ? 'FAILED' : 'SUCCEEDED'
-    return { status, error: told, details, outputs, steps, attempts: this.#attempts, waitedMs: this.#passedMs }
+    return { status, error: reported, details, outputs, steps, attempts: this.#attempts, waitedMs: this.#passedMs }
   }
 }

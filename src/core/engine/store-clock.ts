@@ -30,12 +30,12 @@ export class StoreClock {
   async time(): Promise<number> {
     const known = this.#reading
     const isFresh = known && performance.now() - known.at < believedMs
-    return goneOn(isFresh ? known : await this.#read())
+    return storeTimeNow(isFresh ? known : await this.#read())
   }
 
   /** What the store says now. @throws the store's error. */
   async read(): Promise<number> {
-    return goneOn(await this.#read())
+    return storeTimeNow(await this.#read())
   }
 
   /**
@@ -46,7 +46,7 @@ export class StoreClock {
     if (this.#jobs.traits.scope === 'process') return undefined
     if (this.#reading && !isWrong(this.#reading)) return undefined
     const reading = await this.#read()
-    return isWrong(reading) ? Date.now() - goneOn(reading) : undefined
+    return isWrong(reading) ? Date.now() - storeTimeNow(reading) : undefined
   }
 
   async #read(): Promise<Reading> {
@@ -70,10 +70,10 @@ export async function clockProblem(clock: Pick<StoreClock, 'wrongBy'>): Promise<
   )
 }
 
-function goneOn({ storeTime, at }: Reading): number {
+function storeTimeNow({ storeTime, at }: Reading): number {
   return storeTime + Math.floor(performance.now() - at)
 }
 
 function isWrong(reading: Reading): boolean {
-  return Math.abs(Date.now() - goneOn(reading)) > mostSkewMs + reading.uncertainMs
+  return Math.abs(Date.now() - storeTimeNow(reading)) > mostSkewMs + reading.uncertainMs
 }

@@ -62,7 +62,7 @@ async function pullInto(
   const files: Weights[] = []
   for (const weight of entry.files) {
     const target = join(folder, weight.file)
-    if (await isThere(target)) {
+    if (await exists(target)) {
       files.push(await hashedFile(target, weight))
       continue
     }
@@ -80,7 +80,7 @@ async function pullInto(
   return model
 }
 
-async function isThere(path: string): Promise<boolean> {
+async function exists(path: string): Promise<boolean> {
   try {
     return (await stat(path)).isFile()
   } catch (error) {

@@ -83,7 +83,7 @@ export async function issueKey(
   options: { label?: string | null; expiresAt?: number | null; key?: string } = {},
 ): Promise<IssuedKey> {
   if (!(await store.getApplication(app))) throw unknownApplication(app)
-  const made = options.key === undefined ? generateApiKey() : brought(options.key)
+  const made = options.key === undefined ? generateApiKey() : supplied(options.key)
   const known = await store.getKey(made.id)
   if (known && known.app !== app) {
     throw new StemworkError('ALREADY_EXISTS', 'This key belongs to another application. Use another value.')
@@ -151,7 +151,7 @@ async function requireKey(store: ApplicationStore, keyId: string): Promise<ApiKe
   return key
 }
 
-function brought(key: string): { key: string; id: string; hash: string } {
+function supplied(key: string): { key: string; id: string; hash: string } {
   const print = fingerprint(key)
   if (!print) {
     throw new StemworkError(

@@ -52,12 +52,12 @@ export function responder(handler: Handler): Responder {
     try {
       const bodyRead = hasBody(request) && (request.readableEnded || Readable.isDisturbed(request))
       const context = { mountPath, bodyRead, parsedBody: bodyRead ? (parsedBody ?? bodyOf(request)) : undefined }
-      const asked = requests.read(request, response, originalUrl)
+      const incoming = requests.read(request, response, originalUrl)
       if (plainAnswer) {
-        const streaming = send(response, await plainAnswer(asked, context), request.httpVersionMajor > 1)
+        const streaming = send(response, await plainAnswer(incoming, context), request.httpVersionMajor > 1)
         if (streaming) await streaming
       } else {
-        const answer = await handler(asked.web, context)
+        const answer = await handler(incoming.web, context)
         if (request.httpVersionMajor > 1) answer.headers.delete('connection')
         await sendNodeResponse(response, answer)
       }
@@ -138,15 +138,15 @@ async function sendPaced(response: ServerResponse, { source, idleMs, reusesMemor
 function drainOf(response: ServerResponse, idleMs: number): () => Promise<void> {
   let wake = () => {}
   response.on('drain', () => wake())
-  return () => goneOr(response, idleMs, (done) => (wake = done))
+  return () => doneOrClosed(response, idleMs, (done) => (wake = done))
 }
 
 /** The same, until the bytes have left and their memory may be used again. */
 function sent(response: ServerResponse, bytes: Uint8Array, idleMs: number): Promise<void> {
-  return goneOr(response, idleMs, (done) => response.write(bytes, done))
+  return doneOrClosed(response, idleMs, (done) => response.write(bytes, done))
 }
 
-function goneOr(response: ServerResponse, idleMs: number, begin: (done: () => void) => void): Promise<void> {
+function doneOrClosed(response: ServerResponse, idleMs: number, begin: (done: () => void) => void): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => response.destroy(new Error('The client stopped reading.')), idleMs)
     const done = () => {

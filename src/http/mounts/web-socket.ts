@@ -80,9 +80,9 @@ function upgrader(answer: Answer): (request: IncomingMessage, socket: Duplex, he
   return (request, socket, head) => {
     socket.on('error', () => socket.destroy())
     const response = new ServerResponse(request)
-    const asked = Object.assign(requests.read(request, response, undefined), { isUpgrade: true })
+    const incoming = Object.assign(requests.read(request, response, undefined), { isUpgrade: true })
     const open = async () => {
-      const { status, headers, body, upgrade } = await answer(asked, {})
+      const { status, headers, body, upgrade } = await answer(incoming, {})
       if (upgrade) return (await server).handleUpgrade(request, socket, head, upgrade)
       response.assignSocket(socket as Parameters<ServerResponse['assignSocket']>[0])
       // A client may leave its side open for ever.

@@ -47,7 +47,7 @@ export interface Service {
 }
 
 /** What is known of a request at once. */
-interface AskedFacts {
+interface RequestFacts {
   service: Service
   request: ApiRequest
   requestId: string
@@ -84,12 +84,12 @@ export class Call {
   readonly #basePath: string
 
   // Takes three small objects as they are: joining them would cost more than looking up a job.
-  constructor(asked: AskedFacts, { url, basePath }: Place, { caller, trace }: Origin = {}) {
-    this.service = asked.service
-    this.request = asked.request
-    this.requestId = asked.requestId
-    this.body = asked.body
-    this.headers = asked.headers
+  constructor(facts: RequestFacts, { url, basePath }: Place, { caller, trace }: Origin = {}) {
+    this.service = facts.service
+    this.request = facts.request
+    this.requestId = facts.requestId
+    this.body = facts.body
+    this.headers = facts.headers
     this.caller = caller
     this.trace = trace
     this.#url = url

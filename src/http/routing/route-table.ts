@@ -36,11 +36,11 @@ export class RouteTable {
   /** @param path below its first `baseLength` characters beginning with a slash, not yet percent-decoded. */
   match(method: string, path: string, baseLength: number): Match {
     const below = path.slice(baseLength) || '/'
-    const asked = `${method} ${below}`
-    const recent = this.#recent.get(asked)
+    const target = `${method} ${below}`
+    const recent = this.#recent.get(target)
     if (recent) return recent
     const found = findRoute(this.#router, method === 'HEAD' ? 'GET' : method, below)
-    if (found) return this.#remember(asked, { kind: 'route', route: found.data, params: found.params ?? {} })
+    if (found) return this.#remember(target, { kind: 'route', route: found.data, params: found.params ?? {} })
     const others = methods.flatMap((other) => findRoute(this.#router, other, below)?.data ?? [])
     // A fixed segment is one resource, and a param in its place another: DELETE /job/events deletes no job.
     const [closest] = others.map(({ path }) => path).sort((a, b) => paramsIn(a) - paramsIn(b))
@@ -52,10 +52,10 @@ export class RouteTable {
     }
   }
 
-  #remember(asked: string, match: Match): Match {
-    if (asked.length > maxRecent.length) return match
+  #remember(target: string, match: Match): Match {
+    if (target.length > maxRecent.length) return match
     if (this.#recent.size >= maxRecent.paths) this.#recent.clear()
-    this.#recent.set(asked, match)
+    this.#recent.set(target, match)
     return match
   }
 }

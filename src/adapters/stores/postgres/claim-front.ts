@@ -47,8 +47,8 @@ export class ClaimFront {
     const now = performance.now()
     if (!used) this.#searchedAt = now
     const front = mayBeMore || jobs.length < most ? undefined : frontAfter(jobs)
-    const goesOn = isSameList(front, this.#front) && now - this.#claimedAt < searchedAgainMs
-    this.#inARow = front ? (goesOn ? this.#inARow + 1 : 1) : 0
+    const isSameFront = isSameList(front, this.#front) && now - this.#claimedAt < searchedAgainMs
+    this.#inARow = front ? (isSameFront ? this.#inARow + 1 : 1) : 0
     this.#front = front
     this.#claimedAt = now
   }

@@ -5,7 +5,7 @@ import type { Logger } from '../ports/logger.js'
 import { serves, type Worker } from '../workers/worker.js'
 import type { WorkerRegistry } from '../workers/worker-registry.js'
 
-/** Workers that are told first about a job. The second is there in case the first has died or just become busy. */
+/** Workers that are notified first of a job. The second is there in case the first has died or just become busy. */
 const fewPerJob = 2
 /** How long they have. A claim takes a hundredth of it. */
 const firstChoiceMs = 100
@@ -29,8 +29,8 @@ export type WaitingJob = Pick<JobRecord, 'id' | 'workflow' | 'pool'>
 export class Waking {
   readonly #parts: WakingParts
   readonly #timers = new Set<NodeJS.Timeout>()
-  /** Jobs about which a few workers have been told. */
-  readonly #told = new Set<string>()
+  /** Jobs of which only a few workers have been notified. */
+  readonly #notifiedJobs = new Set<string>()
   #isClosed = false
 
   constructor(parts: WakingParts) {
@@ -50,7 +50,7 @@ export class Waking {
     this.#timers.clear()
   }
 
-  /** Addresses of the workers to tell first; `undefined`: all, because they are not many more. */
+  /** Addresses of the workers to notify first; `undefined`: all, because they are not many more. */
   async #few(waiting: readonly WaitingJob[]): Promise<string[] | undefined> {
     const { queue, workers } = this.#parts
     if (queue.traits.wakes !== 'all') return undefined
@@ -62,19 +62,19 @@ export class Waking {
       for (const { address } of firstOf(warm.length > 0 ? warm : able, fewPerJob))
         if (address !== undefined) chosen.add(address)
     }
-    // Workers that have no address, or are not known yet, can only be told with all others.
+    // Workers that have no address, or are not known yet, can only be notified together with all others.
     return chosen.size > 0 && known.length > 2 * chosen.size ? [...chosen] : undefined
   }
 
   #lookSoon(waiting: readonly WaitingJob[]): void {
-    if (this.#told.size === 0) this.#after(firstChoiceMs, () => void this.#look())
-    for (const { id } of waiting) this.#told.add(id)
+    if (this.#notifiedJobs.size === 0) this.#after(firstChoiceMs, () => void this.#look())
+    for (const { id } of waiting) this.#notifiedJobs.add(id)
   }
 
   async #look(): Promise<void> {
-    const told = [...this.#told]
-    this.#told.clear()
-    if (told.length > mostLookedAt || (await this.#oneWaits(told))) await this.#notify({})
+    const ids = [...this.#notifiedJobs]
+    this.#notifiedJobs.clear()
+    if (ids.length > mostLookedAt || (await this.#oneWaits(ids))) await this.#notify({})
   }
 
   async #oneWaits(ids: readonly string[]): Promise<boolean> {

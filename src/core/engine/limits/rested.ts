@@ -14,13 +14,13 @@ export type Turn = <Result>(work: (spent?: Spent) => Promise<Result>) => Promise
 export const rested: Turn = async (work) => {
   const before = performance.eventLoopUtilization()
   const startedAt = performance.now()
-  let told: number | undefined
-  const working = work((ms) => (told = ms))
+  let spentMs: number | undefined
+  const working = work((ms) => (spentMs = ms))
   // A store may read synchronously, without a break.
   const atOnceMs = performance.now() - startedAt
   const result = await working
   const { active } = performance.eventLoopUtilization(before)
-  await delay(restMs(active, told === undefined ? undefined : atOnceMs + told))
+  await delay(restMs(active, spentMs === undefined ? undefined : atOnceMs + spentMs))
   return result
 }
 

@@ -118,8 +118,8 @@ export class Estimates {
     if (!found) return undefined
     const now = Date.now()
     const works = await this.#worksMs([...found.running, ...found.waiting])
-    const told = works.filter((ms) => ms !== undefined)
-    const meanMs = told.reduce((sum, ms) => sum + ms, 0) / told.length
+    const measured = works.filter((ms) => ms !== undefined)
+    const meanMs = measured.reduce((sum, ms) => sum + ms, 0) / measured.length
     const running = found.running.map((job, index) => ({
       job,
       leftMs: timeLeft(job, works[index] ?? meanMs, now) ?? 0,
@@ -127,7 +127,8 @@ export class Estimates {
     const waiting = found.waiting.map((job, index) => ({ job, workMs: works[running.length + index] ?? meanMs }))
     return {
       // Without any measurement there is no forecast.
-      times: told.length === 0 ? new Map<string, Times>() : forecast({ running, waiting, workers: known, rules }, now),
+      times:
+        measured.length === 0 ? new Map<string, Times>() : forecast({ running, waiting, workers: known, rules }, now),
       apps: waiting.map(({ job }) => job.app),
       isCut: waiting.length === mostSeen,
       meanMs,
@@ -162,8 +163,8 @@ export class Estimates {
   /** For the whole job, from the history of its application or else the average of the workers. */
   async #workMs(job: JobRecord): Promise<number | undefined> {
     const [history, bytes] = await Promise.all([this.#historyOf(job), this.#bytesOf(job)])
-    const told = history.msFor(job, bytes, job.lease?.owner)
-    if (told !== undefined) return told
+    const fromHistory = history.msFor(job, bytes, job.lease?.owner)
+    if (fromHistory !== undefined) return fromHistory
     const seconds = meanSeconds(await this.#parts.workers.recent(), job.workflow)
     return seconds === undefined ? undefined : 1000 * seconds
   }

@@ -97,8 +97,8 @@ export function* pagesIn(bytes: Uint8Array): Generator<OggPage, void, undefined>
   }
 }
 
-/** The packets or parts of packets on a page; the last one goes on if `goesOn`. */
-export function packetsOf({ bytes }: OggPage): { packets: Uint8Array[]; goesOn: boolean } {
+/** The packets or parts of packets on a page; `isContinued`: the last one continues on the next page. */
+export function packetsOf({ bytes }: OggPage): { packets: Uint8Array[]; isContinued: boolean } {
   const segments = bytes[26]!
   const packets: Uint8Array[] = []
   let start = headerBytes + segments
@@ -110,19 +110,21 @@ export function packetsOf({ bytes }: OggPage): { packets: Uint8Array[]; goesOn: 
     packets.push(bytes.subarray(start, end))
     start = end
   }
-  return { packets, goesOn: segments > 0 && bytes[headerBytes + segments - 1]! === 255 }
+  return { packets, isContinued: segments > 0 && bytes[headerBytes + segments - 1]! === 255 }
 }
 
 /**
  * The page without the part of a packet that it begins or ends with, whose rest was lost; undefined if nothing is left.
  */
 export function withoutParts(page: OggPage, { first, last }: { first: boolean; last: boolean }): OggPage | undefined {
-  const { packets, goesOn } = packetsOf(page)
-  const cutsLast = last && goesOn
+  const { packets, isContinued } = packetsOf(page)
+  const cutsLast = last && isContinued
   const kept = packets.slice(first && page.isContinued ? 1 : 0, cutsLast ? packets.length - 1 : undefined)
   if (kept.length === packets.length) return page
   if (kept.length === 0) return undefined
-  const lacing = kept.flatMap((packet, index) => lacingOf(packet, goesOn && !cutsLast && index === kept.length - 1))
+  const lacing = kept.flatMap((packet, index) =>
+    lacingOf(packet, isContinued && !cutsLast && index === kept.length - 1),
+  )
   const bytes = concat([page.bytes.subarray(0, headerBytes), Uint8Array.from(lacing), ...kept])
   if (first) bytes[5]! &= ~1
   bytes[26] = lacing.length
@@ -130,9 +132,9 @@ export function withoutParts(page: OggPage, { first, last }: { first: boolean; l
   return { ...page, isContinued: page.isContinued && !first, bytes }
 }
 
-function lacingOf(packet: Uint8Array, goesOn: boolean): number[] {
+function lacingOf(packet: Uint8Array, isContinued: boolean): number[] {
   const full = Array<number>(Math.floor(packet.length / 255)).fill(255)
-  return goesOn ? full : [...full, packet.length % 255]
+  return isContinued ? full : [...full, packet.length % 255]
 }
 
 /** CRC-32 with the polynomial 0x04c11db7, unreflected, the checksum's own field read as zeros. */
