@@ -25,6 +25,7 @@ const ofSchemas: Record<string, unknown> = {
     createdAt: time,
     endedAt: null,
   },
+  BatchCreated: { name: batchName, ids: [jobId] },
   BulkReport: { done: 12, refused: [], next: null },
   Index: { name: 'stemwork', links: { docs: '{base}/docs', job: '{base}/job' } },
   IssuedKey: { ...key, key: 'stw_0123456789abcdef_...' },
