@@ -197,7 +197,7 @@ export function configuration() {
       'combined. Options marked "..." take a list: separated by commas, or given several times. Paths are relative ' +
       'to the current folder. A wrong name or value is refused, with the nearest name as a suggestion. A file in ' +
       'TypeScript needs Node 22.18 or newer, Bun or Deno. Options that the table below does not have, such as ' +
-      '`retention`, `trustProxy` and `metrics`, can be set only in code.',
+      '`retention` and `limits`, can be set only in code.',
     '',
     '```js',
     '// stemwork.config.mjs',
