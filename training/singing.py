@@ -7,31 +7,37 @@ from bands import RATE
 HOP, SIZE, LIFTER = 220, 2048, 60
 SCALES = ([0, 2, 4, 5, 7, 9, 11], [0, 2, 3, 5, 7, 8, 10])
 HIGHEST_HERTZ = 15000
+# Lengths of notes in seconds: of phrases sung at about the speed of speech, and of those with held vowels; the share of the latter.
+SPOKEN_NOTES, HELD_NOTES, HELD_SHARE = (0.15, 0.25, 0.4, 0.6, 1.0), (1.0, 1.6, 2.5, 4.0, 6.0), 0.15
 # Brings noise and sines that follow one envelope to the level that they have in speech: their spectra have other scales.
 BREATH_GAIN = 7
 
 
-def sung_from_speech(pcm, seconds, seed):
-    """`pcm`: 16-bit mono speech; returns 16-bit mono singing of that length, from phrases of 3 to 6 s of it."""
+def sung_from_speech(pcm, seconds, seed, held_share=HELD_SHARE):
+    """`pcm`: 16-bit mono speech; returns 16-bit mono singing of that length, from phrases of 3 to 6 s, or of 0.4 to 1.2 s whose vowels are held."""
     rng = np.random.default_rng(seed)
     phrases, total = [], 0
     while total < seconds * RATE:
-        length = int(rng.uniform(3, 6) * RATE)
+        held = rng.random() < held_share
+        length = int((rng.uniform(0.4, 1.2) if held else rng.uniform(3, 6)) * RATE)
         start = int(rng.integers(max(1, len(pcm) - length)))
-        phrase = sung(pcm[start:start + length].astype(np.float32) / 32768, rng)
+        phrase = sung(pcm[start:start + length].astype(np.float32) / 32768, rng, held)
         pause = np.zeros(int(rng.uniform(0, 0.6) * RATE), np.float32)
         phrases += [phrase, pause]
         total += len(phrase) + len(pause)
     return (np.concatenate(phrases)[:int(seconds * RATE)] * 30000).astype(np.int16)
 
 
-def sung(x, rng):
+def sung(x, rng, held):
     envelope, voiced = analysed(x / (np.abs(x).max() + 1e-6))
-    rate = np.where(voiced > 0.5, rng.uniform(1.3, 3.0), rng.uniform(0.8, 1.2))
+    rate = np.where(voiced > 0.5, rng.uniform(6, 25) if held else rng.uniform(1.3, 3.0), rng.uniform(0.8, 1.2))
     ends = np.concatenate([[0], np.cumsum(rate)])
-    source = np.minimum(np.interp(np.arange(int(ends[-1])), ends[:-1], np.arange(len(voiced))).astype(int), len(voiced) - 1)
-    envelope, voiced = envelope[source], scipy.signal.lfilter([0.25], [1, -0.75], voiced[source])
-    hertz = melody(len(source), rng)
+    places = np.interp(np.arange(int(ends[-1])), ends[:-1], np.arange(len(voiced)))
+    before = np.minimum(places.astype(int), len(voiced) - 1)
+    after, part = np.minimum(before + 1, len(voiced) - 1), (places - before)[:, None].astype(np.float32)
+    envelope = envelope[before] * (1 - part) + envelope[after] * part
+    voiced = scipy.signal.lfilter([0.25], [1, -0.75], voiced[before])
+    hertz = melody(len(before), rng, HELD_NOTES if held else SPOKEN_NOTES)
     out = harmonics(envelope, voiced, hertz, rng) + breath(envelope, voiced, rng)
     return (out / (np.abs(out).max() + 1e-9) * 0.6).astype(np.float32)
 
@@ -49,13 +55,13 @@ def analysed(x):
     return envelope, scipy.signal.medfilt(((peak > 0.45) & (correlation[:, 0] > 1e-2)).astype(float), 7)
 
 
-def melody(frames, rng):
+def melody(frames, rng, notes):
     """Fundamental of each frame in Hz: notes of a scale, glides, vibrato and some drift."""
     step = HOP / RATE
     scale, base, note = SCALES[rng.integers(2)], 12 * np.log2(rng.uniform(90, 380) / 440), int(rng.integers(7))
     semitones, at = np.zeros(frames), 0
     while at < frames:
-        length = max(1, int(rng.choice([0.15, 0.25, 0.4, 0.6, 1.0]) / step * rng.uniform(0.8, 1.2)))
+        length = max(1, int(rng.choice(notes) / step * rng.uniform(0.8, 1.2)))
         semitones[at:at + length] = base + scale[note % 7] + 12 * (note // 7)
         note = int(np.clip(note + rng.integers(-3, 4), -3, 9))
         at += length
