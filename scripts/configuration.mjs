@@ -56,6 +56,7 @@ const bounds = [
     '1, and 50 wait; applications take turns after every 8 jobs, or 4 changed jobs',
   ],
   ['Requests that one of these counts as', undefined, '1, plus 1 for every 64 KiB of a list or 10 changed jobs'],
+  ['New jobs that a batch counts as', undefined, '1, plus 1 for every 10 of its jobs'],
   ['Documents (`/docs`, `/openapi.json`) generated at a time for one client', undefined, '1, and 50 wait'],
   ['Open event streams and waiting requests of an application', 'handler', 'limits.waitingRequests'],
   ['The same for all applications', 'handler', 'limits.allWaitingRequests'],

@@ -89,3 +89,17 @@ test('metrics tell what waits and runs by workflow and pool, and a waiting job w
     'stemwork_pool_queued{workflow="service/held",pool=""} 1',
   )
 })
+
+test('a batch counts as several new jobs against the rate, whether it is created or refused', async () => {
+  const create = { requests: 40, perSeconds: 3600 }
+  const service = await startService({ worker: false, http: { rateLimits: { create } } })
+  cleanUps.push(() => service.close())
+  const statusOf = async (path: string, body: unknown, key?: string) =>
+    (await service.api(path, { method: 'POST', body: JSON.stringify(body), key })).status
+  const jobs = Array.from({ length: 500 }, () => held)
+  expect(await statusOf('/batch', { jobs })).toBe(200)
+  expect(await statusOf('/job', held)).toBe(429)
+  const { key } = await service.addApplication('Other')
+  expect(await statusOf('/batch', { jobs: jobs.map(() => ({ ...held, workflow: 'none' })) }, key)).toBe(400)
+  expect(await statusOf('/job', held, key)).toBe(429)
+})

@@ -25,7 +25,10 @@ export const batchRoutes = [
     problems: newJobProblems,
     requestHeaders: { 'Idempotency-Key': idempotencyHeader('batch') },
     async handle(call, { body }) {
-      const { engine, storage } = call.service
+      const { engine, limiter, storage } = call.service
+      limiter.refuseDebtor(call.caller.id, 'create')
+      // Also of one that is refused later: that costs nearly as much.
+      limiter.charge(call.caller.id, 'create', Math.floor(body.jobs.length / 10))
       const jobs = body.jobs.map((job, index) => jobFields(call, job, `jobs.${index}.`))
       const { name, ids } = await engine.submitBatch(
         {

@@ -91,8 +91,8 @@ export class RateLimiter {
 function tooMany({ requests, perSeconds }: Rate, waitMs: number): Problem {
   return new Problem(
     'RATE_LIMITED',
-    `More than ${requests} such requests in ${perSeconds} s; a large list counts as several. Wait for the time in ` +
-      'Retry-After, then continue more slowly.',
+    `More than ${requests} such requests in ${perSeconds} s; a large list or batch counts as several. Wait for the ` +
+      'time in Retry-After, then continue more slowly.',
     { headers: { 'retry-after': String(Math.ceil(waitMs / 1000)) } },
   )
 }
