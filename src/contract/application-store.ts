@@ -43,7 +43,7 @@ const applicationCases = {
       application('d', { quota: { jobs: 0, audioMinutes: 1.5, bytes: 2 ** 40 }, maxQueuedJobs: 7 }),
     ]) {
       await store.putApplication(each)
-      assert.deepEqual(await store.getApplication(each.id), each, 'An application is read back as it was put.')
+      assert.deepEqual(await store.getApplication(each.id), each, 'An application must be read back as it was put.')
     }
   },
 
@@ -55,7 +55,7 @@ const applicationCases = {
     assert.deepEqual(await store.listApplications(), [renamed], 'A replaced application is listed once, as it is now.')
   },
 
-  async 'what is not there is undefined or an empty list'({ store }) {
+  async 'reading what does not exist gives undefined or an empty list'({ store }) {
     assert.deepEqual(await store.listApplications(), [], 'An empty store lists no applications.')
     await store.putApplication(application('a'))
     await store.putKey(key('k', 'a'))
@@ -80,7 +80,7 @@ const applicationCases = {
     )
   },
 
-  async 'a key is read back as it was put, and a revocation replaces it'({ store }) {
+  async 'a key is read back as it was put, and putting it again (to revoke it) replaces it'({ store }) {
     const first = key('k', 'a', { label: 'laptop' })
     await store.putKey(first)
     assert.deepEqual(await store.getKey('k'), first, 'A key is read back as it was put.')
@@ -90,7 +90,7 @@ const applicationCases = {
     assert.deepEqual(await store.listKeys('a'), [revoked], 'A replaced key is listed once, as it is now.')
   },
 
-  async 'the keys of an application are listed newest first, expired ones too, and no others'({ store }) {
+  async 'the keys of an application, expired ones too, are listed newest first, and no other keys'({ store }) {
     const keys = [
       key('k1', 'a', { createdAt: 1 }),
       key('k2', 'a', { createdAt: 3, expiresAt: 4 }),
@@ -106,7 +106,7 @@ const applicationCases = {
     assert.deepEqual(await store.listKeys('b'), [keys[3]], 'The keys of one application are not listed for another.')
   },
 
-  async "records handed in and out are the caller's to change"({ store }) {
+  async 'a caller may change the records that it passed or received without changing the store'({ store }) {
     const given = application('a', { webhook: structuredClone(webhook) })
     const expected = structuredClone(given)
     await store.putApplication(given)
@@ -132,7 +132,7 @@ const applicationCases = {
     )
   },
 
-  async 'simultaneous puts all stay'({ store }) {
+  async 'no simultaneous put is lost'({ store }) {
     await Promise.all(Array.from({ length: 30 }, (_, n) => store.putKey(key(`k${n}`, 'a', { createdAt: n }))))
     await Promise.all(
       Array.from({ length: 30 }, (_, n) => store.putApplication(application(`a${n}`, { createdAt: n }))),

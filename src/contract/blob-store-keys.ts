@@ -4,7 +4,7 @@ import { assertFails } from './broken-promise.js'
 import type { Cases } from './suite.js'
 
 export const blobKeyCases = {
-  async 'keys and prefixes of another form are refused everywhere'({ store }) {
+  async 'malformed keys and prefixes are refused by every method'({ store }) {
     const wrong = [
       '',
       '/',
@@ -51,7 +51,7 @@ export const blobKeyCases = {
     }
   },
 
-  async 'every allowed character makes its own key'({ store }) {
+  async 'keys that differ in any allowed character are different blobs'({ store }) {
     const keys = [
       'a',
       'A1/b',

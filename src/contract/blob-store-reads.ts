@@ -7,7 +7,7 @@ import type { Cases } from './suite.js'
 const key = 'results/job-1/1/vocals.wav'
 
 export const blobReadCases = {
-  async 'what is not there is undefined'({ store }) {
+  async 'get and stat of a blob that does not exist return undefined, and delete does nothing'({ store }) {
     await store.put('results/job-1/1/vocals.wav', sourceOf('x'))
     for (const absent of [
       'results/job-1/1/vocals',
@@ -55,7 +55,7 @@ export const blobReadCases = {
     )
   },
 
-  async 'ranges of a large blob fit together'({ store }) {
+  async 'adjacent ranges of a large blob join to its exact bytes'({ store }) {
     const bytes = randomBytes(1_000_003)
     await store.put(key, sourceOf(bytes))
     const parts = await Promise.all(
@@ -67,7 +67,7 @@ export const blobReadCases = {
     assert.ok(Buffer.concat(parts).equals(bytes), 'Ranges that follow each other give the bytes of the blob.')
   },
 
-  async 'many readers at once see the same bytes'({ store }) {
+  async 'simultaneous readers get the same bytes'({ store }) {
     const bytes = randomBytes(200_000)
     await store.put(key, sourceOf(bytes))
     const bodies = await Promise.all(Array.from({ length: 10 }, async () => store.get(key)))
@@ -75,21 +75,21 @@ export const blobReadCases = {
       assert.ok(found?.equals(bytes), 'Each of ten simultaneous readers gets the bytes of the blob.')
   },
 
-  async 'a reader that is done with a chunk before it asks for the next may let its memory be used again'({ store }) {
+  async 'with reuseMemory a chunk stays intact until the reader requests the next one'({ store }) {
     const bytes = randomBytes(1_000_003)
     await store.put(key, sourceOf(bytes))
     const readOnce = async (at = 0) => {
       for await (const chunk of (await store.get(key, { reuseMemory: true }))?.body ?? []) {
-        assert.ok(bytes.subarray(at, (at += chunk.byteLength)).equals(chunk), 'Each chunk has the bytes of its place.')
+        assert.ok(bytes.subarray(at, (at += chunk.byteLength)).equals(chunk), 'A chunk has the bytes of its place.')
         await new Promise((resolve) => setImmediate(resolve))
-        assert.ok(bytes.subarray(at - chunk.byteLength, at).equals(chunk), 'It keeps them until the next is asked for.')
+        assert.ok(bytes.subarray(at - chunk.byteLength, at).equals(chunk), 'It keeps them until the next request.')
       }
       assert.equal(at, bytes.byteLength, 'The chunks are the whole blob.')
     }
     await Promise.all([readOnce(), readOnce()])
   },
 
-  async 'what a reader does to its bytes does not reach the blob'({ store }) {
+  async 'a reader that overwrites its bytes does not change the blob'({ store }) {
     await store.put(key, sourceOf('untouched'))
     const found = await store.get(key)
     for await (const chunk of found?.body ?? []) chunk.fill(0)
@@ -100,7 +100,7 @@ export const blobReadCases = {
     )
   },
 
-  async 'a blob that is deleted or replaced while it is read is read to its end or the read fails'({ store }) {
+  async 'if a blob is deleted or replaced during a read, the read returns all of the old bytes or fails'({ store }) {
     const bytes = randomBytes(3_000_000)
     const changes = [
       () => store.delete(key),
@@ -141,7 +141,7 @@ export const blobReadCases = {
     assert.equal(await store.stat(key), undefined, 'A blob can be deleted after readers that stopped early.')
   },
 
-  async 'an abort ends a read with its reason'({ store }) {
+  async 'an abort makes the read fail'({ store }) {
     await store.put(key, sourceOf(randomBytes(3_000_000)))
     const control = new AbortController()
     const found = await store.get(key, { signal: control.signal })
@@ -155,7 +155,7 @@ export const blobReadCases = {
     )
   },
 
-  async 'a deleted blob is gone and its key is free'({ store }) {
+  async 'a deleted blob is gone and its key can be used again'({ store }) {
     await store.put(key, sourceOf('first'))
     await store.delete(key)
     assert.equal(await store.get(key), undefined, 'get finds no deleted blob.')
@@ -166,7 +166,7 @@ export const blobReadCases = {
     assert.equal(await readKey(store, key), 'second', 'A deleted key can be written again.')
   },
 
-  async 'deletePrefix removes all blobs of the folder and no other, and counts them'({ store }) {
+  async 'deletePrefix removes exactly the blobs under the prefix and returns their number'({ store }) {
     const inside = ['results/job-1/1/a', 'results/job-1/2/a', 'results/job-1/2/b', 'results/job-1/x']
     const outside = [
       'results/job-10/1/a',
@@ -192,7 +192,7 @@ export const blobReadCases = {
     assert.equal(
       await store.deletePrefix('results/never/'),
       0,
-      'deletePrefix of a folder that never was removes nothing.',
+      'deletePrefix of a folder that never existed removes nothing.',
     )
     await store.put('results/job-1/1/a', sourceOf('again'))
     assert.equal(
@@ -240,10 +240,10 @@ export const blobReadCases = {
         `An entry of list has the bytes, etag and time that stat gives for ${key}.`,
       )
     assert.deepEqual(await keysUnder(store, 'a/b.c/'), ['a/b.c/d'], 'list shows only keys that begin with the prefix.')
-    assert.deepEqual(await keysUnder(store, 'a/never/'), [], 'list of a folder that never was shows nothing.')
+    assert.deepEqual(await keysUnder(store, 'a/never/'), [], 'list of a folder that never existed shows nothing.')
   },
 
-  async 'a list goes on while its blobs are deleted, and may be left early'({ store }) {
+  async 'a listing continues while its blobs are deleted, and may be stopped early'({ store }) {
     const keys = Array.from({ length: 30 }, (_, n) => `uploads/app/${String(n).padStart(3, '0')}`)
     for (const each of keys) await store.put(each, sourceOf('x'))
     const seen: string[] = []
@@ -278,14 +278,14 @@ export const blobReadCases = {
     assert.equal(
       (await store.cleanUp?.(modifiedAt - 60_000)) ?? 0,
       0,
-      'cleanUp removes nothing that is younger than it was told.',
+      'cleanUp removes nothing newer than the given time.',
     )
     release()
     await put
     assert.equal(
       await readKey(store, 'uploads/app/slow'),
       'slow upload',
-      'A write that was going on during cleanUp is complete.',
+      'A write that was in progress during cleanUp is complete.',
     )
     assert.equal(await readKey(store, key), 'kept', 'cleanUp leaves finished blobs.')
   },

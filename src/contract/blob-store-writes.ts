@@ -48,7 +48,7 @@ export const blobWriteCases = {
     assert.deepEqual(await store.stat(key), put, 'stat gives what put returned.')
   },
 
-  async 'an empty blob is a blob'({ store }) {
+  async 'a blob may be empty'({ store }) {
     for (const [name, source] of [
       ['none', sourceOf()],
       ['empty', sourceOf('')],
@@ -60,7 +60,7 @@ export const blobWriteCases = {
     }
   },
 
-  async 'the content type is kept, and is octets if none is given'({ store }) {
+  async 'the content type is kept, and is application/octet-stream if none is given'({ store }) {
     assert.equal(
       (await store.put(key, sourceOf('a'))).contentType,
       'application/octet-stream',
@@ -75,15 +75,15 @@ export const blobWriteCases = {
     assert.equal((await store.stat(key))?.contentType, contentType, 'stat gives the content type as it was put.')
   },
 
-  async 'a text and a buffer are stored as their bytes, as a stream is'({ store }) {
+  async 'a string or a buffer can be put instead of a stream'({ store }) {
     const text = 'caf\u00e9'
-    assert.equal((await store.put('texts/1', text)).bytes, 5, 'A text is stored as UTF-8, so this one has 5 bytes.')
+    assert.equal((await store.put('texts/1', text)).bytes, 5, 'A string is stored as UTF-8, so this one has 5 bytes.')
     assert.equal(
       (await store.put('texts/2', Buffer.from(text))).bytes,
       5,
       'A buffer is stored as its bytes, so this one has 5.',
     )
-    assert.equal((await store.put('texts/3', '')).bytes, 0, 'An empty text makes a blob of 0 bytes.')
+    assert.equal((await store.put('texts/3', '')).bytes, 0, 'An empty string makes a blob of 0 bytes.')
     for (const [name, stored] of Object.entries({ 'texts/1': text, 'texts/2': text, 'texts/3': '' }))
       assert.equal(
         await readKey(store, name),
@@ -101,7 +101,7 @@ export const blobWriteCases = {
     assert.equal(await store.stat('texts/4'), undefined, 'A put that failed leaves no blob.')
   },
 
-  async 'a put replaces the blob and changes the etag, also for equal sizes'({ store }) {
+  async 'a put replaces the blob and changes its etag, even if the size stays the same'({ store }) {
     const first = await store.put(key, sourceOf('one'), { contentType: 'text/plain' })
     const second = await store.put(key, sourceOf('two'), { contentType: 'audio/wav' })
     assert.notEqual(first.etag, second.etag, 'Each put makes a new etag.')
@@ -110,7 +110,7 @@ export const blobWriteCases = {
     assert.deepEqual(await keysUnder(store, 'results/'), [key], 'list shows a replaced blob once.')
   },
 
-  async 'ifAbsent makes a new blob and leaves an existing one untouched'({ store }) {
+  async 'put with ifAbsent creates a new blob and never changes an existing one'({ store }) {
     const first = await store.put(key, sourceOf('first'), { ifAbsent: true })
     await assertFails(
       store.put(key, sourceOf('second'), { ifAbsent: true }),
@@ -127,14 +127,14 @@ export const blobWriteCases = {
     )
   },
 
-  async 'of writers that race with ifAbsent one wins, and its bytes stay'({ store }) {
+  async 'exactly one of several racing writers with ifAbsent wins, and its bytes are kept'({ store }) {
     for (let round = 0; round < 5; round++) {
       const key = `uploads/app/ticket-${round}`
       const outcomes = await Promise.allSettled(
         Array.from({ length: 6 }, (_, n) => store.put(key, sourceOf(`writer ${n}`, `, ${n}`), { ifAbsent: true })),
       )
       const winners = outcomes.flatMap((outcome, n) => (outcome.status === 'fulfilled' ? [n] : []))
-      assert.equal(winners.length, 1, 'One of six simultaneous puts with ifAbsent wins.')
+      assert.equal(winners.length, 1, 'Exactly one of six simultaneous puts with ifAbsent wins.')
       assert.equal(
         await readKey(store, key),
         `writer ${winners[0]}, ${winners[0]}`,
@@ -149,18 +149,18 @@ export const blobWriteCases = {
     }
   },
 
-  async 'writers that race without ifAbsent leave one of their blobs whole'({ store }) {
+  async 'racing writers without ifAbsent leave the complete blob of one of them'({ store }) {
     const bodies = Array.from({ length: 5 }, (_, n) => String(n).repeat(100_000 + n))
     await Promise.all(bodies.map((body) => store.put(key, sourceOf(body.slice(0, 50_000), body.slice(50_000)))))
     const stored = await readKey(store, key)
     assert.ok(
       stored !== undefined && bodies.includes(stored),
-      'After simultaneous puts the blob is one of theirs, whole.',
+      'After simultaneous puts the blob is the complete blob of one of them.',
     )
     assert.equal((await store.stat(key))?.bytes, stored.length, 'stat describes the blob that is there.')
   },
 
-  async 'a blob is not seen before its last byte is stored'({ store }) {
+  async 'a blob is not visible before its last byte is stored'({ store }) {
     const source = new ManualSource()
     const put = store.put(key, source)
     await source.give('half')
@@ -177,7 +177,7 @@ export const blobWriteCases = {
     assert.equal(await readKey(store, key), 'half and half', 'A finished put shows all of its bytes.')
   },
 
-  async 'a source that throws leaves nothing, and its error is passed on'({ store }) {
+  async 'if the source throws, put fails with that error and leaves nothing'({ store }) {
     const broken = new Error('the connection was lost')
     await assertFails(
       store.put(key, failing(broken)),
@@ -187,7 +187,7 @@ export const blobWriteCases = {
     await assertNothingUnder(store, key)
   },
 
-  async 'a source that throws at once leaves nothing'({ store }) {
+  async 'if the source throws at once, put fails with that error and leaves nothing'({ store }) {
     const broken = new Error('refused')
     const source = {
       [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(broken) }),
@@ -200,7 +200,7 @@ export const blobWriteCases = {
     await assertNothingUnder(store, key)
   },
 
-  async 'a source that throws keeps the old blob'({ store }) {
+  async 'if the source throws, the old blob is kept'({ store }) {
     const old = await store.put(key, sourceOf('old'))
     await assertFails(store.put(key, failing(new Error('lost'))), undefined, 'put fails when its source throws.')
     assert.equal(await readKey(store, key), 'old', 'A put that failed leaves the bytes of the old blob.')
@@ -208,9 +208,7 @@ export const blobWriteCases = {
     assert.equal((await store.cleanUp?.(Infinity)) ?? 0, 0, 'A put that failed leaves nothing to clean up.')
   },
 
-  async 'an abort ends the put with its reason, at once and also while the source is silent, and leaves nothing'({
-    store,
-  }) {
+  async 'an aborted put fails at once with the reason, even if the source is silent, and leaves nothing'({ store }) {
     const reason = new Error('the client went away')
     const control = new AbortController()
     const source = new ManualSource()
@@ -221,7 +219,7 @@ export const blobWriteCases = {
     await assertNothingUnder(store, key)
   },
 
-  async 'an abort ends the source'({ store }) {
+  async 'an abort closes the source'({ store }) {
     const control = new AbortController()
     const stop = new Error('stop')
     let ended = () => {}
@@ -245,23 +243,23 @@ export const blobWriteCases = {
     await assertNothingUnder(store, key)
   },
 
-  async 'a put whose signal fired before stores nothing'({ store }) {
+  async 'a put whose signal was already aborted stores nothing'({ store }) {
     const old = await store.put(key, sourceOf('old'))
     const reason = new Error('too late')
     await assertFails(
       store.put(key, sourceOf('new'), { signal: AbortSignal.abort(reason) }),
       reason,
-      'A put whose signal fired before fails with the reason of the signal.',
+      'A put whose signal was already aborted fails with the reason of the signal.',
     )
-    assert.deepEqual(await store.stat(key), old, 'A put whose signal fired before leaves the old blob.')
+    assert.deepEqual(await store.stat(key), old, 'A put whose signal was already aborted leaves the old blob.')
     assert.equal(
       (await store.cleanUp?.(Infinity)) ?? 0,
       0,
-      'A put whose signal fired before leaves nothing to clean up.',
+      'A put whose signal was already aborted leaves nothing to clean up.',
     )
   },
 
-  async '50 MB are written and read without holding them'({ store, maxHeldBytes = 24 * 1024 * 1024 }) {
+  async '50 MB are written and read without being held in memory'({ store, maxHeldBytes = 24 * 1024 * 1024 }) {
     // The source allocates its own buffers with its first block.
     const source = longSource(longBytes, () => held.block())
     const first = await source.next()
@@ -288,7 +286,7 @@ export const blobWriteCases = {
     )
   },
 
-  async 'an unfinished write under a deleted prefix fails and never appears'({ store }) {
+  async 'a write that is unfinished when its prefix is deleted fails and never becomes visible'({ store }) {
     const source = new ManualSource()
     const put = store.put(key, source)
     await source.give('half')

@@ -19,7 +19,7 @@ export interface JobQueueHarness {
 }
 
 /**
- * Proves that a queue keeps the `JobQueue` port, and that it notifies as long as nothing crashes. Runs in real time.
+ * Proves that a queue fulfils the `JobQueue` port, and that it notifies as long as nothing crashes. Runs in real time.
  */
 export function jobQueueContract(api: ContractApi, harness: JobQueueHarness): void {
   registerSuite(api, {
@@ -35,7 +35,7 @@ export type JobQueueCase = keyof typeof queueCases
 
 /** How long a case waits for a call before it counts as lost. */
 const patienceMs = 20_000
-/** Long enough for a call that must not come to have come. */
+/** Long enough that a call that must not come would have come. */
 const quietMs = 300
 
 const queueCases = {
@@ -50,7 +50,7 @@ const queueCases = {
     await subscription.stop()
   },
 
-  async 'a notification from before the subscription calls the listener'({ queue }) {
+  async 'a notification sent before the subscription calls the listener'({ queue }) {
     const calls = new Calls()
     await queue.notify()
     const subscription = await queue.subscribe(calls.listener)
@@ -58,7 +58,7 @@ const queueCases = {
     await subscription.stop()
   },
 
-  async 'a notification during a call is answered by a call that begins after it'({ queue }) {
+  async 'a notification during a call leads to another call that begins after it'({ queue }) {
     const gate = openGate()
     const calls = new Calls(() => gate.passed)
     const subscription = await queue.subscribe(calls.listener)
@@ -70,12 +70,12 @@ const queueCases = {
     await subscription.stop()
   },
 
-  async 'after many notifications at once a call begins that saw them all, and calls never overlap'({ queue }) {
+  async 'after simultaneous notifications, a call begins after the last of them, and calls never overlap'({ queue }) {
     let sent = 0
     let seen = 0
     let running = 0
     const calls = new Calls(async () => {
-      assert.equal(++running, 1, 'A listener is not called while its last call is under way.')
+      assert.equal(++running, 1, 'A listener is not called while its previous call is in progress.')
       seen = sent
       await sleep(2)
       running--
@@ -91,7 +91,7 @@ const queueCases = {
     await subscription.stop()
   },
 
-  async 'a busy listener leaves a notification to another one'({ queue }) {
+  async 'if one listener is busy, a notification calls another'({ queue }) {
     const gate = openGate()
     const busy = new Calls(() => gate.passed)
     const first = await queue.subscribe(busy.listener)
@@ -120,7 +120,7 @@ const queueCases = {
     await subscription.stop()
   },
 
-  async 'a delayed notification comes after its delay and does not hold others up'({ queue }) {
+  async 'a delayed notification arrives after its delay and does not hold up others'({ queue }) {
     const calls = new Calls()
     const subscription = await queue.subscribe(calls.listener)
     // Node counts a timer from the start of the current pass of the event loop, which may have lasted long by now.
@@ -129,12 +129,12 @@ const queueCases = {
     await queue.notify({ delayMs: 600 })
     await queue.notify()
     await calls.until(() => calls.count >= 1)
-    // Timers may fire a little early. Unrequested calls may come in between.
+    // Timers may fire a little early. Calls without a notification may come in between.
     await calls.until(() => calls.count >= 2 && calls.lastAt - start >= 580)
     await subscription.stop()
   },
 
-  async 'stop waits for the call under way, and none begins after it'({ queue }) {
+  async 'stop waits for the call in progress, and no call begins afterwards'({ queue }) {
     const gate = openGate()
     let finished = 0
     const calls = new Calls(async () => {
@@ -147,7 +147,7 @@ const queueCases = {
     let stopped = false
     const stopping = subscription.stop().then(() => (stopped = true))
     await sleep(quietMs)
-    assert.equal(stopped, false, 'stop waits for the call that is under way.')
+    assert.equal(stopped, false, 'stop waits for the call in progress.')
     gate.open()
     await stopping
     assert.equal(finished, 1, 'The call that stop waited for is finished.')
@@ -156,24 +156,24 @@ const queueCases = {
     assert.equal(calls.count, 1, 'A listener is not called after stop.')
   },
 
-  async 'what a stopped subscription left calls the next'({ queue }) {
+  async 'a notification that a stopped subscription did not handle calls the next subscription'({ queue }) {
     const first = new Calls()
     await (await queue.subscribe(first.listener)).stop()
     await queue.notify()
     const second = new Calls()
     const subscription = await queue.subscribe(second.listener)
     await second.until(() => second.count >= 1)
-    assert.equal(first.count, 0, 'A stopped subscription is called no more.')
+    assert.equal(first.count, 0, 'A stopped subscription is not called again.')
     await subscription.stop()
   },
 
-  async 'stopping twice and stopping an idle subscription is no error'({ queue }) {
+  async 'stopping twice or stopping an idle subscription does not fail'({ queue }) {
     const subscription = await queue.subscribe(async () => {})
     await subscription.stop()
     await subscription.stop()
   },
 
-  async 'a queue that works passes its check; a closed one refuses every call, and closes again'({ queue }) {
+  async 'a working queue passes its check; a closed one refuses every call and may be closed again'({ queue }) {
     await queue.check()
     await queue.close()
     await queue.close()

@@ -19,7 +19,7 @@ import {
 import type { Cases } from './suite.js'
 
 export const changeCases = {
-  async 'a claimed job is started'({ store }) {
+  async 'claiming a job starts it'({ store }) {
     const { job } = await store.create(sampleJob())
     const claimed = await store.claim({ id: job.id, owner: 'worker-1', leaseMs, nonce: 'n-1' })
     assert.ok(claimed?.lease, 'A claim of a queued job is granted, with a lease.')
@@ -52,7 +52,7 @@ export const changeCases = {
     assert.deepEqual(await store.get(job.id), claimed, 'get shows what the claim returned.')
   },
 
-  async 'a heartbeat renews the lease and progress never falls'({ store, advance }) {
+  async 'a heartbeat renews the lease, and progress never decreases'({ store, advance }) {
     const { id, token } = await claimed(store)
     const first = await store.apply(id, heartbeat(token, { progress: 0.6, stage: 'one', leaseMs }))
     await advance(50)
@@ -61,7 +61,7 @@ export const changeCases = {
     assert.deepEqual(
       [first.progress, first.stage, second.progress, second.stage],
       [0.6, 'one', 0.6, null],
-      'Progress never falls, and the stage is that of the last heartbeat.',
+      'Progress never decreases, and the stage is that of the last heartbeat.',
     )
     assert.ok(
       second.lease.until >= first.lease.until + 40,
@@ -70,7 +70,7 @@ export const changeCases = {
     assert.deepEqual(await store.get(id), second, 'get shows what the heartbeat returned.')
   },
 
-  async 'success stores outputs, details and the end of their retention'({ store }) {
+  async 'success stores the outputs, the details and when they expire'({ store }) {
     const { id, token } = await claimed(store)
     const done = await store.apply(id, succeed({ id, token }))
     assert.ok(done?.completedAt, 'Success under a held lease is accepted and sets completedAt.')
@@ -100,13 +100,13 @@ export const changeCases = {
     assert.deepEqual(await store.get(id), failed, 'get shows what the end returned.')
   },
 
-  async 'a retry counts the attempt, a hand-back does not'({ store }) {
+  async 'a requeue after a failure counts the attempt; a requeue on shutdown does not'({ store }) {
     const { id, token } = await claimed(store)
     const retried = await store.apply(id, requeue(token))
     assert.deepEqual(
       [retried?.status, retried?.attempts, retried?.shutdownRequeues, retried?.lease, retried?.progress],
       ['QUEUED', 1, 0, null, 0],
-      'A requeue after a failure is QUEUED again, its attempt stays counted, and its lease and progress are gone.',
+      'A job requeued after a failure is QUEUED, its attempt stays counted, and its lease and progress are gone.',
     )
     const again = await store.claim({ id, owner: 'w', leaseMs })
     assert.deepEqual(
@@ -144,13 +144,13 @@ export const changeCases = {
     assert.equal(await store.apply(job.id, cancel()), undefined, 'An ended job cannot be canceled again.')
   },
 
-  async 'a canceled running job runs on until its worker learns of it with its heartbeat'({ store }) {
+  async 'a canceled running job keeps running until a heartbeat tells its worker'({ store }) {
     const { id, token } = await claimed(store)
     const asked = await store.apply(id, cancel())
     assert.deepEqual(
       [asked?.status, asked?.cancelRequested],
       ['STARTED', true],
-      'A canceled running job stays STARTED and is marked.',
+      'A canceled running job stays STARTED and is marked as canceled.',
     )
     assert.equal(
       (await store.apply(id, heartbeat(token)))?.cancelRequested,
@@ -164,7 +164,7 @@ export const changeCases = {
     )
   },
 
-  async 'an ended job is changed by nothing but retention, delivery and delete'({ store }) {
+  async 'only retention, delivery and delete change an ended job'({ store }) {
     for (const end of [succeed, (job: JobRecord) => fail(job.token)]) {
       const running = await claimed(store)
       const ended = await store.apply(running.id, end(running))
@@ -187,12 +187,12 @@ export const changeCases = {
         true,
         'Retention marks an ended job as expired.',
       )
-      assert.equal(await store.apply(running.id, { kind: 'expire' }), undefined, 'A job expires once.')
+      assert.equal(await store.apply(running.id, { kind: 'expire' }), undefined, 'A job expires only once.')
       assert.equal((await store.apply(running.id, { kind: 'delete' }))?.deleted, true, 'An ended job can be deleted.')
     }
   },
 
-  async 'a queued job is changed by cancel and delete only'({ store }) {
+  async 'only cancel and delete change a queued job'({ store }) {
     const { job } = await store.create(sampleJob())
     await changesNothing(store, job, [
       heartbeat(0),
@@ -204,18 +204,18 @@ export const changeCases = {
     ])
   },
 
-  async 'of simultaneous ends of one claim one is accepted'({ store }) {
+  async 'only one of several simultaneous ends of one claim is accepted'({ store }) {
     for (let round = 0; round < 10; round++) {
       const running = await claimed(store)
       const ends = Array.from({ length: 8 }, (_, n) => (n % 2 ? succeed(running) : fail(running.token)))
       const results = await Promise.all(ends.map((end) => store.apply(running.id, end)))
       const accepted = results.filter((result) => result !== undefined)
-      assert.equal(accepted.length, 1, 'Of eight simultaneous ends one is accepted.')
+      assert.equal(accepted.length, 1, 'Exactly one of eight simultaneous ends is accepted.')
       assert.deepEqual(await store.get(running.id), accepted[0], 'get shows the end that was accepted.')
     }
   },
 
-  async 'a delete hides the job at once and fences its worker off'({ store, advance }) {
+  async 'a delete hides the job at once, and its worker can no longer change it'({ store, advance }) {
     const running = await claimed(store)
     const { id, token } = running
     const deleted = await store.apply(id, { kind: 'delete' })
@@ -255,13 +255,13 @@ export const changeCases = {
     )
   },
 
-  async 'of simultaneous deletes one is accepted'({ store }) {
+  async 'only one of several simultaneous deletes is accepted'({ store }) {
     const { job } = await store.create(sampleJob())
     const results = await Promise.all(Array.from({ length: 8 }, () => store.apply(job.id, { kind: 'delete' })))
     assert.equal(
       results.filter((result) => result !== undefined).length,
       1,
-      'Of eight simultaneous deletes one is accepted.',
+      'Exactly one of eight simultaneous deletes is accepted.',
     )
   },
 } satisfies Cases<JobStoreContext>

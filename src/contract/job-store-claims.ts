@@ -9,14 +9,14 @@ import type { Cases } from './suite.js'
 const worker = { owner: 'worker', leaseMs }
 
 export const claimCases = {
-  async 'of eight simultaneous claims of one job one wins'({ store }) {
+  async 'only one of eight simultaneous claims of one job wins'({ store }) {
     for (let round = 0; round < 20; round++) {
       const { job } = await store.create(sampleJob())
       const results = await Promise.all(
         Array.from({ length: 8 }, (_, n) => store.claim({ id: job.id, owner: `worker-${n}`, leaseMs })),
       )
       const winners = results.filter((result) => result !== undefined)
-      assert.equal(winners.length, 1, 'Of eight simultaneous claims of one job one is granted.')
+      assert.equal(winners.length, 1, 'Exactly one of eight simultaneous claims of one job is granted.')
       const [winner] = winners
       assert.deepEqual(
         [winner?.token, winner?.attempts],
@@ -27,7 +27,7 @@ export const claimCases = {
     }
   },
 
-  async 'simultaneous claims of the next job get each job once'({ store }) {
+  async 'simultaneous claims of the next job grant each job exactly once'({ store }) {
     for (let n = 0; n < 12; n++) await store.create(sampleJob())
     const results = await Promise.all(Array.from({ length: 20 }, () => store.claim(worker)))
     const got = results.filter((result) => result !== undefined)
@@ -45,22 +45,22 @@ export const claimCases = {
     const first = await store.claim(worker)
     assert.ok(first, 'A claim is granted while a job waits.')
     assert.equal(first.id, ids[0], 'The job that has waited longest is claimed first.')
-    // A retried job starts to wait anew, behind the jobs that wait already.
+    // A requeued job goes to the back of the queue, behind the jobs that already wait.
     await store.apply(first.id, requeue(1))
     assert.equal(
       (await store.claim(worker))?.id,
       ids[1],
-      'A requeued job waits anew: the second of the others is claimed before it.',
+      'A requeued job goes to the back of the queue: the second of the others is claimed before it.',
     )
     assert.equal(
       (await store.claim(worker))?.id,
       ids[2],
-      'A requeued job waits anew: the third of the others is claimed before it.',
+      'A requeued job goes to the back of the queue: the third of the others is claimed before it.',
     )
     assert.equal((await store.claim(worker))?.id, ids[0], 'A requeued job is claimed again.')
   },
 
-  async 'applications take turns, the one served longest ago first, and inside one the longest waiting job'({
+  async 'applications take turns, least recently served first; within one, the longest wait comes first'({
     store,
     advance,
   }) {
@@ -71,7 +71,7 @@ export const claimCases = {
       ['a1', 'b1', 'c1', 'a2'],
       'Applications take turns in the order in which they came.',
     )
-    // New jobs of known and of new applications: what was never served comes first, then b (served before c and a).
+    // New jobs of known and of new applications: one that was never served comes first, then b (served before c and a).
     for (const name of ['c2', 'd1', 'd2', 'a4']) await create(name)
     assert.deepEqual(
       await claimed(store, 9),
@@ -80,41 +80,41 @@ export const claimCases = {
     )
   },
 
-  async 'applications that the caller excepts are passed over, also with lapsed leases, and keep their turn'({
+  async 'applications that the claim excludes are passed over, even with lapsed leases, and keep their turn'({
     store,
     advance,
   }) {
     const create = creator(store, advance)
     for (const name of ['a1', 'a2', 'b1', 'b2']) await create(name)
     const next = async (...exceptApps: string[]) => (await store.claim({ ...worker, exceptApps }))?.name
-    assert.equal(await next('a'), 'b1', 'A job of an excepted application is passed over.')
-    assert.equal(await next('a', 'b'), undefined, 'Nothing is claimed when all applications with jobs are excepted.')
-    assert.equal(await next(), 'a1', 'An excepted application keeps its turn.')
+    assert.equal(await next('a'), 'b1', 'A job of an excluded application is passed over.')
+    assert.equal(await next('a', 'b'), undefined, 'Nothing is claimed when all applications with jobs are excluded.')
+    assert.equal(await next(), 'a1', 'An excluded application keeps its turn.')
     await advance(leaseMs + 100)
     // Both leases have run out; b's ran out first.
-    assert.equal(await next('b'), 'a1', 'A job whose lease ran out is passed over if its application is excepted.')
-    assert.equal(await next('b'), 'a2', 'A waiting job is claimed where the lapsed one is excepted.')
-    assert.equal(await next('a'), 'b1', 'The lapsed job is claimed first, when its application is no longer excepted.')
-    assert.equal(await next('a'), 'b2', 'The jobs of the application that is not excepted are claimed.')
+    assert.equal(await next('b'), 'a1', 'A job whose lease ran out is passed over if its application is excluded.')
+    assert.equal(await next('b'), 'a2', 'A waiting job is claimed if the application of the lapsed one is excluded.')
+    assert.equal(await next('a'), 'b1', 'The lapsed job is claimed first once its application is no longer excluded.')
+    assert.equal(await next('a'), 'b2', 'The jobs of the application that is not excluded are claimed.')
     assert.equal(await next(), undefined, 'No job is left to claim.')
   },
 
-  async 'jobs of named applications alone are claimed, in their turn, and others keep theirs'({ store, advance }) {
+  async 'a claim that names applications gets only their jobs, in turn; others keep their turns'({ store, advance }) {
     const create = creator(store, advance)
     for (const name of ['a1', 'b1', 'b2', 'c1', 'c2']) await create(name)
     const next = async (...names: string[]) =>
       (await store.claim({ ...worker, onlyApps: names.length > 0 ? names : undefined }))?.name
-    assert.equal(await next('c'), 'c1', 'A job of the named application is claimed before others whose turn it is.')
+    assert.equal(await next('c'), 'c1', 'A job of the named application is claimed even if it is the turn of another.')
     assert.equal(await next('d'), undefined, 'Nothing is claimed for an application without jobs.')
-    assert.equal(await next('b', 'c'), 'b1', 'Several that are named take turns.')
+    assert.equal(await next('b', 'c'), 'b1', 'Several named applications take turns.')
     assert.equal(await next(), 'a1', 'An application that was not named keeps its turn.')
     await advance(leaseMs + 100)
     assert.equal(await next('b'), 'b1', 'A job whose lease ran out is passed over if its application is not named.')
     assert.equal(await next('b'), 'b2', 'A waiting job of the named application is claimed after its lapsed one.')
-    assert.equal(await next('b'), undefined, 'Jobs of others are left.')
+    assert.equal(await next('b'), undefined, 'The jobs of other applications are still there to claim.')
   },
 
-  async 'an application with hundreds of jobs does not keep the single job of another waiting'({ store, advance }) {
+  async 'an application with hundreds of jobs does not hold up the single job of another'({ store, advance }) {
     const create = creator(store, advance)
     await Promise.all(Array.from({ length: 300 }, () => store.create(named('busy'))))
     assert.deepEqual(await claimed(store, 2), ['busy', 'busy'], 'The only application with jobs gets every claim.')
@@ -141,25 +141,25 @@ export const claimCases = {
     )
   },
 
-  async 'a job that waits for its time does not hold its application or others up'({ store, advance }) {
+  async 'a job that is not due yet does not hold up other jobs, of its application or of others'({ store, advance }) {
     const create = creator(store, advance)
     const first = await create('a1')
     await create('b1')
     await store.claim({ ...worker, id: first })
     await store.apply(first, requeue(1, { delayMs: leaseMs }))
-    assert.deepEqual(await claimed(store, 2), ['b1'], 'A job that is not due yet holds no other application up.')
+    assert.deepEqual(await claimed(store, 2), ['b1'], 'A job that is not due yet does not hold up another application.')
     await create('a2')
     assert.deepEqual(
       await claimed(store, 2),
       ['a2'],
-      'A job that is not due yet holds no other job of its application up.',
+      'A job that is not due yet does not hold up another job of its application.',
     )
     await advance(leaseMs + 100)
     const retried = await store.claim({ owner: 'later', leaseMs: leaseMs * 100, id: first })
     assert.equal(retried?.token, 2, 'A requeued job is claimed when its delay has passed, with the next token.')
   },
 
-  async 'a job whose lease ran out is claimed before any that waits, whoever was served last'({ store, advance }) {
+  async 'a job whose lease ran out is claimed before waiting ones, regardless of turns'({ store, advance }) {
     const create = creator(store, advance)
     await create('a1')
     const [lost] = await claimed(store, 1, leaseMs)
@@ -169,11 +169,11 @@ export const claimCases = {
     assert.deepEqual(
       [lost, await claimed(store, 4)],
       ['a1', ['a1', 'b1', 'a2']],
-      'A job whose lease ran out is claimed before any that waits.',
+      'A job whose lease ran out is claimed before any waiting job.',
     )
   },
 
-  async 'jobs that were canceled or deleted take no turn'({ store, advance }) {
+  async 'canceled and deleted jobs do not use up a turn of their application'({ store, advance }) {
     const create = creator(store, advance)
     await store.apply(await create('a1'), cancel())
     await store.apply(await create('b1'), { kind: 'delete' })
@@ -182,7 +182,7 @@ export const claimCases = {
     assert.deepEqual(
       await claimed(store, 5),
       ['c2', 'd1'],
-      'Canceled and deleted jobs take no turn of their applications.',
+      'Canceled and deleted jobs do not use up a turn of their applications.',
     )
     await create('b2')
     await create('a2')
@@ -193,7 +193,7 @@ export const claimCases = {
     )
   },
 
-  async 'forty simultaneous claims over jobs of few applications get forty jobs'({ store }) {
+  async 'forty simultaneous claims of forty jobs of a few applications all get a job'({ store }) {
     for (let round = 0; round < 5; round++) {
       await Promise.all(Array.from({ length: 40 }, (_, n) => store.create(named(n < 30 ? 'big' : `small-${n % 4}`))))
       const results = await Promise.all(
@@ -211,7 +211,7 @@ export const claimCases = {
     }
   },
 
-  async 'no job is left behind by claims and creates at the same time'({ store }) {
+  async 'no job is missed when jobs are created and claimed at the same time'({ store }) {
     const created = new Set<string>()
     let claims = 0
     const results: (string | undefined)[] = []
@@ -229,14 +229,14 @@ export const claimCases = {
       results.push(job.id)
     }
     const ids = results.filter((id) => id !== undefined)
-    assert.deepEqual(ids.sort(), [...created].sort(), 'Every job that was created is claimed, once.')
+    assert.deepEqual(ids.sort(), [...created].sort(), 'Every job that was created is claimed exactly once.')
   },
 
-  async 'an empty store has nothing to claim'({ store }) {
+  async 'a claim of an empty store gets nothing'({ store }) {
     assert.equal(await store.claim(worker), undefined, 'A claim of an empty store is undefined.')
   },
 
-  async 'records that cannot be read keep no other job from being claimed'({ store, advance, damage }) {
+  async 'records that cannot be read do not prevent other jobs from being claimed'({ store, advance, damage }) {
     assert.ok(damage, 'Give `damage`, or skip the case and say why no record can be damaged.')
     const create = creator(store, advance)
     const ids = new Map<string, string>()
@@ -254,7 +254,7 @@ export const claimCases = {
     )
   },
 
-  async 'a requeued job is not claimed before its time'({ store, advance }) {
+  async 'a requeued job is not claimed before its delay has passed'({ store, advance }) {
     const { job } = await store.create(sampleJob())
     await store.claim({ ...worker, id: job.id })
     await store.apply(job.id, requeue(1, { delayMs: leaseMs }))
@@ -276,7 +276,7 @@ export const claimCases = {
     )
   },
 
-  async 'a new job with a later notBefore waits'({ store, advance }) {
+  async 'a new job is not claimed before its notBefore'({ store, advance }) {
     const { job } = await store.create(sampleJob())
     const { job: later } = await store.create(sampleJob({ notBefore: job.createdAt + leaseMs }))
     assert.equal(
@@ -294,7 +294,7 @@ export const claimCases = {
     )
   },
 
-  async 'a claim and a cancel at the same time agree'({ store }) {
+  async 'a simultaneous claim and cancel give a consistent result'({ store }) {
     for (let round = 0; round < 10; round++) {
       const { job } = await store.create(sampleJob())
       const [claimed, canceled] = await Promise.all([
@@ -306,7 +306,7 @@ export const claimCases = {
         assert.deepEqual(
           [now?.status, now?.cancelRequested, canceled?.status],
           ['STARTED', true, 'STARTED'],
-          'If the claim comes first, the job runs on and is marked as canceled.',
+          'If the claim comes first, the job keeps running and is marked as canceled.',
         )
       else
         assert.deepEqual(

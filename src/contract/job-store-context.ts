@@ -5,7 +5,7 @@ import type { JobStore } from '../core/engine/ports/job-store.js'
 export interface JobStoreContext {
   store: JobStore
   advance(milliseconds: number): Promise<void>
-  /** Damages what is stored of the job, as a fault or another program might. Absent where that is impossible. */
+  /** Damages the stored record of the job, as a fault or another program might. Absent if that is impossible. */
   damage?(id: string): Promise<void>
   close(): Promise<void>
 }
@@ -13,7 +13,7 @@ export interface JobStoreContext {
 /** Window in which the suite's stores remember an idempotency key. */
 export const idempotencyMs = 5_000
 
-/** Lets the idempotency window of a key of `app-1` pass. */
+/** Waits until the idempotency window of a key of `app-1` has passed. */
 export async function passWindow(
   { store, advance }: Pick<JobStoreContext, 'store' | 'advance'>,
   key: string,
@@ -22,10 +22,10 @@ export async function passWindow(
   assert.equal(
     (await store.findByIdempotencyKey('app-1', key))?.id,
     undefined,
-    `The idempotency key is still known ${idempotencyMs} ms after its job was made. Does the harness give its ` +
+    `The idempotency key is still known ${idempotencyMs} ms after its job was created. Does the harness give its ` +
       'store the window, open({ idempotencyMs })?',
   )
 }
 
-/** Length of the suite's leases: long against the operations of a slow store, short enough to wait for in real time. */
+/** Length of the suite's leases: long for the operations of a slow store, short enough to wait for in real time. */
 export const leaseMs = 1_000

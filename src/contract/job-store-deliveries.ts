@@ -30,7 +30,7 @@ export const deliveryCases = {
     )
   },
 
-  async "an end's webhook messages are stored with it, and their tries are taken by count"({ store }) {
+  async 'webhook messages of an end are stored with it, and each delivery attempt begins only once'({ store }) {
     const running = await claimed(store)
     const { id } = running
     const ended = await store.apply(id, succeed(running, { messages }))
@@ -55,7 +55,7 @@ export const deliveryCases = {
     assert.equal(
       takers.filter((taker) => taker !== undefined).length,
       1,
-      'Of eight simultaneous beginnings of a delivery attempt one is accepted.',
+      'Exactly one of eight simultaneous calls to begin a delivery attempt is accepted.',
     )
     const delivered = await store.apply(id, {
       kind: 'endDelivery',

@@ -5,16 +5,16 @@ import type { Cases } from './suite.js'
 const ttlMs = 60_000
 
 export const documentCases = {
-  async 'a document is read as it was written last, and only under its kind and key'({ store: { documents } }) {
+  async 'a document is read as it was last written, and only under its kind and key'({ store: { documents } }) {
     const value = { text: 'Ünï 🎵 \u0000 "x"', list: [1, 2.5, null], deep: { a: {} } }
-    assert.equal(await documents.get('k', 'a'), undefined, 'A document that was not written is undefined.')
-    assert.equal(await documents.put({ kind: 'k', key: 'a', value, ttlMs }), 1, 'The first write makes version 1.')
+    assert.equal(await documents.get('k', 'a'), undefined, 'A document that was never written is undefined.')
+    assert.equal(await documents.put({ kind: 'k', key: 'a', value, ttlMs }), 1, 'The first write creates version 1.')
     assert.deepEqual(
       await documents.get('k', 'a'),
       { key: 'a', version: 1, value },
       'A document is read back as it was written.',
     )
-    assert.equal(await documents.put({ kind: 'k', key: 'a', value: 2, ttlMs }), 2, 'The second write makes version 2.')
+    assert.equal(await documents.put({ kind: 'k', key: 'a', value: 2, ttlMs }), 2, 'The second creates version 2.')
     assert.deepEqual(
       await documents.get('k', 'a'),
       { key: 'a', version: 2, value: 2 },
@@ -30,30 +30,30 @@ export const documentCases = {
     assert.equal(
       await documents.get('k', 'a'),
       undefined,
-      'A deleted document is gone, and deleting it again is no error.',
+      'A deleted document is gone, and deleting it again does not fail.',
     )
   },
 
-  async 'of simultaneous writes with one version one is made'({ store: { documents } }) {
+  async 'only one of several simultaneous writes with the same version succeeds'({ store: { documents } }) {
     for (const version of [0, 1]) {
       const writes = await Promise.all(
         Array.from({ length: 10 }, (_, value) => documents.put({ kind: 'k', key: 'a', value, ttlMs }, { version })),
       )
       const made = writes.flatMap((written, value) => (written === undefined ? [] : [{ written, value }]))
-      assert.equal(made.length, 1, `Of ten simultaneous writes with version ${version} one is made.`)
-      assert.equal(made[0]?.written, version + 1, 'A write makes the version that follows the one it was based on.')
+      assert.equal(made.length, 1, `Of ten simultaneous writes with version ${version} exactly one succeeds.`)
+      assert.equal(made[0]?.written, version + 1, 'A write creates the version that follows the one it was based on.')
       assert.deepEqual(
         await documents.get('k', 'a'),
         { key: 'a', version: version + 1, value: made[0]?.value },
-        'The document has the value of the write that was made.',
+        'The document has the value of the write that succeeded.',
       )
     }
     assert.equal(
       await documents.put({ kind: 'k', key: 'absent', value: 1, ttlMs }, { version: 1 }),
       undefined,
-      'A write with a version that the document does not have is not made.',
+      'A write with a version that the document does not have is refused.',
     )
-    assert.equal(await documents.get('k', 'absent'), undefined, 'A write that was not made leaves nothing.')
+    assert.equal(await documents.get('k', 'absent'), undefined, 'A refused write changes nothing.')
   },
 
   async 'documents are listed in the order of their keys, in pages'({ store: { documents } }) {
@@ -66,12 +66,12 @@ export const documentCases = {
     assert.deepEqual(
       await listed({ limit: 2, after: 'a' }),
       ['a/b', 'ä'],
-      'A page begins behind `after` and has at most `limit` documents.',
+      'A page begins after the key `after` and has at most `limit` documents.',
     )
     assert.deepEqual(await listed({ limit: 0 }), [], 'A limit of 0 lists nothing.')
   },
 
-  async 'documents are due from their time on, the earliest first, and gone at their end'({
+  async 'documents are due from their due time, earliest first, and disappear when they expire'({
     store: { documents },
     advance,
   }) {
@@ -102,13 +102,13 @@ export const documentCases = {
       'An expired document does not exist: it can be written with version 0, and begins with version 1.',
     )
     await advance(100)
-    assert.equal(await documents.removeExpired(10), 1, 'removeExpired removes what has expired, and counts it.')
-    assert.equal(await documents.removeExpired(10), 0, 'removeExpired finds nothing twice.')
+    assert.equal(await documents.removeExpired(10), 1, 'removeExpired removes and counts the expired documents.')
+    assert.equal(await documents.removeExpired(10), 0, 'A second removeExpired finds nothing.')
     assert.equal(
       await documents.put({ kind: 'k', key: 'soon', value: 2, ttlMs }),
       2,
-      'A write without a due time makes the next version.',
+      'A write without a due time creates the next version.',
     )
-    assert.deepEqual(await due(), ['late'], 'A write without a due time takes the old one away.')
+    assert.deepEqual(await due(), ['late'], 'A write without a due time removes the old one.')
   },
 } satisfies Cases<JobStoreContext>

@@ -6,7 +6,7 @@ import { cancel, idOf, newestFirst, sampleJob, succeed } from './job-samples.js'
 import type { Cases } from './suite.js'
 
 export const filterCases = {
-  async 'every filter and every combination of filters selects exactly its jobs'({ store, advance }) {
+  async 'every filter and every combination of filters selects exactly the jobs that match'({ store, advance }) {
     const jobs = await variedJobs(store, advance)
     const times = jobs.map((job) => job.createdAt).sort((a, b) => a - b)
     const ends = jobs.flatMap((job) => job.completedAt ?? []).sort((a, b) => a - b)
@@ -58,7 +58,7 @@ export const filterCases = {
     assert.equal(
       await store.count({ createdAfter: createdAt, createdBefore: createdAt }),
       0,
-      'No job is created at a time or later, and before it.',
+      'createdAfter and createdBefore with the same time show no job.',
     )
   },
 
@@ -114,10 +114,10 @@ export const filterCases = {
     await store.apply(job.id, succeed(running))
     assert.deepEqual(await statusNow(), [['SUCCEEDED', 1]], 'A job that succeeded is counted as SUCCEEDED at once.')
     await store.apply(job.id, { kind: 'delete' })
-    assert.deepEqual(await statusNow(), [], 'A deleted job is not counted any more.')
+    assert.deepEqual(await statusNow(), [], 'A deleted job is no longer counted.')
   },
 
-  async 'jobs are found by any of their uploaded inputs until they are gone'({ store }) {
+  async 'jobs are found by any of their uploaded inputs until the jobs are deleted'({ store }) {
     const { job } = await store.create(
       sampleJob({ uploads: { inputUrl: 'uploads/app-1/one', other: 'uploads/app-1/two' } }),
     )
@@ -133,17 +133,17 @@ export const filterCases = {
         'A job is counted by the key of each of its inputs.',
       )
     }
-    assert.equal(await store.count({ uploadKey: 'uploads/app-1/o' }), 0, 'The beginning of a key is not the key.')
+    assert.equal(await store.count({ uploadKey: 'uploads/app-1/o' }), 0, 'The beginning of a key does not match.')
     assert.equal(
       await store.count({ uploadKey: 'uploads/app-1/one%' }),
       0,
-      'A percent sign in a key is a character like others.',
+      'A percent sign in a key is not a wildcard.',
     )
     await store.apply(job.id, { kind: 'delete' })
     assert.equal(await store.count({ uploadKey: 'uploads/app-1/one' }), 0, 'The inputs of a deleted job are not found.')
   },
 
-  async 'a search finds words in any order, however they are written, and ids as a whole'({ store, advance }) {
+  async 'a search finds words in any order, ignoring case and accents, and complete ids'({ store, advance }) {
     const named = async (name: string | null, batchName: string | null = null, app = 'app-1') => {
       await advance(1)
       return (await store.create(sampleJob({ app, name, batchName }))).job
@@ -185,18 +185,18 @@ export const filterCases = {
       )
       assert.equal(await store.count(query), jobs.length, `So does a count of ${JSON.stringify(search)}.`)
     }
-    assert.equal(await store.count({ search: 'lodz' }), 2, 'Without an application, a search is for those of all.')
+    assert.equal(await store.count({ search: 'lodz' }), 2, 'Without an application, a search covers all.')
     const [before] = await store.list({ app: 'app-1', search: 's', limit: 1 })
     assert.deepEqual(
       (await store.list({ app: 'app-1', search: 's', limit: 9, after: before })).map(idOf),
       [second.id, first.id],
-      'The next page of a search goes on behind the last job of the page before.',
+      'The next page of a search continues after the last job of the previous page.',
     )
     await store.apply(first.id, { kind: 'delete' })
     assert.equal(await store.count({ app: 'app-1', search: 'lodz' }), 0, 'A deleted job is not found.')
   },
 
-  async 'filters take text literally'({ store }) {
+  async 'filters match text literally'({ store }) {
     const names = ['a_b', 'axb', 'a%', '%', "it's", 'Ü', 'ü', ' a', 'a']
     for (const batchName of names)
       await store.create(sampleJob({ batchName, workflow: `w/${batchName}`, app: `app ${batchName}` }))
@@ -204,17 +204,17 @@ export const filterCases = {
       assert.equal(
         await store.count({ batchName }),
         1,
-        `A filter by batch name takes ${JSON.stringify(batchName)} literally.`,
+        `A filter by batch name matches ${JSON.stringify(batchName)} literally.`,
       )
       assert.equal(
         await store.count({ workflows: [`w/${batchName}`] }),
         1,
-        `A filter by workflow takes ${JSON.stringify(batchName)} literally.`,
+        `A filter by workflow matches ${JSON.stringify(batchName)} literally.`,
       )
       assert.equal(
         (await store.list({ app: `app ${batchName}`, limit: 9 })).length,
         1,
-        `A filter by application takes ${JSON.stringify(batchName)} literally.`,
+        `A filter by application matches ${JSON.stringify(batchName)} literally.`,
       )
     }
   },

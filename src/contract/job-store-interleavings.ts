@@ -10,7 +10,7 @@ const workers = 12
 const operationsEach = 50
 
 export const interleavingCases = {
-  async 'hundreds of simultaneous operations lose nothing and settle nothing twice'({ store, advance }) {
+  async 'hundreds of simultaneous operations lose no job and settle none twice'({ store, advance }) {
     const seed = Math.floor(Math.random() * 2 ** 32)
     try {
       const ledger = new Ledger()
@@ -38,7 +38,7 @@ export const interleavingCases = {
   },
 } satisfies Cases<JobStoreContext>
 
-/** The answers that callers got. The store must agree with them in the end. */
+/** The answers that callers got. In the end, the store must agree with them. */
 class Ledger {
   readonly created: string[] = []
   readonly deleted = new Set<string>()
@@ -135,7 +135,7 @@ async function work(
       for (const job of page)
         assert.ok(
           job.status === 'QUEUED' || job.status === 'STARTED',
-          'A page of QUEUED and STARTED jobs shows no other, also while they change.',
+          'A page of QUEUED and STARTED jobs shows no others, even while jobs change.',
         )
     },
     () => advance(random() < 0.1 ? leaseMs / 10 : 1),

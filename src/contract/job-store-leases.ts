@@ -6,7 +6,7 @@ import type { Cases } from './suite.js'
 const worker = { owner: 'worker', leaseMs }
 
 export const leaseCases = {
-  async 'a held lease is not granted again until it runs out, then with the next token'({ store, advance }) {
+  async 'a held lease is not granted again until it runs out, and then with the next token'({ store, advance }) {
     const { job } = await store.create(sampleJob())
     const first = await store.claim({ ...worker, id: job.id })
     assert.equal(await store.claim({ ...worker, id: job.id }), undefined, 'A held lease is not granted again by name.')
@@ -21,14 +21,14 @@ export const leaseCases = {
     assert.deepEqual(
       [second?.attempts, second?.lapses],
       [1, 1],
-      'A claim after a lapsed lease counts the lapse and no attempt.',
+      'A claim after a lapsed lease counts a lapse, not an attempt.',
     )
     assert.equal(second?.startedAt, first?.startedAt, 'startedAt stays the time of the first claim.')
     await advance(leaseMs + 100)
     assert.equal((await store.claim(worker))?.token, 3, 'Each further claim has the next token.')
   },
 
-  async 'of eight simultaneous claims of a lapsed lease one wins'({ store, advance }) {
+  async 'only one of eight simultaneous claims of a job with a lapsed lease wins'({ store, advance }) {
     const { job } = await store.create(sampleJob())
     await store.claim({ ...worker, id: job.id })
     await advance(leaseMs + 100)
@@ -38,11 +38,11 @@ export const leaseCases = {
     assert.deepEqual(
       results.filter((result) => result !== undefined).map((result) => result.token),
       [2],
-      'Of eight simultaneous claims of a lapsed lease one is granted, with the next token.',
+      'Exactly one of eight simultaneous claims of a lapsed job is granted, with the next token.',
     )
   },
 
-  async 'a lease that ended later than a claim says is not taken over by it'({ store, advance }) {
+  async 'a claim takes over only leases that ended by its `lapsedBefore`'({ store, advance }) {
     const { job } = await store.create(sampleJob())
     const until = (await store.claim(worker))?.lease?.until ?? 0
     await advance(leaseMs + 100)
@@ -50,7 +50,7 @@ export const leaseCases = {
       assert.equal(
         await store.claim({ ...worker, ...named, lapsedBefore: until - 1 }),
         undefined,
-        'A lease that ended after `lapsedBefore` is not taken over, nor by a claim of the named job.',
+        'A lease that ended after `lapsedBefore` is not taken over, even by a claim that names the job.',
       )
     const { job: queued } = await store.create(sampleJob())
     assert.equal(
@@ -65,7 +65,7 @@ export const leaseCases = {
     )
   },
 
-  async 'a heartbeat keeps the lease beyond its first time'({ store, advance }) {
+  async 'a heartbeat keeps the lease beyond its original end'({ store, advance }) {
     const { job } = await store.create(sampleJob())
     // Twice as long as elsewhere: in real time, the store must be called again before the second lease runs out.
     const long = 2 * leaseMs
@@ -81,7 +81,7 @@ export const leaseCases = {
     assert.deepEqual(await store.due('lapsed', 10), [], 'A job with a renewed lease is not lapsed.')
   },
 
-  async 'a claim is told from one with the same token by its nonce'({ store }) {
+  async 'claims with the same token are told apart by their nonces'({ store }) {
     const { job } = await store.create(sampleJob())
     const granted = await store.claim({ ...worker, id: job.id, nonce: 'second' })
     assert.ok(granted, 'A claim of a queued job is granted.')
@@ -90,7 +90,7 @@ export const leaseCases = {
         assert.equal(
           await store.apply(job.id, { ...change, nonce }),
           undefined,
-          `${change.kind} with the nonce ${nonce} changes nothing of a claim with another.`,
+          `${change.kind} with the nonce ${nonce} changes nothing of a claim with another nonce.`,
         )
     }
     assert.deepEqual(await store.get(job.id), granted, 'Changes with another nonce change nothing.')
@@ -139,7 +139,7 @@ export const leaseCases = {
     assert.deepEqual(await store.get(job.id), done, 'The end that was accepted stays.')
   },
 
-  async 'a token from the future changes nothing'({ store }) {
+  async 'a worker with a token that was not granted yet changes nothing'({ store }) {
     const { job } = await store.create(sampleJob())
     const held = await store.claim({ ...worker, id: job.id })
     for (const change of [heartbeat(2), succeed({ id: job.id, token: 2 }), fail(2), requeue(2)])
@@ -151,7 +151,7 @@ export const leaseCases = {
     assert.deepEqual(await store.get(job.id), held, 'Changes with a token that was not granted yet change nothing.')
   },
 
-  async 'a lapsed lease that nobody took over still settles'({ store, advance }) {
+  async 'a worker whose lease ran out can still end its job if no other worker took over'({ store, advance }) {
     const { job } = await store.create(sampleJob())
     const held = await store.claim({ ...worker, id: job.id })
     await advance(leaseMs + 100)
@@ -159,7 +159,7 @@ export const leaseCases = {
     assert.equal(
       (await store.apply(job.id, succeed(held)))?.status,
       'SUCCEEDED',
-      'A worker whose lease ran out can end its job, if nobody took it over.',
+      'A worker whose lease ran out can end its job if no other worker took over.',
     )
     assert.equal(await store.claim(worker), undefined, 'A job that has ended is not claimed.')
   },

@@ -10,7 +10,7 @@ const worker = { owner: 'worker', leaseMs: 60_000 }
 const always = { fromDay: 0, toDay: dayOf(Date.now()) + 100_000 }
 const used = { audioSeconds: 2.5, bytes: 1_000_000_007, processorSeconds: 0.25 }
 
-/** Ends a job, and returns what the store has of it then. */
+/** Ends a job and returns its record. */
 async function ended(store: JobStore, fields: Partial<JobRecord> = {}, how: 'succeed' | 'fail' = 'succeed') {
   const { job } = await store.create(sampleJob(fields))
   const { token = 0 } = (await store.claim({ id: job.id, ...worker })) ?? {}
@@ -23,9 +23,9 @@ async function ended(store: JobStore, fields: Partial<JobRecord> = {}, how: 'suc
 
 const ids = async (ledger: Ledger) => (await ledger.entries({ ...always, limit: 100 })).map(({ id }) => id)
 
-/** Nothing to prove for a store without a ledger. */
+/** A store without a ledger has nothing to prove. */
 export const ledgerCases = {
-  async 'each end of a job has one entry in the ledger, that of its record, whatever ended it'({ store, advance }) {
+  async 'each end of a job, whatever its cause, has one entry in the ledger, as in the record'({ store, advance }) {
     const { ledger } = store
     if (!ledger) return
     const done = await ended(store, { workflow: 'service/a "b"', app: 'é' })
@@ -61,19 +61,16 @@ export const ledgerCases = {
         runMs: (done.completedAt ?? 0) - (done.history[0]?.startedAt ?? 0),
         endedAt: done.completedAt,
       },
-      'An entry tells what was used, and by whom.',
+      'An entry says what was used, and by whom.',
     )
     assert.deepEqual(
       entries[1] && { error: entries[1].error, reason: entries[1].reason, runMs: entries[1].runMs },
       { error: failed.error?.code, reason: failed.error?.reason, runMs: null },
-      'An entry tells why a job failed.',
+      'An entry says why a job failed.',
     )
   },
 
-  async 'changes after the end, and those that do not apply, add nothing to the ledger; another end of a retry does'({
-    store,
-    advance,
-  }) {
+  async 'a retried job that ends again has a second entry; other changes after an end add none'({ store, advance }) {
     const { ledger } = store
     if (!ledger) return
     const job = await ended(store, {}, 'fail')
@@ -82,13 +79,13 @@ export const ledgerCases = {
     assert.deepEqual(await ids(ledger), [`${job.id}/0`], 'An end is counted once.')
     await advance(5)
     await store.apply(job.id, { kind: 'retry' })
-    assert.deepEqual(await ids(ledger), [`${job.id}/0`], 'A retry is no end.')
+    assert.deepEqual(await ids(ledger), [`${job.id}/0`], 'A retry is not an end.')
     const { token = 0 } = (await store.claim({ id: job.id, ...worker })) ?? {}
     await store.apply(job.id, succeed(job, { token }))
     assert.deepEqual(await ids(ledger), [`${job.id}/0`, `${job.id}/1`], 'Each end has an entry of its own.')
   },
 
-  async 'an entry outlives its job, and a job that is deleted before it has ended has none'({ store, advance }) {
+  async 'an entry outlives its job, and a job that is deleted before it ends has none'({ store, advance }) {
     const { ledger } = store
     if (!ledger) return
     const job = await ended(store)
@@ -101,7 +98,7 @@ export const ledgerCases = {
     assert.deepEqual(await ids(ledger), [`${job.id}/0`], 'The ledger keeps the end of a job that is gone.')
   },
 
-  async 'of simultaneous ends of one job one is counted, and of many jobs all are'({ store }) {
+  async 'simultaneous ends of one job are counted once, and those of different jobs are all counted'({ store }) {
     const { ledger } = store
     if (!ledger) return
     const { job } = await store.create(sampleJob())
@@ -115,7 +112,7 @@ export const ledgerCases = {
     assert.equal(total?.jobs, 31, 'The totals count each of them once.')
   },
 
-  async 'totals are those of the entries, by day, application and workflow, also when sums were prepared'({
+  async 'totals by day, application and workflow are the sums of the entries, even after sums were prepared'({
     store,
     advance,
   }) {
@@ -142,26 +139,34 @@ export const ledgerCases = {
         bytes: used.bytes * jobs,
         processorSeconds: 0.25 * jobs,
       })
-      assert.deepEqual(rows, [row('a', 'x', 1), row('a', 'y', 1), row('b', 'x', 2)], `Totals ${when}.`)
+      assert.deepEqual(
+        rows,
+        [row('a', 'x', 1), row('a', 'y', 1), row('b', 'x', 2)],
+        `The totals are the sums of the entries ${when}.`,
+      )
       const [, ofB] = await ledger.totals(always, ['app'])
       assert.deepEqual(
         [ofB?.app, ofB?.jobs, ofB?.succeeded, ofB?.day],
         ['b', 2, 1, undefined],
-        `By application ${when}.`,
+        `So are those by application ${when}.`,
       )
       const [only] = await ledger.totals({ ...always, app: 'a' }, [])
-      assert.deepEqual([only?.jobs, only?.bytes], [2, 2 * used.bytes], `Of one application ${when}.`)
-      assert.deepEqual(await ledger.totals({ fromDay: day + 1, toDay: day + 2 }, []), [], `Of other days ${when}.`)
+      assert.deepEqual([only?.jobs, only?.bytes], [2, 2 * used.bytes], `So are those of one application ${when}.`)
+      assert.deepEqual(
+        await ledger.totals({ fromDay: day + 1, toDay: day + 2 }, []),
+        [],
+        `Other days have no totals ${when}.`,
+      )
     }
-    await check('of a day that goes on')
+    await check('during a day')
     await advance(dayMs + 2 * 60 * 60 * 1000)
-    assert.equal(await ledger.tidy({ keepFromDay: 0 }), 0, 'Nothing is forgotten that is to be kept.')
-    await check('of a day that is over')
+    assert.equal(await ledger.tidy({ keepFromDay: 0 }), 0, 'No entry is removed that has to be kept.')
+    await check('after the day has ended')
     await ledger.tidy({ keepFromDay: 0 })
     await check('after sums were prepared twice')
   },
 
-  async 'entries are read in pages, and forgotten by day'({ store, advance }) {
+  async 'entries are read in pages and removed by day'({ store, advance }) {
     const { ledger } = store
     if (!ledger) return
     const jobs: JobRecord[] = []
@@ -169,14 +174,18 @@ export const ledgerCases = {
     const all = await ledger.entries({ ...always, limit: 100 })
     const first = await ledger.entries({ ...always, limit: 2 })
     const rest = await ledger.entries({ ...always, limit: 2, after: first[1] })
-    assert.deepEqual([...first, ...rest], all, 'Pages join without a gap.')
-    assert.equal((await ledger.entries({ ...always, app: 'other', limit: 9 })).length, 1, 'Of one application.')
-    assert.deepEqual(await ledger.entries({ ...always, limit: 0 }), [], 'A limit of 0 is none.')
+    assert.deepEqual([...first, ...rest], all, 'Pages follow each other without a gap.')
+    assert.equal(
+      (await ledger.entries({ ...always, app: 'other', limit: 9 })).length,
+      1,
+      'Entries can be limited to one application.',
+    )
+    assert.deepEqual(await ledger.entries({ ...always, limit: 0 }), [], 'A limit of 0 returns no entries.')
     await advance(dayMs)
     const late = await ended(store)
     const today = dayOf(late.completedAt ?? 0)
-    assert.equal(await ledger.tidy({ keepFromDay: today }), 3, 'The entries of earlier days are forgotten.')
-    assert.deepEqual(await ids(ledger), [`${late.id}/0`], 'Those of today are kept.')
-    assert.equal((await ledger.totals(always, []))[0]?.jobs, 1, 'So are their sums.')
+    assert.equal(await ledger.tidy({ keepFromDay: today }), 3, 'The entries of earlier days are removed.')
+    assert.deepEqual(await ids(ledger), [`${late.id}/0`], 'The entries of today are kept.')
+    assert.equal((await ledger.totals(always, []))[0]?.jobs, 1, 'The sums of earlier days are kept.')
   },
 } satisfies Cases<JobStoreContext>

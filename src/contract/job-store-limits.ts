@@ -8,7 +8,7 @@ import type { Cases } from './suite.js'
 const withKey = (key: string, fields = {}) => sampleJob({ idempotency: { key, digest: 'd' }, ...fields })
 
 export const limitCases = {
-  async 'of 200 simultaneous creates as many are made as the limit allows'({ store }) {
+  async '200 simultaneous creates make exactly as many jobs as the limit allows'({ store }) {
     const outcomes = await Promise.allSettled(
       Array.from({ length: 200 }, (_, n) =>
         store.create(n % 4 === 0 ? withKey(`k${n}`) : sampleJob(), { maxQueued: 10 }),
@@ -20,7 +20,7 @@ export const limitCases = {
     for (const refusal of refusals) if (!isFull(refusal)) throw refusal
   },
 
-  async 'a limit counts the jobs of its application alone'({ store }) {
+  async 'a limit counts only the jobs of its application'({ store }) {
     await store.create(sampleJob({ app: 'a' }), { maxQueued: 1 })
     assert.equal(
       (await store.create(sampleJob({ app: 'b' }), { maxQueued: 1 })).created,
@@ -50,7 +50,7 @@ export const limitCases = {
     assert.equal((await store.create(sampleJob({ app: 'a' }))).created, true, 'A create without maxQueued is accepted.')
   },
 
-  async 'a limit counts queued jobs alone: one that starts, ends or is deleted makes room, a requeued one takes it'({
+  async 'a limit counts only queued jobs: one that starts, ends or is deleted makes room; a requeued one takes it'({
     store,
   }) {
     const create = () => store.create(sampleJob(), { maxQueued: 3 })
@@ -78,7 +78,7 @@ export const limitCases = {
     assert.equal(await hasRoom(), true, 'A job that is deleted makes room.')
   },
 
-  async 'a repeated idempotency key returns its job also when the limit is reached'({ store, advance }) {
+  async 'a repeated idempotency key returns its job even if the limit is reached'({ store, advance }) {
     const { job } = await store.create(withKey('k1'), { maxQueued: 1 })
     assert.deepEqual(
       await store.create(withKey('k1'), { maxQueued: 1 }),
@@ -98,7 +98,7 @@ export const limitCases = {
     )
   },
 
-  async 'of simultaneous creates with one key none is refused for the job that another made'({ store }) {
+  async 'simultaneous creates with one idempotency key count once against the limit'({ store }) {
     for (let round = 1; round <= 5; round++) {
       const results = await Promise.all(
         Array.from({ length: 8 }, () => store.create(withKey(`k${round}`), { maxQueued: round })),
@@ -106,7 +106,7 @@ export const limitCases = {
       assert.equal(
         results.filter(({ created }) => created).length,
         1,
-        'Of eight simultaneous creates with one key one makes the job.',
+        'Exactly one of eight simultaneous creates with one key creates the job.',
       )
       assert.equal(
         new Set(results.map(({ job }) => job.id)).size,
@@ -117,7 +117,7 @@ export const limitCases = {
   },
 
   // oxlint-disable-next-line complexity -- no branches: one scenario, it counts `?.`
-  async 'a failed job is queued again as if it were new, and no other is'({ store, advance }) {
+  async 'a failed job can be queued again as if it were new; a job in any other state cannot'({ store, advance }) {
     const { job } = await store.create(sampleJob({ idempotency: { key: 'k', digest: 'd' } }))
     assert.equal(await store.apply(job.id, { kind: 'retry' }), undefined, 'A queued job cannot be retried.')
     const running = await store.claim({ id: job.id, owner: 'w', leaseMs: 60_000 })
@@ -132,7 +132,7 @@ export const limitCases = {
     const queued = await store.apply(job.id, { kind: 'retry' })
     assert.ok(
       queued && (queued.dueAt ?? 0) >= (failed?.completedAt ?? Infinity),
-      'A retried job waits from the time of the retry on.',
+      'A retried job starts waiting at the time of the retry.',
     )
     assert.deepEqual(
       [
@@ -163,7 +163,7 @@ export const limitCases = {
     assert.deepEqual(
       await store.purge({ endedBefore: Number.MAX_SAFE_INTEGER, limit: 10 }),
       [],
-      'A retried job is no longer an ended one.',
+      'A retried job no longer counts as ended.',
     )
     const done = again && (await store.apply(job.id, succeed(again)))
     assert.deepEqual(
@@ -186,7 +186,7 @@ export const limitCases = {
     )
   },
 
-  async 'of simultaneous retries as many are queued as the limit allows'({ store }) {
+  async 'simultaneous retries queue exactly as many jobs as the limit allows'({ store }) {
     const jobs = await Promise.all(Array.from({ length: 20 }, async () => (await store.create(sampleJob())).job))
     for (const { id } of jobs) await store.apply(id, cancel())
     const outcomes = await Promise.allSettled(
@@ -204,40 +204,36 @@ export const limitCases = {
     for (const refusal of refusals) if (!isFull(refusal)) throw refusal
   },
 
-  async 'a job is found by its idempotency key as long as a create would return it'({ store, advance }) {
+  async 'a job is found by its idempotency key for as long as a create would return it'({ store, advance }) {
     assert.equal(
       await store.findByIdempotencyKey('app-1', 'k1'),
       undefined,
-      'A key that was not used yet points at no job.',
+      'A key that was not used yet belongs to no job.',
     )
     const { job } = await store.create(withKey('k1'))
-    assert.deepEqual(await store.findByIdempotencyKey('app-1', 'k1'), job, 'A used key points at its job.')
+    assert.deepEqual(await store.findByIdempotencyKey('app-1', 'k1'), job, 'A used key finds its job.')
     assert.equal(
       await store.findByIdempotencyKey('app-2', 'k1'),
       undefined,
-      'A key points at no job of another application.',
+      'A key finds no job of another application.',
     )
-    assert.equal(await store.findByIdempotencyKey('app-1', 'k2'), undefined, 'Another key points at no job.')
+    assert.equal(await store.findByIdempotencyKey('app-1', 'k2'), undefined, 'A different key finds no job.')
     const ended = await store.apply(job.id, cancel())
-    assert.deepEqual(await store.findByIdempotencyKey('app-1', 'k1'), ended, 'A key points at its job as it is now.')
+    assert.deepEqual(await store.findByIdempotencyKey('app-1', 'k1'), ended, 'A key finds its job as it is now.')
     await passWindow({ store, advance }, 'k1')
     assert.equal(
       await store.findByIdempotencyKey('app-1', 'k1'),
       undefined,
-      'A key whose window has passed points at no job.',
+      'A key whose window has passed finds no job.',
     )
     const next = await store.create(withKey('k1'))
     assert.deepEqual(
       await store.findByIdempotencyKey('app-1', 'k1'),
       next.job,
-      'A key that is used again points at the new job.',
+      'A key that is used again finds the new job.',
     )
     await store.apply(next.job.id, { kind: 'delete' })
-    assert.equal(
-      await store.findByIdempotencyKey('app-1', 'k1'),
-      undefined,
-      'The key of a deleted job points at no job.',
-    )
+    assert.equal(await store.findByIdempotencyKey('app-1', 'k1'), undefined, 'The key of a deleted job finds no job.')
   },
 } satisfies Cases<JobStoreContext>
 

@@ -6,7 +6,7 @@ import { idOf, newestFirst, sampleJob, sampleOutputs, succeed } from './job-samp
 import type { Cases } from './suite.js'
 
 export const listCases = {
-  async 'a list shows every job once, newest first, then by id'({ store, advance }) {
+  async 'a list shows every job once, newest first, and those of one millisecond by descending id'({ store, advance }) {
     const made: JobRecord[] = []
     for (let round = 0; round < 5; round++) {
       const jobs = await Promise.all(Array.from({ length: 30 }, () => store.create(sampleJob())))
@@ -22,7 +22,7 @@ export const listCases = {
     assert.equal(await store.count({}), 150, 'A count without filters counts every job.')
   },
 
-  async 'a count ends at its limit'({ store }) {
+  async 'a count stops at its limit'({ store }) {
     for (let n = 0; n < 5; n++)
       await store.create(sampleJob({ workflow: n === 0 ? 'service/other' : 'service/sample' }))
     const queries: JobQuery[] = [
@@ -32,7 +32,7 @@ export const listCases = {
       { app: 'app-1', workflows: ['service/sample'] },
     ]
     for (const query of queries) {
-      assert.equal(await store.count(query, { max: 3 }), 3, `A count of ${JSON.stringify(query)} ends at its max.`)
+      assert.equal(await store.count(query, { max: 3 }), 3, `A count of ${JSON.stringify(query)} stops at its max.`)
       assert.equal(
         await store.count(query, { max: 5 }),
         await store.count(query),
@@ -42,10 +42,10 @@ export const listCases = {
     assert.equal(await store.count({}, { max: 0 }), 0, 'A count with max 0 is 0.')
   },
 
-  async 'the bytes of results are those of one application that are neither expired, deleted nor sent elsewhere'({
+  async 'resultBytes counts the results of one application that are not expired, deleted or copied elsewhere'({
     store,
   }) {
-    assert.equal(await store.resultBytes('app-1'), 0, 'An application without results keeps no bytes.')
+    assert.equal(await store.resultBytes('app-1'), 0, 'An application without results has 0 bytes of results.')
     // U+0000 and its escape in plain text: some databases' functions for JSON refuse the one or spoil the other.
     const names = ['\0', '\\u0000', 'plain', 'plain', 'plain']
     const jobs: JobRecord[] = []
@@ -60,7 +60,7 @@ export const listCases = {
       jobs.push((await store.apply(job.id, succeed(running, { outputs }))) ?? job)
     }
     await store.create(sampleJob())
-    assert.equal(await store.resultBytes('app-1'), 22_222, 'Copied outputs do not count, all others do.')
+    assert.equal(await store.resultBytes('app-1'), 22_222, 'Copied outputs do not count; all others do.')
     const [last, secondLast] = [jobs.at(-1), jobs.at(-2)]
     assert.ok(last && secondLast, 'The ends of these jobs are accepted.')
     await store.apply(last.id, { kind: 'expire' })
@@ -74,8 +74,8 @@ export const listCases = {
       )
   },
 
-  async 'the bytes of records are those of one application, until its jobs are deleted or forgotten'({ store }) {
-    assert.equal(await store.recordBytes('app-1'), 0, 'An application without jobs keeps no records.')
+  async 'recordBytes counts the records of one application until its jobs are deleted or purged'({ store }) {
+    assert.equal(await store.recordBytes('app-1'), 0, 'An application without jobs has 0 bytes of records.')
     const { job } = await store.create(sampleJob())
     const ordinary = await store.recordBytes('app-1')
     assert.ok(ordinary > 0, 'Each record counts.')
@@ -91,16 +91,16 @@ export const listCases = {
     assert.ok(running, 'A claim of a queued job is granted.')
     const ended = await store.apply(job.id, succeed(running))
     assert.ok(ended?.completedAt, 'The end is accepted.')
-    assert.equal(await store.recordBytes('app-1'), all, 'The end of a job changes nothing.')
+    assert.equal(await store.recordBytes('app-1'), all, 'The end of a job does not change the bytes of its record.')
     for (const { id } of large) await store.apply(id, { kind: 'delete' })
     assert.equal(await store.recordBytes('app-1'), ordinary, 'Records of deleted jobs do not count.')
     for (const { id } of large) await store.purge({ id })
-    assert.equal(await store.recordBytes('app-1'), ordinary, 'Nor do they when they are purged.')
+    assert.equal(await store.recordBytes('app-1'), ordinary, 'Purging them does not change the count.')
     await store.purge({ endedBefore: ended.completedAt + 1, limit: 1 })
-    assert.equal(await store.recordBytes('app-1'), 0, 'Forgotten records do not count.')
+    assert.equal(await store.recordBytes('app-1'), 0, 'Purged records do not count.')
   },
 
-  async 'offset pages hold every job once'({ store }) {
+  async 'pages by offset show every job exactly once'({ store }) {
     const ids = await createMany(store, 25)
     const pages = await Promise.all([0, 10, 20, 30].map((offset) => store.list({ limit: 10, offset })))
     assert.deepEqual(
@@ -117,11 +117,11 @@ export const listCases = {
     assert.deepEqual(await store.list({ limit: 0 }), [], 'A limit of 0 lists nothing.')
   },
 
-  async 'cursor pages stay whole while jobs are added and deleted'({ store, advance }) {
+  async 'pages by cursor show every job exactly once while others are added and deleted'({ store, advance }) {
     const ids = await createMany(store, 30)
     const seen: string[] = []
     let after: { createdAt: number; id: string } | undefined
-    // A store that ignores the cursor would page for ever.
+    // A store that ignores the cursor would page forever.
     for (let pages = 0; pages < 10; pages++) {
       const page = await store.list({ limit: 7, after })
       const last = page.at(-1)
@@ -137,7 +137,7 @@ export const listCases = {
     assert.deepEqual(seen, ids, 'Pages by cursor show every job once, whatever is added and deleted meanwhile.')
   },
 
-  async 'a cursor works inside a filter and within one millisecond'({ store }) {
+  async 'a cursor works with a filter and among jobs of the same millisecond'({ store }) {
     for (let n = 0; n < 40; n++) await store.create(sampleJob({ app: n % 2 ? 'app-1' : 'app-2' }))
     const all = (await store.list({ app: 'app-1', limit: 100 })).map(idOf)
     const seen: string[] = []
@@ -157,7 +157,7 @@ export const listCases = {
     )
   },
 
-  async 'a page shows the rest beside a record that cannot be read, and the store names that one'({
+  async 'a page leaves out a record that cannot be read and shows the others, and `unreadable` names it'({
     store,
     advance,
     damage,
@@ -176,13 +176,13 @@ export const listCases = {
       assert.deepEqual(
         page.map(({ id }) => id),
         [newest, ...others.slice(0, 2)],
-        'Other jobs come instead of the one that cannot be read.',
+        'Other jobs take the place of the one that cannot be read.',
       )
       const rest = await store.list({ ...query, limit: 3, after: page[2] })
       assert.deepEqual(
         rest.map(({ id }) => id),
         others.slice(2),
-        'The next page goes on behind the last job of the page before.',
+        'The next page continues after the last job of the previous page.',
       )
     }
     assert.deepEqual(await store.unreadable(), [damaged], 'unreadable names the job whose record cannot be read.')

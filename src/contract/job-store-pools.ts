@@ -6,7 +6,7 @@ import type { Cases } from './suite.js'
 const worker = { owner: 'worker', leaseMs }
 
 export const poolCases = {
-  async 'a worker gets only jobs whose labels it has all, lapsed ones too; one that names none gets any'({
+  async 'a worker gets only jobs, even lapsed ones, whose labels it has; if it gives no labels, it gets any job'({
     store,
     advance,
   }) {
@@ -30,20 +30,20 @@ export const poolCases = {
       named.id,
       'A named job is granted to a worker that has its label among others.',
     )
-    assert.equal(await next(['gpu']), 'gpu', 'A worker gets a job whose one label it has.')
-    assert.equal(await next(['gpu']), undefined, 'A worker gets no job of which it has only one of two labels.')
-    assert.equal(await next(['gpu', 'model:big', 'x']), 'both', 'A worker gets a job whose labels it has all.')
+    assert.equal(await next(['gpu']), 'gpu', 'A worker gets a job if it has its one label.')
+    assert.equal(await next(['gpu']), undefined, 'A worker gets no job if it has one of its two labels.')
+    assert.equal(await next(['gpu', 'model:big', 'x']), 'both', 'A worker gets a job if it has all of its labels.')
     await advance(leaseMs + 100)
     assert.equal(await next([]), 'any', 'A lapsed job without labels is granted to any worker.')
     assert.equal(await next([]), undefined, 'A lapsed job that needs labels is not granted to a worker without them.')
     assert.deepEqual(
       new Set([await next(), await next(), await next()]),
       new Set(['both', 'gpu', 'named']),
-      'A worker that names no labels gets any job.',
+      'A worker that gives no list of labels gets any job.',
     )
   },
 
-  async 'a job that goes on with other labels is granted and counted by these'({ store }) {
+  async 'a suspended job whose labels change is claimed and counted by its new labels'({ store }) {
     const { job } = await store.create(sampleJob({ pool: 'eu' }))
     const held = await store.claim({ ...worker, labels: ['eu'] })
     const suspend = { kind: 'suspend', token: held?.token ?? 0, waitsFor: [], pool: 'eu gpu' } as const
@@ -51,22 +51,22 @@ export const poolCases = {
     assert.equal(
       await store.claim({ ...worker, labels: ['eu'] }),
       undefined,
-      'A worker that had the labels before gets it no more.',
+      'A worker that has only the old labels no longer gets the job.',
     )
     const [lane, ...others] = await store.backlog()
     assert.deepEqual(
       [lane?.pool, lane?.queued, others],
       ['eu gpu', 1, []],
-      'It waits for the labels that it needs now.',
+      'The job is in the backlog of the labels that it needs now.',
     )
     assert.equal(
       (await store.claim({ ...worker, labels: ['eu', 'gpu'] }))?.id,
       job.id,
-      'A worker that has what it needs now gets it.',
+      'A worker that has the labels that the job needs now gets it.',
     )
   },
 
-  async 'jobs that a worker cannot take keep no others from it, of whatever application and workflow'({ store }) {
+  async 'jobs that a worker cannot take do not hide the ones that it can'({ store }) {
     for (let n = 0; n < 150; n++) await store.create(sampleJob({ pool: 'gpu', priority: 2, workflow: `w/${n % 2}` }))
     const { job } = await store.create(sampleJob({ workflow: 'w/1' }))
     assert.equal(
@@ -81,7 +81,7 @@ export const poolCases = {
     )
   },
 
-  async 'the backlog tells what waits and runs by workflow and pool'({ store, advance }) {
+  async 'the backlog counts waiting and running jobs by workflow and pool'({ store, advance }) {
     assert.deepEqual(await store.backlog(), [], 'The backlog of an empty store is empty.')
     const create = async (count: number, fields: object) => {
       for (let n = 0; n < count; n++) await store.create(sampleJob(fields))
@@ -109,7 +109,7 @@ export const poolCases = {
     for (const { queued, oldestMs } of backlog)
       assert.ok(
         queued === 0 ? oldestMs === 0 : oldestMs >= 300,
-        `oldestMs is 0 where nothing waits, and else how long the first job has been due: ${oldestMs} is neither.`,
+        `oldestMs is how long the first job has been due, or 0 if none waits. It was ${oldestMs}.`,
       )
   },
 } satisfies Cases<JobStoreContext>

@@ -10,7 +10,7 @@ import type { Cases } from './suite.js'
 const worker = { owner: 'worker', leaseMs: 60_000 }
 
 export const quotaCases = {
-  async 'of simultaneous creates and retries as many are counted as the quota of the day allows, and all are'({
+  async 'simultaneous creates and retries are accepted up to the quota of the day, and each accepted one is counted'({
     store,
   }) {
     const { job: ended } = await store.create(sampleJob(), { quota: { jobs: 100 } })
@@ -28,7 +28,7 @@ export const quotaCases = {
     assert.equal(
       (await store.usage('app-1')).jobs,
       7,
-      'As many jobs are counted as the quota allows, the ended one among them.',
+      'As many jobs are counted as the quota allows, including the one that has ended.',
     )
     assert.equal(
       (await store.create(sampleJob({ app: 'other' }), { quota })).created,
@@ -44,11 +44,11 @@ export const quotaCases = {
     assert.deepEqual(
       await store.usage('unknown'),
       { jobs: 0, audioSeconds: 0, bytes: 0 },
-      'An unknown application used nothing.',
+      'An unknown application has used nothing.',
     )
   },
 
-  async 'a repeated idempotency key counts once, and is answered when the quota is used up'({ store }) {
+  async 'a repeated idempotency key counts once, and returns its job even if the quota is used up'({ store }) {
     const keyed = () => sampleJob({ idempotency: { key: 'k', digest: 'd' } })
     const { job } = await store.create(keyed(), { quota: { jobs: 1 } })
     assert.deepEqual(
@@ -59,7 +59,7 @@ export const quotaCases = {
     assert.equal((await store.usage('app-1')).jobs, 1, 'A repeated idempotency key is not counted again.')
   },
 
-  async 'audio and bytes are counted with the end of a job, once, and refuse further jobs from the limit on'({
+  async 'audio and bytes are counted once, when a job ends, and further jobs are refused once the limit is reached'({
     store,
   }) {
     const run = async (usage: { audioSeconds?: number; bytes?: number }, fails = false) => {
@@ -83,7 +83,7 @@ export const quotaCases = {
     await refused(store, { jobs: 1 }, 'jobs')
   },
 
-  async 'a refusal says when the quota is full again: at the next midnight of UTC'({ store }) {
+  async 'a refusal says when the quota is renewed: at the next midnight UTC'({ store }) {
     const { job } = await store.create(sampleJob(), { quota: { jobs: 1 } })
     const error = await refused(store, { jobs: 1 }, 'jobs')
     const resetsAt = Date.parse(String(error.details.resetsAt))
@@ -98,7 +98,7 @@ export const quotaCases = {
     )
   },
 
-  async 'many jobs are created together, or none of them'({ store }) {
+  async 'jobs that are created together are either all created or none is'({ store }) {
     const many = (count: number) => Array.from({ length: count }, (_, n) => sampleJob({ name: `n${n}` }))
     assert.deepEqual(await store.createAll([]), [], 'Creating no jobs returns none.')
     const jobs = await store.createAll(many(5), { maxQueued: 5, quota: { jobs: 9 } })
@@ -124,7 +124,7 @@ export const quotaCases = {
     await assertFails(
       store.createAll([sampleJob(), { ...sampleJob(), id: first?.id ?? '' }]),
       'ALREADY_EXISTS',
-      'Jobs of which one has a known id are refused together, with ALREADY_EXISTS.',
+      'If one of the jobs has an existing id, all are refused, with ALREADY_EXISTS.',
     )
     assert.equal(await store.count({ app: 'app-1' }), 5, 'Refused jobs leave nothing behind.')
     assert.equal((await store.usage('app-1')).jobs, 5, 'Refused jobs are not counted.')
@@ -133,32 +133,32 @@ export const quotaCases = {
     assert.equal(await store.claim(worker), undefined, 'No other job was created.')
   },
 
-  async 'a document is written in one step with the jobs that it is about, or none of both'({ store }) {
+  async 'jobs and their document are written together, or neither is'({ store }) {
     const many = (count: number) => Array.from({ length: count }, () => sampleJob())
     const document = (value: string, version: number) => ({ kind: 'k', key: 'd', value, ttlMs: 60_000, version })
     const stored = async () => (await store.documents.get('k', 'd'))?.value
     const calls = [1, 2, 3].map((n) => store.createAll(many(2), { document: document(`d${n}`, 0) }))
     const made = (await Promise.all(calls)).flatMap((jobs, index) => (jobs ? [index + 1] : []))
-    assert.equal(made.length, 1, 'Of simultaneous calls with one version of the document, one creates its jobs.')
+    assert.equal(made.length, 1, 'Only one of several simultaneous calls with the same document version succeeds.')
     assert.equal(await stored(), `d${made[0]}`, 'The document is that of the call whose jobs were created.')
-    assert.equal(await store.count({ app: 'app-1' }), 2, 'The other calls created no job.')
-    assert.equal((await store.createAll(many(3), { document: document('next', 1) }))?.length, 3, 'As many as given.')
+    assert.equal(await store.count({ app: 'app-1' }), 2, 'The other calls create no job.')
+    assert.equal((await store.createAll(many(3), { document: document('next', 1) }))?.length, 3, 'All are created.')
     assert.equal((await store.documents.get('k', 'd'))?.version, 2, "The document's version rises by one.")
     await assertFails(
       store.createAll(many(2), { maxQueued: 6, document: document('full', 2) }),
       'QUEUE_FULL',
-      'Jobs beyond maxQueued are refused with a document, too.',
+      'Jobs beyond maxQueued are refused even with a document.',
     )
     const [known] = await store.list({ limit: 1 })
     await assertFails(
       store.createAll([sampleJob(), sampleJob({ id: known?.id })], { document: document('known', 2) }),
       'ALREADY_EXISTS',
-      'Jobs of which one has a known id are refused with a document, too.',
+      'If one of the jobs has an existing id, all are refused even with a document.',
     )
     const refused = await store.createAll(many(2), { quota: { jobs: 9 }, document: document('old', 1) })
-    assert.equal(refused, undefined, 'A version that the document does not have is answered with undefined.')
-    assert.equal(await stored(), 'next', 'Where no job was created, the document is not written.')
-    assert.equal(await store.count({ app: 'app-1' }), 5, 'Where the document was not written, no job is created.')
+    assert.equal(refused, undefined, 'createAll returns undefined for a version that the document does not have.')
+    assert.equal(await stored(), 'next', 'If no job was created, the document is not written.')
+    assert.equal(await store.count({ app: 'app-1' }), 5, 'If the document was not written, no job is created.')
     assert.equal((await store.usage('app-1')).jobs, 0, 'Jobs that were not created are not counted.')
   },
 } satisfies Cases<JobStoreContext>

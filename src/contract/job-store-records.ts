@@ -8,7 +8,7 @@ import type { Cases } from './suite.js'
 const withKey = (key: string, fields = {}) => sampleJob({ idempotency: { key, digest: 'd1' }, ...fields })
 
 export const recordCases = {
-  async 'a created job is read back field by field'({ store }) {
+  async 'every field of a created job is read back as it was given'({ store }) {
     const job = fullJob({ idempotency: { key: 'key "1"', digest: 'abc' } })
     const { job: returned, created } = await store.create(job)
     assert.equal(created, true, 'A new job is created.')
@@ -21,7 +21,7 @@ export const recordCases = {
     assert.deepEqual(jobRecordSchema.parse(returned), returned, 'What create returned is a valid record.')
   },
 
-  async 'fields that a newer version wrote survive the changes of this one'({ store }) {
+  async 'fields that a newer version wrote are kept when this version changes the record'({ store }) {
     const added = { addedLater: { by: 'a newer node' } }
     const { job } = await store.create({ ...sampleJob(), ...added })
     const claimed = await store.claim({ id: job.id, owner: 'w', leaseMs: 60_000 })
@@ -46,7 +46,7 @@ export const recordCases = {
     )
   },
 
-  async 'an unknown id is undefined and never an error'({ store }) {
+  async 'an unknown id gives undefined, never an error'({ store }) {
     await store.create(sampleJob())
     for (const id of ['', 'unknown', 'x'.repeat(500), "' or 1=1 --", '..', '%', '__proto__', 'constructor', '🎵']) {
       assert.equal(await store.get(id), undefined, `get of the unknown id ${JSON.stringify(id)} is undefined.`)
@@ -63,13 +63,13 @@ export const recordCases = {
       assert.deepEqual(
         await store.purge({ id }),
         [],
-        `A purge of the unknown id ${JSON.stringify(id)} forgets nothing.`,
+        `A purge of the unknown id ${JSON.stringify(id)} removes nothing.`,
       )
     }
     assert.equal(await store.count({}), 1, 'The one known job is still there.')
   },
 
-  async "records handed in and out are the caller's to change"({ store }) {
+  async 'a caller may change the records that it passed or received without changing the store'({ store }) {
     const given = fullJob()
     const original = structuredClone(given)
     const { job: returned } = await store.create(given)
@@ -130,26 +130,26 @@ export const recordCases = {
     )
   },
 
-  async 'a known id is refused and nothing is overwritten'({ store }) {
+  async 'a create with an existing id is refused and overwrites nothing'({ store }) {
     const job = sampleJob({ name: 'first' })
     const { job: first } = await store.create(job)
     await assertFails(
       store.create({ ...job, name: 'second' }),
       'ALREADY_EXISTS',
-      'A create with a known id fails with ALREADY_EXISTS.',
+      'A create with an existing id fails with ALREADY_EXISTS.',
     )
     assert.deepEqual(await store.get(job.id), first, 'A refused create leaves the job as it is.')
     await store.apply(job.id, { kind: 'delete' })
     await assertFails(
       store.create({ ...job, name: 'third' }),
       'ALREADY_EXISTS',
-      'A create with the id of a deleted job fails with ALREADY_EXISTS until that is purged.',
+      'A create with the id of a deleted job fails with ALREADY_EXISTS until that job is purged.',
     )
     assert.equal(await store.get(job.id), undefined, 'A deleted job stays hidden.')
     assert.equal(await store.count({}), 0, 'A deleted job is not counted.')
   },
 
-  async 'of simultaneous creates with one id one makes the job'({ store }) {
+  async 'only one of several simultaneous creates with the same id creates the job'({ store }) {
     const job = sampleJob()
     const outcomes = await Promise.allSettled(
       Array.from({ length: 8 }, (_, n) => store.create({ ...job, name: `n${n}` })),
@@ -157,12 +157,12 @@ export const recordCases = {
     assert.equal(
       outcomes.filter((outcome) => outcome.status === 'fulfilled').length,
       1,
-      'Of eight simultaneous creates with one id one makes the job.',
+      'Exactly one of eight simultaneous creates with one id creates the job.',
     )
     assert.equal(await store.count({}), 1, 'Only one job was created.')
   },
 
-  async 'the same idempotency key returns the first job, in whatever state it is'({ store }) {
+  async 'the same idempotency key returns the first job, whatever its state'({ store }) {
     const { job: first } = await store.create(withKey('k1', { name: 'first' }))
     const second = await store.create(withKey('k1', { name: 'second', idempotency: { key: 'k1', digest: 'd2' } }))
     assert.deepEqual(
@@ -175,13 +175,13 @@ export const recordCases = {
     assert.deepEqual(
       await store.create(withKey('k1')),
       { job: running, created: false },
-      'A repeated idempotency key returns the job as it runs.',
+      'A repeated idempotency key returns the job while it runs.',
     )
     const ended = await store.apply(first.id, succeed(running))
     assert.deepEqual(
       await store.create(withKey('k1')),
       { job: ended, created: false },
-      'A repeated idempotency key returns the job as it ended.',
+      'A repeated idempotency key returns the job after it has ended.',
     )
     assert.equal(await store.count({}), 1, 'Only one job was created.')
   },
@@ -210,30 +210,30 @@ export const recordCases = {
       assert.equal(
         created,
         true,
-        `The application ${JSON.stringify(app)} with the key ${JSON.stringify(key)} is taken for no other pair.`,
+        `The application ${JSON.stringify(app)} with the key ${JSON.stringify(key)} is not confused with another pair.`,
       )
     }
     for (const [app, key] of pairs)
       assert.equal(
         (await store.create(withKey(key, { app }))).created,
         false,
-        `The key ${key} of the application ${app} points at its job.`,
+        `The key ${key} of the application ${app} finds its job.`,
       )
     assert.equal(await store.count({}), pairs.length, 'Each pair of application and key has a job of its own.')
   },
 
-  async 'jobs without an idempotency key are all made'({ store }) {
+  async 'jobs without an idempotency key are all created'({ store }) {
     await Promise.all(Array.from({ length: 5 }, () => store.create(sampleJob())))
     assert.equal(await store.count({}), 5, 'Jobs without an idempotency key are all created.')
   },
 
-  async 'of simultaneous creates with one idempotency key one makes the job'({ store }) {
+  async 'only one of several simultaneous creates with the same idempotency key creates the job'({ store }) {
     for (let round = 0; round < 5; round++) {
       const results = await Promise.all(Array.from({ length: 8 }, () => store.create(withKey(`k${round}`))))
       assert.equal(
         results.filter(({ created }) => created).length,
         1,
-        'Of eight simultaneous creates with one key one makes the job.',
+        'Exactly one of eight simultaneous creates with one key creates the job.',
       )
       assert.equal(
         new Set(results.map(({ job }) => job.id)).size,
@@ -253,11 +253,11 @@ export const recordCases = {
     assert.deepEqual(
       await store.create(withKey('k1')),
       { job: second.job, created: false },
-      'Purging the deleted job leaves the key with the new one.',
+      'Purging the deleted job does not take the key from the new one.',
     )
   },
 
-  async 'an idempotency key is free again after its time'({ store, advance }) {
+  async 'an idempotency key is free again after its window'({ store, advance }) {
     const { job: first } = await store.create(withKey('k1'))
     await passWindow({ store, advance }, 'k1')
     const second = await store.create(withKey('k1'))
@@ -265,14 +265,14 @@ export const recordCases = {
     assert.deepEqual(
       await store.create(withKey('k1')),
       { job: second.job, created: false },
-      'The key points at the new job.',
+      'The key finds the new job.',
     )
     await store.apply(first.id, { kind: 'delete' })
     await store.purge({ id: first.id })
     assert.deepEqual(
       await store.create(withKey('k1')),
       { job: second.job, created: false },
-      'Deleting and purging the old job leaves the key with the new one.',
+      'Deleting and purging the old job does not take the key from the new one.',
     )
   },
 
@@ -283,12 +283,12 @@ export const recordCases = {
     assert.deepEqual(
       await store.purge({ endedBefore: (ended?.completedAt ?? 0) + 1, limit: 10 }),
       [job.id],
-      'A purge by age forgets the ended job.',
+      'A purge by age removes the ended job.',
     )
     assert.equal((await store.create(withKey('k1'))).created, true, 'The key of a purged job is free.')
   },
 
-  async 'a transaction is refused by a store that has none'({ store }) {
+  async 'a store without transactions refuses one'({ store }) {
     await assertFails(
       store.create(sampleJob(), { tx: {} }),
       'INVALID_OPTIONS',
@@ -298,7 +298,7 @@ export const recordCases = {
     assert.equal(
       (await store.create(sampleJob(), { tx: undefined })).created,
       true,
-      'A `tx` that is undefined is none.',
+      'A create with `tx: undefined` is accepted.',
     )
   },
 } satisfies Cases<JobStoreContext>

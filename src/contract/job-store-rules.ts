@@ -9,7 +9,7 @@ const workflow = (id: string) => ({ kind: 'workflow', id }) as const
 const application = (id: string) => ({ kind: 'application', id }) as const
 
 export const rulesCases = {
-  async 'rules are kept, changed in part, and gone when they say nothing'({ store }) {
+  async 'a rule is stored, can be changed in part, and disappears when it equals the default'({ store }) {
     assert.deepEqual(await store.rules(), [], 'A new store has no rules.')
     await store.changeRule(workflow('w/a'), { state: 'paused' })
     await store.changeRule(workflow('w/a'), { maxRunning: 3 })
@@ -20,20 +20,20 @@ export const rulesCases = {
         { target: workflow('w/a'), state: 'paused', maxRunning: 3 },
         { target: deployment, state: 'draining', maxRunning: null },
       ]),
-      'A change of a rule leaves what it does not name.',
+      'Changing one field of a rule leaves the other fields.',
     )
     await store.changeRule(deployment, { state: 'open' })
     await store.changeRule(workflow('w/a'), { maxRunning: null })
     assert.deepEqual(
       await store.rules(),
       [{ target: workflow('w/a'), state: 'paused', maxRunning: null }],
-      'A rule that equals the default is gone, and others stay.',
+      'A rule that equals the default disappears, and the others stay.',
     )
     await store.changeRule(workflow('w/a'), { state: 'open' })
     assert.deepEqual(await store.rules(), [], 'No rule is left.')
   },
 
-  async 'what is paused waits, a lapsed job too, until it is resumed; what drains is worked off'({ store, advance }) {
+  async 'paused jobs, even lapsed ones, are not claimed until resumed; draining ones are claimed'({ store, advance }) {
     const create = creator(store, advance)
     const held = await create('lapsed', { app: 'a', workflow: 'w/a' })
     await store.claim({ owner: 'w', leaseMs, id: held })
@@ -53,17 +53,15 @@ export const rulesCases = {
       'A named job of a paused workflow is not granted.',
     )
     await store.changeRule(workflow('w/a'), { state: 'open' })
-    assert.deepEqual(await names(store), ['b1'], 'A resumed workflow is worked off, a paused application is not.')
+    assert.deepEqual(await names(store), ['b1'], 'Jobs of the resumed workflow are claimed, the paused ones are not.')
     await store.changeRule(application('a'), { state: 'draining' })
     await store.changeRule(deployment, { state: 'paused' })
     assert.deepEqual(await names(store), [], 'Nothing is claimed in a paused deployment.')
     await store.changeRule(deployment, { state: 'open' })
-    assert.deepEqual(await names(store), ['lapsed', 'a2'], 'What drains is worked off, lapsed jobs first.')
+    assert.deepEqual(await names(store), ['lapsed', 'a2'], 'Jobs of a draining application are claimed, lapsed first.')
   },
 
-  async 'of simultaneous claims as many are granted as an application, a workflow and the deployment may run'({
-    store,
-  }) {
+  async 'simultaneous claims never exceed maxRunning of an application, a workflow or the deployment'({ store }) {
     for (let n = 0; n < 30; n++)
       await store.create(sampleJob({ app: `app-${n % 3}`, workflow: n % 2 ? 'w/odd' : 'w/even' }))
     const claimMany = async () =>
@@ -71,7 +69,7 @@ export const rulesCases = {
     await store.changeRule(application('app-0'), { maxRunning: 2 })
     await store.changeRule(workflow('w/odd'), { maxRunning: 3 })
     const first = await claimMany()
-    // Of app-0 two, of w/odd three, and of the other applications' ten even jobs all.
+    // Two of app-0, three of w/odd, and all ten even jobs of the other applications.
     assert.ok(first.filter(({ app }) => app === 'app-0').length <= 2, 'At most maxRunning jobs of an application run.')
     assert.equal(
       first.filter((job) => job.workflow === 'w/odd').length,
@@ -111,7 +109,7 @@ export const rulesCases = {
     assert.equal((await claimMany()).length, 1, 'A requeued job makes room for one.')
   },
 
-  async 'a limit of every application holds for each of them, but for those that have their own'({ store }) {
+  async 'a limit for every application applies to each one that has no limit of its own'({ store }) {
     for (let n = 0; n < 12; n++) await store.create(sampleJob({ app: `app-${n % 3}` }))
     await store.changeRule(application('*'), { maxRunning: 2 })
     await store.changeRule(application('app-0'), { maxRunning: 3 })
@@ -121,14 +119,14 @@ export const rulesCases = {
     assert.deepEqual(
       ['app-0', 'app-1', 'app-2'].map(running),
       [3, 2, 2],
-      'An application has as many jobs granted as its own limit says, else as that of every application.',
+      'An application runs as many jobs as its own limit allows or, without one, the limit for every application.',
     )
     const [queued] = await store.list({ app: 'app-1', statuses: ['QUEUED'], limit: 1 })
-    assert.equal(await store.claim({ ...worker, id: queued?.id }), undefined, 'Nor is a named job granted beyond it.')
+    assert.equal(await store.claim({ ...worker, id: queued?.id }), undefined, 'Named jobs are limited, too.')
     const ended = claimed.find(({ app }) => app === 'app-2')
     if (ended) await store.apply(ended.id, succeed(ended))
     assert.equal((await store.claim(worker))?.app, 'app-2', 'A job that ends makes room for one of its application.')
     await store.changeRule(application('*'), { maxRunning: null })
-    assert.equal((await store.claimSeveral?.(worker, { max: 9 }))?.length ?? 3, 3, 'Without it, any number runs.')
+    assert.equal((await store.claimSeveral?.(worker, { max: 9 }))?.length ?? 3, 3, 'Without a limit, all may run.')
   },
 } satisfies Cases<JobStoreContext>

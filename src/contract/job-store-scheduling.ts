@@ -4,7 +4,7 @@ import { leaseMs, type JobStoreContext } from './job-store-context.js'
 import type { Cases } from './suite.js'
 
 export const schedulingCases = {
-  async 'inside an application higher priority is claimed first, then what has waited longest, of all workflows'({
+  async 'within an application, the highest priority is claimed first, then the longest wait, across workflows'({
     store,
     advance,
   }) {
@@ -18,11 +18,11 @@ export const schedulingCases = {
     assert.deepEqual(
       await names(store),
       ['first1', 'first2', 'soon', 'usual1', 'usual2', 'late'],
-      'Inside an application the highest priority is claimed first, and of equals the one that has waited longest.',
+      'Within an application, the highest priority is claimed first, and among equals the longest wait.',
     )
   },
 
-  async 'priority takes no turn from another application'({ store, advance }) {
+  async 'priority does not take turns from other applications'({ store, advance }) {
     const create = creator(store, advance)
     for (const name of ['a1', 'a2']) await create(name, { app: 'a', priority: 2 })
     await create('b1', { app: 'b', priority: -2 })
@@ -43,7 +43,7 @@ export const schedulingCases = {
     )
   },
 
-  async 'a job is not claimed before its time, and keeps nobody waiting whatever its priority'({ store, advance }) {
+  async 'a job is not claimed before its notBefore and holds up no others, whatever its priority'({ store, advance }) {
     const { job: clock } = await store.create(sampleJob())
     await store.apply(clock.id, { kind: 'delete' })
     const later = { priority: 2, notBefore: clock.createdAt + leaseMs }
@@ -60,10 +60,7 @@ export const schedulingCases = {
     assert.deepEqual(await names(store), ['later'], 'A job is claimed when its notBefore has come.')
   },
 
-  async 'a queued job beyond its deadline is found, and is ended as one that missed it; no other is'({
-    store,
-    advance,
-  }) {
+  async 'only a queued job whose deadline has passed is overdue, and it can be ended for that'({ store, advance }) {
     const { job: clock } = await store.create(sampleJob())
     const deadline = clock.createdAt + leaseMs
     const [missed, begun, other] = await Promise.all(
@@ -99,7 +96,7 @@ export const schedulingCases = {
     assert.deepEqual(await store.due('overdue', 10), [], 'A job that has ended is not overdue.')
   },
 
-  async 'a worker gets jobs of the workflows that it can run alone, lapsed ones too'({ store, advance }) {
+  async 'a worker gets only jobs, even lapsed ones, of the workflows that it can run'({ store, advance }) {
     const create = creator(store, advance)
     const [a, b] = [await create('a', { workflow: 'w/a' }), await create('b', { workflow: 'w/b' })]
     const next = async (workflows: string[], id?: string) =>
@@ -115,10 +112,7 @@ export const schedulingCases = {
     assert.equal(await next(['w/b'], b), undefined, 'A held lease is not granted again.')
   },
 
-  async 'a job that gave way to another application keeps its place among the jobs of its own, and counts no attempt'({
-    store,
-    advance,
-  }) {
+  async 'a preempted job keeps its place among the jobs of its application and counts no attempt'({ store, advance }) {
     const create = creator(store, advance)
     await create('a1')
     const long = await store.claim(worker)
@@ -128,16 +122,13 @@ export const schedulingCases = {
     assert.deepEqual(
       [queued?.status, queued?.attempts, queued?.lease, queued?.dueAt, queued?.history.at(-1)?.outcome],
       ['QUEUED', 0, null, long.dueAt, 'preempted'],
-      'A job that gave way is queued as before its claim, which its history tells.',
+      'A preempted job is queued as it was before its claim, and its history says so.',
     )
-    assert.equal(await store.apply(long.id, preempt(long)), undefined, 'A claim gives way once.')
-    assert.deepEqual(await names(store), ['a1', 'a2'], 'A job that gave way comes before the later jobs.')
+    assert.equal(await store.apply(long.id, preempt(long)), undefined, 'A claim can be preempted only once.')
+    assert.deepEqual(await names(store), ['a1', 'a2'], 'A preempted job comes before later jobs.')
   },
 
-  async 'an application with a running job alone keeps its turn: it is served after those that were not'({
-    store,
-    advance,
-  }) {
+  async 'an application whose only job was preempted still counts as served'({ store, advance }) {
     const create = creator(store, advance)
     await create('a1', { app: 'a' })
     const long = await store.claim(worker)
@@ -149,7 +140,7 @@ export const schedulingCases = {
     assert.deepEqual(await names(store), ['c1', 'a1'], 'An application that was served comes after one that was not.')
   },
 
-  async 'belowRunning leaves the jobs of applications of which as many others run, lapsed and named jobs too'({
+  async 'belowRunning grants no job of an application that runs that many others, even a lapsed or named job'({
     store,
     advance,
   }) {
@@ -160,16 +151,16 @@ export const schedulingCases = {
       (await store.claim({ owner: 'w', leaseMs, belowRunning, id }))?.name
     assert.equal(await next(0), undefined, 'No application has fewer than 0 running jobs.')
     assert.deepEqual([await next(1), await next(1)], ['a1', 'b1'], 'Each application gets its first job.')
-    assert.equal(await next(1), undefined, 'An application of which a job runs gets no other.')
-    assert.equal(await next(2), 'a2', 'An application of which fewer jobs run gets its next job.')
+    assert.equal(await next(1), undefined, 'An application that runs a job gets no second one.')
+    assert.equal(await next(2), 'a2', 'An application that runs fewer jobs gets its next one.')
     const { id: a3 } = (await store.list({ app: 'a', statuses: ['QUEUED'], limit: 1 }))[0] ?? {}
-    assert.equal(await next(2, a3), undefined, 'A named job is granted by the same rule.')
+    assert.equal(await next(2, a3), undefined, 'The same rule applies to a claim that names a job.')
     await advance(leaseMs + 100)
-    assert.equal(await next(1), 'b1', 'A lapsed job is not counted for itself, and others of its application are.')
+    assert.equal(await next(1), 'b1', 'A lapsed job does not count against itself, but others of its application do.')
     assert.equal(await next(1, b1), undefined, 'A held lease is not granted again.')
   },
 
-  async 'a queued job knows how many of its application come before it, up to a limit'({ store, advance }) {
+  async 'ahead counts how many jobs of its application come before a queued job, up to a limit'({ store, advance }) {
     const create = creator(store, advance)
     const a1 = await create('a1', { workflow: 'w/b' })
     const a2 = await create('a2')
@@ -190,11 +181,11 @@ export const schedulingCases = {
     assert.deepEqual(
       [await ahead(urgent), await ahead(a3)],
       [undefined, 2],
-      'A job that was claimed has no position in the queue, and is no longer counted.',
+      'A claimed job has no position in the queue and is no longer counted.',
     )
   },
 
-  async 'the queue shows what runs, and what waits in the order of claims'({ store, advance }) {
+  async 'the queue shows running jobs, and waiting ones in the order of claims'({ store, advance }) {
     const queue = store.queue?.bind(store)
     if (!queue) return
     const create = async (app: string, name: string, fields: object = {}) => {
@@ -217,10 +208,10 @@ export const schedulingCases = {
     assert.deepEqual(
       names(waiting),
       ['b1', 'c1', 'a1', 'a2', 'a3'],
-      'Due jobs are shown in turns of their applications, and inside one by priority and time.',
+      'Applications take turns among the due jobs, which within one are in order of priority and time.',
     )
     const few = await queue({ max: 2 })
-    assert.deepEqual(names(few.waiting), ['b1', 'c1'], 'No more jobs are shown than are asked for.')
+    assert.deepEqual(names(few.waiting), ['b1', 'c1'], 'At most `max` jobs are shown.')
     const claimed: (string | null | undefined)[] = []
     for (let n = 0; n < 5; n++) claimed.push((await store.claim({ owner: 'worker', leaseMs: 60_000 }))?.name)
     assert.deepEqual(claimed, names(waiting), 'Claims grant the jobs in the order that the queue showed.')

@@ -13,7 +13,7 @@ function several(store: JobStore, ms = long) {
 }
 
 export const severalClaimsCases = {
-  async 'several jobs are claimed at once in the order of single claims, and fewer only when there are no more'({
+  async 'a call claims several jobs in the order of single claims, and fewer only if no more are waiting'({
     store,
     advance,
   }) {
@@ -37,12 +37,12 @@ export const severalClaimsCases = {
     assert.deepEqual(
       (await claim(9)).map(({ name }) => name),
       ['b2', 'a3', 'a4'],
-      'The next call goes on with the application served longest ago, and returns what is left.',
+      'The next call continues with the least recently served application and returns what is left.',
     )
     assert.deepEqual(await claim(3), [], 'An empty store has nothing to claim.')
   },
 
-  async 'jobs whose leases ran out are claimed before those that wait, in one call'({ store, advance }) {
+  async 'one call claims jobs whose leases ran out before waiting ones'({ store, advance }) {
     const claim = several(store)
     if (!claim) return
     for (const name of ['lost', 'waiting', 'last']) {
@@ -58,7 +58,7 @@ export const severalClaimsCases = {
     )
   },
 
-  async 'simultaneous claims of several jobs get each job once, and all of them'({ store }) {
+  async 'simultaneous claims of several jobs get every job exactly once'({ store }) {
     const claim = several(store)
     if (!claim) return
     const apps = ['a', 'b', 'c']
@@ -69,7 +69,7 @@ export const severalClaimsCases = {
     assert.equal(new Set(ids).size, 60, 'No job is granted to two simultaneous calls.')
   },
 
-  async 'limits of running jobs hold for calls that claim several'({ store }) {
+  async 'a call that claims several jobs keeps the limits of running jobs'({ store }) {
     const claim = several(store)
     if (!claim) return
     await store.changeRule({ kind: 'application', id: 'a' }, { maxRunning: 2 })
@@ -77,7 +77,7 @@ export const severalClaimsCases = {
     const calls = await Promise.all([claim(5), claim(5), claim(5)])
     const count = (name: string) => calls.flat().filter(({ app }) => app === name).length
     assert.equal(count('a'), 2, 'Simultaneous calls claim no more jobs of an application than it may run.')
-    assert.equal(count('b'), 4, 'An application without a limit gets all its jobs claimed.')
+    assert.equal(count('b'), 4, 'All jobs of an application without a limit are claimed.')
     await store.changeRule({ kind: 'application', id: 'a' }, { maxRunning: null })
   },
 } satisfies Cases<JobStoreContext>

@@ -6,7 +6,7 @@ import { cancel, fail, heartbeat, ids, requeue, sampleJob, succeed } from './job
 import type { Cases } from './suite.js'
 
 export const sweepCases = {
-  async 'lapsed are the started jobs whose lease ran out, earliest first, and no others'({ store, advance }) {
+  async 'only started jobs whose lease ran out are lapsed, earliest first'({ store, advance }) {
     const [second, first, held, requeued, queued, ended, deleted] = await createInOrder(store, advance, 7)
     await store.claim({ id: first, owner: 'w', leaseMs })
     await advance(20)
@@ -20,14 +20,14 @@ export const sweepCases = {
     assert.deepEqual(
       await dueIds(store, 'lapsed'),
       [first, second],
-      'The started jobs whose lease ran out are lapsed, the earliest first, and no others.',
+      'Only started jobs whose lease ran out are lapsed, the earliest first.',
     )
     assert.deepEqual(await dueIds(store, 'lapsed', 1), [first], 'due returns at most its limit.')
-    assert.deepEqual(await store.due('lapsed', 1), [await store.get(first)], 'Asking for due jobs changes nothing.')
-    assert.equal((await store.get(queued))?.status, 'QUEUED', 'Asking for lapsed jobs leaves queued ones alone.')
+    assert.deepEqual(await store.due('lapsed', 1), [await store.get(first)], 'Calling due changes nothing.')
+    assert.equal((await store.get(queued))?.status, 'QUEUED', 'Calling due for lapsed jobs leaves queued ones alone.')
   },
 
-  async 'abandoned are the lapsed jobs that were canceled or missed their deadline, and they end without a worker'({
+  async 'only lapsed jobs that were canceled or missed their deadline are abandoned, and they end without a worker'({
     store,
     advance,
   }) {
@@ -52,7 +52,7 @@ export const sweepCases = {
     assert.equal(
       (await store.apply(canceled, cancel()))?.status,
       'STARTED',
-      'A job that a worker holds is asked to stop.',
+      'A job that a worker holds is marked as canceled.',
     )
     await store.apply(held, cancel())
     assert.deepEqual(await dueIds(store, 'abandoned'), [], 'No lease has run out yet.')
@@ -65,18 +65,18 @@ export const sweepCases = {
     assert.deepEqual(await dueIds(store, 'abandoned', 1), [canceled], 'due returns at most its limit.')
     const miss = { ...cancel(), kind: 'miss' } as const
     assert.equal(await store.apply(lapsed, miss), undefined, 'A job whose deadline has not passed has not missed it.')
-    assert.equal(await store.apply(held, miss), undefined, 'A job that a worker holds is ended by that worker.')
+    assert.equal(await store.apply(held, miss), undefined, 'Only its worker can end a job that a worker holds.')
     const ended = [await store.apply(canceled, cancel()), await store.apply(overdue, miss)]
     for (const job of ended) {
-      assert.equal(job?.status, 'FAILED', 'A job that nobody runs is ended by whoever finds it.')
-      assert.equal(job?.lease, null, 'Its lease has ended.')
-      assert.equal(job?.history.at(-1)?.outcome, 'lapsed', 'Its attempt was lost.')
+      assert.equal(job?.status, 'FAILED', 'An abandoned job can be ended without a token.')
+      assert.equal(job?.lease, null, 'An abandoned job that has ended has no lease.')
+      assert.equal(job?.history.at(-1)?.outcome, 'lapsed', 'The history says that its attempt was lost.')
     }
-    assert.equal(await store.apply(canceled, heartbeat(1)), undefined, 'The lost worker changes nothing any more.')
+    assert.equal(await store.apply(canceled, heartbeat(1)), undefined, 'The lost worker can no longer change the job.')
     assert.deepEqual(await dueIds(store, 'abandoned'), [], 'A job that has ended is not abandoned.')
   },
 
-  async 'a lapsed job that is queued again counts as running no more, and keeps its attempts'({ store, advance }) {
+  async 'a lapsed job that is queued again no longer counts as running and keeps its attempts'({ store, advance }) {
     await store.changeRule({ kind: 'application', id: 'a' }, { maxRunning: 1 })
     const [lost, next] = [
       (await store.create(sampleJob({ app: 'a' }))).job.id,
@@ -86,51 +86,51 @@ export const sweepCases = {
     const until = claimed?.lease?.until ?? 0
     await advance(leaseMs + 100)
     const release = (lapsedBefore: number) => store.apply(lost, { kind: 'release', lapsedBefore })
-    assert.equal(await release(until - 1), undefined, 'A lease that ended later than that may still be renewed.')
-    assert.equal(await store.claim({ id: next, owner: 'w', leaseMs }), undefined, 'The lost job counts as running.')
+    assert.equal(await release(until - 1), undefined, 'A job whose lease ended after `lapsedBefore` is not released.')
+    assert.equal(await store.claim({ id: next, owner: 'w', leaseMs }), undefined, 'A lapsed job counts as running.')
     const job = await release(until)
     assert.deepEqual(
       [job?.status, job?.lease, job?.attempts, job?.lapses, job?.history.at(-1)?.outcome],
       ['QUEUED', null, 0, 1, 'lapsed'],
-      'It waits again, and the lapse is counted.',
+      'A released job is queued again, and its lapse is counted.',
     )
     assert.equal(await release(until), undefined, 'A queued job is not released.')
-    assert.equal(await store.apply(lost, heartbeat(1)), undefined, 'The lost worker changes nothing any more.')
-    assert.deepEqual(await dueIds(store, 'lapsed'), [], 'It is not lapsed any more.')
-    assert.equal((await store.claim({ id: next, owner: 'w', leaseMs }))?.id, next, 'There is room for another.')
+    assert.equal(await store.apply(lost, heartbeat(1)), undefined, 'The lost worker can no longer change the job.')
+    assert.deepEqual(await dueIds(store, 'lapsed'), [], 'A released job is no longer lapsed.')
+    assert.equal((await store.claim({ id: next, owner: 'w', leaseMs }))?.id, next, 'That makes room for another.')
   },
 
-  async "the store's time goes on"({ store, advance }) {
+  async "time() gives the store's clock, in milliseconds"({ store, advance }) {
     const first = await store.time()
     await advance(1000)
     const passed = (await store.time()) - first
-    assert.ok(passed >= 1000 && passed < 60_000, 'The time is in milliseconds, and the clock of leases.')
+    assert.ok(passed >= 1000 && passed < 60_000, 'The time is in milliseconds and by the same clock as leases.')
     const { job } = await store.create(sampleJob())
-    assert.ok(job.createdAt >= first + passed, 'Times in records are of the same clock.')
+    assert.ok(job.createdAt >= first + passed, 'Times in records are by the same clock.')
   },
 
-  async 'a pass over all files is granted to one of simultaneous callers, and again after its time'({
+  async 'beginFilePass is granted to only one of several simultaneous callers, and again after everyMs'({
     store,
     advance,
   }) {
     const calls = await Promise.all(Array.from({ length: 5 }, () => store.beginFilePass(leaseMs)))
     const [first, ...others] = calls.filter((pass) => pass !== undefined)
-    assert.deepEqual(others, [], 'Of five simultaneous calls one is granted the pass.')
-    assert.equal(await store.beginFilePass(leaseMs), undefined, 'No pass is granted again before its time.')
+    assert.deepEqual(others, [], 'Exactly one of five simultaneous calls is granted the pass.')
+    assert.equal(await store.beginFilePass(leaseMs), undefined, 'No pass is granted before everyMs has passed.')
     const second = await store.beginFilePass(0)
     await advance(leaseMs + 100)
     const third = await store.beginFilePass(leaseMs)
-    assert.ok(first && second && third, 'A pass is granted for everyMs 0, and again when its time has passed.')
+    assert.ok(first && second && third, 'A pass is granted for everyMs 0, and again when everyMs has passed.')
     assert.match(first.deployment, /^[\w-]{20,}$/, 'The deployment has a random id of at least 20 characters.')
     assert.deepEqual(
       [second.deployment, third.deployment],
       [first.deployment, first.deployment],
       "The deployment's id never changes.",
     )
-    assert.ok(first.pass < second.pass && second.pass < third.pass, 'The number of the pass rises.')
+    assert.ok(first.pass < second.pass && second.pass < third.pass, 'The number of the pass increases.')
   },
 
-  async 'due returns no more than its limit for any reason'({ store, advance }) {
+  async 'due never returns more than its limit'({ store, advance }) {
     const ids = await createInOrder(store, advance, 12)
     for (const id of ids) await store.claim({ id, owner: 'w', leaseMs })
     await advance(leaseMs + 100)
@@ -140,7 +140,7 @@ export const sweepCases = {
     assert.equal((await store.due('deleted', 5)).length, 5, 'due returns at most its limit of deleted jobs.')
   },
 
-  async 'more damaged records than a batch holds keep no sound one from the sweep'({ store, advance, damage }) {
+  async 'more damaged records than a batch holds hide no readable one from the sweep'({ store, advance, damage }) {
     assert.ok(damage, 'Give `damage`, or skip the case and say why no record can be damaged.')
     const ids = await createInOrder(store, advance, 7)
     const sound = ids.at(-1)
@@ -155,23 +155,23 @@ export const sweepCases = {
     assert.deepEqual(
       await dueIds(store, 'lapsed', 2),
       [sound],
-      'Records that cannot be read do not hide the one that can, when asked again.',
+      'Records that cannot be read do not hide the one that can in a second call, either.',
     )
   },
 
-  async 'a deleted job is due until it is purged'({ store }) {
+  async 'a deleted job is due for removal until it is purged'({ store }) {
     const { job } = await store.create(sampleJob())
     assert.deepEqual(await dueIds(store, 'deleted'), [], 'A queued job does not wait for its removal.')
     await store.apply(job.id, { kind: 'delete' })
     assert.deepEqual(await dueIds(store, 'deleted'), [job.id], 'A deleted job waits for its removal.')
-    assert.deepEqual(await store.purge({ id: job.id }), [job.id], 'A purge by id returns the id that it forgot.')
+    assert.deepEqual(await store.purge({ id: job.id }), [job.id], 'A purge by id returns the id that it removed.')
     assert.deepEqual(await dueIds(store, 'deleted'), [], 'A purged job does not wait for its removal.')
-    assert.deepEqual(await store.purge({ id: job.id }), [], 'A purge of an absent job forgets nothing.')
+    assert.deepEqual(await store.purge({ id: job.id }), [], 'A purge of a job that does not exist removes nothing.')
     assert.equal(await store.apply(job.id, { kind: 'delete' }), undefined, 'A purged job cannot be changed.')
     assert.equal((await store.create(sampleJob({ id: job.id }))).created, true, 'The id of a purged job is free.')
   },
 
-  async 'results are due for removal from their time on until it is noted'({ store, advance }) {
+  async 'expired results are due for removal until the removal is recorded'({ store, advance }) {
     const [done, failed, kept, deleted] = await createInOrder(store, advance, 4)
     await store.apply(done, succeed(await claim(store, done), { retentionMs: leaseMs }))
     await store.apply(failed, fail((await claim(store, failed)).token, { retentionMs: leaseMs }))
@@ -186,11 +186,11 @@ export const sweepCases = {
       'Results of jobs that succeeded, are not deleted and have passed their retention are due for removal.',
     )
     await store.apply(done, { kind: 'expire' })
-    assert.deepEqual(await dueIds(store, 'expired'), [], 'Results are no longer due when their removal is noted.')
+    assert.deepEqual(await dueIds(store, 'expired'), [], 'Results are no longer due once their removal is recorded.')
     assert.equal((await store.get(done))?.status, 'SUCCEEDED', 'A job whose results were removed is still shown.')
   },
 
-  async 'a webhook message is due from its time on until it is tried or done'({ store, advance }) {
+  async 'a webhook message is due from its time until an attempt begins or it is settled'({ store, advance }) {
     const [id, silent, deleted] = await createInOrder(store, advance, 3)
     const messages = ['m1', 'm2'].map((message) => ({ id: message, url: 'https://example.com', event: 'job.failed' }))
     await store.apply(id, cancel({ messages }))
@@ -200,19 +200,19 @@ export const sweepCases = {
     assert.deepEqual(
       await deliverableIds(store),
       [id],
-      'A job is due with its pending messages, and deleted or silent ones are not.',
+      'A job with pending messages is due; a deleted job or one without messages is not.',
     )
     await store.apply(id, { kind: 'beginDelivery', deliveryId: 'm1', attempts: 0, retryInMs: leaseMs })
-    assert.deepEqual(await deliverableIds(store), [id], 'A job is due while its second message is.')
+    assert.deepEqual(await deliverableIds(store), [id], 'A job is due as long as its second message is.')
     await store.apply(id, { kind: 'beginDelivery', deliveryId: 'm2', attempts: 0, retryInMs: null })
-    assert.deepEqual(await deliverableIds(store), [], 'No message is due while the next attempts are later or over.')
+    assert.deepEqual(await deliverableIds(store), [], 'No message is due without an attempt that is due.')
     await advance(leaseMs + 100)
     assert.deepEqual(await deliverableIds(store), [id], 'A message is due again when its next attempt is.')
     await store.apply(id, { kind: 'endDelivery', deliveryId: 'm1', outcome: 'delivered', status: 200 })
     assert.deepEqual(await deliverableIds(store), [], 'A delivered message is not due again.')
   },
 
-  async 'messages are found by application, whatever the others have due'({ store, advance }) {
+  async 'deliverable limits messages per application and leaves out the given applications'({ store, advance }) {
     const message = { id: 'm', url: 'https://example.com', event: 'job.failed' }
     const ids: string[] = []
     for (const app of ['b', 'b', 'b', 'a', 'B', 'c']) {
@@ -224,27 +224,31 @@ export const sweepCases = {
     const [b1, b2, b3, a, upper, c] = ids
     const page = { limit: 10, perApp: 10, exceptApps: [] }
     assert.deepEqual(await deliverableIds(store, page), ids, 'Jobs with due messages come in the order of their times.')
-    assert.deepEqual(await deliverableIds(store, { ...page, limit: 4 }), [b1, b2, b3, a], 'It returns at most limit.')
+    assert.deepEqual(
+      await deliverableIds(store, { ...page, limit: 4 }),
+      [b1, b2, b3, a],
+      'deliverable returns at most `limit` jobs.',
+    )
     assert.deepEqual(
       await deliverableIds(store, { ...page, perApp: 2 }),
       [b1, b2, a, upper, c],
-      'Of one application it returns at most perApp, those that are due longest.',
+      'deliverable returns at most `perApp` jobs of an application: those due the longest.',
     )
     assert.deepEqual(
       await deliverableIds(store, { limit: 3, perApp: 1, exceptApps: ['b', 'a'] }),
       [upper, c],
-      'Jobs of excepted applications are left out; names of applications are compared exactly.',
+      'Jobs of excluded applications are left out; names of applications are compared exactly.',
     )
     assert.deepEqual(
       await deliverableIds(store, { ...page, exceptApps: ['a', 'b', 'B', 'c'] }),
       [],
-      'There is none if all applications are excepted.',
+      'deliverable returns nothing if all applications are excluded.',
     )
     assert.deepEqual(await deliverableIds(store, { ...page, limit: 0 }), [], 'A limit of 0 returns nothing.')
     assert.deepEqual(await deliverableIds(store, { ...page, perApp: 0 }), [], 'A perApp of 0 returns nothing.')
   },
 
-  async 'a running job is due for nothing'({ store }) {
+  async 'a running job with a valid lease is not due for any reason'({ store }) {
     const { job } = await store.create(sampleJob())
     await claim(store, job.id)
     await store.apply(job.id, heartbeat(1, { leaseMs }))
@@ -253,7 +257,7 @@ export const sweepCases = {
     assert.deepEqual(await deliverableIds(store), [], 'A running job has no message that is due.')
   },
 
-  async 'purge by id forgets only a job that is marked deleted'({ store }) {
+  async 'a purge by id removes only a job that is marked deleted'({ store }) {
     const { job: queued } = await store.create(sampleJob())
     const { job: ended } = await store.create(sampleJob())
     await store.apply(ended.id, cancel())
@@ -266,7 +270,7 @@ export const sweepCases = {
     assert.equal(await store.count({}), 2, 'Both jobs are still there.')
   },
 
-  async 'purge by age forgets jobs that ended before, the earliest first, and no others'({ store, advance }) {
+  async 'a purge by age removes only jobs that ended before the given time, earliest first'({ store, advance }) {
     const ids = await createInOrder(store, advance, 6)
     const [first, second, third, running, queued, deleted] = ids
     const end = async (id: string) => {
@@ -289,17 +293,17 @@ export const sweepCases = {
     assert.deepEqual(
       await store.purge({ endedBefore: thirdEnd, limit: 1 }),
       [first],
-      'A purge by age forgets at most its limit, the earliest end first.',
+      'A purge by age removes at most its limit, the earliest end first.',
     )
     assert.deepEqual(
       await store.purge({ endedBefore: thirdEnd, limit: 10 }),
       [second],
-      'A purge by age forgets jobs that ended before the time.',
+      'A purge by age removes jobs that ended before the given time.',
     )
     assert.deepEqual(
       await store.purge({ endedBefore: thirdEnd + 1_000_000, limit: 10 }),
       [third],
-      'A purge by age forgets the rest.',
+      'A second purge by age removes the rest.',
     )
     assert.deepEqual(
       (await store.list({ limit: 10 })).map((job) => job.id).sort(),

@@ -14,9 +14,9 @@ describe('memoryJobs', () => {
         return { store: memoryJobs({ clock, idempotencyMs }), advance, async close() {} }
       },
       skips: {
-        'records that cannot be read keep no other job from being claimed': onlyReadable,
-        'a page shows the rest beside a record that cannot be read, and the store names that one': onlyReadable,
-        'more damaged records than a batch holds keep no sound one from the sweep': onlyReadable,
+        'records that cannot be read do not prevent other jobs from being claimed': onlyReadable,
+        'a page leaves out a record that cannot be read and shows the others, and `unreadable` names it': onlyReadable,
+        'more damaged records than a batch holds hide no readable one from the sweep': onlyReadable,
       },
     },
   )
@@ -28,7 +28,8 @@ describe('memoryBlobs', () => {
     {
       open: async () => ({ store: memoryBlobs(), async close() {} }),
       skips: {
-        '50 MB are written and read without holding them': 'the store is memory: it holds every byte on purpose',
+        '50 MB are written and read without being held in memory':
+          'the store is memory: it holds every byte on purpose',
       },
     },
   )

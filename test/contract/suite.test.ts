@@ -64,10 +64,10 @@ describe('a contract suite', () => {
           },
           // Or else they would fail for every store, and prove nothing.
           skips: {
-            'records that cannot be read keep no other job from being claimed': 'not to be damaged',
-            'a page shows the rest beside a record that cannot be read, and the store names that one':
+            'records that cannot be read do not prevent other jobs from being claimed': 'not to be damaged',
+            'a page leaves out a record that cannot be read and shows the others, and `unreadable` names it':
               'not to be damaged',
-            'more damaged records than a batch holds keep no sound one from the sweep': 'not to be damaged',
+            'more damaged records than a batch holds hide no readable one from the sweep': 'not to be damaged',
           },
         }),
       )
@@ -80,10 +80,10 @@ describe('a contract suite', () => {
     const { skipped, passed } = await outcome((api) =>
       blobStoreContract(api, {
         open: async () => ({ store: memoryBlobs(), async close() {} }),
-        skips: { '50 MB are written and read without holding them': 'memory holds it' },
+        skips: { '50 MB are written and read without being held in memory': 'memory holds it' },
       }),
     )
-    expect(skipped).toEqual(['50 MB are written and read without holding them (skipped: memory holds it)'])
+    expect(skipped).toEqual(['50 MB are written and read without being held in memory (skipped: memory holds it)'])
     expect(passed.length).toBeGreaterThan(25)
   })
 
@@ -94,7 +94,7 @@ describe('a contract suite', () => {
         { open: () => expect.unreachable(), skips },
       )
     expect(register({ 'no such case': 'reason' })).toThrow(/names no case/)
-    expect(register({ 'an empty blob is a blob': ' ' })).toThrow(/no reason/)
+    expect(register({ 'a blob may be empty': ' ' })).toThrow(/no reason/)
   })
 
   test('names the case whose call never settles, and where it waits', async () => {
@@ -144,7 +144,7 @@ describe('a contract suite', () => {
           open++
           return { store: { ...memoryBlobs(), stat: async () => undefined }, close: async () => void open-- }
         },
-        skips: { '50 MB are written and read without holding them': 'memory holds it' },
+        skips: { '50 MB are written and read without being held in memory': 'memory holds it' },
       }),
     )
     expect(open).toBe(0)
@@ -156,14 +156,14 @@ describe('a failing case says in words what was expected:', () => {
     [
       'a store that ignores a filter',
       (store) => ({ list: ({ batchName: _batchName, ...page }) => store.list(page) }),
-      'every filter and every combination of filters selects exactly its jobs',
+      'every filter and every combination of filters selects exactly the jobs that match',
       'A list with the filters {"batchName":"batch"} shows exactly the jobs that match all of them, newest first. ' +
         'Expected [',
     ],
     [
       'a store that lists oldest first',
       (store) => ({ list: async (page) => (await store.list(page)).reverse() }),
-      'a list shows every job once, newest first, then by id',
+      'a list shows every job once, newest first, and those of one millisecond by descending id',
       'A list shows every job once, by createdAt and then by id, both descending. Expected [',
     ],
     [
@@ -178,8 +178,8 @@ describe('a failing case says in words what was expected:', () => {
     [
       'a store that grants a job twice',
       (store) => ({ claim: async (request) => (await store.claim(request)) ?? store.get(request.id ?? '') }),
-      'of eight simultaneous claims of one job one wins',
-      'Of eight simultaneous claims of one job one is granted. Expected 1, got 8.',
+      'only one of eight simultaneous claims of one job wins',
+      'Exactly one of eight simultaneous claims of one job is granted. Expected 1, got 8.',
     ],
     [
       'a store that counts a repeated key against the limit',
@@ -187,8 +187,8 @@ describe('a failing case says in words what was expected:', () => {
         create: async (job, options) =>
           (await store.count({})) > 0 ? Promise.reject(queueFull(1)) : store.create(job, options),
       }),
-      'a known id is refused and nothing is overwritten',
-      'A create with a known id fails with ALREADY_EXISTS. ' +
+      'a create with an existing id is refused and overwrites nothing',
+      'A create with an existing id fails with ALREADY_EXISTS. ' +
         'It failed with QUEUE_FULL: The application has 1 jobs waiting',
     ],
   ]
@@ -210,7 +210,7 @@ describe('a failing case says in words what was expected:', () => {
     [
       'a store that takes a key of 201 characters',
       (store) => ({ put: (key, ...rest) => store.put(key.length === 201 ? 'other' : key, ...rest) }),
-      'keys and prefixes of another form are refused everywhere',
+      'malformed keys and prefixes are refused by every method',
       `put refuses "${'x'.repeat(201)}", which is not a blob key. The call succeeded.`,
     ],
     [
@@ -239,7 +239,7 @@ describe('a failing case says in words what was expected:', () => {
           const store = memoryBlobs()
           return { store: { ...store, ...change(store) }, async close() {} }
         },
-        skips: { '50 MB are written and read without holding them': 'memory holds it' },
+        skips: { '50 MB are written and read without being held in memory': 'memory holds it' },
       }),
     )
     expect(broken.get(name)).toContain(message)
