@@ -10,7 +10,7 @@ ${Object.entries(templates)
   .map(([name, { about }]) => `  ${name.padEnd(10)}${about}`)
   .join('\n')}
 
-Without a folder: my-stems. Without --template it asks.
+Without a folder: my-stems. Without --template, it asks for one.
 `
 
 try {

@@ -1,10 +1,10 @@
 import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 
-/** What a user can mend; its message says how. */
+/** An error that the user can fix; its message says how. */
 export class ProjectError extends Error {}
 
-/** `parts` are folders of `templates`, the later ones over the earlier ones. */
+/** `parts` are folders of `templates`; files of later ones replace those of earlier ones. */
 export const templates = {
   express: {
     about: 'the service in an Express server, with the console',
@@ -28,7 +28,7 @@ export const templates = {
     start: 'npm start song.mp3',
   },
   workflow: {
-    about: 'a workflow of your own, with a test, served anew with each change',
+    about: 'a workflow of your own, with a test, reloaded on each change',
     parts: ['shared', 'workflow'],
     without: ['tsconfig.json'],
     dependencies: { zod: '~4.6.7' },
@@ -39,7 +39,7 @@ export const templates = {
 }
 
 /**
- * Makes a project in a folder, which must be empty or not there.
+ * Creates a project in a folder, which must be empty or missing.
  *
  * @returns {Promise<{ folder: string, files: string[], start: string }>} the folder as it was given, its files, and the command that starts it
  * @throws {ProjectError} for an unknown template and a folder that has files
@@ -51,16 +51,16 @@ export async function makeProject(folder, name) {
   }
   const place = resolve(folder)
   await mkdir(place, { recursive: true })
-  // A repository that has just been made is an empty folder, too.
+  // A folder with only a new repository counts as empty.
   const found = (await readdir(place)).filter((file) => file !== '.git')
   if (found.length > 0) {
-    throw new ProjectError(`The folder ${folder} has files (${found[0]}, ...). Name one that is empty or not there.`)
+    throw new ProjectError(`The folder ${folder} has files (${found[0]}, ...). Choose an empty or new one.`)
   }
   for (const part of template.parts) {
     await cp(new URL(`templates/${part}`, import.meta.url), place, { recursive: true })
   }
   for (const file of template.without ?? []) await rm(join(place, file))
-  // npm leaves files of these names out of packages, or reads them itself.
+  // npm leaves files with these names out of packages or reads them itself.
   for (const hidden of ['gitignore', 'npmrc']) await rename(join(place, `_${hidden}`), join(place, `.${hidden}`))
   await writeFile(
     join(place, 'package.json'),

@@ -1,8 +1,8 @@
-// One workflow of several: separates a song, measures each stem, and writes the vocals as FLAC: node
+// One workflow made of several: separates a song, measures each stem, and writes the vocals as FLAC: node
 // examples/composed-workflow.mjs song.wav
 import { composeWorkflow, createEngine, localFile, loudnessWorkflow, stemsWorkflow, transcodeWorkflow } from 'stemwork'
 
-// Plain data: it may as well be JSON, and a file for `stemwork serve --workflows composed.json`.
+// Plain data: it could also be a JSON file for `stemwork serve --workflows composed.json`.
 const composition = {
   id: 'service/vocals-and-loudness',
   name: 'Vocals and loudness',

@@ -1,4 +1,4 @@
-// The service inside a Fastify server. It lives in a scope of its own, so your content parsers are not touched.
+// The service inside a Fastify server. It has a scope of its own, so your content parsers are not affected.
 import Fastify from 'fastify'
 import { createEngine } from 'stemwork'
 import { fastifyMount } from 'stemwork/fastify'

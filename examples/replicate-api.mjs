@@ -33,9 +33,9 @@ function prediction(job, origin) {
   }
 }
 
-/** A handler under /v1, over the service's own, which every request goes through: its keys and limits count. */
+/** A handler under /v1. Every request goes through the service's own handler: its keys and limits apply. */
 export function replicateApi(engine, service, webhookSecret) {
-  /** What to tell whom, by job. While this process lives: the service's own webhooks (POST /job) outlive it. */
+  /** The webhooks of each job, lost with this process; those of the service (POST /job) survive it. */
   const receivers = new Map()
 
   async function ask(request, path, { method = 'GET', body, headers = {} } = {}) {
@@ -61,7 +61,7 @@ export function replicateApi(engine, service, webhookSecret) {
     const prefer = request.headers.get('prefer')
     const headers = prefer ? { prefer: prefer === 'wait' ? 'wait=60' : prefer } : {}
     const made = await (await asked(request, `/job/${id}`, { headers })).json()
-    // The client takes every other status for the end.
+    // The client takes any other status as final.
     return Response.json({ ...made, status: made.completed_at ? made.status : 'starting' }, { status: 201 })
   }
 

@@ -1,18 +1,18 @@
 #!/bin/sh
-# The whole recipe: audio -> banks -> a network that never heard the songs -> one for each song left out, measured on it -> the one for the package.
+# The whole recipe: audio -> banks -> a network that never heard the songs -> one for each song left out, evaluated on it -> the one for the package.
 #   ./recipe.sh <data> <work>
-# Needs a build of the package (npm run build). Some hours on two cores. What is there already is not made again and a training goes on where it
-# was, so a run that was interrupted or killed is started again. Results: <work>/folds/<song>.json, <work>/model (model.onnx and model.json),
+# Needs a build of the package (npm run build). Takes some hours on two cores. What exists is not made again, and training continues where it
+# stopped, so to continue a run that was interrupted or killed, start it again. Results: <work>/folds/<song>.json, <work>/model (model.onnx and model.json),
 # <work>/held-out.json
 # PYTHON: the interpreter, for a newer PyTorch. DEVICE: cpu, or cuda with PROCESSES=1. SONGS=0: the result is the network that never heard the songs,
-# so the songs measure it and no folds are needed.
+# so it is evaluated on the songs, and no folds are needed.
 set -eu
 data=$1 work=$2
 here=$(dirname "$0")
 python=${PYTHON:-/usr/bin/python3}
-# numpy and torch ask for large blocks all the time: keeping them saves a third of the mixing.
+# numpy and torch allocate large blocks all the time: keeping them saves a third of the time of mixing.
 export MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=8000000000 MALLOC_TOP_PAD_=100000000
-# Sizes, so that smoke.sh can make next to nothing of each.
+# Sizes, which smoke.sh sets to next to nothing.
 : "${PREPARE=}" "${VOICES=12000}" "${MUSIC=9000}" "${SONGS=3000}" "${CHECK=100}" "${HELD_OUT=}" "${PROCESSES=2}" "${DEVICE=cpu}"
 : "${BASE=--steps 12000 --hold 0.5 --rate 2.5e-3 --average 0.999}" "${TUNE=--steps 450 --rate 6e-4 --average 0.99 --balance -9.5 --unsung 0.4}" "${EXPORT=--lower 0.4}"
 

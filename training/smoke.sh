@@ -1,7 +1,7 @@
 #!/bin/sh
-# The whole recipe in about two minutes, to see that it works: the same steps with next to nothing in each. The networks are worth nothing.
+# The whole recipe in about two minutes, to check that it works: every step with next to no data. The networks are useless.
 #   ./smoke.sh <data> <work>
-# Needs a build of the package (npm run build). Reads only a little of <data>, by cuts in <work>/some.
+# Needs a build of the package (npm run build). Reads only a little of <data>, as excerpts in <work>/some.
 set -eu
 data=$(realpath "$1") work=$2
 here=$(dirname "$0")
@@ -20,7 +20,7 @@ export PREPARE='--sung-minutes 0.4 --espeak-minutes 0.2 --arranged-minutes 1 --s
 export BASE='--steps 8 --batch 4' TUNE='--steps 4 --batch 4 --rate 5e-4' HELD_OUT='--count 2 --seconds 8'
 "$here/recipe.sh" "$work/some" "$work"
 
-# Learning can go on from the graph in the package: its weights, read back and exported again, are the same file (with Debian's PyTorch).
+# Training can continue from the graph in the package: its weights, read back and exported again, give the same file (with Debian's PyTorch).
 shipped="$here/../models/embedded/model.onnx"
 "$python" "$here/export.py" --net "$shipped" --out "$work/again"
 cmp "$shipped" "$work/again/model.onnx"
@@ -29,7 +29,7 @@ cmp "$shipped" "$work/again/model.onnx"
 # The mean of a network before and after more steps.
 "$python" "$here/mean.py" --net "$work/base.pt" --net "$work/net.pt" --bank "$work/voices+$work/music" --out "$work/mean.pt"
 
-# The same on a machine to which audio travels in parcels, of which music comes late. A minute, of which little is for learning.
+# The same on a machine that gets its audio in parcels, those with music late. Takes a minute, little of it for training.
 "$python" "$here/rented.py" pack --work "$work" --out "$work/parcels" --bytes 1e6
 mkdir "$work/arrived"
 mv "$work"/parcels/*/index.json "$work"/parcels/*/voice-* "$work/arrived"
@@ -39,7 +39,7 @@ for parcel in "$work"/parcels/*/; do mv "$parcel"* "$work/arrived" 2> /dev/null 
 wait $!
 for net in base net first second; do test -s "$work/rented/$net.pt"; done
 
-# The same seed gives the same weights, and two processes learn the same network.
+# The same seed gives the same weights, even with two processes.
 for run in first second; do
   mkdir -p "$work/$run"
   "$python" "$here/train.py" --bank "$work/voices+$work/music" --out "$work/$run/net.pt" --steps 2 --batch 2 --processes 2

@@ -47,7 +47,7 @@ async function play(openSource) {
 }
 
 function showLate(seconds) {
-  output.textContent = `This device is too slow at times: ${seconds.toFixed(1)} s passed unchanged.`
+  output.textContent = `This device is too slow at times: ${seconds.toFixed(1)} s were played unchanged.`
 }
 
 function fileSource(file) {
@@ -63,13 +63,13 @@ async function microphone(context) {
   return streamSource(context, await navigator.mediaDevices.getUserMedia({ audio: raw }))
 }
 
-// The browser asks which tab, and whether to share its sound; the tab itself falls silent.
+// The browser asks which tab to share, and whether to share its sound; the tab itself falls silent.
 async function tabSound(context) {
   const audio = { suppressLocalAudioPlayback: true }
   return streamSource(context, await navigator.mediaDevices.getDisplayMedia({ video: true, audio }))
 }
 
 function streamSource(context, stream) {
-  if (stream.getAudioTracks().length === 0) throw new Error('This has no sound. Choose a tab, and share its sound.')
+  if (stream.getAudioTracks().length === 0) throw new Error('This has no sound. Choose a tab and share its sound.')
   return { node: new MediaStreamAudioSourceNode(context, { mediaStream: stream }), tracks: stream.getTracks() }
 }

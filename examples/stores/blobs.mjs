@@ -33,7 +33,7 @@ export async function folderBlobs(folder) {
     return found
   }
 
-  // A file that cannot be removed while somebody reads it is removed when the folder is opened again.
+  // A file that cannot be removed while it is read is removed the next time the folder is opened.
   const removeFile = (/** @type {string} */ etag) => rm(fileOf(etag), { force: true }).catch(() => {})
   const remove = (/** @type {() => string[]} */ select) =>
     journal.exclusively(async () => {
@@ -106,7 +106,7 @@ export async function folderBlobs(folder) {
   return { blobs: store, close: () => journal.close() }
 }
 
-/** Opens the file when it is read, so that nothing stays open for a body that nobody reads. */
+/** Opens the file only when it is read, so that a body that is never read leaves nothing open. */
 async function* contentOf(/** @type {string} */ path, { start = 0, end = Infinity } = {}) {
   yield* createReadStream(path, { start, end })
 }

@@ -1,4 +1,4 @@
-// claiming.mjs: how jobs change: by claims, which the rules of scheduling allow or not, and by transitions.
+// claiming.mjs: how jobs change: by claims, which the scheduling rules allow or refuse, and by transitions.
 import { addUsage, changedRules, claim, mostCounted, plainCopy, transition } from 'stemwork/adapter'
 import { countedIn } from './creating.mjs'
 
@@ -13,7 +13,7 @@ import { countedIn } from './creating.mjs'
 export function claiming(state) {
   const rules = () => /** @type {SchedulingRule[]} */ (state.journal.values.get('rules') ?? [])
 
-  /** What a change counts is written with it. @param {string} app @param {JobChange} change */
+  /** The usage that a change counts is written with it. @param {string} app @param {JobChange} change */
   const counted = (app, change) => {
     if (change.kind === 'retry') return countedIn(state, app, 1, change)
     const usage = 'usage' in change && change.usage

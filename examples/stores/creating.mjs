@@ -1,4 +1,4 @@
-// creating.mjs: how jobs come into the store, under the limits of their applications.
+// creating.mjs: how jobs enter the store, within the limits of their applications.
 import { addUsage, alreadyExists, plainCopy, queueFull, quotaExceeded, StemworkError } from 'stemwork/adapter'
 
 /** @typedef {import('stemwork/adapter').JobStore} JobStore */
@@ -62,7 +62,7 @@ async function createNew(state, jobs, limits, others = []) {
 }
 
 /**
- * What to write so that more jobs are counted, if the application may have them.
+ * What to write to count more jobs, if the application may have them.
  *
  * @param {import('./state.mjs').State} state @param {string} app @param {number} more
  * @param {Omit<import('stemwork/adapter').CreateOptions, 'tx'>} limits

@@ -14,12 +14,12 @@ jobStoreContract(
     async open({ idempotencyMs }) {
       const folder = await mkdtemp(join(tmpdir(), 'jobs-'))
       const path = join(folder, 'journal')
-      // A clock that the suite moves, so that it need not wait.
+      // A clock that the suite advances, so that it does not have to wait.
       let now = Date.now()
       const openStore = () => fileJobs({ path, clock: () => now, idempotencyMs })
       let opened = await openStore()
       return {
-        // Always the store that is open: a record is damaged while the file is closed.
+        // The store that is open now: a record is damaged while the file is closed.
         store: new Proxy(opened.jobs, { get: (_, name) => Reflect.get(opened.jobs, name) }),
         advance: (milliseconds) => void (now += milliseconds),
         async damage(id) {
@@ -33,7 +33,7 @@ jobStoreContract(
   },
 )
 
-void test('what was answered is there after a crash, and a line that was not finished is not', async () => {
+void test('an acknowledged change survives a crash, and an unfinished line is ignored', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'jobs-'))
   const path = join(folder, 'journal')
   const { jobs, close } = await fileJobs({ path })

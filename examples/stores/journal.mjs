@@ -1,4 +1,4 @@
-// journal.mjs: a map that survives: every change is a line of a file before it is seen. For one process.
+// journal.mjs: a durable map: every change is a line of a file before it is visible. For one process.
 import { open, readFile, rename } from 'node:fs/promises'
 
 /** @typedef {[key: string, value: unknown][]} Changes Values are JSON; `undefined` removes the key. */
@@ -6,7 +6,7 @@ import { open, readFile, rename } from 'node:fs/promises'
 /** @param {string} path */
 export async function openJournal(path) {
   const values = await read(path)
-  // Written anew without what is outdated. A crash leaves the old file or the new one.
+  // Rewritten without outdated lines. A crash leaves the old file or the new one.
   const file = await open(`${path}.new`, 'w')
   await file.write([...values].map((change) => line([change])).join(''))
   await file.sync()
@@ -18,7 +18,7 @@ export async function openJournal(path) {
     /** @type {ReadonlyMap<string, unknown>} */
     values,
 
-    /** One after the other: what `work` reads is still true when it writes. */
+    /** Runs one at a time, so that what `work` reads is still true when it writes. */
     async exclusively(/** @type {() => Promise<any>} */ work) {
       const result = last.then(work)
       last = result.then(
@@ -68,7 +68,7 @@ async function read(/** @type {string} */ path) {
     if (error.code === 'ENOENT') return ''
     throw error
   })
-  // A line without an end was being written at a crash, and nobody was told that it was there.
+  // A line without an end was being written at a crash, and was never acknowledged.
   for (const each of text.split('\n').slice(0, -1)) apply(values, JSON.parse(each))
   return values
 }

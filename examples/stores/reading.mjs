@@ -1,4 +1,4 @@
-// reading.mjs: what is asked about jobs.
+// reading.mjs: how jobs are read, listed and counted.
 import { plainCopy } from 'stemwork/adapter'
 
 /** @typedef {import('stemwork/adapter').JobStore} JobStore */

@@ -9,7 +9,7 @@ import { Documents } from './documents.mjs'
 export class State {
   /** @type {JobIndex<JobRecord>} */
   index = new JobIndex()
-  /** @type {Set<string>} Ids of records that cannot be read. They stay in the journal, for who repairs them. */
+  /** @type {Set<string>} Ids of records that cannot be read. They stay in the journal, so that they can be repaired. */
   damaged = new Set()
 
   /** @param {import('./journal.mjs').Journal} journal @param {() => number} clock @param {number} idempotencyMs */
@@ -30,7 +30,7 @@ export class State {
   }
 
   /**
-   * Keeps the jobs, with what else belongs to the same change, and returns copies that their caller may change.
+   * Stores the jobs with the other changes, in one line, and returns copies that the caller may change.
    *
    * @param {JobRecord[]} jobs @param {Changes} others
    */
@@ -42,7 +42,7 @@ export class State {
     return plainCopy(jobs)
   }
 
-  /** The job, also one that is marked deleted. */
+  /** The job, even if it is marked deleted. */
   known(/** @type {string} */ id) {
     if (this.damaged.has(id))
       throw new StemworkError(

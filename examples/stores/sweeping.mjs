@@ -1,4 +1,4 @@
-// sweeping.mjs: what the periodic sweep asks for and forgets.
+// sweeping.mjs: what the periodic sweep looks for and removes.
 import { randomUUID } from 'node:crypto'
 import { plainCopy } from 'stemwork/adapter'
 

@@ -1,4 +1,4 @@
-// A preview that somebody approves before the whole is made: engine.sendEvent(jobId, 'approval', { by: 'Ann' })
+// A preview that someone approves before the whole file is made: engine.sendEvent(jobId, 'approval', { by: 'Ann' })
 import { defineWorkflow, program, StemworkError } from 'stemwork'
 import { z } from 'zod'
 
@@ -8,7 +8,7 @@ const week = 7 * 24 * 3600 * 1000
 export default defineWorkflow({
   id: 'service/approved',
   name: 'Approved',
-  description: 'An MP3, once somebody has approved its preview.',
+  description: 'An MP3, once someone has approved its preview.',
   params: z.object({ inputUrl: z.url() }),
   outputs: { audio: { fileName: 'audio.mp3', contentType: 'audio/mpeg' } },
   programs: [ffmpeg],

@@ -1,4 +1,4 @@
-// A video in three sizes, made side by side, and then a playlist of them: stemwork serve --workflows ladder.mjs
+// A video in three sizes, made in parallel, and then a playlist of them: stemwork serve --workflows ladder.mjs
 import { writeFile } from 'node:fs/promises'
 import { defineWorkflow, program } from 'stemwork'
 import { z } from 'zod'

@@ -1,4 +1,4 @@
-// Three sizes of a photo, side by side: npm install sharp, then stemwork serve --workflows thumbnails.mjs
+// Three sizes of a photo, made in parallel: npm install sharp, then stemwork serve --workflows thumbnails.mjs
 import { writeFile } from 'node:fs/promises'
 import sharp from 'sharp'
 import { defineWorkflow, StemworkError } from 'stemwork'
@@ -9,7 +9,7 @@ const sizes = { small: 160, medium: 480, large: 1280 }
 export default defineWorkflow({
   id: 'service/thumbnails',
   name: 'Thumbnails',
-  description: 'A photo in three sizes, none larger than it was.',
+  description: 'A photo in three sizes, none larger than the original.',
   params: z.object({ inputUrl: z.url(), format: z.enum(['webp', 'jpeg', 'avif']).default('webp') }),
   outputs: ({ format }) =>
     Object.fromEntries(

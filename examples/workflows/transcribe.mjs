@@ -1,4 +1,4 @@
-// What is said in a recording, by Whisper in Python (transcribe.py): stemwork serve --workflows transcribe.mjs
+// The transcript of a recording, by Whisper in Python (transcribe.py): stemwork serve --workflows transcribe.mjs
 import { fileURLToPath } from 'node:url'
 import { defineWorkflow, program } from 'stemwork'
 import { z } from 'zod'
@@ -6,7 +6,7 @@ import { z } from 'zod'
 export default defineWorkflow({
   id: 'service/transcribe',
   name: 'Transcription',
-  description: 'What is said in a recording, as JSON.',
+  description: 'The transcript of a recording, as JSON.',
   params: z.object({ inputUrl: z.url(), model: z.enum(['tiny', 'base', 'small']).default('base') }),
   outputs: { text: { fileName: 'text.json', contentType: 'application/json' } },
   stages: [

@@ -7,7 +7,7 @@ import { steppingClock, testEngine, textWorkflow } from './harness.js'
 /** A retry says that it is one: to clients, in the job, and why it waits. */
 
 const temporary = () => {
-  throw new StemworkError('INTERNAL_ERROR', 'the disk is away', { retryable: true })
+  throw new StemworkError('INTERNAL_ERROR', 'the disk is gone', { retryable: true })
 }
 
 async function failedOnce(times: { notBefore?: number } = {}) {

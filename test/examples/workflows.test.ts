@@ -143,7 +143,7 @@ describe.skipIf(!hasProgram('python3'))('transcribe.mjs (skipped where Python is
     expect((await silent.ended()).done).toMatchObject({
       status: 'FAILED',
       attempts: 1,
-      error: { code: 'BAD_INPUT', message: 'Nothing is said in the recording. Send one with speech.' },
+      error: { code: 'BAD_INPUT', message: 'The recording has no speech. Send one that has.' },
     })
     await silent.engine.close()
   })

@@ -128,7 +128,7 @@ describe('npm create stemwork', () => {
     writeFileSync(join(folder, 'full/mine.txt'), 'mine')
     const refused = create('full', '--template', 'hono')
     expect(refused).toMatchObject({ status: 1, stdout: '' })
-    expect(refused.stderr).toBe('The folder full has files (mine.txt, ...). Name one that is empty or not there.\n')
+    expect(refused.stderr).toBe('The folder full has files (mine.txt, ...). Choose an empty or new one.\n')
     expect(readdirSync(join(folder, 'full'))).toEqual(['mine.txt'])
 
     expect(create('new', '--template', 'koa')).toMatchObject({

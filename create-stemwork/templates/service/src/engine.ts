@@ -8,13 +8,13 @@ const { jobs, applications, close } = sqliteStores({ path: 'data/jobs.db' })
 
 export const engine = createEngine({ jobs, applications, blobs: fsBlobs({ directory: 'data/blobs' }) })
 
-/** Lets running jobs end, and leaves the others to the next start. */
+/** Lets running jobs finish; the others wait for the next start. */
 export async function closeEngine(): Promise<void> {
   await engine.close()
   close()
 }
 
-/** The key of the first application. There is one only at the first start: a key is stored as a hash. */
+/** The key of the first application, on the first start only: later, it is stored as a hash. */
 export async function firstKey(): Promise<string | undefined> {
   if ((await applications.listApplications()).length > 0) return undefined
   const { id } = await createApplication(applications, { name: 'first' })

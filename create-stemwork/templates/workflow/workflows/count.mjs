@@ -2,11 +2,11 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { defineWorkflow, StemworkError } from 'stemwork'
 import { z } from 'zod'
 
-// A workflow is a function of steps. What a finished step returned is kept: it is never run again.
+// A workflow is a function made of steps. What a finished step returned is kept, so it never runs again.
 export default defineWorkflow({
   id: 'service/count',
   name: 'Count words',
-  description: 'How often each word of a text occurs.',
+  description: 'How often each word occurs in a text.',
   params: z.object({ inputUrl: z.url() }),
   outputs: { report: { fileName: 'words.json', contentType: 'application/json' } },
   async run({ step, inputs, detail }) {

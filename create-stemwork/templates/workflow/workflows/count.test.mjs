@@ -11,8 +11,8 @@ test('counts words', async () => {
   assert.deepEqual(JSON.parse(String(outputs.report)), { one: 2, word: 1, and: 1, more: 1 })
 })
 
-test('goes on after its process was killed, and after a failure', async () => {
-  const failures = { read: [new Error('the disk is away')], count: ['kill'] }
+test('continues after its process is killed, and after a failure', async () => {
+  const failures = { read: [new Error('the disk is gone')], count: ['kill'] }
   const { status, steps } = await runWorkflow(count, { inputs, failures })
   assert.equal(status, 'SUCCEEDED')
   assert.equal(steps.length, 2)
