@@ -137,7 +137,7 @@ function summarise(rows) {
       const chosen = rows.filter((row) => confidence(row) >= from && confidence(row) < to)
       if (chosen.length > 0)
         console.log(
-          `${String(name)} with a confidence of ${from} to ${Math.min(1, to)}: right ` +
+          `${String(name)} with a confidence of ${from} to ${Math.min(1, to)}: correct in ` +
             `${share(chosen.map((row) => isRight(row)))} of ${chosen.length}`,
         )
     }

@@ -49,7 +49,7 @@ try {
   )
   console.log(
     `${seconds} s of noise (umx and spleeter: four times as much; a song: six times), stereo, 44.1 kHz; ${threads} ` +
-      `thread(s) for the network; middle of ${rounds} rounds\n`,
+      `thread(s) for the network; median of ${rounds} rounds\n`,
   )
   const noise = await writeNoise(folder, seconds)
   console.log(
@@ -115,9 +115,7 @@ async function compareMemory(minutes) {
     console.log(`htdemucs of two inputs, ${length} min: peak ${mebibytes(peakBytes)} MiB, ${(ms / 1000).toFixed(0)} s`)
   }
   const ratio = peaks[1] / peaks[0]
-  console.log(
-    `peak memory, long to short: ${ratio.toFixed(2)} ${verdict(ratio, memoryAim)} (aim: at most ${memoryAim})`,
-  )
+  console.log(`peak memory, long / short: ${ratio.toFixed(2)} ${verdict(ratio, memoryAim)} (aim: at most ${memoryAim})`)
 }
 
 function verdict(value, aim) {

@@ -59,7 +59,7 @@ const statements = {
   'jobs: create, claim, end': 0,
   heartbeats: 0,
   'sweeps of workers': 0,
-  'workers of themselves': 0,
+  'reports of workers': 0,
   controller: 0,
 }
 let mostStatements = 0
@@ -100,7 +100,7 @@ for (; ended < jobCount; now += tickMs) {
   if (elapsedMs % (pollSeconds * 1000) === 0) await control()
   const living = workers.length + stopping
   statements['sweeps of workers'] += (living * sweepStatements) / sweepSeconds
-  statements['workers of themselves'] += living / tellSeconds
+  statements['reports of workers'] += living / tellSeconds
   workerSeconds += (living * tickMs) / 1000
   most = Math.max(most, workers.length)
   mostStatements = Math.max(mostStatements, total() - before)
@@ -121,7 +121,7 @@ console.log(
     `${p(1).toFixed(1)} s; target ${targetSeconds} s`,
 )
 console.log(
-  `workers        mean ${(workerSeconds / seconds).toFixed(1)}, most ${most}; busy ` +
+  `workers        mean ${(workerSeconds / seconds).toFixed(1)}, peak ${most}; busy ` +
     `${((100 * (totalWork + doneTwice)) / workerSeconds).toFixed(0)} % of the time`,
 )
 console.log(
@@ -130,7 +130,7 @@ console.log(
 )
 console.log(
   `store          ${(total() / seconds).toFixed(1)} operations/s on average, at most ${mostStatements.toFixed(0)} ` +
-    `in a second; ${mostWithProgress.toFixed(0)} if every running job has news each second`,
+    `in a second; ${mostWithProgress.toFixed(0)} if every running job reports progress each second`,
 )
 for (const [kind, count] of Object.entries(statements))
   console.log(`  ${kind.padEnd(26)} ${(count / seconds).toFixed(1)}/s`)

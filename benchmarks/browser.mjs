@@ -24,7 +24,7 @@ const { values } = parseArgs({
 const aims = { speed: 2, bytes: 500e6 }
 const places = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium', '/usr/bin/google-chrome']
 const executablePath = [process.env.CHROMIUM_PATH, ...places].find((path) => path && existsSync(path))
-if (!executablePath) throw new Error('This needs Chromium; CHROMIUM_PATH names one that is elsewhere.')
+if (!executablePath) throw new Error('This needs Chromium; set CHROMIUM_PATH if it is elsewhere.')
 /** Clock ticks of /proc per second. */
 const ticksInSecond = 100
 

@@ -164,7 +164,7 @@ async function rate(system, { schema, processCount }, fill) {
         const perJob = (what) => (end[what] - started[what]) / (end.ended - started.ended)
         resolve({ rate: 1000 / perJob('at'), server: perJob('server'), workers: perJob('workers') })
       })
-      child.once('exit', (code) => reject(new Error(`A process ended with ${code}.`)))
+      child.once('exit', (code) => reject(new Error(`A process exited with ${code}.`)))
     }
   })
   await open()

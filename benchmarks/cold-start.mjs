@@ -49,7 +49,7 @@ try {
   const times = cases.map(() => [])
   for (let round = 0; round < rounds; round++)
     for (const [index, [, run]] of cases.entries()) times[index].push(await run())
-  console.log(`${'from start to'.padEnd(44)}      ms (middle of ${rounds} rounds)   least`)
+  console.log(`${'from start to'.padEnd(44)}      ms (median of ${rounds} rounds)   least`)
   for (const [index, [name]] of cases.entries()) {
     const sorted = times[index].sort((a, b) => a - b)
     console.log(`${name.padEnd(44)}${sorted[rounds >> 1].toFixed(0).padStart(8)}${sorted[0].toFixed(0).padStart(28)}`)
@@ -71,7 +71,7 @@ async function timeTo(args, { text, message } = {}) {
     child.once('error', reject)
     child.once('message', resolve)
     child.stderr?.setEncoding('utf8').on('data', (piece) => text(piece) && resolve())
-    child.once('exit', (code) => (text || message ? reject(new Error(`it ended with ${code}`)) : resolve()))
+    child.once('exit', (code) => (text || message ? reject(new Error(`it exited with ${code}`)) : resolve()))
   })
   const time = performance.now() - startedAt
   // On SIGINT, the command removes its files and ends its child process.

@@ -46,7 +46,7 @@ try {
   console.log(
     `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)}, Node ` +
       `${process.version}; ${options.workers} workers, ${options.apiNodes} API nodes, ${seconds} s of faults, S3 ` +
-      `away for ${options.outageSeconds} s\n`,
+      `down for ${options.outageSeconds} s\n`,
   )
   const header = [
     'queue',

@@ -52,7 +52,7 @@ async function separations(input, folder, rounds) {
   const runs = Object.fromEntries(formats.map((format) => [format, []]))
   for (let round = 0; round < rounds; round++)
     for (const format of formats) runs[format].push(await separateOnce(input, folder, format))
-  console.log(`\nwhole separation      CPU s   / WAV   wall s   / WAV   peak MiB      MB (middle of ${rounds} rounds)`)
+  console.log(`\nwhole separation      CPU s   / WAV   wall s   / WAV   peak MiB      MB (median of ${rounds} rounds)`)
   for (const format of formats) {
     const bytes = await Promise.all(Object.values(runs[format][0].outputs).map(async (path) => (await stat(path)).size))
     const row = [
@@ -63,7 +63,7 @@ async function separations(input, folder, rounds) {
     ]
     console.log(format.padEnd(18) + row.join(''))
   }
-  console.log('aims: flac at most 1.30 and mp3 at most 2.00 of the processor time of WAV, both 1.15 of its time')
+  console.log('aims: flac at most 1.30 and mp3 2.00 times the processor time of WAV, both 1.15 times its wall time')
 }
 
 function separateOnce(input, folder, format) {
@@ -71,7 +71,7 @@ function separateOnce(input, folder, format) {
     const child = fork(import.meta.filename, ['separate-once', input, folder, format])
     child.once('message', resolve)
     child.once('error', reject)
-    child.once('exit', (code) => reject(new Error(`the child ended with ${code}`)))
+    child.once('exit', (code) => reject(new Error(`the child exited with ${code}`)))
   })
 }
 
@@ -106,7 +106,7 @@ async function flacAlone(wav, folder) {
   if (status !== 0) return console.log('flac -5          (the program flac or python3 is not installed)')
   const bytes = (await stat(reference)).size
   console.log(`flac -5         ${Number(stdout).toFixed(2).padStart(11)}${(bytes / 1e6).toFixed(2).padStart(9)}`)
-  console.log(`own / flac -5: ${(ownBytes / bytes).toFixed(3)} of its size`)
+  console.log(`own / flac -5: ${(ownBytes / bytes).toFixed(3)} times its size`)
 }
 
 /** Chords, a bass, a beat and a voice-like tone; no two bars are alike. */

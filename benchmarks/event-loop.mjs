@@ -29,7 +29,7 @@ try {
   const [mine] = await fill('other', 1)
   const machine = `${cpus()[0]?.model}, ${availableParallelism()} threads, load ${loadavg()[0].toFixed(1)}`
   console.log(`${machine}, Node ${process.version}`)
-  console.log(`${jobs} jobs of about 50 KB, ${parallel} requests of each kind at a time`)
+  console.log(`${jobs} jobs of about 50 KB, ${parallel} requests of each kind at once`)
   await measure('nothing else', other, mine, () => new Promise((resolve) => setTimeout(resolve, 2000)))
   // The most large jobs that one list may hold.
   await measure('lists of 38', other, mine, () => many(() => ask(busy, '/job?size=38')))
@@ -68,8 +68,8 @@ async function measure(name, key, id, work) {
   waits.sort((one, other) => one - other)
   const ms = (nanoseconds) => Math.max(0, nanoseconds / 1e6 - resolution).toFixed(1)
   console.log(
-    `${name.padEnd(22)} event loop held p99 ${ms(delay.percentile(99))} ms, longest ${ms(delay.max)} ms (aim: 10); ` +
-      `status of another p95 ${waits[Math.floor(waits.length * 0.95)].toFixed(1)} ms, ` +
+    `${name.padEnd(22)} event loop blocked p99 ${ms(delay.percentile(99))} ms, max ${ms(delay.max)} ms (aim: 10); ` +
+      `another job's status p95 ${waits[Math.floor(waits.length * 0.95)].toFixed(1)} ms, ` +
       `longest ${waits.at(-1).toFixed(1)} ms; took ${Math.round(tookMs)} ms`,
   )
 }

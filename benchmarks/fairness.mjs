@@ -70,10 +70,10 @@ async function measure() {
           `event loop p95 ${usage.loopDelayMs.toFixed(1)} ms`,
       ],
       ['  a sync of the same disk', text(syncMs)],
-      ['  submit to answer', text(samples.answerMs)],
+      ['  submit to response', text(samples.answerMs)],
       ['  submit to start', text(samples.startMs)],
       ['  status', text(samples.statusMs)],
-      ['  memory', `${mib(usage.bytes)} at the end, ${mib(usage.peakBytes)} at most`],
+      ['  memory', `${mib(usage.bytes)} at the end, peak ${mib(usage.peakBytes)}`],
       ...(samples.failures.length
         ? [['  failures', `${samples.failures.length}, the first: ${samples.failures[0]}`]]
         : []),
@@ -89,7 +89,7 @@ async function measure() {
       `${(growth / 1e6).toFixed(0)} MB (aim: below ${aims.growthBytes / 1e6})`,
     ],
     [
-      'every request of the well-behaved one answered',
+      'every request of the well-behaved client answered',
       [idle, storm, after].every(({ samples }) => samples.failures.length === 0),
       '',
     ],
@@ -260,7 +260,7 @@ async function printMachine() {
   printRows([
     ['machine', machine()],
     ['versions', `stemwork ${version}, Node ${process.version}, ${store.name}`],
-    ['input', `${seconds} s idle, ${seconds} s of storm; uploads of ${uplink} MiB/s in all`],
+    ['input', `${seconds} s idle, ${seconds} s of storm; uploads of ${uplink} MiB/s in total`],
   ])
 }
 

@@ -41,7 +41,7 @@ const key = 'a-key-of-the-benchmark'
 const main = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
 const places = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium', '/usr/bin/google-chrome']
 const executablePath = [process.env.CHROMIUM_PATH, ...places].find((path) => path && existsSync(path))
-if (!executablePath) throw new Error('This needs Chromium; CHROMIUM_PATH names one that is elsewhere.')
+if (!executablePath) throw new Error('This needs Chromium; set CHROMIUM_PATH if it is elsewhere.')
 
 const folder = await mkdtemp(join(tmpdir(), 'stemwork-benchmark-'))
 const options = ['--port', '0', '--console', '--data', join(folder, 'data'), '--api-keys', key]
@@ -103,7 +103,7 @@ async function measure(base, kind, minutes) {
   await page.waitForFunction(() => Number(document.querySelector('[aria-label=Position]')?.value) > 0)
   const seconds = (performance.now() - startedAt) / 1000
   await page.waitForURL(/#[/]job[/].{30}/)
-  mark('its job is made')
+  mark('its job is created')
   console.log(
     `${minutes} min of ${kind} (${(statSync(song).size / 1e6).toFixed(0)} MB): ` +
       `first sound after ${seconds.toFixed(1)} s (aim on two quiet cores: at most ${aimSeconds}); ` +

@@ -45,7 +45,7 @@ try {
   const left = (await readdir(join(broken, '.stemwork'))).filter((name) => name.startsWith('work')).length
   console.log(
     `${signals.length} interruptions: ${finished.length} songs finished, ${distinct} distinct, ${results} result ` +
-      `files, ${left} left-over folders.`,
+      `files, ${left} leftover folders.`,
   )
   if (finished.length !== songs || distinct !== songs || results !== 2 * songs || left !== 0) process.exitCode = 1
 

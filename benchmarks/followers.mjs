@@ -126,9 +126,9 @@ async function follow() {
     .filter(([, count]) => count >= 0.5)
   const cpuMs = (after.cpu.user + after.cpu.system - idle.cpu.user - idle.cpu.system) / 1000 / changes
   console.log(
-    `without changes: ${polls.toFixed(0)} lists a second in all\n` +
+    `without changes: ${polls.toFixed(0)} lists a second in total\n` +
       `a change: ${perChange.map(([name, count]) => `${name} ${count.toFixed(2)}`).join(', ')} of the store; ` +
-      `${cpuMs.toFixed(1)} ms of the service's processor; heard by all ${followers / applications} after ` +
+      `${cpuMs.toFixed(1)} ms of the service's processor time; received by all ${followers / applications} after ` +
       `${waits[waits.length >> 1].toFixed(0)} ms (median), ${waits.at(-1).toFixed(0)} ms at most`,
   )
   child.send('end')

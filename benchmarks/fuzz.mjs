@@ -135,7 +135,7 @@ for (let index = 0; index < files && performance.now() - startedAt < seconds * 1
   if (index % soundEvery === soundEvery - 1 && (await decodeSound()) !== expected)
     failures.push(`${what}: the next sound file was decoded differently`)
 }
-if (runner.status().restarts > 0) failures.push(`the child was lost ${runner.status().restarts} times`)
+if (runner.status().restarts > 0) failures.push(`the child died ${runner.status().restarts} times`)
 if (mebibytes > mostMebibytes) failures.push(`the child used ${mebibytes} MiB`)
 await runner.close()
 await rm(folder, { recursive: true })
@@ -145,7 +145,7 @@ const wall = ((performance.now() - startedAt) / 1000).toFixed(0)
 console.log(
   `${total} files in ${wall} s: ${counts.decoded} decoded, ${counts.refused} refused, ${failures.length} failures`,
 )
-console.log(`Slowest: ${slowest.ms.toFixed(0)} ms, ${slowest.what}. Most memory of the child: ${mebibytes} MiB`)
+console.log(`Slowest: ${slowest.ms.toFixed(0)} ms, ${slowest.what}. Peak memory of the child: ${mebibytes} MiB`)
 for (const failure of failures)
   console.error(`FAILED ${failure}\n  again: STEMWORK_FUZZ_SEED=${seed} npm run bench -- fuzz`)
 process.exitCode = failures.length > 0 ? 1 : 0

@@ -59,8 +59,8 @@ try {
     `first audio after ${first.ms.toFixed(0)} ms of ${totalMs.toFixed(0)} ms, at ` +
       `${(first.progress * seconds).toFixed(1)} s of the song`,
   )
-  console.log(`a segment of the model has ${segmentSeconds.toFixed(1)} s; aim: within two`)
-  console.log(`bytes after the header: ${isSame ? 'those of the result' : 'DIFFERENT'}`)
+  console.log(`a segment of the model lasts ${segmentSeconds.toFixed(1)} s; aim: within two`)
+  console.log(`bytes after the header: ${isSame ? 'the same as in the result' : 'DIFFERENT'}`)
   if (!isSame) process.exitCode = 1
   await server.close()
 } finally {

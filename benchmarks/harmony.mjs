@@ -30,16 +30,16 @@ try {
   const percent = (part, whole) => `${((100 * sum(part)) / sum(whole)).toFixed(1)} %`
   console.log(`${rows.length} songs, ${Math.round(sum('seconds') / 60)} minutes`)
   console.log(
-    `chords, share of the time: triad right ${percent('triad', 'seconds')}, all of it ${percent('exact', 'seconds')}`,
+    `chords, share of time: triad correct ${percent('triad', 'seconds')}, whole chord ${percent('exact', 'seconds')}`,
   )
   console.log(
-    `  all of it where it is a triad ${percent('exactTriads', 'triads')}, ` +
+    `  whole chord where it is a triad ${percent('exactTriads', 'triads')}, ` +
       `a seventh ${percent('exactSevenths', 'sevenths')}, no chord ${percent('exactNone', 'none')}; ` +
-      `said to be none though there is one ${percent('missed', 'seconds')}`,
+      `chords missed ${percent('missed', 'seconds')}`,
   )
   console.log(
     `sections: F of pairs of seconds ${(sum('pairs') / rows.length).toFixed(3)}, ` +
-      `F of borders within ${borderSeconds} s ${(sum('borders') / rows.length).toFixed(3)}`,
+      `F of boundaries within ${borderSeconds} s ${(sum('borders') / rows.length).toFixed(3)}`,
   )
 } finally {
   await rm(folder, { recursive: true })

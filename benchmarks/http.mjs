@@ -53,7 +53,7 @@ async function compareStatus(folder) {
       'ratio of the medians',
       `${(of('service', 'perSecond') / of('bare', 'perSecond')).toFixed(2)} (aim: at least 0.70)`,
     ],
-    ['ratio to the one that writes', (of('service', 'perSecond') / of('writing', 'perSecond')).toFixed(2)],
+    ['ratio to the server that writes', (of('service', 'perSecond') / of('writing', 'perSecond')).toFixed(2)],
     [
       'ratio in processor time',
       `${(of('bare', 'cpuUs') / of('service', 'cpuUs')).toFixed(2)} (bare / service; aim: at least 0.60)`,
@@ -261,7 +261,7 @@ async function printMachine() {
     ['versions', `stemwork ${version}, Node ${process.version}`],
     [
       'input',
-      `${processes} x ${rounds} rounds of ${requests} requests over ${connections} connections, by turns; a file ` +
+      `${processes} x ${rounds} rounds of ${requests} requests over ${connections} connections, in turn; a file ` +
         `of ${mebibytes} MiB`,
     ],
   ])

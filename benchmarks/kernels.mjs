@@ -56,7 +56,7 @@ const cases = [
 ]
 
 console.log(`${cpus()[0]?.model.trim()}, load ${loadavg()[0].toFixed(1)} at the start; Node ${process.version}\n`)
-console.log(`kernel        plain µs   WebAssembly µs   times as fast (middle of ${rounds} rounds)`)
+console.log(`kernel        plain µs   WebAssembly µs   times as fast (median of ${rounds} rounds)`)
 for (const [name, create, plain, repeats, run] of cases) {
   const kernel = create(floats)
   const noise = Float32Array.from({ length: floats }, () => Math.random() - 0.5)

@@ -22,7 +22,7 @@ try {
   await printMachine()
   const startedAt = performance.now()
   const stores = [await filledStore(schemas[0], small), await filledStore(schemas[1], large)]
-  printRows([['time to make the rows', `${Math.round((performance.now() - startedAt) / 1000)} s`]])
+  printRows([['time to insert the rows', `${Math.round((performance.now() - startedAt) / 1000)} s`]])
   for (const [name, ask] of await questions(stores)) await compare(name, stores, ask)
 } finally {
   for (const schema of schemas) await pool.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)

@@ -51,7 +51,7 @@ function printHead(songs, seconds, mixture) {
   console.log(
     `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)}; Node ` +
       `${process.version}; ${values.threads} thread(s); ${songs.map(({ song }) => song).join(', ')}, ` +
-      `${Math.round(seconds)} s; the mixture itself: ${pair(mixture)} dB\n\n` +
+      `${Math.round(seconds)} s; the unprocessed mixture: ${pair(mixture)} dB\n\n` +
       '| model | uSDR, dB | false vocals, dB | x real time | peak memory | licence |\n|---|---:|---:|---:|---:|---|',
   )
 }

@@ -157,28 +157,28 @@ function report(count, { idle, busy, storm, counts }) {
     `fair share: ${fairMs.toFixed(0)} ms, ${runs}`,
   ])
   for (const [name, before, between, after, isFine, text] of rows) {
-    const besides = `${text}, beside busy ones ${between.toFixed(1)} ms`
+    const besides = `${text}, beside busy neighbours ${between.toFixed(1)} ms`
     print(`  ${name}, p95`, `${before.toFixed(1)} -> ${after.toFixed(1)} ms`, isFine, besides)
   }
   const growth = storm.usage.peak.rss / idle.usage.firstPeak.rss
   print(
-    '  memory, at most',
+    '  peak memory',
     `${mib(idle.usage.firstPeak.rss)} -> ${mib(storm.usage.peak.rss)} MiB`,
     growth <= aims.memory,
-    `${growth.toFixed(2)} x, beside busy ones ${mib(busy.usage.peak.rss)} MiB`,
+    `${growth.toFixed(2)} x, beside busy neighbours ${mib(busy.usage.peak.rss)} MiB`,
   )
   const failures = [idle, busy, storm].flatMap(({ samples }) => samples.failures)
   print('  requests of the others that failed', String(failures.length), failures.length === 0, failures[0] ?? '')
   const load = ({ samples, usage }) =>
-    `processor ${usage.cpuShare.toFixed(0)} %, waited for one ${usage.waitShare.toFixed(0)} %, event loop late p99 ` +
+    `processor ${usage.cpuShare.toFixed(0)} %, waited for one ${usage.waitShare.toFixed(0)} %, event loop delay p99 ` +
     `${usage.loopMs.toFixed(0)} ms, synced write of another process p95 ${percentile(samples.disk).toFixed(0)} ms, ` +
     memory(usage.peak)
   console.log(`  service, idle: ${load(idle)}`)
-  console.log(`  service, beside busy ones: ${load(busy)}`)
+  console.log(`  service, beside busy neighbours: ${load(busy)}`)
   console.log(`  service, storm: ${load(storm)}`)
   const said = Object.entries(counts).sort(([a], [b]) => (a < b ? -1 : 1))
-  if (said.length === 0) console.log('  The hostile ones got no processor time: this says nothing.')
-  console.log(`  what the hostile ones were answered: ${said.map(([what, times]) => `${what} x ${times}`).join(', ')}`)
+  if (said.length === 0) console.log('  The hostile applications got no processor time, so this says nothing.')
+  console.log(`  answers to the hostile applications: ${said.map(([what, times]) => `${what} x ${times}`).join(', ')}`)
   return rows.every(([, , , , isFine]) => isFine) && growth <= aims.memory && failures.length === 0 && said.length > 0
 }
 

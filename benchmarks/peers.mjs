@@ -32,7 +32,7 @@ const mdx = 'mdx 7680/3072/256'
 const folder = await mkdtemp(join(tmpdir(), 'stemwork-benchmark-'))
 try {
   console.log(`${machine()}; Node ${process.version}`)
-  console.log(`${seconds} s of noise, stereo, 44.1 kHz; ${threads} thread(s); middle of ${rounds} rounds\n`)
+  console.log(`${seconds} s of noise, stereo, 44.1 kHz; ${threads} thread(s); median of ${rounds} rounds\n`)
   const input = await writeNoise(folder, seconds)
   const { [mdx]: network } = await benchmarkNetworks()
   const mdxFolder = await writeModel(folder, 'mdx', network)
@@ -50,7 +50,7 @@ try {
     report(network, 'stemwork', own)
     report(network, peer, its)
     const ratio = (field) => (own[field] / its[field]).toFixed(2)
-    console.log(`${' '.repeat(11)}ours to its: ${ratio('ms')}, ${ratio('cpuMs')}, ${ratio('peakBytes')}`)
+    console.log(`${' '.repeat(11)}ours / theirs: ${ratio('ms')}, ${ratio('cpuMs')}, ${ratio('peakBytes')}`)
   }
 } finally {
   await rm(folder, { recursive: true })

@@ -85,7 +85,7 @@ async function speed(folder) {
       `${Math.round(bareMs)} ms = ${((seconds * 1000) / bareMs).toFixed(1)} x real time`,
     ],
     [
-      'ratio, middle of the rounds',
+      'ratio, median of the rounds',
       `${middle(samples.map((sample) => sample.pipelineMs / sample.bareMs)).toFixed(2)} (aim: at most 1.50)`,
     ],
     [
@@ -127,7 +127,7 @@ async function memory(folder, lengths) {
       const child = fork(import.meta.filename, ['separate-once', input, folder], settings)
       child.once('message', resolve)
       child.once('error', reject)
-      child.once('exit', (code) => reject(new Error(`the child ended with ${code}`)))
+      child.once('exit', (code) => reject(new Error(`the child exited with ${code}`)))
     })
     peaks.push(result.peakBytes)
     printRows([
@@ -138,7 +138,7 @@ async function memory(folder, lengths) {
       ],
     ])
   }
-  printRows([['peak memory, long to short', `${(peaks[1] / peaks[0]).toFixed(2)} (aim: at most 1.20)`]])
+  printRows([['peak memory, long / short', `${(peaks[1] / peaks[0]).toFixed(2)} (aim: at most 1.20)`]])
 }
 
 async function writeNoise(path, seconds) {

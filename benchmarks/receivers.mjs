@@ -67,7 +67,7 @@ console.log(
 await engine.start()
 try {
   const alone = await measure('alone', false)
-  const beside = await measure('beside the dead ones', true)
+  const beside = await measure('beside dead receivers', true)
   process.exitCode = alone <= aimMs && beside <= aimMs ? 0 : 1
 } finally {
   for (const socket of sockets) socket.destroy()

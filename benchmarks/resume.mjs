@@ -82,7 +82,7 @@ async function runJob(folder, song, format, everySeconds) {
     let timer
     const hash = await new Promise((resolve, reject) => {
       worker.on('error', reject)
-      worker.on('exit', () => reject(new Error('the worker ended by itself')))
+      worker.on('exit', () => reject(new Error('the worker exited by itself')))
       createInterface({ input: worker.stdout }).on('line', (line) => {
         const [word, value] = line.split(' ')
         if (word === 'started') {

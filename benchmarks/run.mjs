@@ -12,7 +12,7 @@ const all = readdirSync(import.meta.dirname).filter((file) => file.endsWith('.mj
 const chosen = wanted.length > 0 ? all.filter((file) => wanted.includes(basename(file, '.mjs'))) : all
 
 let failed = chosen.length === 0
-if (failed) console.error(`No such benchmark. There are: ${all.map((file) => basename(file, '.mjs')).join(', ')}`)
+if (failed) console.error(`No such benchmark. Available: ${all.map((file) => basename(file, '.mjs')).join(', ')}`)
 for (const file of chosen) {
   console.log(`\n# ${basename(file, '.mjs')}\n`)
   const { status } = spawnSync(process.execPath, [join(import.meta.dirname, file), ...options], { stdio: 'inherit' })

@@ -27,7 +27,7 @@ try {
   const load = loadavg()[0].toFixed(1)
   console.log(
     `${cpus()[0]?.model.trim()}, ${availableParallelism()} processors, load ${load} at the start; Node ` +
-      `${process.version}; ${threads} thread(s), middle of ${rounds} rounds\n`,
+      `${process.version}; ${threads} thread(s), median of ${rounds} rounds\n`,
   )
   console.log('          x real time   x real time by processor time   load, ms   peak')
   const found = { native: [], wasm: [] }

@@ -115,7 +115,7 @@ async function filled(total) {
     SELECT DISTINCT app, workflow, pool FROM ${schema}.jobs WHERE waiting_since IS NOT NULL`,
   )
   await pool.query(`VACUUM ANALYZE ${schema}.jobs, ${schema}.turns`)
-  console.log(`${total} jobs made in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`)
+  console.log(`${total} jobs inserted in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`)
   // Not the largest one, whose queue is full.
   const app = (round) => `app-${1 + (Math.abs(round * 7919) % (applications - 1))}`
   let claimed
@@ -144,14 +144,13 @@ async function filled(total) {
     'page of an application': (round) => store.list({ app: app(round), limit: 20 }),
     'page of the largest application': () => store.list({ app: 'app-0', limit: 20 }),
     'page of all': () => store.list({ limit: 20 }),
-    'page of a workflow that is not there': () => store.list({ app: 'app-0', workflows: ['service/none'], limit: 20 }),
-    'page of a batch that is not there': () => store.list({ app: 'app-0', batchName: 'none', limit: 20 }),
+    'page of an absent workflow': () => store.list({ app: 'app-0', workflows: ['service/none'], limit: 20 }),
+    'page of an absent batch': () => store.list({ app: 'app-0', batchName: 'none', limit: 20 }),
     'page of an absent status in a workflow': () =>
       store.list({ app: 'app-0', workflows: ['service/sample'], statuses: ['FAILED'], limit: 20 }),
     'page 100, the last by number': () => store.list({ app: 'app-0', limit: 100, offset: 10_000 }),
     'total of the largest application': () => store.count({ app: 'app-0' }, { max: 10_000 }),
-    'total of a workflow that is not there': () =>
-      store.count({ app: 'app-0', workflows: ['service/none'] }, { max: 10_000 }),
+    'total of an absent workflow': () => store.count({ app: 'app-0', workflows: ['service/none'] }, { max: 10_000 }),
     'queued of all, for a health check': () => store.count({ statuses: ['QUEUED'] }, { max: 10_000 }),
     'queued of an application': (round) => store.count({ app: app(round), statuses: ['QUEUED'] }),
     'stored bytes of an application': (round) => store.resultBytes(app(round)),
@@ -185,7 +184,7 @@ async function filled(total) {
     'backlog of all': () => store.backlog(),
     'open jobs of a batch': () =>
       store.count({ app: 'app-0', batchName: 'none', statuses: ['QUEUED', 'STARTED'] }, { max: 1 }),
-    'a worker tells of itself': (round) =>
+    'report of a worker': (round) =>
       store.documents.put({ kind: 'worker', key: `w${Math.abs(round) % 50}`, value: { round }, ttlMs: 60_000 }),
     'read a document': () => store.documents.get('worker', 'w1'),
     'due documents': () => store.documents.due('batch', 100),

@@ -103,7 +103,7 @@ async function memory(place, mebibytes, blobs) {
       await step.run('read', async () => {
         let bytes = 0
         for await (const chunk of createReadStream(made.path)) bytes += chunk.length
-        if (bytes !== params.count * mebibyte) throw new Error(`${bytes} bytes came`)
+        if (bytes !== params.count * mebibyte) throw new Error(`${bytes} bytes arrived`)
         hasFailed = !hasFailed
         if (hasFailed) throw new Error('The next attempt reads it from the blob store.')
       })

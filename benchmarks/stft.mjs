@@ -28,10 +28,10 @@ const folder = await mkdtemp(join(tmpdir(), 'stemwork-benchmark-'))
 try {
   const program = compile(join(folder, 'fftw-stft'))
   console.log(
-    `${cpus()[0]?.model.trim()}, load ${loadavg()[0].toFixed(1)} at the start; Node ${process.version}; there and ` +
-      `back, ${frameCount} frames a segment\n`,
+    `${cpus()[0]?.model.trim()}, load ${loadavg()[0].toFixed(1)} at the start; Node ${process.version}; forward and ` +
+      `inverse, ${frameCount} frames a segment\n`,
   )
-  console.log(`size   layout           µs a frame   FFTW   ratio (aim: at most ${aim}; middle of ${rounds} rounds)`)
+  console.log(`size   layout           µs a frame   FFTW   ratio (aim: at most ${aim}; median of ${rounds} rounds)`)
   for (const [size, hop, users] of sizes) {
     for (const [name, layoutOf] of Object.entries(layouts))
       await compare(program, size, hop, name, layoutOf(size / 2 + 1), users)

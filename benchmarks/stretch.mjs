@@ -33,7 +33,7 @@ const changes = quick
     ]
 
 if (!existsSync(data)) {
-  console.log('There is no ../shared/data: nothing to measure.')
+  console.log('There is no ../shared/data, so there is nothing to measure.')
   process.exit(0)
 }
 const folder = await mkdtemp(join(tmpdir(), 'stemwork-benchmark-'))
@@ -51,7 +51,7 @@ try {
   for (const change of changes) {
     console.log(`\ntempo ${change.tempo}, ${change.semitones} semitones\n`)
     console.log(
-      '| clip | by | onsets lose (dB) | off by (ms) | distance, 46 ms (dB) | distance, 12 ms (dB) | speed |\n' +
+      '| clip | by | onset loss (dB) | onset shift (ms) | distance, 46 ms (dB) | distance, 12 ms (dB) | speed |\n' +
         '|---|---|---|---|---|---|---|',
     )
     for (const clip of clips) await compare(clip, change)

@@ -31,7 +31,7 @@ try {
   const [all] = await store.ledger.totals(month, [])
   if (all.jobs !== jobs) throw new Error(`the totals have ${all.jobs} jobs of ${jobs}`)
   console.log(`${cpus()[0]?.model}, load ${loadavg()[0]?.toFixed(1)}, ${jobs} jobs of ${days} days`)
-  console.log(`sums of the days that are over, once: ${tidied.toFixed(0)} ms\n`)
+  console.log(`sums of past days, once: ${tidied.toFixed(0)} ms\n`)
   for (const [what, query, groupBy] of [
     ['one application, one sum', { ...month, app: 'app-1' }, []],
     ['one application, by day and workflow', { ...month, app: 'app-1' }, ['day', 'workflow']],

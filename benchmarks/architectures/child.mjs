@@ -20,7 +20,7 @@ export function inChild(task, settings) {
     })
     child.once('message', resolve)
     child.once('error', reject)
-    child.once('exit', (code) => reject(new Error(`the child ended with ${code}`)))
+    child.once('exit', (code) => reject(new Error(`the child exited with ${code}`)))
   })
 }
 

