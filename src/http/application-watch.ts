@@ -34,9 +34,12 @@ const restShare = 4
 /** Most jobs whose changes a follower may not have read yet. */
 const mostUnread = 1000
 
+/** The latest changes, kept for followers. One that is further behind reads the job: it may be large. */
+const mostKept = 100
+
 interface Follower {
-  /** The last change of each job that it has not read. */
-  unread: Map<string, JobChange>
+  /** Jobs that it has not read since they changed, and receivers. */
+  unread: Map<string, (JobChange & { kind: 'receiver' }) | undefined>
   wake: () => void
   isDropped: boolean
 }
@@ -52,6 +55,9 @@ export class ApplicationWatch {
   readonly #followers = new Set<Follower>()
   /** What the followers know of a job. */
   readonly #shown = new Map<string, string>()
+  /** The last changes of jobs, by id. */
+  readonly #kept = new Map<string, JobChange>()
+  readonly #reads = new Map<string, Promise<JobChange>>()
   readonly #closed = new AbortController()
   readonly #ready: Promise<void>
 
@@ -107,8 +113,9 @@ export class ApplicationWatch {
       while (!signal.aborted && !follower.isDropped) {
         const [next] = follower.unread
         if (next) {
-          follower.unread.delete(next[0])
-          yield next[1]
+          const [id, receiver] = next
+          follower.unread.delete(id)
+          yield receiver ?? this.#kept.get(id) ?? (await this.#read(id))
         } else if (!(await hasNews(follower, idleMs))) yield { kind: 'idle' }
       }
     } finally {
@@ -141,12 +148,32 @@ export class ApplicationWatch {
       if (this.#shown.get(id) === state) return
       this.#shown.set(id, state)
     } else this.#shown.delete(id)
-    this.#spread(id, change)
+    this.#keep(id, change)
+    this.#spread(id)
   }
 
-  #spread(id: string, change: JobChange): void {
+  #keep(id: string, change: JobChange): void {
+    this.#kept.delete(id)
+    this.#kept.set(id, change)
+    const [oldest] = this.#kept.keys()
+    if (oldest !== undefined && this.#kept.size > mostKept) this.#kept.delete(oldest)
+  }
+
+  /** The job as it is now, once for all who ask meanwhile. */
+  #read(id: string): Promise<JobChange> {
+    const reading = this.#reads.get(id) ?? this.#readNow(id).finally(() => this.#reads.delete(id))
+    this.#reads.set(id, reading)
+    return reading
+  }
+
+  async #readNow(id: string): Promise<JobChange> {
+    const job = await this.#engine.get(id, { app: this.#app })
+    return job ? { kind: 'job', job } : { kind: 'deleted', id }
+  }
+
+  #spread(id: string, receiver?: JobChange & { kind: 'receiver' }): void {
     for (const follower of this.#followers) {
-      follower.unread.set(id, change)
+      follower.unread.set(id, receiver)
       follower.isDropped ||= follower.unread.size > mostUnread
       follower.wake()
     }

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { sampleJob } from '../../src/contract/job-samples.js'
 import { Shares } from '../../src/core/engine/limits/shares.js'
 import { ApplicationWatch } from '../../src/http/application-watch.js'
@@ -52,6 +52,27 @@ test('all followers of an application get the same object, and a state that they
   changed('job', 0.1)
   changed('job', 0.2)
   expect((await followers[0]!.next()).value).toMatchObject({ job: { progress: 0.2 } })
+  stop.abort()
+  watch.close()
+})
+
+test('followers that are far behind read the jobs from the store, each once for all of them', async () => {
+  const { watch, changed, emitter } = watchOf('app')
+  const stop = new AbortController()
+  const followers = [1, 2, 3].map(() =>
+    watch.follow({ signal: stop.signal, idleMs: 60_000, take: () => ({ release() {} }) }),
+  )
+  for (const follower of followers) await follower.next()
+  const get = vi.fn(async (id: string) => ({ ...sampleJob(), id, app: 'app', progress: 0.9 }))
+  Object.assign(emitter, { get })
+  for (let n = 0; n < 150; n++) changed(`job ${n}`)
+  for (let n = 0; n < 150; n++) {
+    const seen = await Promise.all(followers.map((follower) => follower.next()))
+    expect(new Set(seen.map(({ value }) => value)).size).toBe(1)
+    expect(seen[0]?.value).toMatchObject({ kind: 'job', job: { id: `job ${n}`, progress: expect.any(Number) } })
+  }
+  // The last hundred are kept.
+  expect(get).toHaveBeenCalledTimes(50)
   stop.abort()
   watch.close()
 })
