@@ -1,7 +1,8 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage } from 'node:http'
 import { type AddressInfo, createConnection } from 'node:net'
 import { join } from 'node:path'
+import type { Duplex } from 'node:stream'
 import { text as textOf } from 'node:stream/consumers'
 import { setImmediate as immediate, setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -24,8 +25,11 @@ interface Client extends NodeJS.EventEmitter {
   terminate(): void
 }
 const library = 'ws'
-const { WebSocket } = (await import(library)) as {
-  WebSocket: new (address: string, options: { headers: Record<string, string> }) => Client
+const { WebSocket, WebSocketServer } = (await import(library)) as {
+  WebSocket: new (address: string, options?: { headers: Record<string, string> }) => Client
+  WebSocketServer: new (options: { noServer: true }) => {
+    handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer, opened: (one: Client) => void): void
+  }
 }
 
 const rate = 8000
@@ -114,6 +118,28 @@ describe('a live stream', () => {
     client.send('end')
     expect(await all).toMatchObject({ code: 1000, bytes: { length: secondBytes } })
     server.close()
+  })
+
+  test('shares a server of the host with other WebSockets, and is below the path of its mount', async () => {
+    const handler = createHandler(service.engine, { live: { separate: liveService({ model: identity }), streams: 1 } })
+    const server = createServer(listener(handler, { path: '/v1' })).listen(0, '127.0.0.1')
+    onTestFinished(() => void server.close())
+    acceptUpgrades(server, handler, { path: '/v1' })
+    const chat = new WebSocketServer({ noServer: true })
+    server.on('upgrade', (request, socket, head) => {
+      // Later, as of a host that looks up a session first.
+      const open = () => chat.handleUpgrade(request, socket, head, (one) => one.send('hello'))
+      if (request.url === '/chat') setTimeout(open, 50)
+    })
+    await once(server, 'listening')
+    const base = `ws://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const other = new WebSocket(`${base}/chat`)
+    expect(String((await once(other, 'message'))[0])).toBe('hello')
+    other.terminate()
+    const client = new WebSocket(`${base}/v1/live?${query}`, { headers: { authorization: service.app.key } })
+    await once(client, 'open')
+    client.send('end')
+    expect(await received(client)).toMatchObject({ code: 1000 })
   })
 
   test('needs a key, valid parameters and a WebSocket', async () => {

@@ -1,6 +1,6 @@
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { type Answer, type Handler, hasWebSockets, plainAnswerOf } from './mountable.js'
+import { type Answer, type Handler, hasWebSockets, mountPathOf, plainAnswerOf } from './mountable.js'
 import type { WebSocketConnection } from '../routing/web-socket-connection.js'
 import { NodeRequestReader } from './node-request.js'
 
@@ -25,20 +25,26 @@ const mostMessageBytes = 1024 * 1024
 
 /**
  * Lets requests of a `node:http` server become WebSockets, if the handler has any. `serve` does it by itself; on a
- * server with another mount it is called once.
+ * server with another mount it is called once. Requests that are for none of the handler's routes are left to the
+ * other listeners of the event `upgrade`, if the host has any.
  *
- * @returns the connections that did, which the server does not close by itself
+ * @param options.path where the handler is mounted, for example `/v1`
+ * @returns the connections that became WebSockets, which the server does not close by itself
+ * @throws StemworkError `INVALID_OPTIONS` for an impossible path.
  */
-export function acceptUpgrades(server: Server, handler: Handler): ReadonlySet<Duplex> {
+export function acceptUpgrades(server: Server, handler: Handler, options: { path?: string } = {}): ReadonlySet<Duplex> {
   const upgraded = new Set<Duplex>()
+  const context = { mountPath: mountPathOf(options) }
   const answer = plainAnswerOf(handler)
   if (!answer || !hasWebSockets(handler)) return upgraded
-  const upgrade = upgrader(answer)
+  const upgrade = upgrader((request) => answer(request, context))
   server.on('upgrade', (request, socket, head) => {
-    if (!asksForWebSocket(request)) return handBack(server, request, socket, head)
-    upgraded.add(socket)
-    socket.once('close', () => upgraded.delete(socket))
-    upgrade(request, socket, head)
+    const isShared = server.listenerCount('upgrade') > 1
+    if (asksForWebSocket(request)) {
+      upgraded.add(socket)
+      socket.once('close', () => upgraded.delete(socket))
+      upgrade(request, socket, { head, isShared })
+    } else if (!isShared) handBack(server, request, socket, head)
   })
   return upgraded
 }
@@ -62,7 +68,7 @@ function handBack(server: Server, { method, url, rawHeaders }: IncomingMessage, 
 }
 
 /** A WebSocket where the answer to the request is one, and the answer itself where it is not. */
-function upgrader(answer: Answer): (request: IncomingMessage, socket: Duplex, head: Buffer) => void {
+function upgrader(answer: (request: Parameters<Answer>[0]) => ReturnType<Answer>) {
   const requests = new NodeRequestReader()
   const library = 'ws'
   const server = (import(library) as Promise<WebSocketLibrary>).then(
@@ -77,12 +83,13 @@ function upgrader(answer: Answer): (request: IncomingMessage, socket: Duplex, he
   )
   // A missing library was reported when the handler was made.
   server.catch(() => undefined)
-  return (request, socket, head) => {
+  return (request: IncomingMessage, socket: Duplex, { head, isShared }: { head: Buffer; isShared: boolean }) => {
     socket.on('error', () => socket.destroy())
     const response = new ServerResponse(request)
     const incoming = Object.assign(requests.read(request, response, undefined), { isUpgrade: true })
     const open = async () => {
-      const { status, headers, body, upgrade } = await answer(incoming, {})
+      const { status, headers, body, upgrade } = await answer(incoming)
+      if (status === 404 && isShared) return
       if (upgrade) return (await server).handleUpgrade(request, socket, head, upgrade)
       response.assignSocket(socket as Parameters<ServerResponse['assignSocket']>[0])
       // A client may leave its side open for ever.
