@@ -17,7 +17,7 @@ export function madeOnce(name: string, make: (folder: string) => void): string {
         make(folder)
         writeFileSync(done, '')
       } catch (error) {
-        // The next one tries again, and says why it cannot.
+        // The next one tries again, and reports why it fails.
         rmSync(folder, { recursive: true })
         throw error
       }

@@ -12,7 +12,7 @@ declare module 'vitest' {
   }
 }
 
-/** Makes `build` and `dist` unless they are of the present sources: the tests run them (see `vitest.config.ts`). */
+/** Builds `build` and `dist` unless they are current: the tests run them (see `vitest.config.ts`). */
 export default function setup(project: TestProject): () => void {
   build('--code')
   const folder = mkdtempSync(join(tmpdir(), 'stemwork-made-once-'))

@@ -1,9 +1,9 @@
 import { cycles, type SourceTree } from './source-tree.js'
 
 interface Border {
-  /** Files that it holds for. */
+  /** The files to which it applies. */
   room: RegExp
-  /** What these may import of `src`. */
+  /** What they may import of `src`. */
   may: RegExp[]
   why: string
 }
@@ -77,7 +77,7 @@ const borders: Border[] = [
   { room: /^client\//, may: [/^client\//], why: 'the client runs in browsers and depends on nothing' },
   {
     room: /^console\//,
-    // The operator's page alone has an interface of its own.
+    // Only the operator's page has an interface of its own.
     // `canSeparate` is public, and alone in its file, so that the rest is only loaded where it can be used.
     // Tempo and pitch are changed, beats found, mixes written and parts of files found by the code of the server.
     may: [
@@ -97,10 +97,10 @@ const borders: Border[] = [
       /^core\/engine\/(engine|errors|events|options|package-files)\.ts$/,
       /^core\/engine\/(ports|job|workflow)\//,
       /^core\/engine\/intake\/form-file\.ts$/,
-      // The one mechanism that divides what is scarce, and large reads in slices.
+      // The one mechanism that divides scarce resources, and large reads in slices.
       /^core\/engine\/limits\/(shares|rested)\.ts$/,
       /^core\/engine\/queries\/job-slices\.ts$/,
-      // What an application's secret looks like, for those who make one.
+      // The form of an application's secret, for code that creates one.
       /^core\/engine\/webhooks\/(signature|signing-secrets)\.ts$/,
     ],
     why: "http knows the engine's public types",
@@ -136,7 +136,7 @@ const packageRules: { packages: RegExp; may: RegExp; why: string }[] = [
   { packages: /^(tsyringe|reflect-metadata)$/, may: /^container\.ts$/, why: 'the container is known in one file' },
 ]
 
-/** Everything in the tree that the architecture forbids, in words. */
+/** Everything in the tree that the architecture forbids, as messages. */
 export function violations(tree: SourceTree): string[] {
   const found: string[] = []
   for (const { from, to } of tree.imports) {

@@ -19,7 +19,7 @@ function linesIn(folder: string): number {
 }
 
 describe('the budget of lines', () => {
-  test('is stated for every folder of src, and for every room of core', () => {
+  test('is stated for every folder of src and every folder of core', () => {
     const folders = (path: string) =>
       readdirSync(join(root, path), { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? entry.name : []))
     const rooms = folders('src').flatMap((name) =>

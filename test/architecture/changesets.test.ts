@@ -9,7 +9,7 @@ const changesets = readdirSync(folder).filter((name) => name.endsWith('.md') && 
 /** What a changeset says; an empty one raises no version and says nothing. */
 const form = /^---\n(?:(['"])stemwork\1: (?:patch|minor|major)\n---\n\n\S[^]*|---\n*)$/
 
-test('each changeset says how the version rises and what changes, so that the release can collect them', () => {
+test('each changeset states the version bump and what changes, so that the release can collect them', () => {
   const broken = changesets.filter((name) => !form.test(readFileSync(join(folder, name), 'utf8')))
   expect(broken).toEqual([])
 })

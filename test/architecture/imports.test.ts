@@ -20,7 +20,7 @@ test.each([
   expect(loaded.filter(({ to }) => heavy.test(to))).toEqual([])
 })
 
-describe('a forbidden import is found when it is planted:', () => {
+describe('a planted forbidden import is found:', () => {
   const cases: [from: string, to: string, why: RegExp][] = [
     ['core/engine/dispatch/attempt/attempt.ts', '../../../models/stems.js', /knows no workflow/],
     ['core/media/decode/open-audio.ts', '../../models/session/session.js', /knows no network/],

@@ -36,16 +36,16 @@ function broken(code: string): string[] {
 }
 
 describe('the linter refuses', () => {
-  test('a promise that nobody waits for', () => {
+  test('a floating promise', () => {
     expect(broken('save()')).toEqual(['typescript(no-floating-promises)'])
   })
 
-  test('a promise where its value is not looked at', () => {
+  test('a promise in a condition, used as if it were its value', () => {
     expect(broken('[1].forEach(async () => await save())')).toEqual(['typescript(no-misused-promises)'])
     expect(broken('if (save()) await save()')).toEqual(['typescript(no-misused-promises)'])
   })
 
-  test('neither when it is awaited', () => {
+  test('but neither of them when it is awaited', () => {
     expect(broken('await save()\nfor (const _ of [1]) await save()')).toEqual([])
   })
 })

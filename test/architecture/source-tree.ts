@@ -7,7 +7,7 @@ export interface Import {
   /** Path inside `src` for a relative import, else the package's name. */
   to: string
   typeOnly: boolean
-  /** `import()`: loaded when it is needed. */
+  /** `import()`: loaded on demand. */
   lazy: boolean
 }
 
@@ -43,7 +43,7 @@ function writtenImports(text: string): WrittenImport[] {
 export class SourceTree {
   readonly files: ReadonlySet<string>
   readonly imports: readonly Import[]
-  /** Imports of modules of Node.js, which are in no other list. */
+  /** Imports of Node.js modules, which are in no other list. */
   readonly nodeImports: Import[] = []
 
   constructor(sources: ReadonlyMap<string, string>) {

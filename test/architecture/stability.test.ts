@@ -23,7 +23,7 @@ const declaration = new RegExp(
   'g',
 )
 
-test('what is experimental says so to editors, and the page of versions lists it', () => {
+test('experimental exports say so in editors, and the page of versions lists them', () => {
   const unmarked = experimental.flatMap((file) =>
     Array.from(readFileSync(join(root, file), 'utf8').matchAll(declaration), ([, comment = '', name = '']) =>
       comment.includes('@experimental') ? [] : [`${file}: ${name}`],

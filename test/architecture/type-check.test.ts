@@ -31,7 +31,7 @@ test('every source file is checked, by one project', () => {
   expect(checked.filter((path) => sources.includes(path)).sort()).toEqual(sources.sort())
 })
 
-test('all of it is as strict: an index that may be missing is an error everywhere', () => {
+test('all files are checked equally strictly: an unchecked index is an error everywhere', () => {
   for (const { options } of projects) {
     expect(options).toMatchObject({ strict: true, noUncheckedIndexedAccess: true, noEmit: true })
   }

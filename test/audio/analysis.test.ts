@@ -35,7 +35,7 @@ describe('analysis of rendered pieces', () => {
     ).toBeGreaterThanOrEqual(0.8)
   })
 
-  it('counts as people do, whether or not hats are on the half beats', async () => {
+  it('finds the tempo that people tap, with or without hi-hats on the half beats', async () => {
     const wrong: string[] = []
     let count = 0
     for (const beatsPerBar of [3, 4] as const)
@@ -63,7 +63,7 @@ describe('analysis of rendered pieces', () => {
     ])
   })
 
-  it('finds nothing in silence, in a tone no tempo that it is sure of, and copes with a few samples', async () => {
+  it('finds nothing in silence and no confident tempo in a tone, and copes with a few samples', async () => {
     const of = (audio: Float32Array) => {
       const blocks = async function* () {
         yield { channels: [audio, audio] }

@@ -98,7 +98,7 @@ describe('service/loudness', () => {
     return { ...result, report: JSON.parse(await readFile(result.outputs.report!.path, 'utf8')) }
   }
 
-  it('reports figures and their course, draws them, and tells the figures in the details', async () => {
+  it('reports loudness figures and their course, draws them, and puts the figures in the details', async () => {
     const { report, outputs, details } = await measured(song)
     expect(Object.keys(outputs)).toEqual(['report', 'picture'])
     expect(report).toMatchObject({ seconds: 10, sampleRate: rate, channels: 2 })
@@ -148,7 +148,7 @@ describe('service/loudness', () => {
     },
   )
 
-  it('writes audio at a loudness, with its tags and name, no louder than its ceiling allows', async () => {
+  it('writes audio at a given loudness, with its tags and name, no louder than the ceiling allows', async () => {
     const { report, outputs } = await measured(song, { normalizeTo: -30, format: 'flac' })
     expect(outputs.normalized).toMatchObject({ fileName: 'normalized.flac', downloadName: 'Tones (-30 LUFS).flac' })
     expect(await readTags(outputs.normalized!.path)).toEqual({ title: 'Tones', artist: 'Generator' })
@@ -175,7 +175,7 @@ describe('service/loudness', () => {
     expect((await measured(short)).report.warnings).toEqual([expect.stringContaining('shorter than 400 ms')])
   })
 
-  it('refuses params that it does not know, and to run in the host', async () => {
+  it('refuses unknown params, and refuses to run in the host', async () => {
     expect(loudness.params.safeParse({ inputUrl: 'https://a.org/b', normalizeTo: 3 }).success).toBe(false)
     expect(loudness.params.safeParse({ inputUrl: 'https://a.org/b', loud: true }).success).toBe(false)
     const [stage] = loudness.stages
@@ -198,7 +198,7 @@ describe('service/transcode', () => {
     expect(await readTags(made)).toEqual({ title: 'Covered' })
   })
 
-  it('keeps every sample, the tags and the name where nothing else is asked for', async () => {
+  it('keeps every sample, the tags and the name unless the job asks for something else', async () => {
     for (const [format, ending] of [
       ['24', 'wav'],
       ['32f', 'wav'],
@@ -285,7 +285,7 @@ describe('service/transcode', () => {
     },
   )
 
-  it.skipIf(!hasSox)('has the length of sox at every rate, to the sample (skipped without it)', async () => {
+  it.skipIf(!hasSox)('gives the same length as sox at every rate, to the sample (skipped without it)', async () => {
     for (const sampleRate of [8000, 22_050, 32_000, 48_000, 88_200, 192_000]) {
       const { audio } = await transcoded({ format: '16', sampleRate, lengthSeconds: 1.2 })
       const cut = 1.2 * rate
@@ -331,7 +331,7 @@ describe('service/transcode', () => {
     expect(10 * Math.log10(energy / error)).toBeGreaterThan(25)
   })
 
-  it('fades audio that is shorter than the fades, and one of unknown length', async () => {
+  it('fades audio that is shorter than its fades, and audio of unknown length', async () => {
     const { audio } = await transcoded({ format: '32f', startSeconds: 9.9, fadeInSeconds: 1, fadeOutSeconds: 1 })
     expect(audio.channels[0]!.length).toBe(0.1 * rate)
     for (const end of [0, -1]) expect(audio.channels[0]!.at(end)).toBeCloseTo(0, 9)
@@ -339,7 +339,7 @@ describe('service/transcode', () => {
     expect(whole.channels[0]!.at(-1)).toBeCloseTo(0, 9)
   })
 
-  it('mixes down and resamples for MP3 what it cannot hold, and says so in the details', async () => {
+  it('mixes down and resamples audio that MP3 cannot hold, and says so in the details', async () => {
     const path = join(folder, 'wide.wav')
     await write(
       path,
@@ -353,7 +353,7 @@ describe('service/transcode', () => {
     expect(wav.audio.channels).toHaveLength(6)
   })
 
-  it('refuses a start behind the end, and files that are no audio', async () => {
+  it('refuses a start after the end, and files that are not audio', async () => {
     await expect(run(transcode, song, { startSeconds: 10 })).rejects.toMatchObject({
       code: 'BAD_INPUT',
       reason: 'no_audio',

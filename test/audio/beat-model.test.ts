@@ -49,7 +49,7 @@ function frameByDefinition(audio: Float32Array, index: number): number[] {
 }
 
 describe('the spectrogram', () => {
-  it('is that of its definition, also at both ends and in blocks of any size', async () => {
+  it('follows its definition, even at both ends and in blocks of any size', async () => {
     let seed = 5
     const audio = Float32Array.from({ length: 5000 }, () => (seed = (seed * 16_807) % 2_147_483_647) / 2 ** 31 - 0.5)
     for (const block of [5000, 441, 37]) {
@@ -64,7 +64,7 @@ describe('the spectrogram', () => {
     }
   })
 
-  it('has no frames of audio that is shorter than what is reflected', async () => {
+  it('has no frames if the audio is shorter than the reflected part', async () => {
     const mel = await LogMel.create()
     expect([...mel.add(new Float32Array(512)), ...mel.finish()]).toEqual([])
     mel.close()
@@ -97,7 +97,7 @@ describe('the chunks', () => {
         [1506, 1500],
       ],
     ],
-  ])('of %d frames begin and are as long as the authors cut them', async (count, wanted) => {
+  ])('of %d frames begin and end where the reference implementation cuts them', async (count, wanted) => {
     const chunks: number[][] = []
     const reader = new BeatLogitsReader(async (frames, frameCount) => {
       // The first band is the number of the frame, from 1 on; silence is 0.
@@ -118,14 +118,14 @@ describe('the peaks', () => {
   const logitsOf = (peaks: Record<number, number>, length = 60) =>
     Float32Array.from({ length }, (_, frame) => peaks[frame] ?? -1)
 
-  it('are above zero and the highest within 70 ms; neighbours are one; first beats move to the nearest', () => {
+  it('are above zero and the highest within 70 ms; neighbours are merged; downbeats move to the nearest beat', () => {
     const beat = logitsOf({ 0: 1, 10: 2, 12: 3, 20: 0, 30: 1, 31: 1, 50: 4, 54: 3 })
     const downbeat = logitsOf({ 13: 2, 49: 1 })
     expect(beatTimes({ beat, downbeat })).toEqual({ beats: [0, 0.24, 0.61, 1, 1.08], downbeats: [0.24, 1] })
     expect(beatTimes({ beat: logitsOf({}), downbeat })).toEqual({ beats: [], downbeats: [] })
   })
 
-  it('tell tempo and bars, also across a beat that was missed', () => {
+  it('give tempo and bars, even across a missed beat', () => {
     const beats = [0, 0.5, 1, 1.5, 2.5, 3, 3.5, 4]
     expect(rhythmOf({ beats, downbeats: [0, 1.5, 3.5] })).toMatchObject({
       tempo: { bpm: 120, confidence: 0.857 },

@@ -78,7 +78,7 @@ describe('chords', () => {
     }
   })
 
-  it('names them also without drums, and tuned a third of a semitone off', async () => {
+  it('are named even without drums and when tuned a third of a semitone off', async () => {
     const parts = [{ chords: 'C Am F G C Am Dm G', drums: false }]
     for (const cents of [0, 33, -33]) {
       const { stream, chords } = song(parts, { cents })
@@ -116,7 +116,7 @@ describe('sections', () => {
       expect(Math.min(...borders.map((border) => Math.abs(border - end)))).toBeLessThanOrEqual(8.1 * beat)
   })
 
-  it('are one where nothing changes, and none where there is no second of audio', async () => {
+  it('are a single one if nothing changes, and none if there is less than a second of audio', async () => {
     const { stream } = song([verse, verse, verse])
     expect((await analyzeAudio(stream)).sections.map(({ label }) => label)).toEqual(['A'])
     expect((await analyzeAudio(canvas(0.5).stream)).sections).toEqual([])

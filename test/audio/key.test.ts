@@ -29,11 +29,11 @@ it.each([
   ['Dm G C Am Dm G C C', 'C major'],
   ['Am Dm Em Am Am Dm Em Am', 'A minor'],
   ['Am Dm E Am Am Dm E Am', 'A minor'],
-])('tells by the chords %s the key from those that have the same or nearly the same tones: %s', (chords, key) => {
+])('distinguishes by the chords %s keys with the same or nearly the same notes: %s', (chords, key) => {
   expect(estimateKey(chromaOf(chords))?.name).toBe(key)
 })
 
-it('is the surer the more speaks for a key, and there is none without tones', () => {
+it('is more confident the more evidence there is for a key, and finds none without notes', () => {
   const [clear, doubtful] = ['C F G C F G C C', 'C Am C Am C Am C Am'].map((chords) => estimateKey(chromaOf(chords)))
   expect(clear?.confidence).toBeGreaterThan(0.9)
   expect(doubtful?.confidence).toBeLessThan(clear?.confidence ?? 0)
@@ -41,7 +41,7 @@ it('is the surer the more speaks for a key, and there is none without tones', ()
   expect(estimateKey({ all: [], bass: [] })).toBeUndefined()
 })
 
-it('is not sure of a key by a lone tone, with and without bass', () => {
+it('is not confident of a key from a single note, with or without bass', () => {
   const frames = (...tones: number[]) => {
     const frame = new Float32Array(12)
     for (const tone of tones) frame[tone] = 1

@@ -125,7 +125,7 @@ describe('a loudness meter, EBU Tech 3341', () => {
     }
   })
 
-  it('case 14: so have 400 ms that rise', () => {
+  it('case 14: rising tones of 400 ms have their loudness', () => {
     const parts = Array.from({ length: 20 }, (_, i) => [
       segment(i * 0.02, -200),
       segment(0.4, -38 + i),
@@ -219,12 +219,12 @@ describe('a loudness range, EBU Tech 3342', () => {
 })
 
 describe('a loudness meter', () => {
-  it('weighs one channel as one loudspeaker: mono is 3 LU below the same in both channels', () => {
+  it('treats mono as one loudspeaker: it is 3 LU below the same signal in both channels', () => {
     expectNear(measure([{ seconds: 5, levels: [-20] }], ['mono']).integrated, -23)
     expectNear(measure([segment(5, -20)]).integrated, -20)
   })
 
-  it('knows the pairs behind and at the sides of 7.1 (BS.1770-5, table 3)', () => {
+  it('weights the rear and side pairs of 7.1 (BS.1770-5, table 3)', () => {
     const speakers: Speaker[] = [...surround, 'surroundLeft', 'surroundRight']
     const only = (channel: number) => [
       { seconds: 2, levels: speakers.map((_, each) => (each === channel ? -20 : -200)) },
@@ -242,7 +242,7 @@ describe('a loudness meter', () => {
     expectNear(measure([segment(0.4, -23)]).integrated, -23)
   })
 
-  it('finds every true peak that the interpolation of all samples has', () => {
+  it('finds every true peak that interpolating all samples finds', () => {
     // Noise with a slow swell, so that most runs of samples are left out.
     let seed = 1
     const random = () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647 - 0.5

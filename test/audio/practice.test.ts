@@ -117,7 +117,7 @@ describe('service/practice', () => {
   let result: Awaited<ReturnType<typeof practised>>
   beforeAll(async () => void (result = await practised({ format: '24', lyrics })))
 
-  it('gives accompaniments, guide, clicks, lyrics and the analysis, all as long as the song', async () => {
+  it('writes accompaniments, guide, clicks, lyrics and the analysis, all as long as the song', async () => {
     const { job, files } = result
     expect(Object.fromEntries(Object.entries(job.outputs!).map(([name, each]) => [name, each.downloadName]))).toEqual({
       accompaniments: 'River - accompaniments.wav',
@@ -131,7 +131,7 @@ describe('service/practice', () => {
       expect((await channelsOf(files[name]))[0]).toHaveLength(Math.round(seconds * rate))
   })
 
-  it('clicks within 20 ms of every beat, and louder and higher where a bar begins', async () => {
+  it('clicks within 20 ms of every beat, louder and higher at the start of a bar', async () => {
     const [click] = await channelsOf(result.files.click)
     const onsets: { time: number; peak: number }[] = []
     for (let i = 0; i < click!.length; i++) {
@@ -167,7 +167,7 @@ describe('service/practice', () => {
     expect([mp3, aiff]).toEqual([1, 2].map(() => ({ title: 'Tagged', TBPM: '100', TKEY: 'F#m' })))
   })
 
-  it('times the lines in their order, where somebody sings, by verses', async () => {
+  it('times the lines in order, where there is singing, verse by verse', async () => {
     const lrc = await readFile(result.files.lyrics!, 'utf8')
     const timed = [...lrc.matchAll(/^\[(\d\d):(\d\d\.\d\d)\](.+)$/gm)].map(([, minutes, rest, text]) => ({
       start: 60 * Number(minutes) + Number(rest),
@@ -180,7 +180,7 @@ describe('service/practice', () => {
     expect(lrc).toMatch(/^\[00:1[01]\.\d\d\]$/m)
   })
 
-  it('tells UltraStar the same, with words that follow each other within their lines', async () => {
+  it('writes the same times for UltraStar, with words in order within their lines', async () => {
     const text = await readFile(result.files.ultrastar!, 'utf8')
     const field = (name: string) => new RegExp(`^#${name}:(.*)$`, 'm').exec(text)?.[1]
     expect([field('TITLE'), field('ARTIST'), field('MP3')]).toEqual(['River', 'The Generators', 'River - guide.wav'])
@@ -206,7 +206,7 @@ describe('service/practice', () => {
     await engine.close()
   })
 
-  it('separates once, even if the worker goes before the end', async () => {
+  it('separates only once, even if the worker is lost before the end', async () => {
     const [jobs, kept] = [memoryJobs(), fsBlobs({ directory: join(folder, 'blobs') })]
     const steps: string[] = []
     let stop = () => {}

@@ -9,7 +9,7 @@ export interface Piece {
   drums?: boolean
   /** On every half beat. Default: true, if there are drums. */
   hats?: boolean
-  /** How far all of it is tuned above 440 Hz. */
+  /** How far above 440 Hz the piece is tuned. */
   cents?: number
 }
 
@@ -68,7 +68,7 @@ export function canvas(seconds: number, cents = 0) {
     const from = Math.round(start * rate)
     for (let i = 0; i < length * rate && from + i < audio.length; i++) audio[from + i]! += sample(i / rate)
   }
-  /** Chords come again and again. */
+  /** Chords recur. */
   const tones = new Map<string, Float32Array>()
   const tone = (start: number, length: number, midi: number, level: number) => {
     const name = `${length} ${midi}`
@@ -90,7 +90,7 @@ export function canvas(seconds: number, cents = 0) {
   return { audio, random, add, tone, stream }
 }
 
-/** Three partials that die away. */
+/** Three decaying partials. */
 function toneOf(seconds: number, hertz: number): Float32Array {
   const samples = new Float32Array(Math.ceil(seconds * rate))
   for (let i = 0; i < samples.length; i++) {
@@ -102,7 +102,7 @@ function toneOf(seconds: number, hertz: number): Float32Array {
   return samples
 }
 
-/** The F measure of found times, which count within 70 ms of one that is true. */
+/** The F-measure of found times; one within 70 ms of a true time is a hit. */
 export function beatScore(found: readonly number[], beats: readonly number[]): number {
   const free = new Set(beats)
   let hits = 0

@@ -59,7 +59,7 @@ describe('tempo and pitch', () => {
     { tempo: 0.5, semitones: 0 },
     { tempo: 1.5, semitones: -12 },
     { tempo: 0.8, semitones: 3 },
-  ])('of stems sum to those of their sum: $tempo, $semitones', (stretching) => {
+  ])('of stems that are summed equal those of their sum: $tempo, $semitones', (stretching) => {
     const burst = noise(2000, 3)
     const strokes = new Float32Array(3 * sampleRate)
     for (let at = 5000; at + burst.length < strokes.length; at += 9000)
@@ -101,7 +101,7 @@ describe('tempo and pitch', () => {
       await runner.close()
     })
 
-    it('cuts by the time of the input, and fades and resamples what comes out', async () => {
+    it('cuts by the time of the input, and fades and resamples the result', async () => {
       const path = join(folder, 'song.wav')
       const encoder = await openEncoder(path, { sampleRate, channels: 2, format: '32f' })
       // Half a second of 300 Hz, a second of 500 Hz.

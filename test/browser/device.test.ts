@@ -128,7 +128,7 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
     return { vocals: await readFile(outputs.vocals), accompaniments: await readFile(outputs.accompaniments) }
   }
 
-  test('gives the bytes of the server, for at most 7 MB that are loaded', async () => {
+  test('gives the same bytes as the server and loads at most 7 MB', async () => {
     const page = await openPage()
     const { stems } = await separateIn(page, path('song.wav'))
     for (const [stem, expected] of Object.entries(await serverStems(path('song.wav'))))
@@ -142,7 +142,7 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
 
   let decoding: Promise<Page> | undefined
   for (const name of decodedByBrowser) {
-    test(`lets the browser decode ${name}, with the length and the sound that the server finds`, async () => {
+    test(`lets the browser decode ${name}, with the same length and sound as on the server`, async () => {
       const file = fileURLToPath(new URL(`../fixtures/audio/${name}`, import.meta.url))
       decoding ??= openPage()
       const { stems, warnings, error } = await separateIn(await decoding, file)
@@ -158,7 +158,7 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
     })
   }
 
-  test('refuses a broken file in the words of the server, and leaves nothing', async () => {
+  test('refuses a broken file with the same message as the server, and leaves nothing', async () => {
     await writeFile(path('broken.mp3'), Buffer.alloc(50_000, 'not audio, '))
     const page = await openPage()
     const { error } = await separateIn(page, path('broken.mp3'))
@@ -166,7 +166,7 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
     expect(await filesLeft(page)).toEqual(['stemwork'])
   })
 
-  test('says of a format that only the server decodes what would do instead', async () => {
+  test('says what to use instead of a format that only the server decodes', async () => {
     const file = fileURLToPath(new URL('../fixtures/audio/stereo.wma', import.meta.url))
     const { error } = await separateIn(await openPage(), file)
     expect(error).toMatchObject({ code: 'BAD_INPUT', message: expect.stringContaining('Take its sound as WAV') })
@@ -179,7 +179,7 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
     expect(await filesLeft(page)).toEqual(['stemwork'])
   })
 
-  test('removes what a closed tab left, with the next separation', async () => {
+  test('removes what a closed tab left at the next separation', async () => {
     const context = await browser.newContext()
     const closed = await openPage(context)
     void separateIn(closed, path('long.wav')).catch(() => undefined)
@@ -207,7 +207,7 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
     }
   })
 
-  test('names the policy and the addresses where its worker cannot be loaded', async () => {
+  test('names the policy and the addresses if its worker cannot be loaded', async () => {
     const bare = await startHost(['/stemwork/dist/browser/worker.js'])
     try {
       const page = await (await browser.newContext()).newPage()

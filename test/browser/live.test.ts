@@ -122,7 +122,7 @@ describe.skipIf(!chromiumPath)('streams in a page (needs Chromium; CHROMIUM_PATH
     expect(complaints).toEqual([])
   })
 
-  test('of a node add up to its input, a fixed time later, also where they are late', async () => {
+  test('of a node add up to its input, a fixed time later, even if they are late', async () => {
     const plane = noise(3 * rate)
     const page = await openPage(host.base)
     await page.waitForFunction('globalThis.device')

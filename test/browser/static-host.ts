@@ -61,12 +61,12 @@ export async function startHost(missing: readonly string[] = []): Promise<Static
   return {
     base: `http://localhost:${(server.address() as AddressInfo).port}`,
     sent,
-    // A browser opens connections in advance, which count as active while nothing was asked on them.
+    // A browser opens connections in advance, which count as active even before any request on them.
     close: () => new Promise((resolve) => (server.close(() => resolve()), server.closeAllConnections())),
   }
 }
 
-/** At a level that takes no time to speak of. */
+/** At a compression level that takes hardly any time. */
 function compress(key: string, content: Buffer, encoding: 'br' | 'gzip'): Buffer {
   const known = compressed.get(key)
   if (known) return known

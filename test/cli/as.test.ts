@@ -90,7 +90,7 @@ describe('stemwork as demucs', () => {
     expect(await refusalOf(['demucs', ...args])).toContain(message)
   })
 
-  it('says how to get its usual model', async () => {
+  it('says how to get the default model of that program', async () => {
     const before = process.env.STEMWORK_MODELS
     process.env.STEMWORK_MODELS = join(root, 'no-models')
     try {
@@ -162,11 +162,11 @@ describe('stemwork as audio-separator', () => {
   })
 })
 
-it('another program is refused with the one that was meant', async () => {
+it('an unknown program is refused, with the one that was probably meant', async () => {
   expect(await refusalOf(['demuc', 'x'])).toContain('not "demuc". Did you mean demucs?')
 })
 
-it('every option of a table does something, or says what it does not', () => {
+it('every option of a table has an effect, or says that it has none', () => {
   for (const program of ['demucs', 'audio-separator'])
     expect(Object.keys(asCommand([program]).options).length).toBeGreaterThan(18)
 })

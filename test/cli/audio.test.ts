@@ -143,7 +143,7 @@ test('stemwork practice writes its files into a folder, and says which option is
   expect(missing).toMatchObject({ status: 1, stderr: expect.stringContaining('There is no file "none.txt".') })
 })
 
-test('stemwork analyze tells of a tenth of a second how long it is, and what cannot be told', async () => {
+test('stemwork analyze gives the length of a tenth of a second, and says what it cannot find', async () => {
   await writeWav(join(folder, 'click.wav'), [new Float32Array(2205)], 22_050)
   const { status, stdout } = await command(['analyze', 'click.wav'], folder)
   expect([status, stdout]).toEqual([

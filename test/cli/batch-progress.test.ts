@@ -15,7 +15,7 @@ function screen(isTTY: boolean) {
 }
 
 describe('progress of many songs', () => {
-  it('draws a bar for each song that runs and one for all, over those before', () => {
+  it('draws a bar for each running song and one for all, over the previous ones', () => {
     const { written, progress, at } = screen(true)
     progress.begin('a.wav', 100)
     at(1000)
@@ -34,7 +34,7 @@ describe('progress of many songs', () => {
     expect(written.at(-1)).toBe('')
   })
 
-  it('writes a line for each quarter of a song elsewhere, with the share of all', () => {
+  it('without a terminal, writes a line for each quarter of a song, with the overall share', () => {
     const { written, progress } = screen(false)
     progress.begin('a.wav', 100)
     for (let percent = 0; percent <= 100; percent++) progress.show('a.wav', percent / 100)

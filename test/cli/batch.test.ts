@@ -82,7 +82,7 @@ async function finishedInputs(): Promise<string[]> {
 }
 
 describe('separating a folder', () => {
-  it('goes on after kill -9 and after Ctrl-C: no song is done twice, and no file is half', async () => {
+  it('continues after kill -9 and after Ctrl-C: no song is done twice, and no file is incomplete', async () => {
     for (let index = 0; index < 6; index++) await song(join(songs, `song ${index}.flac`))
     const args = ['separate', songs, '-o', out, '--jobs', '2', '--format', 'flac']
     for (const [signal, status] of [
@@ -122,7 +122,7 @@ describe('separating a folder', () => {
     for (const name of results) expect(spawnSync('flac', ['-s', '-t', join(out, name)]).status).toBe(0)
   })
 
-  it('names results by a template, numbers equal ones, goes on after a failure and lists it at the end', async () => {
+  it('names results by a template, numbers equal ones, continues after a failure and lists it at the end', async () => {
     const tags = { title: 'One/Two', artist: 'AC/DC' }
     await song(join(songs, 'a.flac'), tags)
     await song(join(songs, 'live', 'b.flac'), { ...tags, title: 'ONE/TWO' })
@@ -169,7 +169,7 @@ describe('separating a folder', () => {
     },
   )
 
-  it('does a song again when file, results or options have changed, and overwrites only what it has made', async () => {
+  it('does a song again if its file, results or options have changed, and overwrites only its own files', async () => {
     for (const name of ['a', 'b', 'c']) await song(join(songs, `${name}.flac`))
     expect((await separate()).counts).toEqual([3, 0, 0])
     // Another time, and nothing else.
@@ -189,14 +189,14 @@ describe('separating a folder', () => {
     expect(await readFile(join(out, 'a - vocals.flac'), 'utf8')).toBe("somebody's")
   })
 
-  it('takes results inside the folder of the songs for what they are', async () => {
+  it('does not take results inside the folder of the songs for songs', async () => {
     await song(join(songs, 'a.flac'))
     out = songs
     expect((await separate()).counts).toEqual([1, 0, 0])
     expect((await separate()).counts).toEqual([0, 1, 0])
   })
 
-  it('says what is not there before it makes anything', async () => {
+  it('says what is missing before it creates anything', async () => {
     const missing = await command(['separate', songs, join(songs, 'nothing.flac'), '-o', out])
     expect(missing).toMatchObject({ status: 1, stderr: expect.stringContaining('There is no file "') })
     await expect(stat(out)).rejects.toThrow('ENOENT')
@@ -211,7 +211,7 @@ describe('separating a folder', () => {
     })
   })
 
-  it('waits with --watch for files that come later, and lets no other run into its folder', async () => {
+  it('waits for later files with --watch, and keeps another run out of its folder', async () => {
     const run = new Stemwork(['separate', songs, '-o', out, '--watch'])
     await run.printed('stderr', /Waiting for files/)
     const second = await command(['separate', songs, '-o', out])
@@ -226,7 +226,7 @@ describe('separating a folder', () => {
 })
 
 describe('files that grow', () => {
-  it('are taken once they are as they were at the look before, and again when they have changed', () => {
+  it('are taken once they no longer change, and again after a change', () => {
     const growing = new GrowingFiles()
     const look = (bytes: number, modifiedAt: number) =>
       growing.complete([{ path: '/a', bytes, modifiedAt } as BatchInput]).length

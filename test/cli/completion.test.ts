@@ -62,7 +62,7 @@ describe('the help of an action', () => {
     expect(stdout).not.toContain(other)
   })
 
-  it('is there for every action of every command', async () => {
+  it('exists for every action of every command', async () => {
     let count = 0
     for (const [name, { load }] of Object.entries(commands)) {
       const loaded = await load()
@@ -88,7 +88,7 @@ describe('the help of an action', () => {
 })
 
 describe('colour', () => {
-  it.skipIf(!hasProgram('script'))('is there on a terminal, and not in a pipe or with NO_COLOR', () => {
+  it.skipIf(!hasProgram('script'))('is used on a terminal, and not in a pipe or with NO_COLOR', () => {
     const main = new URL('../../dist/cli/main.js', import.meta.url).pathname
     const onTerminal = (env: Record<string, string>) =>
       spawnSync('script', ['-qec', `${process.execPath} ${main} keys --help`, '/dev/null'], {

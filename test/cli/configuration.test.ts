@@ -24,7 +24,7 @@ async function folderWith(files: Record<string, string>): Promise<string> {
 }
 
 describe('a configuration file', () => {
-  test('starts a service as flags would; variables and flags go before it, and lists add to each other', async () => {
+  test('starts a service as flags would; variables and flags take precedence, and lists are joined', async () => {
     const config = { port: 0, console: true, apiKeys: [key], data: 'data', aliases: ['own/one=service/loudness'] }
     const folder = await folderWith({ 'stemwork.config.mjs': `export default ${JSON.stringify(config)}` })
     const args = ['serve', '--aliases', 'own/two=service/loudness']
@@ -49,7 +49,7 @@ describe('a configuration file', () => {
     expect((await command(['keys', 'list', '--json', '--data', 'elsewhere'], folder)).stdout).toContain('"id"')
   })
 
-  test.runIf(hasProgram('bun'))('may be TypeScript where that can be loaded', async () => {
+  test.runIf(hasProgram('bun'))('may be TypeScript if Node can load it', async () => {
     const folder = await folderWith({ 'stemwork.config.ts': "const data: string = 'typed'\nexport default { data }" })
     const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
     const bun = spawn('bun', [main, 'keys', 'create'], { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] })
@@ -91,12 +91,12 @@ test('a variable that was renamed is refused with its new name', async () => {
   })
 })
 
-test('a configuration file that is not there is named', async () => {
+test('a missing configuration file is named in the error', async () => {
   const { stderr } = await command(['serve', '--config', 'nowhere.mjs'], await folderWith({}))
   expectToTeach({ what: 'file', says: [/configuration file nowhere\.mjs could not be loaded: There is no/] }, stderr)
 })
 
-test.skipIf(runsTypeScript())('TypeScript where it cannot be loaded is answered with what to do', async () => {
+test.skipIf(runsTypeScript())('TypeScript that cannot be loaded is refused, with what to do', async () => {
   const { stderr } = await command(['serve'], await folderWith({ 'stemwork.config.ts': 'export default {}' }))
   const says = [/stemwork\.config\.ts is TypeScript, which Node \S+ cannot load\. Use Node 22\.18.*config\.mjs/]
   expectToTeach({ what: 'TypeScript', says }, stderr)

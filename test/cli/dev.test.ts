@@ -30,7 +30,7 @@ export default defineWorkflow({
 `
 const write = (text: string) => writeFile(join(folder, 'workflows', 'greet.mjs'), text)
 
-test('serves a folder anew with each change: jobs go on with the new code, errors have file and line', async () => {
+test('reloads a folder on each change: jobs continue with the new code, errors have file and line', async () => {
   await write(workflow('{ for (;;); }'))
   const dev = new Stemwork(['dev', '--port', '0'], folder)
   try {
@@ -54,7 +54,7 @@ test('serves a folder anew with each change: jobs go on with the new code, error
   expect((await dev.finished()).status).toBe(0)
 })
 
-test('says what to do where there is no folder of workflows', async () => {
+test('says what to do if there is no folder of workflows', async () => {
   const { status, stderr } = await stemwork(['dev', './none'], folder)
   expect([status, stderr]).toEqual([
     1,

@@ -24,7 +24,7 @@ async function doctor(words: string[], environment?: Record<string, string>): Pr
   return Object.fromEntries(findings.map((finding) => [finding.check, finding]))
 }
 
-test('doctor says of a Postgres that refuses or has no address what was tried, what to do, no password', async () => {
+test('doctor says of an unreachable Postgres what was tried and what to do, without the password', async () => {
   const port = await freePort()
   const blobs = ['--blobs', `file:${place}`]
   const { storage: refused } = await doctor(['--store', `postgres://me:secret@127.0.0.1:${port}/jobs`, ...blobs])
@@ -100,7 +100,7 @@ describeWith('doctor with Postgres and Redis', servers, ({ postgres, redis }) =>
     expect(refused?.found).not.toContain('nobody')
   })
 
-  test('says of a Postgres without this user what to do', async () => {
+  test('says what to do if Postgres does not have the user', async () => {
     const address = new URL(postgres.url)
     address.username = 'nobody_of_this_name'
     const { storage } = await doctor(['--store', address.href, '--blobs', `file:${place}`])

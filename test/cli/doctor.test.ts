@@ -21,7 +21,7 @@ async function doctor(...words: string[]) {
 }
 
 describe('stemwork doctor', () => {
-  test('finds nothing wrong with a machine that can serve, and leaves no job and no file behind', async () => {
+  test('finds no problem on a machine that can serve, and leaves no job and no file behind', async () => {
     const data = join(place, 'data')
     const { status, ok, found } = await doctor('--data', data)
     expect(found).toMatchObject({
@@ -41,7 +41,7 @@ describe('stemwork doctor', () => {
     expect(again.stdout).not.toContain('separation')
   })
 
-  test('says what to do about a store that is away, and ends with status 1', async () => {
+  test('says what to do about an unreachable store, and exits with status 1', async () => {
     const { status, ok, found } = await doctor(
       '--api-only',
       '--store',
@@ -76,7 +76,7 @@ describe('a check', () => {
       expect(nodeVersion(version)).toMatchObject({ status: 'problem', todo: expect.stringContaining('Install Node') })
   })
 
-  test.skipIf(process.platform === 'win32')('of a folder sees who can look into it (skipped on Windows)', async () => {
+  test.skipIf(process.platform === 'win32')('of a folder reports who can read it (skipped on Windows)', async () => {
     expect(await folder(place, { isPrivate: true })).toMatchObject({ status: 'ok' })
     await chmod(place, 0o755)
     expect(await folder(place, { isPrivate: true })).toMatchObject({ status: 'problem', todo: `chmod 700 ${place}` })
@@ -84,7 +84,7 @@ describe('a check', () => {
     expect(await readdir(place)).toEqual([])
   })
 
-  test('of a folder names what is in its way, and takes the parent of one that is not there yet', async () => {
+  test('of a folder names what is in its way, and checks the parent of a folder that does not exist yet', async () => {
     const file = join(place, 'file')
     await writeFile(file, '')
     expect(await examine('data folder', () => folder(join(file, 'data'), { isPrivate: true }))).toMatchObject({
@@ -97,7 +97,7 @@ describe('a check', () => {
     await mkdir(join(place, 'a'))
   })
 
-  test('of a store sees a clock that is wrong, and leaves no job', async () => {
+  test('of a store notices a wrong clock, and leaves no job', async () => {
     const late = memoryJobs({ clock: () => Date.now() - 60_000 })
     expect(await jobStore(late)).toMatchObject({ status: 'problem', found: expect.stringMatching(/-(59|60)\.\d s/) })
     const right = memoryJobs()
@@ -108,7 +108,7 @@ describe('a check', () => {
     }
   })
 
-  test('of a blob store sees what it loses', async () => {
+  test('of a blob store notices what it loses', async () => {
     const store = memoryBlobs()
     expect(await blobs(store)).toMatchObject({ status: 'ok' })
     const losing = { ...store, get: async () => undefined }
@@ -121,7 +121,7 @@ describe('a check', () => {
     expect(left).toEqual([])
   })
 
-  test('of a blob store that is away tells what failed first', async () => {
+  test('of an unreachable blob store says what failed first', async () => {
     const away = {
       ...memoryBlobs(),
       put: () => Promise.reject(new Error('put')),
@@ -130,7 +130,7 @@ describe('a check', () => {
     expect(await examine('blobs', () => blobs(away))).toMatchObject({ status: 'problem', found: 'put' })
   })
 
-  test('that gets no answer is a problem, not a wait without end', async () => {
+  test('that gets no answer reports a problem and does not wait forever', async () => {
     const silent = await examine('queue', () => new Promise(() => {}), { timeoutMs: 20 })
     expect(silent).toMatchObject({ status: 'problem', found: expect.stringContaining('No answer within 0.02 s') })
   })

@@ -201,7 +201,7 @@ describe('stemwork evaluate', () => {
     expect(stderr).toContain(message)
   })
 
-  it('names the file that cannot be read and stems of two rates, as JSON where asked for', async () => {
+  it('names an unreadable file and stems of two rates, as JSON on request', async () => {
     await writeSong('rates/x', { vocals: [noise(rate)] })
     await writeSong('rates/x', { accompaniments: [noise(rate)] }, 48_000)
     const rates = await command(['evaluate', join(folder, 'rates'), '--json'])
@@ -234,7 +234,7 @@ describe('stemwork evaluate', () => {
 })
 
 describe('the benchmark of models', () => {
-  it('prints a row for each that is there, with quality, time, memory and licence', async () => {
+  it('prints a row for each pulled model, with quality, time, memory and licence', async () => {
     const script = fileURLToPath(new URL('../../benchmarks/models.mjs', import.meta.url))
     const songs = ['--songs', join(folder, 'songs', 'a')]
     const models = [half, 'umx-hq', 'embedded'].flatMap((model) => ['--model', model])

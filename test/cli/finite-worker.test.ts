@@ -41,7 +41,7 @@ describeWith('stemwork worker with an end', { postgres }, ({ postgres: server })
   const submit = async (params: object) =>
     (await engine.submit({ app: 'a', workflow: 'test/crash', params: { number: 1, ...params } })).job.id
 
-  test('--once runs one job and tells by its status how that ended; --drain runs all that wait', async () => {
+  test('--once runs one job, and its exit status says how it ended; --drain runs all waiting jobs', async () => {
     expect((await worker('--once', '--drain').finished()).status).toBe(2)
     expect(await worker('--once').finished()).toMatchObject({ status: 0, stdout: expect.stringContaining('0 jobs') })
     await submit({ isBad: true })
@@ -53,7 +53,7 @@ describeWith('stemwork worker with an end', { postgres }, ({ postgres: server })
     expect(await engine.count({ statuses: ['SUCCEEDED'] })).toBe(3)
   })
 
-  test('a command drains one of two workers: the other goes on with its job, and it takes no more', async () => {
+  test('a command drains one of two workers: it takes no more jobs, and the other continues', async () => {
     const store = `${server.url}${server.url.includes('?') ? '&' : '?'}schema=${schema}`
     const workers = (...args: string[]) => new Stemwork(['workers', ...args, '--store', store]).finished()
     const names = async () => (await engine.workers()).map(({ owner }) => owner)
@@ -82,7 +82,7 @@ describeWith('stemwork worker with an end', { postgres }, ({ postgres: server })
   })
 
   test.each(['--once', '--drain'])(
-    '%s hands its job back when it is told to end, without costing an attempt',
+    '%s requeues its job when it is told to exit, without costing an attempt',
     async (end) => {
       const id = await submit({ waits: true })
       const process = worker(end)

@@ -98,7 +98,7 @@ describe('retry and delete', () => {
     after.close()
   })
 
-  test('what has no room is told, and the rest is left for later', async () => {
+  test('jobs for which there is no room are reported and left for later', async () => {
     const { jobs, close } = sqliteStores({ path: join(data, 'stemwork.db') })
     const { workflow } = (await jobs.get(id))!
     await jobs.changeRule({ kind: 'workflow', id: workflow }, { state: 'draining' })
@@ -125,7 +125,7 @@ describe('retry and delete', () => {
     })
   })
 
-  test('a shared store is of no use without the files of its jobs', async () => {
+  test('a shared store is refused without the blob store of its jobs', async () => {
     expect(await command(['jobs', 'delete', id, '--store', `sqlite:${join(data, 'stemwork.db')}`])).toMatchObject({
       status: 2,
       stderr: expect.stringContaining('--blobs'),

@@ -34,7 +34,7 @@ async function withHost(settings: EngineSettings, work: (engine: ReturnType<type
 
 const submit = (engine: ReturnType<typeof createEngine>) => engine.submit({ app, workflow: textWorkflow().id })
 
-test('a retry keeps to the limits of the deployment, which this command does not have', async () => {
+test('a retry keeps to the limits of the deployment, which the command itself does not know', async () => {
   let id = ''
   await withHost({ limits: { maxQueuedJobs: 1 }, quota: { jobs: 3 } }, async (engine) => {
     id = (await submit(engine)).job.id
@@ -49,7 +49,7 @@ test('a retry keeps to the limits of the deployment, which this command does not
   expect(await retry()).toMatchObject({ status: 1, stderr: expect.stringContaining('may use 3 jobs a day') })
 })
 
-test('the limits of an application are set, shown with what was used, and given up', async () => {
+test('the limits of an application are set, shown with its usage, and removed', async () => {
   await withHost(
     { limits: { maxQueuedJobs: 20 }, quota: { audioMinutes: 60 } },
     async (engine) => void (await submit(engine)),

@@ -31,7 +31,7 @@ function live(args: readonly string[]) {
   return { child, stdout, stderr, status: once(child, 'close').then(([status]) => status as number | null) }
 }
 
-test('a WAV file comes out as one, of the same length, with the stem that was asked for', async () => {
+test('a WAV file comes out as a WAV file of the same length, with the requested stem', async () => {
   const planes = [noise(2 * rate), noise(2 * rate, 2)]
   const { child, stdout, stderr, status } = live(['--stem', 'vocals', '--wait'])
   child.stdin.end(wav.toWav(planes, rate))
@@ -43,7 +43,7 @@ test('a WAV file comes out as one, of the same length, with the stem that was as
   expect(found.map(({ length }) => length)).toEqual([2 * rate, 2 * rate])
 })
 
-test('raw samples come out raw, and what is nothing but vocals leaves no accompaniments', async () => {
+test('raw samples come out raw, and a signal of vocals alone leaves no accompaniments', async () => {
   const samples = noise(3 * 48_000)
   const { child, stdout, status } = live([
     '--raw',
@@ -75,7 +75,7 @@ test.skipIf(!hasProgram('ffmpeg'))('ffmpeg reads and writes the other ends (skip
   expect(bytes.length).toBe(3 * 22_050 * 2)
 })
 
-test('a machine that stands still at times lets the input pass, and is told of', async () => {
+test('a machine that stalls passes the input through, and a message says so', async () => {
   const { child, stdout, stderr, status } = live(['--raw', 's16', '--stem', 'accompaniments'])
   let said = ''
   child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()))
@@ -101,7 +101,7 @@ test('a machine that stands still at times lets the input pass, and is told of',
   expect(await stderr).toMatch(/the input passes unchanged[\s\S]*\d blocks? .* of /)
 })
 
-test('a reader that has enough ends it, without an error', async () => {
+test('a reader that closes the pipe ends it without an error', async () => {
   const { child, stderr, status } = live(['--raw', 's16'])
   child.stdin.on('error', () => undefined)
   const silence = new Uint8Array(64 * 1024)
@@ -132,7 +132,7 @@ test.each([
   expect(stderr).toMatch(message)
 })
 
-test('refuses what is not WAV, and says what to pipe', async () => {
+test('refuses input that is not WAV, and says what to pipe', async () => {
   const { child, stderr, status } = live([])
   child.stdin.end('ID3 something else')
   expect(await status).toBe(1)

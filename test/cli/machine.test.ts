@@ -15,7 +15,7 @@ describe('on a Node that is too old, the command line', () => {
   })
 
   // What is imported is linked before anything runs: one name that the old Node lacks, and nothing is said but that.
-  it('loads nothing before it has looked', async () => {
+  it('loads nothing before it has checked the version', async () => {
     const main = new URL('../../dist/cli/main.js', import.meta.url)
     const imports = async (file: URL) =>
       [...(await readFile(file, 'utf8')).matchAll(/^import\b[^;]*"(.*)";$/gm)].map(([, path = '']) => path)

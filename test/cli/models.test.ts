@@ -48,7 +48,7 @@ describe('stemwork models', () => {
     })
   })
 
-  it('lists presets, those for commercial use alone, and refuses others for it', async () => {
+  it('lists presets, on request only those for commercial use, and refuses others for it', async () => {
     const all = JSON.parse((await command(['models', 'presets', '--json'])).stdout) as { name: string }[]
     expect(all.map(({ name }) => name)).toContain('lead-and-backing')
     const { stdout } = await command(['models', 'presets', '--commercial'])
@@ -76,7 +76,7 @@ describe('stemwork models', () => {
     }
   })
 
-  it('asks for the terms, pulls with progress, and knows then where it is', async () => {
+  it('asks for acceptance of the terms, pulls with progress, and then finds the model', async () => {
     const server = await withServer()
     const refused = await command(['models', 'pull', manifest])
     expect(refused).toMatchObject({
@@ -151,7 +151,7 @@ describe('stemwork models', () => {
     expect(await nameOf('--fast')).toBe('spleeter-2stems')
   })
 
-  it('checks what the addresses have, and keeps nothing', async () => {
+  it('checks what its addresses serve, and keeps nothing', async () => {
     const server = await withServer()
     expect(await command(['models', 'check', manifest])).toMatchObject({
       status: 0,
@@ -177,7 +177,7 @@ describe('stemwork models', () => {
     expect(await command(args)).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining(message) })
   })
 
-  it('names what is known when a model is not', async () => {
+  it('lists the known models if a model is unknown', async () => {
     expect(await command(['models', 'info', 'nonsense'])).toMatchObject({
       status: 1,
       stderr: expect.stringContaining('htdemucs'),
@@ -186,7 +186,7 @@ describe('stemwork models', () => {
 })
 
 describe('--model', () => {
-  it('is refused at once by separate and serve when the model is not here', async () => {
+  it('is refused at once by separate and serve if the model is not on this machine', async () => {
     const todo = 'stemwork models pull kim-vocal-2'
     expect(await command(['separate', manifest, '--model', 'kim-vocal-2', '-o', join(folder, 'out')])).toMatchObject({
       status: 1,

@@ -27,7 +27,7 @@ describe('the progress line', () => {
     expect(written[2]).toBe(`\r${' '.repeat(written[1]!.length - 1)}\r`)
   })
 
-  it('redraws ten times a second at most, but always the end', () => {
+  it('redraws at most ten times a second, but always at the end', () => {
     const { written, show } = screen(true)
     for (let ms = 0; ms < 1000; ms += 10) show(ms, ms / 1000)
     expect(written).toHaveLength(10)
@@ -43,7 +43,7 @@ describe('the progress line', () => {
     expect(written[1]).toHaveLength(written[0]!.length)
   })
 
-  it('writes a plain line for every tenth of the way elsewhere', () => {
+  it('without a terminal, writes a plain line for every tenth of the way', () => {
     const { written, show } = screen(false)
     for (let percent = 0; percent <= 100; percent++) show(percent * 100, percent / 100)
     expect(written.map((text) => text.split(',')[0]!.trim())).toEqual(

@@ -67,7 +67,7 @@ describe.skipIf(process.platform !== 'linux' || !hasProgram('script'))(
       expect(second.shown).not.toMatch(question)
     })
 
-    test('goes on with the bundled model where the download fails, and asks again the next time', async () => {
+    test('continues with the bundled model if the download fails, and asks again the next time', async () => {
       const { shown } = await atTerminal('\n')
       expect(shown).toMatch(/13 MB[^]*scnet\.int8\.onnx[^]*Continuing with the bundled model\. The next run asks/)
       expect(shown).toContain(noSong)
@@ -97,7 +97,7 @@ describe.skipIf(process.platform !== 'linux' || !hasProgram('script'))(
   },
 )
 
-test('without a terminal nothing is asked, and yes pulls the model or says why it cannot', async () => {
+test('without a terminal, nothing is asked; answering yes by an option pulls the model or says why not', async () => {
   const args = ['separate', 'no-song.wav']
   Object.assign(process.env, { STEMWORK_MODELS: cache, STEMWORK_MODEL_MIRROR: folder })
   try {

@@ -33,7 +33,7 @@ test('rules are set, shown and ended', async () => {
   )
 })
 
-test('what is not there is named', async () => {
+test('a missing target is named in the error', async () => {
   expect(await command(['schedule', 'stop', '--data', data])).toMatchObject({ status: 2 })
   expect(await command(['schedule', 'pause', '--app', 'nobody', '--data', data])).toMatchObject({
     status: 2,

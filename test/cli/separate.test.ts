@@ -71,7 +71,7 @@ describe('stemwork separate', () => {
   })
 
   it.skipIf(!existsSync('/proc/self/task')).each(['one song', 'several songs'])(
-    'runs the child for %s at its own priority: the user waits for it (skipped but on Linux)',
+    'runs the child for %s at normal priority, since the user waits for it (skipped except on Linux)',
     async (songs) => {
       const files = songs === 'one song' ? [briefSong()] : [briefSong(), await copyOf(briefSong())]
       const running = new Stemwork(['separate', ...files, '-o', join(folder, 'priority')])
@@ -159,7 +159,7 @@ describe('stemwork separate', () => {
     expect(await readFile(join(own, 'vocals.wav'), 'utf8')).toBe('the only copy')
   })
 
-  it.skipIf(!existsSync('/dev/full'))('says that its output could not be written', () => {
+  it.skipIf(!existsSync('/dev/full'))('says so if its output cannot be written', () => {
     const main = new URL('../../dist/cli/main.js', import.meta.url).pathname
     const full = openSync('/dev/full', 'w')
     const { status, stderr } = spawnSync(process.execPath, [main, '--help'], { stdio: ['ignore', full, 'pipe'] })
@@ -170,7 +170,7 @@ describe('stemwork separate', () => {
     ])
   })
 
-  it('says what is missing of a file that was cut off', async () => {
+  it('says how much of a truncated file is missing', async () => {
     const whole = await readFile(fixture('stereo.flac'))
     await writeFile(join(folder, 'cut.flac'), whole.subarray(0, Math.floor(whole.length / 2)))
     const { status, stdout } = await command(['separate', 'cut.flac'], folder)
@@ -180,19 +180,22 @@ describe('stemwork separate', () => {
     )
   })
 
-  it.skipIf(!hasProgram('ffmpeg'))('reads a Windows Media video with --ffmpeg, and says so without', async () => {
-    const refused = await command(['separate', fixture('refused-video.wmv'), '-o', 'stream'], folder)
-    expect(refused.status).toBe(1)
-    expect(refused.stderr).toMatch(/^stemwork: The file is a Windows Media video \(WMV\)\. .* ffmpeg allowed/)
-    const { status, stderr } = await command(
-      ['separate', fixture('refused-video.wmv'), '-o', 'stream', '--ffmpeg'],
-      folder,
-    )
-    expect(status, stderr).toBe(0)
-    expect(await readdir(join(folder, 'stream'))).toEqual(['accompaniments.wav', 'vocals.wav'])
-  })
+  it.skipIf(!hasProgram('ffmpeg'))(
+    'reads a Windows Media video with --ffmpeg, and recommends the option without it',
+    async () => {
+      const refused = await command(['separate', fixture('refused-video.wmv'), '-o', 'stream'], folder)
+      expect(refused.status).toBe(1)
+      expect(refused.stderr).toMatch(/^stemwork: The file is a Windows Media video \(WMV\)\. .* ffmpeg allowed/)
+      const { status, stderr } = await command(
+        ['separate', fixture('refused-video.wmv'), '-o', 'stream', '--ffmpeg'],
+        folder,
+      )
+      expect(status, stderr).toBe(0)
+      expect(await readdir(join(folder, 'stream'))).toEqual(['accompaniments.wav', 'vocals.wav'])
+    },
+  )
 
-  it('stops at Ctrl-C with status 130 and removes what it had begun', async () => {
+  it('stops at Ctrl-C with status 130 and removes unfinished files', async () => {
     const run = new Stemwork(['separate', song(), '-o', join(folder, 'stopped')])
     await run.printed('stderr', /Separating/)
     expect(await readdir(join(folder, 'stopped'))).toEqual([expect.stringMatching(/^\.unfinished-/)])

@@ -93,7 +93,7 @@ describe('stemwork serve', () => {
     expect({ status, lines: stdout.split('\n').length }).toEqual({ status: 0, lines: 2 })
   })
 
-  it('takes addresses from its proxy, lets pages of other origins call it, and has metrics, if told to', async () => {
+  it('trusts a proxy, allows other origins and serves metrics, each only if told to', async () => {
     const options = ['--trust-proxy', '--metrics', '--cors', 'https://app.example.org']
     const { process, baseUrl } = await start('--api-keys', key, ...options)
     const headers = { authorization: key, 'x-forwarded-proto': 'https', 'x-forwarded-host': 'stems.example.org' }
@@ -117,12 +117,12 @@ describe('stemwork serve', () => {
     await plain.process.finished()
   })
 
-  it('refuses an origin that is none', async () => {
+  it('refuses an invalid origin', async () => {
     const { status, stderr } = await command(['serve', '--port', '0', '--cors', 'https://app.example.org/page'])
     expect({ status, stderr }).toEqual({ status: 2, stderr: expect.stringContaining('--cors must be * or like') })
   })
 
-  it('keeps keys as hashes only, and its secret to its owner', async () => {
+  it('stores keys only as hashes, and its secret readable only for its owner', async () => {
     const data = join(folder, 'keys')
     const first = await start('--data', data)
     const [, made] = await first.process.printed('stderr', /shown only this once: (\S+)\n/)
@@ -194,7 +194,7 @@ describe('stemwork serve', () => {
       expect((await ask(service.baseUrl, keys[0]!, '/job', job)).status).toBe(200)
     })
 
-    it('takes links from --public-url, which may lack the path, and further ids from --aliases', async () => {
+    it('bases links on --public-url, which may lack the path, and takes further ids from --aliases', async () => {
       const { workflows } = (await ask<{ workflows: unknown[] }>(service.baseUrl, keys[0]!, '/workflow')).body
       expect(workflows).toContainEqual(expect.objectContaining({ id: 'other/stems', aliasOf: workflow }))
       const { body } = await ask<{ uploadUrl: string }>(service.baseUrl, keys[0]!, '/upload')

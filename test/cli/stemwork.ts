@@ -13,7 +13,7 @@ export interface Finished {
   stderr: string
 }
 
-/** A running `stemwork` process with what it has printed so far. */
+/** A running `stemwork` process and what it has printed so far. */
 export class Stemwork {
   readonly child: ChildProcess
   stdout = ''

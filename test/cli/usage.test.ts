@@ -21,7 +21,7 @@ describe('the command line', () => {
     for (const option of Object.keys(options)) expect(stdout).toContain(`--${option}`)
   })
 
-  it('keeps its help within the width of the terminal, at most 100 characters, where words allow it', async () => {
+  it('wraps its help at the width of the terminal, at most 100 characters, except for long names', async () => {
     for (const { load } of Object.values(commands)) {
       const loaded = await load()
       for (const width of [70, 100]) {
@@ -32,7 +32,7 @@ describe('the command line', () => {
     }
   })
 
-  it('tells the version of the package', async () => {
+  it('prints the version of the package', async () => {
     const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'))
     expect(await stemwork(['--version'])).toEqual({ status: 0, stdout: `${version}\n`, stderr: '' })
   })
@@ -77,7 +77,7 @@ describe('the command line', () => {
     [['separate'], 'An argument is missing.'],
     [['seperate', 'song.mp3'], 'Unknown command seperate. Did you mean separate?'],
     [['--verson'], 'Unknown option --verson. Did you mean --version?'],
-  ])('refuses %j with status 2 and says what is meant', async (args, message) => {
+  ])('refuses %j with status 2 and says what was probably meant', async (args, message) => {
     const { status, stdout, stderr } = await command(args)
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
     expect(stderr).toContain(`stemwork: ${message}`)
@@ -105,7 +105,7 @@ describe('the command line', () => {
       '--queue must name a server that all of them can reach.',
     ],
     [['serve', '--api-only'], 'give --store postgres://... and leave --queue out.'],
-  ])('refuses parts that do not fit together: %j', async (args, message) => {
+  ])('refuses options that do not go together: %j', async (args, message) => {
     const { status, stdout, stderr } = await command(args)
     expect({ isRefused: status !== 0, stdout }).toEqual({ isRefused: true, stdout: '' })
     expect(stderr).toContain(message)

@@ -34,7 +34,7 @@ async function failure(promise: Promise<unknown>): Promise<ClientError> {
 }
 
 describe('the client', () => {
-  test('tells who it is and what there is to run', async () => {
+  test('gives its application and the available workflows', async () => {
     expect(await client.application()).toEqual({ id: service.app.id, name: 'Test application' })
     expect((await client.workflows()).map(({ id }) => id)).toEqual([stems, 'service/held'])
     expect(await client.workflow(stems)).toMatchObject({ id: stems, params: { required: ['inputUrl'] } })
@@ -143,7 +143,7 @@ describe('the client', () => {
     await expect(client.getJob(id, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
   })
 
-  test('throws what the service says, with its code, status and request id', async () => {
+  test('throws the error of the service, with its code, status and request id', async () => {
     const error = await failure(client.createJob({ workflow: 'service/none', params: {} }))
     expect(error).toMatchObject({ code: 'UNKNOWN_WORKFLOW', status: 422, requestId: expect.stringMatching(/.{10}/) })
     expect(error.message).toContain('service/held')
@@ -194,7 +194,7 @@ describe('behind a bad network the client', () => {
     await front.close()
   })
 
-  test('gives up after the tries that it was allowed', async () => {
+  test('gives up after the allowed number of tries', async () => {
     const front = await startFront(
       service.server.origin,
       Array.from({ length: 9 }, () => ({ status: 429, headers: { 'retry-after': '0' } })),
@@ -205,7 +205,7 @@ describe('behind a bad network the client', () => {
     await front.close()
   })
 
-  test('says what a proxy means that refuses a file, or has no answer', async () => {
+  test('explains the answers of a proxy that refuses a file or cannot reach the service', async () => {
     const front = await startFront(service.server.origin, [
       { status: 413, path: /\/storage\/uploads\// },
       { status: 504, path: /\/application$/ },
@@ -224,7 +224,7 @@ describe('behind a bad network the client', () => {
     await front.close()
   })
 
-  test('creates one job when the connection breaks after the service has heard', async () => {
+  test('creates only one job if the connection breaks after the service has received the request', async () => {
     const front = await startFront(service.server.origin, ['answer lost'])
     const batchName = 'broken connection'
     const { id } = await createClient({ baseUrl: front.base, apiKey: service.app.key }).createJob({
@@ -237,7 +237,7 @@ describe('behind a bad network the client', () => {
     await front.close()
   })
 
-  test('falls back to polling where event streams do not come through', async () => {
+  test('falls back to polling if event streams do not get through', async () => {
     const broken = { path: /\/events$/, status: 502 }
     const front = await startFront(
       service.server.origin,
@@ -258,7 +258,7 @@ describe('behind a bad network the client', () => {
     await front.close()
   })
 
-  test('goes on with a new event stream when one breaks in mid-job', async () => {
+  test('continues with a new event stream if one breaks during a job', async () => {
     const front = await startFront(service.server.origin, [])
     const id = await held()
     let broke = false

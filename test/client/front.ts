@@ -1,7 +1,7 @@
 import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** What happens to the next request (or the next to `path`) instead of its being passed on. */
+/** What happens to the next request (or the next to `path`) instead of being forwarded. */
 export type Mishap = { status: number; headers?: Record<string, string>; path?: RegExp } | 'answer lost'
 
 export interface Front {
@@ -12,7 +12,7 @@ export interface Front {
   close(): Promise<void>
 }
 
-/** A proxy before the service that lets the given mishaps happen, one after the other. */
+/** A proxy before the service that causes the given failures, one after the other. */
 export async function startFront(origin: string, mishaps: Mishap[]): Promise<Front> {
   const seen: string[] = []
   const server = createServer((incoming, answer) => {

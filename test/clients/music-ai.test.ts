@@ -45,7 +45,7 @@ afterAll(async () => {
 // `npm install --prefix test/clients`, which `.ci/run` does.
 const sdk = '@music.ai/sdk'
 it.skipIf(!existsSync(path(`node_modules/${sdk}`)))(
-  'a program of @music.ai/sdk changes its address and nothing else (skipped without it)',
+  'a program written with @music.ai/sdk only has to change its address (skipped without it)',
   async () => {
     const { default: MusicAi } = (await import(sdk)) as { default: new (options: object) => MusicAiClient }
     const client = new MusicAi({ apiKey: service.app.key, apiEndpoint: service.base, jobMonitorInterval: 20 })
@@ -75,18 +75,21 @@ const listed = {
 }
 
 // `.ci/run` installs it: test/clients/requirements.txt.
-it.skipIf(!hasPythonClient)('a program of musicai_sdk, too (skipped without the Python package)', async () => {
-  const args = [path('use_musicai.py'), service.base, service.app.key, song, folder]
-  const { stdout } = await promisify(execFile)(python, args, {
-    env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1' },
-  })
-  expect(JSON.parse(stdout)).toEqual({
-    job: ['SUCCEEDED', workflow, { album: 'first' }],
-    vocals: 'a song',
-    listed: true,
-    workflows: ['service/stems-vocals-accompaniment', 'service/held', workflow],
-    application: 'Test application',
-    deleted: true,
-    refused: expect.stringContaining('There is no workflow \\"music-ai/none\\"'),
-  })
-})
+it.skipIf(!hasPythonClient)(
+  'a program written with musicai_sdk only has to change its address (skipped without the Python package)',
+  async () => {
+    const args = [path('use_musicai.py'), service.base, service.app.key, song, folder]
+    const { stdout } = await promisify(execFile)(python, args, {
+      env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1' },
+    })
+    expect(JSON.parse(stdout)).toEqual({
+      job: ['SUCCEEDED', workflow, { album: 'first' }],
+      vocals: 'a song',
+      listed: true,
+      workflows: ['service/stems-vocals-accompaniment', 'service/held', workflow],
+      application: 'Test application',
+      deleted: true,
+      refused: expect.stringContaining('There is no workflow \\"music-ai/none\\"'),
+    })
+  },
+)

@@ -60,14 +60,14 @@ afterAll(async () => {
 
 const input = async () => ({ inputUrl: await service.uploaded(Buffer.from('RIFF')) })
 
-describe.skipIf(!hasClient)('a program of replicate (skipped without the package)', () => {
+describe.skipIf(!hasClient)('a program written with replicate (skipped without the package)', () => {
   test('runs a model and reads its output: it waits in one request (Prefer: wait)', async () => {
     const output = (await replicate.run(model, { input: await input() })) as Record<string, string>
     expect(Object.keys(output)).toEqual(['vocals', 'accompaniments'])
     expect(await (await fetch(output.vocals!)).text()).toBe('RIFF')
   })
 
-  test('runs it by polling, too, and sees how it goes on', async () => {
+  test('runs it by polling, too, and sees its progress', async () => {
     const seen: string[] = []
     const options = { input: await input(), wait: { mode: 'poll', interval: 20 } }
     await replicate.run(model, options, ({ status }) => seen.push(status))
@@ -84,13 +84,13 @@ describe.skipIf(!hasClient)('a program of replicate (skipped without the package
     expect((await fetch(made.urls.get, { headers: { authorization: service.app.key } })).status).toBe(200)
   })
 
-  test('that waits shorter than the work takes goes on waiting', async () => {
+  test('that waits for less time than the work takes continues waiting', async () => {
     const made = await replicate.predictions.create({ version: held, input: {}, wait: 1 })
     expect(made.status).toBe('starting')
     await replicate.predictions.cancel(made.id)
   })
 
-  test('learns what is wrong with its input, its model and its key', async () => {
+  test('is told what is wrong with its input, its model or its key', async () => {
     await expect(replicate.run(model, { input: { inputUrl: 'x' } })).rejects.toThrow('params.inputUrl')
     await expect(replicate.run('service/none', { input: {} })).rejects.toThrow('There is no workflow')
     const stranger = new client.default({ auth: 'wrong', baseUrl: `${server.origin}/v1` })

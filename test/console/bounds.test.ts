@@ -149,7 +149,7 @@ describe.skipIf(!chromiumPath)('what the console costs (needs Chromium)', () => 
   })
 
   test.each(formats)(
-    'an hour of %s plays from any place without being downloaded or decoded as a whole',
+    'an hour of %s plays from any position without being downloaded or decoded completely',
     async (format) => {
       const id = await created({ workflow: 'service/hours', name: `An hour.${format}`, params: { format } })
       expect((await pollJob(service, id)).status).toBe('SUCCEEDED')

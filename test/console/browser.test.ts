@@ -275,7 +275,7 @@ describe.skipIf(!chromiumPath)(
       await focused(page.getByRole('heading', { name: 'Separate a song' }))
     })
 
-    test('takes a deletion back, one or many, and deletes when the time for that is over', async () => {
+    test('can undo one or many deletions, and deletes when the time for undoing is over', async () => {
       const page = await pages.signedIn()
       await send(page, path(longName), path('damaged.mp3'))
       await rowOf(page, 'A very long name').locator('.status.succeeded').waitFor()
@@ -302,7 +302,7 @@ describe.skipIf(!chromiumPath)(
       await eventually(() => page.locator('.rows li').count()).toBe(count - 2)
     })
 
-    test('offers the formats there are, sends the chosen one, keeps filters and search in the address', async () => {
+    test('offers the available formats, sends the chosen one, keeps filters and search in the address', async () => {
       const page = await pages.signedIn()
       await page.getByText('Options').click()
       const format = page.getByLabel('Format')
@@ -357,7 +357,7 @@ describe.skipIf(!chromiumPath)(
       await eventually(() => position(page)).toBeGreaterThan(0.3)
     })
 
-    test('tells in plain words that a key is wrong and that a file is no song', async () => {
+    test('says in plain words that a key is wrong or that a file is not a song', async () => {
       const page = await pages.open()
       await page.getByLabel('API key').fill('a-key-that-nobody-made')
       await page.getByRole('button', { name: 'Continue' }).click()
@@ -374,7 +374,7 @@ describe.skipIf(!chromiumPath)(
       expect(new URL(page.url()).hash).toBe('#/?status=FAILED')
     })
 
-    test('makes a song again from what the service keeps, and asks for the file once that is gone', async () => {
+    test('separates a song again from the stored upload, and asks for the file once that is gone', async () => {
       const page = await pages.signedIn()
       await send(page, path('short song.wav'))
       await openSong(page, 'short song.wav')
@@ -402,7 +402,7 @@ describe.skipIf(!chromiumPath)(
       await eventually(() => page.locator('.rows li').count()).toBe(before + 2)
     })
 
-    test('goes on with a job after a reload, plays what is finished, tells the time left, and stops it', async () => {
+    test('follows a job after a reload, plays what is finished, shows the time left, and stops it', async () => {
       const page = await pages.signedIn()
       await send(page, path('long song.wav'))
       await rowOf(page, 'long song.wav').locator('.status.started').waitFor()
@@ -422,7 +422,7 @@ describe.skipIf(!chromiumPath)(
       await page.getByText('This job was stopped.').waitFor()
     })
 
-    test('goes on with an upload and with its news after a lost connection', async () => {
+    test('continues an upload and its updates after a lost connection', async () => {
       const page = await pages.signedIn()
       // The list has only what is in view in the page.
       const songs = async () => Number.parseInt(await page.getByText(/^\d+ songs?$/).innerText(), 10)
@@ -438,7 +438,7 @@ describe.skipIf(!chromiumPath)(
       await eventually(songs).toBe(before + 1)
     })
 
-    test('keeps the key where no script reads it, for the device if asked, until the person signs out', async () => {
+    test('keeps the key where no script can read it, on the device if asked, until the user signs out', async () => {
       const page = await pages.open()
       await page.getByLabel('API key').fill(service.key)
       await page.getByRole('button', { name: 'Continue' }).click()
@@ -461,7 +461,7 @@ describe.skipIf(!chromiumPath)(
       expect([await readable(), await kept()]).toEqual(['[{},{},""]', []])
     })
 
-    test('makes, lists and ends keys while the service runs', async () => {
+    test('creates, lists and revokes keys while the service runs', async () => {
       const page = await pages.signedIn()
       await page.getByRole('link', { name: 'API keys' }).click()
       await page.getByLabel('Name of the key').fill('Studio')
@@ -486,7 +486,7 @@ describe.skipIf(!chromiumPath)(
       await stranger.getByText('Your key no longer works').waitFor()
     })
 
-    test('shows what was measured as figures and as a picture', async () => {
+    test('shows measurements as figures and as a picture', async () => {
       const page = await pages.signedIn()
       await page.getByLabel('Workflow').selectOption('Loudness')
       await send(page, path('short song.wav'))
@@ -503,7 +503,7 @@ describe.skipIf(!chromiumPath)(
       await page.getByText('Loudest 3 s').waitFor()
     })
 
-    test('shows how a job went and how to do the same by program', async () => {
+    test('shows the history of a job and how to submit it from a program', async () => {
       const page = await pages.signedIn()
       await player(page)
       await page.getByRole('link', { name: 'Details' }).click()

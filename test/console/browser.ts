@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { type Browser, chromium } from 'playwright-core'
 
-// The first has no window around the page: a page costs it a third of what it costs the others.
+// The first has no window around the page, so a page costs a third of what it costs with the others.
 const places = [
   '/usr/bin/chromium-headless-shell',
   '/usr/bin/chromium',
@@ -38,7 +38,7 @@ export function openBrowser(...more: readonly string[]): Promise<Browser> {
   return chromium.launch({ executablePath: chromiumPath, args: [...quiet, ...more] })
 }
 
-/** One that offers its player to a desktop, by which media keys and lock screens reach it. */
+/** A browser that offers its player to a desktop, so that media keys and lock screens reach it. */
 export function openBrowserOf(desktopBus: string): Promise<Browser> {
   const env = { ...process.env, DBUS_SESSION_BUS_ADDRESS: desktopBus }
   return chromium.launch({ executablePath: chromiumPath, args: quiet, ignoreDefaultArgs: ['--mute-audio'], env })

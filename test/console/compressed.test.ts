@@ -107,7 +107,7 @@ describe.skipIf(!chromiumPath)('compressed stems in a browser (needs Chromium)',
   })
 
   test.each(['flac', 'flac24', 'mp3'] as const)(
-    '%s is read in pieces, each sample where it belongs',
+    '%s is read in pieces, with each sample in its place',
     async (format) => {
       const path = join(folder, `stem.${format}`)
       const encoder = await openEncoder(path, { sampleRate: rate, channels: 2, format })

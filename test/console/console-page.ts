@@ -4,20 +4,20 @@ import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-c
 import { afterAll, afterEach, expect } from 'vitest'
 import type { ConsoleService } from './browser.js'
 
-/** For states that the page reaches by itself; how soon is a matter of the machine. */
+/** For states that the page reaches by itself; how soon depends on the machine. */
 export const patienceMs = 60_000
 
-/** Asked ten times a second: a question by role or text takes a hundredth of a second in the two processes. */
+/** Checked ten times a second: a query by role or text takes a hundredth of a second in the two processes. */
 export function eventually<T>(state: () => T | Promise<T>): ReturnType<typeof expect.poll> {
   return expect.poll(state, { timeout: patienceMs, interval: 100 })
 }
 
 export const phone: BrowserContextOptions = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }
 export const narrow = { viewport: { width: 320, height: 640 } }
-/** A screen of 1,280 by 800 points at 200 % has half as many pixels of the style sheet. */
+/** A screen of 1,280 by 800 points at 200 % has half as many CSS pixels. */
 export const zoomed = { viewport: { width: 640, height: 400 } }
 
-/** Opens pages of a service and collects what they complain about. */
+/** Opens pages of a service and collects their errors. */
 export class ConsolePages {
   readonly complaints: string[] = []
   readonly #browser: Browser
@@ -32,8 +32,8 @@ export class ConsolePages {
     const page = await (await this.#browser.newContext(options)).newPage()
     page.setDefaultTimeout(patienceMs)
     page.on('pageerror', (error) => this.complaints.push(String(error)))
-    // The browser logs what the page finds out by asking: whether a visitor needs a key, and how much of a result is
-    // there; and, on plain http, that a header of the page needs https.
+    // The browser logs requests by which the page finds out whether a visitor needs a key, and how much of a result
+    // exists; and, on plain http, that a header of the page needs https.
     page.on('console', (message) => {
       if (
         message.type() === 'error' &&
@@ -50,7 +50,7 @@ export class ConsolePages {
     return page
   }
 
-  /** Signs in as the page does; it is to be opened after that. */
+  /** Signs in as the page does. Open the page afterwards. */
   async signIn(page: Page, key = this.#service.key): Promise<void> {
     const { base } = this.#service
     const headers = { origin: new URL(base).origin }
@@ -58,7 +58,7 @@ export class ConsolePages {
     expect(answer.status()).toBe(200)
   }
 
-  /** Opened by somebody who is signed in; without waiting for what it shows. */
+  /** Opens a page as a signed-in user, without waiting for its content. */
   async entered(options?: BrowserContextOptions, key?: string): Promise<Page> {
     const page = await this.open(options, '/console/icon.svg')
     await this.signIn(page, key)
@@ -66,7 +66,7 @@ export class ConsolePages {
     return page
   }
 
-  /** A wide page whose loudspeaker is measured, so many samples at a time. */
+  /** A wide page whose audio output is measured, so many samples at a time. */
   async listening(samples = 32_768): Promise<Page> {
     const page = await this.open({ viewport: { width: 1280, height: 900 } }, '/console/icon.svg')
     await page.addInitScript(tap(samples))
@@ -91,7 +91,7 @@ interface Parts {
   pages?: ConsolePages
 }
 
-/** Closes all in the end, and after each test its pages, of which none may have complained. */
+/** Closes the pages after each test, none of which may have logged an error, and the rest at the end. */
 export function tidyUp(parts: () => Parts): void {
   afterEach(async () => {
     const { browser, pages } = parts()
@@ -107,7 +107,7 @@ export function tidyUp(parts: () => Parts): void {
   })
 }
 
-/** Keeps what goes to the loudspeaker: `speaker` measures it, and `clock` is that of its samples. */
+/** Keeps the audio output: `speaker` measures it, and `clock` counts its samples. */
 const tap = (samples: number) => `
   const { connect } = AudioNode.prototype
   AudioNode.prototype.connect = function (target, ...rest) {
@@ -121,7 +121,7 @@ const tap = (samples: number) => `
     return connect.call(this, target, ...rest)
   }`
 
-/** The highest sample that was heard last. */
+/** The highest recent sample of the output. */
 export function heardPeak(page: Page): Promise<number> {
   return page.evaluate<number>(`(() => {
     const samples = new Float32Array(speaker.fftSize)
@@ -171,7 +171,7 @@ export function focused(element: Locator): Promise<void> {
 
 const axe = readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** Whatever the default rules of axe find: WCAG A and AA, and best practices. */
+/** What the default rules of axe find: WCAG A and AA, and best practices. */
 export async function barriers(page: Page): Promise<string[]> {
   if (!(await page.evaluate("'axe' in window"))) await page.evaluate(await axe)
   const run =
@@ -185,7 +185,7 @@ export function overflow(page: Page): Promise<number> {
   return page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
 }
 
-/** Starts to measure how much of the page moves by itself. @returns the sum so far, as browsers count it */
+/** Starts to measure layout shifts. @returns the sum so far, as browsers count it */
 export async function layoutShift(page: Page): Promise<() => Promise<number>> {
   await page.evaluate(`
     window.shifts = []

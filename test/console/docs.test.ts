@@ -24,7 +24,7 @@ describe.skipIf(!chromiumPath)('/docs in a browser (needs Chromium; CHROMIUM_PAT
     ['dark', {}, []],
     ['light', phone, [narrow.viewport]],
   ] as const)(
-    'has no barriers that axe finds, and nothing to scroll sideways: %s %o %o',
+    'has no accessibility problem that axe finds, and no horizontal scrolling: %s %o %o',
     async (colorScheme, device, widths) => {
       const page = await pages.open({ ...device, colorScheme }, '/docs')
       await page.locator('#createJob').getByText('Try it').click()
@@ -70,7 +70,7 @@ describe.skipIf(!chromiumPath)('/docs in a browser (needs Chromium; CHROMIUM_PAT
     expect(await plain.locator('[data-try]').first().isVisible()).toBe(false)
   })
 
-  test('searches the whole reference as one types, by a script that comes then', async () => {
+  test('searches the whole reference while the user types, with a script that is loaded then', async () => {
     const asked: string[] = []
     const page = await pages.open({}, '/docs')
     page.on('request', (request) => asked.push(new URL(request.url()).pathname))
@@ -92,7 +92,7 @@ describe.skipIf(!chromiumPath)('/docs in a browser (needs Chromium; CHROMIUM_PAT
     expect(await search.inputValue()).toBe('')
   })
 
-  test('the addresses that people type first lead on', async () => {
+  test('the addresses that people try first lead to the pages', async () => {
     const page = await pages.open({}, '')
     expect(page.url()).toBe(`${service.base}/console`)
     const { origin } = new URL(service.base)

@@ -74,7 +74,7 @@ describe.skipIf(!chromiumPath)('files are checked before they are sent (needs Ch
   }
 
   test.each([['desktop', {}] as const, ['phone', phone] as const])(
-    'what is no song, too long or too large is told in words, and nothing of it is sent: %s',
+    'a file that is not a song, too long or too large is refused with the reason and not sent: %s',
     async (_, device) => {
       const page = await songs(device)
       const sent: string[] = []
@@ -121,7 +121,7 @@ describe.skipIf(!chromiumPath)('files are checked before they are sent (needs Ch
     await focused(page.getByRole('heading', { name: 'Send a song' }))
   })
 
-  test.skipIf(!hasFfmpeg)('a song of just the longest length passes with its padding (needs ffmpeg)', async () => {
+  test.skipIf(!hasFfmpeg)('a song of exactly the maximum length passes, even with padding (needs ffmpeg)', async () => {
     // The browser says that it lasts 60.003 s.
     const minute = ['-f', 'lavfi', '-i', 'anoisesrc=r=44100:d=60', '-ac', '2', '-c:a', 'libvorbis']
     execFileSync('ffmpeg', ['-loglevel', 'error', ...minute, path('a minute.ogg')])
@@ -130,7 +130,7 @@ describe.skipIf(!chromiumPath)('files are checked before they are sent (needs Ch
     await page.locator('.rows li.queued').filter({ hasText: 'a minute.ogg' }).waitFor()
   })
 
-  test('a service with ffmpeg takes what that can read; a workflow of another kind takes any file', async () => {
+  test('a service with ffmpeg accepts what ffmpeg can read; a workflow of another kind accepts any file', async () => {
     const page = await songs({}, 'Songs, with ffmpeg')
     const before = await page.locator('.rows li.queued').count()
     await send(page, path('clip.wmv'))

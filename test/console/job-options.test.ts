@@ -147,49 +147,46 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
     if (before) await page.setViewportSize(before)
   }
 
-  test.each(sizes)(
-    'a song is made as loud as is asked, and a wrong number is sent to nobody: %s',
-    async (label, size) => {
-      const page = await opened(size, 'Loudness')
-      const target = page.getByLabel('Normalize to (LUFS)')
-      // It is of the audio that is written only then.
-      expect(await page.getByLabel('Peak ceiling (dBTP)').count()).toBe(0)
-      await target.fill('-x')
-      await target.blur()
-      const problem = page.getByRole('alert')
-      expect(await problem.innerText()).toBe('Enter a number from -70 to 0.')
-      expect(await target.getAttribute('aria-describedby')).toBe('param-normalizeTo-hint param-normalizeTo-problem')
-      expect(await target.getAttribute('aria-invalid')).toBe('true')
-      await checkLayout(page)
-      await page.getByText('Options').click()
-      await send(page, song(`never sent (${label})`))
-      await focused(target)
-      expect(await rowOf(page, `never sent (${label})`).count()).toBe(0)
+  test.each(sizes)('a song gets the requested loudness, and an invalid number is not sent: %s', async (label, size) => {
+    const page = await opened(size, 'Loudness')
+    const target = page.getByLabel('Normalize to (LUFS)')
+    // It is of the audio that is written only then.
+    expect(await page.getByLabel('Peak ceiling (dBTP)').count()).toBe(0)
+    await target.fill('-x')
+    await target.blur()
+    const problem = page.getByRole('alert')
+    expect(await problem.innerText()).toBe('Enter a number from -70 to 0.')
+    expect(await target.getAttribute('aria-describedby')).toBe('param-normalizeTo-hint param-normalizeTo-problem')
+    expect(await target.getAttribute('aria-invalid')).toBe('true')
+    await checkLayout(page)
+    await page.getByText('Options').click()
+    await send(page, song(`never sent (${label})`))
+    await focused(target)
+    expect(await rowOf(page, `never sent (${label})`).count()).toBe(0)
 
-      await target.fill('-30')
-      await target.blur()
-      await eventually(() => problem.count()).toBe(0)
-      await page.getByLabel('Peak ceiling (dBTP)').fill('-3.5')
-      await page.getByLabel('Picture of the loudness').uncheck()
-      await page.getByText('Options (3 set)').waitFor()
-      await checkLayout(page)
-      await send(page, song(`quieter (${label})`))
-      const job = await done(page, `quieter (${label})`)
-      expect(job.workflowParams).toEqual({
-        inputUrl: expect.any(String),
-        normalizeTo: -30,
-        ceiling: -3.5,
-        picture: false,
-      })
-      expect(Object.keys(job.result ?? {}).sort()).toEqual(['normalized', 'report'])
-      const report = (await (await fetch(job.result?.report ?? '')).json()) as { integratedLufs: number }
-      const [left] = (await readAudio(await resultFile(job, 'normalized'))).channels
-      const gainDb = 20 * Math.log10(left!.reduce((most, value) => Math.max(most, value), 0) / amplitude)
-      expect(report.integratedLufs + gainDb).toBeCloseTo(-30, 1)
-    },
-  )
+    await target.fill('-30')
+    await target.blur()
+    await eventually(() => problem.count()).toBe(0)
+    await page.getByLabel('Peak ceiling (dBTP)').fill('-3.5')
+    await page.getByLabel('Picture of the loudness').uncheck()
+    await page.getByText('Options (3 set)').waitFor()
+    await checkLayout(page)
+    await send(page, song(`quieter (${label})`))
+    const job = await done(page, `quieter (${label})`)
+    expect(job.workflowParams).toEqual({
+      inputUrl: expect.any(String),
+      normalizeTo: -30,
+      ceiling: -3.5,
+      picture: false,
+    })
+    expect(Object.keys(job.result ?? {}).sort()).toEqual(['normalized', 'report'])
+    const report = (await (await fetch(job.result?.report ?? '')).json()) as { integratedLufs: number }
+    const [left] = (await readAudio(await resultFile(job, 'normalized'))).channels
+    const gainDb = 20 * Math.log10(left!.reduce((most, value) => Math.max(most, value), 0) / amplitude)
+    expect(report.integratedLufs + gainDb).toBeCloseTo(-30, 1)
+  })
 
-  test('what the application has used this month is beside its keys', async () => {
+  test('the usage of the application this month is shown beside its keys', async () => {
     const page = await pages.signedIn()
     await send(page, song('used'))
     await done(page, 'used')
@@ -237,7 +234,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
     },
   )
 
-  test('words are typed in lines, and lie beside the files for practice', async () => {
+  test('lyrics are typed in lines, and are among the files for practice', async () => {
     const page = await opened({}, 'Karaoke and practice')
     await page.getByLabel('Lyrics').fill('One tone\nand no more\n')
     await page.getByLabel('Level of the guide (dB)').fill('-12')
@@ -263,7 +260,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
     expect(await page.getByRole('button', { name: 'Find the beats' }).count()).toBe(0)
   })
 
-  test('the options of the stems are in the words of musicians, a model by its quality and speed', async () => {
+  test('the options for stems use the words of musicians; models are described by quality and speed', async () => {
     const page = await opened({}, 'Stems: vocals and accompaniment')
     const labels = page.locator('.fields label')
     await eventually(async () => (await labels.allInnerTexts()).map((text) => text.trim())).toEqual([
@@ -340,7 +337,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
     }
   })
 
-  test('what the service alone can tell of a setting is shown at its field; the corrected one is sent', async () => {
+  test('an error that only the service finds is shown at its field, and the corrected value is sent', async () => {
     const page = await opened({}, 'Transcode')
     const hertz = page.getByLabel('Sample rate (Hz)')
     await page.getByLabel('Format').selectOption('MP3 320 kbit/s')
@@ -361,7 +358,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
     expect(await page.evaluate('JSON.stringify({ ...sessionStorage })')).toBe('{}')
     expect(pages.complaints.splice(0)).toEqual([expect.stringContaining('400 (Bad Request)')])
   })
-  test('each of several files has options of its own, which are read when its upload has ended', async () => {
+  test('each of several files has its own options, which are read when its upload has ended', async () => {
     const page = await opened({}, 'Transcode')
     const network = await page.context().newCDPSession(page)
     const upload = (bytesPerSecond: number) =>
@@ -410,7 +407,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
     expect(pages.complaints.splice(0)).toEqual([expect.stringContaining('400 (Bad Request)')])
   })
 
-  test('several files wait on request, and what is chosen for one is for all; a wrong option holds them', async () => {
+  test('several files wait on request and share their options; an invalid option holds them back', async () => {
     const page = await opened(phone, 'Transcode')
     await page.getByLabel('Choose for each song').check()
     await page.locator('summary').click()

@@ -57,7 +57,7 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
   }
   const isPressed = (page: Page, name: string) => page.getByRole('button', { name }).getAttribute('aria-pressed')
 
-  test('keys of the player work after a click on what it shows and what is heard, and nothing moves', async () => {
+  test("the player's keys work after a click on any part of it, and nothing moves", async () => {
     const page = await player()
     // A slow device, on which a frame of playing takes long.
     const session = await page.context().newCDPSession(page)
@@ -87,7 +87,7 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
     await page.getByRole('button', { name: 'Pause' }).waitFor()
   })
 
-  test('while it plays, only what a person sees change is written, and nothing while nobody sees it', async () => {
+  test('while it plays, only visible changes update the page, and a hidden page updates nothing', async () => {
     const page = await player()
     // The waveforms are there.
     await eventually(() => page.locator('.drawing').count()).toBe(0)
@@ -135,7 +135,7 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
     expect(after).toBe(before)
   })
 
-  test('with the keyboard, the focus stays at a choice, so that arrows choose on', async () => {
+  test('with the keyboard, the focus stays on a choice, so that the arrow keys keep working', async () => {
     const page = await player()
     await page.getByLabel('Waveform', { exact: true }).focus()
     await page.keyboard.press('ArrowRight')
@@ -146,7 +146,7 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
     await page.getByRole('button', { name: 'Pause' }).waitFor()
   })
 
-  test('the original shows nothing muted, and a press there mutes; the mix is as it was', async () => {
+  test('while the original plays, nothing is shown as muted; muting there works, and the mix is kept', async () => {
     const page = await player()
     await page.getByRole('button', { name: 'Mute Vocals' }).click()
     await click(page, page.locator('.segments label').filter({ hasText: 'Original' }))
@@ -159,7 +159,7 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
     expect(await page.getByLabel('Mix', { exact: true }).isChecked()).toBe(true)
   })
 
-  test('a click outside of the loop goes there', async () => {
+  test('a click outside the loop seeks to that position', async () => {
     const page = await player()
     await page.getByRole('button', { name: 'Snap loops' }).click()
     const picture = page.getByRole('region', { name: 'Vocals', exact: true }).locator('.picture')
@@ -174,7 +174,7 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
     await eventually(() => position(page)).toBeGreaterThan(6.2)
   })
 
-  test('a spectrogram names its frequencies, and that of a muted stem is still dark', async () => {
+  test('a spectrogram labels its frequencies, and is still dark for a muted stem', async () => {
     const page = await player()
     await click(page, page.locator('.segments label').filter({ hasText: 'Spectrogram' }))
     const lane = page.getByRole('region', { name: 'Vocals', exact: true })
@@ -189,7 +189,7 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
     await eventually(opacity).toBe('1')
   })
 
-  test('a file that can never work is not offered to be sent again', async () => {
+  test('a file that can never work cannot be sent again', async () => {
     const page = await pages.signedIn()
     const row = rowOf(page, 'damaged.mp3')
     await row.getByRole('button', { name: 'Delete damaged.mp3' }).waitFor()
@@ -199,7 +199,7 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
     expect(await page.getByRole('button', { name: /Send again/ }).count()).toBe(0)
   })
 
-  test('uploads stand in the order that the songs will have', async () => {
+  test('uploads are listed in the order that the songs will have', async () => {
     const page = await pages.signedIn()
     await page.route('**/upload', () => undefined)
     await page
@@ -219,7 +219,7 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
     ])
   })
 
-  test('the choice of workflows comes back after a failed request', async () => {
+  test('the list of workflows is loaded again after a failed request', async () => {
     const page = await pages.open({}, '/console/icon.svg')
     await pages.signIn(page)
     let failures = 0
@@ -241,7 +241,7 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
     expect(errors).toEqual([])
   })
 
-  test('a song is opened by a link without a key, alone, until the link is revoked or has expired', async () => {
+  test('a link opens one song without a key, until it is revoked or has expired', async () => {
     const page = await player()
     await page.getByText('Share this song').click()
     await page.getByRole('button', { name: 'Create link' }).click()
@@ -289,7 +289,7 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
   })
 })
 
-describe.skipIf(!chromiumPath)('on a plain http address of the network (needs Chromium)', () => {
+describe.skipIf(!chromiumPath)('on a plain http address in the network (needs Chromium)', () => {
   test('a key and its link are copied, and the link is a picture that a phone can scan', async () => {
     const [service, browser] = await Promise.all([
       startConsole(),

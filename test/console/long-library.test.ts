@@ -43,7 +43,7 @@ describe.skipIf(!chromiumPath)('a library of 10,000 songs (needs Chromium)', () 
     page.evaluate(`scrollTo(0, ${pixels === 'end' ? 'document.body.scrollHeight' : pixels})`)
   const offsetOf = async (page: Page, name: string) => (await rowOf(page, name).boundingBox())?.y ?? 0
 
-  test('has few of them in the document, and takes little memory, read to its end', async () => {
+  test('has only a few rows in the document and takes little memory, even when read to its end', async () => {
     const page = await pages.signedIn()
     await page.getByText(`${songs} songs`, { exact: true }).waitFor()
     await rowOf(page, title(songs - 1)).waitFor()
@@ -61,7 +61,7 @@ describe.skipIf(!chromiumPath)('a library of 10,000 songs (needs Chromium)', () 
     expect(await barriers(page)).toEqual([])
   })
 
-  test('is walked through by keyboard, and the row with the focus stays though the page is scrolled away', async () => {
+  test('can be walked through by keyboard, and the focused row stays even if it is scrolled out of view', async () => {
     const page = await pages.signedIn()
     const link = (number: number) => rowOf(page, title(number)).getByRole('link', { name: title(number) })
     await link(songs - 1).focus()
@@ -77,7 +77,7 @@ describe.skipIf(!chromiumPath)('a library of 10,000 songs (needs Chromium)', () 
   })
 
   test.each([['desktop', {}] as const, ['phone', phone] as const])(
-    'stays where it was: after a song was looked at, and when another one comes: %s',
+    'keeps its scroll position after a song was opened, and when another one arrives: %s',
     async (_, size) => {
       const page = await pages.signedIn(size)
       await scrollTo(page, 9000)

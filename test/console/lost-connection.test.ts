@@ -59,7 +59,7 @@ describe.skipIf(!chromiumPath)('a service that is killed under the page and star
     expect(pages.complaints).toEqual([])
   })
 
-  test('a song that was sent is in the list although the stream of changes is away', async () => {
+  test('a song that was sent is in the list even while the event stream is down', async () => {
     const pages = new ConsolePages(browser, service)
     const page = await pages.signedIn()
     await page.context().setOffline(true)
@@ -78,7 +78,7 @@ describe.skipIf(!chromiumPath)('a service that is killed under the page and star
     expect(pages.complaints).toEqual([])
   })
 
-  test('when a service stops properly, the chip and the upload say so, and both go on with the next one', async () => {
+  test('when a service shuts down, the chip and the upload say so, and both continue with the next one', async () => {
     const pages = new ConsolePages(browser, service)
     const page = await pages.signedIn()
     const session = await page.context().newCDPSession(page)
@@ -101,7 +101,7 @@ describe.skipIf(!chromiumPath)('a service that is killed under the page and star
   })
 
   test.each([['desktop', {}] as const, ['phone', phone] as const])(
-    'the chip says so, an upload in flight is sent after all, and the list and a song are up to date again: %s',
+    'the chip says so, an upload in progress is completed, and the list and a song are updated: %s',
     async (_, device) => {
       const pages = new ConsolePages(browser, service)
       const page = await pages.signedIn(device)

@@ -94,7 +94,7 @@ describe.skipIf(!chromiumPath)('media keys (needs Chromium)', () => {
 
   const play = (page: Page) => page.getByRole('button', { name: 'Play', exact: true }).click()
 
-  test.skipIf(!hasBus())('those of a desktop reach the player of the page (needs dbus-daemon)', async () => {
+  test.skipIf(!hasBus())('of a desktop control the player of the page (needs dbus-daemon)', async () => {
     const desktop = await Desktop.start()
     const shown = await openBrowserOf(desktop.address)
     try {
@@ -173,7 +173,7 @@ describe.skipIf(!chromiumPath)('media keys (needs Chromium)', () => {
     await eventually(() => page.evaluate<string>('navigator.mediaSession.playbackState')).toBe('none')
   })
 
-  test('the screen stays on while a song plays, also after the page was hidden', async () => {
+  test('the screen stays on while a song plays, even after the page was hidden', async () => {
     const page = await pages.open({}, '/console/icon.svg')
     // Headless, there is no screen; others need not ask.
     await page.context().grantPermissions(['screen-wake-lock'])

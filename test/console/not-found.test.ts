@@ -29,7 +29,7 @@ describe('an address that the service does not have', () => {
     'text/html;q=0, */*',
     'text/html, application/problem+json',
     'image/avif,image/webp,*/*;q=0.8',
-  ])('is told in JSON to a program that accepts %s', async (accept) => {
+  ])('is answered in JSON to a program that accepts %s', async (accept) => {
     const answer = await fetch(`${service.base}/nothing`, accept === undefined ? {} : { headers: { accept } })
     expect([answer.status, answer.headers.get('content-type')]).toEqual([
       404,
@@ -43,7 +43,7 @@ describe('an address that the service does not have', () => {
     })
   })
 
-  test('is a page only where it is read: programs that write, and other errors, get JSON', async () => {
+  test('is a page only for browsers that read: programs that write, and other errors, get JSON', async () => {
     const headers = { accept: browserAccept }
     const contentType = async (path: string, method: string) =>
       (await fetch(service.base + path, { method, headers })).headers.get('content-type')
@@ -54,7 +54,7 @@ describe('an address that the service does not have', () => {
     expect(await contentType('/healthz', 'DELETE')).toBe('application/json')
   })
 
-  test('is a page under the policy of the others, without links to pages that are turned off', async () => {
+  test('is a page under the same policy as the others, without links to pages that are turned off', async () => {
     const headers = { accept: browserAccept }
     const answer = await fetch(`${service.base}/nothing/"><script>`, { headers })
     const reference = await fetch(`${service.base}/docs`)

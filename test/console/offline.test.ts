@@ -67,7 +67,7 @@ describe.skipIf(!chromiumPath)('songs without a network (needs Chromium)', () =>
   const marked = (page: Page) => page.evaluate<string[]>('caches.keys()')
 
   test.each([['desktop', {}] as const, ['phone', phone] as const])(
-    'a kept song plays, and of others the page says that they need the service: %s',
+    'a kept song plays, and the page says that others need the service: %s',
     async (_, size) => {
       const { page, base } = await kept(size)
       const { port } = server
@@ -94,7 +94,7 @@ describe.skipIf(!chromiumPath)('songs without a network (needs Chromium)', () =>
     },
   )
 
-  test('a song that is deleted goes from the device: at once, or when the service is there again', async () => {
+  test('a deleted song is removed from the device at once, or when the service is back', async () => {
     const { page, api, base } = await kept()
     const id = page.url().split('/').at(-1) ?? ''
     const { port } = server
@@ -115,7 +115,7 @@ describe.skipIf(!chromiumPath)('songs without a network (needs Chromium)', () =>
     await eventually(() => marked(page)).toEqual([])
   })
 
-  test('nothing is kept of somebody who signs out, or whose key was revoked', async () => {
+  test('nothing is kept for a user who signs out, or whose key was revoked', async () => {
     const first = await kept()
     await first.page.getByRole('button', { name: 'Sign out' }).click()
     await first.page.getByLabel('API key').waitFor()
@@ -130,7 +130,7 @@ describe.skipIf(!chromiumPath)('songs without a network (needs Chromium)', () =>
     await eventually(() => marked(page)).toEqual([])
   })
 
-  test('after a week without the service nothing is left', async () => {
+  test('after a week without the service, nothing is left', async () => {
     const { page } = await kept()
     await stopServing()
     await page.evaluate(`for (const name of Object.keys(localStorage))
@@ -140,7 +140,7 @@ describe.skipIf(!chromiumPath)('songs without a network (needs Chromium)', () =>
     expect(await marked(page)).toEqual([])
   })
 
-  test('a device without room says so, and keeps nothing', async () => {
+  test('a device without free space says so, and keeps nothing', async () => {
     await startServing()
     const { key } = await service.addApplication('Full device')
     const page = await new ConsolePages(browser, { base: `${server.origin}/v1`, key }).signedIn()

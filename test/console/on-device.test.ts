@@ -22,7 +22,7 @@ describe.skipIf(!chromiumPath)('the choice to separate on the device (needs Chro
   })
   tidyUp(() => ({ browser, service }))
 
-  test('gives files to save, and sends the service nothing', async () => {
+  test('gives files to save, and sends nothing to the service', async () => {
     const pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
     const page = await pages.signedIn()
     const sent: string[] = []

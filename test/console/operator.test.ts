@@ -95,7 +95,7 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
     ['phone, dark', { ...phone, colorScheme: 'dark' }, true],
     ['320 px', narrow, false],
   ] as [string, BrowserContextOptions, boolean][])(
-    'has no barriers that axe finds, and nothing to scroll sideways: %s',
+    'has no accessibility problem that axe finds, and no horizontal scrolling: %s',
     async (_, size, withAxe) => {
       const found: unknown[] = []
       const check = async (state: string, page: Page) => {
@@ -152,7 +152,7 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
     await service.engine.schedule({ kind: 'workflow', id: 'service/held' }, { maxRunning: null })
   })
 
-  test("shows and changes an application's quota, by the keyboard, and overwrites nobody's", async () => {
+  test("shows and changes an application's quota, by keyboard, without overwriting changes of others", async () => {
     const page = await signedIn()
     const [first] = await service.engine.applications.listApplications()
     const id = first?.id ?? ''
@@ -224,7 +224,7 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
     ])
   })
 
-  test('shows no signature of a link, with which anybody could open the file', async () => {
+  test('shows no signature of a link, with which anyone could open the file', async () => {
     const { downloadUrl } = (await (await service.api('/upload')).json()) as { downloadUrl: string }
     expect(downloadUrl).toContain('signature=')
     const params = { tape: downloadUrl }
@@ -238,7 +238,7 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
     await service.engine.delete(id)
   })
 
-  test('and its application reads of the same steps on its own page', async () => {
+  test('and its application sees the same steps on its own page', async () => {
     const page = await pages.entered({}, service.app.key)
     await page.getByRole('link', { name: 'Reel 7' }).click()
     await page.getByRole('link', { name: 'Details' }).click()
@@ -283,7 +283,7 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
     await page.getByText('The job was canceled on request.').waitFor()
   })
 
-  test('runs a failed job again, acts on all that a search shows, and deletes a job', async () => {
+  test('runs a failed job again, acts on all results of a search, and deletes a job', async () => {
     const page = await signedIn()
     const workers = page.getByRole('region', { name: 'Workers' })
     await workers.getByText('2 of 2 slots').waitFor()

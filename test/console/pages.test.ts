@@ -77,92 +77,95 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
     return page
   }
 
-  test.each(sizes)('has no barriers that axe finds, and nothing to scroll sideways: %s', async (_, size, widths) => {
-    const found: unknown[] = []
-    const check = async (state: string, page: Page) => {
-      const [problems, pixels] = [await barriers(page), await overflow(page)]
-      if (problems.length > 0 || pixels > 0) found.push([state, problems, pixels])
-      for (const width of widths) {
-        await page.setViewportSize(width)
-        const wider = await overflow(page)
-        if (wider > 0) found.push([state, width, wider])
+  test.each(sizes)(
+    'has no accessibility problem that axe finds, and no horizontal scrolling: %s',
+    async (_, size, widths) => {
+      const found: unknown[] = []
+      const check = async (state: string, page: Page) => {
+        const [problems, pixels] = [await barriers(page), await overflow(page)]
+        if (problems.length > 0 || pixels > 0) found.push([state, problems, pixels])
+        for (const width of widths) {
+          await page.setViewportSize(width)
+          const wider = await overflow(page)
+          if (wider > 0) found.push([state, width, wider])
+        }
+        if (widths.length > 0) await page.setViewportSize(desktop)
       }
-      if (widths.length > 0) await page.setViewportSize(desktop)
-    }
-    const stranger = await pages.open({ ...size, reducedMotion: 'reduce' })
-    await stranger.getByText('Where do I find a key?').click()
-    await check('signed out', stranger)
-    await stranger.getByLabel('API key').fill('wrong')
-    await stranger.getByRole('button', { name: 'Continue' }).click()
-    await stranger.getByRole('alert').waitFor()
-    await check('wrong key', stranger)
+      const stranger = await pages.open({ ...size, reducedMotion: 'reduce' })
+      await stranger.getByText('Where do I find a key?').click()
+      await check('signed out', stranger)
+      await stranger.getByLabel('API key').fill('wrong')
+      await stranger.getByRole('button', { name: 'Continue' }).click()
+      await stranger.getByRole('alert').waitFor()
+      await check('wrong key', stranger)
 
-    const page = await signedIn((await service.addApplication('New')).key, size)
-    await page.getByText('No songs yet.').waitFor()
-    await page.getByText('Options').click()
-    await check('empty library', page)
+      const page = await signedIn((await service.addApplication('New')).key, size)
+      await page.getByText('No songs yet.').waitFor()
+      await page.getByText('Options').click()
+      await check('empty library', page)
 
-    const key = await withSongs()
-    await page.goto('about:blank')
-    await pages.signIn(page, key)
-    await page.goto(`${service.base}/console`)
-    await rowOf(page, 'A long lecture').locator('.status.started').waitFor()
-    await send(page, join(folder, 'empty.mp3'), join(folder, longSong))
-    await rowOf(page, longSong).locator('.status.succeeded').waitFor()
-    await page.locator('.status.refused').waitFor()
-    await check('library with a refused file', page)
-    await page.getByRole('button', { name: 'Send anyway: empty.mp3' }).click()
-    await rowOf(page, 'empty.mp3').locator('.status.failed').waitFor()
-    for (const box of await page.locator('.rows input').all()) await box.check()
-    await check('all selected', page)
-    await page.context().setOffline(true)
-    await page.getByText('Reconnecting', { exact: true }).waitFor()
-    await check('disconnected', page)
-    await page.context().setOffline(false)
-    await page.getByText('Connected', { exact: true }).waitFor()
+      const key = await withSongs()
+      await page.goto('about:blank')
+      await pages.signIn(page, key)
+      await page.goto(`${service.base}/console`)
+      await rowOf(page, 'A long lecture').locator('.status.started').waitFor()
+      await send(page, join(folder, 'empty.mp3'), join(folder, longSong))
+      await rowOf(page, longSong).locator('.status.succeeded').waitFor()
+      await page.locator('.status.refused').waitFor()
+      await check('library with a refused file', page)
+      await page.getByRole('button', { name: 'Send anyway: empty.mp3' }).click()
+      await rowOf(page, 'empty.mp3').locator('.status.failed').waitFor()
+      for (const box of await page.locator('.rows input').all()) await box.check()
+      await check('all selected', page)
+      await page.context().setOffline(true)
+      await page.getByText('Reconnecting', { exact: true }).waitFor()
+      await check('disconnected', page)
+      await page.context().setOffline(false)
+      await page.getByText('Connected', { exact: true }).waitFor()
 
-    await openSong(page, longSong)
-    await page.keyboard.press('ArrowRight')
-    await page.keyboard.press('[')
-    // Not on a phone, which has no keys.
-    if (await page.getByText('Keyboard shortcuts').isVisible()) await page.getByText('Keyboard shortcuts').click()
-    await page.getByRole('button', { name: 'Mute Vocals' }).click()
-    await check('player with a loop', page)
-    await page.getByLabel('Spectrogram', { exact: true }).check({ force: true })
-    await check('spectrogram', page)
-    await page.getByRole('link', { name: 'Details' }).click()
-    await page.getByRole('heading', { name: 'Timeline' }).waitFor()
-    await check('details', page)
-    for (const [name, state] of [
-      ['empty.mp3', 'Why it failed'],
-      ['A long lecture', 'Timeline'],
-    ] as const) {
-      await page.getByRole('link', { name: 'Library' }).click()
-      await rowOf(page, name).getByRole('link', { name }).click()
-      await page.getByRole('heading', { name, level: 1 }).waitFor()
-      await check(name, page)
+      await openSong(page, longSong)
+      await page.keyboard.press('ArrowRight')
+      await page.keyboard.press('[')
+      // Not on a phone, which has no keys.
+      if (await page.getByText('Keyboard shortcuts').isVisible()) await page.getByText('Keyboard shortcuts').click()
+      await page.getByRole('button', { name: 'Mute Vocals' }).click()
+      await check('player with a loop', page)
+      await page.getByLabel('Spectrogram', { exact: true }).check({ force: true })
+      await check('spectrogram', page)
       await page.getByRole('link', { name: 'Details' }).click()
-      await page.getByRole('heading', { name: state }).waitFor()
-      await check(`details of ${name}`, page)
-    }
-    await page.getByRole('link', { name: 'API keys' }).click()
-    await page.getByRole('button', { name: 'Create key' }).click()
-    await page.getByRole('region', { name: 'The new key' }).waitFor()
-    await check('keys', page)
-    await page.evaluate("location.hash = '#/job/00000000-0000-4000-8000-000000000000'")
-    await page.getByText('This song no longer exists.').waitFor()
-    await check('no such song', page)
-    await page.getByRole('link', { name: 'Library' }).click()
-    await rowOf(page, longSong)
-      .getByRole('button', { name: `Delete ${longSong}` })
-      .click()
-    await page.getByRole('button', { name: 'Undo' }).waitFor()
-    await check('deleted', page)
-    expect(found).toEqual([])
-  })
+      await page.getByRole('heading', { name: 'Timeline' }).waitFor()
+      await check('details', page)
+      for (const [name, state] of [
+        ['empty.mp3', 'Why it failed'],
+        ['A long lecture', 'Timeline'],
+      ] as const) {
+        await page.getByRole('link', { name: 'Library' }).click()
+        await rowOf(page, name).getByRole('link', { name }).click()
+        await page.getByRole('heading', { name, level: 1 }).waitFor()
+        await check(name, page)
+        await page.getByRole('link', { name: 'Details' }).click()
+        await page.getByRole('heading', { name: state }).waitFor()
+        await check(`details of ${name}`, page)
+      }
+      await page.getByRole('link', { name: 'API keys' }).click()
+      await page.getByRole('button', { name: 'Create key' }).click()
+      await page.getByRole('region', { name: 'The new key' }).waitFor()
+      await check('keys', page)
+      await page.evaluate("location.hash = '#/job/00000000-0000-4000-8000-000000000000'")
+      await page.getByText('This song no longer exists.').waitFor()
+      await check('no such song', page)
+      await page.getByRole('link', { name: 'Library' }).click()
+      await rowOf(page, longSong)
+        .getByRole('button', { name: `Delete ${longSong}` })
+        .click()
+      await page.getByRole('button', { name: 'Undo' }).waitFor()
+      await check('deleted', page)
+      expect(found).toEqual([])
+    },
+  )
 
   test.each([['desktop', {}] as const, ['phone', phone] as const])(
-    'the focus is never lost, and what ends is said: %s',
+    'the focus is never lost, and the end of a job is announced: %s',
     async (_, size) => {
       const page = await signedIn(await withSongs(), size)
       const held = page.getByText('A long lecture')
@@ -206,7 +209,7 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
     },
   )
 
-  test('rows show their song from a few peaks, asked for when they come into view, and once', async () => {
+  test('rows show a waveform of few peaks, requested once, when they come into view', async () => {
     const { id: app, key } = await service.addApplication('Many songs')
     const page = await signedIn(key, { viewport: { width: 1280, height: 360 } })
     const asked: string[] = []
@@ -260,7 +263,7 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
     expect(asked).toHaveLength(2 * count)
   })
 
-  test('printed pages are the songs, dark on light, without what can only be pressed', async () => {
+  test('printed pages show the songs, dark on light, without buttons', async () => {
     const page = await signedIn(await withSongs(), { colorScheme: 'dark', viewport: { width: 794, height: 1123 } })
     await send(page, join(folder, song))
     await rowOf(page, song).locator('.status.succeeded').waitFor()

@@ -81,7 +81,7 @@ describe.skipIf(!chromiumPath)('the notes of a song in the console (needs Chromi
       return Array.from({ length: height }, (_, row) => row).filter(isNote).map((row) => row / height)
     })()`)
 
-  test('are drawn where they sound, higher ones higher, and nothing where there is none', async () => {
+  test('are drawn where they sound, higher notes higher, and nothing where there are none', async () => {
     const page = await roll()
     await eventually(async () => (await rowsAt(page, 1.5 / seconds)).length).toBeGreaterThan(0)
     const [low, none, high] = await Promise.all([1.5, 3, 4.5].map((at) => rowsAt(page, at / seconds)))
@@ -99,7 +99,7 @@ describe.skipIf(!chromiumPath)('the notes of a song in the console (needs Chromi
     expect(await overflow(page)).toBe(0)
   })
 
-  test('are heard at their pitch, from where a person goes, with the position; a pause is silent', async () => {
+  test('are heard at their pitch, from where the user seeks to, in sync; a pause is silent', async () => {
     const page = await roll()
     /** As the nearest MIDI number: notes may be bent by a third of a semitone. */
     const heard = () =>

@@ -315,7 +315,7 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
     expect(await page.evaluate("Object.keys(localStorage).filter((name) => name.includes('song'))")).toEqual([])
   })
 
-  test('on plain http, where there is no audio thread, the page says so and plays all the same', async () => {
+  test('on plain http, where there is no audio thread, the page says so and still plays', async () => {
     const base = service.base.replace(/127\.0\.0\.1|localhost/, 'stems.lan')
     const page = await new ConsolePages(browser, { base, key: service.key }).open()
     await page.getByLabel('API key').fill(service.key)

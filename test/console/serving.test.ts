@@ -8,7 +8,7 @@ beforeAll(async () => {
 afterAll(() => service.close())
 
 describe('the console', () => {
-  test('is not there unless the host turns it on', async () => {
+  test('does not exist unless the host turns it on', async () => {
     const plain = await startService()
     expect((await fetch(`${plain.base}/console`)).status).toBe(404)
     expect((await fetch(`${plain.base}/console/app.js`)).status).toBe(404)
@@ -53,7 +53,7 @@ describe('the console', () => {
     expect([answer.status, answer.redirected, answer.url]).toEqual([200, true, `${service.base}/console`])
   })
 
-  test('sends its parts with their types, and not again while they are the same', async () => {
+  test('serves its files with their types, and not again while they are unchanged', async () => {
     const script = await fetch(`${service.base}/console/app.js`)
     expect([script.headers.get('content-type'), script.headers.get('x-content-type-options')]).toEqual([
       'text/javascript; charset=utf-8',
@@ -72,7 +72,7 @@ describe('the console', () => {
     expect(await (await fetch(`${service.base}/console/NOTICE.txt`)).text()).toContain('The MIT License')
   })
 
-  test('sends compressed parts to those who take them, and in at most 22 kB what is run first', async () => {
+  test('serves compressed files to clients that accept them, and the first script in at most 22 kB', async () => {
     const ask = (name: string, encoding: string) =>
       fetch(`${service.base}/console/${name}`, { headers: { 'accept-encoding': encoding } })
     const first = new Set(['app.js'])
@@ -96,7 +96,7 @@ describe('the console', () => {
     expect((await ask('app.js', 'identity')).headers.get('content-encoding')).toBeNull()
   })
 
-  test.each(['..%2f..%2fpackage.json', 'constructor', 'app.js.map', 'app.js/x'])('has no part %s', async (name) => {
+  test.each(['..%2f..%2fpackage.json', 'constructor', 'app.js.map', 'app.js/x'])('has no file %s', async (name) => {
     expect((await fetch(`${service.base}/console/${name}`)).status).toBe(404)
   })
 
@@ -110,7 +110,7 @@ describe('the console', () => {
     }
   })
 
-  test('is no part of the described interface', async () => {
+  test('is not part of the documented interface', async () => {
     const { paths } = (await (await fetch(`${service.base}/openapi.json`)).json()) as { paths: Record<string, unknown> }
     expect(Object.keys(paths).filter((path) => path.includes('console'))).toEqual([])
   })

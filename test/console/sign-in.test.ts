@@ -53,7 +53,7 @@ describe.skipIf(!chromiumPath)('signing in (needs Chromium)', () => {
   }
   const application = (page: Page, name: string) => page.getByText(`Application: ${name}`)
 
-  test('by a link asks first and names the application, and the link is good for once', async () => {
+  test('by a link asks first and names the application, and the link works only once', async () => {
     const link = await linkTo('Label')
     const page = await pages.open({}, '/console/icon.svg')
     await page.goto(link)
@@ -73,7 +73,7 @@ describe.skipIf(!chromiumPath)('signing in (needs Chromium)', () => {
     expect(await another.getByLabel('API key').isVisible()).toBe(true)
   })
 
-  test('by a planted link leaves the person signed in as before, unless that is wanted; all tabs follow', async () => {
+  test('by a planted link leaves the user signed in as before unless confirmed; all tabs follow', async () => {
     const page = await pages.signedIn()
     const other = await page.context().newPage()
     await other.goto(`${service.base}/console`)
@@ -92,7 +92,7 @@ describe.skipIf(!chromiumPath)('signing in (needs Chromium)', () => {
     await application(other, 'Stranger').waitFor()
   })
 
-  test('by a link that is none leaves everything as it is', async () => {
+  test('by an invalid link changes nothing', async () => {
     const page = await pages.signedIn()
     await page.goto(`${service.base}/console#code=made-up`)
     await application(page, 'Test application').waitFor()
@@ -117,7 +117,7 @@ describe.skipIf(!chromiumPath)('signing in (needs Chromium)', () => {
     await application(stranger, 'Test application').waitFor()
   })
 
-  test('an open page ends within 2 s of its key, which it is not asked for and its stream does not tell', async () => {
+  test('an open page is signed out within 2 s of the end of its key, even without requests or events', async () => {
     const { key, record } = await issueKey(service.engine.applications, service.app.id)
     // Neither side waits for anything but these clocks, so their sum is how long it takes on a quick machine.
     const [serverMs, pageMs] = [1000, 500]
@@ -148,7 +148,7 @@ describe.skipIf(!chromiumPath)('signing in (needs Chromium)', () => {
     }
   })
 
-  test('two services on one origin know nothing of each other', async () => {
+  test('two services on one origin do not share sessions', async () => {
     const keys = [await service.addApplication('One'), await service.addApplication('Two')]
     const page = await (await browser.newContext()).newPage()
     const signIn = async (path: string, key = '') => {

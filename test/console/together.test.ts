@@ -46,7 +46,7 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     return { key, pages, idOf: (name) => ids.get(name) ?? '' }
   }
 
-  test('are found by plain letters, whatever the accents and quotes of their names', async () => {
+  test('are found by plain letters, whatever accents and quotes their names have', async () => {
     const { pages } = await studio('Łódź by night', 'Don’t stop', 'Another one')
     const page = await pages.signedIn()
     const found = () => page.locator('.rows .name').allInnerTexts()
@@ -62,7 +62,7 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
 
   const isShown = (page: Page, name: string) => rowOf(page, name).isVisible()
 
-  test('are stopped together, though one was deleted meanwhile, and sent again together', async () => {
+  test('are stopped together, even if one was deleted meanwhile, and sent again together', async () => {
     const { key, pages, idOf } = await studio('First take', 'Second take', 'Third take')
     const page = await pages.signedIn()
     await eventually(() => page.locator('.status.started').count()).toBe(3)
@@ -83,7 +83,7 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     expect(pages.complaints).toEqual([])
   })
 
-  test('a deletion can be undone though another song ends meanwhile; another tab follows both', async () => {
+  test('a deletion can be undone even if another song ends meanwhile; another tab shows both', async () => {
     const { pages, idOf } = await studio('Rough mix', 'Final mix', 'Outtake')
     const page = await pages.signedIn()
     const other = await page.context().newPage()
@@ -113,7 +113,7 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     expect(pages.complaints).toEqual([])
   })
 
-  test('what ends while the page reads the list, or while the connection is cut, is shown and said', async () => {
+  test('a song that ends while the page reads the list or is disconnected is shown and announced', async () => {
     const { key, pages, idOf } = await studio('First take', 'Second take')
     const stop = async (name: string) => {
       await service.api(`/job/${idOf(name)}/cancel`, { method: 'POST', key })

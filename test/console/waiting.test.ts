@@ -39,7 +39,7 @@ describe.skipIf(!chromiumPath)('a song that waits (needs Chromium)', () => {
   })
   tidyUp(() => ({ browser, service }))
 
-  test('shows its place and why it is not begun, follows both without asking again, and can be stopped', async () => {
+  test('shows its place and why it has not begun, updates both without polling, and can be stopped', async () => {
     const pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
     const submit = async (priority: number) => {
       const body = JSON.stringify({ workflow: 'service/held', params: {}, priority })
@@ -72,7 +72,7 @@ describe.skipIf(!chromiumPath)('a song that waits (needs Chromium)', () => {
     return /^(.*) in your queue$/.exec(text)?.[1]
   }
 
-  test('in the list, it has its place, and moves up when one before it is begun, stopped or deleted', async () => {
+  test('shows its place in the list, and moves up when one before it begins, is stopped or is deleted', async () => {
     const pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
     const page = await pages.signedIn()
     const ids: string[] = []
@@ -119,7 +119,7 @@ describe.skipIf(!chromiumPath)('a song that waits (needs Chromium)', () => {
     expect(pages.complaints).toEqual([])
   })
 
-  test('by its link, it goes on after an error, and says so until then', async () => {
+  test('opened by its link, follows the song again after an error, and says so until then', async () => {
     const pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
     const body = JSON.stringify({ workflow: 'service/held', params: {} })
     const { id } = (await (await service.api('/job', { method: 'POST', body })).json()) as { id: string }

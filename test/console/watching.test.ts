@@ -103,7 +103,7 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
     if (SCREENSHOTS !== undefined) await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`) })
   }
 
-  test('a song is heard from its file before it has arrived, and its stems take over as they are made', async () => {
+  test('a song is heard from its file while it is uploaded, and its stems take over as they are made', async () => {
     const page = await pages.signedIn({ viewport: { width: 1280, height: 900 } })
     const release = await holdUploads(page)
     await send(page, join(folder, 'long.wav'))
@@ -136,7 +136,7 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
     ['m4a', 12, ['-c:a', 'aac', '-aac_coder', 'fast', '-b:a', '320k']],
     ['ogg', 6, ['-c:a', 'libvorbis', '-q:a', '10']],
   ])(
-    'a large file of %s is heard from the drop on, from any place (needs ffmpeg)',
+    'a large file of %s can be played as soon as it is dropped, from any position (needs ffmpeg)',
     async (ending, minutes, encoder) => {
       const path = join(folder, `large.${ending}`)
       writeLong(path, minutes, ...encoder)
@@ -178,7 +178,7 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
     expect(await shifted()).toBe(0)
   })
 
-  test('its whole length stands from the start, and its waveforms grow while it plays', async () => {
+  test('its full length is shown from the start, and its waveforms grow while it plays', async () => {
     const page = await opened('long.wav', { viewport: { width: 1280, height: 900 } })
     // From now on it has no file, as any other page.
     await page.reload()

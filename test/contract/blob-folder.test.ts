@@ -53,7 +53,7 @@ describe('a blob folder', () => {
     },
   )
 
-  test('takes a small blob by one write, and a large one block by block', async () => {
+  test('stores a small blob with one write, and a large one block by block', async () => {
     const write = vi.spyOn(await handlePrototype(), 'write')
     const pieces = (count: number) => sourceOf(...Array.from({ length: count }, () => 'x'.repeat(1000)))
     try {
@@ -90,7 +90,7 @@ describe('a blob folder', () => {
     }
   })
 
-  test('reads the end of a file of another process once, and again once it is another or was changed', async () => {
+  test("reads the footer of another process's file once, and again only after it was replaced or changed", async () => {
     const another = fsBlobs({ directory })
     await another.put(key, sourceOf('first'))
     await another.put('results/job/1/other.wav', sourceOf('x'))
@@ -156,7 +156,7 @@ describe('a blob folder', () => {
     expect(await store.stat(key)).toBeUndefined()
   })
 
-  test('does not list or follow what is no file', async () => {
+  test('neither lists nor follows anything that is not a regular file', async () => {
     await store.put(key, sourceOf('x'))
     await symlink('/etc', join(directory, 'results', 'etc'))
     expect(await keysUnder(store, 'results/')).toEqual([key])
@@ -190,7 +190,7 @@ describe('a blob folder', () => {
   })
 
   test.skipIf(process.platform !== 'linux')(
-    'closes the file of a body that is thrown away unread, in part or whole',
+    'closes the file of a body that is discarded, whether unread or partly read',
     async () => {
       await store.put(key, sourceOf('x'.repeat(1_000_000)))
       const openFiles = async () => (await readdir('/proc/self/fd')).length
@@ -209,7 +209,7 @@ describe('a blob folder', () => {
   )
 
   test.skipIf(process.platform !== 'linux' || !canLimitFileSize())(
-    'answers a disk that takes no more with a retryable error and leaves nothing',
+    'fails with a retryable error when the disk is full, and leaves nothing',
     () => {
       // The limit of the shell is the portable stand-in for a full disk: the write comes back short or with an error in
       // either case.

@@ -38,7 +38,7 @@ describeWith('bullmqQueue and its Redis', { redis }, ({ redis: server }) => {
     }
   }
 
-  test("a connection of the host's is looked at only: never closed, and its settings are no obstacle", async () => {
+  test('a connection of the host is only used: never closed, and its settings do no harm', async () => {
     await withQueue({}, async (queue) => {
       await queue.notify()
       const subscription = await queue.subscribe(async () => {})
@@ -48,7 +48,7 @@ describeWith('bullmqQueue and its Redis', { redis }, ({ redis: server }) => {
     })
   })
 
-  test('options and a URL do as well as a connection', async () => {
+  test('options or a URL work as well as a connection', async () => {
     const { hostname, port } = new URL(server.url)
     for (const address of [server.url, { host: hostname, port: Number(port) }]) {
       await withQueue({ connection: address }, async (queue, prefix) => {
@@ -71,7 +71,7 @@ describeWith('bullmqQueue and its Redis', { redis }, ({ redis: server }) => {
     assert.throws(() => bullmqQueue({ connection: { keyPrefix: 'x' } }), isRefusal)
   })
 
-  test('notifications leave nothing behind once they were taken', async () => {
+  test('handled notifications leave nothing behind', async () => {
     await withQueue({}, async (queue, prefix) => {
       let calls = 0
       const subscription = await queue.subscribe(async () => void calls++)
@@ -90,7 +90,7 @@ describeWith('bullmqQueue and its Redis', { redis }, ({ redis: server }) => {
     })
   })
 
-  test('a notification that was taken goes to another worker once its taker was cut off for ten seconds', async () => {
+  test('a notification goes to another worker if the one that took it is cut off for ten seconds', async () => {
     await withQueue({}, async (queue, prefix) => {
       let end = () => {}
       await new Promise<void>((resolve, reject) => {
@@ -106,7 +106,7 @@ describeWith('bullmqQueue and its Redis', { redis }, ({ redis: server }) => {
     })
   })
 
-  test('ten thousand notifications that nobody hears are one in Redis', async () => {
+  test('ten thousand unheard notifications are a single one in Redis', async () => {
     await withQueue({}, async (queue, prefix) => {
       const other = bullmqQueue({ connection, prefix })
       for (let round = 0; round < 10; round++)
@@ -177,7 +177,7 @@ describeWith('bullmqQueue on a Redis that goes away', { own }, ({ own: server })
     await queue.close()
   })
 
-  test('stop and close end in bounded time while Redis is away, after the call under way', async () => {
+  test('stop and close end in bounded time while Redis is down, after the call in progress', async () => {
     const queue = bullmqQueue({ connection: server.url, prefix: randomUUID(), answerTimeoutMs: 500 })
     let release = () => {}
     const gate = new Promise<void>((resolve) => (release = resolve))
@@ -221,7 +221,7 @@ describeWith('bullmqQueue on a Redis that goes away', { own }, ({ own: server })
     await queue.close()
   })
 
-  test('a wiped Redis takes new notifications from the same queue', async () => {
+  test('a wiped Redis accepts new notifications from the same queue', async () => {
     const queue = bullmqQueue({ connection: server.url, prefix: randomUUID() })
     let calls = 0
     const subscription = await queue.subscribe(async () => void calls++)

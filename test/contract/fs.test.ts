@@ -16,7 +16,7 @@ describe('fsBlobs', () => {
     },
   )
 
-  test('a file is read in the memory of one chunk where the reader allows it, and many in that of a few', async () => {
+  test('a file is read with the memory of one chunk if the reader allows it, and many with that of a few', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'stemwork-blobs-'))
     try {
       const store = fsBlobs({ directory })

@@ -96,7 +96,7 @@ for (const [name, open, missing] of [['memory', memory, undefined] as const, ...
         expect(await engine.count({ app: 'slow', statuses: ['QUEUED'] })).toBe(20)
       })
 
-      test('holds up nobody if many applications have them, and costs none of their jobs', async () => {
+      test('holds up no other application even if many have them, and fails none of their jobs', async () => {
         const { engine, until } = testEngine(
           fetching,
           { fetch: policy, dispatch: { concurrency: 1 }, inputs: { slowInputs: 8, slowInputsPerApplication: 2 } },
@@ -162,7 +162,7 @@ for (const [name, open, missing] of [['memory', memory, undefined] as const, ...
     })
 
     describe('webhook receivers that never answer', () => {
-      test("delay no other application's messages, and have their share of the window", async () => {
+      test('do not delay messages of other applications, and keep to their share of slots', async () => {
         const secret = newWebhookSecret()
         const { engine } = testEngine(
           textWorkflow(),

@@ -253,7 +253,7 @@ describe('a Keyv backend that is away', () => {
     expect(await jobs.get(job.id)).toEqual(job)
   })
 
-  test('and answers a write after its caller gave up lets nothing else at the record before', async () => {
+  test('and answers a write after its caller gave up lets no other change of the record go first', async () => {
     const store = new DelayingMap(randomSource(1), 0)
     let release = () => {}
     let held: Promise<undefined> | undefined
@@ -289,7 +289,7 @@ describe('a Keyv backend that loses data', () => {
     expect(await jobs.apply(other.id, cancel())).toBeUndefined()
   })
 
-  test('that forgets all jobs shows none, and takes new ones', async () => {
+  test('that forgets all jobs shows none, and accepts new ones', async () => {
     const store = new DelayingMap(randomSource(1), 0)
     const jobs = keyvJobs({ keyv: new Keyv({ store }) })
     for (let n = 0; n < 5; n++) await jobs.create(sampleJob())

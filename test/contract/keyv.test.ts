@@ -66,7 +66,7 @@ describe('one backend under two namespaces', () => {
     expect(() => keyvApplications({ keyv: keyvOver(store, 'applications') })).toThrow(expect.objectContaining(refusal))
   })
 
-  test('is refused also when both instances are made before the stores', () => {
+  test('is refused even if both instances are created before the stores', () => {
     const store = new PrefixingBackend()
     const jobs = keyvOver(store, 'jobs')
     const applications = keyvOver(store, 'applications')
@@ -76,7 +76,7 @@ describe('one backend under two namespaces', () => {
     }).toThrow(expect.objectContaining(refusal))
   })
 
-  test('is noticed before anything is read or written when the other instance is no store of ours', async () => {
+  test('is noticed before anything is read or written, even if the other instance is not our store', async () => {
     const store = new PrefixingBackend()
     const jobs = keyvJobs({ keyv: keyvOver(store, 'jobs') })
     await jobs.create(sampleJob())
@@ -86,7 +86,7 @@ describe('one backend under two namespaces', () => {
     expect([...store.entries.keys()]).toEqual(before)
   })
 
-  test('is no matter of one instance for both stores, nor of two backends', async () => {
+  test('is not reported for one instance shared by both stores, or for two backends', async () => {
     const keyv = keyvOver(new PrefixingBackend(), 'stemwork')
     await keyvJobs({ keyv }).count({})
     await keyvApplications({ keyv }).listApplications()

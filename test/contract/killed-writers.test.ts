@@ -22,7 +22,7 @@ afterEach(async () => {
 })
 
 describe('a SQLite store whose process is killed while it writes', () => {
-  test('opens at once in the next process and has every job that was acknowledged', async () => {
+  test('opens at once in the next process and has every acknowledged job', async () => {
     const path = join(directory, 'jobs.db')
     const created: unknown[] = []
     const succeeded: unknown[] = []
@@ -47,7 +47,7 @@ describe('a SQLite store whose process is killed while it writes', () => {
     }
   })
 
-  test('refuses a second process, with words that help, as long as the first lives', async () => {
+  test('refuses a second process, with a helpful message, as long as the first lives', async () => {
     const path = join(directory, 'jobs.db')
     const first = start('sqlite-writer.mjs', [path])
     await messageWith(first, 'created')

@@ -84,7 +84,7 @@ describe('a file that is put into a folder on its disk', () => {
     expect(await filesIn(directory)).toEqual([])
   })
 
-  test('is reported missing as it is, not as a fault of the store', async () => {
+  test('is reported as missing, not as a failure of the store', async () => {
     await expect(putFile(join(folder, 'nothing'))).rejects.toMatchObject({ code: 'ENOENT' })
   })
 
@@ -100,7 +100,7 @@ const otherDisk = '/dev/shm'
 const hasOtherDisk = statSync(otherDisk, { throwIfNoEntry: false })?.dev !== statSync(tmpdir()).dev
 
 test.skipIf(!hasOtherDisk)(
-  'a file on another disk is copied and removed (skipped where /dev/shm is no other disk)',
+  'a file on another disk is copied and removed (skipped if /dev/shm is on the same disk)',
   async () => {
     const other = await mkdtemp(join(otherDisk, 'stemwork-moved-'))
     try {

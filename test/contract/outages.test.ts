@@ -108,7 +108,7 @@ describeWith('outages of Postgres longer than the lease', { postgres: await star
     60_000,
   )
 
-  test('a worker that is cut off alone is replaced, and stops when it learns it', async () => {
+  test('a worker that alone is cut off is replaced, and stops when it learns of it', async () => {
     const { nodes, ids, runs, finish, ended, close } = await deployment(2)
     void nodes[0]?.proxy.silence()
     while (runs.length < 2) await sleep(50)

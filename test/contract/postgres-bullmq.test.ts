@@ -94,7 +94,7 @@ describeWith(
       await close()
     })
 
-    test('workers find everything that a wiped Redis forgot, and hear again of what comes after', async () => {
+    test('workers find every job that a wiped Redis forgot, and are notified of later ones again', async () => {
       const { engines, jobs, submit, close } = await deployment(2, {
         dispatch: { concurrency: 4, sweepIntervalMs: 3_600_000 },
       })
@@ -114,7 +114,7 @@ describeWith(
       await close()
     })
 
-    test('a single job of an application is next although another has 200 waiting, over two workers', async () => {
+    test('a single job of an application is next even if another has 200 waiting, with two workers', async () => {
       const order: string[] = []
       const { engines, jobs, submit, close } = await deployment(
         2,
@@ -165,7 +165,7 @@ describeWith(
       await close()
     })
 
-    test('jobs are accepted while Redis is away, and run when it is back', async () => {
+    test('jobs are accepted while Redis is down, and run when it is back', async () => {
       // It holds the only slot, or the sweep would find the other job as soon as that is accepted.
       const first = gate()
       const begun = gate()

@@ -108,7 +108,7 @@ describeWith('postgresQueue', { postgres, bouncer }, ({ postgres: server, bounce
     await queue.close()
   })
 
-  test('a notification that names a subscriber calls that one; who has no address is called by each', async () => {
+  test('a notification that names a subscriber calls only it and those without an address', async () => {
     const schema = newSchema()
     const queue = postgresQueue({ pool, schema })
     const calls = { a: 0, b: 0, c: 0 }
@@ -136,7 +136,7 @@ describeWith('postgresQueue', { postgres, bouncer }, ({ postgres: server, bounce
     await queue.close()
   })
 
-  test('behind PgBouncer in transaction mode it says that it hears nothing, and goes on', async () => {
+  test('behind PgBouncer in transaction mode it reports that it receives nothing, and continues', async () => {
     const warnings: string[] = []
     const bounced = new Pool({ connectionString: pooler.url })
     const { queue } = await listening({ pool: bounced, answerTimeoutMs: 1000, logger: recording(warnings) })
@@ -147,7 +147,7 @@ describeWith('postgresQueue', { postgres, bouncer }, ({ postgres: server, bounce
     await bounced.end()
   })
 
-  test('past PgBouncer, with a pool of its own, nothing is said', async () => {
+  test('with a pool that bypasses PgBouncer, it reports nothing', async () => {
     const warnings: string[] = []
     const { queue } = await listening({ answerTimeoutMs: 1000, logger: recording(warnings) })
     await sleep(1500)

@@ -251,7 +251,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     )
   })
 
-  test('a server that refuses the sign-in, or has no such database, is told with what to check', async () => {
+  test('the error for a refused sign-in or an unknown database says what to check', async () => {
     const refused = async (refusing: Parameters<typeof postgresStores>[0]['pool'], words: RegExp) =>
       assert.rejects(
         postgresStores({ pool: refusing }).jobs.get('x'),
@@ -291,7 +291,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     }
   })
 
-  test('a damaged record keeps no other job from the sweep', async () => {
+  test('a damaged record does not hide other jobs from the sweep', async () => {
     const { jobs } = stores()
     const [damaged, sound] = await Promise.all([jobs.create(sampleJob()), jobs.create(sampleJob())])
     for (const { job } of [damaged, sound]) await jobs.apply(job.id, { kind: 'delete' })
@@ -302,7 +302,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     )
   })
 
-  test('a schema name that is no plain identifier is refused', () => {
+  test('a schema name that is not a plain identifier is refused', () => {
     for (const name of ['', 'a"b', 'Upper', '1st', 'a b', 'x'.repeat(64)]) {
       assert.throws(
         () => postgresStores({ pool, schema: name }),
@@ -415,7 +415,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     assert.deepEqual(read, [1, 100, 2000])
   })
 
-  test("the limit of queued jobs makes nobody wait for a host's transaction, nor for another application", async () => {
+  test("the limit of queued jobs makes no create wait for a host's transaction or another application", async () => {
     const { jobs } = stores()
     const limit = { maxQueued: 2 }
     const client = await pool.connect()
@@ -446,7 +446,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     assert.deepEqual((await waiting).created, false)
   })
 
-  test('what is no pg client is refused as a transaction', async () => {
+  test('a transaction that is not a pg client is refused', async () => {
     for (const tx of [{}, 'tx', 1, null, { query: 1 }]) {
       await assert.rejects(
         stores().jobs.create(sampleJob(), { tx }),
@@ -516,7 +516,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     assert.equal(await there.get(job.id), undefined)
   })
 
-  test('a row that is no job record is an error, never an absent job', async () => {
+  test('a row that is not a job record is an error, never an absent job', async () => {
     const { jobs } = stores()
     const { job } = await jobs.create(sampleJob())
     await pool.query(`UPDATE ${schema}.jobs SET record = '{"id":1}' WHERE id = $1`, [job.id])

@@ -42,7 +42,7 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
         '= j.app AND t.workflow = j.workflow AND t.pool = j.pool)',
     )
 
-  test('creates, claims and ends are functions, which Postgres plans once; who misses one makes it', async () => {
+  test('creates, claims and ends are functions, which Postgres plans once; a node creates missing ones', async () => {
     const counting = new Pool({ connectionString: server.url, options: '-c track_functions=all' })
     const { jobs } = postgresStores({ pool: counting, schema })
     const run = async () => {

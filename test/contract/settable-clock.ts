@@ -1,4 +1,4 @@
-/** A clock that stands still until it is moved. */
+/** A clock that stands still until a test advances it. */
 export function settableClock(start = Date.UTC(2026, 0, 1)): {
   clock: () => number
   advance: (milliseconds: number) => void

@@ -3,7 +3,7 @@ import { type CrashDeployment, publicOrigin } from './deployment.js'
 
 export interface SubmittedJob {
   number: number
-  /** Every id that a repeat of the submit was answered with; more than one is a job accepted twice. */
+  /** Every id that a submit or its repetition returned; more than one means a job was accepted twice. */
   ids: Set<string>
   key: string
   isBad: boolean
@@ -18,7 +18,7 @@ const patienceMs = 180_000
  */
 export class CrashClient {
   readonly #origins: string[]
-  /** Answers that say that something is wrong with the service, with how often they came. */
+  /** Answers that mean that something is wrong with the service, and how often they came. */
   readonly wrongAnswers: Record<string, number> = {}
   #next = 0
 
@@ -26,7 +26,7 @@ export class CrashClient {
     this.#origins = deployment.nodes.filter(({ kind }) => kind === 'api').map(({ origin }) => origin)
   }
 
-  /** Resolves when the job was acknowledged. */
+  /** Resolves when the job is acknowledged. */
   async submit(number: number, key: string, { isBad, hasUpload }: { isBad: boolean; hasUpload: boolean }) {
     const job: SubmittedJob = { number, key, ids: new Set(), isBad, upload: undefined }
     let inputUrl: string | undefined
@@ -60,7 +60,7 @@ export class CrashClient {
     for (const giveUpAt = Date.now() + patienceMs; ;) {
       const ticket = await this.#untilAnswered('/v1/upload', { headers: { authorization: key } })
       const { uploadUrl, downloadUrl } = (await ticket.json()) as { uploadUrl: string; downloadUrl: string }
-      // A ticket writes once: an upload of which nobody knows how it ended is made anew.
+      // A ticket writes once: an upload with an unknown outcome is repeated with a new one.
       const answer = await this.#ask(uploadUrl.slice(publicOrigin.length), { method: 'PUT', body: text })
       if (answer?.status === 200) return downloadUrl
       if (Date.now() > giveUpAt) throw new Error('No upload came to its end.')
@@ -90,7 +90,7 @@ export class CrashClient {
           `${init.method ?? 'GET'} ${path.split(/[?/]/)[2]}: ${answer.status} ` + (await answer.clone().text())
         this.wrongAnswers[words.slice(0, 300)] = (this.wrongAnswers[words.slice(0, 300)] ?? 0) + 1
       }
-      // A cut may also come in the middle of a body.
+      // The connection may also break in the middle of a body.
       const bytes = await answer.arrayBuffer()
       return new Response(bytes, { status: answer.status, headers: answer.headers })
     } catch {

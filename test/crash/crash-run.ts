@@ -18,18 +18,18 @@ export interface CrashOptions {
   root: string
   seed: number
   queue: 'bullmq' | 'postgres'
-  /** How long faults come; jobs come for most of that time. */
+  /** How long faults occur; jobs are submitted for most of that time. */
   seconds: number
   jobs: number
   workers: number
   apiNodes: number
-  /** A version that every second node runs: `next` or a name that git knows. Default: none. */
+  /** A version that every second node runs: `next` or a git revision. Default: none. */
   beside?: string
   outageSeconds: number
   faults: Partial<Record<FaultName, number>>
-  /** After the last fault; what has not ended by then is stuck. */
+  /** After the last fault; jobs that have not ended by then are stuck. */
   settleSeconds: number
-  /** End the nodes as a deployment does, and wait for them; else with -9. */
+  /** End the nodes as a deployment does, and wait for them; otherwise with -9. */
   stopsGently: boolean
   log?: (line: string) => void
 }
@@ -41,7 +41,7 @@ export interface CrashReport extends Verdict {
    * conclude from.
    */
   stalls: number
-  /** Of nodes that ended by themselves while they should have gone on: their last words. */
+  /** The last output of nodes that exited by themselves when they should have continued. */
   unexpectedExits: string[]
   /** Nodes that did not end within a minute of SIGTERM. */
   notStopped: number
@@ -99,7 +99,7 @@ export async function crashRun(options: CrashOptions): Promise<CrashReport> {
   }
 }
 
-/** Jobs come over most of the time in which faults come, so that there is always work under way. */
+/** Jobs are submitted during most of the faults, so that there is always work in progress. */
 async function submitAll(
   client: CrashClient,
   { keys }: CrashDeployment,
@@ -153,7 +153,7 @@ async function textsOf(client: CrashClient, { stores }: CrashDeployment, job: Su
   return (await stores.jobs.get(id))?.status === 'SUCCEEDED' ? await client.results(id, job.key) : {}
 }
 
-/** With all nodes ended, so that nothing moves any more. */
+/** With all nodes ended, so that nothing changes any more. */
 async function inspect(
   { pool, stores, s3, nodes }: CrashDeployment,
   submitted: readonly SubmittedJob[],

@@ -38,7 +38,7 @@ export interface DeploymentOptions {
 
 export type CrashDeployment = Awaited<ReturnType<typeof startDeployment>>
 
-/** The address that links show; clients of the run put that of a node in its place. */
+/** The address that links have; clients of the run replace it with that of a node. */
 export const publicOrigin = 'http://crash.test'
 
 /** Servers of its own, and the nodes of a service as processes, none of them shared with anything else. */
@@ -62,7 +62,7 @@ export async function startDeployment(options: DeploymentOptions) {
     TMPDIR: folder,
   }
   const nodes: Node[] = []
-  // Before the nodes' ports are looked for: one of these might get such a port.
+  // Before free ports for the nodes are chosen: one of these might get such a port.
   const proxiesOfNodes = await Promise.all(
     Array.from({ length: options.apiNodes + options.workers }, async () => ({
       postgres: await startSilentProxy(postgres.url),

@@ -15,7 +15,7 @@ export type FaultName =
   | 'Postgres restarted'
   | 'S3 away'
 
-/** A blow: whose work it may have ended, and from when to when. No pid: anybody's. */
+/** A fault: whose work it may have ended, and from when to when. Without a pid: that of any process. */
 export interface Hit {
   pid: number | undefined
   from: number
@@ -29,10 +29,10 @@ const serverNames: readonly ServerName[] = ['postgres', 'redis', 's3']
 
 export interface FaultPlan {
   random: () => number
-  /** How often each comes. */
+  /** How often each occurs. */
   counts: Partial<Record<FaultName, number>>
   seconds: number
-  /** How long S3 is away. */
+  /** How long S3 is down. */
   outageSeconds: number
   leaseSeconds: number
 }

@@ -1,11 +1,11 @@
 import type pg from 'pg'
 import { nextField } from './other-build.js'
 
-/** What happened to a job, as the database itself saw it, whatever the engine says. */
+/** What happened to a job according to the database itself, whatever the engine says. */
 export interface LedgerEntry {
   kind: 'made' | 'made with next field' | 'claimed' | 'ended' | 'revived'
   job: string
-  /** Of a claim: the process that got it. Of the rest: empty. */
+  /** The process that got a claim; empty for other events. */
   pid: number
   at: number
 }

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** Something that keeps a program running, as a supervisor does, and lets its owner ill-treat it. */
+/** Keeps a program running, as a supervisor does, and lets its owner kill or stop it. */
 export class NodeProcess {
   readonly #command: readonly string[]
   readonly #environment: NodeJS.ProcessEnv
@@ -11,9 +11,9 @@ export class NodeProcess {
   #isStopped = false
   #ready = newGate()
   #log = ''
-  /** The last words of each process that ended although nobody had asked for it and it had been ready. */
+  /** The last output of each process that exited unexpectedly after it had been ready. */
   readonly unexpectedExits: string[] = []
-  /** Of all processes that it has been so far. */
+  /** Of all its processes so far. */
   readonly pids = new Set<number>()
 
   /** @param command a script of Node and its arguments; it is ready once it writes to its standard output */
@@ -31,7 +31,7 @@ export class NodeProcess {
     return this.#log
   }
 
-  /** Resolves when the program is ready. One that ends, for example because a server is away, is started again. */
+  /** Resolves when the program is ready. One that exits, for example because a server is down, is started again. */
   async start(): Promise<void> {
     this.#keeping ??= this.#keep()
     await this.#ready.opened
@@ -42,7 +42,7 @@ export class NodeProcess {
     await this.#end('SIGKILL')
   }
 
-  /** It does not run until `resume`, and knows nothing of the time in between. */
+  /** It does not run until `resume`, and does not notice the time in between. */
   pause(): void {
     this.#child?.kill('SIGSTOP')
   }

@@ -19,29 +19,29 @@ export interface Evidence {
   pidsOfOtherBuild: ReadonlySet<number>
 }
 
-/** All but the first four have to be 0. */
+/** All except the first four have to be 0. */
 export interface Verdict {
   submitted: number
   terminal: number
-  /** Ended FAILED as they had to: input that is bad, or a worker hit in each attempt. */
+  /** Ended FAILED as expected: bad input, or a worker hit in each attempt. */
   failedWithCause: number
-  /** Made by the one version and run by the other, at least once. */
+  /** Created by one version and run by the other, at least once. */
   sharedByVersions: number
-  /** Submits that made two jobs, and jobs that ended twice. */
+  /** Submits that created two jobs, and jobs that ended twice. */
   acceptedTwice: number
   failedWithoutCause: number
-  /** Ended, and afterwards not. */
+  /** Ended, and later not ended. */
   revived: number
   /** Result files that no job names. */
   orphanBlobs: number
   /** Jobs whose result files are missing or hold something else. */
   wrongResults: number
-  /** Records that lost a field which their maker's version knew and another did not. */
+  /** Records that lost a field that only the version of their creator knows. */
   fieldsLost: number
   stuck: number
   /** Ended jobs whose entry in the ledger of use is missing, doubled or another than that of the record. */
   usesWrong: number
-  /** In words. */
+  /** As messages. */
   problems: string[]
 }
 
@@ -65,7 +65,7 @@ export function judge({ submitted, texts, hits, records, ledger, uses, files, pi
     const record = jobOf(job)
     if (job.isBad) return record?.error?.reason === 'decode_failed'
     const claims = entriesOf(record?.id ?? '', 'claimed')
-    // The last claim only noted that the attempts before it came to nothing.
+    // The last claim only recorded that the earlier attempts were lost.
     const attempts = claims.slice(0, -1).map((claim, index) => ({ claim, endedAt: claims[index + 1]?.at ?? 0 }))
     return record?.error?.reason === 'worker_lost' && attempts.every((attempt) => wasHit(attempt, hits))
   }
@@ -131,7 +131,7 @@ export function judge({ submitted, texts, hits, records, ledger, uses, files, pi
   }
 }
 
-/** Whether a fault came over the attempt's process before the next worker took the job over. */
+/** Whether a fault hit the attempt's process before the next worker took over the job. */
 function wasHit({ claim, endedAt }: { claim: LedgerEntry; endedAt: number }, hits: readonly Hit[]): boolean {
   return hits.some(
     ({ pid, from, until }) => (pid === undefined || pid === claim.pid) && from <= endedAt && until >= claim.at,

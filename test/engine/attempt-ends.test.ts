@@ -45,7 +45,7 @@ function asked(before: (change: JobChange) => unknown): JobStore {
 }
 
 describe('the time of an attempt', () => {
-  test('is that of its claim on, also while it looks for what earlier ones kept', async () => {
+  test('starts with its claim, even while it looks for what earlier ones kept', async () => {
     const { logger, lines } = recordingLogger()
     const blobs: BlobStore = {
       ...memoryBlobs(),
@@ -64,7 +64,7 @@ describe('the time of an attempt', () => {
     await engine.close()
   })
 
-  test('ends it while its upload is read', async () => {
+  test('ends it even while its upload is read', async () => {
     const path = join(await folder(), 'song')
     await writeFile(path, 'la')
     const workflow = { ...limited(textWorkflow(), 50), inputs: ['inputUrl'] }
@@ -76,7 +76,7 @@ describe('the time of an attempt', () => {
     await engine.close()
   })
 
-  test('is over at the deadline of the job, and not before', async () => {
+  test('ends at the deadline of the job, and not before', async () => {
     const workflow = textWorkflow(untilAborted)
     const { engine } = testEngine(workflow)
     const deadline = Date.now() + 250
@@ -86,7 +86,7 @@ describe('the time of an attempt', () => {
     await engine.close()
   })
 
-  test('goes on after an outage of the blob store', async () => {
+  test('continues after an outage of the blob store', async () => {
     const path = join(await folder(), 'song')
     await writeFile(path, 'la')
     const memory = memoryBlobs()
@@ -132,7 +132,7 @@ describe('an attempt that ends', () => {
   const dispatch = { leaseMs: 300, progressIntervalMs: 10, storageOutageMs: 5000 }
   const beats = (changes: JobChange[]) => changes.filter(({ kind }) => kind === 'heartbeat').length
 
-  test('is no success where it was canceled while it published, and leaves no result', async () => {
+  test('is not a success if it was canceled while it published, and leaves no result', async () => {
     const signals: (AbortSignal | undefined)[] = []
     const memory = memoryBlobs()
     const blobs: BlobStore = {
@@ -153,7 +153,7 @@ describe('an attempt that ends', () => {
     await engine.close()
   })
 
-  test('beats no more, neither after its end nor while it is being stopped', async () => {
+  test('sends no heartbeat after its end or while it is being stopped', async () => {
     const changes: JobChange[] = []
     const [aborted, ended] = [gate(), gate()]
     const workflow = textWorkflow(async (context) => {
@@ -180,7 +180,7 @@ describe('an attempt that ends', () => {
     await engine.close()
   })
 
-  test('with a lease that is lost, writes nothing and logs no error', async () => {
+  test('with a lost lease writes nothing and logs no error', async () => {
     const { logger, lines } = recordingLogger()
     const memory = memoryJobs()
     let [isLost, tries] = [false, 0]
@@ -232,7 +232,7 @@ describe('an attempt that ends', () => {
     await engine.close()
   })
 
-  test('says each failure once, and nothing of a hand-back', async () => {
+  test('logs each failure once, and logs nothing for a hand-back', async () => {
     const { logger, lines } = recordingLogger()
     let tries = 0
     const stop = new AbortController()
@@ -251,7 +251,7 @@ describe('an attempt that ends', () => {
     await engine.close()
   })
 
-  test('waits for its store as long as an outage may last, but for a lease where the process ends', async () => {
+  test('waits for its store as long as an outage may last, or for one lease if the process is closing', async () => {
     for (const [code, backAfterMs] of [
       ['TIMEOUT', 500],
       ['SHUTTING_DOWN', Infinity],
@@ -286,7 +286,7 @@ describe('an attempt that ends', () => {
 })
 
 describe('the folder of an attempt', () => {
-  test('is made where there are inputs, outputs or steps, and for nothing else', async () => {
+  test('is created only if there are inputs, outputs or steps', async () => {
     const scratchDirectory = await folder()
     const found: string[][] = []
     const look = async () => void found.push(await readdir(scratchDirectory))
@@ -300,7 +300,7 @@ describe('the folder of an attempt', () => {
     expect(found.map(({ length }) => length)).toEqual([0, 1])
   })
 
-  test('of a workflow without inputs is shown as no fetching', async () => {
+  test('of a workflow without inputs shows no fetching', async () => {
     const workflow = textWorkflow(async ({ progress }) => {
       await pause(60)
       progress(0.5)
@@ -315,7 +315,7 @@ describe('the folder of an attempt', () => {
   })
 })
 
-test('a step is kept through an outage of the store, holds the lease, is announced, and leaves no file', async () => {
+test('storing a step survives an outage, keeps the lease, is announced, and leaves no file', async () => {
   let outages = 2
   const jobs = asked(({ kind }) => {
     if (kind === 'step' && outages-- > 0) throw away

@@ -34,16 +34,16 @@ function answer(error: unknown, { attempts = 1, ...fields }: Partial<JobRecord> 
 }
 
 describe('a failure is answered', () => {
-  test('by nothing where the lease was lost: the job is another worker’s', () => {
+  test('by nothing if the lease was lost: the job belongs to another worker', () => {
     expect(leaseLost().retryable).toBe(true)
     expect(answer(leaseLost())).toBeUndefined()
   })
 
-  test('by a place in the queue where another job had the slot', () => {
+  test('by a place in the queue if another job got the slot', () => {
     expect(answer(preempted(), { attempts: 3 })).toEqual({ kind: 'preempt', ...claim, processorSeconds: 1.5 })
   })
 
-  test('by a hand-back where the process ends, and as any failure once there were too many', () => {
+  test('by a hand-back if the process is closing, and like any failure after too many of these', () => {
     const handBack = { kind: 'requeue', ...claim, processorSeconds: 1.5, delayMs: 0 }
     expect(answer(shuttingDown(), { shutdownRequeues: 1 })).toEqual({ ...handBack, onShutdown: true })
     const tooMany = { shutdownRequeues: 2 }
@@ -52,7 +52,7 @@ describe('a failure is answered', () => {
     expect(last).toMatchObject({ kind: 'fail', error: { code: 'INTERNAL_ERROR', retryable: true } })
   })
 
-  test('by a hand-back, each after a longer wait, where others needed its slot more, and at last by a failure', () => {
+  test('by hand-backs after longer and longer waits if others needed its slot more, and finally by a failure', () => {
     const failure = expect.stringContaining('others need the slot')
     const handBack = { kind: 'requeue', ...claim, processorSeconds: 1.5, onShutdown: true, failure }
     expect(answer(crowdedOut({}))).toEqual({ ...handBack, delayMs: 1000 })
@@ -64,7 +64,7 @@ describe('a failure is answered', () => {
     })
   })
 
-  test('by another attempt, each after a longer wait, while some are left', () => {
+  test('by another attempt, each after a longer wait, while attempts are left', () => {
     const failure = expect.stringContaining('disk full')
     const again = { kind: 'requeue', ...claim, processorSeconds: 1.5, onShutdown: false, failure }
     expect(answer(new Error('disk full'))).toEqual({ ...again, delayMs: 1000 })
@@ -82,19 +82,19 @@ describe('a failure is answered', () => {
     })
   })
 
-  test('by the end of the job at once where no attempt can help', () => {
+  test('by the end of the job at once if no attempt can help', () => {
     for (const error of [canceled(), badInput('decode_failed', 'no audio')])
       expect(answer(error)).toMatchObject({ kind: 'fail', error: { code: error.code } })
   })
 
-  test('as one of the service where no error was thrown, or one that only looks like ours', () => {
+  test('as one of the service if no error was thrown, or one that only looks like ours', () => {
     for (const error of [undefined, null, 'text', Object.assign(new Error('x'), { code: 'SHUTTING_DOWN' })])
       expect(answer(error)).toMatchObject({ kind: 'requeue', delayMs: 1000, onShutdown: false })
     const alike = Object.assign(new Error('x'), { code: 'LEASE_LOST' })
     expect(answer(alike, { attempts: 3 })).toMatchObject({ kind: 'fail', error: { code: 'INTERNAL_ERROR' } })
   })
 
-  test('with what was used, for a job that a quota counts alone', () => {
+  test('with the usage, only for a job that a quota counts', () => {
     expect(answer(canceled(), { metered: true })).toMatchObject({ usage: { bytes: 7, audioSeconds: 0 } })
     expect(answer(canceled(), { metered: false })).not.toHaveProperty('usage')
   })

@@ -33,7 +33,7 @@ async function keepOne({ checkpoint, directory }: StageContext): Promise<void> {
   await checkpoint.keep(join(directory, 'part'))
 }
 
-test('a job of a workflow that its worker does not have fails with words', async () => {
+test('a job of a workflow that its worker does not have fails with a message', async () => {
   const jobs = memoryJobs()
   const { submit } = testEngine(textWorkflow(), {}, { jobs })
   const { engine } = testEngine(
@@ -48,7 +48,7 @@ test('a job of a workflow that its worker does not have fails with words', async
   await engine.close()
 })
 
-test('the order of stages is about no steps, also where work is kept', async () => {
+test('the order of stages contains no steps, even if work is kept', async () => {
   const orders: WorkOrder[] = []
   const workflow = textWorkflow()
   const inline = inlineRunner({ resolve: () => workflow })
@@ -60,7 +60,7 @@ test('the order of stages is about no steps, also where work is kept', async () 
 })
 
 describe('work that is kept', () => {
-  test('is told to the store with the next heartbeat, so that attempts count anew', async () => {
+  test('is reported to the store with the next heartbeat, which resets the count of attempts', async () => {
     const told = gate()
     const memory = memoryJobs()
     const apply: JobStore['apply'] = async (id, change) => {
@@ -74,7 +74,7 @@ describe('work that is kept', () => {
     await engine.close()
   })
 
-  test('but not stored by the end of the run is given up, and leaves nothing', async () => {
+  test('but not stored by the end of the run is discarded, and leaves nothing', async () => {
     const memory = memoryBlobs()
     const storing = gate()
     let signal: AbortSignal | undefined
@@ -93,7 +93,7 @@ describe('work that is kept', () => {
     await engine.close()
   })
 
-  test('is also the download of a job that waits', async () => {
+  test('includes the download of a waiting job', async () => {
     const server = await loopback((_, response) => response.end('la'))
     const workflow = withDownload(stepsWorkflow(({ step }) => step.sleep('pause', 1)))
     const { engine } = testEngine(workflow, { fetch: server.policy }, { blobs: shared() })
@@ -130,7 +130,7 @@ describe('a download', () => {
     return { engine, until, submit, id, finish, server }
   }
 
-  test('that has to wait for its slot is begun again later, which counts as no attempt', async () => {
+  test('that has to wait for its slot starts again later, which does not count as an attempt', async () => {
     const { engine, submit, until, finish, server } = await slowly()
     server.requests.length = 0
     const another = await submit('slow')
@@ -158,7 +158,7 @@ describe('a download', () => {
 describe('a step', () => {
   const dispatch = { leaseMs: 300, progressIntervalMs: 10, storageOutageMs: 100 }
 
-  test('that cannot be kept ends the attempt once an outage may last no longer', async () => {
+  test('that cannot be kept ends the attempt once an outage has lasted too long', async () => {
     const tries: JobChange[] = []
     const memory = memoryJobs()
     const apply: JobStore['apply'] = async (id, change) => {

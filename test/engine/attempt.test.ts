@@ -28,7 +28,7 @@ const withInput = (run: (context: StageContext) => Promise<void>) =>
     stages: [{ name: 'work', run }],
   })
 
-test('a job shows what it does and how far it is: fetch, stages, and publishing', async () => {
+test('a job shows its stage and progress: fetching, its own stages, and publishing', async () => {
   const [fetched, worked, published] = [gate(), gate(), gate()]
   const blobs = memoryBlobs()
   const slow: BlobStore = {
@@ -64,7 +64,7 @@ test('a job shows what it does and how far it is: fetch, stages, and publishing'
   await engine.close()
 })
 
-test('of a run that fails while it publishes, nothing that was published stays, nor a file of its work', async () => {
+test('a run that fails while it publishes leaves neither results nor files of its work', async () => {
   const blobs = memoryBlobs()
   const scratchDirectory = join(folder, 'scratch')
   const broken: BlobStore = {
@@ -109,7 +109,7 @@ test('of a run that fails while it publishes, nothing that was published stays, 
   expect(await readdir(scratchDirectory)).toEqual([])
 })
 
-test('a job that fails because of how this process is set up has it looked at again; any other does not', async () => {
+test('a job that fails because of the set-up of this process has it checked again; other failures do not', async () => {
   for (const [code, again] of [
     ['MISSING_DEPENDENCY', true],
     ['BAD_INPUT', false],

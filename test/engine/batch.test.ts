@@ -37,7 +37,7 @@ const failsIf = () =>
   })
 
 describe('a batch', () => {
-  test('is accepted as a whole, or not at all with what is wrong with each job', async () => {
+  test('is accepted as a whole or refused with what is wrong with each job', async () => {
     const { engine, events } = testEngine(textWorkflow())
     const wrong = engine.submitBatch({
       app: 'a',
@@ -61,7 +61,7 @@ describe('a batch', () => {
     expect(await engine.batch('b', name)).toBeUndefined()
   })
 
-  test('finds no room for any of its jobs where there is none for all', async () => {
+  test('is refused completely if there is no room for all of its jobs', async () => {
     const { engine } = testEngine(textWorkflow(), { limits: { maxQueuedJobs: 4 }, quota: { jobs: 5 } })
     await engine.submitBatch({ app: 'a', name: 'b', jobs: [job(), job(), job()] })
     await expect(engine.submitBatch({ app: 'a', name: 'b', jobs: [job(), job()] })).rejects.toMatchObject({
@@ -75,7 +75,7 @@ describe('a batch', () => {
     expect(await engine.batch('a', 'b')).toMatchObject({ total: 3, endedAt: expect.any(Number) })
   })
 
-  test('that is sent again with its idempotency key is made once', async () => {
+  test('that is sent again with its idempotency key is created only once', async () => {
     const { engine } = testEngine(textWorkflow())
     const given = { app: 'a', jobs: [job(), job({ n: 2 })], idempotencyKey: 'k' }
     const first = await engine.submitBatch(given)
@@ -117,7 +117,7 @@ describe('a batch', () => {
     expect(new Set(messages.map(({ id }) => id)).size).toBe(2)
   })
 
-  test('whose last open job is deleted or canceled has ended, too', async () => {
+  test('ends when its last open job is deleted or canceled, too', async () => {
     const { url, messages } = await receiver()
     const { engine } = testEngine(textWorkflow(), settings)
     for (const [index, end] of (['delete', 'cancel'] as const).entries()) {
@@ -128,7 +128,7 @@ describe('a batch', () => {
     }
   })
 
-  test('is announced once by many processes, also when the one that ended its last job died at once', async () => {
+  test('is announced once by many processes, even if the one that ended its last job died at once', async () => {
     const { url, messages } = await receiver()
     const clock = steppingClock(Date.now())
     const jobs = memoryJobs({ clock: clock.now })
@@ -155,7 +155,7 @@ describe('a batch', () => {
 })
 
 describe('bulk operations', () => {
-  test('do it to the jobs that match, in pieces that go on where they stopped', async () => {
+  test('act on the matching jobs, in pieces that continue where they stopped', async () => {
     const { engine } = testEngine(textWorkflow())
     for (let n = 0; n < 25; n++) await engine.submit({ app: n % 5 ? 'a' : 'b', ...job(), batchName: `b${n % 2}` })
     let calls = 0
@@ -182,7 +182,7 @@ describe('bulk operations', () => {
     expect(await engine.count({ statuses: ['QUEUED'] })).toBe(15)
   })
 
-  test('look for what no index has among 2,000 jobs at a time', async () => {
+  test('search 2,000 jobs at a time for filters that no index covers', async () => {
     const { engine } = testEngine(textWorkflow(), { limits: { maxQueuedJobs: 3000 } })
     const jobs = Array.from({ length: 1000 }, (_, n) => ({ ...job(), name: n === 0 ? 'wanted' : null }))
     for (let n = 0; n < 3; n++) await engine.submitBatch({ app: 'a', jobs })
@@ -200,7 +200,7 @@ describe('bulk operations', () => {
     expect(await engine.count({ statuses: ['FAILED'] })).toBe(3)
   })
 
-  test('stop where there is no more room, and say so', async () => {
+  test('stop when there is no more room, and say so', async () => {
     const { engine } = testEngine(textWorkflow(), { limits: { maxQueuedJobs: 10 } })
     for (let n = 0; n < 10; n++) await engine.submit({ app: 'a', ...job() })
     await engine.bulk('cancel', { app: 'a' })

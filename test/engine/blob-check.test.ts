@@ -45,7 +45,7 @@ test('a service whose blob folder cannot be written is alive, not ready; what it
   await broken.engine.close()
 })
 
-test('so is one whose bucket refuses writes; it is asked after ten seconds, once a minute when well', async () => {
+test('a service whose bucket refuses writes is not ready; checks follow after 10 s, or 60 s if well', async () => {
   const server = await startS3Server()
   const client = s3ClientOf(server)
   try {
@@ -78,7 +78,7 @@ test('so is one whose bucket refuses writes; it is asked after ten seconds, once
   }
 })
 
-test('a store that never answers is a problem after the time that it has', async () => {
+test('a store that never answers is reported as a problem after a time limit', async () => {
   // No server: one that is silent has time limits of its own in every adapter.
   const blobs = { ...memoryBlobs(), put: () => new Promise<never>(() => {}) }
   await expect(new BlobCheck({ blobs, timeoutMs: 20 }).check()).rejects.toMatchObject({ name: 'TimeoutError' })

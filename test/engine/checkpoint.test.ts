@@ -80,7 +80,7 @@ async function kept(blobs: BlobStore, count: number): Promise<void> {
 }
 
 describe('a checkpoint', () => {
-  test('lets the next attempt go on where the last one kept its work, and is gone at the end', async () => {
+  test('lets the next attempt continue where the last one kept its work, and is removed at the end', async () => {
     const blobs = sharedBlobs()
     const failAt = [2, 4]
     const { workflow, done } = countingWorkflow(
@@ -100,7 +100,7 @@ describe('a checkpoint', () => {
     expect(String(Buffer.concat(await readAll(blobs, job?.outputs?.count?.key)))).toBe('012345')
   })
 
-  test('is found by another worker when the first has died, and work that was kept counts as no attempt', async () => {
+  test('is found by another worker if the first has died, and an attempt that kept work does not count', async () => {
     const clock = steppingClock(Date.now())
     const jobs = memoryJobs({ clock: clock.now })
     const blobs = sharedBlobs()
@@ -138,7 +138,7 @@ describe('a checkpoint', () => {
     expect(await Promise.all(lost)).toEqual([undefined, undefined, undefined, undefined, undefined])
   })
 
-  test('is at most a fortieth of the attempt old when that is killed', async () => {
+  test('is never older than a fortieth of the attempt when the attempt is killed', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'stemwork-checkpoint-'))
     try {
       let now = 0
@@ -227,7 +227,7 @@ describe('a checkpoint', () => {
     await rm(directory, { recursive: true })
   })
 
-  test('keeps the downloaded input: its address need not answer any more', async () => {
+  test('keeps the downloaded input: its address is no longer needed', async () => {
     let downloads = 0
     const server = createServer((_, response) => response.end(`file ${++downloads}`)).listen(0, '127.0.0.1')
     await new Promise((resolve) => server.once('listening', resolve))
@@ -258,7 +258,7 @@ describe('a checkpoint', () => {
     }
   })
 
-  test('that cannot be stored costs the job nothing but itself', async () => {
+  test('that cannot be stored does not affect the job otherwise', async () => {
     const plain = memoryBlobs()
     const blobs = sharedBlobs({
       ...plain,
@@ -280,7 +280,7 @@ describe('a checkpoint', () => {
     ['is off', { enabled: false }],
     ['is full', { maxBytes: 1 }],
     ['is for longer jobs', { afterMs: 3_600_000 }],
-  ])('that %s keeps no more than it may', async (_, settings) => {
+  ])('that %s keeps no more than its limit', async (_, settings) => {
     const blobs = sharedBlobs()
     const stored: string[] = []
     const put = blobs.put.bind(blobs)
@@ -339,7 +339,7 @@ describe('what several claims have kept', () => {
     ])
   })
 
-  test('ends where a superseded worker has gone on, and at a gap', () => {
+  test('ends where a superseded worker has continued, and at a gap', () => {
     // Claim 2 went on from parts 0 and 1 of claim 1, which kept part 2 later.
     expect(checkpointChain([key(1, 0), key(1, 1), key(1, 2), key(2, 2)]).chains.get('')).toEqual([
       key(1, 0),

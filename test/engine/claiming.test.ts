@@ -42,14 +42,14 @@ describe('the job of a lost worker', () => {
     return { ...worker, jobs, id, asked }
   }
 
-  test('is looked for again by a worker that may not judge it yet, though nobody notifies it', async () => {
+  test('is looked for again by a worker that cannot judge it yet, even without a notification', async () => {
     const { engine, until, id } = await lost()
     await engine.start()
     expect(await until(id, 'SUCCEEDED')).toMatchObject({ token: 2, lapses: 1 })
     await engine.close()
   })
 
-  test('is waited for by who runs the next job', async () => {
+  test('is waited for by run() without an id', async () => {
     const { engine, id } = await lost()
     expect(await engine.run()).toMatchObject({ id, status: 'SUCCEEDED', token: 2 })
     await engine.close()
@@ -66,7 +66,7 @@ describe('the job of a lost worker', () => {
     await engine.close()
   })
 
-  test('is left alone by a worker without what it needs', async () => {
+  test('is left alone by a worker without the labels that it needs', async () => {
     const { engine, jobs } = await lost()
     const other = testEngine(
       textWorkflow(() => {}, 'test/other'),
@@ -77,7 +77,7 @@ describe('the job of a lost worker', () => {
     await Promise.all([engine.close(), other.engine.close()])
   })
 
-  test('does not keep who runs the next job from another one', async () => {
+  test('does not keep run() from getting another job', async () => {
     const { engine, submit, id } = await lost()
     const other = await submit()
     expect(await engine.run()).toMatchObject({ id: other.id, status: 'SUCCEEDED' })
@@ -85,7 +85,7 @@ describe('the job of a lost worker', () => {
     await engine.close()
   })
 
-  test('is asked about once in a third of a lease, however often the worker is notified', async () => {
+  test('is asked about only once in a third of a lease, however often the worker is notified', async () => {
     const { engine, id, asked, hear } = await watched(3000, 'one')
     for (let times = 0; times < 5; times++) await hear().then(soon)
     expect(asked.filter((what) => what === 'claim').length).toBeGreaterThan(3)
@@ -103,7 +103,7 @@ describe('the job of a lost worker', () => {
 })
 
 describe('a worker', () => {
-  test('that runs the next job takes no other', async () => {
+  test('that runs the next job takes no other one', async () => {
     const { engine, submit } = testEngine(textWorkflow())
     const [first, second] = [await submit(), await submit()]
     expect(await engine.run()).toMatchObject({ id: first.id, status: 'SUCCEEDED' })
@@ -111,7 +111,7 @@ describe('a worker', () => {
     await engine.close()
   })
 
-  test('that was not notified passes nothing on, though it is full', async () => {
+  test('that was not notified passes nothing on, even if it is full', async () => {
     const finish = gate()
     const { engine, submit, until, notify } = notified(textWorkflow(() => finish.opened))
     const job = await submit()
@@ -164,7 +164,7 @@ describe('a worker that takes jobs again', () => {
     await soon()
   }
 
-  test('looks for those that came meanwhile, and has room for what it is notified of', async () => {
+  test('looks for those that arrived meanwhile, and has room for new ones', async () => {
     const finish = gate()
     const workflow = textWorkflow(() => finish.opened)
     const worker = notified(workflow, {}, { owner, dispatch }, 2)
@@ -180,7 +180,7 @@ describe('a worker that takes jobs again', () => {
     await worker.engine.close()
   })
 
-  test('keeps those that it still runs, though it was to hand them over', async () => {
+  test('keeps those that it still runs, even if it was about to hand them over', async () => {
     const finish = gate()
     const worker = notified(
       textWorkflow(() => finish.opened),

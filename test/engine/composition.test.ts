@@ -174,7 +174,7 @@ describe('a composed workflow', () => {
     expect(seen).toEqual({ 'test/named': ['voiceUrl'], 'test/unnamed': ['inputUrl'] })
   })
 
-  test('tries only the step again that failed', async () => {
+  test('repeats only the step that failed', async () => {
     const runs = { split: 0, mark: 0 }
     const workflows = [
       splitter(() => void runs.split++),
@@ -231,7 +231,7 @@ describe('a composed workflow', () => {
     expect(done.error).toMatchObject({ code: 'TIMEOUT', message: expect.stringContaining('"one"') })
   })
 
-  test('tries a step as its own policy says, else as its workflow does; the host goes before both', async () => {
+  test("retries a step by its own policy or its workflow's; the policy of the host overrides both", async () => {
     let tries = 0
     const broken = marker(() => {
       tries++
@@ -257,7 +257,7 @@ describe('a composed workflow', () => {
     expect(await attempts({ maxAttempts: 4, retryOn: ['TIMEOUT'] })).toBe(1)
   })
 
-  test('tries a step again that took too long, if its policy says that this may pass', async () => {
+  test('repeats a step that took too long if its policy allows it', async () => {
     let tries = 0
     const timeoutMs = 600_000
     const slow = marker(async () => {
@@ -309,7 +309,7 @@ describe('a composed workflow', () => {
     expect(await run(anHour, (engine, id) => engine.cancel(id))).toEqual(['CANCELED', [3_600_000]])
   })
 
-  test('goes on without branches that may fail, and says which did and why', async () => {
+  test('continues without optional branches that failed, and says which did and why', async () => {
     const workflows = [
       splitter(),
       marker(({ params }) => {
@@ -439,7 +439,7 @@ describe('a composed workflow', () => {
     ],
     [{ steps: { ...steps, one: { ...steps.one!, policy: { maxAttempts: 0 } } } }, 'steps.one.policy.maxAttempts'],
     [{ policy: { retryJitter: 2 } }, 'policy.retryJitter'],
-  ])('that is %j is refused when it is made', (changes, message) => {
+  ])('that is %j is refused when it is created', (changes, message) => {
     expect(() => composeWorkflow(composition(changes), { workflows: plain() })).toThrow(message)
   })
 })

@@ -27,7 +27,7 @@ function watched(jobs: JobStore) {
 }
 
 describe('a worker', () => {
-  test('asks once for as many jobs as it has room for, and again when there is room', async () => {
+  test('asks once for as many jobs as it has room for, and again when it has room again', async () => {
     const jobs = memoryJobs()
     const asked: number[] = []
     const finish = gate()
@@ -97,7 +97,7 @@ describe('a worker', () => {
     await engine.close()
   })
 
-  test('that hears nothing works by the ticks of its sweep', async () => {
+  test('that gets no notifications works by the ticks of its sweep', async () => {
     const { engine, submit, until } = testEngine(
       textWorkflow(),
       { dispatch: { concurrency: 2, sweepIntervalMs: 20 } },
@@ -109,7 +109,7 @@ describe('a worker', () => {
     await engine.close()
   })
 
-  test('takes no harm from ten thousand notifications, and asks the store a few times only', async () => {
+  test('is not harmed by ten thousand notifications, and asks the store only a few times', async () => {
     const { store, claims } = watched(memoryJobs())
     const queue = memoryQueue()
     const { engine, submit, until } = testEngine(textWorkflow(), { dispatch: never }, { queue, jobs: store })
@@ -122,7 +122,7 @@ describe('a worker', () => {
     expect(claims.empty).toBeLessThan(10)
   })
 
-  test('looks again when a notification came while the store was answering that there is nothing', async () => {
+  test('looks again if a notification arrived while the store was answering that there is nothing', async () => {
     const jobs = memoryJobs()
     const asked = gate()
     const answer = gate()
@@ -151,7 +151,7 @@ describe('a worker', () => {
     await engine.close()
   })
 
-  test('goes on after the store could not be asked', async () => {
+  test('continues after the store could not be asked', async () => {
     const jobs = memoryJobs()
     let failures = 3
     const store: JobStore = {
@@ -224,7 +224,7 @@ describe('a worker', () => {
     await engine.close()
   })
 
-  test('lets applications take turns, whatever order they were submitted in', async () => {
+  test('lets applications take turns, whatever the order of their submits', async () => {
     const order: string[] = []
     const { engine } = testEngine(
       textWorkflow(({ params }) => void order.push(String(params.name))),

@@ -17,7 +17,7 @@ describe('a notification', () => {
   test.each([
     ['one', 1],
     ['all', 0],
-  ] as const)('that a full worker hears goes on to another where it woke %s', async (wakes, times) => {
+  ] as const)('that a full worker gets is passed on to another if it woke %s', async (wakes, times) => {
     const [begin, finish] = [gate(), gate()]
     const { engine, submit, until, notify, hear } = notified(
       textWorkflow(() => (begin.open(), finish.opened)),
@@ -40,7 +40,7 @@ describe('a notification', () => {
     await engine.close()
   })
 
-  test('for more jobs than there is room goes on once', async () => {
+  test('for more jobs than there is room for is passed on once', async () => {
     const finish = gate()
     const { engine, submit, until, notify, hear } = notified(textWorkflow(() => finish.opened))
     await engine.start()
@@ -54,7 +54,7 @@ describe('a notification', () => {
     await engine.close()
   })
 
-  test('for one job goes on to nobody where there is room for more', async () => {
+  test('for one job is not passed on if there is room for more', async () => {
     const finish = gate()
     const workflow = textWorkflow(() => finish.opened)
     const { engine, submit, until, notify, hear } = notified(workflow, {}, {}, 2)
@@ -70,7 +70,7 @@ describe('a notification', () => {
     await engine.close()
   })
 
-  test('for which there is no job goes on to nobody', async () => {
+  test('for which there is no job is not passed on', async () => {
     const { engine, notify, hear } = notified(textWorkflow())
     await engine.start()
     await hear()
@@ -79,7 +79,7 @@ describe('a notification', () => {
     await engine.close()
   })
 
-  test('that cannot be passed on is logged, and the worker goes on', async () => {
+  test('that cannot be passed on is logged, and the worker continues', async () => {
     const { logger, lines } = recordingLogger()
     const finish = gate()
     const { engine, submit, until, notify, hear } = notified(
@@ -123,7 +123,7 @@ test('a run whose signal fires while it claims hands the job back, and the attem
   await engine.close()
 })
 
-test('a job that runs is known to run here, and its results can be read as they grow', async () => {
+test('a running job is known to run here, and its results can be read as they grow', async () => {
   const [began, finish] = [gate(), gate()]
   const workflow = textWorkflow(async ({ directory }) => {
     await writeFile(join(directory, growingOutputFile('text', 'text.txt')), 'la')
@@ -144,7 +144,7 @@ test('a job that runs is known to run here, and its results can be read as they 
   expect(engine.isRunningHere(id)).toBe(false)
 })
 
-test('a start removes what dead processes left, of which there is nothing to run', async () => {
+test('a start removes the leftovers of dead processes, even if there is nothing to run', async () => {
   const scratchDirectory = await mkdtemp(join(tmpdir(), 'stemwork-dispatcher-'))
   onTestFinished(() => rm(scratchDirectory, { recursive: true }))
   const { pid } = spawnSync(process.execPath, ['-e', ''])

@@ -20,7 +20,7 @@ describe('a job', () => {
     await engine.close()
   })
 
-  test('that fails for a reason that may pass is tried again, and succeeds if that passes', async () => {
+  test('that fails for a temporary reason is retried, and succeeds if the reason passes', async () => {
     let attempts = 0
     const { engine, events, submit, until } = testEngine(
       textWorkflow(() => {
@@ -34,7 +34,7 @@ describe('a job', () => {
     await engine.close()
   })
 
-  test('that keeps failing ends FAILED after the last attempt, with words for the client, not the cause', async () => {
+  test('that keeps failing ends FAILED after the last attempt, with a message instead of the cause', async () => {
     const { engine, submit, until } = testEngine(
       textWorkflow(() => {
         throw new Error('secret detail in /var/lib')
@@ -48,7 +48,7 @@ describe('a job', () => {
     await engine.close()
   })
 
-  test('whose input is bad fails at once and is not tried again', async () => {
+  test('whose input is bad fails at once and is not retried', async () => {
     const { engine, submit, until, parts } = testEngine(
       textWorkflow(() => {
         throw badInput('decode_failed', 'The file could not be decoded.')
@@ -64,7 +64,7 @@ describe('a job', () => {
     await engine.close()
   })
 
-  test('that outlives the time limit ends with TIMEOUT', async () => {
+  test('that exceeds the time limit ends with TIMEOUT', async () => {
     const { engine, submit, until } = testEngine(
       textWorkflow(
         ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
@@ -96,7 +96,7 @@ describe('submit', () => {
     expect(await engine.count({})).toBe(1)
   })
 
-  test('refuses more waiting jobs than the limit, for each application by itself', async () => {
+  test('refuses more waiting jobs than the limit of each application', async () => {
     const { engine, submit } = testEngine(textWorkflow(), { limits: { maxQueuedJobs: 2 } })
     await submit()
     await submit()
@@ -111,7 +111,7 @@ describe('submit', () => {
     expect(await engine.count({ statuses: ['QUEUED'] })).toBe(10)
   })
 
-  test('answers a repeated idempotency key before it looks at anything that may have changed since', async () => {
+  test('answers a repeated idempotency key before it checks anything that may have changed since', async () => {
     const parts = { jobs: memoryJobs(), applications: memoryApplications() }
     const input = { app: 'app', workflow: 'test/text', params: {}, webhook: { url: 'https://example.com/' } }
     const settings = { limits: { maxQueuedJobs: 1 } }
@@ -131,7 +131,7 @@ describe('submit', () => {
     await expect(before.engine.submit({ ...input, idempotencyKey: 'k2' })).rejects.toMatchObject({ code: 'QUEUE_FULL' })
   })
 
-  test('asks the host once more before a new job is made, and makes none if that throws', async () => {
+  test('calls the host before it creates a new job, and creates none if that throws', async () => {
     const { engine } = testEngine(textWorkflow())
     const refusal = new Error('refused')
     const input = { app: 'app', workflow: 'test/text', params: {}, idempotencyKey: 'k' }
@@ -139,7 +139,7 @@ describe('submit', () => {
     expect(await engine.count({})).toBe(0)
   })
 
-  test('accepts the job even when nobody can be notified, and the worker finds it', async () => {
+  test('accepts the job even if no worker can be notified, and a worker finds it', async () => {
     const queue: JobQueue = { ...memoryQueue(), notify: () => Promise.reject(new Error('queue is away')) }
     const { engine, submit, until } = testEngine(textWorkflow(), {}, { queue })
     const job = await submit()
@@ -195,7 +195,7 @@ describe('cancel', () => {
     await worker.engine.close()
   })
 
-  test('is carried out by the next claim when the worker that should have heard it is lost', async () => {
+  test('is carried out by the next claim if the worker that should have received it is lost', async () => {
     const clock = steppingClock()
     const jobs = memoryJobs({ clock: clock.now })
     const { engine, submit } = testEngine(textWorkflow(), {}, { jobs })
@@ -208,7 +208,7 @@ describe('cancel', () => {
 })
 
 describe('delete', () => {
-  test('removes a finished job, its results, and its upload, which the end of the job leaves', async () => {
+  test('removes a finished job, its results, and its upload, which was kept after the end', async () => {
     const { engine, parts, until } = testEngine(textWorkflow())
     await parts.blobs.put('uploads/app/1', bytes('song'))
     const { job } = await engine.submit({

@@ -21,12 +21,12 @@ describe('the time left of a running job', () => {
     ],
   })
 
-  test('follows from its own progress, from a tenth on, where no other tells', () => {
+  test('follows from its own progress, from a tenth on, if there are no other jobs to compare with', () => {
     expect(timeLeft(running(0.25), undefined, now)).toBe(60_000)
     expect(timeLeft(running(0.09), undefined, now)).toBeUndefined()
   })
 
-  test('follows from what others took, and the more from its own progress the further it is', () => {
+  test('follows from what others took, and more and more from its own progress', () => {
     expect(timeLeft(running(0), 100_000, now)).toBe(100_000)
     // By itself it would take 400 s: as much of each.
     expect(timeLeft(running(0.05), 100_000, now)).toBeCloseTo(0.95 * 250_000)
@@ -72,7 +72,7 @@ describe('the work of a job', () => {
     expect(history.msFor(waiting('c.flac'), 100_000_000)).toBeCloseTo(102_000)
   })
 
-  test('follows from bytes where no length is known, and from the usual time where nothing is', () => {
+  test('follows from the bytes if the length is unknown, and from the usual time if nothing is known', () => {
     const history = new WorkHistory(
       [1, 2, 3].map((n) => done({ seconds: 0, bytes: n * 1e6, ms: n * 10_000 })),
       [],
@@ -147,7 +147,7 @@ describe('the forecast of a queue', () => {
   })
 })
 
-test.each([1, 4])('promises to songs of 10 s to an hour are kept, with workers: %i', async (workers) => {
+test.each([1, 4])('estimates for songs of 10 s to an hour are accurate, with workers: %i', async (workers) => {
   const parts = { createEngine, defineWorkflow, memoryApplications, memoryBlobs, memoryJobs, z }
   const { ratios, unsaid } = await promises(parts, { songs: 40, workers, seed: 3 })
   expect(share(ratios, 0.5)).toBeLessThan(1.5)

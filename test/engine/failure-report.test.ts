@@ -44,7 +44,7 @@ async function failedJob(logger: Logger) {
 }
 
 describe('why a job failed', () => {
-  test('is on stderr of a host without a logger, with stack, causes and id; a job that succeeds writes nothing', () => {
+  test('is on stderr if the host has no logger, with stack, causes and id; a job that succeeds logs nothing', () => {
     const host = fileURLToPath(new URL('./fixtures/failing-host.mjs', import.meta.url))
     const { stdout, stderr } = spawnSync(process.execPath, [host], { encoding: 'utf8' })
     const { failed, succeeded } = JSON.parse(stdout) as { failed: string; succeeded: string }
@@ -91,7 +91,7 @@ describe('why a job failed', () => {
       expect(output()).toContain(part)
   })
 
-  test('is one line with its causes and no stack where the client is at fault; the record has the stack', async () => {
+  test('is one line with causes but no stack if the client is at fault; the record has the stack', async () => {
     const { stream, output } = collected()
     const engine = createTestEngine({
       workflows: [
@@ -140,7 +140,7 @@ describe('why a job failed', () => {
     expect(ended?.error?.message).not.toContain('disk')
   })
 
-  test('leaves what a workflow says of a full disk as it is, for the client', async () => {
+  test('passes what a workflow says about a full disk to the client unchanged', async () => {
     const own = new StemworkError('INTERNAL_ERROR', 'The archive takes no more songs today.', {
       cause: Object.assign(new Error('no space'), { code: 'ENOSPC' }),
     })
@@ -159,7 +159,7 @@ describe('why a job failed', () => {
     expect(ended?.failure).toContain('A disk is full, probably')
   })
 
-  test('ends although its causes are a circle', async () => {
+  test('ends even if its causes form a circle', async () => {
     const one = new Error('one')
     one.cause = new Error('other', { cause: one })
     const engine = createTestEngine({
@@ -195,7 +195,7 @@ describe('why a job failed', () => {
     await engine.close()
   })
 
-  test('is shown by no answer, event stream, list or webhook', async () => {
+  test('is not in any answer, event stream, list or webhook', async () => {
     const delivered: string[] = []
     const receiver = createServer((request, response) => {
       void text(request).then((body) => response.end(void delivered.push(body)))
@@ -241,7 +241,7 @@ describe('why a job failed', () => {
     receiver.close()
   })
 
-  test('is no warning for a job that was canceled on request', async () => {
+  test('is not logged as a warning for a job that was canceled on request', async () => {
     const { stream, output } = collected()
     const engine = createTestEngine({
       workflows: [

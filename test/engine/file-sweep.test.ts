@@ -85,7 +85,7 @@ describe('the sweep of files', () => {
     expect(await keys(blobs)).toEqual([`results/${id}/1-mine/text.txt`])
   })
 
-  test('removes none if most of many files belong to nothing, unless that is allowed', async () => {
+  test('removes none if most of many files are orphans, unless that is allowed', async () => {
     const blobs = oldBlobs()
     const { logger, lines } = recordingLogger()
     const { engine } = testEngine(textWorkflow(), { logger }, { blobs })
@@ -99,7 +99,7 @@ describe('the sweep of files', () => {
     expect((await engine.health()).warnings).toEqual([])
   })
 
-  test('goes on after a file that cannot be removed', async () => {
+  test('continues after a file that cannot be removed', async () => {
     const blobs = oldBlobs()
     const stuck = withFaults(blobs, ({ method, args }) =>
       method === 'delete' && args[0] === 'results/gone-0/1/text.txt' ? new Error('permission denied') : undefined,
@@ -142,7 +142,7 @@ describe('the sweep of files', () => {
     await closed
   })
 
-  test('is made by one of several processes at a time', async () => {
+  test('is made by only one of several processes at a time', async () => {
     const jobs = memoryJobs()
     const blobs = memoryBlobs()
     let lists = 0
@@ -162,7 +162,7 @@ describe('the sweep of files', () => {
 })
 
 describe('jobs whose files cannot be removed', () => {
-  test('keep no other from being cleaned, however many they are', async () => {
+  test('do not keep others from being cleaned, however many they are', async () => {
     const clock = steppingClock(Date.now())
     const jobs = memoryJobs({ clock: clock.now })
     const blobs = memoryBlobs()

@@ -22,7 +22,7 @@ export function steppingClock(start = 1_700_000_000_000) {
   return { now: () => now, advance: (ms: number) => void (now += ms) }
 }
 
-/** A workflow without inputs whose one stage does what the test says and writes a text output. */
+/** A workflow without inputs whose only stage does what the test says and writes a text output. */
 export function textWorkflow(
   run: (context: StageContext) => Promise<void> | void = () => {},
   id = 'test/text',
@@ -134,7 +134,7 @@ export function gate<Value = void>() {
   return { opened, open }
 }
 
-/** A logger that keeps what it is given. */
+/** A logger that keeps what is logged. */
 export function recordingLogger(): { logger: Logger; lines: { level: string; fields: Record<string, unknown> }[] } {
   const lines: { level: string; fields: Record<string, unknown> }[] = []
   const keep = (level: string) => (fields: Record<string, unknown>) => void lines.push({ level, fields })

@@ -64,7 +64,7 @@ function beating(
 type Beat = Extract<JobChange, { kind: 'heartbeat' }>
 
 describe('a heartbeat', () => {
-  test('renews the lease after a third of it, and sooner when there is progress to write', async () => {
+  test('renews the lease after a third of it, and sooner if there is progress to write', async () => {
     const { heartbeat, job, beats, progressed } = beating()
     await vi.advanceTimersByTimeAsync(900)
     expect(beats).toEqual([])
@@ -113,7 +113,7 @@ describe('a heartbeat', () => {
     real.heartbeat.stop()
   })
 
-  test('lets the run go on through an outage of ten minutes, and tries with every tick', async () => {
+  test('lets the run continue through an outage of ten minutes, and tries with every tick', async () => {
     let isAway = true
     const { interrupts, beats, contacts, lines } = beating(() => {
       if (isAway) throw new Error('the store is away')
@@ -130,7 +130,7 @@ describe('a heartbeat', () => {
     expect(interrupts).toEqual([])
   })
 
-  test('ends the run when the store was away for so long that another worker takes the job', async () => {
+  test('ends the run if the store was down for so long that another worker takes the job', async () => {
     const { interrupts } = beating(() => Promise.reject(new Error('the store is away')))
     await vi.advanceTimersByTimeAsync(leaseMs + storageOutageMs - 1)
     expect(interrupts).toEqual([])
@@ -164,7 +164,7 @@ describe('a heartbeat', () => {
     expect(interrupts).toEqual([[5 * leaseMs + progressIntervalMs, 'LEASE_LOST']])
   })
 
-  test('says again that work was kept, with the progress, when the beat that said so has failed', async () => {
+  test('reports again that work was kept, with the progress, if the heartbeat that reported it failed', async () => {
     const failures = [new Error('the store is away'), new Error('still away')]
     const { heartbeat, beats } = beating(() => {
       const failure = failures.shift()
@@ -184,7 +184,7 @@ describe('a heartbeat', () => {
     expect(beats.at(-1)).toEqual([1000, expect.not.objectContaining({ kept: expect.anything() })])
   })
 
-  test('says that work was kept while a beat was on its way that failed', async () => {
+  test('reports work that was kept during a heartbeat that failed', async () => {
     let fail = (_error: Error) => {}
     const { heartbeat, beats } = beating(() =>
       beats.length === 1 ? new Promise((_, reject) => (fail = reject)) : sampleJob(),
@@ -213,7 +213,7 @@ describe('a heartbeat', () => {
     expect(canceled.interrupts).toEqual([[1000, 'CANCELED']])
   })
 
-  test('is silent once it was stopped, also about an answer that was on its way', async () => {
+  test('reports nothing once it was stopped, not even an answer that was on its way', async () => {
     const { opened, open } = gate()
     const { heartbeat, interrupts, progressed, beats } = beating(async () => {
       await opened

@@ -13,7 +13,7 @@ afterEach(() => vi.useRealTimers())
 const away = new Error('away')
 
 describe('start', () => {
-  test('may be called again after it failed, and then takes jobs', async () => {
+  test('may be called again after it failed, and then accepts jobs', async () => {
     const queue = withFaults(memoryQueue(), faultOnce('subscribe', 'before', { error: away }))
     const { engine, submit, until } = testEngine(textWorkflow(), {}, { queue })
     const job = await submit()
@@ -59,7 +59,7 @@ describe('start', () => {
     await engine.close()
   })
 
-  test('after close says that the engine was closed', async () => {
+  test('after close fails and says that the engine was closed', async () => {
     const { engine } = testEngine(textWorkflow())
     await engine.close()
     await expect(engine.start()).rejects.toMatchObject({
@@ -68,7 +68,7 @@ describe('start', () => {
     })
   })
 
-  test('that close overtakes rejects, and its subscription is stopped', async () => {
+  test('that close overtakes is rejected, and its subscription is stopped', async () => {
     const inner = memoryQueue()
     const subscribing = gate()
     const mayGoOn = gate()
@@ -117,7 +117,7 @@ describe('close', () => {
     return { queue, runner, closed, workflow }
   }
 
-  test('closes every part also when others fail, and reports and logs all that failed', async () => {
+  test('closes every part even if others fail, and reports and logs all that failed', async () => {
     const { queue, runner, closed, workflow } = partsThat((part) => Promise.reject(new Error(`${part} broke`)))
     const { logger, lines } = recordingLogger()
     const { engine } = testEngine(workflow, { logger }, { queue, runner })
@@ -139,7 +139,7 @@ describe('close', () => {
     ])
   })
 
-  test('waits for a part that hangs no longer than its time, and closes the others', async () => {
+  test('waits for a part that hangs only until its time limit, and closes the others', async () => {
     vi.useFakeTimers()
     const { queue, runner, closed, workflow } = partsThat((part) =>
       part === 'runner' ? Promise.resolve() : new Promise(() => {}),
@@ -165,7 +165,7 @@ describe('close', () => {
     expect(closed).toEqual(['queue', 'runner'])
   })
 
-  test('gives running jobs back at once when the subscription cannot be stopped', async () => {
+  test('gives running jobs back at once if the subscription cannot be stopped', async () => {
     const started = gate()
     const jobs = memoryJobs()
     const workflow = textWorkflow(({ signal }) => {
@@ -199,7 +199,7 @@ describe('a listener', () => {
       },
     ],
     ['rejects', () => Promise.reject(away)],
-  ])('that %s keeps no other from hearing, ends no process, and is logged', async (_what, fail) => {
+  ])('that %s does not keep others from being called, ends no process, and is logged', async (_what, fail) => {
     const { logger, lines } = recordingLogger()
     const { engine, submit } = testEngine(textWorkflow(), { logger })
     const unhandled: unknown[] = []

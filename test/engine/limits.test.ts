@@ -75,7 +75,7 @@ test('of an unknown application, and wrong ones, are refused', async () => {
   await expect(engine.setLimits('nobody', { jobs: 1.5 })).rejects.toMatchObject({ code: 'INVALID_PARAMS' })
 })
 
-test('a store that cannot note the limits for all accepts jobs all the same', async () => {
+test('a store that cannot record the limits for all applications still accepts jobs', async () => {
   const { parts } = testEngine(textWorkflow())
   const { logger, lines } = recordingLogger()
   const put = () => Promise.reject(new Error('read only'))

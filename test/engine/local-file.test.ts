@@ -46,7 +46,7 @@ describe('a local file', () => {
     expect(await keys(parts.blobs)).toEqual([])
   })
 
-  test('that is not there, is a folder or is too large makes no job and leaves no file', async () => {
+  test('that is missing, is a folder or is too large creates no job and leaves no file', async () => {
     const { engine, parts } = testEngine(echo, { limits: { maxFileBytes: 4 } })
     const submit = (path: string) => engine.submit({ ...job, inputs: { inputUrl: localFile(path) } })
     await expect(submit(join(folder, 'other.mp3'))).rejects.toMatchObject({
@@ -59,7 +59,7 @@ describe('a local file', () => {
     expect(await keys(parts.blobs)).toEqual([])
   })
 
-  test('goes again if the job is not made', async () => {
+  test('is removed again if the job is not created', async () => {
     const { engine, parts } = testEngine(echo, { limits: { maxQueuedJobs: 1 } })
     const inputs = { inputUrl: localFile(song) }
     const first = await engine.submit({ ...job, inputs, idempotencyKey: 'k' })
@@ -71,7 +71,7 @@ describe('a local file', () => {
     expect(await keys(parts.blobs)).toEqual([first.job.uploads.inputUrl])
   })
 
-  test('is refused for what is no input, and beside an address of the same name', async () => {
+  test('is refused for a param that is not an input, and beside an address of the same name', async () => {
     const { engine } = testEngine(echo)
     const file = localFile(song)
     await expect(engine.submit({ ...job, params: { inputUrl: file } })).rejects.toThrow(
@@ -86,7 +86,7 @@ describe('a local file', () => {
   })
 })
 
-describe('nobody but code of the host names a local file:', () => {
+describe('only code of the host can name a local file:', () => {
   test('not what a host passes on from JSON', async () => {
     const { engine } = testEngine(echo)
     const forged = [song, pathToFileURL(song).href, { path: song }, { ...localFile(song), path: song }]

@@ -2,11 +2,11 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { memoryJobs } from '../../src/adapters/memory.js'
 import { recordingLogger, testEngine, textWorkflow } from './harness.js'
 
-describe('a job that nobody runs, because the engine was not started,', () => {
+describe('a job that does not run because the engine was not started', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
   afterEach(() => void vi.useRealTimers())
 
-  test('is told of in the log after 30 s, once', async () => {
+  test('is logged once, after 30 s', async () => {
     const { logger, lines } = recordingLogger()
     const { submit } = testEngine(textWorkflow(), { logger })
     const { id } = await submit()
@@ -17,7 +17,7 @@ describe('a job that nobody runs, because the engine was not started,', () => {
     expect(lines).toEqual([{ level: 'warn', fields: { jobId: id } }])
   })
 
-  test('is no matter once the engine has started, has run the job, or closes', async () => {
+  test('is not logged once the engine has started, has run the job, or closes', async () => {
     const started = recordingLogger()
     const first = testEngine(textWorkflow(), { logger: started.logger })
     await first.submit()
@@ -34,7 +34,7 @@ describe('a job that nobody runs, because the engine was not started,', () => {
     await first.engine.close()
   })
 
-  test('is no matter where other processes share the store', async () => {
+  test('is not logged if other processes share the store', async () => {
     const { logger, lines } = recordingLogger()
     const jobs = { ...memoryJobs(), traits: { scope: 'shared' } as const }
     const { submit } = testEngine(textWorkflow(), { logger }, { jobs })

@@ -6,7 +6,7 @@ import type { JobQueue } from '../../src/core/engine/ports/job-queue.js'
 import type { Workflow } from '../../src/core/engine/workflow/workflow.js'
 import { testEngine } from './harness.js'
 
-/** No sweep but the one at the start. */
+/** No sweep except the one at the start. */
 export const never = { sweepIntervalMs: 3_600_000 }
 export const soon = () => new Promise((resolve) => setTimeout(resolve, 20))
 

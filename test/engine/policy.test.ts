@@ -14,7 +14,7 @@ describe('what holds for a workflow', () => {
   const resolved = (own: WorkflowPolicy | undefined, settings: EngineSettings = {}) =>
     policyOf(id, own, resolveEngineOptions(settings))
 
-  test('is what its host says, else what it says itself, else what holds for all', () => {
+  test("is the host's setting for it, else its own, else the general one", () => {
     const all = { dispatch: { maxAttempts: 2, retryDelayMs: 10, retryJitter: 0 }, limits: { jobTimeoutMs: 1000 } }
     const seen = (own?: WorkflowPolicy, host?: WorkflowPolicy) => {
       const { maxAttempts, timeoutMs, delayMs } = resolved(own, { ...all, policies: host ? { [id]: host } : {} })
@@ -25,7 +25,7 @@ describe('what holds for a workflow', () => {
     expect(seen({ maxAttempts: 5, retryDelayMs: 20 }, { maxAttempts: 7, timeoutMs: 3 })).toEqual([7, 3, 20])
   })
 
-  test('the wait doubles up to its cap, and is longer at random by the share that it may', () => {
+  test('the wait doubles up to its cap, and is longer by a random share within bounds', () => {
     const { delayMs } = resolved({ retryDelayMs: 100, maxRetryDelayMs: 1000, retryJitter: 0 })
     expect([1, 2, 3, 4, 5, 2000].map(delayMs)).toEqual([100, 200, 400, 800, 1000, 1000])
     const jittered = resolved({ retryDelayMs: 1000, maxRetryDelayMs: 1000, retryJitter: 0.5 })
@@ -39,7 +39,7 @@ describe('what holds for a workflow', () => {
     vi.restoreAllMocks()
   })
 
-  test('a failure passes by itself, by code, by reason or by a function; a cancel and a deadline never do', () => {
+  test('a failure is retryable by itself, by code, reason or function; a cancel and a deadline never are', () => {
     const timeout = timedOut(1)
     const bad = badInput('decode_failed', 'no')
     const passes = (retryOn?: WorkflowPolicy['retryOn']) =>
@@ -52,7 +52,7 @@ describe('what holds for a workflow', () => {
     expect(passes(({ reason }) => reason === 'decode_failed')).toEqual([false, false, false, true, false, false])
   })
 
-  test('is refused by name where it is wrong', () => {
+  test('is refused by name if it is wrong', () => {
     expect(() => resolveEngineOptions({ policies: { [id]: { maxAttempts: 0 } } })).toThrow(/policies.*maxAttempts/)
     const { stages, outputs, params } = textWorkflow()
     const definition = { id, name: 'x', description: 'x', inputs: [], stages, params, outputs: () => outputs({}) }
@@ -66,7 +66,7 @@ describe('an engine', () => {
     policy,
   })
 
-  test('tries a job as often as its workflow says, whatever holds for others', async () => {
+  test('tries a job as often as its workflow says, whatever the setting of others', async () => {
     let runs = 0
     const workflow = failing(
       () => {

@@ -15,7 +15,7 @@ describe('pools', () => {
     needs: ({ model }) => (typeof model === 'string' ? ['gpu', `model:${model}`] : ['gpu']),
   }
 
-  test('a worker takes only what it has the labels for, and the rest says that nobody is there for it', async () => {
+  test('a worker takes only jobs whose labels it has, and the others say that no worker can take them', async () => {
     const jobs = memoryJobs()
     const parts = () => ({ jobs, queue: memoryQueue() })
     const cpu = testEngine(onGpu, { dispatch: never }, parts())
@@ -44,7 +44,7 @@ describe('pools', () => {
     await cpu.engine.close()
   })
 
-  test('jobs that run share what there is so much of: one begins when its share is free', async () => {
+  test('running jobs share the units of a label: one begins when the units that it needs are free', async () => {
     const ended = gate()
     const heavy: Workflow = {
       ...textWorkflow(),
@@ -86,7 +86,7 @@ describe('pools', () => {
     expect(job.pool).toBe('gpu')
   })
 
-  test('the health warns of jobs that wait for a worker that there is not, until there is one', async () => {
+  test('health warns of jobs that wait for a kind of worker that does not exist, until there is one', async () => {
     const clock = steppingClock(Date.now())
     const jobs = memoryJobs({ clock: clock.now })
     const { engine, submit } = testEngine(onGpu, {}, { jobs })
@@ -104,7 +104,7 @@ describe('pools', () => {
     await worker.engine.close()
   })
 
-  test('a dead worker is forgotten, and pools tell the work that waits in seconds', async () => {
+  test('a dead worker is forgotten, and pools report the waiting work in seconds', async () => {
     const clock = steppingClock(Date.now())
     const jobs = memoryJobs({ clock: clock.now })
     const held = gate()
@@ -134,7 +134,7 @@ describe('pools', () => {
     await worker.engine.close()
   })
 
-  test('a job tells that it is paused, or that its time has not come', async () => {
+  test('a job says that it is paused, or that it is not due yet', async () => {
     const { engine, submit } = testEngine(textWorkflow(), { dispatch: never })
     await engine.schedule({ kind: 'deployment' }, { state: 'paused' })
     const job = await submit()

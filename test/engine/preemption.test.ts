@@ -87,7 +87,7 @@ function stepsAndQuick(run: (context: RunContext) => Promise<void>) {
 }
 
 describe('a job that has kept its work', () => {
-  test('gives way to the waiting job of another application, and goes on where it was', async () => {
+  test('gives way to the waiting job of another application, and continues where it was', async () => {
     let isOver = false
     const { engine, jobs, done, until, submit, submitQuick } = oneSlot(async () => isOver || (await pause(2)))
     const preempted: string[] = []
@@ -224,7 +224,7 @@ describe('a job that has kept its work', () => {
     await engine.close()
   })
 
-  test('keeps the slot that its application has reserved; others get one that is reserved in vain', async () => {
+  test('keeps the slot that its application has reserved; others get an unused reserved one', async () => {
     for (const [reserving, gives] of [
       ['long', false],
       ['urgent', true],

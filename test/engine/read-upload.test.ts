@@ -39,13 +39,13 @@ async function formOf(fields: Record<string, Uint8Array | string>): Promise<Buff
 describe('an uploaded input', () => {
   const song = Buffer.from(Array.from({ length: 700 }, (_, n) => n % 256))
 
-  test('is read as it is, also if it is empty, short, or begins like a form', async () => {
+  test('is read as it is, even if it is empty, short, or begins like a form', async () => {
     for (const file of [song, Buffer.alloc(0), Buffer.from('-'), Buffer.from('--boundary\r\nno header follows')]) {
       expect((await readOf(file)).equals(file)).toBe(true)
     }
   })
 
-  test('is taken out of a form by its bytes, whatever its type was said to be', async () => {
+  test('is taken out of a form, whatever its declared type', async () => {
     expect((await readOf(await formOf({ title: 'a song', filedata: song, more: 'after' }))).equals(song)).toBe(true)
     expect((await readOf(await formOf({ filedata: Buffer.alloc(0) }))).byteLength).toBe(0)
   })
@@ -61,7 +61,7 @@ describe('an uploaded input', () => {
     }
   })
 
-  test('may be as large as the limit, not counting its form, and no larger', async () => {
+  test('may be exactly as large as the limit, not counting its form', async () => {
     expect((await readOf(await formOf({ filedata: song }), 700)).byteLength).toBe(700)
     for (const large of [song, await formOf({ filedata: song }), Buffer.alloc(300_000)]) {
       await expect(readOf(large, 699)).rejects.toMatchObject({ code: 'BAD_INPUT', reason: 'too_large' })
@@ -122,7 +122,7 @@ describe('an uploaded input', () => {
     await expect(readUpload(blobs, key, path, options)).rejects.toMatchObject({ reason: 'too_large' })
   })
 
-  test('that is gone is missing', async () => {
+  test('that is gone is reported as missing', async () => {
     await expect(
       readUpload(memoryBlobs(), key, join(directory, 'none'), { signal: new AbortController().signal, maxBytes: 1 }),
     ).rejects.toMatchObject({ code: 'BAD_INPUT', reason: 'upload_missing' })

@@ -47,7 +47,7 @@ test('each workflow of a child process is prepared once, and those of the host n
   expect(asked).toHaveLength(4)
 })
 
-test('a failure is logged once and believed for 30 s, then looked at again', async () => {
+test('a failure is logged once and cached for 30 s, then checked again', async () => {
   let now = 0
   const { runner, asked, state } = countingRunner()
   const { logger, lines } = recordingLogger()
@@ -78,7 +78,7 @@ test('an engine that only submits to a shared store prepares nothing; one that i
   await alone.engine.close()
 })
 
-test('an engine that cannot get ready does not start, takes no job, and starts once it can', async () => {
+test('an engine that is not ready does not start, takes no job, and starts once it is', async () => {
   const { runner, state } = countingRunner()
   const { engine, submit } = testEngine(inChild('test/a'), {}, { runner })
   state.error = missing
@@ -130,7 +130,7 @@ describe('a workflow that lacks something', () => {
     await engine.close()
   })
 
-  test('is left to the workers that have it, which the list of workers tells', async () => {
+  test('is left to the workers that have it, as the list of workers shows', async () => {
     const jobs = { ...memoryJobs(), traits: { scope: 'shared' } as const }
     const { engine, submit, until } = withOthers({ jobs })
     await engine.start()

@@ -67,7 +67,7 @@ describe('a worker that loses its lease', () => {
     expect(ran).not.toHaveBeenCalled()
   })
 
-  test('is stopped by the heartbeat that tells it so', async () => {
+  test('is stopped by the heartbeat that reports it', async () => {
     const jobs = memoryJobs()
     const started = gate()
     const { engine, submit } = testEngine(
@@ -250,7 +250,7 @@ describe('two claims with one token, after a job store lost its last commits', (
 })
 
 describe('health', () => {
-  test('reports jobs that lost their worker and that nobody takes over', async () => {
+  test('reports jobs that lost their worker and that no other takes over', async () => {
     const clock = steppingClock(Date.now() - hour)
     const jobs = memoryJobs({ clock: clock.now })
     const { engine, submit } = testEngine(textWorkflow(), {}, { jobs })

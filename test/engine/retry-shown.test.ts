@@ -20,7 +20,7 @@ async function failedOnce(times: { notBefore?: number } = {}) {
   return { engine, job, after, view }
 }
 
-describe('a job whose attempt failed for a while', () => {
+describe('a job whose attempt failed for a temporary reason', () => {
   test('is QUEUED with the attempt, how many there may be, when the next is due, and why it waits', async () => {
     const { engine, after, view } = await failedOnce()
     expect(after).toMatchObject({ status: 'QUEUED', notBefore: 0, attempts: 1 })

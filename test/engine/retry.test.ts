@@ -59,7 +59,7 @@ describe('what a retry would need', () => {
     expect([99, 100].map((now) => keepsWork(failed, now))).toEqual([true, false])
   })
 
-  test('includes no work of a job that missed its deadline: a retry would miss it, too', () => {
+  test('includes no work of a job that missed its deadline, since a retry would miss it, too', () => {
     const error = { ...sampleError, code: 'TIMEOUT' as const, reason: 'deadline' }
     expect(isWorthKeeping(error)).toBe(false)
     expect(keepsWork({ ...failed, error }, 99)).toBe(false)
@@ -81,7 +81,7 @@ describe('a failed job', () => {
     expect(events).toEqual(['job.created', 'job.started', 'job.failed', 'job.requeued', 'job.started', 'job.succeeded'])
   })
 
-  test('is run again at once by a worker that waits', async () => {
+  test('is run again at once by a waiting worker', async () => {
     let failures = 1
     const workflow = textWorkflow(() => {
       if (failures-- > 0) throw badInput('decode_failed', 'no')
@@ -95,7 +95,7 @@ describe('a failed job', () => {
     await until(id, 'SUCCEEDED')
   })
 
-  test('keeps its upload until the time that it shows, and is refused with words afterwards', async () => {
+  test('keeps its upload until the time that it shows, and is refused with the reason afterwards', async () => {
     const { workflow } = readingWorkflow([badInput('decode_failed', 'no')])
     const clock = steppingClock(Date.now())
     const jobs = memoryJobs({ clock: clock.now })
@@ -125,7 +125,7 @@ describe('a failed job', () => {
     expect(await keys(engine.blobs)).toEqual(['uploads/app/1.used'])
   })
 
-  test('that downloaded its input does not ask for it again, and a delete removes what was kept', async () => {
+  test('that downloaded its input does not download it again, and a delete removes what was kept', async () => {
     let requests = 0
     const server = createServer((_, response) => {
       requests++

@@ -44,7 +44,7 @@ describe('run', () => {
     expect(events.filter((name) => name === 'job.requeued')).toHaveLength(2)
   })
 
-  test('without an id takes the next job to its end, and tells when there is none', async () => {
+  test('without an id runs the next job to its end, and returns undefined if there is none', async () => {
     let attempts = 0
     const { engine, submit } = testEngine(
       textWorkflow(() => {
@@ -57,7 +57,7 @@ describe('run', () => {
     expect(await engine.run()).toMatchObject({ id: first.id, status: 'SUCCEEDED', attempts: 2 })
   })
 
-  test('ends with FAILED after the last attempt; a job that has ended or is missing is answered at once', async () => {
+  test('ends with FAILED after the last attempt; returns at once for a job that has ended or is missing', async () => {
     const { engine, submit } = testEngine(
       textWorkflow(() => {
         throw temporary()
@@ -70,7 +70,7 @@ describe('run', () => {
     expect(await engine.run('00000000-0000-4000-8000-000000000000')).toBeUndefined()
   })
 
-  test('waits for what another worker does of the job', async () => {
+  test('waits for another worker that runs the job', async () => {
     const jobs = memoryJobs()
     const started = gate()
     const finish = gate()

@@ -40,13 +40,13 @@ describe('deadlines', () => {
     expect(await engine.run(job.id)).toMatchObject({ status: 'FAILED', error: { code: 'TIMEOUT', reason: 'deadline' } })
   })
 
-  test('months away stop nothing', async () => {
+  test('that are months away stop nothing', async () => {
     const { engine } = testEngine(textWorkflow())
     const { job } = await engine.submit({ app: 'a', workflow: 'test/text', deadline: Date.now() + 90 * 86_400_000 })
     expect(await engine.run(job.id)).toMatchObject({ status: 'SUCCEEDED' })
   })
 
-  test('that nothing could keep are refused', async () => {
+  test('that cannot be met are refused', async () => {
     const { engine } = testEngine(textWorkflow())
     const later = Date.now() + 60_000
     for (const times of [{ deadline: 1 }, { notBefore: later, deadline: later - 1 }])
@@ -75,7 +75,7 @@ describe('scheduling rules', () => {
     await engine.close()
   })
 
-  test('what drains accepts no new jobs, of that application alone, and finishes those that it has', async () => {
+  test('a draining application accepts no new jobs and finishes those that it has', async () => {
     const { engine } = testEngine(textWorkflow())
     const submit = (app: string, idempotencyKey?: string) =>
       engine.submit({ app, workflow: 'test/text', idempotencyKey })

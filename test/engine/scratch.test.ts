@@ -24,7 +24,7 @@ function deadPid(): number {
   return spawnSync(process.execPath, ['-e', '']).pid
 }
 
-test('no other local user can enter the folders of running jobs or guess their names', async () => {
+test('no other local user can open the folders of running jobs or guess their names', async () => {
   const scratch = new Scratch(directory, silentLogger)
   const folder = await scratch.folder('job-1')
   const [root] = await readdir(directory)

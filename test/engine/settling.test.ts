@@ -17,7 +17,7 @@ function losingAnswers(kind: JobChange['kind'], times: number) {
 }
 
 describe('the end of a run whose confirmation is lost', () => {
-  test('counts once, and its files stay', async () => {
+  test('counts once, and its files are kept', async () => {
     const { faulty } = losingAnswers('succeed', 1)
     const blobs = memoryBlobs()
     const { engine, events, submit } = testEngine(textWorkflow(), {}, { jobs: faulty, blobs })
@@ -28,7 +28,7 @@ describe('the end of a run whose confirmation is lost', () => {
     expect(events.filter((name) => name === 'job.succeeded')).toHaveLength(1)
   })
 
-  test('keeps its files also when the store does not come back in time', async () => {
+  test('keeps its files even if the store does not come back in time', async () => {
     const { jobs, faulty } = losingAnswers('succeed', Infinity)
     let away = false
     const gone = withFaults(faulty, ({ method, args, moment }) => {
@@ -48,7 +48,7 @@ describe('the end of a run whose confirmation is lost', () => {
     expect(await keys(blobs)).toEqual([recorded?.outputs?.text!.key])
   })
 
-  test('a retry whose confirmation is lost is run all the same', async () => {
+  test('a retry whose confirmation is lost is still run', async () => {
     const { faulty } = losingAnswers('requeue', 1)
     let runs = 0
     const { engine, submit, until } = testEngine(

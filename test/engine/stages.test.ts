@@ -41,7 +41,7 @@ describe('the stage in which inputs are fetched', () => {
     expect(fetches.withoutSlot).toBe(4)
   })
 
-  test('once its slow fetches have ended, an application is as any other', async () => {
+  test('once its slow fetches have ended, an application is treated like any other', async () => {
     const { fetches, onRoom, download } = stages()
     const first = download('app')
     vi.advanceTimersByTime(1000)
@@ -51,7 +51,7 @@ describe('the stage in which inputs are fetched', () => {
     expect([onRoom.mock.calls.length, fetches.withoutSlot]).toEqual([1, 0])
   })
 
-  test('where all slots are taken, an application that has none gets one of the application with the most', () => {
+  test('if all slots are taken, an application without one gets a slot of the application with the most', () => {
     const { fetches, download } = stages({ slowInputs: 4 })
     const large = [1, 2, 3].map(() => download('large'))
     const small = download('small')
@@ -77,7 +77,7 @@ describe('the stage in which inputs are fetched', () => {
     expect(fetches.slowApplications).toEqual([])
   })
 
-  test('inputs that are here cost nobody a slot, and need none', () => {
+  test('inputs that are already here take no slot from others, and need none', () => {
     const { fetches, download } = stages({ slowInputs: 4 })
     const large = [1, 2, 3, 4].map(() => download('large'))
     vi.advanceTimersByTime(1000)
@@ -87,7 +87,7 @@ describe('the stage in which inputs are fetched', () => {
     expect([fetches.withoutSlot, fetches.slowApplications]).toEqual([4, ['large']])
   })
 
-  test('inputs that are here take a slot where there is room, and one that was quick takes none', async () => {
+  test('inputs that are already here take a slot only if one is free, and quick ones take none', async () => {
     const { fetches, onRoom } = stages({ slowInputs: 3, slowInputsPerApplication: 1 })
     await fetches.fetch({ app: 'quick', work: async () => {} })
     for (const app of ['slow', 'slow', 'other']) void fetches.fetch({ app, work: never })
@@ -130,7 +130,7 @@ describe('the stage in which attempts run', () => {
     return { stages, onRoom, begun, runs: [run(0), run(1)] as const }
   }
 
-  test('one begins when the other has ended, however it ended, and is told that it waits', async () => {
+  test('one begins when the other has ended, however it ended, and is told that it has to wait', async () => {
     const { runs, begun, stages } = twoRuns()
     await settled()
     expect(begun).toEqual([0])
@@ -161,7 +161,7 @@ describe('the stage in which attempts run', () => {
     await expect(stages.run(AbortSignal.abort(new Error('too late')), async () => 'never')).rejects.toThrow('too late')
   })
 
-  test('the end of one is written without a slot, whatever comes of it', async () => {
+  test('the end of one is written without a slot, whatever the outcome', async () => {
     const { stages, onRoom } = twoRuns()
     const { opened, open } = gate()
     const ended = stages.end(async () => {

@@ -21,7 +21,7 @@ function workersOf(run: Run, labels: Record<string, string[]>, needs?: string[])
 }
 
 describe('a step that needs a worker of its own', () => {
-  test('ends the run on another, and goes on on one that has it, with what is finished', async () => {
+  test('ends the run on another worker, and continues on one that has it, with the finished steps', async () => {
     const ran: string[] = []
     const [cpu, gpu] = workersOf(
       async ({ step }, worker) => {
@@ -42,7 +42,7 @@ describe('a step that needs a worker of its own', () => {
     expect(ran).toEqual(['decode on cpu', 'separate on gpu', 'encode on gpu'])
   })
 
-  test('leaves the worker when it waits for a time: then any will do again', async () => {
+  test('leaves the worker while it waits for a time: then any worker will do again', async () => {
     const ran: string[] = []
     const [cpu, gpu] = workersOf(
       async ({ step }, worker) => {
@@ -106,7 +106,7 @@ describe('a step that needs a worker of its own', () => {
     expect(await worker!.engine.run(id)).toMatchObject({ status: 'SUCCEEDED' })
   })
 
-  test('with a label that is none is an error with words', async () => {
+  test('with an invalid label is an error with a message', async () => {
     const [worker] = workersOf(({ step }) => step.run('any', async () => {}, { needs: ['a gpu'] }), { worker: [] })
     const { id } = await worker!.submit()
     const job = await worker!.engine.run(id)

@@ -103,7 +103,7 @@ async function kept(blobs: BlobStore, count: number): Promise<void> {
 }
 
 describe('the checkpoint of a composed workflow', () => {
-  test('runs no finished step again in the next attempt, and leaves nothing behind', async () => {
+  test('does not repeat finished steps in the next attempt, and leaves nothing behind', async () => {
     const blobs = sharedBlobs()
     const runs: string[] = []
     const second = marking('second', runs, async () => {
@@ -118,7 +118,7 @@ describe('the checkpoint of a composed workflow', () => {
     expect(await keys(blobs, [checkpointsPrefix])).toEqual([])
   })
 
-  test('lets the step that was in progress go on at its last part', async () => {
+  test('lets the step that was in progress continue at its last part', async () => {
     const blobs = sharedBlobs()
     const runs: string[] = []
     const units: number[] = []
@@ -143,7 +143,7 @@ describe('the checkpoint of a composed workflow', () => {
     expect(runs).toEqual(['first', 'second', 'second', 'second'])
   })
 
-  test('is of no use to a step that is another one by now', async () => {
+  test('is not used for a step that has changed since', async () => {
     const blobs = sharedBlobs()
     const runs: string[] = []
     const first = marking('first', runs)
@@ -173,7 +173,7 @@ describe('the checkpoint of a composed workflow', () => {
     expect(files.both).toBe('-2left right2-')
   })
 
-  test('keeps what a step tells, however long, out of the record', async () => {
+  test('keeps the details of a step, however long, out of the record', async () => {
     const blobs = sharedBlobs()
     const runs: string[] = []
     const words = 'word '.repeat(1_000)
@@ -197,7 +197,7 @@ describe('the checkpoint of a composed workflow', () => {
     await tested.engine.close()
   })
 
-  test('is not there where checkpoints are off: the steps are repeated', async () => {
+  test('does not exist if checkpoints are off: the steps are repeated', async () => {
     const runs: string[] = []
     const second = marking('second', runs, () => {
       if (runs.length === 2) throw internalError(new Error('the worker is gone'))

@@ -25,7 +25,7 @@ function engineOf(first: Run, policy = {}) {
 type Run = (context: RunContext) => Promise<{ text?: StepFile } | void>
 
 describe('a finished step', () => {
-  test('is never run again: a later attempt gets its value and its files', async () => {
+  test('is never repeated: a later attempt gets its value and its files', async () => {
     const ran: string[] = []
     let attempt = 0
     const { engine, submit, until, parts } = engineOf(async ({ step }) => {
@@ -58,7 +58,7 @@ describe('a finished step', () => {
     await engine.close()
   })
 
-  test('counts as progress of its job, whose attempts count anew; one that fails is shown with its error', async () => {
+  test('counts as progress, which resets the count of attempts; one that fails is shown with its error', async () => {
     const failures = { one: 1, two: 1, three: 2 }
     const { engine, submit, until } = engineOf(
       async ({ step }) => {
@@ -83,7 +83,7 @@ describe('a finished step', () => {
     await engine.close()
   })
 
-  test('of another version of the workflow is not taken, and one that the function lacks is an error', async () => {
+  test('of another version of the workflow is not used, and one that the function lacks is an error', async () => {
     const ran: string[] = []
     const made = engineOf(async ({ step }) => {
       await step.run('one', async () => void ran.push('one'))
@@ -105,7 +105,7 @@ describe('a finished step', () => {
   })
 })
 
-test('names, values and files of steps are checked, in words for the operator', async () => {
+test('names, values and files of steps are checked, with a message for the operator', async () => {
   const failing = async (run: Run) => {
     const { engine, submit, until } = engineOf(run)
     await engine.start()
@@ -142,7 +142,7 @@ test('names, values and files of steps are checked, in words for the operator', 
   ).toContain('returned x of another step')
 })
 
-test('steps side by side end before the first failure is told, and are kept', async () => {
+test('parallel steps end before the first failure is reported, and are kept', async () => {
   const ran: string[] = []
   const { engine, submit, until } = engineOf(async ({ step }) => {
     const values = await step.all({
@@ -196,7 +196,7 @@ describe('a wait', () => {
     await engine.close()
   })
 
-  test('for an event ends with its value, also when it came before; the first one counts', async () => {
+  test('for an event ends with its value, even if it came before; the first one counts', async () => {
     const { engine, submit, until } = engineOf(async ({ step, detail }) => {
       detail('early', await step.waitFor('early', { timeoutMs: 60_000 }))
       detail('approval', await step.waitFor<{ by: string }>('approval', { timeoutMs: 60_000 }))
@@ -216,7 +216,7 @@ describe('a wait', () => {
     await engine.close()
   })
 
-  test('for an event that does not come ends when its time is over; a waiting job can be canceled', async () => {
+  test('for an event that does not come ends at its time limit; a waiting job can be canceled', async () => {
     const { engine, submit, until } = engineOf(async ({ step, detail }) => {
       detail('came', (await step.waitFor('event', { timeoutMs: 20 })) !== undefined)
       await step.waitFor('never', { timeoutMs: 3_600_000 })

@@ -34,7 +34,7 @@ describe('a worker that stops', () => {
       else signal.addEventListener('abort', fail)
     })
 
-  test('passes on what it is notified of', async () => {
+  test('passes on its notifications', async () => {
     const { engine, notify, hear } = notified(textWorkflow())
     await engine.start()
     await engine.close()
@@ -61,7 +61,7 @@ describe('a worker that stops', () => {
     expect(await memory.get(id)).toMatchObject({ status: 'QUEUED', attempts: 0, shutdownRequeues: 1 })
   })
 
-  test('hands back its jobs at once where its queue cannot be left, and says so', async () => {
+  test('hands back its jobs at once if its subscription cannot be stopped, and says so', async () => {
     const queue: JobQueue = {
       ...memoryQueue(),
       subscribe: async () => ({ stop: () => Promise.reject(new Error('no queue')) }),
@@ -86,7 +86,7 @@ describe('a worker that stops', () => {
     await engine.close()
   })
 
-  test('hears of nothing more at once, though a job still runs, and asks the store for nothing', async () => {
+  test('gets no more notifications, even while a job still runs, and asks the store for nothing', async () => {
     const { logger, lines } = recordingLogger()
     const finish = gate()
     const memory = memoryJobs()
@@ -145,7 +145,7 @@ describe('a worker that stops', () => {
     await closed
   })
 
-  test('ends the run of who waits for the job of a lost worker', async () => {
+  test('ends a run that waits for the job of a lost worker', async () => {
     const jobs: JobStore = { ...memoryJobs(), traits: { scope: 'shared' } }
     const { engine, submit } = testEngine(textWorkflow(), { dispatch: { leaseMs: 300, ...never } }, { jobs })
     await submit()

@@ -58,7 +58,7 @@ function timeOfWaits(): Logger {
 }
 
 describe('an outage of the blob store', () => {
-  test('is waited out where results are stored: no second run, no attempt, no time lost, the lease kept', async () => {
+  test('is waited out while results are stored: no second run, no attempt, no time lost, the lease kept', async () => {
     let runs = 0
     const lapsed: number[] = []
     const { engine, submit, parts } = testEngine(
@@ -78,7 +78,7 @@ describe('an outage of the blob store', () => {
     expect([runs, failures(), lapsed]).toEqual([1, 4, [0, 0, 0, 0]])
   })
 
-  test('is waited out where an upload is read', async () => {
+  test('is waited out while an upload is read', async () => {
     const read: string[] = []
     const workflow = defineWorkflow({
       id: 'test/read',

@@ -64,7 +64,7 @@ describe('an attempt', () => {
     ])
   })
 
-  test('has a span for each try of a step, from when that began, and none for what it did not run', async () => {
+  test('has a span for each try of a step, from its start, and none for steps that it did not run', async () => {
     const { tracing, begun, ended } = recordingTracing()
     let tries = 0
     const workflow = stepsWorkflow(async ({ step }) => {
@@ -153,6 +153,6 @@ test('the jobs of a batch and its webhook belong to the span of its submit', asy
   await engine.close()
 })
 
-test('what is no tracing is refused', () => {
+test('a value that is not a tracing is refused', () => {
   expect(() => testEngine(textWorkflow(), { tracing: {} as Tracing })).toThrow(/tracing.*openTelemetry\(\)/)
 })

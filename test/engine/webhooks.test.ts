@@ -94,7 +94,7 @@ describe('webhooks', () => {
   })
 
   test.each(['job.succeeded', 'job.failed'] as const)(
-    'are sent soon after %s, whatever the listeners of the host do',
+    "are sent soon after %s, whatever the host's listeners do",
     async (event) => {
       const { engine, until } = testEngine(
         textWorkflow(() => {
@@ -170,7 +170,7 @@ describe('webhooks', () => {
     })
     afterEach(() => server.closeAllConnections())
 
-    test('hold their place for their time and no longer', async () => {
+    test('hold their slot until the timeout and no longer', async () => {
       const jobs = memoryJobs()
       const { engine } = withSecret({ webhooks: { secret, timeoutMs: 100, concurrency: 1 } }, { jobs })
       const ids: string[] = []
@@ -273,14 +273,14 @@ describe('webhooks', () => {
     await engine.close()
   })
 
-  test('are refused at submit where nothing could sign them', async () => {
+  test('are refused at submit if nothing could sign them', async () => {
     const { engine } = testEngine(textWorkflow())
     await expect(
       engine.submit({ app: 'app', workflow: 'test/text', params: {}, webhook: { url } }),
     ).rejects.toMatchObject({ code: 'INVALID_PARAMS' })
   })
 
-  test('never reach an address that the policy does not allow', async () => {
+  test('never go to an address that the policy does not allow', async () => {
     const { engine, parts } = withSecret({ fetch: {} })
     const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {}, webhook: { url } })
     await engine.run(job.id)

@@ -88,7 +88,7 @@ test('an uncordoned worker looks for jobs at once, not with its next sweep', asy
   await close()
 })
 
-test('a worker that does not live cannot be cordoned', async () => {
+test('a worker that is not alive cannot be cordoned', async () => {
   const { a, close } = twoWorkers()
   await expect(a.engine.setWorkerState('nobody', 'cordoned')).rejects.toMatchObject({ code: 'NOT_FOUND' })
   await close()

@@ -27,7 +27,7 @@ describe('the documentation', () => {
   }, 300_000)
 
   test.each([...pages, ...httpPages, 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'llms.txt'])(
-    '%s links to files and headings that are there',
+    '%s links to files and headings that exist',
     (page) => {
       const missing: string[] = []
       for (const [, target = '', anchor] of textOf(page).matchAll(/\]\(([^)#\s]*)(?:#([^)]*))?\)/g)) {
@@ -85,7 +85,7 @@ describe('the documentation', () => {
   })
 
   test.each([...pages, ...httpPages].filter((page) => page.startsWith('docs/')))(
-    '%s says first for whom it is',
+    '%s says first whom it is for',
     (page) => {
       const [, , first = ''] = readFileSync(join(root, page), 'utf8').split('\n')
       expect(first).toMatch(/^For [^:]+: .+\.$/)

@@ -101,7 +101,7 @@ describe('the server examples', () => {
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
   })
 
-  test('next-route.mjs gives links of its public address, whatever the proxy has told Next', () => {
+  test('next-route.mjs gives links of its public address, whatever the proxy tells Next.js', () => {
     const script = `
       const { GET } = await import(${JSON.stringify(`file://${example('next-route.mjs')}`)})
       const answer = await GET(new Request('http://localhost:3000/api/media/upload'))

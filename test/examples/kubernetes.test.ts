@@ -97,7 +97,7 @@ test('the resources have the fields of Kubernetes and KEDA, name each other, and
   }
 })
 
-test('the queries ask for metrics that the service has', async () => {
+test('the queries use metrics that the service has', async () => {
   service = await startService({ worker: false, http: { metrics: true } })
   const metrics = await (await fetch(`${service.base}/metrics`)).text()
   const triggers = [

@@ -78,7 +78,7 @@ const jsonKinds: Record<string, z.ZodType> = {
   ),
 }
 
-test('every JSON block is what its page says', () => {
+test('every JSON block has the meaning that its page says', () => {
   const blocks = snippets.filter(({ language }) => language === 'json')
   expect(blocks.map(({ name }) => name).sort()).toEqual(Object.keys(jsonKinds).sort())
   for (const { name, code } of blocks) expect(jsonKinds[name]?.safeParse(JSON.parse(code)).error, name).toBeUndefined()
@@ -89,7 +89,7 @@ test('the program in Python is the example that is run beside this', async () =>
   expect(programs).toEqual([(await readFile(join(root, 'examples/workflows/transcribe.py'), 'utf8')).trim()])
 })
 
-test('no block is of a language that nothing here runs', () => {
+test('no block has a language that no test runs', () => {
   // Diagrams, the configuration of nginx, the head of a request, and the generated help of the command line are no
   // programs.
   const known = ['js', 'ts', 'sh', 'json', 'python', 'mermaid', 'nginx', 'http']

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 
 export const root = fileURLToPath(new URL('../../', import.meta.url))
 
-/** The pages that a reader meets. */
+/** The pages for readers. */
 export const pages = [
   'README.md',
   ...readdirSync(join(root, 'docs'))
@@ -45,7 +45,7 @@ export function walkSnippets(): Snippet[] {
   return pages.flatMap(snippetsOf).filter(({ name }) => walks.test(name))
 }
 
-/** Those that run each by itself: `test/platforms` has tests of its own for those of the page of platforms. */
+/** Snippets that run by themselves: `test/platforms` has its own tests for those of the page on platforms. */
 export function runSnippets(): Snippet[] {
   return pages
     .filter((page) => page !== 'docs/platforms.md')

@@ -1,4 +1,4 @@
-/** The surroundings that a snippet's host would have. */
+/** The environment that a snippet's host would have. */
 export interface Surroundings {
   /** A running service with the key `a-key-of-your-own`. */
   base: string
@@ -8,15 +8,15 @@ export interface Surroundings {
 }
 
 export interface Treatment {
-  /** What the page has shown or the host has: put before the snippet. */
+  /** Code that the page has shown or the host has, put before the snippet. */
   before?: string
-  /** Looks at what the snippet made, and ends it where it would go on. */
+  /** Checks what the snippet made, and ends it if it would continue. */
   after?: string
-  /** Stand-ins for what is the host's. */
+  /** Stand-ins for parts of the host. */
   replace?: (surroundings: Surroundings) => [text: string, standIn: string][]
   /** What it has to print. */
   prints?: RegExp
-  /** It serves on: it is ended when it has printed that. */
+  /** It keeps serving: it is ended when it has printed that. */
   servesOn?: boolean
   /** Needs the private servers, and is skipped where they cannot be started. */
   needsServers?: boolean
@@ -121,7 +121,7 @@ export const treatments: Record<string, Treatment> = {
     prints: /^\d{5,} bytes of WAV$/m,
   },
   'docs/agents.md: Over HTTP': { replace: () => [['listen(8080)', 'listen(0)']], after: 'process.exit()' },
-  // The service of the tests reaches no such address: the job ends with the reason.
+  // The service of the tests cannot reach such an address: the job ends with the reason.
   'docs/recipes.md: Follow a job in a browser': {
     replace: ({ base }) => [['http://127.0.0.1:8080/v1', base]],
     prints: /^FAILED .+/m,
@@ -140,7 +140,7 @@ export const treatments: Record<string, Treatment> = {
       'console.log(job.status)',
       'await engine.close()',
     ].join('\n'),
-    // No such address is reached: the job ends with the reason.
+    // Such an address cannot be reached: the job ends with the reason.
     prints: /^FAILED$/m,
   },
   'docs/embedding.md: Your users instead of API keys': {

@@ -63,7 +63,7 @@ test('each is shorter than 40 lines', async () => {
   }
 })
 
-test('thumbnails.mjs makes three sizes of a photo, none larger than it, and refuses what is no picture', async () => {
+test('thumbnails.mjs makes three sizes of a photo, none above the original, and refuses other files', async () => {
   const photo = join(folder, 'photo.png')
   const noise = { type: 'gaussian', mean: 128, sigma: 30 } as const
   await sharp({ create: { width: 800, height: 600, channels: 3, noise, background: 'black' } }).toFile(photo)
@@ -81,7 +81,7 @@ test('thumbnails.mjs makes three sizes of a photo, none larger than it, and refu
 })
 
 describe.skipIf(!hasProgram('ffmpeg'))('the workflows of ffmpeg (skipped where it is not installed)', () => {
-  test('ladder.mjs makes three sizes side by side, and a playlist that names them', async () => {
+  test('ladder.mjs makes three sizes in parallel, and a playlist that names them', async () => {
     const video = join(folder, 'video.mp4')
     await runProgram('ffmpeg', ['-f', 'lavfi', '-i', 'testsrc=duration=1:size=640x480:rate=10', video])
     const { engine, ended } = await started(await example('ladder.mjs'), video)
@@ -109,7 +109,7 @@ describe.skipIf(!hasProgram('ffmpeg'))('the workflows of ffmpeg (skipped where i
     await engine.close()
   })
 
-  test('approval.mjs makes the whole once the preview is approved', async () => {
+  test('approval.mjs makes the whole file once the preview is approved', async () => {
     const song = join(folder, 'song.wav')
     await runProgram('ffmpeg', ['-f', 'lavfi', '-i', 'sine=duration=8', song])
     const { engine, job, ended } = await started(await example('approval.mjs'), song)
@@ -128,7 +128,7 @@ describe.skipIf(!hasProgram('ffmpeg'))('the workflows of ffmpeg (skipped where i
 
 describe.skipIf(!hasProgram('python3'))('transcribe.mjs (skipped where Python is not installed)', () => {
   // Whisper and its models take gigabytes: a module of the same name stands in for it. The rest is real.
-  test('gives what the Python program wrote, and what it says about a silent file', async () => {
+  test('returns what the Python program wrote, or its message about a silent file', async () => {
     vi.stubEnv('PYTHONPATH', `${here('fixtures/fake-whisper')}:${here('../../clients/python')}`)
     const recording = join(folder, 'recording.txt')
     await writeFile(recording, 'hello')

@@ -47,7 +47,7 @@ it('a name that turns private between a redirect and its target is refused at th
   expect(server.requests).toHaveLength(1)
 })
 
-it('a name that is private at the check is not dialled, though it would be public a moment later', async () => {
+it('a name that is private at the check is not dialled, even if it would be public a moment later', async () => {
   const names = await rebindingNameServer(['10.0.0.1', '93.184.216.34'])
   const { dial, vetted } = redirectedDial(1)
   await rejection(

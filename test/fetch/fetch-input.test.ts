@@ -15,7 +15,7 @@ beforeEach(async () => {
 })
 afterEach(async () => await rm(folder, { recursive: true }))
 
-it('stores the file byte for byte and tells its size', async () => {
+it('stores the file byte for byte and returns its size', async () => {
   const content = randomBytes(3_000_000)
   const server = await loopback((_, response) => response.end(content))
   expect(await fetchInput(server.url, path, { maxBytes: content.length, policy: server.policy })).toEqual({
@@ -24,7 +24,7 @@ it('stores the file byte for byte and tells its size', async () => {
   expect((await readFile(path)).equals(content)).toBe(true)
 })
 
-it('holds a large file back as long as the disk is slower, in little memory', async () => {
+it('slows a large download down to the speed of the disk, in little memory', async () => {
   const piece = Buffer.alloc(1_000_000, 1)
   const server = await loopback(async (_, response) => {
     for (let count = 0; count < 150; count++)
@@ -54,7 +54,7 @@ describe('an answer other than 200', () => {
     [500, true],
     [502, true],
     [503, true],
-  ])('%d fails with the status in the reason; may pass: %s', async (status, retryable) => {
+  ])('%d fails with the status in the reason; retryable: %s', async (status, retryable) => {
     const server = await loopback((_, response) => response.writeHead(status).end())
     expect(await rejection(fetchInput(server.url, path, { maxBytes: 1000, policy: server.policy }))).toMatchObject({
       code: 'BAD_INPUT',
@@ -93,7 +93,7 @@ it('is aborted with the reason and leaves no file behind', async () => {
   expect(existsSync(path)).toBe(false)
 })
 
-it('passes a disk that cannot be written on as it is: that is not the fault of the input', async () => {
+it('passes on the error of a disk that cannot be written, which is not the fault of the input', async () => {
   const server = await loopback((_, response) => response.end('hello'))
   expect(
     await rejection(fetchInput(server.url, join(folder, 'absent', 'input'), { maxBytes: 1000, policy: server.policy })),

@@ -366,7 +366,7 @@ describe('timeouts', () => {
     expect(await rejection(bytesOf(response))).toMatchObject({ reason: 'download_failed', retryable: true })
   })
 
-  it('that trickles is given up, though it never stops, and is not worth another attempt', async () => {
+  it('that trickles is given up, even though it never stops, and is not retried', async () => {
     const server = await loopback((_, response) => {
       response.writeHead(200)
       const timer = setInterval(() => response.write('.'), 5)
@@ -376,7 +376,7 @@ describe('timeouts', () => {
     expect(await rejection(bytesOf(response))).toMatchObject({ reason: 'download_failed', retryable: false })
   })
 
-  it('that is fast enough but not while others need the slot is given up, and may be tried again', async () => {
+  it('that is too slow while others need the slot is given up, and may be retried', async () => {
     const server = await loopback((_, response) => {
       response.writeHead(200)
       const timer = setInterval(() => response.write('x'.repeat(1000)), 5)
@@ -397,7 +397,7 @@ describe('timeouts', () => {
     expect(bytes).toBeGreaterThan(30_000)
   })
 
-  it('end a body that drips for ever', async () => {
+  it('end a body that trickles forever', async () => {
     const server = await loopback((_, response) => {
       const timer = setInterval(() => response.write('x'), 10)
       response.on('close', () => clearInterval(timer))

@@ -239,7 +239,7 @@ describe('the message', () => {
     expect([...messages][0]).not.toMatch(/\d+\.\d+/)
   })
 
-  it('tells the cause to an operator who asked for detail, and blocks names as such', async () => {
+  it('gives the cause to an operator who turned on details, and says that a name is blocked', async () => {
     const { dial } = noDial()
     const policy = { detail: true, resolver: async () => answers(['192.168.0.1']) }
     const error = await rejection(guardedFetch('http://inside.example/', { maxBytes: 1, policy, dial }))

@@ -36,7 +36,7 @@ export async function loopback(answer: (...exchange: Parameters<RequestListener>
 
 export const certificatePath = new URL('./fixtures/loopback-certificate.pem', import.meta.url)
 
-/** A real HTTPS server on loopback with a certificate that nobody trusts. */
+/** A real HTTPS server on loopback with an untrusted certificate. */
 export async function secureLoopback(answer: (...exchange: Parameters<RequestListener>) => unknown): Promise<Loopback> {
   const key = readFileSync(new URL('./fixtures/loopback-key.pem', import.meta.url))
   const server = createSecureServer({ key, cert: readFileSync(certificatePath) }, answer)
@@ -45,7 +45,7 @@ export async function secureLoopback(answer: (...exchange: Parameters<RequestLis
   return { url: `https://127.0.0.1:${port}/`, port, policy: { allow: [`127.0.0.1:${port}`] }, requests: [] }
 }
 
-/** A TCP server on loopback that says what `talk` writes. */
+/** A TCP server on loopback that sends what `talk` writes. */
 export async function rawLoopback(talk: (socket: Socket) => void): Promise<Loopback> {
   const sockets = new Set<Socket>()
   const server = createRawServer((socket) => {
@@ -58,7 +58,7 @@ export async function rawLoopback(talk: (socket: Socket) => void): Promise<Loopb
   return { url: `http://127.0.0.1:${port}/`, port, policy: { allow: [`127.0.0.1:${port}`] }, requests: [] }
 }
 
-/** Notes what would be dialled and dials nothing: no test may leave loopback. */
+/** Records what would be dialled and dials nothing: no test may leave loopback. */
 export function noDial(): { dial: Dial; dialled: string[] } {
   const dialled: string[] = []
   return {

@@ -71,7 +71,7 @@ describe('the addresses of a public name', () => {
     expect(await resolvePublicName('songs.example', live(), { servers })).toHaveLength(1)
   })
 
-  it('do not exist for a name that nobody has registered', async () => {
+  it('do not exist for an unregistered name', async () => {
     const { servers } = await nameServer((question) => reply(question, 3))
     expect(await rejection(resolvePublicName('absent.example', live(), { servers }))).toMatchObject({
       code: 'ENOTFOUND',
@@ -112,7 +112,7 @@ it('forty names whose servers never answer hold up neither the system resolver n
   await Promise.all(stuck)
 })
 
-it('a name server that does not answer is a failure that may pass, a name that does not exist is not', async () => {
+it('a name server that does not answer is a retryable failure; a name that does not exist is not', async () => {
   const { dial } = noDial()
   const failing = (code: string) => async () => {
     throw Object.assign(new Error(`query${code}`), { code })

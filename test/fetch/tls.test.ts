@@ -14,7 +14,7 @@ async function fetchTrusting(url: string): Promise<unknown> {
 }
 
 describe('https', () => {
-  it('with a certificate that nobody vouches for fails, and not retryably', async () => {
+  it('with an untrusted certificate fails, and not retryably', async () => {
     const server = await secureLoopback((_, response) => response.end('secret'))
     expect(await rejection(guardedFetch(server.url, { maxBytes: 1000, policy: server.policy }))).toMatchObject({
       code: 'BAD_INPUT',

@@ -48,7 +48,7 @@ function trickle(url: string, head: string[], piece: string, everyMs: number, co
 }
 
 describe('a slow client', () => {
-  test('that sends nothing more of its upload is answered 408, and leaves no file', async () => {
+  test('that stops sending its upload is answered 408, and leaves no file', async () => {
     const { service, directory } = await start({ http: { limits: { idleMs: 200 } } })
     const { uploadUrl } = (await (await service.api('/upload')).json()) as { uploadUrl: string }
     expect(await trickle(uploadUrl, ['PUT', 'Content-Length: 1000'], '', 50)).toMatch(/^HTTP\/1\.1 408 /)
@@ -98,7 +98,7 @@ describe('a slow client', () => {
     expect(await send(1, 100_000)).toBe(400)
   })
 
-  test('holds the event loop for a small chunk in each of its passes, whatever the host reads', async () => {
+  test('takes only the time of a small chunk in each pass of the event loop, whatever the host reads', async () => {
     const { service } = await start({ worker: false })
     const job = JSON.stringify({ workflow: 'service/held', params: {} }).padEnd(1000)
     const body = ReadableStream.from(Array.from(job, (character) => Buffer.from(character)))
@@ -121,7 +121,7 @@ describe('a slow client', () => {
     ['an open route', '/healthz', ''],
     ['a job, with a wrong key', '/job', 'wrong'],
     ['a file, with a forged link', '/storage/uploads/a/b?signature=x', ''],
-  ])('of no application has its turn, too, when it asks for %s', async (_what, path, authorization) => {
+  ])('without a key has its turn, too, when it requests %s', async (_what, path, authorization) => {
     const { service } = await start({ worker: false })
     let answered = 0
     const ask = (where: string, key: string) =>
@@ -137,7 +137,7 @@ describe('a slow client', () => {
     await Promise.all(asked)
   })
 
-  test('may begin 100 requests on a connection of HTTP/2; it is told so, and may repeat the others', async () => {
+  test('may begin 100 requests on an HTTP/2 connection; it is told the limit, and may repeat the others', async () => {
     const { service } = await start({ worker: false })
     const server = createHttp2Server(listener(service.handler) as unknown as Parameters<typeof createHttp2Server>[1])
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -197,7 +197,7 @@ describe('a slow client', () => {
     expect((await signIn('x'.repeat(2000))).status).toBe(400)
   })
 
-  test('that trickles its upload is given up although it never stops', async () => {
+  test('that trickles its upload is given up even though it never stops', async () => {
     const { service, directory } = await start({ http: { limits: { idleMs: 300, minBytesPerSecond: 1000 } } })
     const { uploadUrl } = (await (await service.api('/upload')).json()) as { uploadUrl: string }
     expect(await trickle(uploadUrl, ['PUT', 'Content-Length: 100000'], 'xx', 20)).toMatch(/^HTTP\/1\.1 408 /)
@@ -210,7 +210,7 @@ describe('a slow client', () => {
     expect(await trickle(`${service.base}/job`, head, ' ', 20)).toMatch(/^HTTP\/1\.1 408 /)
   })
 
-  test('that sends steadily, if not fast, is let through', async () => {
+  test('that sends slowly but steadily is accepted', async () => {
     const { service } = await start({ http: { limits: { idleMs: 1000, minBytesPerSecond: 100 } } })
     const { uploadUrl } = (await (await service.api('/upload')).json()) as { uploadUrl: string }
     // In all longer than it may pause.
@@ -344,7 +344,7 @@ function openFiles(directory: string): number {
   return count
 }
 
-describe('a body that nobody asked for', () => {
+describe('an unexpected body', () => {
   /** Sends without end, as fast as it is taken, until the server closes. */
   function flood(url: string, head: string[]): Promise<{ answer: string; sent: number }> {
     const { hostname, port, host, pathname, search } = new URL(url)
@@ -384,7 +384,7 @@ describe('a body that nobody asked for', () => {
     expect(answer).toMatch(/^$|connection: close/i)
   })
 
-  test('costs a small one no connection', async () => {
+  test('a small one does not cost the connection', async () => {
     const { service } = await start()
     const path = new URL(service.base).pathname
     const lines = [`Host: x`, 'Authorization: wrong', 'Content-Length: 2', '', '{}']

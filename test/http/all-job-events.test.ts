@@ -32,7 +32,7 @@ async function create(of: Service, name: string): Promise<string> {
 }
 
 describe('the event stream of all jobs', () => {
-  test('tells of every change of the application and of nobody else', async () => {
+  test('reports every change of the application, and no other', async () => {
     const other = await service.addApplication('Other')
     const [mine, theirs] = [follow(service), follow(service, other.key)]
     await vi.waitFor(() => expect([...mine.states, ...theirs.states]).toEqual(['connected', 'connected']))
@@ -49,7 +49,7 @@ describe('the event stream of all jobs', () => {
     await expect(mine.ended).resolves.toMatchObject({ message: 'stopped' })
   })
 
-  test('tells of what another process does to the jobs of a shared store', async () => {
+  test('reports what another process does to the jobs of a shared store', async () => {
     const shared = { stores: { jobs: memoryJobs() }, blobs: memoryBlobs(), worker: false }
     const [here, there] = [await startService(shared), await startService(shared)]
     const { seen, states, stop } = follow(here)
@@ -64,7 +64,7 @@ describe('the event stream of all jobs', () => {
     await Promise.all([here.close(), there.close()])
   })
 
-  test('costs the store as much for a hundred followers as for one, and each change is written once', async () => {
+  test('costs the store no more for a hundred followers than for one, and writes each change once', async () => {
     const jobs = memoryJobs()
     const list = vi.spyOn(jobs, 'list')
     const many = await startService({ stores: { jobs } })
@@ -89,7 +89,7 @@ describe('the event stream of all jobs', () => {
     await many.close()
   })
 
-  test.each(['/job/events', '/job/:id/events'])('of %s is written by turns', async (path) => {
+  test.each(['/job/events', '/job/:id/events'])('of %s is written in turns', async (path) => {
     const busy = await startService()
     const { port } = busy.server
     const id = await create(busy, 'held')

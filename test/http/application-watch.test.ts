@@ -39,7 +39,7 @@ test('a follower that reads nothing gets the last state of each job, and is drop
   expect(emitter.eventNames()).toEqual([])
 })
 
-test('all followers of an application get the same object, and a state that they know is no news', async () => {
+test('all followers of an application get the same object, and no state that they already know', async () => {
   const { watch, changed } = watchOf('app')
   const stop = new AbortController()
   const followers = [1, 2, 3].map(() =>

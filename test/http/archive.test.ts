@@ -59,7 +59,7 @@ describe.skipIf(!hasUnzip)('an archive of results (needs unzip)', () => {
     for (const file of Object.values(files)) expect(file.equals(bytes)).toBe(true)
   })
 
-  test('of a batch has a folder for each song, also when two have one name', async () => {
+  test('of a batch has a folder for each song, even if two have the same name', async () => {
     const songs = [Buffer.from('first'), Buffer.alloc(0xffff * 2), Buffer.from('third')]
     for (const bytes of songs) await separated('Same', bytes, 'Night run')
     const { url, fileName, jobs } = await link('batchName=Night+run')
@@ -77,7 +77,7 @@ describe.skipIf(!hasUnzip)('an archive of results (needs unzip)', () => {
     ).toEqual([5, 5, 5, 5, 0xffff * 2, 0xffff * 2])
   })
 
-  test('is read as a stream too, by a program that has not seen its end', async () => {
+  test('can be read as a stream, by a program that has not seen its end', async () => {
     const entries = [entry('a.wav', Buffer.alloc(70_000, 'a')), entry('empty.wav', Buffer.alloc(0))]
     const archive = await collected(entries)
     expect(archive.byteLength).toBe(zipBytes(entries))
@@ -87,7 +87,7 @@ describe.skipIf(!hasUnzip)('an archive of results (needs unzip)', () => {
 })
 
 describe('an archive', () => {
-  test('is not found for another application, and its link does not serve for other jobs', async () => {
+  test('is not found for another application, and its link does not work for other jobs', async () => {
     const [mine, other] = [await separated('Mine', Buffer.from('1')), await separated('Other', Buffer.from('2'))]
     const { key } = await service.addApplication('Stranger')
     expect((await service.api(`/archive?job=${mine}`, { key })).status).toBe(404)
@@ -105,7 +105,7 @@ describe('an archive', () => {
     },
   )
 
-  test('of more than 4 GiB has the fields of ZIP64, of which its announced length knows', () => {
+  test('of more than 4 GiB has the fields of ZIP64, which its announced length includes', () => {
     const long = { ...entry('a.wav', Buffer.alloc(0)), bytes: 5e9 }
     const [blocks, local, descriptor, central, end] = [Math.ceil(5e9 / 0xffff), 30 + 20, 24, 46 + 28, 56 + 20 + 22]
     const afterLong = 30 + 16 + (46 + 28) + 5

@@ -112,7 +112,7 @@ test.each<[workflow: string, params: Record<string, unknown>, path: string, mess
   expect((await service.api('/job')).headers.get('x-total-count')).toBe('0')
 })
 
-test('a number that JSON cannot hold, or JavaScript, is refused, too', async () => {
+test('a number that JSON or JavaScript cannot represent is refused, too', async () => {
   for (const value of ['NaN', '1e999', '-Infinity']) {
     const body = `{"workflow":"${loudness}","params":{"inputUrl":"${inputUrl}","normalizeTo":${value}}}`
     expect((await service.api('/job', { method: 'POST', body })).status).toBe(400)

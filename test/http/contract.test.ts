@@ -105,7 +105,7 @@ describe('a body with thousands of wrong values', () => {
     ['metadata', { metadata: Object.fromEntries(wrong.entries()) }, 'at most 50 keys'],
     ['copyResultsTo', { copyResultsTo: Object.fromEntries(wrong.entries()) }, 'at most 32 keys'],
     ['webhook.events', { webhook: { url: 'https://example.com', events: wrong } }, 'at most 20 entries'],
-  ])('is counted before it is looked at: %s', async (path, body, message) => {
+  ])('is counted before it is parsed: %s', async (path, body, message) => {
     const service = await start({ worker: false })
     const answer = await create(service, body)
     const text = await answer.text()
@@ -131,13 +131,13 @@ describe('a body with thousands of wrong values', () => {
     ])
   })
 
-  test('is read if these are only signs in a text', async () => {
+  test('is parsed if these are only characters in a string', async () => {
     const service = await start({ worker: false })
     const metadata = Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`k${index}`, ':,"\\'.repeat(125)]))
     expect((await create(service, { metadata, params: { note: ',:'.repeat(8000) } })).status).toBe(200)
   })
 
-  test('is answered with 20 issues at most, in bounded text', async () => {
+  test('is answered with at most 20 issues, in bounded text', async () => {
     const service = await start({ worker: false })
     const keys = Object.fromEntries(wrong.slice(0, 50).map((index) => ['k'.repeat(index + 2), 'x'.repeat(501)]))
     const many = await create(service, { metadata: keys })
@@ -260,7 +260,7 @@ describe('a deleted job', () => {
   })
 })
 
-test('results go to storage of the client with one PUT and a length, and are shown as "[custom storage]"', async () => {
+test('results go to the client\'s storage with one PUT and a length, and are shown as "[custom storage]"', async () => {
   const { url, received, policy } = await startReceiver()
   const service = await start({ engine: { fetch: policy } })
   const inputUrl = await service.uploaded(Buffer.from('song'))
@@ -299,7 +299,7 @@ test('a webhook that a job names is sent with the signature of its application a
   expect(body).not.toContain('signature')
 })
 
-test('a JSON answer is kept by no cache and taken for nothing else, whether it succeeds or not', async () => {
+test('a JSON answer is not cached and not sniffed as another type, whether it succeeds or not', async () => {
   const service = await start()
   const { id } = (await (await create(service, {})).json()) as { id: string }
   const paths = ['/upload', '/job', `/job/${id}`, `/job/${id}/status`, '/application', '/workflow', '/healthz', '/none']
@@ -319,7 +319,7 @@ describe('on a raw connection', () => {
       [`GET ${target} HTTP/1.1`, 'Host: 127.0.0.1', 'Connection: close', ...headers, '', ''].join('\r\n'),
     ])
 
-  test('an Authorization header that comes twice is no key, known or not', async () => {
+  test('an Authorization header that is sent twice is not accepted, whatever the key', async () => {
     const service = await start()
     const header = `Authorization: ${service.app.key}`
     for (const headers of [[header], [header, header], [header], [header, 'authorization: x']]) {
@@ -343,7 +343,7 @@ describe('on a raw connection', () => {
   })
 })
 
-test('a handler that the host puts around ours is given web requests and may change what it gets back', async () => {
+test('a handler that wraps ours gets web requests and may change the response', async () => {
   const service = await start()
   const seen: string[] = []
   const around = listener(async (request, context) => {

@@ -3,15 +3,15 @@ import { createServer, connect, type AddressInfo, type Socket } from 'node:net'
 export interface CuttingProxy {
   /** Its origin, which stands for that of the server behind it. */
   origin: string
-  /** Connections that were broken so far. */
+  /** Connections broken so far. */
   cuts: number
-  /** Nobody gets through until it is set to false. */
+  /** No connection gets through until this is set to false. */
   isDown: boolean
   close(): Promise<void>
 }
 
 /**
- * A network that breaks each connection, without a word to either side, once so many bytes have gone up.
+ * A network that breaks each connection, without notice to either side, once so many bytes were sent.
  *
  * @param staysDown true: with the first one, all are broken, until `isDown` is set to false
  */

@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => service.close())
 
 describe('a result link', () => {
-  test('needs no key, names the file, and cannot become a page of the host', async () => {
+  test('needs no key, names the file, and cannot be shown as a page of the host', async () => {
     const answer = await fetch(link)
     expect(answer.status).toBe(200)
     expect(await answer.text()).toBe(content)
@@ -76,7 +76,7 @@ describe('a result link', () => {
     expect(await answer.json()).toMatchObject({ code: 'RANGE_NOT_SATISFIABLE', message: expect.stringMatching(/26/) })
   })
 
-  test('answers 304 for a copy that is still good, and a range only of the same file', async () => {
+  test('answers 304 for a copy that is still valid, and a range only of the same file', async () => {
     const etag = (await fetch(link)).headers.get('etag') ?? ''
     expect(etag).toMatch(/^"[^"]+"$/)
     expect((await fetch(link, { headers: { 'if-none-match': etag } })).status).toBe(304)
@@ -92,7 +92,7 @@ describe('a result link', () => {
     })
   })
 
-  test('is fresh at each look at the job', async () => {
+  test('is renewed each time the job is read', async () => {
     const now = Math.ceil(Date.now() / 1000) * 1000
     vi.useFakeTimers({ toFake: ['Date'], now })
     onTestFinished(() => void vi.useRealTimers())
@@ -168,7 +168,7 @@ test.each([
 describe('signing', () => {
   const grant = { method: 'GET', key: 'results/a/1/b.wav', app: 'app', expiresAt: 2_000_000_000, maxBytes: 0 } as const
 
-  test('goes on with the old secret while it is listed behind the new one', () => {
+  test('accepts the old secret while it is listed after the new one', () => {
     const query = new UrlSigner(['old'.repeat(20)]).sign(grant)
     expect(new UrlSigner(['new'.repeat(20), 'old'.repeat(20)]).verify('GET', grant.key, query)).toEqual(grant)
     expect(new UrlSigner(['new'.repeat(20)]).verify('GET', grant.key, query)).toBeUndefined()
@@ -206,7 +206,7 @@ test('a removed result answers 410 while its job is listed', async () => {
   await own.close()
 })
 
-test('dates decide where there is no ETag', () => {
+test('dates decide if there is no ETag', () => {
   const stat = { bytes: 10, etag: 'e', modifiedAt: Date.parse('2025-01-01T00:00:00.500Z') }
   const decide = (headers: Record<string, string>) => decideRange(new Headers(headers), stat).kind
   expect(decide({ 'if-modified-since': 'Wed, 01 Jan 2025 00:00:00 GMT' })).toBe('unchanged')

@@ -8,14 +8,14 @@ import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
 import type { EngineParts } from '../../src/core/engine/engine.js'
 import { findPostgres } from '../servers/postgres.js'
 
-/** Empty stores of a test's own. */
+/** Empty stores for one test. */
 export interface DurableStores extends Pick<EngineParts, 'jobs' | 'applications'> {
   close(): Promise<void>
 }
 
 const postgres = await findPostgres()
 
-/** Name, how to open them, and why they cannot be had here. */
+/** Name, how to open them, and why they are missing here. */
 export const durableStores: [name: string, open: () => Promise<DurableStores>, missing: string | undefined][] = [
   ['SQLite', openSqlite, undefined],
   ['Postgres', openPostgres, 'missing' in postgres ? postgres.missing : undefined],

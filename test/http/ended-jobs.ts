@@ -2,7 +2,7 @@ import { fail, sampleJob, succeed } from '../../src/contract/job-samples.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
 import type { JobStore } from '../../src/core/engine/ports/job-store.js'
 
-/** Jobs that have ended a moment ago. */
+/** Jobs that have just ended. */
 export async function endedJobs(
   store: JobStore,
   count: number,

@@ -20,7 +20,7 @@ for (const [name, open, missing] of durableStores) {
       return service
     }
 
-    test('its event streams end, long before the next sign of life, and those of other keys go on', async () => {
+    test('its event streams end, long before the next keep-alive, and those of other keys continue', async () => {
       const service = await start({ http: { limits: { heartbeatMs: 3_600_000 } } })
       const second = await issueKey(service.engine.applications, service.app.id)
       const { id } = (await (await service.api('/job', { method: 'POST', body: heldJob })).json()) as { id: string }

@@ -71,7 +71,7 @@ async function eventsUntil(id: string, isWanted: (job: Shown) => boolean): Promi
   return seen
 }
 
-test('a job tells when it will probably begin and end, once one of its workflow has succeeded', async () => {
+test('a job says when it will probably begin and end, once one of its workflow has succeeded', async () => {
   const first = await submit(true)
   await until(first, 'STARTED')
   const early = await submit(false)
@@ -85,7 +85,7 @@ test('a job tells when it will probably begin and end, once one of its workflow 
   expect(await view(early)).toMatchObject({ queuePosition: null, estimate: null })
 })
 
-test('a job that waits shows how it comes nearer in its event stream, though it does not change', async () => {
+test('a waiting job shows how it moves up in its event stream, even if it does not change', async () => {
   const running = await submit(true)
   await until(running, 'STARTED')
   const [before, waiting] = [await submit(false), await submit(false)]

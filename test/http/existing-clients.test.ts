@@ -102,7 +102,7 @@ describe.each(['/v1', '/api', ''])('a client with the base path "%s"', (base) =>
     expect(await (await fetch(downloadUrl)).text()).toBe('fLaC1234')
   })
 
-  test('that ignores the answer to its upload learns the reason when it creates the job, in `message`', async () => {
+  test('that ignores the answer to its upload gets the reason when it creates the job, in `message`', async () => {
     const { uploadUrl, downloadUrl } = await ticket()
     await put(uploadUrl, ['Content-Length: 100001'], 'x'.repeat(100_001))
     const created = await create(downloadUrl)
@@ -146,7 +146,7 @@ test('a client that crashes if the connection ends while it sends gets its 413 a
   expect(answer).toBe(413)
 })
 
-test('a client that polls each second is never stopped by 429, nor 40 of them at once', async () => {
+test('a client that polls each second never gets 429, nor do 40 of them at once', async () => {
   const service = await startService({ http: { rateLimits: {} } })
   const { id } = (await (
     await service.api('/job', { method: 'POST', body: '{"workflow":"service/held","params":{}}' })

@@ -39,13 +39,13 @@ describe('Prefer: wait', () => {
     expect(await (await waiting).json()).toMatchObject({ status: 'SUCCEEDED' })
   })
 
-  test('answers 200 with the job as it is when the time is over', async () => {
+  test('answers 200 with the current job when the time is over', async () => {
     const { answer, body } = await createHeld({ prefer: 'wait=1' })
     expect([answer.status, answer.headers.get('preference-applied')]).toEqual([200, 'wait=1'])
     expect(['QUEUED', 'STARTED']).toContain(body.status)
   })
 
-  test('is cut to 60 seconds, and nonsense is ignored', async () => {
+  test('is limited to 60 seconds, and invalid values are ignored', async () => {
     service.release()
     expect((await createHeld({ prefer: 'wait=86400' })).answer.headers.get('preference-applied')).toBe('wait=60')
     const { answer, body } = await createHeld({ prefer: 'wait=soon' })
@@ -138,7 +138,7 @@ describe('server-sent events', () => {
   })
 })
 
-test('an application has only so many waiting requests; beyond, preferences are not met, streams refused', async () => {
+test('an application may have so many waiting requests; then Prefer is ignored, and streams are refused', async () => {
   const few = await startService({ http: { limits: { waitingRequests: 1 } } })
   const create = (headers?: Record<string, string>) =>
     few.api('/job', { method: 'POST', body: '{"workflow":"service/held","params":{}}', headers })

@@ -317,7 +317,7 @@ function send({ method, path, headers, body }: FuzzRequest): Promise<FuzzAnswer>
 
 const leak = /\bat [\w.<>]+ \(|node_modules|node:internal|\/src\/|\.[jt]s:\d+|ZodError|TypeError|RangeError/
 
-test('whatever is sent to any route gets an answer that is no 500 and gives nothing of the inside away', async () => {
+test('whatever is sent to any route gets an answer that is not a 500 and reveals nothing internal', async () => {
   const seen = new Map<number, number>()
   const run = (runs: number) =>
     fc.assert(

@@ -98,7 +98,7 @@ const stores: [string, () => Promise<BlobStore>][] = [
   ],
 ]
 
-it('has parts that take the slots and turns of downloads', async () => {
+it('is sent in ranges that take the slots and turns of downloads', async () => {
   const { growing, ask } = await started({ http: { limits: { downloads: 1 } } })
   await growing.write('x'.repeat(20_000_000))
   const next = vi.spyOn(SendQueue.prototype, 'next')
@@ -147,7 +147,7 @@ describe.each(stores)('a result that grows, with files in %s', (_name, open) => 
 })
 
 describe('a result that grows', () => {
-  it('has peaks for who draws it as it grows, as far as the workflow keeps them', async () => {
+  it('has peaks for drawing it as it grows, if the workflow keeps them', async () => {
     const { service, growing, id } = await started()
     const { baseUrl, apiKey } = { baseUrl: service.base, apiKey: service.app.key }
     const client = createClient({ baseUrl, apiKey })
@@ -177,7 +177,7 @@ describe('a result that grows', () => {
     growing.end()
   })
 
-  it('is told of in the event stream, each time that there is more to read', async () => {
+  it('is announced in the event stream each time that there is more to read', async () => {
     const { service, growing, id } = await started()
     const client = createClient({ baseUrl: service.base, apiKey: service.app.key })
     let read = ''
@@ -203,7 +203,7 @@ describe('a result that grows', () => {
     expect((await result(service, id)).slice(1)).toBe(read.slice(1))
   })
 
-  it('leads to the result once the job has succeeded, and is not there for others, before and without it', async () => {
+  it('leads to the result once the job has succeeded; does not exist for others, or before it runs', async () => {
     const { service, growing, id, ask } = await started()
     const { key } = await service.addApplication('Other')
     await growing.write('x')
@@ -222,7 +222,7 @@ describe('a result that grows', () => {
     expect([early.status, early.headers.get('retry-after')]).toEqual([404, '1'])
   })
 
-  it('says so where the job runs on another machine', async () => {
+  it('says so if the job runs on another machine', async () => {
     const shared = { jobs: memoryJobs(), applications: memoryApplications() }
     const blobs = memoryBlobs()
     const { service, growing, id } = await started({ stores: shared, blobs })

@@ -17,7 +17,7 @@ export interface Service {
   /** Base address of the API. */
   base: string
   app: { id: string; key: string }
-  /** Lets jobs of `service/held` go on. */
+  /** Lets jobs of `service/held` continue. */
   release(): void
   /** A request with the application's key. */
   api(path: string, init?: RequestInit & { key?: string }): Promise<Response>

@@ -66,7 +66,7 @@ describe('a link to a job', () => {
     expect((await service.api(`/job/${job.id}`)).status).toBe(200)
   })
 
-  test('ends with its time', async () => {
+  test('ends when it expires', async () => {
     const link = await client().createJobLink(job.id, { expiresInSeconds: 60 })
     const { result } = (await (await ask(link, `/job/${job.id}`)).json()) as JobJson
     vi.useFakeTimers({ toFake: ['Date'], now: Date.parse(link.expiresAt) + 1000 })
@@ -74,7 +74,7 @@ describe('a link to a job', () => {
     expect((await fetch(result?.vocals ?? '')).status).toBe(403)
   })
 
-  test('opens nothing once it is revoked, nor do the files that it led to; others go on', async () => {
+  test('opens nothing once it is revoked, not even its files; other links still work', async () => {
     const [link, kept] = [await client().createJobLink(job.id), await client().createJobLink(job.id)]
     const { result } = (await (await ask(link, `/job/${job.id}`)).json()) as JobJson
     const own = (await (await service.api(`/job/${job.id}`)).json()) as JobJson
@@ -87,7 +87,7 @@ describe('a link to a job', () => {
     expect((await client().jobLinks(job.id)).map(({ id }) => id)).not.toContain(link.id)
   })
 
-  test('is made by the application of the job alone, for at most a year, and where there is a console', async () => {
+  test('is created only by the application of the job, for at most a year, and if there is a console', async () => {
     const { key } = await service.addApplication('Stranger')
     const stranger = createClient({ baseUrl: service.base, apiKey: key })
     await expect(stranger.createJobLink(job.id)).rejects.toMatchObject({ code: 'NOT_FOUND' })

@@ -57,7 +57,7 @@ describe('paging', () => {
     expect(errors).toEqual([{ path: 'page', message: expect.stringContaining('follow the Link header') }])
   })
 
-  test('by the Link header gets every job once, though new ones come and read ones are deleted', async () => {
+  test('by the Link header returns every job once, even if new ones arrive and read ones are deleted', async () => {
     const seen: string[] = []
     let page: string | undefined = '?size=2&status=QUEUED'
     const extra: string[] = []
@@ -107,7 +107,7 @@ describe('filters', () => {
     expect((await service.api('/job?search=')).status).toBe(400)
   })
 
-  test('by time: from the first on, before the second', async () => {
+  test('by time: from the first time on, before the second', async () => {
     const { jobs } = await list('')
     const query = new URLSearchParams({ createdAfter: jobs[4]!.createdAt, createdBefore: jobs[2]!.createdAt })
     expect((await list(`?${query.toString()}`)).ids).toEqual([ids[3], ids[4]])
@@ -155,7 +155,7 @@ test('workflows are paged in the same way', async () => {
   expect(await names('page=2&size=1')).toEqual([])
 })
 
-test('a workflow tells what its params must look like, under its id with slashes as they are or encoded', async () => {
+test('a workflow has the schema of its params, under its id with slashes plain or encoded', async () => {
   const stems = 'service/stems-vocals-accompaniment'
   for (const id of [stems, encodeURIComponent(stems)]) {
     expect(await (await service.api(`/workflow/${id}`)).json()).toMatchObject({
@@ -219,7 +219,7 @@ describe('lists of large jobs', () => {
     await close()
   })
 
-  test('are made one at a time for each application', async () => {
+  test('are built one at a time for each application', async () => {
     const { own, asked, close } = await startLarge(false)
     const answers = await Promise.all(Array.from({ length: 8 }, () => own.api('/job')))
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))

@@ -33,7 +33,7 @@ describe('keys of the own application', () => {
     expect(await list()).toHaveLength(1)
   })
 
-  test('do not end themselves, and are not those of another application', async () => {
+  test('cannot revoke themselves, or keys of another application', async () => {
     const [own] = await list()
     expect((await service.api(`/application/key/${own!.id}`, { method: 'DELETE' })).status).toBe(409)
     const other = await service.addApplication('Other')
@@ -48,7 +48,7 @@ describe('keys of the own application', () => {
     expect((await post(null, key)).status).toBe(409)
   })
 
-  test('are managed only where the host turns it on', async () => {
+  test('are managed only if the host turns it on', async () => {
     const plain = await startService()
     expect((await plain.api('/application/key')).status).toBe(404)
     await plain.close()

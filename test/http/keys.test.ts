@@ -23,7 +23,7 @@ describe('API keys', () => {
     expect(JSON.stringify(records)).not.toContain(service.app.key.slice(21))
   })
 
-  test('an application holds several, and each works', async () => {
+  test('an application may have several, and each works', async () => {
     const { key } = await issueKey(service.engine.applications, service.app.id, { label: 'second' })
     expect([await status(key), await status(service.app.key)]).toEqual([200, 200])
   })
@@ -141,7 +141,7 @@ describe('who may call', () => {
     await own.close()
   })
 
-  test('can be everybody without a key, when that is asked for, but not with a wrong one', async () => {
+  test('can be everyone without a key, if the host allows it, but not with a wrong key', async () => {
     const own = await startService({ http: { anonymous: { id: 'local', name: 'Local' } } })
     expect(await (await fetch(`${own.base}/application`)).json()).toEqual({ id: 'local', name: 'Local' })
     expect(await status('wrong', own)).toBe(401)

@@ -62,7 +62,7 @@ test('a store whose conditions lack a filter does not compile', () => {
   expect(eachFilter({ app: 'a', createdAfter: 0 }, others)).toEqual(['createdAfter'])
 })
 
-test('a job matches what has all filters of a query, also those that stand for nothing', () => {
+test('a job matches only if it matches all filters of a query, even those that match nothing', () => {
   const job = sampleJob({ batchName: '' })
   expect(matcherOf({})(job)).toBe(true)
   expect(matcherOf({ batchName: '' })(job)).toBe(true)

@@ -158,7 +158,7 @@ describe('a live stream', () => {
     await expect.poll(() => promisify(service.server.server.getConnections.bind(service.server.server))()).toBe(0)
   })
 
-  test('is at one address only; a file that is asked for as one takes no slot', async () => {
+  test('is at one address only; a request for a file as a stream takes no slot', async () => {
     const one = await startService({
       http: { live: { separate: liveService(), streams: 1 }, limits: { downloads: 1 } },
     })
@@ -170,7 +170,7 @@ describe('a live stream', () => {
     expect((await fetch(link)).status).toBe(200)
   })
 
-  test('is one protocol that a client can ask for; with another, the request is answered as it is', async () => {
+  test('is one protocol for which a client can ask; with another, the request is answered normally', async () => {
     const client = createConnection(service.server.port, '127.0.0.1')
     const body = '{"name":"song"}'
     const facts = [`Authorization: ${service.app.key}`, 'Content-Type: application/json', 'Upgrade: h2c']
@@ -198,7 +198,7 @@ describe('a live stream', () => {
     expect(await (await service.api('/job', { method: 'POST', body })).json()).toMatchObject({ code: 'QUOTA_EXCEEDED' })
   })
 
-  test('gives way to another application where one has all of them', async () => {
+  test('gives way to another application if one has all of them', async () => {
     const [first, second] = [connect(), connect()]
     await Promise.all([once(first, 'open'), once(second, 'open')])
     const third = connect()
@@ -228,7 +228,7 @@ describe('a live stream', () => {
     }
   })
 
-  test('is refused with what it did not understand', async () => {
+  test('is refused with the message that it did not understand', async () => {
     const client = connect()
     await once(client, 'open')
     const all = received(client)
@@ -257,7 +257,7 @@ describe('a client', () => {
     return started
   }
 
-  test('that reads nothing is ended, and what it sends stays with it', async () => {
+  test('that reads nothing is disconnected, and what it sends is not read', async () => {
     const { base, app } = await startEcho()
     const client = connect(app.key, query, base)
     await once(client, 'open')
@@ -334,7 +334,7 @@ describe('a client', () => {
     expect(waiting).toBeLessThan(11_000)
   })
 
-  test('that sends next to nothing gives its stream back', async () => {
+  test('that sends next to nothing loses its stream', async () => {
     const live = { separate: echo(Infinity), streams: 1 }
     const { base, app, close } = await startService({ http: { live, limits: { idleMs: 100 } } })
     onTestFinished(() => close())
@@ -344,7 +344,7 @@ describe('a client', () => {
     expect(await received(client)).toMatchObject({ code: 1008, reason: expect.stringMatching(/too few samples/) })
   })
 
-  test('that breaks its connection is no failure of the service', async () => {
+  test('that breaks its connection is not reported as a failure of the service', async () => {
     const error = vi.fn()
     const { base, app, close } = await startService({
       http: { live: { separate: echo(Infinity), streams: 1 } },
@@ -397,7 +397,7 @@ describe('a client', () => {
   })
 })
 
-test('there is none where the host has not turned it on', async () => {
+test('there is none unless the host turns it on', async () => {
   const other = await startService()
   try {
     expect((await other.api(`/live?${query}`)).status).toBe(404)

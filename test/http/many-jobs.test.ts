@@ -33,7 +33,7 @@ test('a batch is created whole and read by name; its jobs are canceled, run agai
   expect([refused.status, ((await refused.json()) as { code: string }).code]).toEqual([400, 'BAD_INPUT'])
 })
 
-test('what is wrong with the jobs of a batch is told for each, and none is made', async () => {
+test('the errors of a batch are given for each job, and none is created', async () => {
   const service = await startService({ worker: false })
   cleanUps.push(() => service.close())
   const jobs = [held, { ...held, priority: 3 }, { workflow: 'service/held', params: { x: 'y'.repeat(20_000) } }]
@@ -47,7 +47,7 @@ test('what is wrong with the jobs of a batch is told for each, and none is made'
   expect(await service.engine.count({})).toBe(0)
 })
 
-test('a quota that is used up answers 429 with what, how much, and when to come back', async () => {
+test('a used-up quota answers 429 with which one, how much, and when to come back', async () => {
   const service = await startService({ worker: false, engine: { quota: { jobs: 1 } } })
   cleanUps.push(() => service.close())
   const create = () => service.api('/job', { method: 'POST', body: JSON.stringify(held) })
@@ -64,7 +64,7 @@ test('a quota that is used up answers 429 with what, how much, and when to come 
   })
 })
 
-test('metrics tell what waits and runs by workflow and pool, and a waiting job why', async () => {
+test('metrics count waiting and running jobs by workflow and pool, and a waiting job says why it waits', async () => {
   const service = await startService({ worker: false, http: { metrics: true } })
   cleanUps.push(() => service.close())
   const client = createClient({ baseUrl: service.base, apiKey: service.app.key })

@@ -14,7 +14,7 @@ test.each([
   ['the base path is given twice', '/v1', '/v1', '/v1/upload', '/v1/v1'],
   ['the mount does not know its path', '', '', '/v1/job/1/status', ''],
   ['the base path is another', '/api', '', '/v1/upload', '/api'],
-])('where %s, the answer says which paths there are, and the log says so to the host once', async (...given) => {
+])('if %s, the answer says which paths exist, and the log tells the host once', async (...given) => {
   const [, basePath, mountPath, path, expected] = given
   const { handler, warnings } = service(basePath)
   const answer = await handler(ask(path), { mountPath })
@@ -24,13 +24,13 @@ test.each([
   expect(warnings()).toEqual([{ level: 'warn', fields: { path, expected: `${expected}/...` } }])
 })
 
-test('a path that is none of ours wherever it stands is not logged', async () => {
+test('a path that is not ours under any prefix is not logged', async () => {
   const { handler, warnings } = service('/v1')
   for (const path of ['/v1/nothing', '/favicon.ico', '/wp-admin/setup.php', '/v1/']) await handler(ask(path))
   expect(warnings()).toEqual([])
 })
 
-test('a path with a hundred segments is not looked at from each of them', async () => {
+test('a path with a hundred segments is not checked from each of them', async () => {
   const { handler, warnings } = service('/v1')
   await handler(ask(`${'/a'.repeat(100)}/upload`))
   expect(warnings()).toEqual([])

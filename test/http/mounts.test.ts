@@ -112,7 +112,7 @@ describe.each(frameworks)('mounted in $name', (framework: Framework) => {
     expect(errors).toEqual([])
   })
 
-  test('a body that a parser of the host has read is taken from where it left it', async () => {
+  test('a body that a parser of the host has read is taken from where the parser left it', async () => {
     const parsing = await framework.start(service.handler, { bodies: 'parsed' })
     try {
       const headers = { authorization: service.app.key, 'content-type': 'application/json' }
@@ -136,7 +136,7 @@ describe.each(frameworks)('mounted in $name', (framework: Framework) => {
     }
   })
 
-  test('a body of which nothing is left is answered with a message that names the culprit', async () => {
+  test('a body that is gone is answered with a message that names the cause', async () => {
     const reading = await framework.start(service.handler, { bodies: 'dropped' })
     try {
       const answer = await fetch(`${reading.origin}/media/v1/job`, {
@@ -233,7 +233,7 @@ describe('behind a middleware of the host that compresses', () => {
     await service.close()
   })
 
-  test('a file comes whole, and a part of it as it is stored', async () => {
+  test('a file arrives complete, and a part of it as it is stored', async () => {
     const ticket = await (await fetch(`${base}/upload`, { headers })).json()
     const { uploadUrl, downloadUrl } = ticket as { uploadUrl: string; downloadUrl: string }
     // Larger than a chunk, and each one is another.
@@ -257,7 +257,7 @@ describe('behind a middleware of the host that compresses', () => {
     expect(await part.text()).toBe(text.slice(7, 10_000))
   })
 
-  test('events come when they happen', async () => {
+  test('events arrive when they happen', async () => {
     const body = '{"workflow":"service/held","params":{}}'
     const { id } = (await (await fetch(`${base}/job`, { method: 'POST', headers, body })).json()) as { id: string }
     for (const path of [`/job/${id}/events`, '/job/events']) {

@@ -30,7 +30,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-test('the document is OpenAPI 3.1 and names the address that it was asked at', () => {
+test('the document is OpenAPI 3.1 and names the address at which it was requested', () => {
   expect(document.openapi).toBe('3.1.0')
   expect(document.servers).toEqual([{ url: service.base }])
 })
@@ -57,7 +57,7 @@ test('every reference leads to a schema, and every schema is used', () => {
   )
 })
 
-test('what is refused is told: required params, fields that are unknown, filters that are missing, forms', () => {
+test('the document states what is refused: missing params, unknown fields, missing filters, forms', () => {
   const parameter = (id: string, name: string) =>
     operations.find(([, , { operationId }]) => operationId === id)?.[2].parameters.find((one) => one.name === name)
   expect(parameter('getBatch', 'name')?.required).toBe(true)
@@ -212,7 +212,7 @@ test('both can be turned off', async () => {
   await silent.close()
 })
 
-test('is made for one client at a time, and 50 wait: anybody may ask under any address', async () => {
+test('is built for one client at a time, and 50 wait: anyone may request it under any address', async () => {
   const handler = createHandler(createEngine(), { trustProxy: true })
   const ask = async (n: number, client: string) => {
     const headers = { 'x-forwarded-for': client }

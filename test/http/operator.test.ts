@@ -82,7 +82,7 @@ describe("the operator's interface", () => {
     return found as JobFacts
   }
 
-  test('is not there unless the host turns it on', async () => {
+  test('does not exist unless the host turns it on', async () => {
     const plain = await startService()
     for (const path of ['/operator', '/operator/api/overview', '/operator/operator.js'])
       expect((await fetch(plain.base + path, { headers: { authorization: operatorKey } })).status).toBe(404)
@@ -177,7 +177,7 @@ describe("the operator's interface", () => {
     await until(running, ({ status, error }) => status === 'FAILED' && error?.code === 'CANCELED')
   })
 
-  test('counts the jobs that ended, with their reasons and times, however many they are', async () => {
+  test('counts ended jobs, with their reasons and times, however many there are', async () => {
     const jobs = memoryJobs()
     const many = await startService({ worker: false, http: { operator: { key: operatorKey } }, stores: { jobs } })
     const made = await endedJobs(jobs, 702, { fields: { workflow: 'service/held' } })
@@ -312,7 +312,7 @@ describe("the operator's interface", () => {
     expect((await ask<JobPage>('job?text=nothing+of+the+kind')).jobs).toEqual([])
   })
 
-  test('tells of a job what its clients never see: attempts, worker, cause', async () => {
+  test('shows of a job what its clients never see: attempts, worker, cause', async () => {
     const id = await submit('service/failing', 'shown')
     const job = await until(id, ({ status }) => status === 'FAILED')
     expect(job.history).toMatchObject([
@@ -332,7 +332,7 @@ describe("the operator's interface", () => {
     expect(gone.status).toBe(404)
   })
 
-  test('cordons a worker, which the overview shows, and says if there is none of the name', async () => {
+  test('cordons a worker, which the overview shows, and says if no worker has that name', async () => {
     const [worker] = (await ask<Overview>('overview')).workers
     const name = worker?.name ?? ''
     const states = async (state: string) =>

@@ -74,7 +74,7 @@ describe('rate limits', () => {
 })
 
 describe('CORS', () => {
-  test('is off unless asked for', async () => {
+  test('is off unless turned on', async () => {
     const service = await startService()
     const answer = await service.api('/application', { headers: { origin: 'https://app.example' } })
     expect(answer.headers.has('access-control-allow-origin')).toBe(false)
@@ -208,7 +208,7 @@ describe('direct storage', () => {
 })
 
 describe('base paths', () => {
-  test('may be several; one on its way out says so', async () => {
+  test('may be several; a deprecated one says so', async () => {
     const deprecated = {
       '/api': { since: '2025-01-01', sunset: '2026-01-01', link: 'https://stems.example.com/changes' },
     }
@@ -259,7 +259,7 @@ describe('base paths', () => {
 })
 
 describe('idempotency keys', () => {
-  test('make one job of repeated and of simultaneous requests, and refuse another body', async () => {
+  test('create one job for repeated and simultaneous requests, and refuse another body', async () => {
     const service = await startService({ worker: false })
     const create = (body: string, key = 'a-key') =>
       service.api('/job', { method: 'POST', body, headers: { 'idempotency-key': key } })
@@ -306,7 +306,7 @@ describe('for operators', () => {
     await service.close()
   })
 
-  test('a store that is away is 503 with Retry-After on each route that needs it, an error in the log', async () => {
+  test('an unreachable store is 503 with Retry-After on each route that needs it, and a logged error', async () => {
     let away = false
     const jobs = withFaults(memoryJobs(), () =>
       away ? new StemworkError('STORE_UNAVAILABLE', 'postgres at db.internal is away', { retryable: true }) : undefined,
@@ -334,7 +334,7 @@ describe('for operators', () => {
     await service.close()
   })
 
-  test('a store that does not come back by itself is 500, without Retry-After', async () => {
+  test('a store that cannot recover by itself is 500, without Retry-After', async () => {
     const broken = new StemworkError('STORE_UNAVAILABLE', 'The job database is damaged.')
     const jobs = withFaults(memoryJobs(), ({ method }) => (method === 'get' ? broken : undefined))
     const service = await startService({ stores: { jobs } })
@@ -343,7 +343,7 @@ describe('for operators', () => {
     await service.close()
   })
 
-  test('metrics are off unless asked for, and count requests by route and jobs by event', async () => {
+  test('metrics are off unless turned on, and count requests by route and jobs by event', async () => {
     const off = await startService()
     expect((await fetch(`${off.base}/metrics`)).status).toBe(404)
     await off.close()
@@ -364,7 +364,7 @@ describe('for operators', () => {
     await service.close()
   })
 
-  test('an error inside is logged with the request id and says nothing to the client', async () => {
+  test('an internal error is logged with the request id and reveals nothing to the client', async () => {
     const logged: Record<string, unknown>[] = []
     const ignore = () => {}
     const logger = {

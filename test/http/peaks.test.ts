@@ -60,7 +60,7 @@ async function measurers(): Promise<string[]> {
 }
 
 describe('peaks of a result', () => {
-  test('are JSON in the format of audiowaveform, for this caller to keep', async () => {
+  test('are JSON in the format of audiowaveform, cacheable only by this caller', async () => {
     const response = await service.api(`/job/${id}/peaks/vocals`)
     expect([response.status, response.headers.get('content-type')]).toEqual([
       200,
@@ -86,7 +86,7 @@ describe('peaks of a result', () => {
     expect([Math.max(...highest), Math.min(...highest)]).toEqual([64, expect.closeTo(64, -1)])
   })
 
-  test('are merged to the number of entries that is asked for, and say so', async () => {
+  test('are merged to the requested number of entries, and say so', async () => {
     const whole = (await (await service.api(`/job/${id}/peaks/vocals`)).json()) as Peaks
     const few = (await (await service.api(`/job/${id}/peaks/vocals?length=96`)).json()) as Peaks
     expect([few.length, few.samples_per_pixel, few.data.length]).toEqual([84, 768, 168])
@@ -99,7 +99,7 @@ describe('peaks of a result', () => {
       expect((await service.api(`/job/${id}/peaks/vocals?length=${length}`)).status).toBe(400)
   })
 
-  test('of no samples stay empty, of one stay one', () => {
+  test('of no samples stay empty, and of one sample stay one', () => {
     const facts = { version: 2, channels: 1, sample_rate: rate, samples_per_pixel: 256, bits: 8 } as const
     expect(fewerPeaks({ ...facts, length: 0, data: [] }, 10)).toEqual({ ...facts, length: 0, data: [] })
     expect(fewerPeaks({ ...facts, length: 3, data: [-1, 1, -5, 2, 0, 7] }, 1)).toEqual({
@@ -130,7 +130,7 @@ describe('peaks of a result', () => {
     expect(await problem(`/job/${running}/peaks/report`)).toEqual([404, 'NOT_FOUND', undefined])
   })
 
-  test('of a file that is no audio are refused with the reason', async () => {
+  test('of a file that is not audio are refused with the reason', async () => {
     const damaged = await separated(Buffer.from('RIFF and then nothing that could be played'))
     expect(await problem(`/job/${damaged}/peaks/vocals`)).toEqual([400, 'BAD_INPUT', 'decode_failed'])
   })

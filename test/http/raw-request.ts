@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 
-/** What came back on a connection until the server closed it or `until` was seen. */
+/** What was received on a connection until the server closed it or `until` was seen. */
 export interface RawAnswer {
   status: number
   head: string

@@ -33,7 +33,7 @@ describe('a field of a new job that is not known', () => {
     ['batchname', 'batchName'],
     ['param', 'params'],
     ['copyResults', 'copyResultsTo'],
-  ])('%s is refused with the one that was meant', async (given, meant) => {
+  ])('%s is refused with the one that was probably meant', async (given, meant) => {
     expect(await refusal(post('/job', { ...job, [given]: 'x' }))).toMatchObject({
       code: 'BAD_INPUT',
       message: `The request is not valid. ${given}: is not known: the nearest name is ${meant}.`,
@@ -41,7 +41,7 @@ describe('a field of a new job that is not known', () => {
     })
   })
 
-  test('is refused with those that are, where none is near; also in a batch', async () => {
+  test('is refused with the known ones if none is similar, even in a batch', async () => {
     const { errors } = await refusal(post('/job', { ...job, colour: 'red' }))
     expect(errors).toEqual([
       { path: 'colour', message: expect.stringMatching(/^is not known: expected only name, workflow, params, /) },
@@ -75,7 +75,7 @@ describe('a field of a new job that is not known', () => {
     )
   })
 
-  test('is nothing that the specification has: its whole request is accepted', async () => {
+  test('is never one of the specification: its whole request is accepted', async () => {
     const { status } = await post('/job', { name: 'A song', ...job })
     expect(status).toBe(200)
   })
@@ -90,7 +90,7 @@ describe('a name in a query that is not known', () => {
     ['/batch?name=b&names=b', 'is not known: the nearest name is name'],
     ['/usage?groupby=day', 'is not known: the nearest name is groupBy'],
     ['/archive?jobs=1', 'is not known: the nearest name is job'],
-  ])('%s is refused with the one that was meant, or those that are', async (path, message) => {
+  ])('%s is refused with the one that was probably meant, or with the known ones', async (path, message) => {
     const { errors } = await refusal(service.api(path))
     const expected = typeof message === 'string' ? message : expect.stringMatching(message)
     expect(errors).toContainEqual({ path: /(\w+)=[^&]*$/.exec(path)?.[1], message: expected })
@@ -100,7 +100,7 @@ describe('a name in a query that is not known', () => {
 describe('a key', () => {
   const ask = (headers: Record<string, string>) => refusal(fetch(`${service.base}/job`, { headers }), 401)
 
-  test('that is missing, wrong, or in another header has its own sentence', async () => {
+  test('that is missing, wrong, or in another header has its own message', async () => {
     expect((await ask({})).message).toBe(
       'The request has no API key. Send one as the raw value of the Authorization header.',
     )

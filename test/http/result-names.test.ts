@@ -78,7 +78,7 @@ describe('results in a folder', () => {
   })
 })
 
-test('a store that serves clients itself is told the name', async () => {
+test('a store that serves clients itself gets the name', async () => {
   const asked: string[] = []
   const blobs = {
     ...memoryBlobs(),
@@ -94,7 +94,7 @@ test('a store that serves clients itself is told the name', async () => {
   })
 })
 
-test('an upload has no name that a result could get', async () => {
+test('an upload never has a name that a result could have', async () => {
   await withService({}, async (service) => {
     const { result } = await jobOf(service, await service.uploaded(Buffer.from('uploaded')))
     const answer = await fetch(result?.vocals ?? '')

@@ -94,7 +94,7 @@ const stores: [string, () => Promise<BlobStore>][] = [
 ]
 
 describe.each(stores)('an upload into %s', (_name, open) => {
-  it('by the client of the authors of tus goes on after each cut, and its file is that of a job', async () => {
+  it('by the official tus client continues after each interruption, and its file can be used for a job', async () => {
     const blobs = await open()
     const service = await offering({ blobs })
     const network = await cutting(service, mebibyte)
@@ -120,7 +120,7 @@ describe.each(stores)('an upload into %s', (_name, open) => {
 })
 
 describe('the client', () => {
-  it('resumes larger files where the service offers it, with progress; small ones need no more requests', async () => {
+  it('resumes larger files if the service offers it, with progress; small ones need no extra requests', async () => {
     const service = await offering()
     const network = await cutting(service, 5 * mebibyte)
     const client = createClient({ baseUrl: `${network.origin}/v1`, apiKey: service.app.key })
@@ -135,7 +135,7 @@ describe('the client', () => {
   })
 })
 
-it('the client waits for a connection as long as it takes, if it can tell somebody', async () => {
+it('the client waits for a connection as long as it takes, if it can report that', async () => {
   // A network that is away for minutes.
   vi.useFakeTimers({ toFake: ['setTimeout'] })
   const size = 9 * mebibyte
@@ -167,7 +167,7 @@ it('the client waits for a connection as long as it takes, if it can tell somebo
 })
 
 describe('an upload that can be resumed', () => {
-  it('keeps what came before a cut, and the next request ends one that hangs', async () => {
+  it('keeps what came before an interruption, and the next request ends one that hangs', async () => {
     const service = await offering()
     const { url } = await begin(service, 10)
     const hanging = request(url, {
@@ -190,7 +190,7 @@ describe('an upload that can be resumed', () => {
     expect(await offset()).toBe(10)
   })
 
-  it('is complete also if the service failed between its last byte and its file', async () => {
+  it('is complete even if the service failed between its last byte and its file', async () => {
     const blobs = memoryBlobs()
     let fails = true
     const failing: BlobStore = {
@@ -209,7 +209,7 @@ describe('an upload that can be resumed', () => {
     expect((await separated(service, downloadUrl)).toString()).toBe('song')
   })
 
-  it('is there for its own application only', async () => {
+  it('exists only for its own application', async () => {
     const service = await offering()
     const { url } = await begin(service, 4)
     const { key } = await service.addApplication('Other')
@@ -225,7 +225,7 @@ describe('an upload that can be resumed', () => {
     expect(await keys(service.engine.blobs)).toEqual([])
   })
 
-  it('is refused in words when it is too large, does not fit, or does not keep to the protocol', async () => {
+  it('is refused with the reason if it is too large, does not fit, or breaks the protocol', async () => {
     const limits = { storedBytes: 1000 }
     const service = await offering({ engine: { limits: { maxFileBytes: 2000 } }, http: { limits } })
     const refused = async (answer: Promise<Response>) => {
@@ -266,7 +266,7 @@ describe('an upload that can be resumed', () => {
     expect((await refused(full)).slice(0, 2)).toEqual([429, 'STORAGE_FULL'])
   })
 
-  it('ends with its time, and what is stored of it is swept', async () => {
+  it('ends when it expires, and what is stored of it is swept', async () => {
     const service = await offering()
     const { url } = await begin(service, 10)
     await tus(service, 'PATCH', { url, headers: { 'upload-offset': '0' }, body: 'half' })
@@ -277,7 +277,7 @@ describe('an upload that can be resumed', () => {
     expect(await keys(service.engine.blobs)).toEqual([])
   })
 
-  it('takes no second file once its file was removed with its job', async () => {
+  it('accepts no second file once its file was removed with its job', async () => {
     const service = await offering()
     const { url, downloadUrl } = await begin(service, 4)
     await tus(service, 'PATCH', { url, headers: { 'upload-offset': '0' }, body: 'song' })

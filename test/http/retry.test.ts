@@ -7,7 +7,7 @@ afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
 })
 
-test('a failed job is run again by POST /job/{id}/retry; others are refused, and strangers learn nothing', async () => {
+test('a failed job is run again by POST /job/{id}/retry; others are refused; other applications get 404', async () => {
   const service = await startService({ worker: false })
   cleanUps.push(() => service.close())
   const client = createClient({ baseUrl: service.base, apiKey: service.app.key })

@@ -26,7 +26,7 @@ test.each(['/jobs', '/job/1/status/x', '//job', '/storage', '/JOB'])('there is n
   expect(table.match('GET', `/v1${path}`, '/v1'.length)).toEqual({ kind: 'none' })
 })
 
-test('a path that exists names its methods', () => {
+test('a 405 for a path that exists names its methods', () => {
   expect(table.match('PUT', '/v1/job/1', '/v1'.length)).toEqual({
     kind: 'method',
     allow: ['GET', 'HEAD', 'DELETE', 'OPTIONS'],
@@ -39,7 +39,7 @@ test('a fixed path that a param could stand for names its own methods', () => {
   expect(table.match('OPTIONS', '/job/events', 0)).toEqual({ kind: 'method', allow: ['GET', 'HEAD', 'OPTIONS'] })
 })
 
-test('a path that was asked for before is found again, whatever was asked for since', () => {
+test('a path that was requested before is found again, whatever was requested since', () => {
   const operation = (method: string, path: string) => {
     const match = table.match(method, path, 0)
     return match.kind === 'route' && [match.route.operation, match.params]

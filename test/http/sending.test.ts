@@ -48,7 +48,7 @@ async function begin(link: string, headers = ''): Promise<{ status: string; sock
   return { status, socket, head }
 }
 
-test('downloads by link have slots, and an application that has none gets one of that with the most', async () => {
+test('downloads by link have slots; an application without one gets one of the application with the most', async () => {
   const service = await startService({ http: { limits: { downloads: 3, allDownloads: 4 } } })
   cleanUps.push(() => service.close())
   const other = await service.addApplication('Other')
@@ -85,7 +85,7 @@ async function withLargeLists(idleMs: number) {
   return { service, create, list }
 }
 
-test('of lists that are not read, an application has a few; it may ask for all else, and others for all', async () => {
+test('an application may have a few unread lists; it may request anything else, and others anything', async () => {
   const { service, create, list } = await withLargeLists(30_000)
   const other = await service.addApplication('Other')
   await create(other.key)
@@ -99,7 +99,7 @@ test('of lists that are not read, an application has a few; it may ask for all e
   await expect.poll(async () => (await list()).status).toBe('200')
 })
 
-test('a list that nobody reads is ended', async () => {
+test('a list that is not read is ended', async () => {
   const { list } = await withLargeLists(200)
   const { status, socket } = await list()
   expect(status).toBe('200')
@@ -110,7 +110,7 @@ test('a list that nobody reads is ended', async () => {
   expect(bytes).toBeLessThan(50 * 180_000)
 })
 
-test('files read in the memory of one chunk arrive as they are, however slowly, alone and in an archive', async () => {
+test('files read with the memory of one chunk arrive intact, however slowly, alone and in an archive', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'stemwork-sending-'))
   cleanUps.push(() => rm(directory, { recursive: true }))
   const service = await startService({ blobs: fsBlobs({ directory }) })

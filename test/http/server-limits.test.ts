@@ -31,7 +31,7 @@ function open({ port }: RunningServer, sent = ''): { socket: Socket; closed: Pro
 }
 
 describe('a server of ours', () => {
-  test('bounds the time of heads, idle connections and their number without being asked', async () => {
+  test('limits the time of headers and idle connections, and their number, by default', async () => {
     const { server } = await start()
     expect([server.headersTimeout, server.timeout, server.maxConnections]).toEqual([60_000, 120_000, 1001])
     // Not the whole request: a large upload over a slow line may take hours.
@@ -53,7 +53,7 @@ describe('a server of ours', () => {
     expect(await open(server, 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n12').closed).toBe('')
   })
 
-  test('takes no more connections than it may have, and takes some again when others end', async () => {
+  test('accepts no more connections than its limit, and accepts more when others end', async () => {
     const ending = new AbortController()
     const answer = async () => {
       if (!ending.signal.aborted) await once(ending.signal, 'abort')
@@ -75,7 +75,7 @@ describe('a server of ours', () => {
     ['say nothing', ''],
     ['begin a head and do not end it', 'GET / HTTP/1.1\r\nHost: x\r\nX-'],
     ['were answered, and begin another head', 'GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nX-'],
-  ])('answers a client whatever many connections of its address do that %s', async (_what, sent) => {
+  ])('answers a client even if many connections of its address do that %s', async (_what, sent) => {
     const server = await start({ maxConnections: 8 })
     const silent = Array.from({ length: 12 }, () => open(server, sent))
     await Promise.all(silent.map(({ socket }) => once(socket, 'connect')))

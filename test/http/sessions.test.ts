@@ -41,7 +41,7 @@ describe("a page's session", () => {
   const signIn = (body: object, headers?: Record<string, string>, path = '/session') =>
     ask(path, { method: 'POST', body, headers })
 
-  test('is in a cookie that no script reads, no other site sends, and no other path gets', async () => {
+  test('is in a cookie that no script can read, no other site can send, and no other path gets', async () => {
     const response = await signIn({ key: service.app.key })
     expect([response.status, await response.json()]).toEqual([200, { application: name }])
     const set = response.headers.get('set-cookie') ?? ''
@@ -58,7 +58,7 @@ describe("a page's session", () => {
     expect((await ask('/job', { cookie: `x=1; ${cookie}; stemwork-console=of-another` })).status).toBe(200)
   })
 
-  test('lasts if asked, and is secure where the page came by https', async () => {
+  test('lasts if requested, and is secure if the page came by https', async () => {
     const headers = { origin: `https://${new URL(service.base).host}` }
     const lasting = (await signIn({ key: service.app.key, remember: true }, headers)).headers.get('set-cookie') ?? ''
     expect(lasting).toMatch(/; HttpOnly; SameSite=Strict; Max-Age=15552000; Secure$/)
@@ -98,7 +98,7 @@ describe("a page's session", () => {
     expect((await signIn({})).status).toBe(401)
   })
 
-  test('can be had by a code, once, which tells before whose songs it leads to', async () => {
+  test('can be opened by a code, once, which says beforehand whose songs it leads to', async () => {
     const made = await service.api('/session/code', { method: 'POST', body: JSON.stringify({ key: service.app.key }) })
     const { code } = (await made.json()) as { code: string }
     for (let times = 0; times < 2; times++)
@@ -118,7 +118,7 @@ describe("a page's session", () => {
     expect(others.status).toBe(400)
   })
 
-  test('of the operator is another one, for the page of the operator', async () => {
+  test('of the operator is separate, for the page of the operator', async () => {
     const response = await signIn({ key: operatorKey }, undefined, '/operator/session')
     expect(response.headers.get('set-cookie')).toMatch(/^stemwork-operator=[\w-]+; HttpOnly; SameSite=Strict$/)
     const cookie = cookieOf(response)

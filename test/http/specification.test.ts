@@ -116,7 +116,7 @@ describe('the flow of the specification', () => {
     expect(service.app.id).toMatch(uuid)
   })
 
-  test('the workflows come in an object, with id, name and description', async () => {
+  test('the workflows are in an object, with id, name and description', async () => {
     const { workflows } = await json<{ workflows: { id: string }[] }>(service.api('/workflow?page=0&size=100'))
     expect(workflows.map((workflow) => workflow.id)).toContain(stems)
     expect(Object.keys(workflows[0]!)).toEqual(['id', 'name', 'description'])

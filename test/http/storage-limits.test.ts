@@ -51,7 +51,7 @@ const turn = () => new Promise((resolve) => setTimeout(resolve, 0))
 const statusOf = (answer: string) => Number(answer.split(' ')[1])
 
 describe('uploads under way', () => {
-  test('with one ticket are one: the others are refused before a byte of theirs is stored', async () => {
+  test('with the same ticket are refused, except for one, before any of their bytes are stored', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'stemwork-http-'))
     cleanUps.push(() => rmSync(directory, { recursive: true }))
     const service = await start({ blobs: fsBlobs({ directory }) })
@@ -132,7 +132,7 @@ describe('a used ticket', () => {
     expect((await fetch(downloadUrl)).status).toBe(404)
   })
 
-  test('is not known for longer than unused uploads are kept, so no ticket lives longer', async () => {
+  test('is not remembered for longer than unused uploads are kept, so no ticket lives longer', async () => {
     const service = await start({ engine: { retention: { unusedUploadsMs: 90_000 } } })
     const { uploadUrl } = await newTicket(service)
     const left = Number(new URL(uploadUrl).searchParams.get('expires')) - Date.now() / 1000
@@ -157,7 +157,7 @@ for (const [name, open, missing] of durableStores) {
           body: JSON.stringify({ workflow: 'service/stems-vocals-accompaniment', params: { inputUrl } }),
         })
 
-      test('takes uploads up to its limit, to the byte, and says what to do then', async () => {
+      test('accepts uploads up to its limit, to the byte, and says what to do then', async () => {
         const service = await startFull(1000)
         const tickets = await Promise.all(Array.from({ length: 4 }, () => newTicket(service)))
         expect((await put(tickets[0]!.uploadUrl, Buffer.alloc(600))).status).toBe(200)
@@ -239,7 +239,7 @@ for (const [name, open, missing] of durableStores) {
   )
 }
 
-test('what is stored is not looked at again for each ticket: a look at many files takes long', async () => {
+test('stored files are not counted again for each ticket, since counting many files takes long', async () => {
   vi.useFakeTimers({ toFake: ['performance'] })
   cleanUps.push(() => vi.useRealTimers())
   const blobs = memoryBlobs()
@@ -252,7 +252,7 @@ test('what is stored is not looked at again for each ticket: a look at many file
   expect(looks).toBe(2)
 })
 
-test('nobody waits for a look while the last one found that there is plenty of room', async () => {
+test('no request waits for a count if the last one found plenty of room', async () => {
   vi.useFakeTimers({ toFake: ['performance'] })
   cleanUps.push(() => vi.useRealTimers())
   let stored = 10

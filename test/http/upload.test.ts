@@ -205,7 +205,7 @@ describe('an upload is refused', () => {
     expect((await createJob(ticket.downloadUrl)).status).toBe(200)
   })
 
-  test('when it is a part of a file, which would be stored as the whole', async () => {
+  test('when it is a part of a file, which would be stored as the complete file', async () => {
     const ticket = await newTicket()
     const headers = { 'content-range': 'bytes 0-99/20000' }
     const answer = await fetch(ticket.uploadUrl, { method: 'PUT', body: song.subarray(0, 100), headers })
@@ -242,7 +242,7 @@ describe('the download URL as an input', () => {
     expect((await pollJob(service, String(body.id))).status).toBe('SUCCEEDED')
   })
 
-  test('makes further jobs, also while and after the first one ends', async () => {
+  test('creates further jobs, even while the first one ends and afterwards', async () => {
     const inputUrl = await service.uploaded(song)
     const first = await createJob(inputUrl)
     const others: Awaited<ReturnType<typeof createJob>>[] = []
@@ -255,7 +255,7 @@ describe('the download URL as an input', () => {
     expect((await createJob(inputUrl)).status).toBe(200)
   })
 
-  test('has a ticket that takes no second file, also when its job has ended', async () => {
+  test('has a ticket that accepts no second file, even when its job has ended', async () => {
     const ticket = await newTicket()
     expect((await fetch(ticket.uploadUrl, { method: 'PUT', body: song })).status).toBe(200)
     const { body } = await createJob(ticket.downloadUrl)
@@ -325,7 +325,7 @@ describe('the download URL as an input', () => {
     expect(answer.status).toBe(422)
   })
 
-  test('an address of somebody else that looks like ours is fetched like any other', async () => {
+  test('a foreign address that looks like ours is fetched like any other', async () => {
     const { body } = await createJob('https://elsewhere.invalid/v1/storage/uploads/a/b?signature=x')
     expect((await pollJob(service, String(body.id))).error).toMatchObject({ code: 'BAD_INPUT' })
   })

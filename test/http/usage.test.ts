@@ -56,7 +56,7 @@ describe('GET /usage', () => {
     expect(await (await usage('?groupBy=day', { headers: { accept: 'text/csv' } })).text()).toBe(csv)
   })
 
-  test('is told by the client', async () => {
+  test('is returned by the client', async () => {
     const client = createClient({ baseUrl: service.base, apiKey: service.app.key })
     const [total] = await client.usage()
     expect(total).toMatchObject({ jobs: 2, succeeded: 1, bytes: 4 })
@@ -64,7 +64,7 @@ describe('GET /usage', () => {
     expect(await client.usage({ from: '2020-01-01', to: '2020-12-31' })).toEqual([])
   })
 
-  test('is that of the application alone', async () => {
+  test('is only that of the application', async () => {
     const { key } = await service.addApplication('Stranger')
     expect(await (await usage('', { key })).json()).toMatchObject({ usage: [] })
   })
@@ -82,7 +82,7 @@ describe('GET /usage', () => {
   })
 })
 
-test('CSV quotes what needs it, and a workflow that looks like a formula is none', () => {
+test('CSV quotes what needs it, and a workflow that looks like a formula is escaped', () => {
   const sums = { jobs: 1, succeeded: 1, audioSeconds: 2.5, bytes: 3, processorSeconds: 0 }
   expect(usageCsv([{ workflow: '=a"b,c', ...sums }], ['workflow'])).toBe(
     'workflow,jobs,succeeded,audioSeconds,bytes,processorSeconds\r\n"\'=a""b,c",1,1,2.5,3,0\r\n',

@@ -62,7 +62,7 @@ for (const [name, open, missing] of durableStores) {
       }
     }
 
-    test('belong to one application each: what one receiver knows verifies nothing of another', async () => {
+    test('belong to one application each: the secret of one verifies no message of another', async () => {
       const serviceSecret = newWebhookSecret()
       const service = await start(serviceSecret)
       const { applications } = service.engine
@@ -105,7 +105,7 @@ for (const [name, open, missing] of durableStores) {
       expect((await rotate({ secret: 'whsec_short' })).status).toBe(400)
     })
 
-    test('sign no more than four at a time, however often they are rotated', async () => {
+    test('are at most four at a time, however often they are rotated', async () => {
       const service = await start()
       for (let round = 0; round < 10; round++) await rotateWebhookSecret(service.engine.applications, service.app.id)
       const { headers } = await service.message(service.app.key)

@@ -23,7 +23,7 @@ const ask = async (service: Service, key: string, headers: Record<string, string
   service.api('/application', { key, headers })
 
 describe('wrong keys from one address', () => {
-  test('are refused with 429 after some, and not looked up any more', async () => {
+  test('are refused with 429 after some, and no longer looked up', async () => {
     const service = await start()
     const statuses: number[] = []
     for (let index = 0; index < 10; index++) statuses.push((await ask(service, generateApiKey().key)).status)
@@ -34,7 +34,7 @@ describe('wrong keys from one address', () => {
     expect(await refused.json()).toMatchObject({ code: 'RATE_LIMITED', message: expect.stringContaining('address') })
   })
 
-  test('do not shut out a right key that was not used before, nor the operator', async () => {
+  test('do not lock out a valid key that was not used before, or the operator', async () => {
     const operatorKey = 'the-key-of-the-operator'
     const service = await start({ operator: { key: operatorKey } })
     const guess = `${service.app.key.slice(0, -12)}000000000000`
@@ -48,7 +48,7 @@ describe('wrong keys from one address', () => {
     expect([await overview('a-guess'), await overview(), await overview(operatorKey)]).toEqual([429, 401, 200])
   })
 
-  test('do not shut out keys that have worked there, also those that an operator brought along', async () => {
+  test('do not lock out keys that have worked there, even those that an operator supplied', async () => {
     const service = await start()
     const brought = 'a key of the operator'
     await issueKey(service.engine.applications, service.app.id, { key: brought })
@@ -59,7 +59,7 @@ describe('wrong keys from one address', () => {
     expect((await ask(service, key)).status).toBe(429)
   })
 
-  test('are counted by the address that a trusted proxy has seen, and by no other that the client writes', async () => {
+  test('are counted by the address that a trusted proxy has seen, not by one that the client writes', async () => {
     const service = await start({ trustProxy: true })
     const from = async (forwarded: string) =>
       (await ask(service, generateApiKey().key, { 'x-forwarded-for': forwarded })).status
@@ -73,7 +73,7 @@ describe('wrong keys from one address', () => {
     expect((await ask(direct, generateApiKey().key, { 'x-forwarded-for': '203.0.113.99' })).status).toBe(429)
   })
 
-  test('count in vain where there is no key at all', async () => {
+  test('do not matter if no key is needed', async () => {
     const service = await start()
     for (let index = 0; index < 10; index++) expect((await fetch(`${service.base}/application`)).status).toBe(401)
   })

@@ -185,7 +185,7 @@ describe('the protocol over HTTP', () => {
     expect((await fetch(`${mcp.origin}/mcp`)).status).toBe(405)
   })
 
-  it('refuses web pages that were not allowed', async () => {
+  it('refuses web pages that are not allowed', async () => {
     const post = (origin: string) =>
       fetch(`${mcp.origin}/mcp`, {
         method: 'POST',
@@ -204,7 +204,7 @@ describe('the protocol over HTTP', () => {
 })
 
 describe('on standard input and output', () => {
-  it('a wrong key is told with the first list of tools', async () => {
+  it('a wrong key is reported with the first list of tools', async () => {
     const client = await connected(overStdio('0123456789abcdef-wrong'))
     await expect(client.listTools()).rejects.toThrow(/API key is not valid.*UNAUTHORIZED/)
   })
@@ -227,7 +227,7 @@ describe('stemwork serve --mcp', () => {
     }
   })
 
-  it('goes together with live streams, which a stop ends', async () => {
+  it('works together with live streams, which a stop ends', async () => {
     const key = 'a-key-of-an-application'
     const { baseUrl, process } = await startCommand(['--mcp', '--live', '1', '--api-keys', key])
     try {
@@ -252,7 +252,7 @@ describe('stemwork serve --mcp', () => {
   })
 })
 
-describe('over HTTP, what one request may ask of the service', () => {
+describe('over HTTP, a request', () => {
   const ask = (messages: unknown, to = mcp, key = service.app.key) =>
     fetch(`${to.origin}/mcp`, {
       method: 'POST',
@@ -266,14 +266,14 @@ describe('over HTTP, what one request may ask of the service', () => {
   const ping = (params = {}) => ({ jsonrpc: '2.0', id: 1, method: 'ping', params })
   const members = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`m${n}`, n]))
 
-  it('is a message of hundreds of members, not of thousands', async () => {
+  it('may be a message of hundreds of members, not of thousands', async () => {
     expect((await ask(ping(members(900)))).status).toBe(200)
     const refused = await ask(ping(members(2000)))
     expect(refused.status).toBe(400)
     expect(await refused.json()).toMatchObject({ code: 'BAD_INPUT', message: expect.stringMatching(/members/) })
   })
 
-  it('is as many messages as requests', async () => {
+  it('counts as many requests as it has messages', async () => {
     const few = await startService({ http: { rateLimits: { other: { requests: 10, perSeconds: 3600 } } } })
     const handler = createMcpHandler(few.handler, { basePath: '/v1' })
     const server = await serve(handler, { port: 0 })
@@ -283,7 +283,7 @@ describe('over HTTP, what one request may ask of the service', () => {
     await Promise.all([server.close({ timeoutMs: 100 }), few.close()])
   })
 
-  it('is done in turn: one message in a pass of the event loop', async () => {
+  it('is handled in turn: one message in a pass of the event loop', async () => {
     const passes: number[] = []
     let pass = 0
     const counted = () => {

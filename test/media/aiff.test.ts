@@ -51,7 +51,7 @@ describe.each([
     [20_001, 1],
     [20_000, 2],
     [20_001, 6],
-  ])('hold the samples of a WAV file: %i of %i channels', async (sampleCount, channels) => {
+  ])('hold the same samples as a WAV file: %i of %i channels', async (sampleCount, channels) => {
     const planes = audio(sampleCount, channels)
     const aiff = await encode('a.aiff', format, planes)
     const expected = await encode('a.wav', wav, planes)
@@ -78,7 +78,7 @@ describe.each([
     }
   })
 
-  it('can be read while they grow, and hold nothing but what is written', async () => {
+  it('can be read while they grow, and hold only what is written', async () => {
     const planes = audio(20_000, 2)
     const path = join(folder, 'growing.aiff')
     const encoder = await openEncoder(path, { sampleRate: 44_100, channels: 2, format })
@@ -95,7 +95,7 @@ describe.each([
     expect(growing.subarray(start).equals(whole.subarray(start))).toBe(true)
   })
 
-  it('are continued where an encoder left them', async () => {
+  it('are continued where an encoder stopped', async () => {
     const planes = audio(20_000, 2)
     const { path: expected, written } = await encode('whole.aiff', format, planes)
     const path = join(folder, 'parts.aiff')
@@ -113,7 +113,7 @@ describe.each([
   })
 })
 
-it('a file of nothing is complete', async () => {
+it('an empty file is complete', async () => {
   const { path } = await encode('empty.aiff', 'aiff', [new Float32Array(0)])
   const file = await readFile(path)
   expect(file.readUInt32BE(4)).toBe(file.length - 8)

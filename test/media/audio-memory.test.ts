@@ -56,7 +56,7 @@ describe('memory', () => {
     ['WAV is decoded and resampled', writeLongWav, 32_000],
     ['M4A with its index at the end is decoded', writeLongM4a, 44_100],
   ])(
-    'sixteen minutes of %s in the memory of four',
+    'sixteen minutes of %s take no more memory than four',
     async (_, write, sampleRate) => {
       const path = join(folder, 'long')
       // V8 lets its heap grow for the first minutes, and from Node 24 on by a third.

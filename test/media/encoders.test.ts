@@ -47,7 +47,7 @@ describe('FLAC files', () => {
   })
 
   it.skipIf(!hasFlac)(
-    'stand the test of the reference decoder (skipped where the program flac is not installed)',
+    'pass the test of the reference decoder (skipped where the program flac is not installed)',
     async () => {
       const { path } = await encode('test.flac', 'flac24', [noise(50_000, 3), noise(50_000, 4)])
       const { status, stderr } = spawnSync('flac', ['-t', '-w', path], { encoding: 'utf8' })
@@ -77,7 +77,7 @@ describe('MP3 files', () => {
     },
   )
 
-  it.skipIf(!hasFfmpeg)('have the right length for ffmpeg, too', async () => {
+  it.skipIf(!hasFfmpeg)('have the right length in ffmpeg, too', async () => {
     const { path } = await encode('length.mp3', 'mp3', [music(100_000, 0), music(100_000, 1)])
     const { stdout, stderr } = spawnSync('ffmpeg', ['-v', 'error', '-i', path, '-f', 'f32le', '-'], {
       maxBuffer: 10_000_000,

@@ -28,7 +28,7 @@ function children(): string[] {
 }
 
 describe.skipIf(!hasProgram('ffmpeg'))('ffmpeg, where it is allowed,', () => {
-  it('decodes what the package cannot, all through a separation', async () => {
+  it('decodes what the package cannot, for a complete separation', async () => {
     const outputs = { vocals: join(folder, 'vocals.wav'), accompaniments: join(folder, 'accompaniments.wav') }
     const video = fixture('refused-video.wmv')
     await expect(separate(video, { outputs })).rejects.toMatchObject({ reason: 'unsupported_format' })
@@ -37,7 +37,7 @@ describe.skipIf(!hasProgram('ffmpeg'))('ffmpeg, where it is allowed,', () => {
     expect(warnings).toEqual([])
   })
 
-  it('is not asked for what the package decodes itself', async () => {
+  it('is not used for what the package decodes itself', async () => {
     const stream = await openAudio(fixture('stereo.flac'), { decoders: { ffmpeg: '/no/such/program' } })
     expect(await collect(stream)).toHaveLength(2)
   })
@@ -75,14 +75,14 @@ describe.skipIf(!hasProgram('ffmpeg'))('ffmpeg, where it is allowed,', () => {
   it.each([
     ['cannot be started', '/no/such/program', 'MISSING_DEPENDENCY', /could not be started .*decoders\.ffmpeg/],
     ['gives nothing', process.execPath, 'BAD_INPUT', /ffmpeg could not decode it/],
-  ])('that %s ends the job with words', async (_, program, code, message) => {
+  ])('that %s ends the job with a message', async (_, program, code, message) => {
     await expect(openAudio(fixture('video.ts'), { decoders: { ffmpeg: program } })).rejects.toMatchObject({
       code,
       message: expect.stringMatching(message),
     })
   })
 
-  it('waits while its output is not read, and is gone when the stream is given up or aborted', async () => {
+  it('waits while its output is not read, and is gone when the stream is abandoned or aborted', async () => {
     const path = join(folder, 'long.wav')
     await writeWav(path, [noise(44_100 * 60)], 44_100)
     const options = { program: 'ffmpeg', demuxer: 'wav', format: 'wav', maxSeconds: Infinity }
@@ -107,7 +107,7 @@ describe.skipIf(!hasProgram('ffmpeg'))('ffmpeg, where it is allowed,', () => {
   })
 })
 
-describe.skipIf(!hasProgram('ffmpeg'))('a file that leads to others', () => {
+describe.skipIf(!hasProgram('ffmpeg'))('a file that refers to others', () => {
   it.each<[string, (url: string, other: string) => string]>([
     ['an HLS playlist', (url) => `#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:10,\n${url}\n#EXT-X-ENDLIST\n`],
     [
@@ -143,7 +143,7 @@ describe.skipIf(!hasProgram('ffmpeg'))('a file that leads to others', () => {
 })
 
 describe('the process', () => {
-  it('that gives nothing for too long is killed', async () => {
+  it('that outputs nothing for too long is killed', async () => {
     const limits = { silenceMs: 50, maxBytes: 2 ** 30 }
     const slow = await startFfmpeg(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { limits })
     for await (const _ of slow.output) expect.unreachable()
@@ -158,7 +158,7 @@ describe('the process', () => {
     expect(await large.ending()).toBe('it took more than 200 MiB of memory')
   })
 
-  it('sees nothing of the environment but the path', async () => {
+  it('sees nothing of the environment except the path', async () => {
     process.env.STEMWORK_SECRET_OF_TEST = 'secret'
     const print = await startFfmpeg(
       process.execPath,

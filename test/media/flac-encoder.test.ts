@@ -58,7 +58,7 @@ const raw = ['--force-raw-format', '--endian=little', '--sign=signed']
 describe.each([
   ['flac', '16'],
   ['flac24', '24'],
-] as const)('the reference decoder gets from %s what a WAV file of that width holds', (format, wav) => {
+] as const)('the reference decoder gets from %s the same samples as a WAV file of that width holds', (format, wav) => {
   it.skipIf(!hasFlac).each(Object.keys(signals))(
     'of %s (skipped where the program flac is not installed)',
     async (name) => {
@@ -109,7 +109,7 @@ it.skipIf(!hasFlac)(
   },
 )
 
-it('a FLAC file with more blocks than a byte can count keeps their numbers', async () => {
+it('a FLAC file with more blocks than one byte can count numbers them correctly', async () => {
   // 2,100 blocks: numbers of one, two and three bytes.
   const path = join(folder, 'long.flac')
   const encoder = await openEncoder(path, { sampleRate: 44_100, channels: 1, format: 'flac' })

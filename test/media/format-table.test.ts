@@ -97,7 +97,7 @@ describe.skipIf(!hasFfmpeg)('decoding agrees with that of ffmpeg', () => {
     expect(decibels).toBeGreaterThanOrEqual(row.decibels)
   })
 
-  it.each(foreignFiles)('$file, by ffmpeg where it is allowed', async (row) => {
+  it.each(foreignFiles)('$file, with ffmpeg allowed', async (row) => {
     const refusal = openAudio(join(folder, row.file))
     await expect(refusal).rejects.toMatchObject({
       code: 'BAD_INPUT',
@@ -126,7 +126,7 @@ const madeByOthers: readonly (readonly [program: string, args: string[], source:
   ['flac', ['--silent', '-0', '--ogg', '-o', 'flac.oga', 's24.wav'], 's24.wav'],
 ]
 
-describe.skipIf(!hasFfmpeg || !hasProgram('sox') || !hasProgram('flac'))('what other programs write', () => {
+describe.skipIf(!hasFfmpeg || !hasProgram('sox') || !hasProgram('flac'))('files of other programs', () => {
   it.each(madeByOthers)('%s %j', async (program, args, source) => {
     await runProgram(program, args, { cwd: folder })
     const file = args.find((name) => /^(sox|flac)[^ ]*\./.test(name)) ?? ''

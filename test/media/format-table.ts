@@ -1,4 +1,4 @@
-/** A file that ffmpeg makes of the test's signal, and how our decoding of it compares with ffmpeg's. */
+/** A file that ffmpeg makes from the test signal, and how our decoding compares with that of ffmpeg. */
 export interface TableRow {
   file: string
   /** Encoder arguments. */
@@ -20,7 +20,7 @@ const exact = Infinity
 /** Without noise substitution, which is random in every decoder. */
 const aac = 'aac -aac_pns 0'
 
-/** What the decoders of the package read. */
+/** Formats that the decoders of the package read. */
 export const ownFormats: readonly TableRow[] = [
   { file: 'u8.wav', codec: 'pcm_u8', decibels: exact },
   { file: 's16.wav', codec: 'pcm_s16le', decibels: exact },
@@ -83,7 +83,7 @@ export const ownFormats: readonly TableRow[] = [
   { file: 'vorbis.ogv', codec: 'libvorbis', decibels: 100, extraSamples: -60, isVideo: true },
 ]
 
-/** What needs ffmpeg. */
+/** Formats that need ffmpeg. */
 export const foreignFiles: readonly TableRow[] = [
   // A kind of stream that Blu-ray does not have, so that only ffmpeg knows it.
   { file: 'mp2.m2ts', codec: 'mp2', decibels: exact, isVideo: true },

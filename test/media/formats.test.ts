@@ -63,7 +63,7 @@ describe('encoded audio', () => {
   )
 
   it.each(['stereo.flac', 'stereo-24bit.flac', 'surround.flac'])(
-    '%s decodes to exactly the bytes whose MD5 its encoder noted',
+    '%s decodes to exactly the bytes whose MD5 its encoder stored',
     async (name) => {
       const header = await readFile(fixture(name))
       const bits = (((header[20]! & 1) << 4) | (header[21]! >> 4)) + 1
@@ -77,7 +77,7 @@ describe('encoded audio', () => {
     },
   )
 
-  it('a stereo MP3 that begins silent is stereo from its first block', async () => {
+  it('a stereo MP3 that begins with silence is stereo from its first block', async () => {
     const stream = await openAudio(fixture('late.mp3'))
     const counts = new Set<number>()
     for await (const { channels } of stream.blocks) counts.add(channels.length)
@@ -103,7 +103,7 @@ describe('encoded audio', () => {
   const speakers = { left: 300, right: 500, centre: 700, lfe: 60, surroundLeft: 1100, surroundRight: 1300 }
 
   it.each(['surround.flac', 'surround.ogg', 'surround.opus', 'surround.m4a'])(
-    '%s mixes down to stereo with every speaker on its side',
+    '%s mixes down to stereo with every speaker on the correct side',
     async (name) => {
       const [left, right] = await collect(toStereo(await openAudio(fixture(name))))
       const levels = Object.fromEntries(

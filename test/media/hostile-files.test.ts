@@ -35,7 +35,7 @@ async function decode(): Promise<Record<string, unknown>> {
   return details
 }
 
-test('one child refuses each hostile file in words or decodes what is there, then a song as before', async () => {
+test('one child refuses each hostile file with a message or decodes what it can, then a song as before', async () => {
   await copyFile(fixture('stereo.m4a'), join(folder, 'file'))
   const song = await decode()
   const files = await hostileFiles()

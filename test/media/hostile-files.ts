@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { oggPage } from './ogg-file.js'
 import { fixture } from './test-signal.js'
 
-/** Files that lie about themselves, as an attacker or a broken disk makes them. */
+/** Files with false headers, as an attacker or a broken disk makes them. */
 export async function hostileFiles(): Promise<[name: string, bytes: Buffer][]> {
   const m4a = await readFile(fixture('faststart.m4a'))
   const fragmented = await readFile(fixture('fragmented.m4a'))

@@ -41,7 +41,7 @@ describe.skipIf(!hasProgram('ffmpeg'))('files that were joined end to end (needs
     return await decoded(path)
   }
 
-  it.each(kinds)('%s: each part is as long and sounds as it does alone', async (kind) => {
+  it.each(kinds)('%s: each part has the same length and sound as alone', async (kind) => {
     const parts = await Promise.all(lengths.map((_, i) => decoded(join(folder, `${i}.${kind}`))))
     const { channels, warnings } = await joined(kind)
     let at = 0
@@ -57,7 +57,7 @@ describe.skipIf(!hasProgram('ffmpeg'))('files that were joined end to end (needs
   })
 
   it.each(['mp3', 'ogg'])(
-    '%s: more than a hundred of them cost a hundred decoders, and are all heard',
+    '%s: more than a hundred of them use a hundred decoders, and are all decoded',
     async (kind) => {
       const part = await readFile(join(folder, `1.${kind}`))
       const path = join(folder, `many.${kind}`)
@@ -77,7 +77,7 @@ describe.skipIf(!hasProgram('ffmpeg'))('files that were joined end to end (needs
     },
   )
 
-  it('mp3: also with a tag between them', async () => {
+  it('mp3: even with a tag between them', async () => {
     const tag = Buffer.from(`ID3\x04\0\0\0\0\x02\0${'\0'.repeat(256)}`, 'latin1')
     const { channels } = await joined('mp3', tag)
     expect(channels[0]!.length).toBe(Math.round(4.1 * 48_000))

@@ -67,7 +67,7 @@ function difference<Functions>(
   return at < 0 ? undefined : `at ${at}: plain ${memory[at]}, kernel ${kernel.memory[at]}`
 }
 
-describe('a kernel and its plain twin give the same, bit for bit:', () => {
+describe('a kernel and its plain JavaScript twin give the same, bit for bit:', () => {
   const floats = 5000
   const [dot, frame, packing] = [createDotProduct(floats), createFrameKernels(floats), createStereoPacking(floats)]
 
@@ -329,7 +329,7 @@ describe('the pipeline', () => {
     expect(run(['--jitless'], '--errors')).toEqual(Object.fromEntries(everything.map((name) => [name, error])))
   })
 
-  it.skipIf(process.arch !== 'x64')('says so on a processor without SIMD (a flag of x64 only)', () => {
+  it.skipIf(process.arch !== 'x64')('says so on a processor without SIMD (by a flag that only x64 has)', () => {
     const flags = ['--no-enable-sse4-1']
     expect(run(flags, '--errors')).toEqual(Object.fromEntries(everything.map((name) => [name, error])))
   })

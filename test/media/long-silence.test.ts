@@ -12,7 +12,7 @@ import { writeM4a } from './m4a-file.js'
 const silence = Uint8Array.from([0x21, 0x10, 0x04, 0x60, 0x8c, 0x1c])
 
 it.each([10, 3600])(
-  'two hours of silence in an M4A of 3 MB are refused after a few minutes of them, if %i s are allowed',
+  'two hours of silence in an M4A of 3 MB are refused after decoding a few minutes, if %i s are allowed',
   async (maxSeconds) => {
     const folder = await mkdtemp(join(tmpdir(), 'stemwork-silence-'))
     let [seconds, longestBlock] = [0, 0]

@@ -63,7 +63,7 @@ const signals: Record<string, [() => Float32Array[], number]> = {
   ],
 }
 
-describe.skipIf(!hasFfmpeg)('ffmpeg decodes, without a warning (skipped where it is not installed),', () => {
+describe.skipIf(!hasFfmpeg)('ffmpeg decodes without a warning (skipped where it is not installed)', () => {
   it.each(Object.entries(signals))('%s', async (_, [planes, least]) => {
     for (const sampleRate of [44_100, 48_000, 32_000]) {
       const signal = planes()
@@ -73,7 +73,7 @@ describe.skipIf(!hasFfmpeg)('ffmpeg decodes, without a warning (skipped where it
     }
   })
 
-  it('what is no audio as silence or as loud as can be', async () => {
+  it('samples that are not numbers as silence or at full scale', async () => {
     const planes = [
       [NaN, Infinity, -Infinity, 1e30, 0],
       [0, 0, 0, 0, 0],
@@ -90,7 +90,7 @@ describe.skipIf(!hasFfmpeg)('ffmpeg decodes, without a warning (skipped where it
   })
 })
 
-it('every frame has 320 kbit/s, with a byte more where that is no whole number of bytes', async () => {
+it('every frame has 320 kbit/s, with a padding byte if that is not a whole number of bytes', async () => {
   for (const [sampleRate, bytes] of [
     [44_100, (320_000 / 8) * (1152 / 44_100)],
     [48_000, 960],
@@ -107,7 +107,7 @@ it('every frame has 320 kbit/s, with a byte more where that is no whole number o
   }
 })
 
-it('the decoder of this package finds every sample at its place', async () => {
+it('the decoder of this package finds every sample in its place', async () => {
   const planes = [music(1), music(2)]
   const { channels } = await readAudio(await encode(planes))
   const interleaved = Float32Array.from({ length: 2 * length }, (_, i) => channels[i % 2]![i >> 1]!)
@@ -115,7 +115,7 @@ it('the decoder of this package finds every sample at its place', async () => {
   expect(decibels(planes, interleaved)).toBeGreaterThan(24)
 })
 
-it('a sample rate that MP3 files of this kind do not have is an error that says which there are', async () => {
+it('an unsupported sample rate is an error that names the supported ones', async () => {
   await expect(
     openEncoder(join(folder, 'low.mp3'), { sampleRate: 22_050, channels: 2, format: 'mp3' }),
   ).rejects.toThrow(/44100, 48000, 32000 Hz, not 2 at 22050 Hz/)

@@ -98,14 +98,14 @@ describe('FLAC', () => {
       600_000,
       [expect.stringMatching(/states a length of 13\.61 seconds, but 6\.80 were decoded: it was cut/)],
     ],
-  ])('whose header states %s of its samples gives all that its frames hold', async (_, stated, warnings) => {
+  ])('whose header states %s of its samples decodes to all that its frames hold', async (_, stated, warnings) => {
     const decoded = await decode(await file(stating(stated)))
     expect(decoded.channels.map(({ length }) => length)).toEqual([300_000, 300_000])
     expect(decoded.channels[1]!.every((sample, index) => sample === planes[1]![index]! / 32_768)).toBe(true)
     expect(decoded.warnings).toEqual(warnings)
   })
 
-  it('that was cut off says how much is missing', async () => {
+  it('that was truncated says how much is missing', async () => {
     const { channels, warnings } = await decode(await file(bytes.subarray(0, frameStarts[130]! + 7)))
     expect(channels[0]).toHaveLength(130_000)
     expect(warnings).toContainEqual(expect.stringMatching(/states a length of 6\.80 seconds, but 2\.95 were decoded/))
@@ -129,7 +129,7 @@ describe('FLAC', () => {
 
 describe('Ogg', () => {
   it.each(['vorbis.ogg', 'stereo.opus', 'stereo-flac.ogg'])(
-    'a damaged page of %s plays no noise, and the warnings tell of it',
+    'a damaged page of %s produces no noise, and the warnings mention it',
     async (name) => {
       const bytes = Buffer.from(await readFile(fixture(name)))
       const pages: number[] = []
@@ -163,8 +163,8 @@ describe('Ogg', () => {
   })
 })
 
-describe('what was cut off', () => {
-  it('of an M4A whose index comes first is told in seconds', async () => {
+describe('the missing part', () => {
+  it('of an M4A whose index comes first is given in seconds', async () => {
     const bytes = await readFile(fixture('faststart.m4a'))
     const { warnings } = await decode(await file(bytes.subarray(0, Math.floor(bytes.length * 0.6))))
     expect(warnings).toEqual([
@@ -172,7 +172,7 @@ describe('what was cut off', () => {
     ])
   })
 
-  it('of an MP3 whose header states its length is told in seconds', async () => {
+  it('of an MP3 whose header states its length is given in seconds', async () => {
     const bytes = await readFile(fixture('stereo.mp3'))
     const { warnings } = await decode(await file(bytes.subarray(0, Math.floor(bytes.length * 0.5))))
     expect(warnings).toContainEqual(
@@ -181,7 +181,7 @@ describe('what was cut off', () => {
   })
 
   it.each(['stereo.flac', 'stereo.mp3', 'vorbis.ogg', 'stereo.opus', 'stereo.m4a', 'fragmented.m4a', 'video.mkv'])(
-    'of nothing is told nothing: %s',
+    'is not mentioned if nothing is missing: %s',
     async (name) => {
       expect((await decode(fixture(name))).warnings).toEqual([])
     },

@@ -88,7 +88,7 @@ describe('overlap-add', () => {
     expect(maxDifference(joined(found), reference(all))).toBeLessThan(1e-6)
   })
 
-  it('averages where an estimate ends before an earlier one does', () => {
+  it('averages if an estimate ends before an earlier one does', () => {
     const overlapAdd = new OverlapAdd()
     const none = new Float32Array(0)
     const add = (start: number, sampleCount: number, value: number, finishedBefore: number) =>

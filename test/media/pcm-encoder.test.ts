@@ -37,7 +37,7 @@ describe('16-bit stereo', () => {
     },
   )
 
-  it('rounds every edge to the same side', () => {
+  it('rounds every half in the same direction', () => {
     const left = Float32Array.from(edges)
     const right = left.toReversed()
     const { samples, clippedSamples } = encoded('16', [left, right])

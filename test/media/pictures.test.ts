@@ -23,7 +23,7 @@ interface Peaks {
 
 describe('levels', () => {
   it.each([1, 255, 256, 257, 5000, 100_000])(
-    'are those of every sample of %i samples, however the blocks fall',
+    'are computed from all of %i samples, whatever the blocks',
     async (sampleCount) => {
       const left = noise(sampleCount, 3)
       const right = sine(sampleCount, 440, 44_100, 0.25)
@@ -85,7 +85,7 @@ describe('the overview picture', () => {
 })
 
 describe('the stems workflow', () => {
-  it('adds pictures of both stems when they are asked for', async () => {
+  it('adds pictures of both stems on request', async () => {
     const workflow = stemsWorkflow({ threads: 1 })
     expect(Object.keys(workflow.outputs({ pictures: false }))).toEqual(['vocals', 'accompaniments'])
     expect(workflow.params.safeParse({ inputUrl: 'https://example.com/a.mp3', pictures: 'yes' }).success).toBe(false)

@@ -127,7 +127,7 @@ describe('resampling', () => {
     },
   )
 
-  it('the sizes of the blocks make no difference, not even in the last bit', async () => {
+  it('the sizes of the blocks make no difference, even in the last bit', async () => {
     const planes = [noise(30_000), noise(30_000, 2)]
     const inBlocks = (sizes: number[]): AudioStream => ({
       ...streamOf(planes, 48_000),

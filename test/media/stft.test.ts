@@ -135,7 +135,7 @@ describe('STFT', () => {
     stft.close()
   })
 
-  it('takes bins that are not kept as zero', async () => {
+  it('treats bins that are not kept as zero', async () => {
     const all = await Stft.create({ size: 64, hop: 16 })
     const some = await Stft.create({ size: 64, hop: 16, bins: 20 })
     const frameCount = 9
@@ -155,7 +155,7 @@ describe('STFT', () => {
     some.close()
   })
 
-  it('uses the window that it is given', async () => {
+  it('uses the given window', async () => {
     const rectangular = await Stft.create({ size: 64, hop: 32, window: new Float32Array(64).fill(1) })
     const signal = noise(rectangular.samplesOf(3))
     const re = new Float32Array(99)

@@ -84,7 +84,7 @@ describe.each(['flac', 'mp3', '16', '24', '32f', 'aiff', 'aiff24', 'aiff32f'] as
 )
 
 it.skipIf(!programs.flac)(
-  'a FLAC file with tags stands the test of the reference decoder (skipped without it)',
+  'a FLAC file with tags passes the test of the reference decoder (skipped without it)',
   async () => {
     const path = await encoded('tested', 'flac', { ...texts, cover: { contentType: 'image/png', bytes: cover } })
     expect(spawnSync('flac', ['-s', '-t', '-w', path], { encoding: 'utf8' })).toMatchObject({ status: 0, stderr: '' })
@@ -125,7 +125,7 @@ describe.skipIf(!hasFfmpeg)('tags as ffmpeg writes them (skipped without ffmpeg)
   })
 })
 
-describe('tags of strangers', () => {
+describe('untrusted tags', () => {
   const read = async (content: Uint8Array) => {
     const path = join(folder, 'hostile')
     await writeFile(path, content)
@@ -139,7 +139,7 @@ describe('tags of strangers', () => {
     expect(Array.from(found ?? '')).toHaveLength(500)
   })
 
-  it('lose covers that are too large, or no pictures', async () => {
+  it('lose covers that are too large or not pictures', async () => {
     const large = new Uint8Array(maxCoverBytes + 1)
     large.set(cover)
     expect(await read(id3Tag({ title: 'x', cover: { contentType: 'image/png', bytes: large } }))).toEqual({
@@ -150,7 +150,7 @@ describe('tags of strangers', () => {
     expect(await read(id3Tag({ title: 'x', cover: { contentType: 'image/png', bytes: page } }))).toEqual({ title: 'x' })
   })
 
-  it('are none where lengths lie, in all formats, and wherever a file is cut off', async () => {
+  it('are ignored if lengths are wrong, in all formats, and wherever a file is cut off', async () => {
     const tags: AudioTags = { ...texts, cover: { contentType: 'image/png', bytes: cover } }
     for (const format of ['flac', 'mp3', '16'] as const) {
       const file = await readFile(await encoded('cut', format, tags))
@@ -191,7 +191,7 @@ describe('tags of strangers', () => {
     }
   })
 
-  it('are none where there is no such file', async () => {
+  it('are empty if the file does not exist', async () => {
     expect(await readTags(join(folder, 'missing'))).toEqual({})
   })
 })
@@ -217,7 +217,7 @@ describe('the name of a song', () => {
     expect(name).not.toMatch(/\ufffd|\p{Cs}/u)
   })
 
-  it('is the title, else the name of the file; files without tags get none', async () => {
+  it('is the title, or else the name of the file; files without tags get none', async () => {
     const tagged = await encoded('named', 'flac', { title: 'Title', artist: 'Somebody' })
     const song = await songTags({ path: tagged, name: 'file.flac' })
     expect([song.song, song.ofStem('vocals')]).toEqual([

@@ -71,16 +71,19 @@ describe('an encoder in a thread', () => {
     expect(thread!.equals(own!)).toBe(true)
   })
 
-  it.skipIf(!isLinux)('yields to the threads that it may keep waiting (skipped but on Linux)', async () => {
-    const before = niceness()
-    const encoder = await openThreadedEncoder(join(folder, 'nice.flac'), { ...settings, format: 'flac' })
-    const added = [...niceness()].filter(([thread]) => !before.has(thread))
-    await encoder.abandon()
-    expect(added.filter(([, nice]) => nice === Math.min(19, getPriority() + 5))).toHaveLength(1)
-    expect(getPriority()).toBe(before.get(String(process.pid)))
-  })
+  it.skipIf(!isLinux)(
+    'has a lower priority than the threads that it may keep waiting (skipped except on Linux)',
+    async () => {
+      const before = niceness()
+      const encoder = await openThreadedEncoder(join(folder, 'nice.flac'), { ...settings, format: 'flac' })
+      const added = [...niceness()].filter(([thread]) => !before.has(thread))
+      await encoder.abandon()
+      expect(added.filter(([, nice]) => nice === Math.min(19, getPriority() + 5))).toHaveLength(1)
+      expect(getPriority()).toBe(before.get(String(process.pid)))
+    },
+  )
 
-  it.skipIf(!isLinux)('makes the writer wait while the disk takes nothing (skipped but on Linux)', async () => {
+  it.skipIf(!isLinux)('makes the writer wait while the disk is blocked (skipped except on Linux)', async () => {
     const path = join(folder, 'pipe')
     spawnSync('mkfifo', [path])
     // Holds the pipe open and reads from it when it is told to: until then 64 KiB fit into it.
@@ -105,19 +108,22 @@ describe('an encoder in a thread', () => {
     await gone
   })
 
-  it.skipIf(!isLinux)('is gone with its file when it is abandoned with work left (skipped but on Linux)', async () => {
-    const encoder = await openThreadedEncoder(join(folder, 'abandoned.flac'), { ...settings, format: 'flac24' })
-    const writing = (async () => {
-      for (let piece = 0; piece < 100; piece++) await encoder.write(loud)
-    })()
-    writing.catch(() => {})
-    await encoder.abandon()
-    await expect(writing).rejects.toThrow('abandoned')
-    expect(openFiles()).toEqual([])
-    await encoder.abandon()
-  })
+  it.skipIf(!isLinux)(
+    'is gone with its file when it is abandoned with work left (skipped except on Linux)',
+    async () => {
+      const encoder = await openThreadedEncoder(join(folder, 'abandoned.flac'), { ...settings, format: 'flac24' })
+      const writing = (async () => {
+        for (let piece = 0; piece < 100; piece++) await encoder.write(loud)
+      })()
+      writing.catch(() => {})
+      await encoder.abandon()
+      await expect(writing).rejects.toThrow('abandoned')
+      expect(openFiles()).toEqual([])
+      await encoder.abandon()
+    },
+  )
 
-  it('passes on that the format does not have the sample rate', async () => {
+  it('reports that the format does not have the sample rate', async () => {
     const opening = openThreadedEncoder(join(folder, 'low.mp3'), { ...settings, sampleRate: 22_050, format: 'mp3' })
     await expect(opening).rejects.toMatchObject({
       code: 'INVALID_OPTIONS',
@@ -125,33 +131,36 @@ describe('an encoder in a thread', () => {
     })
   })
 
-  it.skipIf(!isLinux)('passes on that the disk is full (skipped but on Linux, for /dev/full)', async () => {
+  it.skipIf(!isLinux)('reports that the disk is full (skipped except on Linux, for /dev/full)', async () => {
     const opening = openThreadedEncoder('/dev/full', { ...settings, format: 'flac' })
     await expect(opening).rejects.toMatchObject({ code: 'ENOSPC' })
   })
 
-  it('passes on that the file cannot be made', async () => {
+  it('reports that the file cannot be created', async () => {
     const opening = openThreadedEncoder(join(folder, 'missing', 'a.flac'), { ...settings, format: 'flac' })
     await expect(opening).rejects.toMatchObject({ code: 'ENOENT' })
   })
 })
 
 describe('a separation into compressed files', () => {
-  it.skipIf(!isLinux)('ends its encoders when it is aborted, and leaves no file (skipped but on Linux)', async () => {
-    const input = join(folder, 'song.wav')
-    await writeWav(input, [noise(1_500_000, 1), noise(1_500_000, 2)], 44_100)
-    const before = readdirSync(folder)
-    const controller = new AbortController()
-    const outputs = { vocals: join(folder, 'v.flac'), accompaniments: join(folder, 'a.flac') }
-    const { signal } = controller
-    const running = separate(input, {
-      outputs,
-      format: 'flac',
-      signal,
-      onProgress: () => controller.abort(new Error('enough')),
-    })
-    await expect(running).rejects.toThrow('enough')
-    expect(readdirSync(folder)).toEqual(before)
-    expect(openFiles()).toEqual([])
-  })
+  it.skipIf(!isLinux)(
+    'ends its encoders when it is aborted, and leaves no file (skipped except on Linux)',
+    async () => {
+      const input = join(folder, 'song.wav')
+      await writeWav(input, [noise(1_500_000, 1), noise(1_500_000, 2)], 44_100)
+      const before = readdirSync(folder)
+      const controller = new AbortController()
+      const outputs = { vocals: join(folder, 'v.flac'), accompaniments: join(folder, 'a.flac') }
+      const { signal } = controller
+      const running = separate(input, {
+        outputs,
+        format: 'flac',
+        signal,
+        onProgress: () => controller.abort(new Error('enough')),
+      })
+      await expect(running).rejects.toThrow('enough')
+      expect(readdirSync(folder)).toEqual(before)
+      expect(openFiles()).toEqual([])
+    },
+  )
 })

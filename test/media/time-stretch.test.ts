@@ -99,7 +99,7 @@ describe('audio that is made longer or shorter', () => {
   )
 
   it.each([0.5, 0.8, 1.25, 2])(
-    'has its strokes where they belong, with nothing before them, at a ratio of %f',
+    'has its onsets in their places, with nothing before them, at a ratio of %f',
     (ratio) => {
       const [first, interval] = [10_000, 9500]
       const input = strokes(10 * sampleRate, first, interval)
@@ -118,7 +118,7 @@ describe('audio that is made longer or shorter', () => {
     },
   )
 
-  it('keeps what its channels differ by', () => {
+  it('keeps the difference of its channels', () => {
     const left = strokes(60_000, 3000, 9000).map((value, i) => value + 0.3 * Math.sin(i / 17))
     const [one, half, none] = stretched([left, left.map((value) => -value / 2), new Float32Array(left.length)], {
       channelCount: 3,
@@ -133,7 +133,7 @@ describe('audio that is made longer or shorter', () => {
     expect(energy(none!)).toBe(0)
   })
 
-  it('is the sum of its parts', () => {
+  it('is the sum of its stretched parts', () => {
     const parts = [noise(60_000, 1).map((v) => v / 4), sine(300, 2), strokes(60_000, 500, 8000), sine(77, 2)].map(
       (plane) => plane.slice(0, 60_000),
     )
@@ -184,7 +184,7 @@ describe('audio that is made longer or shorter', () => {
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(2e6)
   })
 
-  it('names a ratio that it cannot have', () => {
+  it('refuses an invalid ratio by name', () => {
     expect(() => new TimeStretch({ sampleRate, channelCount: 1, ratio: 5 })).toThrow(/0\.25 to 4, not 5/)
     expect(() => new TimeStretch({ sampleRate, channelCount: 1 }).setRatio(Number.NaN)).toThrow(/not NaN/)
   })

@@ -23,7 +23,7 @@ async function read(bytes: Uint8Array) {
 }
 
 describe('an MPEG transport stream', () => {
-  it('that is damaged gives the sound before the damage, and says so', async () => {
+  it('that is damaged decodes up to the damage, and says so', async () => {
     const { left, fraction } = await read(whole)
     expect(fraction).toBe(1)
     const damaged = Buffer.from(whole)
@@ -51,7 +51,7 @@ describe('an MPEG transport stream', () => {
     }
   })
 
-  it.skipIf(!hasProgram('ffmpeg'))('without sound is refused by its name (needs ffmpeg)', async () => {
+  it.skipIf(!hasProgram('ffmpeg'))('without sound is refused by its format (needs ffmpeg)', async () => {
     const path = join(folder, 'silent.ts')
     await runProgram('ffmpeg', ['-v', 'error', '-f', 'lavfi', '-i', 'testsrc=s=64x64:r=25:d=1', path])
     await expect(openAudio(path)).rejects.toMatchObject({
@@ -61,7 +61,7 @@ describe('an MPEG transport stream', () => {
   })
 })
 
-it('an MP3 file of free format is refused with what decodes it, also where ffmpeg is allowed', async () => {
+it('an MP3 file of free format is refused with what decodes it, even if ffmpeg is allowed', async () => {
   for (const decoders of [undefined, { ffmpeg: true }])
     await expect(openAudio(fixture('refused-free-format.mp3'), { decoders })).rejects.toMatchObject({
       reason: 'unsupported_format',

@@ -9,7 +9,7 @@ import { command } from '../cli/stemwork.js'
 import { expectToTeach, type Mistake } from './table.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
-/** What newcomers type wrong. `PORT` is taken; nothing listens on port 1. */
+/** Typical typing mistakes of newcomers. `PORT` is taken; nothing listens on port 1. */
 interface CommandMistake extends Mistake {
   words: string
   env?: Record<string, string>
@@ -22,7 +22,7 @@ const serve = 'serve --port 0 --workflows'
 const mistakes: CommandMistake[] = [
   { what: 'port taken', words: 'serve --port PORT', says: [/Port \d+ of 127\.0\.0\.1 is in use/, /--port/] },
   { what: 'port in words', words: 'serve --port eighty', says: [/--port must be a whole number .*"eighty"/] },
-  { what: 'host of another', words: 'serve --port 0 --host nosuch.invalid', says: [/nosuch\.invalid.*another --host/] },
+  { what: 'unknown host', words: 'serve --port 0 --host nosuch.invalid', says: [/nosuch\.invalid.*another --host/] },
   { what: 'unknown command', words: 'seperate song.mp3', says: [/seperate\. Did you mean separate\?/] },
   { what: 'unknown option', words: 'serve --prot 80', says: [/--prot\. Did you mean --port\?/] },
   { what: 'wrong path', words: 'separate sogn.mp3', says: [/no file "sogn\.mp3"/, /Check the path/] },
@@ -61,7 +61,7 @@ const mistakes: CommandMistake[] = [
     says: [/"b" is not understood.*file:/],
   },
   {
-    what: 'files that do not outlive',
+    what: 'files that are lost on exit',
     words: 'serve --store sqlite:j.db',
     says: [/--blobs memory:.*Give --blobs file:/],
   },
@@ -71,11 +71,11 @@ const mistakes: CommandMistake[] = [
     says: [/mysql:.* is not understood.*postgres:/],
   },
   {
-    what: 'Postgres away',
+    what: 'Postgres down',
     words: `serve --store ${pg} --blobs file:b`,
     says: [/127\.0\.0\.1:1\b/, /Start the server/],
   },
-  { what: 'two workers on one file', words: `worker ${stored}`, says: [/only while one process writes it/] },
+  { what: 'second worker on one file', words: `worker ${stored}`, says: [/only while one process writes it/] },
   { what: 'no link secret', words: `serve ${stored}`, says: [/links: set --data <dir>.*STEMWORK_LINK_SECRET/] },
   {
     what: 'short link secret',
@@ -99,19 +99,19 @@ const mistakes: CommandMistake[] = [
   },
   { what: 'wrong variable', words: 'serve', env: { STEMWORK_PORT: 'x' }, says: [/port|PORT.*whole number.*"x"/] },
   { what: 'workflow file missing', words: `${serve} nowhere.mjs`, says: [/nowhere\.mjs could not.*Check the path/] },
-  { what: 'workflow file cut', words: `${serve} cut.mjs`, says: [/cut\.mjs could not.*SyntaxError.*cut\.mjs:1/] },
+  { what: 'truncated workflow file', words: `${serve} cut.mjs`, says: [/cut\.mjs could not.*SyntaxError.*cut\.mjs:1/] },
   { what: 'import missing', words: `${serve} import.mjs`, says: [/Cannot find package 'lodahs'.*import\.mjs/] },
   { what: 'file that throws', words: `${serve} throws.mjs`, says: [/throws\.mjs could not.*THING is missing.*:1/] },
   { what: 'no workflow in it', words: `${serve} other.mjs`, says: [/default export of other\.mjs.*defineWorkflow/] },
   { what: 'model misspelt', words: 'separate text.mp3 --model htdemux', says: [/no model "htdemux".*htdemucs/] },
   { what: 'model not pulled', words: 'separate text.mp3 --model scnet', says: [/stemwork models pull scnet/] },
   {
-    what: 'path of no model',
+    what: 'path without a model',
     words: 'separate text.mp3 --model ./no/model.json',
     says: [/\.\/no\/model\.json.*ENOENT/],
   },
-  { what: 'manifest with a gap', words: 'separate text.mp3 --model ./model.json', says: [/version: is missing/] },
-  { what: 'no address for agents', words: 'mcp', says: [/--url, or STEMWORK_URL, .*for example http/] },
+  { what: 'incomplete manifest', words: 'separate text.mp3 --model ./model.json', says: [/version: is missing/] },
+  { what: 'mcp without an address', words: 'mcp', says: [/--url, or STEMWORK_URL, .*for example http/] },
   { what: 'keys without a store', words: 'keys create', says: [/give --data <dir> or --store <url>/] },
   {
     what: 'private address',

@@ -28,13 +28,13 @@ function commandWith(env: Record<string, string>, words: string[]): Promise<Fini
   return command(words, place)
 }
 
-/** What a server of buckets refuses. */
+/** Requests that an S3 server refuses. */
 interface BucketMistake extends Mistake {
   bucket?: string
-  /** Where the bucket is. */
+  /** The region of the bucket. */
   region?: string
   env?: Record<string, string>
-  /** The server does not tell its time, by which the SDK would correct the clock. */
+  /** The server hides its time, by which the SDK would correct the clock. */
   hidesDate?: boolean
 }
 
@@ -50,8 +50,16 @@ const buckets: BucketMistake[] = [
     bucket: 'tset',
     says: [/s3:\/\/tset at .*404 NoSuchBucket/, /correct its name in the URL/],
   },
-  { what: 'elsewhere', region: 'eu-west-1', says: [/'us-east-1' is wrong; expecting 'eu-west-1'/, /region=<name>/] },
-  { what: 'of another', env: { AWS_SECRET_ACCESS_KEY: 'wrong' }, says: [/SignatureDoes/, /AWS_SECRET_ACCESS_KEY/] },
+  {
+    what: 'in another region',
+    region: 'eu-west-1',
+    says: [/'us-east-1' is wrong; expecting 'eu-west-1'/, /region=<name>/],
+  },
+  {
+    what: 'of another account',
+    env: { AWS_SECRET_ACCESS_KEY: 'wrong' },
+    says: [/SignatureDoes/, /AWS_SECRET_ACCESS_KEY/],
+  },
   { what: 'and a slow clock', env: { NODE_OPTIONS: slowClock }, hidesDate: true, says: [/TooSkewed/, /with NTP/] },
   { what: 'without a key', env: { AWS_ACCESS_KEY_ID: '' }, says: [/Set AWS_ACCESS_KEY_ID and/] },
 ]
@@ -59,7 +67,7 @@ const buckets: BucketMistake[] = [
 const environment = () => ({
   AWS_ACCESS_KEY_ID: s3.credentials.accessKeyId,
   AWS_SECRET_ACCESS_KEY: s3.credentials.secretAccessKey,
-  // An empty variable is as good as none.
+  // An empty variable counts as unset.
   AWS_REGION: '',
   AWS_EC2_METADATA_DISABLED: 'true',
 })
@@ -68,7 +76,7 @@ test.each(buckets)('a bucket $what', async ({ bucket = 'test', region, hidesDate
   Object.assign(s3, { region, hidesDate })
   const words = ['doctor', '--api-only', '--blobs', `s3://${bucket}?endpoint=${s3.url}`]
   const all: Record<string, string> = { ...environment(), ...env }
-  // Its clock is another one than this process has.
+  // Its clock differs from that of this process.
   const { stdout } = await ('NODE_OPTIONS' in all
     ? new Stemwork(words, place, all).finished()
     : commandWith(all, words))
@@ -136,7 +144,7 @@ test.skipIf(!mayMount).each(disks)('a $what disk: stemwork $words', ({ options, 
   expectToTeach(mistake, /^stemwork: [^]*/m.exec(stderr)?.[0] ?? stderr)
 })
 
-test('a folder where none can be made', async () => {
+test('a folder where none can be created', async () => {
   const { status, stderr } = await command(['serve', '--port', '0', '--data', '/proc/x'], place)
   expect(status, stderr).toBe(1)
   expectToTeach({ what: '/proc', says: [/No folder can be made at \/proc\/x\. Name a path/] }, stderr)

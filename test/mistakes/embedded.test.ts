@@ -63,7 +63,7 @@ test('a body that was read before the mount', async () => {
   expectToTeach({ what: 'body', says: [/was read before it reached.*Mount the service before your body/] }, message)
 })
 
-test('a proxy that nobody told of: once in the log, with what clients get instead of its address', async () => {
+test('an unconfigured proxy: once in the log, with what clients get instead of its address', async () => {
   const { api, log } = await application(textWorkflow())
   const headers = { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'stems.example.org' }
   await api('/upload')
@@ -74,7 +74,7 @@ test('a proxy that nobody told of: once in the log, with what clients get instea
   expectToTeach({ what: 'proxy', says }, log())
 })
 
-test('a receiver of webhooks that is not there', async () => {
+test('a receiver of webhooks that does not exist', async () => {
   const { engine, app, port, logged } = await application(textWorkflow())
   const webhook = { url: `http://127.0.0.1:${port}/hook` }
   const { job } = await engine.submit({ app, workflow: 'test/text', params: {}, webhook })
@@ -84,7 +84,7 @@ test('a receiver of webhooks that is not there', async () => {
   expectToTeach({ what: 'receiver', says }, line)
 })
 
-test('a workflow that leaks: its jobs go on, and the log names it', async () => {
+test('a workflow that leaks: its jobs continue, and the log names it', async () => {
   const { engine, app, logged } = await application(strayWorkflow())
   const run = async (deed: string) => {
     const { job } = await engine.submit({ app, workflow: 'test/stray', params: { deed } })
@@ -96,7 +96,7 @@ test('a workflow that leaks: its jobs go on, and the log names it', async () => 
   expectToTeach({ what: 'leak', says: [/look for what the workflow keeps.*"test\/stray"/] }, await line)
 })
 
-test('a workflow that takes more memory than there is', async () => {
+test('a workflow that takes more memory than the machine has', async () => {
   const { engine, app, log } = await application(strayWorkflow())
   const { job } = await engine.submit({ app, workflow: 'test/stray', params: { deed: 'hoard' } })
   const ended = await engine.run(job.id)

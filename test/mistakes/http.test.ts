@@ -7,7 +7,7 @@ const workflow = 'service/stems-vocals-accompaniment'
 const inputUrl = 'https://example.org/song.mp3'
 const withKey = { authorization: key }
 
-/** What newcomers send to a service. */
+/** Typical wrong requests of newcomers. */
 interface RequestMistake extends Mistake {
   path?: string
   headers?: Record<string, string>
@@ -36,7 +36,7 @@ const mistakes: RequestMistake[] = [
     headers: { authorization: 'Basic YTpi' },
     says: [/"Basic".*raw value/],
   },
-  { what: 'JSON that is cut', body: '{"name":', says: [/not valid JSON: .*end of JSON/] },
+  { what: 'truncated JSON', body: '{"name":', says: [/not valid JSON: .*end of JSON/] },
   { what: 'a form', headers: { ...withKey, 'content-type': 'text/x' }, body: 'a=b', says: [/must be JSON.*"text\/x"/] },
   { what: 'no params', body: { workflow }, says: [/params: is missing: expected an object/] },
   { what: 'no workflow', body: { params: {} }, says: [/workflow: is missing/] },
@@ -57,8 +57,8 @@ const mistakes: RequestMistake[] = [
   { what: 'a plural', path: '/jobs', says: [/nothing at \/v1\/jobs.*begin with "\/v1\/"/] },
   { what: 'a prefix twice', path: '/v1/job', says: [/nothing at \/v1\/v1\/job/] },
   { what: 'another method', path: '/job', method: 'PUT', says: [/PUT is not allowed here\. Use GET/] },
-  { what: 'a job of another', path: '/job/123', says: [/no job with this id.*another application/] },
-  { what: 'a status that is none', path: '/job?status=DONE', says: [/must be one of QUEUED.*not "DONE"/] },
+  { what: 'a job that does not exist', path: '/job/123', says: [/no job with this id.*another application/] },
+  { what: 'an unknown status', path: '/job?status=DONE', says: [/must be one of QUEUED.*not "DONE"/] },
 ]
 
 let service: Stemwork

@@ -16,7 +16,7 @@ import { createApplication, createHandler, issueKey } from '../../src/http/index
 import { expressMount } from '../../src/http/mounts/express.js'
 import { expectToTeach, type Mistake } from './table.js'
 
-/** Programs in JavaScript, which no compiler has checked. */
+/** Mistakes in JavaScript programs, which no compiler checks. */
 interface ProgramMistake extends Mistake {
   make(): unknown
 }
@@ -36,7 +36,7 @@ const mistakes: ProgramMistake[] = [
     says: [/dispach: is not known: the nearest name is dispatch/],
   },
   {
-    what: 'an option within one misspelt',
+    what: 'a nested option misspelt',
     make: () => createEngine(wrong({ dispatch: { concurency: 2 } })),
     says: [/dispatch\.concurency: is not known: the nearest name is concurrency/],
   },
@@ -62,7 +62,7 @@ const mistakes: ProgramMistake[] = [
     says: [/publicUrl: must be a complete URL.*not "example\.org"/],
   },
   {
-    what: 'an engine mounted',
+    what: 'an engine mounted instead of a handler',
     make: () => expressMount(wrong(engine)),
     says: [/needs the handler that createHandler/],
   },
@@ -73,7 +73,7 @@ const mistakes: ProgramMistake[] = [
     says: [/params\.inputUrl: .*http:\/\/.*not "song\.mp3"/],
   },
   {
-    what: 'a file that is not there',
+    what: 'a missing file',
     make: () => engine.submit({ app: 'me', workflow, inputs: { inputUrl: localFile('sogn.mp3') } }),
     says: [/local file sogn\.mp3 cannot be read \(ENOENT\)\. Check its path/],
   },
@@ -93,7 +93,7 @@ const mistakes: ProgramMistake[] = [
     says: [/\{ path: .*called with \{ file \}/],
   },
   {
-    what: 'an address for a pool',
+    what: 'an address instead of a pool',
     make: () => postgresStores(wrong({ url: 'x' })),
     says: [/\{ pool \}\) needs a Pool.*\{ url \}/],
   },
@@ -103,7 +103,7 @@ const mistakes: ProgramMistake[] = [
     says: [/"my workflow": id: must be path-like, for example/],
   },
   {
-    what: 'params that are no schema',
+    what: 'params that are not a schema',
     make: () => defineWorkflow({ ...definition, params: wrong({ song: 'string' }), stages }),
     says: [/params: must be a schema of zod 4/],
   },
@@ -113,7 +113,7 @@ const mistakes: ProgramMistake[] = [
     says: [/a name/],
   },
   {
-    what: 'a key for nobody',
+    what: 'a key for an unknown application',
     make: () => issueKey(engine.applications, 'me'),
     says: [/no application "me"\. Create it/],
   },
@@ -123,7 +123,7 @@ const mistakes: ProgramMistake[] = [
     says: [/baseUrl.*such as https:.*not "localhost:8080"/],
   },
   {
-    what: 'a service that is not there',
+    what: 'a service that is down',
     async make() {
       const server = createServer().listen(0, '127.0.0.1')
       await once(server, 'listening')
@@ -136,7 +136,7 @@ const mistakes: ProgramMistake[] = [
   },
 ]
 
-/** What needs an argument, without any: what to pass instead. */
+/** Functions called without their argument: the message says what to pass. */
 const bare: [call: string, make: (nothing: never) => unknown, says: RegExp][] = [
   ['fsBlobs', fsBlobs, /fsBlobs\(\{ directory: 'data\/blobs' \}\) needs the path of a folder/],
   ['s3Blobs', s3Blobs, /s3Blobs\(\{ client, bucket: 'media' \}\) needs an S3Client and the name of a bucket/],
@@ -163,7 +163,7 @@ test.each(mistakes)('$what', async ({ make, ...mistake }) => {
   expectToTeach(mistake, message)
 })
 
-/** Jobs of workflows that newcomers write, with what their log and their clients read. */
+/** Faulty workflows of newcomers, with what their clients and the log say. */
 const faults: [what: string, run: (signal: AbortSignal) => Promise<void>, says: RegExp, inLog: RegExp][] = [
   ['throws', () => Promise.reject(new Error('The tape is torn.')), /failed/i, /The tape is torn\./],
   [
@@ -174,7 +174,7 @@ const faults: [what: string, run: (signal: AbortSignal) => Promise<void>, says: 
   ],
 ]
 
-test.each(faults)('a workflow that %s fails its job with words, and the log has the cause', async (...fault) => {
+test.each(faults)('a workflow that %s fails its job with a message, and the log has the cause', async (...fault) => {
   const [what, run, says, inLog] = fault
   const log: string[] = []
   const write = (fields: unknown, text?: string) => void log.push(`${text} ${inspect(fields)}`)

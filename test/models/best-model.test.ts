@@ -34,7 +34,7 @@ describe('the best model to pull', () => {
     expect(known(bestModel())?.quality).toBe(highest)
   })
 
-  it('has a licence for commercial use, or is fast, if that is asked for', () => {
+  it('has a licence for commercial use, or is fast, on request', () => {
     const commercial = known(bestModel({ commercial: true }))
     expect(commercial).toMatchObject({ isCommercial: true, facts: { licence: expect.stringContaining('MIT') } })
     expect(known(bestModel({ fast: true }))?.speed).toBe('fast')
@@ -65,7 +65,7 @@ describe('the best model on this machine', () => {
     expect(await modelInfo('best', cache)).toMatchObject({ name: 'kim-vocal-2', installed: true })
   })
 
-  it('is not silently another one when its files are damaged', async () => {
+  it('is not silently replaced by another when its files are damaged', async () => {
     const cache = at('damaged')
     await install(cache, 'kim-vocal-2')
     await expect(resolveModel('best', cache)).rejects.toMatchObject({
@@ -74,7 +74,7 @@ describe('the best model on this machine', () => {
     })
   })
 
-  it('cannot be removed without its name, and is not a name itself', async () => {
+  it('can only be removed by its own name', async () => {
     await expect(removeModel('best', at('empty'))).rejects.toMatchObject({ code: 'INVALID_OPTIONS' })
     expect(modelNames).not.toContain('best')
     expect((await listModels(at('empty'))).map(({ name }) => name)).not.toContain('best')
@@ -102,7 +102,7 @@ describe('checking addresses', () => {
     expect(await readdir(at('check'))).toEqual(before)
   })
 
-  it('tells what is different, and goes on with the next model', async () => {
+  it('reports what is different, and continues with the next model', async () => {
     const server = await weightsServer({ 'own.onnx': weightBytes(300_000, 2) })
     const manifest = await writeManifest(at('check/other.json'), manifestFor(bytes))
     const [check] = await checks(manifest, server.url)

@@ -138,7 +138,7 @@ describe('real htdemucs weights through the service', () => {
   }
 
   it.skipIf(!canRun)(
-    `give four stems that make up the mixture (${reason})`,
+    `give four stems that add up to the mixture (${reason})`,
     async () => {
       const { path, mixture } = await excerpt('lithium', 60, 64)
       const { stems } = await client.separate('service/stems-4', path)

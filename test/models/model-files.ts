@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll } from 'vitest'
 
-/** A folder of this test file's own. */
+/** A folder for this test file. */
 export function testFolder(): (name: string) => string {
   let folder = ''
   beforeAll(async () => {
@@ -14,7 +14,7 @@ export function testFolder(): (name: string) => string {
   return (name) => join(folder, name)
 }
 
-/** Bytes that repeat nowhere near. */
+/** Bytes without short repetitions. */
 export function weightBytes(length: number, seed = 1): Buffer {
   const bytes = Buffer.alloc(length)
   let state = seed

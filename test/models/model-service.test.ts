@@ -64,7 +64,7 @@ describe('a service with models of its own', () => {
       expect(worstDifference(stems[stem]!, share(gain))).toBeLessThan(1e-3)
   }, 120_000)
 
-  it('uses its own model, or that of a job if it is allowed', async () => {
+  it('uses its own model, or that of a job if the host allows it', async () => {
     const usual = await client.separate('service/stems-vocals-accompaniment', join(folder, 'song.wav'))
     expect(usual.job.details).toMatchObject({ model: { name: 'own', sha256: own.hash } })
     expect(worstDifference(usual.stems.vocals!, share(0.4))).toBeLessThan(1e-3)

@@ -47,7 +47,7 @@ describe('pulling a model', () => {
     expect(server.requests).toHaveLength(1)
   })
 
-  it('keeps what version 0.1 pulled, whose manifests have "kind" for "architecture"', async () => {
+  it('accepts models that version 0.1 pulled, whose manifests have "kind" for "architecture"', async () => {
     const { cacheFolder, manifest, server, options, folder } = await setUp()
     const pulled = await pullModel(manifest, options)
     const { architecture, ...rest } = JSON.parse(await readFile(join(folder, 'model.json'), 'utf8'))
@@ -138,7 +138,7 @@ describe('pulling a model', () => {
     await pullModel(manifest, options)
   })
 
-  it('never overwrites a file that it did not bring', async () => {
+  it('never overwrites a file that it did not download', async () => {
     const { manifest, server, options, folder } = await setUp()
     await mkdir(folder, { recursive: true })
     await writeFile(join(folder, 'own.onnx'), 'mine')
@@ -155,7 +155,7 @@ describe('pulling a model', () => {
     expect(server.requests).toHaveLength(0)
   })
 
-  it('does not ask a server again that says no, and tries one that is busy', async () => {
+  it('does not try a server again that refuses, and retries one that is busy', async () => {
     const { manifest, server, options } = await setUp()
     server.statuses.push(404)
     await expect(pullModel(manifest, options)).rejects.toThrow('HTTP status 404')
@@ -185,7 +185,7 @@ describe('pulling a model', () => {
     }
   })
 
-  it('takes files from a folder that stands for all servers', async () => {
+  it('takes files from a folder instead of all servers', async () => {
     const folder = at('mirror')
     await mkdir(folder)
     await writeFile(join(folder, 'own.onnx'), bytes)
@@ -203,13 +203,13 @@ describe('pulling a model', () => {
     expect(server.requests).toHaveLength(0)
   })
 
-  it('does not take unencrypted addresses from a manifest', async () => {
+  it('does not accept unencrypted addresses from a manifest', async () => {
     const { manifest, server, cacheFolder } = await setUp({ addresses: ['http://127.0.0.1:9/own.onnx'] })
     await expect(pullModel(manifest, { cacheFolder })).rejects.toThrow('expected https:')
     expect(server.requests).toHaveLength(0)
   })
 
-  it('asks for the terms once, and again when they change', async () => {
+  it('asks for acceptance of the terms once, and again when they change', async () => {
     const { cacheFolder, manifest, server, options } = await setUp({ terms: 'For research only.' })
     await expect(pullModel(manifest, options)).rejects.toMatchObject({
       code: 'MODEL_UNAVAILABLE',
@@ -229,14 +229,14 @@ describe('pulling a model', () => {
     expect(await modelInfo(manifest, cacheFolder)).toMatchObject({ termsAccepted: false })
   })
 
-  it('remembers an acceptance over a pull that failed', async () => {
+  it('remembers an acceptance after a failed pull', async () => {
     const { manifest, server, options } = await setUp({ terms: 'For research only.' })
     server.statuses.push(404)
     await expect(pullModel(manifest, { ...options, acceptLicence: true })).rejects.toThrow('404')
     await pullModel(manifest, options)
   })
 
-  it('verifies what is there and removes only that', async () => {
+  it('verifies and removes only what it has downloaded', async () => {
     const { cacheFolder, manifest, options, folder } = await setUp()
     const { path } = await pullModel(manifest, options)
     await writeFile(join(folder, 'notes.txt'), 'mine')
@@ -276,7 +276,7 @@ describe('several processes', () => {
     expect(server.requests).toHaveLength(1)
   })
 
-  it('wait no longer for one that was killed, and go on with what it had', async () => {
+  it('do not wait for one that was killed, and continue with what it had', async () => {
     const { manifest, server, options, folder } = await setUp()
     server.hold = 1_000_000
     const killed = start(manifest, options, 'tell')

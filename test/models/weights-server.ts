@@ -11,7 +11,7 @@ export interface WeightsServer {
   requests: { path: string; range: string | undefined; ifRange: string | undefined; sent: number }[]
   /** Bytes after which each of the next answers is cut off, in order. */
   cuts: number[]
-  /** Statuses that the next requests get instead of an answer. */
+  /** Statuses that the next requests get instead of the file. */
   statuses: number[]
   /** Bytes after which the answers stop without an end. */
   hold?: number

@@ -34,7 +34,7 @@ describeWith(
       await Promise.all([postgres.release(), redis.release()])
     })
 
-    test('separates what an API node took, by the model that the worker was given', async () => {
+    test('separates what an API node accepted, with the model of the worker', async () => {
       const shared = [
         '--store',
         postgres.url,
@@ -61,7 +61,7 @@ describeWith(
       expect(worstDifference(stems.vocals!, quarter)).toBeLessThan(1e-3)
     })
 
-    test('starts without a model that is not here, says so, and leaves those jobs to others', async () => {
+    test('starts without a missing model, says so, and leaves its jobs to others', async () => {
       const shared = ['--store', postgres.url, '--queue', redis.url, '--blobs', `file:${folder}`]
       const worker = new Stemwork(['worker', ...shared, '--model', 'kim-vocal-2', '--health-port', '0'])
       running.push(worker)

@@ -5,7 +5,7 @@ export interface MidiTrackRead {
   bends: { at: number; value: number }[]
 }
 
-/** Reads a MIDI file of one tempo, as a program would that knows nothing of ours. */
+/** Reads a MIDI file with one tempo, independently of our writer. */
 export function readMidi(file: Buffer): { tempo: number; tracks: MidiTrackRead[] } {
   if (file.toString('latin1', 0, 4) !== 'MThd') throw new Error('no MIDI file')
   const division = file.readUInt16BE(12)

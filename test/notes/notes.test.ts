@@ -79,7 +79,7 @@ describe.each(['native', 'wasm'] as const)('the network on the runtime "%s"', (r
   )
 
   it.skipIf(!hasClip || !hasProgram('ffmpeg'))(
-    "hears within 1e-4 what the original hears through the original's resampler (skipped without ffmpeg or the clip)",
+    'gives within 1e-4 what the original gives with its own resampler (skipped without ffmpeg or the clip)',
     async () => {
       const path = join(folder, 'clip.wav')
       // Quality "HQ" of soxr.
@@ -111,7 +111,7 @@ it('does not depend on the sizes of blocks', async () => {
 })
 
 describe('options', () => {
-  it('leave out pitches, short notes and soft beginnings', async () => {
+  it('leave out pitches, short notes and soft onsets', async () => {
     const heard = await noteActivations(streamOf([plucked(scale, 5)]), networks.native!)
     const pitches = (options: object) => notesOf(heard, { ...usualNoteOptions, ...options }).map(({ pitch }) => pitch)
     expect(pitches({ minimumFrequency: 330 })).toEqual([64, 65, 67, 69, 71, 72])
@@ -163,7 +163,7 @@ describe('the workflow', () => {
     }
   }
 
-  it('writes a track for each stem, at the tempo that the audio has', async () => {
+  it('writes a track for each stem, at the tempo of the audio', async () => {
     const [vocals, bass] = [join(folder, 'vocals.wav'), join(folder, 'bass.wav')]
     await writeWav(vocals, [plucked(scale, 12)], rate)
     const steps = Array.from({ length: 23 }, (_, i): [number, number, number] => [
@@ -200,7 +200,7 @@ describe('the workflow', () => {
     expect(report.tracks[0]!.notes[0]!.bends.length).toBeGreaterThan(10)
   })
 
-  it('refuses silence of no length, and params without an address', async () => {
+  it('refuses audio without samples, and params without an address', async () => {
     const empty = join(folder, 'empty.wav')
     await writeWav(empty, [new Float32Array(0)], rate)
     await expect(run({}, { inputUrl: empty })).rejects.toMatchObject({ code: 'BAD_INPUT' })

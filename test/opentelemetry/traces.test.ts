@@ -282,7 +282,7 @@ test('a batch is one trace: its request, all of its jobs, and its webhook', asyn
   expect(headers).toMatchObject({ traceparent: `00-${client.trace}-${call?.id}-01`, tracestate: 'vendor=1' })
 })
 
-test("a request in a span of the host's own gets no second one, and health checks none", async () => {
+test('a request within a span of the host gets no second one, and health checks get none', async () => {
   const engine = api({})
   const handler = createHandler(engine, { anonymous: { id: 'app', name: 'App' } })
   await provider.getTracer('host').startActiveSpan('host', async (span) => {
@@ -298,7 +298,7 @@ test("a request in a span of the host's own gets no second one, and health check
   await engine.close()
 })
 
-test('a refused request is no error of the service', async () => {
+test('a refused request is not an error of the service', async () => {
   const handler = createHandler(api({}))
   await handler(new Request('http://localhost/application', { headers: { authorization: 'wrong' } }))
   expect(ownSpans()).toMatchObject([

@@ -62,7 +62,7 @@ test('an engine runs on them', () => {
   expect(output).toMatch(/ok: true/)
 })
 
-test('so does the application store of the example', () => {
+test('the application store of the example passes every case, too', () => {
   output = run('cp node_modules/stemwork/examples/stores/applications*.mjs . && node --test applications-contract.mjs')
   expect(figures('pass')[0]).toBeGreaterThan(5)
   expect(figures('fail')).toEqual([0])
@@ -77,7 +77,7 @@ test('the page shows the files of the example as they are', () => {
     )
 })
 
-test('what the page writes and the example has the types of the package', () => {
+test('the code of the page and the example match the types of the package', () => {
   const copied = ['state', 'creating', 'reading', 'sweeping', 'documents', 'journal', 'applications']
   const names = [...written, ...copied.map((name) => `${name}.mjs`)]
   expect(

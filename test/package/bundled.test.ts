@@ -50,7 +50,7 @@ describe('a program in a bundle', () => {
     ['server.mjs', 'esm'],
     ['server.cjs', 'cjs'],
   ] as const) {
-    test(`separates a song when stemwork was left out of it (${format})`, async () => {
+    test(`separates a song if stemwork was left out of the bundle (${format})`, async () => {
       const { stdout, stderr } = run(await withEsbuild('separation.mjs', file, format, ['stemwork']))
       expect(stdout, stderr).toBe('SUCCEEDED vocals accompaniments\n')
     })
@@ -71,7 +71,7 @@ describe('a program in a bundle', () => {
     ],
   ]
   for (const [name, bundle] of mistakes) {
-    test(`is told how to leave stemwork out when it was taken in (${name})`, async () => {
+    test(`says how to leave stemwork out if it was bundled (${name})`, async () => {
       const { stdout, stderr } = run(await bundle())
       expect(stdout, stderr).toBe('')
       expect(stderr).toContain('MISSING_DEPENDENCY')

@@ -61,7 +61,7 @@ describe('npm create stemwork', () => {
     for (const name of names) expect(page).toContain(`\`${name}\``)
   })
 
-  test('makes projects whose programs have the types of the package', () => {
+  test('creates projects whose programs match the types of the package', () => {
     buildDeclarations()
     const modules = join(folder, 'node_modules')
     mkdirSync(modules)
@@ -76,7 +76,7 @@ describe('npm create stemwork', () => {
     expect(typeProblems(folder, sources, settings)).toBe('')
   }, 300_000)
 
-  test('makes a workflow that passes its tests', () => {
+  test('creates a workflow that passes its tests', () => {
     const { status, stdout } = spawnSync(process.execPath, ['--test'], {
       cwd: join(folder, 'workflow'),
       encoding: 'utf8',
@@ -84,7 +84,7 @@ describe('npm create stemwork', () => {
     expect([status, stdout]).toEqual([0, expect.stringMatching(/pass 3\b/)])
   })
 
-  test('asks for this version, and for those packages that this repository is tested with', () => {
+  test('depends on this version, and on the package versions that this repository is tested with', () => {
     const known = { ...own.dependencies, ...own.devDependencies, stemwork: `~${own.version}` }
     for (const name of names) {
       const { dependencies, devDependencies, engines } = read(join(folder, name, 'package.json'))
@@ -97,7 +97,7 @@ describe('npm create stemwork', () => {
     })
   })
 
-  test('gives a project no name that one of its dependencies has', () => {
+  test('never gives a project the name of one of its dependencies', () => {
     expect(names.map((name) => read(join(folder, name, 'package.json')).name)).toEqual([
       'my-express',
       'my-hono',
@@ -123,7 +123,7 @@ describe('npm create stemwork', () => {
     expect(read(join(place, 'package.json')).dependencies).toBeUndefined()
   })
 
-  test('leaves a folder alone that has files, and says what to do about wrong words', () => {
+  test('refuses a folder that has files, and says what to do about wrong arguments', () => {
     mkdirSync(join(folder, 'full'))
     writeFileSync(join(folder, 'full/mine.txt'), 'mine')
     const refused = create('full', '--template', 'hono')

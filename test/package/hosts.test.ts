@@ -51,7 +51,7 @@ describe('a host', () => {
   const isOpen = isRoot && everyFolderOf(root).every((path) => statSync(path).mode & 0o001)
   const obstacle = isOpen ? '' : ' (skipped: needs root, and a checkout that others may read)'
   test.skipIf(!isOpen)(
-    `can be an unprivileged user without HOME, in a folder that it cannot write to${obstacle}`,
+    `can run as an unprivileged user without HOME, in a folder that it cannot write to${obstacle}`,
     () => {
       const env = { PATH: process.env.PATH, TMPDIR: scratch }
       expect(run(process.execPath, ['module.mjs'], { env, uid: nobody })).toBe(separated)

@@ -43,14 +43,14 @@ describe('without the decoders that the documentation leaves out', () => {
     for (const { license } of manifests) expect(license).toMatch(/GPL/)
   })
 
-  test('their formats end with words, and all others decode as before', () => {
+  test('their formats are refused with a message, and all others decode as before', () => {
     const outcomes = decode([...needing, ...others], false)
     for (const name of needing)
       expect(outcomes[name]).toMatch(/^BAD_INPUT unsupported_format The file is \w+ .* left out .* ffmpeg allowed/)
     for (const name of others) expect(outcomes[name]).toBeGreaterThan(40_000)
   })
 
-  test.skipIf(!hasProgram('ffmpeg'))('ffmpeg takes their place where it is allowed', () => {
+  test.skipIf(!hasProgram('ffmpeg'))('ffmpeg replaces them if it is allowed', () => {
     const outcomes = decode(needing, true)
     for (const name of needing) expect(outcomes[name]).toBeGreaterThan(40_000)
   })

@@ -60,7 +60,7 @@ describe('what is loaded', () => {
     expect(workingParts(files)).toEqual([])
   })
 
-  test('is seen by these tests when it is there', () => {
+  test('is noticed by these tests', () => {
     const files = filesLoadedBy('stemwork/sqlite', 'stemwork/models', 'onnxruntime-node', 'audio-decode')
     expect(packagesOf(files)).toEqual(expect.arrayContaining(['libsql', 'onnxruntime-node', 'audio-decode']))
     // The native part of a package too, which is loaded by require().
@@ -96,7 +96,7 @@ describe('what is loaded', () => {
     expect(sourcesOf(files).filter((name) => /^build\/adapters\/\w+\/(?!shared\/)/.test(name))).toEqual([])
   })
 
-  test('in a browser with stemwork/client is no package at all', () => {
+  test('in a browser with stemwork/client includes no other package', () => {
     expect(packagesOf(filesLoadedBy('stemwork/client'))).toEqual([])
   })
 })

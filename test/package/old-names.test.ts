@@ -30,7 +30,7 @@ function declared(subpath: string): string {
 }
 
 describe('an old name', () => {
-  test.each(oldNames)('$name of stemwork$subpath leads to what is there: $now', async ({ subpath, name, now }) => {
+  test.each(oldNames)('$name of stemwork$subpath leads to the new name: $now', async ({ subpath, name, now }) => {
     const [, moved = name, place] = /^(?:(\w+)|the type of this name) of '(stemwork\/\w+)'$/.exec(now) ?? []
     if (place !== undefined) expect(declared(place)).toMatch(new RegExp(`^(function|interface|type) ${moved}\\b`, 'm'))
     const value = (await moduleOf(subpath))[name]
@@ -40,7 +40,7 @@ describe('an old name', () => {
     )
   })
 
-  test('is known as one wherever it is exported', async () => {
+  test('is recognized as one wherever it is exported', async () => {
     const functions = oldNames.filter(({ name }) => /^[a-z]/.test(name))
     expect(functions.length).toBeGreaterThan(10)
     for (const { subpath, name } of functions) expect(await moduleOf(subpath), name).toHaveProperty(name)

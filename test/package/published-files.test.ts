@@ -126,7 +126,7 @@ describe('the packed tarball', () => {
     expect(missing).toEqual([])
   })
 
-  test('says on npm where it comes from, and is published from there with a statement of that', () => {
+  test('says on npm where it comes from, and is published from there with provenance', () => {
     const own = repository.url.replace(/^git\+/, '').replace(/\.git$/, '')
     expect(own).toMatch(/^https:\/\/github\.com\//)
     expect(manifest).toMatchObject({

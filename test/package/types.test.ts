@@ -16,7 +16,7 @@ const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 buildDeclarations()
 
 describe('the types of the package', () => {
-  test('are as its users rely on', () => {
+  test('are what users rely on', () => {
     expect(projectProblems(join(folder, 'tsconfig.json'))).toBe('')
   })
 

@@ -50,7 +50,7 @@ describe('the packed tarball without onnxruntime', () => {
     expect(stdout, stderr).toBe('SUCCEEDED vocals accompaniments\n')
   })
 
-  test('is well according to doctor, which notes the slower runtime', () => {
+  test('passes doctor, which notes the slower runtime', () => {
     const { status, stdout } = node('node_modules/stemwork/dist/cli/main.js', 'doctor', '--json')
     const { findings } = JSON.parse(stdout) as { findings: { check: string }[] }
     expect(status, stdout).toBe(0)

@@ -51,7 +51,7 @@ export default {
 `
 }
 
-describe.each(Object.entries(packages))('a service that %s took in', (bundler, needed) => {
+describe.each(Object.entries(packages))('a service that was bundled by %s', (bundler, needed) => {
   let place: string
 
   beforeAll(async () => {

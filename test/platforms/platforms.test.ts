@@ -156,7 +156,7 @@ describe('the Dockerfile of the examples', () => {
   )
 
   test.skipIf(!dockerRuns)(
-    `makes an image in which the service separates a song${dockerRuns ? '' : ' (skipped: no docker that runs)'}`,
+    `builds an image in which the service separates a song${dockerRuns ? '' : ' (skipped: no docker that runs)'}`,
     async () => {
       // The tarball, which no registry has yet, goes into the image's first stage too.
       const place = project('image', {

@@ -20,7 +20,7 @@ const stages = defineWorkflow({
   module: { url: stagesModule, settings: {} },
 })
 
-test('the child processes of an engine have its niceness, and tell of themselves in its log', async () => {
+test('the child processes of an engine have its niceness and are mentioned in its log', async () => {
   const logged: Record<string, unknown>[] = []
   const logger = {
     ...silentLogger,

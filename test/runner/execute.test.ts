@@ -52,7 +52,7 @@ describe('progress', () => {
     ])
   })
 
-  it('never falls, never leaves 0..1 and ignores what is not a number', async () => {
+  it('never decreases, never leaves 0..1 and ignores what is not a number', async () => {
     const seen = await progressOf([
       {
         name: 'wild',
@@ -166,7 +166,7 @@ describe('failures', () => {
     expect(await rejection(execute(workflowOf([stage]), orderTo(''), quietly))).toBe(refusal)
   })
 
-  it('of any other kind say nothing of their text, which stays in the cause', async () => {
+  it('of any other kind do not show their text, which stays in the cause', async () => {
     const cause = new Error('ENOENT /var/secret/file')
     const stage: Stage = { name: 'broken', run: async () => Promise.reject(cause) }
     const error = await rejection(execute(workflowOf([stage]), orderTo(''), quietly))

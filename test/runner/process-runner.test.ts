@@ -58,7 +58,7 @@ describe('a run in a child process', () => {
     expect(seen.at(-1)?.progress).toBe(1)
   })
 
-  it('tells how much processor time it has used, also when it fails or is ended', async () => {
+  it('reports the processor time that it has used, even if it fails or is killed', async () => {
     const used = async (action: string, aborting = new AbortController()) => {
       let seconds = 0
       const end = await warm
@@ -122,7 +122,7 @@ describe('a run in a child process', () => {
     expect(warnings).toContain('a progress listener threw')
   })
 
-  it('sees nothing of the environment and the Node arguments of the host but what it needs', async () => {
+  it('sees only what it needs of the environment and the Node arguments of the host', async () => {
     vi.stubEnv('STEMWORK_TEST_SEEN', 'yes')
     for (const name of ['STEMWORK_LINK_SECRET', 'STEMWORK_API_KEYS', 'STEMWORK_WEBHOOK_SECRET'])
       vi.stubEnv(name, 'secret')
@@ -139,7 +139,7 @@ describe('a run in a child process', () => {
     expect(details.execArgv).toEqual([...childArguments, '--max-old-space-size=300'])
   })
 
-  it('is nicer than the host', async () => {
+  it('has a higher niceness than the host', async () => {
     const order = orderTo('write')
     const runner = start({ niceness: 7 })
     await run(runner, order)
@@ -147,7 +147,7 @@ describe('a run in a child process', () => {
   })
 
   it.skipIf(!existsSync('/proc/self/autogroup'))(
-    'is nicer than the host on a Linux that shares out by sessions (skipped where /proc/self/autogroup is absent)',
+    'has a higher niceness than the host with autogroups (skipped where /proc/self/autogroup is absent)',
     async () => {
       const order = orderTo('write')
       await run(start({ niceness: 7 }), order)
@@ -202,14 +202,14 @@ describe('failures that the workflow reports', () => {
     ['link', '"report"'],
     ['traverse', '"../report"'],
     ['undeclared', '"other"'],
-  ])('as an output that is not there or not allowed (%s) name it', async (action, name) => {
+  ])('as an output that is missing or not allowed (%s) name it', async (action, name) => {
     expect(await rejection(run(warm, orderTo(action)))).toMatchObject({
       code: 'INTERNAL_ERROR',
       message: expect.stringContaining(name),
     })
   })
 
-  it('as details that are no JSON end as INTERNAL_ERROR', async () => {
+  it('as details that are not JSON end as INTERNAL_ERROR', async () => {
     expect(await rejection(run(warm, orderTo('bigint')))).toMatchObject({
       code: 'INTERNAL_ERROR',
       cause: { message: expect.stringContaining('BigInt') },
@@ -264,7 +264,7 @@ describe('a child that dies', () => {
     expect((await run(runner, orderTo('write'))).outputs.report!.bytes).toBe(5)
   })
 
-  it('because it runs out of memory ends the run as worker_lost, for good, its last words in the cause', async () => {
+  it('because it runs out of memory ends the run as worker_lost, not retryable, with its last output', async () => {
     const error = await rejection(run(start({ nodeArguments: ['--max-old-space-size=40'] }), orderTo('grow')))
     expect(error).toMatchObject({
       code: 'INTERNAL_ERROR',
@@ -287,7 +287,7 @@ describe('a child that dies', () => {
     expect((await run(runner, orderTo('write'))).outputs.report!.bytes).toBe(5)
   })
 
-  it('after megabytes of noise on stderr leaves only the end of it', async () => {
+  it('after megabytes of output on stderr leaves only the end of it', async () => {
     const error = await rejection(run(start(), orderTo('noise')))
     const { message } = (error as Error).cause as Error
     expect(message).toContain('the last line')
@@ -304,7 +304,7 @@ describe('a child that dies', () => {
     expect((await run(runner, orderTo('write'))).outputs.report!.bytes).toBe(5)
   })
 
-  it('because it is idle for long is started again for the next order, which is no restart', async () => {
+  it('because it is idle for long is started again for the next order, which does not count as a restart', async () => {
     const runner = start({ idleMs: 20 })
     const orders = [orderTo('write'), orderTo('write')]
     await run(runner, orders[0]!)
@@ -314,7 +314,7 @@ describe('a child that dies', () => {
     expect(runner.status().restarts).toBe(0)
   })
 
-  it('because it ends while it starts is a fault of the set-up, with its last words in the cause', async () => {
+  it('because it exits while it starts is a failure of the set-up, with its last output in the cause', async () => {
     const lastWords = 'data:text/javascript,process.stderr.write("no such loader");process.exit(3)'
     const runner = start({ nodeArguments: ['--import', lastWords] })
     expect(await rejection(run(runner, orderTo('write')))).toMatchObject({
@@ -325,7 +325,7 @@ describe('a child that dies', () => {
     })
   })
 
-  it('because it does not get ready in time ends the run with a failure that may pass', async () => {
+  it('because it is not ready in time ends the run with a retryable failure', async () => {
     const neverReady = 'data:text/javascript,setInterval(()=>{},1000);await new Promise(()=>{})'
     const runner = start({ startTimeoutMs: 300, nodeArguments: ['--import', neverReady] })
     expect(await rejection(run(runner, orderTo('write')))).toMatchObject({
@@ -370,7 +370,7 @@ describe('an abort', () => {
     expect(await rejection(run(runner, orderTo('write'), { signal: AbortSignal.abort(reason) }))).toBe(reason)
   })
 
-  it('while the order waits for a slot ends the waiting only', async () => {
+  it('while the order waits for a slot ends only the waiting', async () => {
     const runner = start()
     const busy = orderTo('wait')
     const first = run(runner, busy)
@@ -408,7 +408,7 @@ describe('slots', () => {
   })
 
   it.each([{ slots: 0 }, { slots: 1.5 }, { niceness: 99 }, { startTimeoutMs: -1 }])(
-    'and the other numbers are checked: %j',
+    'and the other numbers are validated: %j',
     (options) => {
       expect(() => start(options)).toThrow(
         expect.objectContaining({

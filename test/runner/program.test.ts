@@ -110,7 +110,7 @@ describe('a program', () => {
     })
   })
 
-  test('tells its progress by lines that a parser reads, also those that a carriage return ends', async () => {
+  test('reports its progress by lines that a parser reads, even those that end with a carriage return', async () => {
     const lines = (text: string) => `process.stderr.write(${JSON.stringify(text)})`
     for (const [progress, text] of [
       ['tqdm', '  0%|     | 0/4\r 25%|#    | 1/4\r100%|#####| 4/4\n'],
@@ -124,7 +124,7 @@ describe('a program', () => {
     }
   })
 
-  test('speaks lines of JSON: what is given in a file, progress, details, kept parts and a refusal', async () => {
+  test('communicates by lines of JSON: progress, details, kept parts, a refusal; its order is in a file', async () => {
     const code = `
       const job = JSON.parse(require('node:fs').readFileSync(process.env.STEMWORK_JOB, 'utf8'))
       const say = (message) => console.log(JSON.stringify(message))
@@ -233,7 +233,7 @@ describe.skipIf(!hasProgram('ffmpeg'))('a workflow of ffmpeg (skipped where it i
     return ended
   }
 
-  test('makes a file, and a broken file is BAD_INPUT at the first attempt with the words of ffmpeg', async () => {
+  test('makes a file, and a broken file is BAD_INPUT at the first attempt with the message of ffmpeg', async () => {
     const song = join(directory, 'song.wav')
     await output('ffmpeg', ['-f', 'lavfi', '-i', 'sine=duration=3', song])
     expect(await jobOf(song)).toMatchObject({ status: 'SUCCEEDED', outputs: { audio: { contentType: 'audio/mpeg' } } })

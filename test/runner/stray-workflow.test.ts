@@ -34,12 +34,12 @@ describe('a workflow touches nothing but its own process', () => {
     ['throw later', undefined],
     ['reject', undefined],
     ['exit', 'worker_lost'],
-  ])('when it does "%s": its run fails, and the next one is as any other', async (deed, reason) => {
+  ])('when it does "%s": its run fails, and the next one is not affected', async (deed, reason) => {
     await expect(run(deed)).rejects.toMatchObject({ code: 'INTERNAL_ERROR', reason })
     await expect(run('leak')).resolves.toMatchObject({ outputs: {} })
   })
 
-  test('when it loops for ever: the host goes on, and its time limit ends it', async () => {
+  test('when it loops forever: the host continues, and the time limit ends it', async () => {
     let turns = 0
     const timer = setInterval(() => turns++, 1)
     const limit = new AbortController()

@@ -110,7 +110,7 @@ describe('a host whose child process cannot work is told so when it starts', () 
     expect(host('native')).toMatchObject(ready)
   })
 
-  test("because the child's program is not where the code is", async () => {
+  test("because the child's program is not beside the code", async () => {
     await rm(join(modules, 'stemwork/dist/core/engine/runner/main.js'))
     expectRefusal(host('auto'), 'MISSING_DEPENDENCY', 'Keep the package out of the bundle')
   })

@@ -108,7 +108,7 @@ export function stereoNoise(sampleCount: number, seed = 1): Float32Array[] {
   return [noise(sampleCount, seed), noise(sampleCount, seed + 1)]
 }
 
-/** Tones on both sides and a beat: something that a fade, a step or a shift would show in. */
+/** Tones on both sides and a beat, in which a fade, a step or a shift would show. */
 export function stereoMusic(sampleCount: number): Float32Array[] {
   const hiss = noise(sampleCount, 9)
   return [220, 331].map((hertz) => {
@@ -148,7 +148,7 @@ export async function differenceOfQuiet(
   return worstDifference(scaled(quiet.vocals, times), vocals)
 }
 
-/** The largest sample that a model makes of silence. */
+/** The largest sample of a model's output for silence. */
 export async function loudestOfSilence(model: LoadedModel, sampleCount: number): Promise<number> {
   const silence = [new Float32Array(sampleCount), new Float32Array(sampleCount)]
   const { vocals, accompaniments } = await separateWith(model, silence)

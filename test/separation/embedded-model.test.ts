@@ -37,11 +37,11 @@ describe('the model in the package, on the demo song', () => {
     plain = await vocalsOf(mixture(song))
   })
 
-  it('catches most of a voice', () => {
+  it('extracts most of a voice', () => {
     expect(score(plain, song.vocals)).toBeGreaterThan(10)
   })
 
-  it.each([256, 512, 2048])('finds nearly the same when the song begins %i samples later', async (shift) => {
+  it.each([256, 512, 2048])('gives nearly the same when the song begins %i samples later', async (shift) => {
     const moved = await vocalsOf(mixture(song).map((plane) => joined([new Float32Array(shift), plane])))
     const back = moved.map((plane) => plane.subarray(shift))
     expect(score(back, plain)).toBeGreaterThan(40)

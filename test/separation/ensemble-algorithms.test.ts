@@ -105,7 +105,7 @@ describe.each(ensembleAlgorithms)('the ensemble algorithm %s', (algorithm) => {
     [3, 1],
     [3, 1025],
     [4, 34_001],
-  ])('is its formula for %i models and %i samples, in blocks of any size', async (count, sampleCount) => {
+  ])('follows its formula for %i models and %i samples, in blocks of any size', async (count, sampleCount) => {
     const given = estimates(count, sampleCount)
     const weights = given.map((_, k) => (algorithm.startsWith('avg') ? k + 1 : 1))
     const members = given.map((wave, k) => ({
@@ -125,7 +125,7 @@ describe.each(ensembleAlgorithms)('the ensemble algorithm %s', (algorithm) => {
     expect(worstDifference(found.vocals, wanted)).toBeLessThan(2e-6)
   })
 
-  it('does not depend on the order of the models, also where they differ by the sign alone', async () => {
+  it('does not depend on the order of the models, even if they differ only in sign', async () => {
     const given = estimates(3, 5000)
     given.push(given[0]!.map((plane) => plane.map((value) => -value)))
     const members = () => given.map((wave) => member(wave, mixture(5000), 1000))
@@ -233,7 +233,7 @@ describe('separate with an ensemble algorithm', () => {
     return Promise.all(Object.values(outputs).map((path) => readFile(path)))
   }
 
-  it('gives the bytes of the model alone where there is but one', async () => {
+  it('gives the same bytes as the model alone if there is only one', async () => {
     const alone = await run('alone', { model: own('one') })
     for (const ensemble of ensembleAlgorithms) {
       const made = await run(ensemble, { model: [{ model: own('one') }], ensemble })

@@ -57,7 +57,7 @@ const tone = (sampleCount: number) =>
 const inner = (planes: Float32Array[]) => planes.map((plane) => plane.subarray(500, -500))
 
 describe('an ensemble', () => {
-  it('is the weighted mean of the vocals of its models, and the accompaniments are what is left', async () => {
+  it('averages the vocals of its models by weight, and the accompaniments are the rest', async () => {
     const mixture = tone(30_011)
     const models = [await demucs([0, 0, 0, 0.8]), await demucs([0, 0, 0, 0.2], 5000), await instrumental(0.7)]
     const { vocals, accompaniments } = await separateWith(models, mixture, { weights: [3, 1, 1] })
@@ -88,7 +88,7 @@ describe('an ensemble', () => {
     }
   })
 
-  it.each([1, 441, 22_050, 40_001])('averages over shifts without losing a sample of %i', async (sampleCount) => {
+  it.each([1, 441, 22_050, 40_001])('averages over shifts without losing any of %i samples', async (sampleCount) => {
     const mixture = stereoNoise(sampleCount)
     const { vocals, accompaniments } = await separateWith(await demucs([0, 0, 0, 1]), mixture, { shifts: 3 })
     expect(worstDifference(vocals, mixture)).toBeLessThan(1e-5)

@@ -51,7 +51,7 @@ describe('the songs of a folder', () => {
     expect((await findSongs(join(root, 'song 10'))).map(({ name }) => name)).toEqual(['song 10'])
   })
 
-  it('are missed in words: no folder, a file, an empty folder, a song without a stem or with one twice', async () => {
+  it('are reported missing: no folder, a file, an empty folder, a song without a stem or with one twice', async () => {
     await expect(findSongs(join(folder, 'nowhere'))).rejects.toMatchObject({ code: 'NOT_FOUND' })
     const root = await files('wrong', [
       'a/x.txt',
@@ -71,7 +71,7 @@ describe('the songs of a folder', () => {
 })
 
 describe('streams side by side', () => {
-  it('keep their channels in order whatever their blocks, cut at the end of the shortest', async () => {
+  it('keep their channels in order whatever their blocks, and end with the shortest', async () => {
     const [a, b] = [[noise(50_000, 1), noise(50_000, 2)], [noise(50_300, 3)]]
     const both = sideBySide([
       { name: 'a', stream: streamOf(a, rate) },
@@ -118,7 +118,7 @@ describe('false vocals', () => {
     expect(measured.level).toBeCloseTo(10 * Math.log10(energy(estimate, 1, 4) / energy(mixture, 1, 4)), 6)
   })
 
-  it('of a song that is sung throughout are unknown', () => {
+  it('of a song with vocals throughout are unknown', () => {
     const measured = new FalseVocals(rate)
     measured.add([noise(rate)], [noise(rate)], [noise(rate)])
     expect(measured.level).toBeNaN()
@@ -160,7 +160,7 @@ describe('baselines', () => {
     expect(scores['0.35 x 150 Hz to 12 kHz']!.vocals.siSdr).toBeGreaterThan(40)
   })
 
-  it('have a centre mask that takes what is equal in both channels and leaves what is in one', async () => {
+  it('have a centre mask that takes what is equal in both channels and leaves what is only in one', async () => {
     const scores = await scoresOf('centre', [centre, centre], [sine(sampleCount, 5000, sampleRate, 0.3), empty])
     expect(scores['centre mask']!.vocals.uSdr).toBeGreaterThan(40)
     expect(scores['centre mask']!.accompaniments.uSdr).toBeGreaterThan(40)
@@ -182,7 +182,7 @@ describe('baselines', () => {
     expect(scores['mixture x 1/4']!.sumError).toBeLessThan(1e-7)
   })
 
-  it('give a song without vocals no scores for these, only for what is left and for false vocals', async () => {
+  it('give a song without vocals no scores for vocals, only for the rest and for false vocals', async () => {
     const scores = await scoresOf('instrumental', [empty, empty], [low, low])
     expect(scores['mixture x 1/4']).toMatchObject({ vocals: { uSdr: NaN, cSdr: NaN, siSdr: NaN } })
     expect(scores['mixture x 1/4']!.falseVocals).toBeCloseTo(20 * Math.log10(0.25), 4)

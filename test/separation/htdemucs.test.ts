@@ -185,7 +185,7 @@ describe('the htdemucs architecture', () => {
     }
   })
 
-  it('gives the accompaniments as the sum of the other stems if asked to, and else what the vocals leave', async () => {
+  it('gives the accompaniments as the sum of the other stems on request, else as the rest without vocals', async () => {
     const mixture = stereoNoise(30_000)
     const demucs = await model(small, known)
     const all = await separateWith(demucs, mixture, { outputs: [...stems] })
@@ -226,7 +226,7 @@ describe('the htdemucs architecture', () => {
     expect(await loudestOfSilence(await model(small, known), 25_000)).toBe(0)
   })
 
-  it('averages over shifts: an estimate that depends on the position in its segment is evened out', async () => {
+  it('averages over shifts, which evens out estimates that depend on the position in a segment', async () => {
     const { manifest, networks } = await model(small, identity)
     const ramped = watched(networks[0]!, ({ mix }) => {
       for (let i = 0; i < mix!.data.length; i++) mix!.data[i]! *= (i % small.samples) / small.samples
@@ -243,7 +243,7 @@ describe('the htdemucs architecture', () => {
     expect(spread(eight)).toBeLessThan(0.35)
   })
 
-  it('refuses a network whose tensors do not belong together', async () => {
+  it('refuses a network whose tensors do not fit together', async () => {
     const { manifest, networks } = await model(small, known)
     await expect(createArchitecture({ ...manifest, stems: ['vocals', 'other'] }, networks)).rejects.toThrow(
       'stems [1, 2, 2, samples]',

@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import type { LiveStems } from '../../src/core/workflows/separation/live/live-mix.js'
 import { joined, maxDifference } from './tracks.js'
 
-/** The planes in blocks of these sizes, by turns. */
+/** The planes in blocks of these sizes, in turn. */
 export async function* blocks(
   planes: Float32Array[],
   sizes: readonly number[] = [1024],

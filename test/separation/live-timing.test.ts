@@ -108,7 +108,7 @@ describe('a machine that is too slow', () => {
     }
   }
 
-  test('passes the input on unchanged, counts it, and goes on separating once it can, without a click', async () => {
+  test('passes the input on unchanged, counts it, and continues separating once it can, without a click', async () => {
     const { worker, clock, slowDown, recover } = slowMachine()
     const plane = sine(30 * sampleRate, 100, sampleRate)
     async function* source() {
@@ -147,7 +147,7 @@ describe('a machine that is too slow', () => {
     expect(steepest(vocals[0]!)).toBeLessThan((1.1 * steepest(plane)) / 2)
   })
 
-  test('is not told from a pause: of the source, or of the consumer', async () => {
+  test('is not confused with a pause of the source or of the consumer', async () => {
     const { worker, clock, pause } = slowMachine()
     const plane = noise(20 * sampleRate)
     let read = 0
@@ -172,7 +172,7 @@ describe('a machine that is too slow', () => {
     expect(done).toBe(plane.length)
   })
 
-  test('ends with the stream, too', async () => {
+  test('stops at the end of the stream', async () => {
     const { worker, clock, slowDown } = slowMachine()
     slowDown()
     const plane = noise(5 * sampleRate)

@@ -40,7 +40,7 @@ describe('the stems of a stream', () => {
     expect(result.vocals.map(steepest).filter((step) => step > 0)).toHaveLength(channelCount === 6 ? 5 : channelCount)
   })
 
-  test('are those of the network, without a seam from one run to the next', async () => {
+  test('are those of the network, without a seam between runs', async () => {
     const low = sine(4 * rate, 440, rate)
     const planes = [low.map((value, i) => value + 0.3 * Math.sin(1.2 * i)), low]
     const { vocals, accompaniments } = await separated(blocks(planes))
@@ -55,7 +55,7 @@ describe('the stems of a stream', () => {
     ).toBeGreaterThan(60)
   })
 
-  test('are the same for blocks of any size, also at another rate', async () => {
+  test('are the same for blocks of any size, even at another rate', async () => {
     const planes = [noise(60_000), noise(60_000, 2)]
     const options = { sampleRate: 48_000, latencyMs: 400 }
     const expected = await separated(blocks(planes, [60_000]), options)
@@ -75,7 +75,7 @@ describe('the stems of a stream', () => {
     expect(decibelsAlike(found.subarray(9000, 35_000), burst.subarray(9000, 35_000))).toBeGreaterThan(40)
   })
 
-  test('know nothing of what comes later: the level, too, is of what has passed', async () => {
+  test('do not depend on later audio: even the level is only that of the past', async () => {
     const quiet = noise(4 * rate).map((value) => 0.01 * value)
     const both = joined([quiet, noise(2 * rate, 2)])
     const options = { model: 'embedded', latencyMs: 1000 }
@@ -88,7 +88,7 @@ describe('the stems of a stream', () => {
     expect(sumError([both], change)).toBeLessThan(1e-6)
   })
 
-  test('of a web stream come, too', async () => {
+  test('of a web stream work, too', async () => {
     const plane = noise(50_000)
     expect(sumError([plane], await separated(ReadableStream.from(blocks([plane]))))).toBeLessThan(1e-6)
   })
@@ -98,7 +98,7 @@ describe('the stems of a stream', () => {
     expect(sumError([noise(100)], await separated(blocks([noise(100)])))).toBeLessThan(1e-6)
   })
 
-  test('keep what is not a number to its sample', async () => {
+  test('confine a sample that is not a number to itself', async () => {
     const plane = noise(2 * rate)
     plane[rate] = NaN
     plane[rate + 1] = Infinity
@@ -117,7 +117,7 @@ test.each([
   await expect(separated(blocks([noise(10)]), options)).rejects.toThrow(message)
 })
 
-test('refuses a block unlike the first', async () => {
+test('refuses a block that differs from the first in rate or channels', async () => {
   async function* uneven() {
     yield [noise(5000)]
     yield [noise(10), noise(10)]

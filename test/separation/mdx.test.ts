@@ -108,7 +108,7 @@ describe('the mdx architecture', () => {
     await expect(createArchitecture(manifestOf('mdx', { primary: 'vocals' }), [network])).rejects.toThrow(' stft: ')
   })
 
-  it('gives the vocals of an instrumental-primary model as what is left, not its output', async () => {
+  it('gives the vocals of an instrumental-primary model as the rest, not as its output', async () => {
     const low = (bin: number) => (bin < 100 ? 1 : 0)
     const instrumental = await model(small, { primary: 'instrumental', compensation: 1.035 }, low)
     const mixture = stereoMusic(80_000)
@@ -123,7 +123,7 @@ describe('the mdx architecture', () => {
     ).toBeLessThan(1e-5)
   })
 
-  it('multiplies the primary stem by the compensation, and the other one is what is left', async () => {
+  it('multiplies the primary stem by the compensation; the other one is the rest', async () => {
     const compensated = await model(small, { compensation: 1.021 })
     const mixture = stereoNoise(50_000)
     const { vocals, accompaniments } = await separateWith(compensated, mixture)
@@ -137,7 +137,7 @@ describe('the mdx architecture', () => {
     ).toBeLessThan(1e-5)
   })
 
-  it('denoises by half the difference of two answers: what a network adds whatever it hears is gone', async () => {
+  it('denoises by half the difference of two passes, which removes what a network always adds', async () => {
     const { bins, frameCount } = small
     const network = await load({
       inputs: [{ name: 'in', shape: [1, 4, bins, frameCount] }],
@@ -187,7 +187,7 @@ describe('the mdx architecture', () => {
     expect(worstDifference(batched.vocals, single.vocals)).toBe(0)
   })
 
-  it('refuses a network that is none of this family, an unknown stem, and sizes that cannot be', async () => {
+  it('refuses a network of another architecture, an unknown stem, and impossible sizes', async () => {
     const { manifest, networks } = await model(small)
     const wide = await load(mdxNetwork(1026, 32))
     await expect(createArchitecture(manifest, [wide])).rejects.toThrow(

@@ -28,7 +28,7 @@ afterAll(() => rm(folder, { recursive: true }))
 describe.skipIf(python === undefined)(
   'cSDR, which is the SDR of BSS Eval v4 (skipped without Python with museval)',
   () => {
-    it('is the median that museval has, to 0.01 dB', async () => {
+    it('is the same median as that of museval, to 0.01 dB', async () => {
       const seconds = 7
       const noise = stereoNoise(seconds * rate, 5)
       const [vocals, accompaniments] = [stereoMusic(seconds * rate), stereoNoise(seconds * rate, 11)]

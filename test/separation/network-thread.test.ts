@@ -49,7 +49,7 @@ async function openElsewhere(): Promise<typeof openNetworkThread> {
 }
 
 describe.each(['native', 'wasm'] as const)('a network in a thread: %s', (runtime) => {
-  it('tells its tensors, computes what a session in this thread computes and returns the lent memory', async () => {
+  it('reports its tensors, computes the same as a session in this thread and returns the lent memory', async () => {
     const thread = await openNetworkThread(embedded, { threads: 1, runtime })
     const session = await openSession(embedded, { threads: 1, runtime })
     expect(thread.runtime).toBe(runtime)
@@ -110,7 +110,7 @@ describe.each(['native', 'wasm'] as const)('a network in a thread: %s', (runtime
     await thread.close()
   })
 
-  it('says that a file is no network', async () => {
+  it('says that a file is not a network', async () => {
     const text = join(folder, 'text.onnx')
     await writeFile(text, '<html>not found</html>')
     await expect(openNetworkThread(text, { runtime })).rejects.toMatchObject({
@@ -124,7 +124,7 @@ describe.each(['native', 'wasm'] as const)('a network in a thread: %s', (runtime
 })
 
 describe('a runtime', () => {
-  it('is the native library if it is there, and WebAssembly if not, which says how to get the library', async () => {
+  it('is the native library if it is installed, or else WebAssembly, which says how to get the library', async () => {
     const native = await openNetworkThread(doubling, { threads: 1, runtime: 'auto' })
     expect([native.runtime, native.runtimeHint]).toEqual(['native', undefined])
     await native.close()
@@ -141,7 +141,7 @@ describe('a runtime', () => {
     })
   })
 
-  it('can be chosen by the environment', async () => {
+  it('can be chosen by an environment variable', async () => {
     vi.stubEnv('STEMWORK_RUNTIME', 'wasm')
     const chosen = await openNetworkThread(doubling, { threads: 1 })
     expect([chosen.runtime, chosen.runtimeHint]).toEqual(['wasm', undefined])
@@ -177,7 +177,7 @@ describe('a runtime', () => {
     })
   })
 
-  it('uses one processor less than there are by default', () => {
+  it('uses all processors but one by default', () => {
     expect(defaultThreads()).toBe(Math.max(1, availableParallelism() - 1))
   })
 })
@@ -198,7 +198,7 @@ describe('an execution provider', () => {
     },
   )
 
-  it('is the processor by default, which is no fallback', async () => {
+  it('is the CPU by default, which is not a fallback', async () => {
     const thread = await openNetworkThread(embedded, { threads: 1 })
     expect(thread.fallback).toBeUndefined()
     await thread.close()
@@ -215,7 +215,7 @@ describe('warm networks', () => {
     expect(seen[0]!.isOpen).toBe(true)
   })
 
-  it('are closed above the memory limit, those not used for longest first, but never under a user', async () => {
+  it('are closed above the memory limit, least recently used first, but never while in use', async () => {
     const paths = await Promise.all(
       [0, 1, 2, 3].map(async (index) => {
         const path = join(folder, `network-${index}.onnx`)

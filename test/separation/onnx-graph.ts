@@ -74,7 +74,7 @@ export function gainNetwork(gain = 1): Uint8Array {
   })
 }
 
-/** A network of the embedded architecture with a band for each bin: masks that are the same whatever it hears. */
+/** A network of the embedded architecture with a band for each bin: masks that do not depend on the input. */
 export function maskNetwork(gain: (bin: number) => number = () => 1, bins = 2049): Uint8Array {
   const gains = Array.from({ length: bins }, (_, bin) => gain(bin))
   return onnxModel({

@@ -33,7 +33,7 @@ async function fileWith(onnx: Uint8Array): Promise<string> {
 }
 
 describe('a network of several inputs', () => {
-  test('keeps the length of its file, and the sizes of all inputs but the first are any', async () => {
+  test('keeps the length in its file, and makes the sizes of all inputs but the first open', async () => {
     const onnx = two()
     expect([...openSizes(onnx)]).toEqual([['spectrum', ['any', 2, 300]]])
     expect(onnx).toHaveLength(two().length)
@@ -45,7 +45,7 @@ describe('a network of several inputs', () => {
     await session.release()
   })
 
-  test('tells the sizes of its file, and gives the results of that', async () => {
+  test('reports the sizes in its file, and gives the same results as that', async () => {
     const network = await openSession(await fileWith(two()), { runtime: 'native' })
     const wave = Float32Array.from({ length: 300 }, (_, index) => index)
     const spectrum = Float32Array.from({ length: 600 }, (_, index) => 1000 * index)
@@ -73,7 +73,7 @@ describe('a network of several inputs that states sizes within', () => {
       constants: [{ name: 'shape', dims: [2], values: [4, 150], type: 'int64' }],
     })
 
-  test('gives the runtime none of them', async () => {
+  test('passes none of them to the runtime', async () => {
     const { InferenceSession } = await importNative()
     const known = async (onnx: Uint8Array) => {
       const session = await InferenceSession.create(onnx)
@@ -97,10 +97,10 @@ describe('a network of several inputs that states sizes within', () => {
   })
 })
 
-test('one with a single input is left to the runtime', async () => {
+test('a network with a single input is left to the runtime', async () => {
   expect(await readWithOpenSizes(await fileWith(one()))).toBeUndefined()
 })
 
-test('a file that is none is left to the runtime, too, which says so', async () => {
+test('a file that is not a network is left to the runtime, which says so', async () => {
   expect(await readWithOpenSizes(await fileWith(new Uint8Array(50).fill(255)))).toBeUndefined()
 })

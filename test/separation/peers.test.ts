@@ -150,7 +150,7 @@ out = own.demix(mix)
 soundfile.write('mdx.wav', numpy.asarray(out).reshape(2, -1).T.astype('float32'), ${rate}, 'FLOAT')
 `
 
-  it('gives the same primary stem to 1e-4, but where its segments end without what follows them', async () => {
+  it('gives the same primary stem to 1e-4, except where its segments end without their context', async () => {
     const mixture = stereoMusic(300_000)
     await writeWav(join(folder, 'mix.wav'), mixture, rate)
     await writeFile(join(folder, 'network.onnx'), onnxModel(graph))

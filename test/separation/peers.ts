@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process'
  */
 const python = process.env.STEMWORK_PEERS_PYTHON ?? 'python3'
 
-/** The Python that can import these packages. Tests that need one that there is not are skipped and counted. */
+/** The Python that can import these packages. Tests are skipped and counted if there is none. */
 export function pythonWith(...packages: string[]): string | undefined {
   const { status } = spawnSync(python, ['-c', packages.map((name) => `import ${name}`).join('\n')], { stdio: 'ignore' })
   return status === 0 ? python : undefined

@@ -87,7 +87,7 @@ describe('pipeline with the embedded architecture', () => {
     await session.close()
   })
 
-  it('separates what a known mask separates: low tones from high ones', async () => {
+  it('separates low tones from high ones with a known mask', async () => {
     const session = await openSession(lowPass.path, { threads: 1 })
     const sampleCount = stepSamples + 100_000
     const low = sine(sampleCount, 441, 44_100, 0.4)
@@ -103,7 +103,7 @@ describe('pipeline with the embedded architecture', () => {
     await session.close()
   })
 
-  it('keeps nothing of a segment but what it hands the network until that has run', async () => {
+  it('keeps only the input of the network of a segment until the network has run', async () => {
     const session = await openSession(lowPass.path, { threads: 1 })
     const architecture = await createArchitecture(lowPass.manifest, [session])
     const { before, length } = architecture.geometry
@@ -180,7 +180,7 @@ describe('pipeline with the embedded architecture', () => {
     }
   })
 
-  it('sees nothing at the other side of a source that is at one side alone', async () => {
+  it('gives nothing on the other side for a source on one side', async () => {
     const loud = noise(40_000, 7)
     const seen: Float32Array[] = []
     const network = networkOf((input, output) => {
@@ -228,7 +228,7 @@ describe('pipeline with the embedded architecture', () => {
     }
   })
 
-  it('lets one network run wait at the most, and passes the same memory on', async () => {
+  it('lets at most one network run wait, and passes the same memory on', async () => {
     const buffers = new Set<ArrayBuffer>()
     let running = 0
     let most = 0
@@ -282,7 +282,7 @@ describe('pipeline with the embedded architecture', () => {
     await expect(run(identity, network, [silence, silence])).rejects.toBe(failure)
   })
 
-  it('takes a model by its manifest and its network, and says what does not fit', async () => {
+  it('accepts a model by its manifest and its network, and says what does not fit', async () => {
     const narrow = await loadModel(await writeModel(join(folder, 'narrow'), maskNetwork(undefined, 1025)))
     const session = await openSession(narrow.path, { threads: 1 })
     await expect(createArchitecture(narrow.manifest, [session])).rejects.toThrow(

@@ -36,7 +36,7 @@ async function model(name: string, gain: number): Promise<string> {
 }
 
 describe('the presets', () => {
-  it('are made of known models, and each can be made a workflow', () => {
+  it('consist of known models, and each can become a workflow', () => {
     const names = knownModels.map(({ facts }) => facts.name)
     for (const preset of modelPresets) {
       for (const each of modelsOfPreset(preset)) expect(names).toContain(each)

@@ -68,7 +68,7 @@ describe('a separation whose process is killed', () => {
   }
 
   it.each(['16', 'aiff24'])(
-    'goes on with its %s files in another process, twice, the same to the byte',
+    'continues its %s files in another process, twice, the same to the byte',
     async (format) => {
       const parts = await partsOfKilled(format, [1, 1])
       // Each part begins where the one before ends, so nothing was written twice.
@@ -89,7 +89,7 @@ describe('a separation whose process is killed', () => {
 
   const fileOf = (index: FilesIndex | undefined, stem: string) => index?.files.find((file) => file.stem === stem)
 
-  it('goes on at its last segment where the files are compressed, and they are the same to the byte', async () => {
+  it('continues at its last segment if the files are compressed, and they are the same to the byte', async () => {
     const parts = await partsOfKilled('flac', [2, 1])
     // No segment was estimated twice after it was kept.
     const kept: number[] = []
@@ -216,7 +216,7 @@ describe('a checkpoint of several passes', () => {
   const isSame = (one: number[], other: number[]) =>
     one.length === other.length && one.every((value, index) => value === other[index])
 
-  it('goes on in all of them, with the same blocks and samples', async () => {
+  it('continues in all of them, with the same blocks and samples', async () => {
     const whole = await separate(undefined)
     const parts: KeptPart[] = []
     await separate(memory(parts), 'same', 6)
@@ -229,7 +229,7 @@ describe('a checkpoint of several passes', () => {
     expect(last.runs).toBeLessThan(whole.runs)
   })
 
-  it('that belongs to other work, or is damaged, is left aside', async () => {
+  it('that belongs to other work or is damaged is ignored', async () => {
     const whole = await separate(undefined)
     const parts: KeptPart[] = []
     await separate(memory(parts), 'same', 6)

@@ -62,7 +62,7 @@ describe('stem scores', () => {
     }
   })
 
-  it('leave out silent chunks and the rest behind the last whole second', () => {
+  it('leave out silent chunks and the rest after the last full second', () => {
     const reference = noise(3 * rate + 500)
     reference.fill(0, rate, 2 * rate)
     const estimate = tenthOff(reference)
@@ -73,7 +73,7 @@ describe('stem scores', () => {
     expect(scores([reference], [estimate]).cSdr).toBeCloseTo(20, 3)
   })
 
-  it('score a track of less than a second by what there is, and silence by nothing', () => {
+  it('score a track of less than a second as a whole, and give silence no score', () => {
     const short = [noise(300)]
     expect(
       scores(
@@ -103,7 +103,7 @@ describe('track statistics', () => {
     expect(found.standardDeviation).toBeCloseTo(Math.sqrt(variance), 10)
   })
 
-  it('of one sample or none deviate by nothing', async () => {
+  it('of one sample or none have no deviation', async () => {
     expect(await trackStatistics(streamOf([Float32Array.of(0.5)]))).toEqual({ mean: 0.5, standardDeviation: 0 })
     expect(await trackStatistics(streamOf([new Float32Array(0)]))).toEqual({ mean: 0, standardDeviation: 0 })
   })

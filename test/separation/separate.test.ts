@@ -50,7 +50,7 @@ describe('separate', () => {
     }
   })
 
-  it('changes what it separates', async () => {
+  it('actually separates', async () => {
     const mixture = song(300_000, 44_100)
     const { vocals } = await separated('real', [mixture, mixture], 44_100)
     const energy = (plane: Float32Array) => plane.reduce((sum, value) => sum + value * value, 0)
@@ -152,7 +152,7 @@ describe('separate', () => {
     expect((await readdir(own)).sort()).toEqual(['accompaniments.wav', 'vocals.wav'])
   })
 
-  it('refuses what is no audio or too long, and leaves no file', async () => {
+  it('refuses what is not audio or too long, and leaves no file', async () => {
     const own = await mkdtemp(join(folder, 'refused-'))
     const outputs = { vocals: join(own, 'vocals.wav'), accompaniments: join(own, 'accompaniments.wav') }
     const text = join(folder, 'text.wav')
@@ -170,7 +170,7 @@ describe('separate', () => {
     expect(await readdir(own)).toEqual([])
   })
 
-  it('leaves no half of a pair when the second file cannot be opened', async () => {
+  it('leaves no first file if the second one cannot be opened', async () => {
     const own = await mkdtemp(join(folder, 'pair-'))
     const input = join(folder, 'pair.wav')
     await writeWav(input, [sine(10_000, 300, 44_100)], 44_100)

@@ -107,7 +107,7 @@ describe('the spleeter architecture', () => {
     expect(worstDifference(own.accompaniments, separated.accompaniments)).toBeLessThan(1e-5)
   })
 
-  it('returns the known stem at the true shapes, and what lies above the 11 kHz that the networks hear', async () => {
+  it('returns the known stem at the true shapes, and what lies above the 11 kHz limit of the networks', async () => {
     const mixture = stereoNoise(60_001, 5)
     const { vocals } = await separateWith(await model(shipped, some, others), mixture)
     const mask = ratioMask(shipped, some, others)
@@ -158,7 +158,7 @@ describe('the spleeter architecture', () => {
     expect(worstDifference(batched.vocals, single.vocals)).toBeLessThan(1e-6)
   })
 
-  it('wants a network for each stem', async () => {
+  it('requires a network for each stem', async () => {
     const { manifest, networks } = await model(small, all)
     await expect(createArchitecture(manifest, networks)).rejects.toThrow('2 networks, one for each stem')
   })

@@ -146,7 +146,7 @@ describe('the stems workflow', () => {
     expect(outputs.vocalsWaveform).toMatchObject({ contentType: 'image/png' })
   })
 
-  it('finds tempo and beats of the song where the job asks for them', async () => {
+  it('finds tempo and beats of the song if the job requests them', async () => {
     const path = join(folder, 'drums.wav')
     const drums = Float32Array.from({ length: 12 * 44_100 }, (_, i) => {
       const time = (i / 44_100) % 0.5
@@ -163,7 +163,7 @@ describe('the stems workflow', () => {
     expect([Math.round(tempo.bpm), beats.length > 20]).toEqual([120, true])
   })
 
-  it('names the command that pulls a model which is not there', async () => {
+  it('names the command that pulls a missing model', async () => {
     const path = join(folder, 'any.wav')
     await writeWav(path, [noise(1000, 1)], 44_100)
     const absent = stemsWorkflow({ model: 'kim-vocal-2' })
@@ -199,7 +199,7 @@ describe('the stems workflow', () => {
     }
   })
 
-  it('comes with other stems, as files of their names', async () => {
+  it('may have other stems, as files with their names', async () => {
     expect(stemsWorkflow({ stems: 4 }).id).toBe('service/stems-4')
     expect(
       Object.values(stemsWorkflow({ stems: 4, format: 'mp3' }).outputs({})).map(({ fileName }) => fileName),
@@ -229,23 +229,20 @@ describe('the stems workflow', () => {
     }
   })
 
-  it.skipIf(process.platform === 'darwin')(
-    'tells in the details when another execution provider had to do',
-    async () => {
-      const path = join(folder, 'provider.wav')
-      await writeWav(path, [noise(20_000, 1), noise(20_000, 2)], 44_100)
-      const accelerated = stemsWorkflow({ provider: 'coreml' })
-      const runner = processRunner({ resolve: () => accelerated })
-      try {
-        const { details } = await run(runner, await order(path, 'provider-', 600, accelerated))
-        expect(details.warnings).toEqual([expect.stringContaining('coreml could not be used')])
-        expect(details.hint).toContain('stemwork models pull recommended')
-        expect(details.runtime).toBe('native')
-      } finally {
-        await runner.close()
-      }
-    },
-  )
+  it.skipIf(process.platform === 'darwin')('says in the details if another execution provider was used', async () => {
+    const path = join(folder, 'provider.wav')
+    await writeWav(path, [noise(20_000, 1), noise(20_000, 2)], 44_100)
+    const accelerated = stemsWorkflow({ provider: 'coreml' })
+    const runner = processRunner({ resolve: () => accelerated })
+    try {
+      const { details } = await run(runner, await order(path, 'provider-', 600, accelerated))
+      expect(details.warnings).toEqual([expect.stringContaining('coreml could not be used')])
+      expect(details.hint).toContain('stemwork models pull recommended')
+      expect(details.runtime).toBe('native')
+    } finally {
+      await runner.close()
+    }
+  })
 
   it("reports audio that is too long as the client's error", async () => {
     const path = join(folder, 'long.wav')

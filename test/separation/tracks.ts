@@ -3,7 +3,7 @@ import { openAudio } from '../../src/core/media/decode/open-audio.js'
 import type { PcmFormat } from '../../src/core/media/encode/pcm-encoder.js'
 import { openWavWriter } from '../../src/core/media/encode/wav-writer.js'
 
-/** Deterministic noise in -0.5..0.5, another one for each seed. */
+/** Deterministic noise in -0.5..0.5, different for each seed. */
 export function noise(sampleCount: number, seed = 1): Float32Array {
   const samples = new Float32Array(sampleCount)
   for (let i = 0, state = seed >>> 0; i < sampleCount; i++) {
@@ -15,7 +15,7 @@ export function noise(sampleCount: number, seed = 1): Float32Array {
 
 export function sine(sampleCount: number, hertz: number, sampleRate: number, level = 0.5): Float32Array {
   const samples = new Float32Array(sampleCount)
-  // What repeats is copied: an hour of sines takes seconds.
+  // Repetitions are copied: an hour of sines takes seconds to compute.
   const period = Number.isInteger(hertz) ? Math.min(sampleRate, sampleCount) : sampleCount
   for (let n = 0; n < period; n++) samples[n] = level * Math.sin((2 * Math.PI * hertz * n) / sampleRate)
   for (let n = period; n < sampleCount; n *= 2) samples.copyWithin(n, 0, n)

@@ -140,7 +140,7 @@ describe('the umx architecture', () => {
     },
   )
 
-  it('gives the estimated magnitudes the phases of the mixture', async () => {
+  it('combines the estimated magnitudes with the phases of the mixture', async () => {
     const mixture = stereoNoise(50_003, 3)
     const { vocals } = await separateWith(await model(small, known, { wienerSteps: 0 }), mixture)
     expect(
@@ -189,7 +189,7 @@ describe('the umx architecture', () => {
     expect(worstDifference([vocals[1]!], [maskTrack(mixture[1]!, 4096, 1024, known)])).toBeLessThan(1e-4)
   })
 
-  it('chooses the frames of a segment where the network leaves them open', async () => {
+  it('chooses the number of frames of a segment if the network leaves it open', async () => {
     const network = await load(umxNetwork(small, known, true))
     const sizes = new Set<number>()
     const seen = watched(network, ({ magnitude }) => sizes.add(magnitude!.dims[3]!))
@@ -205,7 +205,7 @@ describe('the umx architecture', () => {
     ).toBeLessThan(1e-5)
   })
 
-  it('takes mono without dividing by zero, and keeps silence silent', async () => {
+  it('accepts mono without dividing by zero, and keeps silence silent', async () => {
     const [plane] = stereoNoise(30_000)
     const { vocals } = await separateWith(await model(small, known), [plane!, plane!])
     expect(worstDifference([vocals[0]!], [vocals[1]!])).toBeLessThan(1e-5)

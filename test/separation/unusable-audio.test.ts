@@ -56,7 +56,7 @@ describe('what is not audio', () => {
   })
 
   it.each(['refused-free-format.mp3', 'refused-video.wmv', 'refused.spx'])(
-    '%s, which the decoders would mangle, is refused by its name',
+    '%s, which the decoders would mangle, is refused by its format',
     async (name) => {
       await expect(openAudio(fixture(name))).rejects.toMatchObject({
         reason: 'unsupported_format',
@@ -71,7 +71,7 @@ describe('what is not audio', () => {
   })
 })
 
-describe('audio without audio', () => {
+describe('audio files without audio', () => {
   it.each([
     ['an empty file', async () => file('')],
     ['a WAV file with an empty data chunk', async () => file(wavFile({ tag: 1, bits: 16, data: Buffer.alloc(0) }))],
@@ -126,7 +126,7 @@ describe('damaged audio', () => {
     })
   })
 
-  it.each(encoded)('the first three quarters of %s give what is left of it', async (name) => {
+  it.each(encoded)('the first three quarters of %s decode to what is left', async (name) => {
     const bytes = await readFile(fixture(name))
     const truncated = file(bytes.subarray(0, Math.floor(bytes.length * 0.75))).then(readAudio)
     if (indivisible.has(name)) {
@@ -138,7 +138,7 @@ describe('damaged audio', () => {
     expect(channels[0]!.length / sampleRate).toBeLessThan(1)
   })
 
-  it.each(encoded)('%s with a random fifth in its middle ends in sane audio or decode_failed', async (name) => {
+  it.each(encoded)('%s with random bytes in the middle fifth ends in sane audio or decode_failed', async (name) => {
     const bytes = Buffer.from(await readFile(fixture(name)))
     randomBytes(Math.floor(bytes.length / 5), 3).copy(bytes, Math.floor(bytes.length * 0.4))
     const outcome = await readAudio(await file(bytes)).catch((error: unknown) => error)
@@ -152,7 +152,7 @@ describe('damaged audio', () => {
     for (const plane of channels) expect(plane.every((sample) => Math.abs(sample) <= 8)).toBe(true)
   })
 
-  it.each(encoded)('%s with random bytes for a header is refused or still sane', async (name) => {
+  it.each(encoded)('%s with random bytes as its header is refused or still sane', async (name) => {
     const bytes = Buffer.from(await readFile(fixture(name)))
     randomBytes(384, 4).copy(bytes, 16)
     const outcome = await readAudio(await file(bytes)).catch((error: unknown) => error)

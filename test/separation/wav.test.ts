@@ -113,19 +113,19 @@ describe('reading WAV', () => {
     expect([...channels[0]!]).toHaveLength(left.length - 2)
   })
 
-  it('an empty data chunk followed by notes is no audio, not notes played as audio', async () => {
+  it('an empty data chunk followed by notes is no audio: the notes are not played', async () => {
     const bytes = wavFile({ tag: 1, bits: 16, data: Buffer.alloc(0), after: [['LIST', Buffer.alloc(64, 'x')]] })
     await expect(read(bytes)).rejects.toMatchObject({ code: 'BAD_INPUT', reason: 'no_audio' })
   })
 
-  it("a float file's infinities and numbers beyond reason become silence", async () => {
+  it('infinities and absurd numbers in a float file become silence', async () => {
     const data = Buffer.alloc(5 * 4)
     ;[Infinity, NaN, 1e30, -3, 0.5].forEach((value, index) => data.writeFloatLE(value, index * 4))
     const { channels } = await read(wavFile({ tag: 3, bits: 32, channels: 1, data }))
     expect([...channels[0]!]).toEqual([0, 0, 0, -3, 0.5])
   })
 
-  it('the speakers of WAVE_FORMAT_EXTENSIBLE decide what is mixed where', async () => {
+  it('the speakers of WAVE_FORMAT_EXTENSIBLE decide how channels are mixed', async () => {
     const data = Buffer.alloc(2 * 3)
     ;[0.5, 0.25, 0.125].forEach((value, index) => data.writeInt16LE(value * 32_768, index * 2))
     // Front left, LFE, back centre.
@@ -163,7 +163,7 @@ describe('writing WAV', () => {
     },
   )
 
-  it('a float file keeps every bit, also beyond full scale', async () => {
+  it('a float file keeps every bit, even beyond full scale', async () => {
     const plane = noise(1000).map((sample) => sample * 7)
     await writeWav(join(folder, 'float.wav'), [plane], 48_000)
     const { sampleRate, channels } = await readAudio(join(folder, 'float.wav'))

@@ -18,7 +18,7 @@ export interface PrivateServer {
   url: string
   /** Ends at once, as in a crash, and serves again on the same address. */
   restart(): Promise<void>
-  /** Ends at once; `start` brings it back with what it had written. */
+  /** Ends at once; `start` restarts it with what it had written. */
   kill(): Promise<void>
   start(): Promise<void>
   /** Ends it and removes its files. */
@@ -52,7 +52,7 @@ export async function freePort(): Promise<number> {
   return address.port
 }
 
-/** Resolves once `attempt` does; for servers that say only by answering that they are up. */
+/** Resolves once `attempt` does, for servers that can only be found ready by trying. */
 export async function answering(attempt: () => Promise<unknown>, timeoutMs = 20_000): Promise<void> {
   const giveUpAt = Date.now() + timeoutMs
   for (;;) {

@@ -34,7 +34,7 @@ export async function findPostgres(): Promise<FoundServer | NoServer> {
  * A server of the caller's own. It flushes nothing to the disk: what it confirmed survives the end of its processes
  * only.
  *
- * @param password of its user `test`. Default: it trusts everybody.
+ * @param password of its user `test`. Default: no password is needed.
  */
 export async function startPostgres(password?: string): Promise<PrivateServer | NoServer> {
   if (!hasProgram('initdb') || !hasProgram('postgres'))
@@ -49,7 +49,7 @@ export async function startPostgres(password?: string): Promise<PrivateServer | 
   const initialize = (folder: string, access: readonly string[]) =>
     runAs(owner, folder, 'initdb', ['-D', join(folder, 'data'), '-U', 'test', ...access, '-E', 'UTF8', '--no-sync'])
   if (password === undefined) {
-    // A copy takes a fifth of the processor time of what it is a copy of.
+    // A copy takes a fifth of the processor time of making a new one.
     const made = madeOnce('postgres', (folder) => {
       if (owner.uid !== undefined) chownSync(folder, owner.uid, owner.gid ?? owner.uid)
       initialize(folder, ['-A', 'trust'])

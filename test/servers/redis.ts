@@ -25,7 +25,7 @@ export async function findRedis(): Promise<FoundServer | NoServer> {
   return await startRedis()
 }
 
-/** A server of the caller's own, without persistence: what it holds is gone when it stops. */
+/** A private server without persistence: its data is gone when it stops. */
 export async function startRedis(): Promise<PrivateServer | NoServer> {
   if (program === undefined) return { missing: 'no Redis: set REDIS_URL, or install redis-server' }
   const port = await freePort()

@@ -24,9 +24,9 @@ export interface S3Request {
 export type S3Fault =
   /** 503 before anything is done. */
   | 'slow down'
-  /** 403, as to a client that may not do this. */
+  /** 403, as for a client without the permission. */
   | 'access denied'
-  /** The connection ends before anything is done, or after all of it, without an answer. */
+  /** The connection ends before the request is handled, or afterwards, without an answer. */
   | 'cut before'
   | 'cut after'
   /** The answer's body ends after so many bytes. */
@@ -35,23 +35,23 @@ export type S3Fault =
 export interface S3Server {
   url: string
   credentials: Credentials
-  /** Requests whose signature was right, in order. */
+  /** Requests with a valid signature, in order. */
   requests: S3Request[]
-  /** Asked for each of them; faults are off while it is undefined. */
+  /** Called for each of them; there are no faults while it is undefined. */
   fault?: (request: S3Request) => S3Fault | undefined
-  /** The only one whose signatures are right; undefined: any. */
+  /** The only region whose signatures are valid; undefined: any. */
   region?: string
   /** Answers without the date, by which the SDK would correct the clock of its requests. */
   hidesDate?: boolean
-  /** What the server makes of If-None-Match on writes: `ignore` as old servers, `refuse` (501) as others. */
+  /** How the server treats If-None-Match on writes: `ignore` like old servers, `refuse` (501) like others. */
   conditions: 'honour' | 'ignore' | 'refuse'
-  /** Sub-resources that the server answers with 501, as servers do that lack them. */
+  /** Sub-resources that the server answers with 501, like servers that lack them. */
   lacks: Set<string>
   bucket(name: string): Bucket
   close(): Promise<void>
 }
 
-/** Sub-resources that the server knows; any other one is refused rather than taken for the object. */
+/** Sub-resources that the server knows; others are refused rather than ignored. */
 const knownQuery =
   /^(X-Amz-.*|x-id|x-amz-.*|list-type|prefix|max-keys|continuation-token|start-after|encoding-type|delete|uploads|uploadId|partNumber|key-marker|upload-id-marker|max-uploads|response-content-(type|disposition))$/
 
@@ -281,7 +281,7 @@ function sendXml(response: ServerResponse, root: XmlText, status = 200): void {
   response.writeHead(status, { 'content-type': 'application/xml' }).end(xmlDocument(root))
 }
 
-/** The work is done, and nobody hears of it. */
+/** The request is handled, and its answer is lost. */
 function cutAnswer(response: ServerResponse): void {
   response.writeHead = () => response
   response.end = () => response.destroy()

@@ -60,7 +60,7 @@ export class ServerProcess {
   }
 }
 
-/** Starts a server that is the caller's own; resolves once it answers. */
+/** Starts a private server; resolves once it answers. */
 export async function startServer(
   url: string,
   program: ServerProgram,

@@ -12,13 +12,13 @@ export interface SilentProxy {
    * ones. Resolves when the first connection has fallen silent.
    */
   silence(afterBytes?: number): Promise<void>
-  /** New connections come through again; those that fell silent stay so. */
+  /** New connections get through again; those that fell silent stay silent. */
   speak(): void
   /** Ends all connections at once, as a restart of the server does. */
   cut(): void
-  /** While true, connections are cut as soon as they are made: the server is away. */
+  /** While true, connections are closed as soon as they are made: the server is down. */
   setAway(isAway: boolean): void
-  /** From now on every piece comes so much later, in both directions. */
+  /** From now on every piece is delayed by so much, in both directions. */
   setDelay(delayMs: number): void
   /** Connections that clients have opened so far. */
   readonly accepted: number

@@ -7,7 +7,7 @@ const seconds = 5
 /** The header of a 16-bit WAV result, whose lengths are known at the end. */
 const headerBytes = 80
 
-test('a stem can be read while it is separated, and is the result but for the lengths in its header', async () => {
+test('a stem can be read while it is separated, and equals the result except for lengths in its header', async () => {
   const samples = Int16Array.from(noise(seconds * 44_100, 7), (value) => value * 8000)
   const song = wavFile({ tag: 1, bits: 16, channels: 1, data: Buffer.from(samples.buffer) })
   const { engine, files, close } = await startStemsService((_request, response) => response.end(song))

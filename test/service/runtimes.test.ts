@@ -69,7 +69,7 @@ describe('the whole service on each runtime', () => {
     })
   }
 
-  test('with results that are the same to a step of 16 bits', () => {
+  test('with results that are the same to one step of 16 bits', () => {
     const { native = [], wasm = [] } = found
     expect(native).toHaveLength(2)
     for (const [index, file] of native.entries()) {

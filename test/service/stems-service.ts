@@ -12,7 +12,7 @@ export interface StemsService {
   engine: JobEngine
   /** Address of the file server, without a slash at the end. */
   files: string
-  /** Files of running jobs that are left. */
+  /** Leftover files of running jobs. */
   scratch(): Promise<string[]>
   blobs(): Promise<string[]>
   close(): Promise<void>

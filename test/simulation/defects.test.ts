@@ -14,7 +14,7 @@ const signs: Record<keyof Remedies, RegExp> = {
 }
 
 test.each(Object.entries(signs) as [keyof Remedies, RegExp][])(
-  'the simulation finds the defect that %s keeps away',
+  'the simulation finds the defect that %s prevents',
   async (remedy, sign) => {
     const remedies = { ...allRemedies, [remedy]: false }
     let said = ''

@@ -23,11 +23,11 @@ const jobsMs = 3_600_000
 const storageOutageMs = 300_000
 const year = 365 * 24 * 3_600_000
 
-/** What keeps a defect away. Each can be taken out, and then the simulation must find the defect. */
+/** Remedies against defects. If one is removed, the simulation must find its defect. */
 export interface Remedies {
-  /** Claims leave the jobs of others alone until these had time to come back after an outage. */
+  /** Claims leave the jobs of others alone until these have had time to come back after an outage. */
   takeOverGrace: boolean
-  /** A run goes on while the store is away. */
+  /** A run continues while the store is down. */
   runThroughOutages: boolean
   /** A batch is written in one step with its jobs. */
   batchWithJobs: boolean
@@ -35,9 +35,9 @@ export interface Remedies {
   endAbandoned: boolean
   /** Retention follows the store's clock. */
   storeTime: boolean
-  /** A job that nobody can take over counts as running no more. */
+  /** A job that no worker can take over no longer counts as running. */
   releaseLapsed: boolean
-  /** A job whose claim was answered late runs only if nobody else has it. */
+  /** A job whose claim was answered late runs only if no other worker has it. */
   checkLateClaims: boolean
 }
 export const allRemedies: Remedies = {
@@ -76,7 +76,7 @@ export async function runHistory(
     scheduleFaults(deployment)
     await world.pass(240_000)
     heal(deployment)
-    // Longer than any node stands still and any call hangs.
+    // Longer than any node stalls and any call hangs.
     await world.pass(60_000)
     for (let left = 20; left > 0 && (await ledger.isOpen(deployment.store)); left--) await world.pass(60_000)
     await ledger.checkEnd(deployment.store)
@@ -147,7 +147,7 @@ async function deploy(world: World, remedies: Remedies): Promise<Deployment> {
   return { world, ledger, store, network, nodes }
 }
 
-/** The store as code without some of the remedies used it. */
+/** The store as code without some of the remedies would use it. */
 function withoutRemedies(jobs: JobStore, remedies: Remedies): JobStore {
   const methods = (Object.keys(jobs) as (keyof JobStore)[]).map((name) => [name, jobs[name]])
   const plain = Object.fromEntries(methods) as unknown as JobStore
@@ -173,7 +173,7 @@ function withFutureField(create: JobStore['create']): JobStore['create'] {
   return (job, options) => create({ ...job, ofTheFuture: { kept: true } } as JobRecord, options)
 }
 
-/** Submits, batches and cancels of clients, who repeat nothing. */
+/** Submits, batches and cancels of clients, which repeat nothing. */
 function scheduleRequests({ world, ledger, nodes, store }: Deployment): void {
   const { random } = world
   for (let n = 0; n < 8; n++) {

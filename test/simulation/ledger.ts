@@ -25,7 +25,7 @@ export interface Seen {
   refusals: number
 }
 
-/** What may happen to jobs and batches, written down apart from the engine, and what did happen. */
+/** What may happen to jobs and batches, stated independently of the engine, and what did happen. */
 export class Ledger {
   readonly violations: string[] = []
   readonly #world: World
@@ -38,7 +38,7 @@ export class Ledger {
   readonly #purged = new Set<string>()
   readonly #announced = new Map<string, Set<string>>()
   readonly #seen: Seen = { runs: 0, takeOvers: 0, successes: 0, cancels: 0, batches: 0, refusals: 0 }
-  /** When a node was not itself: dead, frozen, or alone without the store. */
+  /** When a node was disturbed: dead, frozen, or cut off from the store. */
   readonly #disturbed = new Map<SimulatedNode, number[]>()
 
   constructor(world: World, jobsMs: number) {
@@ -71,7 +71,7 @@ export class Ledger {
     this.#disturbed.set(node, [...(this.#disturbed.get(node) ?? []), this.#world.now])
   }
 
-  /** A job that has ended just now, in the store. */
+  /** A job that has just ended, in the store. */
   endedBefore(id: string, store: JobStore): void {
     const end = { status: 'SUCCEEDED' as const, completedAt: this.#world.now, outputs: null }
     void store.create(sampleJob({ id, app: 'old', ...end }))
@@ -85,7 +85,7 @@ export class Ledger {
       const last = earlier.at(-1)
       this.#seen.runs++
       if (last && last.node !== node) this.#seen.takeOvers++
-      // Another run is right only if something happened to the node of the one before, and to it alone.
+      // Another run is allowed only if something happened to the node of the previous one, and only to it.
       if (last && !this.#wasDisturbed(last))
         this.#violated(
           `${jobId} runs again on ${node.name}, though nothing but an outage happened to ${last.node.name}`,
@@ -128,7 +128,7 @@ export class Ledger {
     }
   }
 
-  /** Whether something that was promised is still to be done. */
+  /** Whether something that was promised is not done yet. */
   async isOpen(store: JobStore): Promise<boolean> {
     for (const id of this.#accepted) {
       const job = await store.get(id)

@@ -8,7 +8,7 @@ const replayed = process.env.STEMWORK_SIMULATION_SEED
 const seed = replayed === undefined ? Math.floor(Date.now() / 86_400_000) * 100_000 : Number(replayed)
 const histories = replayed === undefined ? Number(process.env.STEMWORK_SIMULATION_HISTORIES ?? 200) : 1
 
-test(`nodes that freeze, die or are cut off lose, double and revive nothing (seed ${seed})`, async () => {
+test(`nodes that freeze, die or are cut off never lose, double or revive a job (seed ${seed})`, async () => {
   console.log(`Simulation: ${histories} histories from seed ${seed} on.`)
   const found = await firstViolation(allRemedies, { seed, histories })
   expect(found, `STEMWORK_SIMULATION_SEED=${found?.seed} npx vitest run test/simulation/simulation`).toBeUndefined()
@@ -34,7 +34,7 @@ test('a history repeats by its seed, whatever ran before it', async () => {
   expect(await traces([seed + 2, seed, seed + 1])).toEqual(first)
 })
 
-test('nothing in a history waits for the real world', async () => {
+test('nothing in a history waits for real time or I/O', async () => {
   await runHistory(seed)
   const waits: string[] = []
   const ofTheWorld = ['PROMISE', 'TickObject', 'Immediate', 'Microtask']

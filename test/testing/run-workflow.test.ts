@@ -46,7 +46,7 @@ test('a workflow runs in a unit test: waits take no time, events come, and files
   await expect(runWorkflow(shout)).rejects.toMatchObject({ code: 'INVALID_PARAMS' })
 })
 
-test('the failures that the test names come in its steps, and the job goes on as on an engine', async () => {
+test('the failures that the test names occur in its steps, and the job continues as on an engine', async () => {
   ran.length = 0
   const inputs = { inputUrl: Buffer.from('hello') }
   const run = await runWorkflow(shout, { inputs, failures: { read: ['kill'], loud: [new Error('disk full'), 'kill'] } })

@@ -37,7 +37,7 @@ function counted(engine: ReturnType<typeof createTestEngine>) {
 }
 
 describe('waitForJob', () => {
-  test('resolves with the job when it ends, after one look and no more', async () => {
+  test('resolves with the job when it ends, after a single look', async () => {
     const started = gate()
     const finish = gate()
     const { engine, submit } = open(() => {

@@ -132,7 +132,7 @@ describe('the record of a batch', () => {
     expect([isOfBatch({ app: 'a', batchName: '' }), isOfBatch({ app: 'a', batchName: null })]).toEqual([true, false])
   })
 
-  test('keeps at its end what was not sent of earlier ends', () => {
+  test('keeps at its end the unsent messages of earlier ends', () => {
     const sent = { ...pending, id: 'sent', outcome: 'delivered' as const, nextAttemptAt: null }
     const open = { ...pending, id: 'open', nextAttemptAt: 5 }
     const batch = { ...sample, deliveries: [sent, open] }
@@ -150,7 +150,7 @@ describe('the record of a batch', () => {
     ])
   })
 
-  test('is looked at again while it is open, and when its first message is due', () => {
+  test('is checked again while it is open, and when its first message is due', () => {
     const next = (...times: (number | null)[]) => {
       const deliveries = times.map((nextAttemptAt) => ({ ...pending, nextAttemptAt }))
       return nextLookMs({ ...sample, endedAt: 1, deliveries }, 100, 60)
@@ -206,14 +206,14 @@ describe('the state of a batch', () => {
     expect(await status()).toMatchObject({ total: 1, createdAt: null, endedAt: null })
   })
 
-  test('is as far as its one running job', async () => {
+  test('has the progress of its one running job', async () => {
     const { add, run, status } = batches()
     await add()
     await run(1, 0.5)
     expect(await status()).toMatchObject({ total: 1, progress: 0.5 })
   })
 
-  test('is done where all its jobs are gone', async () => {
+  test('is done if all its jobs are gone', async () => {
     const { add, jobs, status } = batches()
     const [job] = (await add()) ?? []
     await jobs.apply(job?.id ?? '', { kind: 'delete' })
@@ -266,7 +266,7 @@ describe('adding to a batch', () => {
     expect(await stored()).toMatchObject({ webhook: other })
   })
 
-  test('writes the record with its jobs: no end is announced before they exist, whoever stands still', async () => {
+  test('writes the record with its jobs: no end is announced before they exist, whichever process stalls', async () => {
     const inner = memoryJobs()
     let go = () => {}
     const standing = new Promise<void>((resolve) => (go = resolve))
@@ -304,7 +304,7 @@ describe('adding to a batch', () => {
     expect(await stored()).toMatchObject({ endedAt: start + 60_000 })
   })
 
-  test('forgets an end that nobody heard of, and keeps the message of one that was tried', async () => {
+  test('forgets an end that was not announced, and keeps the message of one whose delivery was tried', async () => {
     const { all, add, look, run, stored } = batches()
     const { url, messages } = await receiver(500, 204)
     await add({ webhook: { url } })
@@ -345,7 +345,7 @@ describe('adding to a batch', () => {
     }
   })
 
-  test('is done once for a request, also when its first try stored the jobs and broke off', async () => {
+  test('is done once for a request, even if its first try stored the jobs and broke off', async () => {
     const { add, jobs, stored } = batches()
     const request = { key: 'k', digest: 'd' }
     const given = [sampleJob({ app: 'a', batchName: 'b' })]
@@ -364,7 +364,7 @@ describe('adding to a batch', () => {
     expect(Object.keys((await stored())?.requests ?? {})).toEqual(['k', 'l'])
   })
 
-  test('leaves a batch as it is whose jobs a try before has stored', async () => {
+  test('does not change a batch whose jobs an earlier try has stored', async () => {
     const { add, run, look, jobs, stored } = batches()
     const request = { key: 'k', digest: 'd' }
     await add()
@@ -376,7 +376,7 @@ describe('adding to a batch', () => {
     expect(await stored()).toMatchObject({ endedAt: start, requests: { k: { made: true } } })
   })
 
-  test('makes the record of a repeated request only where there is none yet', async () => {
+  test('creates the record of a repeated request only if there is none yet', async () => {
     const { add, jobs } = batches()
     const put = vi.spyOn(jobs.documents, 'put')
     const given = [sampleJob({ app: 'a', batchName: 'b' })]
@@ -430,7 +430,7 @@ describe('the end of a batch', () => {
     expect((await jobs.documents.get(batchKind, batchKey('a', 'b')))?.version).toBe(written?.version)
   })
 
-  test('has all its jobs in the counts, though the last one ends while they are counted', async () => {
+  test('counts all its jobs, even if the last one ends while they are counted', async () => {
     const inner = memoryJobs()
     let onCount = async () => {}
     const { add, run, look, stored, jobs } = batches({
@@ -460,7 +460,7 @@ describe('the end of a batch', () => {
     expect(put).toHaveBeenCalledTimes(20)
   })
 
-  test('needs one job that runs or waits to be undone, however many do the other', async () => {
+  test('is undone by a single running or waiting job', async () => {
     const { all, add, run, look, stored, jobs } = batches()
     await add()
     await run()
@@ -489,7 +489,7 @@ describe('the end of a batch', () => {
     expect((await stored())?.endedAt).toBeNull()
   })
 
-  test('comes again when a job ends that was retried by a process which then died', async () => {
+  test('comes again when a job ends after its retry by a process that died', async () => {
     const { all, add, run, look, stored, jobs } = batches()
     await add({ webhook: { url: 'http://127.0.0.1:9/' } })
     await run()
@@ -506,7 +506,7 @@ describe('the end of a batch', () => {
     expect((await stored())?.deliveries).toHaveLength(2)
   })
 
-  test('is found by the next process to look, after a minute', async () => {
+  test('is found by the next process that checks, after a minute', async () => {
     const { url, messages } = await receiver(204)
     const { all, add, run, stored } = batches()
     await add({ webhook: { url } })
@@ -520,7 +520,7 @@ describe('the end of a batch', () => {
     expect(messages.length).toBe(1)
   })
 
-  test('is looked for every minute, as long as it is open', async () => {
+  test('is checked for every minute while the batch is open', async () => {
     const { all, add, jobs } = batches()
     await add()
     const isDue = async () => (await jobs.documents.due(batchKind, 9)).length
@@ -532,7 +532,7 @@ describe('the end of a batch', () => {
     expect(await isDue()).toBe(1)
   })
 
-  test('and the batch itself are forgotten after the time for which jobs are kept', async () => {
+  test('and the batch itself are removed after the time for which jobs are kept', async () => {
     const { all, add, run, look, jobs } = batches()
     const removed = vi.fn<JobStore['documents']['removeExpired']>()
     jobs.documents.removeExpired = removed
@@ -581,7 +581,7 @@ describe('the message about the end of a batch', () => {
     )
   })
 
-  test('waits a second where its application has all its lanes', async () => {
+  test('waits a second if all lanes of its application are in use', async () => {
     const { url, messages } = await receiver(204)
     const { all, sender, add, run, look, stored } = batches()
     await add({ webhook: { url } })
@@ -600,7 +600,7 @@ describe('the message about the end of a batch', () => {
     expect(messages).toHaveLength(1)
   })
 
-  test('is due again where the store fails, and so is a batch that the store still calls due', async () => {
+  test('is due again if the store fails, as is a batch that the store still reports as due', async () => {
     const { url, messages } = await receiver(204)
     const { all, add, run, look, jobs, lines } = batches()
     await add({ webhook: { url } })
@@ -616,7 +616,7 @@ describe('the message about the end of a batch', () => {
     expect(messages).toHaveLength(1)
   })
 
-  test('is sent by the time of the store, which is read anew', async () => {
+  test('is sent by the time of the store, which is read again', async () => {
     const { url } = await receiver(204)
     const inner = memoryJobs()
     let time = start
@@ -635,7 +635,7 @@ describe('the message about the end of a batch', () => {
     expect((await stored())?.deliveries).toMatchObject([{ outcome: 'delivered' }])
   })
 
-  test('is given up after its last attempt, and the operator hears of it', async () => {
+  test('is given up after its last attempt, which is logged for the operator', async () => {
     const { url } = await receiver(500)
     const { all, add, run, look, stored, lines } = batches()
     await add({ webhook: { url } })
@@ -654,7 +654,7 @@ describe('the message about the end of a batch', () => {
     ])
   })
 
-  test('is sent when it is due; others, and one whose last attempt is under way, are not', async () => {
+  test('is sent when it is due; others, or one whose last attempt is in progress, are not', async () => {
     const { url, messages } = await receiver(204)
     const { all, jobs } = batches()
     const message = { ...pending, url }

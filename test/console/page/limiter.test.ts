@@ -46,7 +46,7 @@ test('nothing is above full scale, however high and however sudden, and both sid
   expect(outLeft.subarray(1.3 * rate)).toEqual(left.subarray(1.3 * rate))
 })
 
-test('a steady level is turned down steadily: it gets no waves of its own', () => {
+test('a steady level is turned down steadily, without any modulation', () => {
   const planes = [tone(1, () => 2)]
   const [out = new Float32Array(0)] = limited(planes)
   const gains = Array.from(out.subarray(rate / 2), (value, i) => value / (planes[0]?.[rate / 2 + i] ?? 1)).filter(

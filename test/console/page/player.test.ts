@@ -81,7 +81,7 @@ function play(sources: PcmSource[], options: Pick<PlayerOptions, 'whole'> = {}) 
 }
 
 describe('the player', () => {
-  test('starts the same frames of all tracks at the same instant, though one comes late', async () => {
+  test('starts the same frames of all tracks at the same instant, even if one arrives late', async () => {
     const { player, starts } = play([counting(5), counting(5, 30)])
     player.play()
     expect(player.isWaiting).toBe(true)
@@ -121,7 +121,7 @@ describe('the player', () => {
     player.close()
   })
 
-  test('goes on together after the network was too slow', async () => {
+  test('continues in sync after the network was too slow', async () => {
     let arrive = () => {}
     const arrived = new Promise<void>((resolve) => (arrive = resolve))
     const whole = counting(8)
@@ -141,7 +141,7 @@ describe('the player', () => {
     player.close()
   })
 
-  test('schedules no more than some seconds ahead, and rests at the start after the end', async () => {
+  test('schedules only a few seconds ahead, and returns to the start after the end', async () => {
     const { player, starts, clock } = play([counting(60)])
     player.play()
     await vi.waitFor(() => expect(starts.length).toBeGreaterThanOrEqual(4))
@@ -190,7 +190,7 @@ describe('the player', () => {
     player.close()
   })
 
-  test('waits at the end of tracks that grow, and goes on when there is more', async () => {
+  test('waits at the end of growing tracks, and continues when there is more', async () => {
     let frames = 2 * sampleRate
     const growing: PcmSource = {
       ...counting(60),
@@ -212,7 +212,7 @@ describe('the player', () => {
     player.close()
   })
 
-  test('knows the whole length of tracks that grow, and goes no further than they are made', async () => {
+  test('knows the full length of growing tracks, and does not seek beyond what exists', async () => {
     const growing: PcmSource = { ...counting(2), isGrowing: true, promisedFrames: 60 * sampleRate }
     const { player, starts, clock } = play([growing])
     expect([player.duration, player.made]).toEqual([60, 2])
@@ -230,7 +230,7 @@ describe('the player', () => {
     player.close()
   })
 
-  test('plays the song where its tracks are not made yet, and goes on with them without a gap', async () => {
+  test('plays the song where its tracks do not exist yet, and continues with them without a gap', async () => {
     let frames = 0
     const growing: PcmSource = {
       ...counting(60),
@@ -261,7 +261,7 @@ describe('the player', () => {
     player.close()
   })
 
-  test('goes on without a break when finished tracks take the place of those that grew', async () => {
+  test('continues without a gap when finished tracks replace the growing ones', async () => {
     const { player, starts, clock } = play([{ ...counting(8), isGrowing: true, promisedFrames: 20 * sampleRate }])
     player.play()
     await vi.waitFor(() => expect(starts).toHaveLength(4))

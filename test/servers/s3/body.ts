@@ -55,7 +55,7 @@ export function checkedBody(request: IncomingMessage, url: URL, verified: Verifi
   return { chunks: chunks(), md5: () => digest }
 }
 
-/** Reads a small body whole. */
+/** Reads a small body completely. */
 export async function textOf(body: CheckedBody, maxBytes = 2 * 1024 * 1024): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0

@@ -163,7 +163,7 @@ export class Bucket {
     return { path, bytes: (await stat(path)).size }
   }
 
-  /** No waiting between the check and the change: that is what makes the condition one. */
+  /** Nothing is awaited between the check and the change, which makes them atomic. */
   async #commit(object: StoredObject, condition: Condition): Promise<StoredObject> {
     try {
       this.#check(object.key, condition)

@@ -7,7 +7,7 @@ export interface Credentials {
   secretAccessKey: string
 }
 
-/** What the signature says of the body: its SHA-256, that it is unsigned, or that it comes in signed chunks. */
+/** What the signature says about the body: its SHA-256, that it is unsigned, or that its chunks are signed. */
 export interface VerifiedRequest {
   contentSha256: string
   /** For chunk signatures. */

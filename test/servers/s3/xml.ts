@@ -22,7 +22,7 @@ export function xmlDocument(root: XmlText): string {
   return `<?xml version="1.0" encoding="UTF-8"?>\n${root.text}`
 }
 
-/** Texts of all elements of that name, in order, whatever they lie in. */
+/** Texts of all elements of that name, in order, at any depth. */
 export function textsOf(xml: string, name: string): string[] {
   return [...xml.matchAll(new RegExp(`<${name}>([^<]*)</${name}>`, 'g'))].map(([, text]) => unescape(text!))
 }

@@ -23,13 +23,13 @@ async function waiting(shares: ConstructorParameters<typeof ApplicationShares>[0
 }
 
 describe('applications', () => {
-  test('take turns with one job each where nothing else is said, and are asked for once', async () => {
+  test('take turns with one job each by default, and are requested in one claim', async () => {
     const { claim, asked } = await waiting({}, ['a', 'b', 'c'])
     expect(await claim(6)).toBe('a b c a b c')
     expect(asked()).toBe(1)
   })
 
-  test('with a weight begin as many jobs in each turn, also where there is room for one at a time', async () => {
+  test('with a weight begin that many jobs in each turn, even if there is room for only one at a time', async () => {
     const { claim } = await waiting({ b: { weight: 3 } }, ['a', 'b', 'c'])
     const order: string[] = []
     for (let n = 0; n < 10; n++) order.push(await claim(1))
@@ -37,7 +37,7 @@ describe('applications', () => {
     expect(await claim(5)).toBe('a b b b c')
   })
 
-  test('are asked for at once where no weight is above 1, and for those with a reservation alone', async () => {
+  test('are requested in one claim if no weight is above 1, and for those with a reservation alone', async () => {
     const { claim, asked } = await waiting({ a: { weight: 1 }, b: { reserved: 0 } }, ['a', 'b', 'c'])
     expect(await claim(4)).toBe('a b c a')
     expect(asked()).toBe(1)
@@ -46,7 +46,7 @@ describe('applications', () => {
     expect(shares.reserved).toEqual([{ app: 'b', jobs: 3 }])
   })
 
-  test('with a weight end their turn with their last job, and are asked no more in it', async () => {
+  test('with a weight end their turn with their last job, and are not requested again in it', async () => {
     const two = await waiting({ b: { weight: 2 } }, ['b'])
     expect(await two.claim(4)).toBe('b b b b')
     expect(two.asked()).toBe(4)
@@ -62,7 +62,7 @@ describe('applications', () => {
     expect(asks).toEqual([2, 1])
   })
 
-  test('are asked for nothing more where there is no room, and begin what was granted before a failure', async () => {
+  test('are not requested if there is no room, and begin what was granted before a failure', async () => {
     const asked: object[] = []
     const granted = sampleJob({ app: 'a' })
     const shares = new ApplicationShares({ a: { reserved: 2 } })

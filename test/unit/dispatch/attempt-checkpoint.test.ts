@@ -62,7 +62,7 @@ async function checkpointOf({
 }
 
 describe('what earlier attempts kept', () => {
-  test('is looked for where they can have kept something', async () => {
+  test('is looked for only if they can have kept something', async () => {
     const step = { name: 's', version: '', state: 'done', startedAt: 0, endedAt: 0, attempts: 1, until: null, value: 0 }
     const looked = async (given: Parameters<typeof checkpointOf>[0]) => {
       const { checkpoint, asked } = await checkpointOf(given)
@@ -80,7 +80,7 @@ describe('what earlier attempts kept', () => {
     expect(await looked({ job: { token: 1, ...stepOf({ files: { f: { key: 'key', bytes: 1 } } }) } })).toBe(true)
   })
 
-  test('comes with the order: its parts up to a gap, or where the store has them', async () => {
+  test('is passed with the order: its parts up to a gap, or their place in the store', async () => {
     const files = [0, 1, 2].map((part) => `${earlier}part-${part}`)
     const settings = { checkpoints: { afterMs: 1, everyMs: 2, maxBytes: 3 } }
     const { checkpoint, blobs } = await checkpointOf({ files, settings })
@@ -103,7 +103,7 @@ describe('what earlier attempts kept', () => {
     expect((await local.checkpoint.order(directory, signal))?.parts).toEqual(parts)
   })
 
-  test('has the downloads, which are not made again', async () => {
+  test('includes the downloads, which are not repeated', async () => {
     const { checkpoint } = await checkpointOf({ files: [`${earlier}input-1`] })
     await checkpoint.find(signal)
     expect(checkpoint.isResumed).toBe(false)
@@ -141,7 +141,7 @@ describe('what earlier attempts kept', () => {
 })
 
 describe('what an attempt keeps', () => {
-  test('goes on behind the parts of earlier ones, after its downloads, and is no longer in the folder', async () => {
+  test('continues after the parts of earlier ones and its downloads, and is no longer in the folder', async () => {
     const { checkpoint, blobs, stored } = await checkpointOf({ files: [0, 1, 2].map((n) => `${earlier}part-${n}`) })
     await checkpoint.find(signal)
     await writeFile(join(directory, 'song'), 'la la')
@@ -160,7 +160,7 @@ describe('what an attempt keeps', () => {
     expect(await keys(blobs, [own])).toEqual([`${own}part-1`, `${own}part-2`])
   })
 
-  test('is moved into a store that takes files', async () => {
+  test('is moved into a store that accepts files', async () => {
     const putFile = vi.fn<NonNullable<BlobStore['putFile']>>(async () => ({ bytes: 4 }) as never)
     const { checkpoint, asked } = await checkpointOf({ job: { token: 1 }, store: { putFile } })
     await writeFile(join(directory, 'checkpoint-0'), 'zero')
@@ -171,7 +171,7 @@ describe('what an attempt keeps', () => {
     expect(asked).toEqual(['delete checkpoints/job/'])
   })
 
-  test('can be its downloads alone, if it may keep anything', async () => {
+  test('can be only its downloads, if it may keep anything', async () => {
     await writeFile(join(directory, 'song'), 'la la')
     for (const settings of [{}, { checkpoints: { enabled: false } }]) {
       const { checkpoint, blobs, asked } = await checkpointOf({ job: { token: 1 }, settings })
@@ -188,7 +188,7 @@ describe('what an attempt keeps', () => {
     expect(lines.map(({ level }) => level)).toEqual(['warn'])
   })
 
-  test('ends with the run: the part that is being stored is waited for, and its failure not told', async () => {
+  test('ends with the run, which waits for the part being stored and ignores its failure', async () => {
     await (await checkpointOf()).checkpoint.end()
     const { opened, open } = gate()
     const putFile = async () => {
@@ -207,7 +207,7 @@ describe('what an attempt keeps', () => {
     expect(lines).toEqual([])
   })
 
-  test('is all there for a hand-back once a part is stored that was begun after it', async () => {
+  test('is complete for a hand-back once a part is stored that was begun after it', async () => {
     const { checkpoint } = await checkpointOf()
     const [run, step] = [checkpoint.of(directory), checkpoint.of(directory, 'step')]
     expect(step.handBack).toBe(run.handBack)

@@ -42,7 +42,7 @@ async function end(
   return { written: await ending, tries, retries, times }
 }
 
-test('the change is written once, and a lost claim is not asked for again', async () => {
+test('the change is written once, and not repeated for a lost claim', async () => {
   expect(await end([ended], { found: ended })).toMatchObject({ written: ended, tries: [['job', change]], retries: [] })
   expect((await end([undefined], { found: ended })).written).toBeUndefined()
 })
@@ -54,20 +54,20 @@ test('an outage is waited for: 50 ms, then twice as long each time, up to 2 s', 
   expect(retries).toEqual(Array.from({ length: 8 }, () => outage))
 })
 
-test('a write that only seemed to fail is seen in the record', async () => {
+test('a write that only seemed to fail is found in the record', async () => {
   expect((await end([outage, undefined], { found: ended })).written).toBe(ended)
   expect((await end([outage, undefined], { found: undefined })).written).toBeUndefined()
   expect((await end([outage, undefined], { found: { ...ended, token: 3 } })).written).toBeUndefined()
   expect((await end([outage, undefined], { found: job })).written).toBeUndefined()
 })
 
-test('after its time, the error of the store is thrown', async () => {
+test('after the time limit, the error of the store is thrown', async () => {
   expect(await end([outage], { forMs: 0 })).toMatchObject({ written: { thrown: outage }, retries: [], times: [0] })
   expect(await end([outage], { forMs: 149 })).toMatchObject({ written: { thrown: outage }, times: [0, 50] })
   expect(await end([outage], { forMs: 150 })).toMatchObject({ written: { thrown: outage }, times: [0, 50, 150] })
 })
 
-test('after a heartbeat was answered it is another outage, of which a write waits for three in a row', async () => {
+test('after an answered heartbeat it counts as another outage, of which a write waits for three in a row', async () => {
   const lastTry = ({ times }: { times: number[] }) => times.at(-1)
   expect(lastTry(await end([outage], { forMs: 4000 }))).toBe(3150)
   expect(lastTry(await end([outage], { forMs: 4000, answeredAtMs: () => 3000 }))).toBe(5150)
@@ -75,7 +75,7 @@ test('after a heartbeat was answered it is another outage, of which a write wait
   expect(lastTry(await end([outage], { forMs: 4000, answeredAtMs: always }))).toBe(11_150)
 })
 
-test('a claim that waits says for what, what it needs and what it used', () => {
+test('a suspended claim says what it waits for, what it needs and what it used', () => {
   const held = { ...job, lease: { nonce: 'n' }, params: { model: 'large' } } as unknown as JobRecord
   const workflow = {
     params: { parse: (params: unknown) => params },

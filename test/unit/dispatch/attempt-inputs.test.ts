@@ -41,12 +41,12 @@ async function fetchedFrom(
   return { files, noted }
 }
 
-test('a download has the time of the options, and no more', async () => {
+test('a download has the time limit of the options', async () => {
   const server = await loopback((_, response) => void response.write('la'))
   await expect(fetchedFrom(server, { totalMs: 50 })).rejects.toMatchObject({ code: 'BAD_INPUT' })
 })
 
-test('a download may be as slow as the options say, and hurries as it is asked to', async () => {
+test('a download may be as slow as the options say, or as fast as it is told to be', async () => {
   vi.useFakeTimers({ toFake: ['performance'] })
   /** 1,000 bytes, and two more after a minute. */
   async function slowly(minBytesPerSecond: number, haste: number) {

@@ -75,7 +75,7 @@ async function ordersOf(
   return { result: await result.catch((error: unknown) => error), orders, spans: spans.slice(1), told }
 }
 
-test('the order of a run says everything that its process has to know', async () => {
+test('the order of a run contains everything that its process needs', async () => {
   const module = { url: 'file:///sing.mjs', settings: { voices: 4 } }
   const { orders } = await ordersOf({ module })
   const common = {
@@ -103,7 +103,7 @@ test('no step of a composition may take longer than the job, unless its own poli
   expect((await ordersOf(composed({ timeoutMs: 5000 }), after(150))).result).toMatchObject({ outputs: {} })
 })
 
-test('progress is told; each stage has a span, but where steps have theirs', async () => {
+test('progress is reported; each stage has a span, unless steps have theirs', async () => {
   const made = { stage: 'sing', progress: 0.5 }
   const sing = async ({ onProgress }: RunOptions) => void onProgress(made)
   expect(await ordersOf({}, sing)).toMatchObject({ spans: ['run', 'stage sing'], told: [made] })

@@ -77,7 +77,7 @@ test('its span ends with the status of the job', async () => {
   expect(log).toContainEqual({ 'stemwork.job.status': 'lost' })
 })
 
-test('its span ends with what it throws, or with why it failed, unless that is a shutdown', async () => {
+test('its span ends with the error that it throws, or with why it failed, except at a shutdown', async () => {
   await expect(new AttemptSpans(tracing, job).whole(() => Promise.reject(broken))).rejects.toBe(broken)
   expect(log.at(-1)).toBe('end process sing: broken')
   const lastAfter = async (cause: unknown) => {
@@ -140,7 +140,7 @@ test('a run that fails ends its stage with the error; it may fail or end before 
   expect(await spans.run(async () => 1)).toBe(1)
 })
 
-test('each try of a step that has ended has a span in that of the run, also one that is not kept', async () => {
+test('each try of a step that has ended has a span in that of the run, even if it is not kept', async () => {
   const spans = new AttemptSpans(tracing, job)
   const step = { name: 'sing', state: 'done', startedAt: 5, attempts: 2, error: null } as unknown as KeptStep
   const order = (parent: object | null, name = 'sing') => ({

@@ -63,13 +63,13 @@ test('a step is written into the record of its job, under its claim', async () =
   expect(await keys(blobs, ['checkpoints/'])).toEqual([])
 })
 
-test('a step that returned nothing has null for a value', async () => {
+test('a step that returned nothing has the value null', async () => {
   const { steps } = stepsOf()
   await steps.save({ ...step, value: undefined })
   expect(await steps.finished('one')).toEqual({ value: null, files: {} })
 })
 
-test('a value of more than a thousand characters lies beside the record', async () => {
+test('a value of more than a thousand characters is stored beside the record', async () => {
   const [short, long] = ['x'.repeat(998), 'x'.repeat(999)]
   const { steps, applied, told, blobs } = stepsOf()
   await steps.save({ ...step, value: short })
@@ -83,7 +83,7 @@ test('a value of more than a thousand characters lies beside the record', async 
   expect(await steps.finished('two')).toBeUndefined()
 })
 
-test('files of a step are stored, stay where they are, and come back under its name', async () => {
+test('files of a step are stored, stay where they are, and are restored under its name', async () => {
   const path = join(directory, 'song')
   await writeFile(path, 'la la')
   const { steps, applied, told, blobs } = stepsOf()
@@ -102,7 +102,7 @@ test('files of a step are stored, stay where they are, and come back under its n
   expect(await steps.finished('one')).toBeUndefined()
 })
 
-test('what an earlier attempt kept is read from where it put it', async () => {
+test('what an earlier attempt kept is read from where it was put', async () => {
   const earlier = 'checkpoints/job/1-a/'
   const record = { ...step, value: null, valueKey: `${earlier}value-one`, files: {} }
   const { steps, blobs } = stepsOf([record])
@@ -110,7 +110,7 @@ test('what an earlier attempt kept is read from where it put it', async () => {
   expect(await steps.finished('one')).toEqual({ value: { words: 2 }, files: {} })
 })
 
-test('a link is no file of a step, and a lost claim keeps none', async () => {
+test('a link is not accepted as a file of a step, and a lost claim keeps none', async () => {
   await symlink('/etc/hostname', join(directory, 'link'))
   const { steps, applied } = stepsOf()
   const linked = { ...step, files: { link: { path: join(directory, 'link'), bytes: 1 } } }

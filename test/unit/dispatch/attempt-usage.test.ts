@@ -16,7 +16,7 @@ test('a job without a quota uses none; one that failed uses the bytes of its inp
   })
 })
 
-test('the length of the audio is the detail `seconds`, else the longest of the steps', () => {
+test('the length of the audio is the detail `seconds`, or else the longest of the steps', () => {
   expect(secondsOf({ seconds: 0.5 })).toBe(0.5)
   expect(secondsOf({ seconds: 2, steps: { a: { seconds: 9 } } })).toBe(2)
   expect(secondsOf({ steps: { a: { seconds: 3 }, b: { seconds: 9 }, c: { seconds: 4 } } })).toBe(9)
@@ -24,14 +24,14 @@ test('the length of the audio is the detail `seconds`, else the longest of the s
   expect(secondsOf({ steps: {} })).toBe(0)
 })
 
-test.each([['12'], [NaN], [Infinity], [-1], [0], [undefined]])('%s are no seconds', (seconds) => {
+test.each([['12'], [NaN], [Infinity], [-1], [0], [undefined]])('%s are not accepted as seconds', (seconds) => {
   expect(secondsOf({ seconds })).toBe(0)
   expect(secondsOf({ seconds, steps: null })).toBe(0)
   expect(secondsOf({ seconds, steps: 'many' })).toBe(0)
   expect(secondsOf({ seconds, steps: { a: { seconds: 2 } } })).toBe(2)
 })
 
-test('processor time is that of all runs as each said last, and none of one that said nothing', async () => {
+test('processor time is the sum of the last report of each run, 0 for one without a report', async () => {
   const time = new ProcessorTime()
   const said: ((seconds: number) => void)[] = []
   const runner = { run: async (_: unknown, { onUse }: { onUse: (seconds: number) => void }) => void said.push(onUse) }

@@ -104,7 +104,7 @@ test('after its last try, the last failure is thrown', async () => {
   expect(seen).toHaveLength(6)
 })
 
-test('an abort ends it with its own reason, also while it waits', async () => {
+test('an abort ends it with its own reason, even while it waits', async () => {
   const reason = new Error('enough')
   await expect(copy({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
   expect(seen).toHaveLength(0)

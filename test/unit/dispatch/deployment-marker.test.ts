@@ -47,7 +47,7 @@ test('nothing happens when no pass is due', async () => {
   expect(await marker()).toBeUndefined()
 })
 
-test('another job store may not judge the files', async () => {
+test('another job store may not remove files', async () => {
   await begin({ deployment: 'a', pass: 1 })
   const pass = await begin({ deployment: 'b', pass: 7 })
   expect(pass).toEqual({ isOwn: false, problem: expect.stringContaining('belong to another job store') })

@@ -31,7 +31,7 @@ test('an error of the engine keeps what clients see of it', () => {
   })
 })
 
-test('all others stay as they are, also where their causes are a circle', () => {
+test('all others stay as they are, even if their causes form a circle', () => {
   const circle = new Error('of itself')
   circle.cause = circle
   const others = [new Error('x'), 'text', undefined, full('EIO'), within(full(), 8), circle]

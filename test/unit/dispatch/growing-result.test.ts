@@ -78,7 +78,7 @@ test('the peaks of a file can be read as it grows, under a name of their own', a
 })
 
 // Windows has no flag against links, and no list of open files.
-test.skipIf(process.platform === 'win32')('a link and a folder are no result', async () => {
+test.skipIf(process.platform === 'win32')('a link or a folder is not a result', async () => {
   await writeFile(join(directory, 'secret'), 'secret')
   await symlink(join(directory, 'secret'), path)
   expect(await grow()).toBeUndefined()
@@ -124,7 +124,7 @@ test('nothing can be read once it is closed, and it can be closed twice', async 
   await expect(read(result.part(0, 0))).rejects.toMatchObject({ code: 'EBADF' })
 })
 
-test('who follows gets what is there at once, and the rest after the success', async () => {
+test('a follower gets what exists at once, and the rest after the success', async () => {
   await writeFile(path, 'do re ')
   const result = (await grow())!
   const chunks = result.follow(new AbortController().signal)[Symbol.asyncIterator]()
@@ -178,7 +178,7 @@ test('following ends when its signal is aborted', async () => {
   await expect(following).rejects.toThrow(expect.objectContaining({ name: 'AbortError' }))
 })
 
-test('the job is looked at again after two seconds without news from the file', async () => {
+test('the job is checked again after two seconds without news from the file', async () => {
   await writeFile(path, 'do')
   const result = (await grow())!
   const following = read(result.follow(new AbortController().signal))

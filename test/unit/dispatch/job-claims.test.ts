@@ -93,7 +93,7 @@ describe('a worker asks the store', () => {
     expect([claims.atOnce(5), claimsWith().claims.atOnce(5)]).toEqual([1, 5])
   })
 
-  test('and notes it where the store does not answer', async () => {
+  test('and notes it if the store does not answer', async () => {
     const { claims, noted } = claimsWith({ found: new Error('away') })
     await expect(claims.next(1, {})).rejects.toThrow('away')
     expect(noted).toEqual(['failure'])
@@ -127,7 +127,7 @@ describe('a worker asks the store', () => {
     ])
   })
 
-  test('whether jobs of lost workers are for it that the last claim could not judge', async () => {
+  test('whether it can run jobs of lost workers that the last claim could not judge', async () => {
     const lapsed = [sampleJob()]
     const { claims, asked } = claimsWith({ lapsed })
     expect(await claims.hasUnjudged()).toBe(true)
@@ -162,7 +162,7 @@ describe('a store that claims one job at a time', () => {
     return claimJobs({ claim } as unknown as JobStore, { owner: 'me', leaseMs }, max)
   }
 
-  test('is asked until it has none, or there are enough', async () => {
+  test('is called until it has none, or there are enough', async () => {
     expect(await claimed(jobs, 5)).toEqual(jobs)
     expect(await claimed(jobs, 2)).toEqual(jobs.slice(0, 2))
     expect(await claimed(jobs, 0)).toEqual([])

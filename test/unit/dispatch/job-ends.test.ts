@@ -49,7 +49,7 @@ test('a job that waits is cancelled at once, with its message, and what it has k
   expect(noted).toHaveLength(3)
 })
 
-test('nothing kept is looked for of a job that never began, and who runs nothing sends no message', async () => {
+test('a job that never began has nothing kept, and an engine that runs nothing sends no message', async () => {
   const { ends, blobs, noted, id } = await ending({ webhook, startedAt: null }, { isStarted: false })
   await ends.cancel(id, {})
   expect(noted).toEqual(['usage.recorded', 'job.failed'])
@@ -68,7 +68,7 @@ test('a job that runs here is interrupted, and ends by itself', async () => {
   expect(noted).toEqual(['true CANCELED'])
 })
 
-test('a deleted job is interrupted, announced and looked at in its batch; it is returned as it was', async () => {
+test('a deleted job is interrupted, announced and checked in its batch; it is returned as it was', async () => {
   const { ends, jobs, blobs, noted, id } = await ending({ batchName: 'b' }, { isClaimed: true })
   expect(await ends.delete(id, {})).toMatchObject({ id, status: 'STARTED', deleted: false })
   await settled()
@@ -77,7 +77,7 @@ test('a deleted job is interrupted, announced and looked at in its batch; it is 
   expect(await jobs.due('deleted', 1)).toEqual([])
 })
 
-test('a batch is looked at by who runs nothing, too, who sends no message of it', async () => {
+test('an engine that runs nothing checks the batch, too, but sends no message of it', async () => {
   const { ends, noted, id } = await ending({ batchName: 'b' }, { isStarted: false })
   await ends.delete(id, {})
   await settled()
@@ -88,7 +88,7 @@ test('a batch is looked at by who runs nothing, too, who sends no message of it'
   expect(cancelled.noted).toEqual(['usage.recorded', 'batch', 'job.failed'])
 })
 
-test('a checkpoint that cannot be removed is left to the sweep, and the cancellation counts', async () => {
+test('a checkpoint that cannot be removed is left to the sweep, and the cancellation stands', async () => {
   const { ends, parts, lines, id } = await ending({ startedAt: 5 })
   parts.blobs.deletePrefix = () => Promise.reject(new Error('away'))
   expect(await ends.cancel(id, {})).toMatchObject({ status: 'FAILED' })

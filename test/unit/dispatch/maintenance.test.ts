@@ -46,7 +46,7 @@ const round = ['wake', 'send', 'tend', 'sweep']
 const files = ['files', { everyMs: 10_000 }]
 const begun = [...round, files]
 
-test('begins at once, and sweeps each interval, all files each twentieth', async () => {
+test('begins at once, and sweeps at each interval, all files at each twentieth', async () => {
   const { maintenance, taken } = maintained()
   expect(maintenance.isStarted).toBe(false)
   maintenance.start()
@@ -96,7 +96,7 @@ test('of a thousand workers looks every two minutes', async () => {
   maintenance.stop()
 })
 
-test('does not begin a sweep while one is going on, and waits for it at the end', async () => {
+test('does not begin a sweep while one is in progress, and waits for it at the end', async () => {
   const { maintenance, taken, work } = maintained()
   const [sweep, all] = [gate(), gate()]
   work.sweep = () => sweep.opened
@@ -175,7 +175,7 @@ test('counts the messages of jobs and batches, and says if they could not be rea
   expect(lines).toEqual([{ level: 'warn', fields: { err: new Error('no store') } }])
 })
 
-test('that has stopped is not started any more, and begins no sweep in a turn that it got late', async () => {
+test('that has stopped cannot be started again, and begins no sweep in a turn that it got late', async () => {
   const { maintenance, taken, later } = maintained()
   maintenance.start()
   await vi.advanceTimersByTimeAsync(0)
@@ -192,7 +192,7 @@ test('that has stopped is not started any more, and begins no sweep in a turn th
   expect(taken()).toEqual(['send', 'tend'])
 })
 
-test('asks for one turn at a time, and says if nobody knows whose it is', async () => {
+test('asks for one turn at a time, and says if it is unknown whose it is', async () => {
   const { maintenance, taken, later, lines } = maintained()
   maintenance.start()
   await vi.advanceTimersByTimeAsync(0)
@@ -220,7 +220,7 @@ test('looks for messages again where the last look sent one, and only there', as
   maintenance.stop()
 })
 
-test('sweeps on a store that does not tell its time', async () => {
+test('sweeps on a store that has no clock of its own', async () => {
   const { maintenance, taken } = maintained({ wrongBy: () => Promise.reject(new Error('no store')) })
   expect(await maintenance.sweepNow({ files: false, allowMassRemoval: false })).toMatchObject(swept)
   expect(taken()).toEqual(['sweep'])

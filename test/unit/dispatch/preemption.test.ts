@@ -143,7 +143,7 @@ describe('preemption', () => {
     expect(replace).toHaveBeenCalledTimes(1)
   })
 
-  test('goes on after the store could not be asked', async () => {
+  test('continues after the store could not be asked', async () => {
     const { logger, lines } = recordingLogger()
     const { count, replace } = looking([holder('a', 10_000)], { a: 1 }, logger)
     count.mockRejectedValueOnce(new Error('away'))
@@ -152,7 +152,7 @@ describe('preemption', () => {
     expect(replace).toHaveBeenCalledTimes(1)
   })
 
-  test('a job of 10 s begins within 15 s behind hour-long ones, which lose at most 2 % of their time', async () => {
+  test('a job of 10 s begins within 15 s after hour-long ones, which lose at most 2 % of their time', async () => {
     const [checkpointMs, goesOnInMs, hour] = [1_000, 150, 3_600_000]
     const running: (SlotHolder & { giveWay(): void })[] = []
     const waiting: number[] = []
@@ -199,7 +199,7 @@ describe('preemption', () => {
     expect(spentMs / (4 * hour)).toBeLessThan(0.02)
   })
 
-  test('does not look where it is turned off', async () => {
+  test('does not look if it is turned off', async () => {
     const replace = vi.fn(async () => false)
     const jobs = { count: async () => 1 }
     const holders = () => [holder('a', 10_000)]

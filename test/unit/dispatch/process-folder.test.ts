@@ -45,7 +45,7 @@ test('folders of dead processes with the same prefix are removed with their file
   )
 })
 
-test('a process of another user is alive', async () => {
+test('a process of another user counts as alive', async () => {
   const name = `work.${host}.12345678.1.abcdef`
   await mkdir(join(directory, name))
   const kill = vi.spyOn(process, 'kill').mockImplementation(() => {
@@ -61,6 +61,6 @@ test('a process of another user is alive', async () => {
   expect(await readdir(directory)).toEqual([])
 })
 
-test('where there is no folder, nothing has to be removed', async () => {
+test('without a folder, nothing has to be removed', async () => {
   await expect(removeDeadFolders(join(directory, 'none'), 'work', silentLogger)).resolves.toBeUndefined()
 })

@@ -24,7 +24,7 @@ describe('a run slot', () => {
     expect([early.slot.mayGiveWay, early.slot.heldMs]).toEqual([true, 10_000])
   })
 
-  test('of an attempt that goes on is held 50 times as long as that took: at most 2 % of the time is lost', () => {
+  test('of a resumed attempt is held 50 times as long as resuming took: at most 2 % of the time is lost', () => {
     const { slot, advance } = held()
     // The work that is kept first lasts 500 ms, so getting going took 1.5 s.
     advance(2_000)
@@ -57,7 +57,7 @@ describe('a run slot', () => {
     expect([slot.isHeld, other.slot.giveWay(), other.slot.heldMs]).toEqual([false, false, 0])
   })
 
-  test('is never given away where that is turned off', () => {
+  test('is never given away if that is turned off', () => {
     const { slot, advance } = held({ preemptAfterMs: null })
     slot.noteKept()
     advance(1e9)

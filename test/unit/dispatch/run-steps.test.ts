@@ -151,7 +151,7 @@ test('each step gets an order of its own, with the files of those before it', as
   ])
 })
 
-test('the whole has the files of its outputs, the details of all steps, and their warnings', async () => {
+test('the composition has the files of its outputs, the details of all steps, and their warnings', async () => {
   const { result, progress, orders } = await run(both)
   const file = (name: string) => ({
     bytes: name.length,
@@ -175,11 +175,11 @@ test('the whole has the files of its outputs, the details of all steps, and thei
   ])
 })
 
-test('steps that make nothing, and fail in nothing, come to nothing', async () => {
+test('steps that make no files and no failures give an empty result', async () => {
   expect((await run(() => ({}))).result).toEqual({ outputs: {}, details: { steps: { split: {}, mark: {} } } })
 })
 
-test('a step that may fail takes those with it that need it', async () => {
+test('a step that may fail skips those that need it', async () => {
   const failing = () => {
     throw new Error('broken')
   }

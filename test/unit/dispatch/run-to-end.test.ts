@@ -49,7 +49,7 @@ test('a job that ends in its first attempt is returned', async () => {
   expect(asked).toEqual([{ ms: 0, id: done.id, signal }])
 })
 
-test('nothing to run and a job that is not there are undefined', async () => {
+test('undefined is returned if there is nothing to run or the job does not exist', async () => {
   expect(await running(undefined, [undefined]).result).toBeUndefined()
   expect(await running('gone', [undefined], [undefined]).result).toBeUndefined()
 })
@@ -61,7 +61,7 @@ test('the job that was next is run until it has ended', async () => {
   expect(asked.map(({ id }) => id)).toEqual([undefined, queued.id])
 })
 
-test('a job that another worker runs is looked at again after waits that double up to a second', async () => {
+test('a job that another worker runs is checked again after waits that double up to a second', async () => {
   const { result, times, listeners } = running(
     queued.id,
     [undefined],
@@ -74,7 +74,7 @@ test('a job that another worker runs is looked at again after waits that double 
 })
 
 test.each(['job.requeued', 'job.succeeded', 'job.failed', 'job.deleted'])(
-  'it is looked at at once after %s, and not after that of another job',
+  'it is checked at once after %s, but not after that of another job',
   async (name) => {
     const { result, times, listeners } = running(queued.id, [undefined], [queued, queued, queued, done])
     await vi.advanceTimersByTimeAsync(40)

@@ -24,7 +24,7 @@ function inPlaceOf(functions: Partial<typeof real>): void {
 
 const refusal = (code: string) => Object.assign(new Error('refused'), { code })
 
-test('the folder is made where there is none, and has to be one in which others can be made', async () => {
+test('the folder is created if it does not exist, and must allow folders to be created in it', async () => {
   const below = join(directory, 'some', 'folder')
   const asked: unknown[] = []
   inPlaceOf({ access: async (...args) => void asked.push(args) })
@@ -43,12 +43,12 @@ test.each(['EACCES', 'EPERM', 'EROFS'])(
   },
 )
 
-test('any other failure is told as it is', async () => {
+test('any other failure is passed on unchanged', async () => {
   inPlaceOf({ access: () => Promise.reject(refusal('EIO')) })
   await expect(new Scratch(directory, silentLogger).check()).rejects.toMatchObject({ code: 'EIO' })
 })
 
-test('folders of one process lie together, as long as it is not closed', async () => {
+test('folders of one process are kept together until it is closed', async () => {
   const scratch = new Scratch(directory, silentLogger)
   expect(await scratch.pathOf('one')).toBeUndefined()
   const [one, two] = [await scratch.folder('one'), await scratch.folder('two')]
@@ -60,7 +60,7 @@ test('folders of one process lie together, as long as it is not closed', async (
   expect(dirname(await scratch.folder('one'))).not.toBe(dirname(one))
 })
 
-test('a folder can be made once its place is there, and until then there is nothing to find or to remove', async () => {
+test('a folder can be created once its parent exists; until then there is nothing to find or remove', async () => {
   const place = join(directory, 'place')
   await writeFile(place, '')
   const scratch = new Scratch(place, silentLogger)
@@ -74,7 +74,7 @@ test('a folder can be made once its place is there, and until then there is noth
   expect(dirname(dirname(await scratch.folder('job')))).toBe(place)
 })
 
-test('leftovers that cannot be removed are told', async () => {
+test('leftovers that cannot be removed are logged', async () => {
   const { pid } = spawnSync(process.execPath, ['-e', ''])
   const folder = `stemwork-scratch.${hostname().replace(/[^\w-]/g, '')}.${pid}.1.abcdef`
   await mkdir(join(directory, folder))

@@ -112,7 +112,7 @@ test('a lost claim leaves no files, and writes nothing', async () => {
   expect((await settle(ofKind('succeed'), undefined)).calls).toEqual([applied('succeed'), removed])
 })
 
-test('files that cannot be removed are told, and left to the sweep', async () => {
+test('files that cannot be removed are logged and left to the sweep', async () => {
   const { lines } = await settle(undefined, undefined, { removal: new Error('stuck') })
   expect(lines).toEqual([{ level: 'warn', fields: { jobId: 'job', token: 3, err: new Error('stuck') } }])
 })

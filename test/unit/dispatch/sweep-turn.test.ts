@@ -39,7 +39,7 @@ test('a node that took the turn and died has another one as its successor an int
   expect(await turns[1]?.take()).toMatchObject({ isOurs: true })
 })
 
-test('whoever asks learns how many workers there are', async () => {
+test('each caller learns how many workers there are', async () => {
   const { turns } = nodes(2, 1000)
   expect(await turns[0]?.take()).toEqual({ isOurs: true, workers: 1000 })
   expect(await turns[1]?.take()).toEqual({ isOurs: false, workers: 1000 })

@@ -86,7 +86,7 @@ describe('a sweep', () => {
     expect(tidied).toHaveLength(2)
   })
 
-  test('looks for the contact to the store where a lease has ended, and leaves jobs that may be held', async () => {
+  test('checks its contact to the store if a lease has ended, and leaves jobs that may be held', async () => {
     const ports = portsWith({ due: (kind: string) => (kind === 'overdue' ? [jobOf('late')] : []), purge: () => [] })
     let asked = 0
     Object.assign(ports.contact, { lapsedBefore: async () => ++asked })
@@ -157,7 +157,7 @@ describe('a sweep', () => {
     expect(lines).toEqual([])
   })
 
-  test('queues the jobs of lost workers again once these have given up, too', async () => {
+  test('queues the jobs of lost workers again once those have given up, too', async () => {
     const { storageOutageMs } = options.dispatch
     const released = jobOf('lost', { status: 'QUEUED' })
     const ports = portsWith({
@@ -277,7 +277,7 @@ describe('a sweep of files', () => {
     expect(sweep.problem).toBeUndefined()
   })
 
-  test('removes checkpoints of jobs that are gone, or ended and are not retried', async () => {
+  test('removes checkpoints of jobs that are gone, or have ended and were not retried', async () => {
     const files = {
       'checkpoints/done/1-n/part-0': old,
       'checkpoints/done/1-n/part-1': old,
@@ -407,7 +407,7 @@ describe('a sweep of files', () => {
   })
 
   test.each(['uploads/a/1', 'results/a0/1-n/text', 'checkpoints/a/1-n/part-0'])(
-    'stops after the file %s, if that is asked of it then',
+    'stops after the file %s, if it is told to then',
     async (last) => {
       const files = {
         'uploads/a/1': old,
@@ -431,7 +431,7 @@ describe('a sweep of files', () => {
     },
   )
 
-  test('once it was stopped, it looks at nothing', async () => {
+  test('once it was stopped, it reads nothing', async () => {
     const sweep = sweepOf(
       { 'uploads/a/1': old, ...results(2, (n) => `a${n}`), 'checkpoints/a/1-n/part-0': old },
       {},

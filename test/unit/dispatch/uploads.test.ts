@@ -65,7 +65,7 @@ test('the uploads of a deleted job are removed, but not those in use; before, th
   ])
 })
 
-test('no mark is left where no ticket can live any more, or none was made', async () => {
+test('no mark is left if no ticket can still be valid, or none was issued', async () => {
   expect(await changesOf({ video: 'film' }, 61_000)).toEqual(['delete film'])
   expect(await changesOf({ video: localUploadKey('app', '1') })).toEqual(['delete uploads/app/local-1'])
 })

@@ -47,7 +47,7 @@ function wakingOf(workers: Worker[] | Error, wakes: 'one' | 'all' = 'all') {
   return { waking, told, waits, gone, failing, looks: () => looks }
 }
 
-test('a lone job wakes two of a thousand idle workers, and nobody else once it has begun', async () => {
+test('a lone job wakes two of a thousand idle workers, and no others once it has begun', async () => {
   const { waking, told, looks } = wakingOf(fleet(1000))
   await waking.wake([job('a')])
   expect(told).toHaveLength(1)
@@ -68,7 +68,7 @@ test('a job that still waits a tenth of a second later wakes all', async () => {
   expect(told).toEqual([expect.anything(), expect.anything(), undefined])
 })
 
-test('only workers that run such jobs and have room are told first', async () => {
+test('only workers that run such jobs and have room are notified first', async () => {
   const workers = fleet(1000, (index) => {
     if (index < 300) return { workflows: ['test/other'] }
     if (index < 600) return { labels: [] }
@@ -80,7 +80,7 @@ test('only workers that run such jobs and have room are told first', async () =>
   expect(told.flat().every((address) => able.includes(address))).toBe(true)
 })
 
-test('of the workers that can, those that have run the workflow lately are told first', async () => {
+test('of these workers, those that have run the workflow recently are notified first', async () => {
   const workers = fleet(1000, (index) => (index === 7 || index === 8 ? { warm: ['test/stems'] } : {}))
   const { waking, told } = wakingOf(workers)
   await waking.wake([job('a')])
@@ -89,7 +89,7 @@ test('of the workers that can, those that have run the workflow lately are told 
   expect(told[1]).toBeUndefined()
 })
 
-test('a single worker that has run the workflow lately is told first', async () => {
+test('a single worker that has run the workflow recently is notified first', async () => {
   const { waking, told } = wakingOf(fleet(1000, (index) => (index === 7 ? { warm: ['test/stems'] } : {})))
   await waking.wake([job('a')])
   expect(told).toEqual([['a7']])
@@ -103,7 +103,7 @@ test('the two are chosen one after the other, each at random', async () => {
   expect(told).toEqual([['a4', 'a0']])
 })
 
-test('a worker that is cordoned or drained is not told', async () => {
+test('a worker that is cordoned or drained is not notified', async () => {
   const workers = fleet(1000, (index) => (index < 990 ? { state: index % 2 ? 'cordoned' : 'draining' } : {}))
   const { waking, told } = wakingOf(workers)
   for (let times = 0; times < 20; times++) await waking.wake([job(`${times}`)])
@@ -111,7 +111,7 @@ test('a worker that is cordoned or drained is not told', async () => {
   expect(told.flat().every((address) => able.includes(address))).toBe(true)
 })
 
-test('as many jobs as there are workers wake all at once, as does a job that nobody is known to run', async () => {
+test('as many jobs as there are workers wake all at once, as does a job that no known worker can run', async () => {
   const { waking, told } = wakingOf(fleet(10))
   await waking.wake(Array.from({ length: 10 }, (_, index) => job(`${index}`)))
   await waking.wake([{ ...job('b'), pool: 'tpu' }])
@@ -127,7 +127,7 @@ test('many jobs in a tenth of a second cost one more notification and no look at
   expect(told.filter((meant) => meant === undefined)).toHaveLength(1)
 })
 
-test('a delayed job is looked at after its delay, and not once the engine is closed', async () => {
+test('a delayed job is checked after its delay, but not once the engine is closed', async () => {
   const { waking, told, waits } = wakingOf(fleet(1000))
   waits.add('a')
   await waking.wake([job('a')], { delayMs: 5000 })
@@ -141,7 +141,7 @@ test('a delayed job is looked at after its delay, and not once the engine is clo
   expect(told).toHaveLength(3)
 })
 
-test('a few are told where more than twice as many are known, and where they are not known, all', async () => {
+test('a few are notified if more than twice as many are known, and all if none are known', async () => {
   for (const [count, few] of [
     [4, undefined],
     [5, 2],
@@ -155,7 +155,7 @@ test('a few are told where more than twice as many are known, and where they are
   expect(told).toEqual([undefined])
 })
 
-test('jobs that are gone or cannot be read wake nobody, and twenty are looked at', async () => {
+test('jobs that are gone or cannot be read wake no worker, and twenty are checked', async () => {
   const { waking, told, gone, looks } = wakingOf(fleet(1000))
   gone.add('0')
   await waking.wake([job('unreadable')])
@@ -169,7 +169,7 @@ test('jobs that are gone or cannot be read wake nobody, and twenty are looked at
   expect(looks()).toBe(21)
 })
 
-test('nothing is left to wait for once it is closed, and what is due at once is not looked at before', async () => {
+test('nothing is left to wait for once it is closed, and what is due at once is not checked before', async () => {
   const { waking, looks } = wakingOf(fleet(1000))
   await waking.wake([job('a')], { delayMs: 5000 })
   await waking.wake([job('b')])
@@ -180,7 +180,7 @@ test('nothing is left to wait for once it is closed, and what is due at once is 
   expect(vi.getTimerCount()).toBe(0)
 })
 
-test('a queue that cannot notify is no failure, and a closed engine notifies nobody', async () => {
+test('a queue that cannot notify does not cause a failure, and a closed engine sends no notification', async () => {
   const { waking, told, failing } = wakingOf(fleet(1000))
   failing.push(new Error('away'))
   await waking.wake()
@@ -191,7 +191,7 @@ test('a queue that cannot notify is no failure, and a closed engine notifies nob
   expect([told, vi.getTimerCount()]).toEqual([[], 0])
 })
 
-test('a queue whose notification wakes one worker is told once, without names', async () => {
+test('a queue whose notification wakes one worker is notified once, without names', async () => {
   const { waking, told, looks } = wakingOf(fleet(1000), 'one')
   await waking.wake([job('a')])
   await vi.advanceTimersByTimeAsync(60_000)

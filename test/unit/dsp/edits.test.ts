@@ -53,7 +53,7 @@ describe('edits of a stream', () => {
     expect(await edit(20, { startSeconds: 0.25, lengthSeconds: 0.45 })).toEqual(scaled(4, ones(5)))
   })
 
-  test('nothing is read behind the part', async () => {
+  test('nothing is read after the part', async () => {
     let read = 0
     async function* counted() {
       for await (const block of counting(30).blocks) {
@@ -131,7 +131,7 @@ describe('edits of a stream', () => {
     [5, { lengthSeconds: 0.04 }],
     [0, {}],
     [0, { fadeOutSeconds: 1 }],
-  ])('nothing left of %i samples after %j is an error of the input', async (sampleCount, edits) => {
+  ])('if nothing is left of %i samples after %j, that is an error of the input', async (sampleCount, edits) => {
     const stream = edited(counting(sampleCount), edits)
     expect(stream.sampleCount).toBe(0)
     await expect(collected(stream.blocks)).rejects.toMatchObject({ code: 'BAD_INPUT', reason: 'no_audio' })
@@ -139,7 +139,7 @@ describe('edits of a stream', () => {
 })
 
 describe('a number of channels', () => {
-  test('as it is or not asked for leaves the stream alone', () => {
+  test('that is unchanged or not requested leaves the stream alone', () => {
     const stream = counting(3)
     expect(withChannels(stream, undefined)).toBe(stream)
     expect(withChannels(stream, 2)).toBe(stream)
@@ -180,12 +180,12 @@ describe('the order of channels in files', () => {
     expect(await order(['left', 'right', 'centre'])).toBe('as it is')
   })
 
-  test('takes the speakers that occur twice one after the other', async () => {
+  test('takes speakers that occur twice one after the other', async () => {
     const twice: Speaker[] = ['surroundLeft', 'surroundRight', 'surroundLeft', 'surroundRight']
     expect(await order(['centre', 'lfe', 'left', 'right', ...twice])).toEqual([2, 3, 0, 1, 4, 5, 6, 7])
   })
 
-  test('stays where WAVE has none for these speakers', async () => {
+  test('is kept if WAVE has no order for these speakers', async () => {
     expect(await order(['right', 'centre'])).toBe('as it is')
     expect(await order(['centre', 'right'])).toBe('as it is')
   })

@@ -58,7 +58,7 @@ describe('the FFT of real frames', () => {
     await expect(RealFft.create(size)).rejects.toThrow(RangeError)
   })
 
-  test('gives back all its memory', async () => {
+  test('frees all its memory', async () => {
     const size = 2 ** 17
     const use = async () => {
       const fft = await RealFft.create(size)

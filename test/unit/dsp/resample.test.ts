@@ -96,7 +96,7 @@ describe('a changed sample rate', () => {
     [4999, 5000, 100],
     [3, 2, 1],
     [2, 3, 2],
-  ])('%d to %d Hz is the sum of the definition to -120 dB', async (from, to, sampleCount) => {
+  ])('%d to %d Hz equals the sum of the definition to -120 dB', async (from, to, sampleCount) => {
     const input = noise(sampleCount)
     const expected = reference(input, from, to)
     const stream = resample(streamOf([input, input.map((value) => -value)], from), to)
@@ -114,7 +114,7 @@ describe('a changed sample rate', () => {
     expect(await inBlocks([size])).toEqual(await inBlocks([777, 1, 5000]))
   })
 
-  test('comes as soon as the input determines it', async () => {
+  test('is output as soon as the input determines it', async () => {
     const [ahead, sizes]: [number[], number[]] = [[], []]
     let taken = 0
     async function* counted() {
@@ -135,7 +135,7 @@ describe('a changed sample rate', () => {
     expect(given).toBe(2000)
   })
 
-  test('of no length that is known has none', () => {
+  test('of unknown length has none', () => {
     expect(resample({ ...streamOf([noise(9)], 3), sampleCount: undefined }, 2).sampleCount).toBeUndefined()
   })
 

@@ -37,7 +37,7 @@ describe('segments', () => {
     },
   )
 
-  it('are cut in pieces out of a block that is longer than the window', async () => {
+  it('are cut in pieces from a block that is longer than the window', async () => {
     const long = { step: 40_000, before: 1000, length: 60_000 }
     const plane = Float32Array.from({ length: 230_000 }, (_, n) => n)
     let count = 0

@@ -52,7 +52,7 @@ describe('down to two channels', () => {
     ])
   })
 
-  test('what is not heard changes nothing, whatever is in it', async () => {
+  test('channels that are not mixed change nothing, whatever is in them', async () => {
     const planes = impulses(6)
     planes[3]!.fill(Infinity)
     const [left] = await collect(toStereo(streamOf(planes)))

@@ -147,7 +147,7 @@ describe('the short-time Fourier transform', () => {
     expect(largestDifference(periodicHann(64), hann(64))).toBeLessThan(1e-7)
   })
 
-  test('gives back its memory', async () => {
+  test('frees its memory', async () => {
     const use = async () => {
       const stft = await Stft.create({ size: 2 ** 14, hop: 2 ** 13 })
       stft.close()

@@ -83,7 +83,7 @@ describe('audio that is made longer or shorter', () => {
     }
   })
 
-  test.each([0.8, 1.5])('has its strokes where they belong, as loud as they were, at a ratio of %f', (ratio) => {
+  test.each([0.8, 1.5])('has its onsets in their places, as loud as before, at a ratio of %f', (ratio) => {
     const input = strokes(12_000, 1500, 1900)
     const [output] = stretched([input], { channelCount: 1, ratio })
     for (let at = 1500; at < 11_000; at += 1900) {
@@ -162,7 +162,7 @@ describe('audio that is made longer or shorter', () => {
     }
   })
 
-  test('is the stream itself where nothing is asked, and else in blocks of its own, none of them empty', async () => {
+  test('is the stream itself if nothing is requested, and else in blocks of its own, none of them empty', async () => {
     const plane = tone(300, 2560)
     const given = () => ({
       sampleRate,
@@ -189,7 +189,7 @@ describe('audio that is made longer or shorter', () => {
     expect(blocks).toEqual(copies)
   })
 
-  test('has its very end, at another pitch too', () => {
+  test('is complete to its last sample, even at another pitch', () => {
     for (const semitones of [0, 12]) {
       const change = new TempoAndPitch({ sampleRate, channelCount: 1, semitones })
       const input = new Float32Array(3000)
@@ -202,7 +202,7 @@ describe('audio that is made longer or shorter', () => {
     }
   })
 
-  test('is where its ratio has brought it, at each ratio', () => {
+  test('reports its position, at each ratio', () => {
     const stretch = new TimeStretch({ sampleRate, channelCount: 1, ratio: 2 })
     expect(stretch.position).toBe(0)
     stretch.push([new Float32Array(9000)])
@@ -214,7 +214,7 @@ describe('audio that is made longer or shorter', () => {
     expect(stretch.position).toBe((16 * stretch.hop) / 2 + size / 4 + 4 * stretch.hop * 2 - size)
   })
 
-  test('is where its tempo has brought it, at each pitch', () => {
+  test('reports its position by its tempo, at each pitch', () => {
     const change = new TempoAndPitch({ sampleRate, channelCount: 1, semitones: 12, tempo: 2 })
     expect(change.position).toBe(0)
     change.push([new Float32Array(9000)])
@@ -222,7 +222,7 @@ describe('audio that is made longer or shorter', () => {
     expect(change.position).toBeCloseTo(8 * change.hop * 2, 6)
   })
 
-  test('is played at another pitch and tempo, each as asked', () => {
+  test('is played at the requested pitch and tempo', () => {
     for (const [tempo, semitones] of [
       [1, 12],
       [1.25, 0],

@@ -31,7 +31,7 @@ describe('rows at strided positions', () => {
   })
 })
 
-describe('buffers that are used again', () => {
+describe('buffers that are reused', () => {
   test('a pool gives back the first that is large enough', () => {
     const pool = new FloatPool()
     const [small, large] = [pool.take(10), pool.take(20)]
