@@ -5,7 +5,7 @@ import { inject } from 'vitest'
 const patienceMs = 120_000
 
 /**
- * The folder that `make` fills, once for all files of a run, in whatever processes they are. Where another one fills it
+ * The folder that `make` fills, once for all test files of a run, in whatever process. If another process is filling it
  * now, this waits.
  */
 export function madeOnce(name: string, make: (folder: string) => void): string {

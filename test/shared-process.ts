@@ -1,6 +1,6 @@
 import { afterAll, expect } from 'vitest'
 
-// Many test files run in one process, one after the other: each leaves the clock and the environment as they were.
+// Many test files run in one process, one after the other: each must leave the clock and the environment unchanged.
 const state = () => {
   const { Date, setImmediate, setInterval, setTimeout, queueMicrotask } = globalThis
   return {

@@ -110,7 +110,7 @@ describe.skipIf(!chromiumPath)('what the console costs (needs Chromium)', () => 
     return ((await response.json()) as { id: string }).id
   }
 
-  test('the first row is there after few requests and few bytes, with a full page of songs', async () => {
+  test('the first row appears after few requests and few bytes, with a full page of songs', async () => {
     const { key } = await service.addApplication('Full')
     const ids: string[] = []
     for (let n = 0; n < 60; n++)

@@ -374,7 +374,7 @@ describe.skipIf(!chromiumPath)(
       expect(new URL(page.url()).hash).toBe('#/?status=FAILED')
     })
 
-    test('separates a song again from the stored upload, and asks for the file once that is gone', async () => {
+    test('separates a song again from the stored upload, and requests the file once that is gone', async () => {
       const page = await pages.signedIn()
       await send(page, path('short song.wav'))
       await openSong(page, 'short song.wav')

@@ -151,7 +151,7 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
     expect(await heardPeak(page)).toBeLessThan(0.985)
   })
 
-  test('beats and chords of the separation are there at once, and title and artist on the lock screen', async () => {
+  test('beats and chords of the separation are shown at once, and title and artist on the lock screen', async () => {
     const page = await player('loud.wav')
     await page.getByRole('button', { name: /beats found/i }).waitFor()
     await page
@@ -176,7 +176,7 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
     expect(await page.evaluate<string>('navigator.mediaSession.metadata.artist')).toBe('The Keel')
   })
 
-  test('mix, loops, tempo and pitch are there again after a reload', async () => {
+  test('mix, loops, tempo and pitch are restored after a reload', async () => {
     const page = await player()
     await page.getByRole('slider', { name: 'Volume of Accompaniment' }).fill('150')
     await page.getByRole('slider', { name: 'Pan of Vocals' }).fill('-50')

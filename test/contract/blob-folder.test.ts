@@ -138,7 +138,7 @@ describe('a blob folder', () => {
     expect(await readdir(directory)).toEqual([])
   })
 
-  test('tells a damaged file from a missing one, and lists the others', async () => {
+  test('distinguishes a damaged file from a missing one, and lists the others', async () => {
     await store.put(key, sourceOf('0123456789'))
     await store.put('results/job/1/whole.wav', sourceOf('whole'))
     await writeFile(join(directory, 'results', 'job', 'readme.txt'), 'put here by somebody')

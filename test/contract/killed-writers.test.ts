@@ -96,7 +96,7 @@ describe('a blob folder whose process is killed while it writes', () => {
     }
   })
 
-  test('is left with temporary files only, which are no blobs and which cleanUp removes', async () => {
+  test('is left with temporary files only, which are not blobs and which cleanUp removes', async () => {
     const blobs = join(directory, 'blobs')
     // Three blobs are stored; the next versions of all three are half written.
     await messagesUntilKilled('blob-writer.mjs', [blobs, '1000000', '2'], 6)

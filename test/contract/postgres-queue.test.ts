@@ -87,7 +87,7 @@ describeWith('postgresQueue', { postgres, bouncer }, ({ postgres: server, bounce
     await own.end()
   })
 
-  test('a pool of one connection and a schema that is none are refused', () => {
+  test('a pool of one connection and an invalid schema name are refused', () => {
     const isRefusal = (error: unknown) => StemworkError.is(error) && error.code === 'INVALID_OPTIONS'
     assert.throws(() => postgresQueue({ pool: new Pool({ max: 1 }) }), isRefusal)
     assert.throws(() => postgresQueue({ pool, schema: 'a"b' }), isRefusal)

@@ -97,7 +97,7 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     }
   })
 
-  test('jobs that an older node adds beside are found, also by nodes that search at the same time', async () => {
+  test('jobs that an older node adds are found, even by nodes that search at the same time', async () => {
     const { jobs } = stores()
     await jobs.createAll(Array.from({ length: 1200 }, (_, n) => sampleJob({ name: `Łódź ${n}` })))
     // It does not know the column.

@@ -113,7 +113,7 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     assert.equal(await waitingWithoutTurn(), 0)
   })
 
-  test('rows of applications that wait for nothing go, also when two first creates made one each', async () => {
+  test('rows of applications without waiting jobs are removed, even if two first creates made one each', async () => {
     const jobs = jobsOf()
     await Promise.all(Array.from({ length: 20 }, () => jobs.create(sampleJob({ app: 'twice' }))))
     for (let n = 0; n < 120; n++) await jobs.create(sampleJob({ app: `single-${n}` }))

@@ -92,7 +92,7 @@ describe('a large blob', () => {
     expect(await store.stat(key)).toBeUndefined()
   })
 
-  test('leaves no parts when it is aborted, also in the middle of a part', async () => {
+  test('leaves no parts when it is aborted, even in the middle of a part', async () => {
     const control = new AbortController()
     const reason = new Error('canceled')
     server.fault = ({ query }) => {
@@ -154,7 +154,7 @@ describe("the host's client", () => {
     expect(await client.config.requestChecksumCalculation()).toBe('WHEN_SUPPORTED')
   })
 
-  test('has its middleware called for every request, also what it adds after the store was made', async () => {
+  test('has its middleware called for every request, even if added after the store was created', async () => {
     const commands: (string | undefined)[] = []
     client.middlewareStack.add(
       (next, context) => async (args) => {
@@ -255,7 +255,7 @@ describe('a server', () => {
     expect(unfinishedUploads()).toBe(0)
   })
 
-  test('that has no requests for many objects or for unfinished uploads is asked for each object', async () => {
+  test('that lacks requests for many objects or for unfinished uploads gets one for each object', async () => {
     for (const name of ['delete', 'uploads']) server.lacks.add(name)
     for (let n = 0; n < 3; n++) await store.put(`results/job-1/1/${n}`, sourceOf('x'))
     expect(await store.deletePrefix('results/job-1/')).toBe(3)
@@ -270,7 +270,7 @@ describe('a server', () => {
     expect(await text(await store.get(key))).toBe('patience')
   })
 
-  test('that is overloaded, away, or lacks the bucket is an error, never an absent blob', async () => {
+  test('that is overloaded, down, or lacks the bucket is an error, never an absent blob', async () => {
     const asks = (blobs: BlobStore) => [
       () => blobs.get(key),
       () => blobs.stat(key),
@@ -295,7 +295,7 @@ describe('a server', () => {
 describe('a download that breaks off', () => {
   const bytes = randomBytes(3 * mebibyte)
 
-  test('goes on where it broke, with its range and its version', async () => {
+  test('continues where it broke, with its range and its version', async () => {
     await store.put(key, sourceOf(bytes))
     let cuts = 0
     server.fault = ({ method }) => (method === 'GET' && cuts++ < 4 ? { cutAfterBytes: 400_000 } : undefined)

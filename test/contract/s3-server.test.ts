@@ -49,7 +49,7 @@ describe('the S3 server of the tests', () => {
     expect(await body('streamed')).toBe(bytes.toString())
   })
 
-  test('takes any key and tells it back', async () => {
+  test('accepts any key and returns it', async () => {
     for (const Key of ['a b', 'ä/ö 🎵', 'a+b&c=d', '<x>&"\'', "it's (a) *key*!", '%2F%20', 'a//b']) {
       await client.send(new PutObjectCommand({ Bucket, Key: `keys/${Key}`, Body: Key }))
       expect(await body(`keys/${Key}`)).toBe(Key)

@@ -34,7 +34,7 @@ afterAll(async () => {
   syncBuiltinESMExports()
 })
 
-test('a busy disk holds up those who need their write to be durable, and nobody else', async () => {
+test('a busy disk holds up only calls whose write has to be durable', async () => {
   const { jobs } = stores
   held = []
   let answered = 0

@@ -136,7 +136,7 @@ describe('a SQLite file', () => {
     await expect(jobs.create(sampleJob())).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
   })
 
-  test('that is no database is refused with a reason', async () => {
+  test('that is not a database is refused with a reason', async () => {
     const other = join(directory, 'song.mp3')
     await writeFile(other, 'ID3'.repeat(5000))
     expect(() => sqliteStores({ path: other })).toThrow(

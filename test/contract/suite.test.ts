@@ -136,7 +136,7 @@ describe('a contract suite', () => {
     for (const message of others) expect(message).toContain('open({ idempotencyMs })')
   })
 
-  test('closes what it opened, also when a case fails', async () => {
+  test('closes what it opened, even if a case fails', async () => {
     let open = 0
     await outcome((api) =>
       blobStoreContract(api, {

@@ -13,7 +13,7 @@ export interface SubmittedJob {
 const patienceMs = 180_000
 
 /**
- * A client as careful as clients should be: it repeats what was not answered, with the same idempotency key, at any
+ * A client as careful as clients should be: it repeats unanswered requests, with the same idempotency key, at any
  * node.
  */
 export class CrashClient {

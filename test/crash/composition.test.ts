@@ -44,7 +44,7 @@ async function bytesOf(of: string, key: string): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-test('a separation in a composition goes on after kill -9 of its worker; no earlier step is run again', async () => {
+test('a separation in a composition continues after kill -9 of its worker; no earlier step is run again', async () => {
   const [whole, killed] = await Promise.all([mkdtemp(join(folder, 'whole-')), mkdtemp(join(folder, 'killed-'))])
   const expected = await resultOf(start(whole, song), whole)
   expect(expected.status).toBe('SUCCEEDED')

@@ -37,8 +37,8 @@ export interface CrashOptions {
 export interface CrashReport extends Verdict {
   faults: Partial<Record<FaultName, number>>
   /**
-   * How often the whole machine stood still for so long that leases may have run out: nobody's fault, and nothing to
-   * conclude from.
+   * How often the whole machine stalled for so long that leases may have run out, which is no fault and allows no
+   * conclusions.
    */
   stalls: number
   /** The last output of nodes that exited by themselves when they should have continued. */
@@ -53,7 +53,7 @@ export interface CrashReport extends Verdict {
 const leaseSeconds = 4
 
 /**
- * Lets clients submit jobs to a deployment of real processes on servers of its own, while faults come over it, and
+ * Lets clients submit jobs to a deployment of real processes on servers of its own, while faults hit it, and
  * counts what became of the jobs: by the answers that the clients got, by the ledger of the database, and by the files
  * in the bucket.
  */
@@ -121,7 +121,7 @@ async function submitAll(
   )
 }
 
-/** Watches whether this process gets to run; when it does not, the nodes beside it may not either. */
+/** Watches whether this process gets to run; if not, the nodes beside it may not either. */
 function noteStalls(): { hits: Hit[]; stop(): void } {
   const hits: Hit[] = []
   let last = Date.now()

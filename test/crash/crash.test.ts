@@ -25,7 +25,7 @@ const missing = [
 const unless = missing.length > 0 ? ` (skipped: ${missing.join('; ')})` : ''
 
 test.skipIf(missing.length > 0)(
-  `every job ends once, with its files, while nodes of two versions are killed and servers go away${unless}`,
+  `every job ends once, with its files, while nodes of two versions are killed and servers fail${unless}`,
   async () => {
     const report = await crashRun({ ...short, jobs: 40, seed: 7, queue: 'bullmq', beside: 'next', faults })
     expect(report).toMatchObject({

@@ -10,7 +10,7 @@ export interface LedgerEntry {
   at: number
 }
 
-/** Makes Postgres note each job that is made, claimed, ended or revived, in the transaction in which that happens. */
+/** Makes Postgres record each job that is created, claimed, ended or revived, in the same transaction. */
 export async function keepLedger(pool: pg.Pool): Promise<void> {
   await pool.query(`
     CREATE TABLE ledger (kind text NOT NULL, job text NOT NULL, pid int NOT NULL, at bigint NOT NULL);

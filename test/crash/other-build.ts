@@ -7,8 +7,8 @@ import { build } from 'tsup'
 export const nextField = { name: 'ofTheNextVersion', value: 'kept' }
 
 /**
- * What the next version might change: a field of the record, written by whoever makes a job, and a column and an index
- * that this one never heard of.
+ * What the next version might change: a field of the record, written when a job is created, and a column and an index
+ * unknown to this one.
  */
 const nextVersion = [
   {
@@ -38,7 +38,7 @@ export interface OtherBuild {
 }
 
 /**
- * `next`: the present build, changed as a next version might change it. Anything else: what git knows under that name,
+ * `next`: the present build, changed as a next version might change it. Anything else: that git revision,
  * built from its own sources.
  */
 export async function otherBuild(root: string, version: string): Promise<OtherBuild> {

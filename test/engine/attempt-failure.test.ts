@@ -109,7 +109,7 @@ test.each<[Partial<JobRecord>, object | undefined]>([
   ],
   [{ cancelRequested: true, lapses: 3 }, { code: 'CANCELED' }],
   [{ lapses: 3 }, { code: 'INTERNAL_ERROR', reason: 'worker_lost' }],
-])('whether an attempt at 1000 may begin, with two lost workers at the most: %j', (fields, hindrance) => {
+])('whether an attempt at 1000 may begin, with at most two lost workers: %j', (fields, hindrance) => {
   const found = hindranceOf({ ...job, ...fields }, 1000, 2)
   if (hindrance) expect(found).toMatchObject(hindrance)
   else expect(found).toBeUndefined()

@@ -94,7 +94,7 @@ describe('the job of a lost worker', () => {
     await engine.close()
   })
 
-  test.each(['none', 'unknown'] as const)('is looked for once where there is %s', async (lapsed) => {
+  test.each(['none', 'unknown'] as const)('is looked for once if there is %s', async (lapsed) => {
     const { engine, asked } = await watched(300, lapsed)
     await new Promise((resolve) => setTimeout(resolve, 150))
     expect(asked).toEqual([])

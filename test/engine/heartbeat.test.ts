@@ -152,7 +152,7 @@ describe('a heartbeat', () => {
     expect(contacts.filter((contact) => contact === 'failure')).toHaveLength(2)
   })
 
-  test('a lease that is lost ends the run at once, also after an outage', async () => {
+  test('a lease that is lost ends the run at once, even after an outage', async () => {
     let answer: 'away' | 'lost' = 'away'
     const { interrupts } = beating(() => {
       if (answer === 'away') throw new Error('the store is away')
@@ -203,7 +203,7 @@ describe('a heartbeat', () => {
     expect(beats).toEqual([[200, expect.objectContaining({ kept: true })]])
   })
 
-  test('ends the run when the claim is no longer that of the job, and when somebody asked to cancel it', async () => {
+  test('ends the run when the claim is no longer that of the job, and when a cancel was requested', async () => {
     const lost = beating(() => undefined)
     await vi.advanceTimersByTimeAsync(1000)
     expect(lost.interrupts).toEqual([[1000, 'LEASE_LOST']])

@@ -68,7 +68,7 @@ describe('an uploaded input', () => {
     }
   })
 
-  test('is copied as it is from a store that clients cannot write to', async () => {
+  test('is copied unchanged from a store that clients cannot write to', async () => {
     const blobs = fsBlobs({ directory: join(directory, 'blobs') })
     const { signal } = new AbortController()
     const path = join(directory, randomUUID())

@@ -111,7 +111,7 @@ describe('a workflow that lacks something', () => {
     }
   }
 
-  test('is unavailable with the reason, while the others run, until it is there', async () => {
+  test('is unavailable with the reason, while the others run, until the missing part exists', async () => {
     const { engine, submit, until, state } = withOthers()
     await engine.start()
     expect([...engine.unavailableWorkflows()]).toEqual([[lacking, 'It is missing. Install it.']])

@@ -148,7 +148,7 @@ describe('close', () => {
 })
 
 describe('the sweep', () => {
-  test('finds jobs that nobody was notified of and those whose worker died', async () => {
+  test('finds jobs without a notification and those whose worker died', async () => {
     const clock = steppingClock(Date.now())
     const jobs = memoryJobs({ clock: clock.now })
     const forgotten = testEngine(textWorkflow(), {}, { jobs })

@@ -6,7 +6,7 @@ import { gate, steppingClock, testEngine, textWorkflow } from './harness.js'
 const never = { sweepIntervalMs: 3_600_000 }
 
 describe('deadlines', () => {
-  test('end a job that no worker has begun in time, by the sweep, with words', async () => {
+  test('end a job that no worker has begun in time, by the sweep, with a message', async () => {
     const clock = steppingClock(Date.now())
     const { engine } = testEngine(textWorkflow(), {}, { jobs: memoryJobs({ clock: clock.now }) })
     const failed: string[] = []

@@ -5,7 +5,7 @@ import { vi } from 'vitest'
 const realDelay = promises.setTimeout
 
 /**
- * From now on no timer fires and no clock moves but by `vi.advanceTimersByTimeAsync`. Sockets and files go on by
+ * From now on no timer fires and no clock moves except by `vi.advanceTimersByTimeAsync`. Sockets and files work by
  * themselves.
  */
 export function stopTime(): void {

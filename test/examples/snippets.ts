@@ -61,7 +61,7 @@ export function pageOf({ name }: Snippet): string {
 const first = ['stemwork']
 
 /**
- * What a reader of the page is told to install, install by install: commands that begin a line or are marked as code.
+ * What the page tells its reader to install, install by install: commands that begin a line or are marked as code.
  */
 export function installsOf(page: string): string[][] {
   const text = readFileSync(join(root, page), 'utf8')

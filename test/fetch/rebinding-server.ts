@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest'
 
 /**
  * A real name server on loopback that answers the first question for an A record with the first address, the second
- * with the second, and so on, the last one for ever, all with a time to live of 0.
+ * with the second, and so on, the last one forever, all with a time to live of 0.
  */
 export async function rebindingNameServer(addresses: string[]) {
   const questions: string[] = []

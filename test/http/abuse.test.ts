@@ -158,7 +158,7 @@ describe('a slow client', () => {
     expect(await ask()).toBe(200)
   })
 
-  test('holds few large JSON bodies; other applications send theirs, and nobody sends one without a key', async () => {
+  test('may send few large JSON bodies at once; other applications send theirs, and keyless clients none', async () => {
     const { service } = await start({ worker: false, http: { console: true, rateLimits: { create: false } } })
     const { hostname, port, pathname } = new URL(`${service.base}/job`)
     const begin = (key: string) => {
@@ -237,7 +237,7 @@ describe('a slow client', () => {
   )
 
   test.skipIf(!existsSync('/proc/self/fd'))(
-    'that stops reading over HTTP/2 is cut off, is told that it has not all, and holds no file (needs /proc)',
+    'that stops reading over HTTP/2 is cut off with an error, and holds no file (needs /proc)',
     async () => {
       const { service, directory } = await start({ http: { limits: { idleMs: 200 } } })
       const link = await resultOf(service, 20_000_000)

@@ -136,7 +136,7 @@ describe('the event stream of all jobs', () => {
     await few.close()
   })
 
-  test('is connected again after the service was away, and says so', async () => {
+  test('reconnects after the service was down, and says so', async () => {
     const first = await startService()
     const { states, stop } = follow(first)
     await vi.waitFor(() => expect(states).toEqual(['connected']))

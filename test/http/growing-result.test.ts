@@ -121,7 +121,7 @@ it('is sent in ranges that take the slots and turns of downloads', async () => {
 })
 
 describe.each(stores)('a result that grows, with files in %s', (_name, open) => {
-  it('is read as it grows, and is that of the ended job but for its header', async () => {
+  it('is read as it grows, and equals the result of the ended job except for its header', async () => {
     const { service, growing, id } = await started({ blobs: await open() })
     const client = createClient({ baseUrl: service.base, apiKey: service.app.key })
     await growing.write('?first ')
@@ -163,7 +163,7 @@ describe('a result that grows', () => {
     expect((await service.api(`/job/${id}/growing/song/peaks`)).status).toBe(404)
   })
 
-  it('answers ranges of what is there', async () => {
+  it('answers ranges of what exists', async () => {
     const { growing, ask } = await started()
     await growing.write('0123456789')
     const part = await ask('bytes=3-5')

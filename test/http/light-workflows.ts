@@ -6,7 +6,7 @@ import { defineWorkflow, type Workflow } from '../../src/core/engine/workflow/wo
 const params = z.object({ inputUrl: z.url() })
 
 /**
- * Has the id and the outputs of the stems workflow, and hands its input back as both: what is tested is the service
+ * Has the id and the outputs of the stems workflow, and returns its input as both: what is tested is the service
  * around it.
  */
 export function copyingStems(): Workflow {

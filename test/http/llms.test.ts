@@ -15,7 +15,7 @@ async function served(path: string): Promise<string> {
   return answer.text()
 }
 
-test('the list for language models is served, also at the root, with links that lead on', async () => {
+test('the list for language models is served, even at the root, with working links', async () => {
   const text = await served('/v1/llms.txt')
   expect(await served('/llms.txt')).toBe(text)
   expect(text).toMatch(/^# stemwork\n/)

@@ -10,7 +10,7 @@ export interface RawAnswer {
 }
 
 /**
- * Sends bytes as they are and collects the answer, as a client would that is not ours. `pieces` are written one after
+ * Sends raw bytes and collects the answer, as a foreign client would. `pieces` are written one after
  * the other, each when the one before has been taken by the network.
  */
 export function rawRequest(

@@ -243,7 +243,7 @@ describe('errors', () => {
     expect(answer.status).toBe(413)
   })
 
-  test('a Host header that is no address is answered, not dropped', async () => {
+  test('a Host header that is not an address is answered, not dropped', async () => {
     const answer = await rawRequest(service.base, [
       'GET /v1/application HTTP/1.1\r\nHost: x:99999\r\nConnection: close\r\n\r\n',
     ])

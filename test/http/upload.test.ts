@@ -169,7 +169,7 @@ describe('an upload is refused', () => {
     })
   })
 
-  test('when its announced length is over the limit, also in a form', async () => {
+  test('when its announced length is over the limit, even in a form', async () => {
     for (const body of [Buffer.alloc(maxFileBytes + 1), form('b', [], Buffer.alloc(maxFileBytes + 1))]) {
       const ticket = await newTicket()
       expect((await fetch(ticket.uploadUrl, { method: 'PUT', body })).status).toBe(413)

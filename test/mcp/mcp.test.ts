@@ -177,7 +177,7 @@ describe.each([
 })
 
 describe('the protocol over HTTP', () => {
-  it('asks for the key of an application before anything else', async () => {
+  it('requires the key of an application before anything else', async () => {
     await expect(connected(overHttp('stw_wrong'))).rejects.toThrow(/401|UNAUTHORIZED|API key/)
     const answer = await fetch(`${mcp.origin}/mcp`, { method: 'POST', body: '{}' })
     expect(answer.status).toBe(401)
@@ -319,7 +319,7 @@ describe('over HTTP, a request', () => {
   })
 })
 
-it('leaves it to the service to refuse an address that is none', async () => {
+it('leaves it to the service to refuse an invalid address', async () => {
   const both = await serve(await withMcp(service.handler, '/v1'), { port: 0 })
   const head = 'GET /v1/docs HTTP/1.1\r\nHost: xn--a\r\nConnection: close\r\n\r\n'
   const { status } = await rawRequest(both.origin, [head])

@@ -61,7 +61,7 @@ describe.skipIf(!hasProgram('ffmpeg'))('ffmpeg, where it is allowed,', () => {
     await expect(openAudio(join(folder, 'no-sound.flv'), { decoders })).rejects.toMatchObject({ reason: 'no_audio' })
   })
 
-  it('tells of damage', async () => {
+  it('reports damage', async () => {
     const bytes = Buffer.from(await readFile(fixture('video.ts')))
     for (let at = 6000; at < 9000; at++) bytes[at]! ^= 0x3c
     const stream = await openAudio(await file(bytes), { decoders })

@@ -54,7 +54,7 @@ test('peaks grow with the file, say how many there will be, and go when it is co
   expect(await readdir(folder)).toEqual(['stem.wav.part'])
 })
 
-test('of a continued file go on where they stopped; without a stated length, their number is unknown', async () => {
+test('peaks of a continued file go on where they stopped; without a stated length, their number is open', async () => {
   const first = await open()
   await first.write(part(0, 1000))
   const state = first.state?.()

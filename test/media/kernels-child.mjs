@@ -1,5 +1,5 @@
-// Runs what is made of the kernels, and prints what came out (see kernels.test.ts). With `--plain`, the plain kernels
-// run in their stead; with `--errors`, it prints how each part fails.
+// Runs the code that uses the kernels, and prints the results (see kernels.test.ts). With `--plain`, the plain kernels
+// run instead; with `--errors`, it prints how each part fails.
 import { createHash } from 'node:crypto'
 
 const build = new URL('../../build/', import.meta.url)
@@ -23,7 +23,7 @@ if (globalThis.WebAssembly) {
   WebAssembly.Instance = new Proxy(Instance, { construct: instantiate })
 }
 
-// What it loads looks at `fetch`, and that of Node.js 22 ends a process that has no WebAssembly.
+// What it loads reads `fetch`, and that of Node.js 22 ends a process that has no WebAssembly.
 if (globalThis.WebAssembly) await import(new URL('index.js', build).href)
 const dsp = (name) => import(new URL(`core/media/dsp/${name}.js`, build).href)
 const { resample } = await dsp('resample')

@@ -60,7 +60,7 @@ describe('a host', () => {
 
   const canMount = isRoot && spawnSync('unshare', ['--mount', 'mount', '--bind', scratch, scratch]).status === 0
   const unmounted = canMount ? '' : ' (skipped: needs unshare)'
-  test.skipIf(!canMount)(`can have a read-only file system, but for a folder of temporary files${unmounted}`, () => {
+  test.skipIf(!canMount)(`can have a read-only file system, except for a folder of temporary files${unmounted}`, () => {
     const writable = join(scratch, 'tmp')
     mkdirSync(writable)
     const commands = [

@@ -33,7 +33,7 @@ describe('the packed tarball without onnxruntime', () => {
     expect(stdout).toContain('npm install onnxruntime-node')
   })
 
-  test('says what is missing where the native library is asked for', () => {
+  test('says what is missing if the native library is requested', () => {
     const { status, stderr } = node(
       'node_modules/stemwork/dist/cli/main.js',
       'separate',

@@ -15,7 +15,7 @@ interface Image {
 }
 
 /**
- * Carries out the steps of a Dockerfile in folders of this machine: for where no docker runs. Base images, users and
+ * Carries out the steps of a Dockerfile in folders of this machine, for machines without docker. Base images, users and
  * volumes are left out; every instruction that it does not know is an error.
  *
  * @param context the folder of the build

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { embeddedModelFolder } from '../../src/core/models/load-model.js'
 
 /**
- * A model folder of the embedded architecture around another network, with the embedded model's manifest as far as it
+ * A model folder of the embedded architecture around another network, with the embedded model's manifest where it
  * still fits; each bin is a band.
  */
 export async function writeModel(

@@ -206,7 +206,7 @@ describe('an execution provider', () => {
 })
 
 describe('warm networks', () => {
-  it('are shared by path and threads, also by simultaneous users', async () => {
+  it('are shared by path and threads, even by simultaneous users', async () => {
     const seen = await Promise.all(
       [1, 2].map(() => withWarmNetwork(doubling, { threads: 1 }, async (network) => network)),
     )

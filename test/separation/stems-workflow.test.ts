@@ -134,7 +134,7 @@ describe('the stems workflow', () => {
     ['mp3', 'mp3', 'audio/mpeg'],
     ['24', 'wav', 'audio/wav'],
     ['aiff24', 'aiff', 'audio/aiff'],
-  ])('writes what the job asks for: %s', async (format, extension, contentType) => {
+  ])('writes what the job requests: %s', async (format, extension, contentType) => {
     const path = join(folder, 'short.wav')
     await writeWav(path, [noise(50_000, 1), noise(50_000, 2)], 44_100)
     const asked = await order(path, 'format-', 600, workflow, { format, pictures: true })

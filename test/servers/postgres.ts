@@ -31,8 +31,7 @@ export async function findPostgres(): Promise<FoundServer | NoServer> {
 }
 
 /**
- * A server of the caller's own. It flushes nothing to the disk: what it confirmed survives the end of its processes
- * only.
+ * A private server. It flushes nothing to the disk: confirmed writes survive the end of its processes, but no more.
  *
  * @param password of its user `test`. Default: no password is needed.
  */

@@ -1,7 +1,7 @@
 import { connect, createServer, type Socket } from 'node:net'
 
 /**
- * A TCP proxy that disturbs what it carries. Its speciality is silence: connections stay open and what clients send is
+ * A TCP proxy that disturbs its traffic. Its speciality is silence: connections stay open and what clients send is
  * acknowledged, but nothing is ever answered.
  */
 export interface SilentProxy {

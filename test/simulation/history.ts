@@ -59,9 +59,9 @@ interface Deployment {
 }
 
 /**
- * One history of a deployment of three nodes: what clients ask for, and what goes wrong, follow from the seed.
+ * One history of a deployment of three nodes: what clients request, and what goes wrong, follow from the seed.
  *
- * @returns what happened that must not happen, and what all that happened comes to
+ * @returns violations, and a digest of everything that happened
  */
 export async function runHistory(
   seed: number,

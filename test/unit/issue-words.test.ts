@@ -40,12 +40,12 @@ describe('what is wrong with a value', () => {
     [z.string().refine(() => false), 'x', 'is not valid'],
     [z.string().refine(() => false, 'must rhyme'), 'x', 'must rhyme'],
     [z.string().min(3, 'is too short for a song'), 'x', 'is too short for a song'],
-  ])('is said in words of ours: case %#', (schema, value, words) => {
+  ])('is described in our own words: case %#', (schema, value, words) => {
     const checked = checkInput(schema, value)
     expect(checked.success ? [] : checked.issues.map(({ message }) => message)).toEqual([words])
   })
 
-  test('is, of a name that is not known, the one that was meant, or those that are', () => {
+  test('gives for an unknown name the one that was probably meant, or the known ones', () => {
     const schema = z.strictObject({ webhook: z.string().optional(), batchName: z.string().optional() })
     const messages = (given: object) => {
       const checked = checkInput(schema, given)
@@ -59,7 +59,7 @@ describe('what is wrong with a value', () => {
     expect(nested).toMatchObject({ issues: [{ path: ['inner', 'a'], message: 'is not known: leave it out' }] })
   })
 
-  test('is the nearest name by letters, or one that begins alike', () => {
+  test('suggests the nearest name by letters, or one with the same beginning', () => {
     const names = ['webhook', 'metadata', 'name']
     expect(['webhookUrl', 'meta', 'nmae', 'w', 'x', 'entirely'].map((word) => nearest(word, names))).toEqual([
       'webhook',
@@ -70,7 +70,7 @@ describe('what is wrong with a value', () => {
       undefined,
     ])
   })
-  test('is not looked for letter by letter where the word is far longer than any name', () => {
+  test('is not compared letter by letter if the word is far longer than any name', () => {
     const letters = () => {
       throw new Error('its letters were read')
     }

@@ -36,13 +36,13 @@ describe('the keys of files', () => {
     expect([checksPrefix, deploymentKey]).toEqual(['checks/', 'deployment'])
   })
 
-  test('tell what was uploaded by a ticket from the files of this machine, whatever the application is called', () => {
+  test('distinguish uploads by ticket from files of this machine, whatever the name of the application', () => {
     expect(localUploadKey('app', 'id')).toBe('uploads/app/local-id')
     for (const app of ['app', 'local-app'])
       expect([isOfTicket(uploadKey(app, 'ticket')), isOfTicket(localUploadKey(app, 'id'))]).toEqual([true, false])
   })
 
-  test('of results can be read back, and others are none', () => {
+  test('of results can be parsed, and other keys cannot', () => {
     expect(parseResultKey('results/job/3-n/vocals.wav')).toEqual({ jobId: 'job', token: 3, nonce: 'n' })
     expect(parseResultKey('results/job/12/vocals.wav')).toEqual({ jobId: 'job', token: 12, nonce: '' })
     for (const key of ['results/job/x/vocals.wav', 'results/job/3', 'uploads/app/1', ''])
@@ -126,7 +126,7 @@ describe('the name of a download', () => {
     expect(attachment('a\ud800b')).toBe('attachment; filename="a_b"')
   })
 
-  test('leads out of no folder and is at most 255 characters long', () => {
+  test('never leads out of its folder and is at most 255 characters long', () => {
     expect(downloadName('../a\\b\u0000c\u2028d\ud800e')).toBe('.._a_b_c_d_e')
     expect(downloadName('🎵'.repeat(255))).toBe('🎵'.repeat(255))
     expect(downloadName('🎵'.repeat(256))).toBe('🎵'.repeat(255))

@@ -240,7 +240,7 @@ describe.each([
     expect([other.endedBefore(now, 9), await listed(other), await other.count({})]).toEqual([[], [], 0])
   })
 
-  test('keeps an upload known while one of its jobs is there', async () => {
+  test('keeps an upload known while one of its jobs exists', async () => {
     const uploads = { inputUrl: 'uploads/a/1' }
     const { index } = indexOf({ id: '1', uploads }, { id: '2', uploads })
     const users = () => listed(index, { uploadKey: 'uploads/a/1' })
@@ -339,7 +339,7 @@ describe.each([
     expect(due()).toEqual(['1'])
   })
 
-  test('counts by status and by what a query asks for, up to a number', async () => {
+  test('counts by status and by the filters of a query, up to a number', async () => {
     const { index } = indexOf({}, { batchName: 'b' }, { status: 'FAILED', batchName: 'b' }, { app: 'other' })
     const counted = (...queries: JobQuery[]) => Promise.all(queries.map((query) => index.count(query)))
     expect(await counted({}, { app: 'a' }, { app: 'none' })).toEqual([4, 3, 0])

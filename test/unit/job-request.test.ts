@@ -142,7 +142,7 @@ describe('what is wrong with a request', () => {
     expect(fieldIssues(Array.from({ length: 21 }, () => issue)).length).toBe(20)
   })
 
-  test('is told in one line, with how much more there is', () => {
+  test('is given in one line, with how much more there is', () => {
     const issues = [
       { path: 'a', message: 'is wrong' },
       { path: '', message: 'is missing' },

@@ -148,7 +148,7 @@ describe('applications and their keys', () => {
     expect(await store.getApplication('c')).toBeUndefined()
   })
 
-  test('need a name, also where no compiler says so', async () => {
+  test('need a name, even without a compiler', async () => {
     const store = memoryApplications()
     for (const input of [undefined, {}, { name: 5 }, { name: '' }])
       await expect(createApplication(store, input as never)).rejects.toMatchObject({ code: 'INVALID_OPTIONS' })
@@ -192,7 +192,7 @@ describe('applications and their keys', () => {
     expect((await store.getApplication('old'))?.webhookSecrets?.length).toBe(1)
   })
 
-  test('get keys of their own, or those that the operator supplies, which nobody else has', async () => {
+  test('get keys of their own, or unique ones that the operator supplies', async () => {
     const { store } = await stored()
     await createApplication(store, { name: 'B', id: 'b' })
     const { key, record } = await issueKey(store, 'a')
@@ -224,7 +224,7 @@ describe('applications and their keys', () => {
     await expect(rotateKey(store, 'none')).rejects.toMatchObject({ code: 'NOT_FOUND' })
   })
 
-  test('end a key at once, and one that has ended stays as it is', async () => {
+  test('end a key at once, and do not change one that has ended', async () => {
     const { store } = await stored()
     const { record } = await issueKey(store, 'a')
     const revoked = { ...record, expiresAt: start }

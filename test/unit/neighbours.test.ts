@@ -85,7 +85,7 @@ function measuring() {
   return { peaks: new ResultPeaks(blobs, measure), peaksOf }
 }
 
-test('fifty applications that storm on every lane let another pass after what is under way', async () => {
+test('fifty applications that storm on every lane let another pass after what is in progress', async () => {
   let isOver = false
   const all = lanes()
   const served = new Map(all.map(({ name }) => [name, 0]))
@@ -120,7 +120,7 @@ test('fifty applications that storm on every lane let another pass after what is
   }
 })
 
-describe('where fifty applications hold all that there is for long', () => {
+describe('while fifty applications hold everything for a long time', () => {
   test('another gets a slot for a slow input, and keeps it', async () => {
     const stages = new Stages({ concurrency: 1, slowInputs: 64, slowInputsPerApplication: 4 }, () => {})
     const crowded = vi.fn()

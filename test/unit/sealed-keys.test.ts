@@ -46,7 +46,7 @@ describe('a sealed key', () => {
     expect(opened).toMatchObject({ ...content, isRemembered: false })
   })
 
-  test('is nothing where it is forged, empty, for another purpose or expired', () => {
+  test('is rejected if it is forged, empty, for another purpose or expired', () => {
     const seal = new KeySeal(['a'])
     const sealed = seal.seal('console', content)
     expect(seal.open('operator', sealed)).toBeUndefined()
@@ -119,7 +119,7 @@ describe('the watch over keys', () => {
     expect(gone.signal.aborted).toBe(true)
   })
 
-  test('goes on where the store does not answer, and asks nothing twice', async () => {
+  test('continues if the store does not answer, and sends no query twice', async () => {
     const watch = new KeyWatch({ getKey })
     const { signal } = watch.follow('k')
     let answer: ((found: ApiKey | undefined) => void) | undefined

@@ -63,7 +63,7 @@ describe('where no unit is free', () => {
     expect(onLost).not.toHaveBeenCalled()
   })
 
-  test('nobody loses the only one, or one that is not to be taken away', () => {
+  test('no application loses its only unit, or one that may not be taken away', () => {
     const shares = new Shares({ total: 3, reserve: 0 })
     for (const app of ['a', 'b', 'b']) shares.tryTake(app)
     expect(shares.tryTake('c')).toBeUndefined()
@@ -82,7 +82,7 @@ describe('where no unit is free', () => {
   })
 })
 
-describe('those who wait', () => {
+describe('waiting applications', () => {
   /** The order in which they get their unit; each gives it back when the next is called for. */
   function waitingLine(bounds: ShareBounds) {
     const shares = new Shares(bounds)
@@ -104,7 +104,7 @@ describe('those who wait', () => {
     return { shares, order, ask, runAll, settled }
   }
 
-  test('take turns by application, whoever asks the most', async () => {
+  test('take turns, whichever requests the most', async () => {
     const { order, ask, runAll } = waitingLine({ total: 1 })
     for (let n = 0; n < 4; n++) void ask('a')
     for (const app of ['b', 'c', 'b']) void ask(app)
@@ -112,7 +112,7 @@ describe('those who wait', () => {
     expect(order).toEqual(['a', 'b', 'c', 'a', 'b', 'a', 'a'])
   })
 
-  test('are served first if they seldom ask, and have to wait for no line of those that always do', async () => {
+  test('are served first if they seldom request, ahead of those that always do', async () => {
     const { shares, order, ask, runAll, settled } = waitingLine({ total: 1 })
     // Each asks again when it has had its turn, as one that writes a file in many steps does.
     const busy = Array.from({ length: 20 }, (_, n) => `busy ${n}`)
@@ -154,7 +154,7 @@ describe('those who wait', () => {
     expect(order).toEqual(['c', 'a'])
   })
 
-  test('get no more than their application may hold, and hold up no other', async () => {
+  test('get no more than they may hold, and hold up no other', async () => {
     const { shares, order, ask, settled } = waitingLine({ total: 3, perApplication: 1, reserve: 0 })
     const own = shares.tryTake('a')
     void ask('a')

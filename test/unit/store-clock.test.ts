@@ -27,7 +27,7 @@ function store(scope: 'process' | 'shared' = 'shared') {
   return { state, clock, pass }
 }
 
-test("the store's time is read once, and goes on whatever the date of the node", async () => {
+test("the store's time is read once, and continues whatever the date of the node", async () => {
   const { state, clock, pass } = store()
   expect(await clock.time()).toBe(start)
   for (const leap of [year, -2 * year]) {
@@ -58,7 +58,7 @@ test.each([
   expect(await clock.wrongBy()).toBe(wrongBy)
 })
 
-test('a process that stood still while it asked does not call its clock wrong', async () => {
+test('a process that stalled during its request does not call its clock wrong', async () => {
   const { state, clock } = store()
   state.answerMs = 600_000
   expect(await clock.wrongBy()).toBeUndefined()

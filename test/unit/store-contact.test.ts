@@ -53,7 +53,7 @@ test('answers so far apart that an outage may lie between them count as a new be
   expect(contact.isSteady).toBe(false)
 })
 
-test('a process that stood still judges nothing before the store has answered it again', async () => {
+test('a process that stalled judges nothing before the store has answered it again', async () => {
   const { contact, answered, graceMs } = contactWith()
   answered(leaseMs)
   after(18_001)
@@ -68,7 +68,7 @@ test.each([600_000, -600_000])('a machine whose date moved by %i ms begins anew:
   expect(contact.isSteady).toBe(false)
 })
 
-test('the only process of a store may judge from its start on, until it stood still', () => {
+test('the only process of a store may judge from its start on, until it stalls', () => {
   const { contact } = contactWith('process')
   expect(contact.isSteady).toBe(true)
   contact.noteAnswer()
@@ -78,7 +78,7 @@ test('the only process of a store may judge from its start on, until it stood st
   expect(contact.isSteady).toBe(false)
 })
 
-test('before its first answer, the store was heard of at no time', () => {
+test('before its first answer, there was no contact to the store', () => {
   const { contact } = contactWith()
   expect(contact.answeredAt).toBe(-Infinity)
   contact.noteAnswer()

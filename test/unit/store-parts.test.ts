@@ -54,7 +54,7 @@ describe('calls that are done in one go', () => {
     expect(batches.length).toBe(5)
   })
 
-  test('do not wait for ever for one that does not answer', async () => {
+  test('do not wait forever for one that does not answer', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const batches: number[][] = []
     const hanging = gate<void>()
@@ -158,7 +158,7 @@ describe('documents in memory', () => {
   })
 })
 
-test('a queue of due items has a size, and one order with others if it is told so', () => {
+test('a queue of due items has a size, and shares its order with others on request', () => {
   let order = 5
   const queue = new DueQueue<string>(() => order++)
   const entry = queue.set(undefined, 'a', 3)
@@ -351,7 +351,7 @@ describe('rows that this version cannot read', () => {
   afterEach(() => void vi.useRealTimers())
   const read = (rows: UnreadableRows, texts: string[]) => rows.readable(texts, (text) => `id of ${text}`, JSON.parse)
 
-  test('are left out and noted, and looked at again after ten minutes', () => {
+  test('are left out and recorded, and checked again after ten minutes', () => {
     vi.useFakeTimers()
     const rows = new UnreadableRows()
     vi.advanceTimersByTime(5000)

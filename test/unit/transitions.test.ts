@@ -414,7 +414,7 @@ describe('each change writes exactly its fields:', () => {
     })
   })
 
-  test('none of them for another claim, or a job that runs no more', () => {
+  test('none of them for another claim, or for a job that no longer runs', () => {
     const beat: JobChange = { kind: 'heartbeat', ...held, leaseMs: 60, progress: 0.7, stage: 'write' }
     expect(after(running, beat)).toBeDefined()
     for (const other of [{ token: 2 }, { nonce: 'other' }, { nonce: undefined }])
@@ -425,7 +425,7 @@ describe('each change writes exactly its fields:', () => {
   })
 })
 
-test('a transition leaves the record that it is given as it was', () => {
+test('a transition does not change the given record', () => {
   const queued = sampleJob()
   const running = claim(freeze(queued), { owner: 'w', leaseMs: 1 }, 0) as JobRecord
   for (const change of [heartbeat(1), succeed(running), fail(1), requeue(1), { kind: 'delete' as const }]) {

@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url'
 import { expect, test } from 'vitest'
 import { workflowFromModule } from '../../src/core/engine/runner/workflow-module.js'
 
-test('a module that only a loader of the host can read is refused with the remedy', async () => {
+test('a module that only a loader of the host can read is refused, with what to do', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'stemwork-module-'))
   // No Node reads this kind without a loader; from 22.18 on, it reads `.ts`.
   const path = join(folder, 'workflow.tsx')

@@ -28,7 +28,7 @@ const tone = (seconds: number, height: (time: number) => number) =>
   )
 const highest = (plane: Float32Array) => plane.reduce((most, value) => Math.max(most, Math.abs(value)), 0)
 
-test('a mix below full scale goes through as it is, bit for bit', () => {
+test('a mix below full scale passes unchanged, bit for bit', () => {
   const planes = [tone(1, () => 0.999), tone(1, () => 0.3)]
   expect(limited(planes)).toEqual(planes)
 })

@@ -104,7 +104,7 @@ describe('the player', () => {
     player.close()
   })
 
-  test('seeks to the exact frame, stops what was playing, and tells the position by the audio clock', async () => {
+  test('seeks to the exact frame, stops what was playing, and reports the position by the audio clock', async () => {
     const { player, starts, clock } = play([counting(30), counting(30)])
     player.play()
     await vi.waitFor(() => expect(starts.length).toBeGreaterThanOrEqual(2))
@@ -168,7 +168,7 @@ describe('the player', () => {
     player.close()
   })
 
-  test('repeats a loop sample for sample, and tells the position within it', async () => {
+  test('repeats a loop sample for sample, and reports the position within it', async () => {
     const { player, starts, clock } = play([counting(20), counting(20)])
     player.setLoop({ from: 3.5, to: 5.25 })
     player.play()

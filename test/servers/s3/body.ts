@@ -5,7 +5,7 @@ import { S3Error } from './s3-error.js'
 import { hmac, sha256, type VerifiedRequest } from './signature.js'
 
 /**
- * The payload of a request, checked at its end against everything that its headers, trailer and signature say of it.
+ * The payload of a request, checked at its end against everything that its headers, trailer and signature say about it.
  */
 export interface CheckedBody {
   chunks: AsyncIterable<Buffer>

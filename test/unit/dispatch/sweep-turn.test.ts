@@ -45,7 +45,7 @@ test('each caller learns how many workers there are', async () => {
   expect(await turns[1]?.take()).toEqual({ isOurs: false, workers: 1000 })
 })
 
-test('nodes of other versions find the turn under its name, until nobody has swept for ten intervals', async () => {
+test('nodes of other versions find the turn under its name, until there was no sweep for ten intervals', async () => {
   const { documents, turns } = nodes(1)
   const put = vi.spyOn(documents, 'put')
   await turns[0]?.take()

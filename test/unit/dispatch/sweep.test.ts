@@ -176,7 +176,7 @@ describe('a sweep', () => {
     expect(named('announce')).toEqual([['job.requeued', { job: released }]])
   })
 
-  test('goes on after a step that failed', async () => {
+  test('continues after a step that failed', async () => {
     const ports = portsWith({
       due: () => {
         throw new Error('no store')
@@ -192,7 +192,7 @@ describe('a sweep', () => {
     )
   })
 
-  test('asks for as many more as failed before, and tries those last', async () => {
+  test('fetches as many more as failed before, and tries those last', async () => {
     const broken = new Set(['results/a/', 'results/b/'])
     const ports = portsWith({
       due: (kind: string) => (kind === 'expired' ? ['a', 'b', 'c'].map((id) => jobOf(id)) : []),
@@ -386,7 +386,7 @@ describe('a sweep of files', () => {
     expect(sweep.problem).toBeUndefined()
   })
 
-  test('goes on after a file that cannot be removed, and ends with an error of the store', async () => {
+  test('continues after a file that cannot be removed, and ends with an error of the store', async () => {
     const denied = (key: string) => {
       if (key === 'uploads/a/1') throw new Error('denied')
     }

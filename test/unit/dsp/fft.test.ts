@@ -48,7 +48,7 @@ describe('the FFT of real frames', () => {
     fft.close()
   })
 
-  test('has one frame unless more are asked for', async () => {
+  test('has one frame unless more are requested', async () => {
     const fft = await RealFft.create(64)
     expect([fft.size, fft.batch, fft.time().length, fft.spectrum().length]).toEqual([64, 1, 64, 64])
     fft.close()

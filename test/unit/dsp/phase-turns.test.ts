@@ -76,7 +76,7 @@ describe('the turns of a frame', () => {
     }
   })
 
-  test('go on with a tone: that of the output so far is turned as the input was', () => {
+  test('continue a tone: that of the output so far is turned as the input was', () => {
     const turns = new PhaseTurns(size)
     const tone = (angle: number) => {
       const spectra = createSpectra(1, size)

@@ -76,7 +76,7 @@ describe('dither', () => {
     expect(changed.length).toBeGreaterThan(1000)
   })
 
-  test('goes on through a plane of several runs', () => {
+  test('continues through a plane of several runs', () => {
     const plane = new Float32Array(3000).fill(0.3 / 32_768)
     const [disturbed] = new Dither(16).apply([plane])
     for (const from of [0, 1024, 2048]) expect(new Set(disturbed!.subarray(from, from + 900)).size).toBeGreaterThan(800)

@@ -39,7 +39,7 @@ test('a window has the samples from its start to its end, whatever it had room f
   expect([fresh.start, fresh.end, fresh.planes[0]?.length]).toEqual([0, 2, 2])
 })
 
-test('a click is a tone that dies away within 30 ms, high and loud on the first beat of a bar', () => {
+test('a click is a tone that decays within 30 ms, high and loud on the first beat of a bar', () => {
   for (const [kind, hertz, level] of [
     ['accent', 1600, 0.8],
     ['beat', 1000, 0.4],

@@ -121,7 +121,7 @@ describe('audio that is made longer or shorter', () => {
     )
   })
 
-  test('comes as soon as its input is there, at another ratio from then on, and says where it is', () => {
+  test('is output as soon as its input exists, follows a new ratio from then on, and reports its position', () => {
     const stretch = new TimeStretch({ sampleRate, channelCount: 1 })
     expect(stretch.pull()).toBeUndefined()
     stretch.push([tone(440, 6000)])

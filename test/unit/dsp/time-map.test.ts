@@ -5,7 +5,7 @@ describe('which input is heard at a position of the output', () => {
   const heard = (map: TimeMap, from: number, to: number, step = 1) =>
     Array.from({ length: (to - from) / step + 1 }, (_, i) => map.inputAt(from + i * step))
 
-  test('is on a straight line without onsets, that goes on at another ratio', () => {
+  test('follows a straight line without onsets, which continues at another ratio', () => {
     const map = new TimeMap(100, 2)
     expect(heard(map, 0, 300, 100)).toEqual([0, 50, 100, 150])
     map.setRatio(0.5, 300)
@@ -53,7 +53,7 @@ describe('which input is heard at a position of the output', () => {
     expect(second - first).toBeCloseTo(10, 6)
   })
 
-  test('goes on from where it is at another ratio, also on its way back from an onset', () => {
+  test('continues from its position at another ratio, even on its way back from an onset', () => {
     const map = new TimeMap(100, 2)
     map.addOnset(1000)
     expect(map.isAtOnset(2000)).toBe(true)

@@ -95,7 +95,7 @@ describe('a stretch by the definition', () => {
     expectPlain({ planes: [struck(400, 2)], channelCount: 1, ratios: [0.7], blocks })
   })
 
-  test('goes on for longer than it keeps its input', () => {
+  test('continues for longer than it keeps its input', () => {
     expectPlain({ planes: [struck(1500, 3)], channelCount: 1, ratios: [0.6], blocks: [50] })
     expectPlain({ planes: [struck(900, 3)], channelCount: 1, ratios: [1.9], blocks: [700, 10] })
   })

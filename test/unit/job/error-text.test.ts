@@ -7,7 +7,7 @@ function plain<Thrown extends Error>(error: Thrown, stack = ''): Thrown {
   return Object.assign(error, { stack })
 }
 
-test('an error is told with its class, codes, message and stack, and so are its causes', () => {
+test('an error is described by its class, codes, message and stack, and so are its causes', () => {
   const cause = plain(Object.assign(new TypeError('deep'), { code: 'ECONNRESET', reason: 'gone', errno: 5 }))
   const error = plain(new Error('outer', { cause }), 'Error: old words\n    at one (a.js:1:2)\n    at two (b.js:3:4)')
   expect(errorText(error)).toBe(
@@ -19,14 +19,14 @@ test('an error is told with its class, codes, message and stack, and so are its 
   expect(errorText(many)).toBe('AggregateError: both\ncaused by c\ncaused by Error: a\ncaused by Error: b')
 })
 
-test('an error of another copy of the package is one', () => {
+test('an error of another copy of the package is recognized', () => {
   const own = plain(new StemworkError('NOT_FOUND', 'There is none.'))
   const copy: unknown = Object.assign(Object.create(null), own, { name: own.name, message: own.message, stack: '' })
   expect(StemworkError.is(copy)).toBe(true)
   expect(errorText(copy)).toBe('StemworkError [NOT_FOUND]: There is none.')
 })
 
-test('whatever else is thrown is told as JSON or as text', () => {
+test('other thrown values are described as JSON or as text', () => {
   const circular: Record<string, unknown> = { toString: () => 'round' }
   circular.self = circular
   expect(['text', { a: 1 }, undefined, circular].map(errorText)).toEqual(['text', '{"a":1}', 'undefined', 'round'])

@@ -136,6 +136,6 @@ describe('the messages of a record', () => {
   })
 })
 
-test('letters that Unicode does not take apart are searched as those that they look like', () => {
+test('letters that Unicode does not decompose are searched as the letters that they resemble', () => {
   expect(folded('Łøđðħŧıßæœþ ΣΑΣ')).toBe('loddhtissaeoeth σασ')
 })

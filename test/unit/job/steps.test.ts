@@ -89,7 +89,7 @@ describe('the steps of a job', () => {
     expect(withEvent(others, 'ok', 'e'.repeat(rest + 1), now)).toBeUndefined()
   })
 
-  test('let a job go on when the first wait is over, at once where one is, and never before now', () => {
+  test('let a job continue when the first wait is over, at once if one is, and never before now', () => {
     const steps = [waiting('a', now + 20), waiting('b', now + 10), waiting('c', null), step('d'), waiting('e', now - 5)]
     expect(wakeTime(steps, ['a', 'b', 'c'], now)).toBe(now + 10)
     expect(wakeTime(steps, ['a', 'c'], now)).toBe(now + 20)

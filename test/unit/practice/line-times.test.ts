@@ -16,7 +16,7 @@ describe('lines of a text', () => {
 })
 
 describe('times of lines', () => {
-  test('are phrases, where there are as many', () => {
+  test('are phrases, if there are as many', () => {
     const phrases = [
       { start: 1, end: 3 },
       { start: 4, end: 6.5 },
@@ -50,7 +50,7 @@ describe('times of lines', () => {
     expect(lineTimes(linesOf('one'), [])).toEqual([])
   })
 
-  test('are in order and begin and end where somebody sings, whatever there is to divide', () => {
+  test('are in order and begin and end with singing, whatever there is to divide', () => {
     const lengths = fc.array(fc.tuple(fc.double({ min: 0.15, max: 20, noNaN: true }), fc.integer({ min: 1, max: 9 })), {
       minLength: 1,
       maxLength: 30,
@@ -80,7 +80,7 @@ describe('times of lines', () => {
   })
 })
 
-test('files of lyrics count the minutes of hours', () => {
+test('files of lyrics count more than 59 minutes', () => {
   const lines = [{ text: 'One tone', start: 3725.5, end: 3727 }]
   const facts = { title: 'Long', seconds: 3730, audio: 'guide.wav' }
   expect(lrcFile(lines, facts)).toBe('[ti:Long]\n[length:62:10.00]\n[62:05.50]One tone\n[62:07.00]\n')

@@ -32,7 +32,7 @@ function receivers(jobs = memoryJobs()) {
 }
 
 describe('a webhook receiver', () => {
-  test('gets all messages until five have failed one after another', async () => {
+  test('gets all messages until five in a row have failed', async () => {
     const { all, fail, admit } = receivers()
     expect(await admit()).toEqual({ kind: 'send' })
     await fail(4)
@@ -68,7 +68,7 @@ describe('a webhook receiver', () => {
     expect(await admit()).toEqual({ kind: 'send' })
   })
 
-  test('is tried again although the process that tried it died', async () => {
+  test('is tried again even if the process that tried it died', async () => {
     const { fail, admit } = receivers()
     await fail(5)
     after(minute)
@@ -102,7 +102,7 @@ describe('a webhook receiver', () => {
     expect(await admit()).toEqual({ kind: 'send' })
   })
 
-  test('is one origin of one application, and nobody else sees it', async () => {
+  test('is one origin of one application, and no other application sees it', async () => {
     const { all, fail, admit } = receivers()
     await fail(5, { app: 'a', url: 'https://example.com:8443/hook' })
     await fail(5, { app: 'b', url: target.url })
