@@ -12,7 +12,7 @@ const steps = fc.array(
   { maxLength: 80 },
 )
 
-it('gives what is due, earliest first, equals in order of entry, after any entering, moving and leaving', () => {
+it('returns what is due, earliest first, equals in order of entry, after any adding, moving and removing', () => {
   fc.assert(
     fc.property(steps, (all) => {
       const queue = new DueQueue<number>()

@@ -38,7 +38,7 @@ test('an estimate reads what earlier jobs took a few at a time, and serves other
   expect(new Set(readIn.map(([, pass]) => pass)).size).toBe(7)
 })
 
-test('what is remembered is shown while the next is read, unless it is too old', async () => {
+test('a cached estimate is shown while the next is read, unless it is too old', async () => {
   vi.useFakeTimers({ toFake: ['performance'] })
   try {
     const answers: ((value: number) => void)[] = []

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { findProgram } from '../../src/core/engine/program/find-program.js'
 
-test('a program is where the host says, else where the workflow does, else on the PATH', async () => {
+test('a program is where the host says, or else where the workflow does, or else on the PATH', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'stemwork-find-'))
   try {
     const [here, elsewhere] = [join(folder, 'my-tool'), join(folder, 'other')]

@@ -91,7 +91,7 @@ describe('the keys of checkpoints', () => {
     expect(chain(key(1, 0), 'checkpoints/job/x/part-1', 'checkpoints/job/2-n/part-1.tmp', 'other')).toEqual([key(1, 0)])
   })
 
-  test('of a step are of its work alone', () => {
+  test('of a step contain only its work', () => {
     const key = (token: number, part: number, work: string) => partKey(claim(token), part, work)
     expect(key(1, 0, 'a-1')).toBe('checkpoints/job/1-n/work-a-1/part-0')
     const keys = [key(2, 1, 'a-1'), key(1, 0, 'a-1'), key(1, 0, 'b-1'), key(2, 1, 'a-2'), partKey(claim(2), 0)]
@@ -104,7 +104,7 @@ describe('the keys of checkpoints', () => {
     expect(stepValueKey(claim(1), 'a')).toBe('checkpoints/job/1-n/value-a')
   })
 
-  test('of kept inputs: the latest claim has the right one', () => {
+  test('of kept inputs: the one of the latest claim is valid', () => {
     const input = (token: number, index: number, nonce?: string) => keptInputKey(claim(token, nonce), index)
     const { inputs, chains } = checkpointChain([input(2, 0), input(10, 0), input(3, 0), input(1, 1), input(1, 1, 'o')])
     expect([...inputs]).toEqual([
@@ -116,7 +116,7 @@ describe('the keys of checkpoints', () => {
 })
 
 describe('the name of a download', () => {
-  test('has no character that ends the header or its text, and keeps all others', () => {
+  test('drops characters that would end the header or its text, and keeps all others', () => {
     expect(attachment('song (vocals).wav')).toBe('attachment; filename="song (vocals).wav"')
     expect(attachment('a"b\\c%d.wav')).toBe(`attachment; filename="a_b_c_d.wav"; filename*=UTF-8''a%22b%5Cc%25d.wav`)
     expect(attachment("é'(*)\n.wav")).toBe(
@@ -141,7 +141,7 @@ describe('the name of a download', () => {
   })
 })
 
-test('the results of a job take the room of its files, unless they are gone or were sent to the client', () => {
+test('the results of a job take up the size of its files, unless they are gone or were sent to the client', () => {
   const file = { key: 'k', contentType: 'audio/wav', fileName: 'a.wav' }
   const outputs = { a: { ...file, bytes: 3 }, b: { ...file, bytes: 4, copied: true }, c: { ...file, bytes: 5 } }
   const job = { deleted: false, expired: false, outputs }

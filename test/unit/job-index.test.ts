@@ -36,7 +36,7 @@ describe('the order of claims', () => {
     return [...all].join('')
   }
 
-  test('is that of the time, then that of arrival, over all workflows and pools of a priority', () => {
+  test('is by time, then by arrival, over all workflows and pools of a priority', () => {
     const { order } = orderOf(['c', 2, { workflow: 'v' }], ['a', 1], ['d', 2], ['b', 1, { pool: 'gpu' }], ['e', 101])
     expect(taken(order, 5)).toBe('abcd')
     expect(order.take(101, new Set(['a', 'b', 'c', 'd']), always, never)).toBe('e')
@@ -44,7 +44,7 @@ describe('the order of claims', () => {
     expect(taken(orderOf(['c', 9, { workflow: 'v' }], ['b', 2], ['a', 1, { workflow: 'v' }]).order, 3)).toBe('abc')
   })
 
-  test('is that of the priority before that of the time', () => {
+  test('is by priority before time', () => {
     const { order } = orderOf(['c', 1, { priority: -1 }], ['b', 2], ['a', 3, { priority: 1 }])
     expect(taken(order, 3)).toBe('abc')
     const other = orderOf(['a', 3, { priority: 1 }], ['b', 2], ['c', 1, { priority: -1 }])
@@ -88,7 +88,7 @@ describe('the order of claims', () => {
     expect(order.ahead(place({ app: 'unknown' }), me, 10, 9)).toBe(0)
   })
 
-  test('is shown as it is taken, up to a number', () => {
+  test('is shown in the order of claims, up to a number', () => {
     const { order } = orderOf(
       ['c', 3, { workflow: 'v' }],
       ['a', 1],
@@ -136,7 +136,7 @@ describe.each([
   const now = 1_000_000
   const free = { rules: [] }
 
-  test('gives a job whose lease has expired before those that wait, and none of those that were taken', () => {
+  test('returns a job whose lease has expired before waiting ones, and none that was taken', () => {
     const { index, all } = indexOf({ id: '1' }, { id: '2', status: 'STARTED', lease }, { id: '3' })
     const taken: string[] = []
     for (let job = index.takeNext(now, free); job; job = index.takeNext(now, free, taken)) taken.push(job.id)
@@ -147,7 +147,7 @@ describe.each([
     expect(index.takeNext(now, { ...free, workflows: ['other'] })).toBeUndefined()
   })
 
-  test('holds back what a rule forbids, and counts those that have just begun as running', () => {
+  test('holds back what a rule forbids, and counts jobs that have just begun as running', () => {
     const { index, all } = indexOf({ id: '1' }, { id: '2', status: 'STARTED', lease: { ...lease, until: now * 2 } })
     const rule = (maxRunning: number, target = { kind: 'application' as const, id: 'a' }) => ({
       rules: [{ target, state: 'open' as const, maxRunning }],
@@ -162,7 +162,7 @@ describe.each([
     expect(index.mayBegin({ ...all[0]!, app: 'none' }, { ...rule(1, none), begun: first })).toBe(false)
   })
 
-  test('counts those that have just begun where fewer of an application have to run', () => {
+  test('counts jobs that have just begun for claims of applications with fewer running jobs', () => {
     const { index, all } = indexOf({ id: '1' }, { id: '2', status: 'STARTED', lease: { ...lease, until: now * 2 } })
     const [job] = all
     if (!job) return expect.unreachable()
@@ -178,7 +178,7 @@ describe.each([
     expect([1, 2].map((below) => may(below, { status: 'STARTED' }))).toEqual([false, true])
   })
 
-  test('keeps the turn of an application of which a job runs, and forgets one of which none does', () => {
+  test('keeps the turn of an application with a running job, and forgets one without', () => {
     const ends = (status: JobRecord['status']) => {
       const { index, all } = indexOf({ id: 'a1' }, { id: 'b1', app: 'b' }, { id: 'b2', app: 'b' })
       const [a1, b1] = all
@@ -203,7 +203,7 @@ describe.each([
     expect(ends('SUCCEEDED')).toBe('a1 b1 a2 c1 b2')
   })
 
-  test('shows no job that was deleted, and knows it until it is removed', async () => {
+  test('hides a deleted job, and knows it until it is removed', async () => {
     const uploads = { inputUrl: 'uploads/a/1' }
     const idempotency = { key: 'k', digest: 'd' }
     const { index, all } = indexOf(
@@ -264,7 +264,7 @@ describe.each([
     expect([9, 1, 0, -1].map((limit) => due('deleted', limit))).toEqual([['4'], ['4'], [], []])
   })
 
-  test('finds what has missed its deadline, is abandoned or is kept no longer, and what has ended', () => {
+  test('finds jobs that missed their deadline, are abandoned, have expired or have ended', () => {
     const kept = { status: 'SUCCEEDED', outputs: {}, completedAt: 1, expiresAt: 5 } as const
     const { index } = indexOf(
       { id: 'overdue', deadline: 5 },
@@ -282,7 +282,7 @@ describe.each([
     expect(index.endedBefore(3, 9).map(({ id }) => id)).toEqual(['kept', 'gone'])
   })
 
-  test('gives the most urgent job first, when it may begin, to a worker of its pool', () => {
+  test('returns the most urgent due job first, to a worker of its pool', () => {
     const { index } = indexOf(
       { id: '1', pool: 'gpu' },
       { id: '2', priority: 1 },
@@ -352,7 +352,7 @@ describe.each([
     expect(await counted({ ...batch, workflows: undefined }, { ...batch, statuses: ['FAILED'] })).toEqual([2, 1])
   })
 
-  test('lists the newest first, and jobs of one moment by their ids', async () => {
+  test('lists the newest first, and jobs of the same time by their ids', async () => {
     const createdAt = 5
     const { index } = indexOf(
       { id: 'b', createdAt },
@@ -366,7 +366,7 @@ describe.each([
     expect([await ids({ createdBefore: 5 }), await ids({ createdAfter: 5 })]).toEqual(['d', 'cba'])
   })
 
-  test('looks through many jobs in pieces, between which other work runs and changes them', async () => {
+  test('searches many jobs in slices, between which other work runs and changes them', async () => {
     const id = (n: number) => String(n).padStart(4, '0')
     const many = Array.from({ length: 3000 }, (_, n) => ({ id: id(n), createdAt: n, name: 'a song' }))
     const { index, all } = indexOf(...many)
@@ -391,14 +391,14 @@ describe.each([
     expect([stopped.length, passes]).toEqual([3, 0])
   })
 
-  test('knows the age of what waits, and the place of a job that is due', () => {
+  test('knows the age of waiting jobs, and the place of a due job', () => {
     const { index } = indexOf({ id: '1', createdAt: 10, notBefore: 20 }, { id: '2', createdAt: 11, notBefore: 30 })
     expect(index.backlog(50, 9)).toMatchObject([{ queued: 2, oldestMs: 30, running: 0 }])
     expect([29, 30].map((at) => index.ahead('2', at, 9))).toEqual([undefined, 1])
     expect(index.ahead('unknown', 30, 9)).toBeUndefined()
   })
 
-  test('gives an idempotency key to the job that was made last', () => {
+  test('finds by an idempotency key the job that was created last', () => {
     const idempotency = { key: 'k', digest: 'd' }
     const { index, all } = indexOf({ id: '2', createdAt: 2, idempotency }, { id: '1', createdAt: 1, idempotency })
     expect(index.withIdempotencyKey('a', 'k')?.id).toBe('2')

@@ -98,7 +98,7 @@ describe('a new job', () => {
     expect(newJob({ ...request, ...given })).toMatchObject(given)
   })
 
-  test('that an older or a newer version stored is read with defaults, and nothing of it is lost', () => {
+  test('stored by an older or newer version is read with defaults, and loses no field', () => {
     const job = newJob(request)
     const { failure: _1, lapses: _2, history: _3, retries: _4, deadline: _5, pool: _6, metered: _7, ...older } = job
     const { priority: _8, trace: _9, processorSeconds: _10, ...oldest } = older
@@ -156,7 +156,7 @@ test('jobs are counted up to 10,000', () => {
   expect(mostCounted).toBe(10_000)
 })
 
-test('two requests have one digest if they mean the same', () => {
+test('two requests have the same digest if they are equivalent', () => {
   const digest = requestDigest({ a: [1, { c: null, d: 'x' }], b: 2 })
   expect(digest).toMatch(/^[0-9a-f]{64}$/)
   expect(requestDigest({ b: 2, a: [1, { d: 'x', c: null }] })).toBe(digest)
@@ -169,7 +169,7 @@ test('two requests have one digest if they mean the same', () => {
 })
 
 describe('the errors of a job', () => {
-  test('say what the library knows, and hide what others say', () => {
+  test('show the messages of the library, and hide those of others', () => {
     const known = new StemworkError('BAD_INPUT', 'No audio.', { reason: 'decode_failed' })
     expect(jobError(known)).toEqual({
       code: 'BAD_INPUT',
@@ -199,7 +199,7 @@ describe('the errors of a job', () => {
     })
   })
 
-  test('are temporary if they say so, or come from elsewhere', () => {
+  test('are temporary if they say so, or are not errors of the library', () => {
     expect(isTransient(new Error('disk full'))).toBe(true)
     expect(isTransient(canceled())).toBe(false)
     expect(isTransient(new StemworkError('INTERNAL_ERROR', 'm', { retryable: true }))).toBe(true)
@@ -219,14 +219,14 @@ describe('the errors of a job', () => {
 })
 
 describe('a pool', () => {
-  test('is its labels, sorted and each once', () => {
+  test('consists of its labels, sorted and without duplicates', () => {
     expect(poolOf(['gpu', 'a', 'gpu'])).toBe('a gpu')
     expect([labelsOf(''), labelsOf('a gpu')]).toEqual([[], ['a', 'gpu']])
     expect(['a', 'model:x_1-2.3', 'a'.repeat(60)].every((label) => labelSchema.safeParse(label).success)).toBe(true)
     expect(['', 'a b', 'a'.repeat(61)].some((label) => labelSchema.safeParse(label).success)).toBe(false)
   })
 
-  test('is served by workers that have all of them, or state none', () => {
+  test('is served by workers that have all of its labels, or give no list', () => {
     expect(servesPool(undefined, 'gpu')).toBe(true)
     expect(servesPool(['b', 'gpu', 'a'], 'a gpu')).toBe(true)
     expect([servesPool(['gpu'], 'a gpu'), servesPool([], 'gpu'), servesPool([], '')]).toEqual([false, false, true])
@@ -284,7 +284,7 @@ describe('the rules of scheduling', () => {
     maxRunning,
   })
 
-  test('are one for each target, and none that says nothing', () => {
+  test('are one for each target, and none equals the default', () => {
     expect(isSameTarget(deployment, deployment)).toBe(true)
     expect(isSameTarget(application('a'), application('a'))).toBe(true)
     for (const [a, b] of [
@@ -331,7 +331,7 @@ describe('the rules of scheduling', () => {
     ])
   })
 
-  test('hold back what is paused, and what waits while as many run as may', () => {
+  test('hold back paused jobs, and waiting jobs while as many run as allowed', () => {
     const job = { app: 'a', workflow: 'w', status: 'QUEUED' }
     const held = (rules: SchedulingRule[], running: number, status = 'QUEUED') =>
       isHeldBack(rules, { ...job, status }, (target) => (target.kind === 'application' ? running : 0))
@@ -366,7 +366,7 @@ describe('the context of a trace', () => {
     expect(contextOf({ tracestate: 'a=1' })).toBeUndefined()
   })
 
-  test("leaves out a vendor's state that is too long or no text", () => {
+  test("leaves out a vendor's state that is too long or not text", () => {
     const long = 'a'.repeat(512)
     expect(contextOf({ traceparent, tracestate: long })).toEqual({ traceparent, tracestate: long })
     expect(contextOf({ traceparent, tracestate: `${long}a` })).toEqual({ traceparent })
@@ -376,7 +376,7 @@ describe('the context of a trace', () => {
     expect([isContext('a=1'), isContext(long), isContext(`${long}a`)]).toEqual([true, true, false])
   })
 
-  test('is sent on as it came', () => {
+  test('is passed on unchanged', () => {
     expect([traceHeaders(null), traceHeaders(undefined)]).toEqual([{}, {}])
     expect(traceHeaders({ traceparent })).toEqual({ traceparent })
     expect(traceHeaders({ traceparent, tracestate: 'a=1' })).toEqual({ traceparent, tracestate: 'a=1' })

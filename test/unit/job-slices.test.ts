@@ -58,7 +58,7 @@ test.each([
   expect(new Set(readAt).size).toBe(readAt.length)
 })
 
-test('a slice rests for what it took itself, not for what others did while its store searched', async () => {
+test('a slice rests for its own time, not for that of others while its store searched', async () => {
   const jobs = await storeOf(3)
   const told: number[] = []
   const search = async (page: JobPage) => {
@@ -110,7 +110,7 @@ test('large requests of an application come one after another, and applications 
   expect(new Set(order.slice(0, 4))).toEqual(new Set(['a1', 'b', 'c', 'd']))
 })
 
-test('a slice is left for those that seldom ask, however long the slices of those that always ask take', async () => {
+test('a slice is left for those that seldom request one, however long the slices of the others take', async () => {
   const turns = new QueryTurns()
   const busy = ['a', 'b', 'c', 'd']
   await Promise.all(busy.flatMap((app) => Array.from({ length: 40 }, () => turns.slice(app, async () => {}))))
@@ -130,7 +130,7 @@ test('a slice is left for those that seldom ask, however long the slices of thos
   await Promise.all(slices)
 })
 
-test('an application may have 50 large requests wait, which a client that leaves gives up', async () => {
+test('an application may have 50 large requests waiting, which end when their client leaves', async () => {
   const turns = new QueryTurns()
   let end = () => {}
   const first = turns.request('a', () => new Promise<void>((resolve) => (end = resolve)))

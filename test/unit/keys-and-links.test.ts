@@ -82,7 +82,7 @@ describe('an API key', () => {
 describe('keys that were verified', () => {
   const caller = { id: 'a', name: 'A' }
 
-  test('are known until they are removed, and no other with the same public part', () => {
+  test('are known until they are removed, but not others with the same public part', () => {
     const keys = new KnownKeys()
     const { key, id, hash } = generateApiKey()
     expect(keys.find(key)).toBeUndefined()
@@ -128,7 +128,7 @@ describe('applications and their keys', () => {
     return { store, application }
   }
 
-  test('are made with an id, a webhook and a secret, or what was given', async () => {
+  test('are created with an id, a webhook and a secret, or with what was given', async () => {
     const { store, application } = await stored()
     expect(application).toEqual({
       id: 'a',
@@ -155,7 +155,7 @@ describe('applications and their keys', () => {
     expect(await store.listApplications()).toEqual([])
   })
 
-  test('change their webhook secret; the one before signs for a day, and at most three of them', async () => {
+  test('change their webhook secret; old ones sign for a day, at most three of them', async () => {
     const { store, application } = await stored()
     const [first] = application.webhookSecrets
     const secrets = async () => (await store.getApplication('a'))?.webhookSecrets
@@ -208,7 +208,7 @@ describe('applications and their keys', () => {
     await expect(issueKey(store, 'none')).rejects.toMatchObject({ code: 'NOT_FOUND' })
   })
 
-  test('replace a key, which works for a day or as long as it would have, and not one that has ended', async () => {
+  test('replace a key, which then works for a day or until its end, but not one that has ended', async () => {
     const { store } = await stored()
     const expiry = async (id: string) => (await store.getKey(id))?.expiresAt
     const { record } = await issueKey(store, 'a', { label: 'L' })

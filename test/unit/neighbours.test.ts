@@ -163,7 +163,7 @@ describe('while fifty applications hold everything for a long time', () => {
   test.each([
     ['changes', changesOf],
     ['reads', readsOf],
-  ])('another %s a file at once, while a slow disk blocks all calls of theirs', async (_, turnOf) => {
+  ])('another %s a file at once, while a slow disk blocks all of their calls', async (_, turnOf) => {
     const some = hostile.slice(0, 5)
     // It is known who asks the most.
     for (const app of some) for (let n = 0; n < 100; n++) await turnOf('', app)(async () => {})

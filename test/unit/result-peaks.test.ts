@@ -40,7 +40,7 @@ function peaks() {
 
 const names = Array.from({ length: 30 }, (_, index) => String(index))
 
-test('one application measures one file at a time, and those of another are measured beside it', async () => {
+test('one application measures one file at a time, and those of another in parallel', async () => {
   const { all, job, measured, openedFiles, end } = peaks()
   const busy = await job('a', ...names)
   const waiting = names.slice(0, 21).map((name) => all.of(busy, name))

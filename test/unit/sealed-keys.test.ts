@@ -32,7 +32,7 @@ describe('a sealed key', () => {
     expect(() => new KeySeal([]).seal('console', content)).toThrow(RangeError)
   })
 
-  test('hides the key, and is another each time', () => {
+  test('hides the key, and differs each time', () => {
     const seal = new KeySeal(['a'])
     const sealed = [seal.seal('console', content), seal.seal('console', content)]
     expect(sealed[0]).toMatch(/^[\w-]+$/)
@@ -60,7 +60,7 @@ describe('a sealed key', () => {
     expect(seal.open('console', sealed)).toBeUndefined()
   })
 
-  test('in a sign-in link is good for a day, and not to be remembered', () => {
+  test('in a sign-in link is valid for a day, and not remembered', () => {
     const seal = new KeySeal(['a'])
     expect(seal.open('sign-in link', signInCode(seal, 'stw_1'))).toMatchObject({
       key: 'stw_1',
@@ -135,7 +135,7 @@ describe('the watch over keys', () => {
     expect(signal.aborted).toBe(false)
   })
 
-  test('lets a new request of a key that was ended be watched on its own', async () => {
+  test('watches a new request of an ended key separately', async () => {
     const watch = new KeyWatch({ getKey })
     const ended = watch.follow('k')
     answers.push(async () => undefined)

@@ -12,7 +12,7 @@ function takeAll(shares: Shares, app: string, onLost?: () => void): Share[] {
 }
 
 describe('units that are free', () => {
-  test('are given up to the share of an application, and never more than there are', () => {
+  test('are given up to the share of an application, never more than exist', () => {
     const shares = new Shares({ total: 5, perApplication: 3, reserve: 0 })
     expect(takeAll(shares, 'a')).toHaveLength(3)
     expect(takeAll(shares, 'b')).toHaveLength(2)
@@ -127,7 +127,7 @@ describe('waiting applications', () => {
     expect(order.indexOf('seldom', 1)).toBeLessThan(busy.length + 1)
   })
 
-  test('take turns again when what they got is long ago', async () => {
+  test('take turns again when their last units are long ago', async () => {
     const { shares, order, ask, runAll, settled } = waitingLine({ total: 1 })
     for (let n = 0; n < 1000; n++) shares.tryTake('once busy')?.release()
     for (let n = 0; n < 6000; n++) shares.tryTake(`one of many ${n}`)?.release()

@@ -33,7 +33,7 @@ it('reads in order from any place, forwards and backwards, after any adding and 
   )
 })
 
-it('has an item once that was removed and is added again', () => {
+it('has an item only once after it was removed and added again', () => {
   const list = new SortedList<number>((a, b) => a - b)
   for (const number of [1, 2, 3]) list.add(number)
   list.remove(2)

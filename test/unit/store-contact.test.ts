@@ -22,7 +22,7 @@ function contactWith(scope: 'process' | 'shared' = 'shared') {
   return { contact, answered, graceMs: async () => Date.now() - (await contact.lapsedBefore()) }
 }
 
-test('a process that has been in touch for a lease takes over leases that ended a third of one ago', async () => {
+test('a process that has had contact for a lease takes over leases that ended a third of one ago', async () => {
   const { contact, answered, graceMs } = contactWith()
   expect([contact.isSteady, await graceMs()]).toEqual([false, storageOutageMs])
   answered(15_000)
@@ -60,7 +60,7 @@ test('a process that stalled judges nothing before the store has answered it aga
   expect([contact.isSteady, await graceMs()]).toEqual([false, storageOutageMs])
 })
 
-test.each([600_000, -600_000])('a machine whose date moved by %i ms begins anew: it may have been suspended', (ms) => {
+test.each([600_000, -600_000])('a machine whose date moved by %i ms starts over: it may have been suspended', (ms) => {
   const { contact, answered } = contactWith()
   answered(leaseMs)
   vi.setSystemTime(Date.now() + ms)

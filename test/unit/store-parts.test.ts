@@ -14,7 +14,7 @@ import { sampleJob } from '../../src/contract/job-samples.js'
 import { type LedgerEntry, ledgerEntry } from '../../src/core/engine/job/ledger.js'
 import { gate } from '../engine/harness.js'
 
-describe('calls that are done in one go', () => {
+describe('calls that are batched', () => {
   /** Waits until the calls so far have been gathered. */
   const gathered = () => new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
 
@@ -85,7 +85,7 @@ describe('calls that are done in one go', () => {
     vi.useRealTimers()
   })
 
-  test('fail together, or alone where one item is to blame', async () => {
+  test('fail together, or alone if one item is to blame', async () => {
     const asked: number[][] = []
     const run = async (items: number[]) => {
       asked.push(items)
@@ -252,7 +252,7 @@ describe('a ledger in memory', () => {
   })
 })
 
-test('a job is due from its time on, for what it is due', () => {
+test('a job is due from its time on, for its reason', () => {
   const lease = { owner: 'w', token: 1, nonce: '', until: 5 }
   const due = (kind: Parameters<typeof isDue>[0], job: Parameters<typeof sampleJob>[0]) =>
     [4, 5, 6].map((now) => isDue(kind, sampleJob(job), now))
@@ -267,7 +267,7 @@ test('a job is due from its time on, for what it is due', () => {
     expect(due(kind, {})).toEqual(never)
 })
 
-test('what waits and what runs is put together by workflow and pool, in their order', () => {
+test('waiting and running jobs are grouped by workflow and pool, in order', () => {
   const waiting = [
     { workflow: 'b', pool: '', queued: 2, oldestMs: 7 },
     { workflow: 'a', pool: 'gpu', queued: 1, oldestMs: 3 },
@@ -315,7 +315,7 @@ test('running jobs are counted by workflow and pool, and those that have just be
   expect(begunOf({ kind: 'deployment' }, undefined)).toBe(0)
 })
 
-test('only changes that are made again may be lost in a power cut', () => {
+test('only changes that are repeated may be lost in a power failure', () => {
   expect(repeatable).toEqual([
     'heartbeat',
     'requeue',

@@ -75,8 +75,8 @@ function expectPlain(given: Given): void {
   })
 }
 
-describe('a stretch by the definition', () => {
-  test.each([0.25, 0.5, 0.8, 1, 1.3, 2, 4])('is what it is block by block, at a ratio of %f', (ratio) => {
+describe('a stretch by its definition', () => {
+  test.each([0.25, 0.5, 0.8, 1, 1.3, 2, 4])('equals a stretch block by block, at a ratio of %f', (ratio) => {
     expectPlain({ planes: [struck(300, 1)], channelCount: 1, ratios: [ratio] })
   })
 
@@ -100,7 +100,7 @@ describe('a stretch by the definition', () => {
     expectPlain({ planes: [struck(900, 3)], channelCount: 1, ratios: [1.9], blocks: [700, 10] })
   })
 
-  test('takes another ratio with its next frame', () => {
+  test('applies another ratio from its next frame on', () => {
     const ratios = [1, ...Array.from({ length: 14 }, () => 1), 2, 2, 2, 0.5, 0.5, 0.5, 0.5, 1.1]
     expectPlain({ planes: [struck(400, 4)], channelCount: 1, ratios, blocks: [400] })
   })

@@ -177,7 +177,7 @@ describe('the refinement of vocals', () => {
     [{ bins: 9, frameCount: 40, windowFrames: 17 }, [0, 40]],
     [{ bins: 8, frameCount: 27, windowFrames: 20 }, [3, 25]],
     [{ bins: 150, frameCount: 5, windowFrames: 5 }, [1, 5]],
-  ])('of %j, frames %j, is the step of Open-Unmix in double precision', (sizes, used) => {
+  ])('of %j, frames %j, equals the step of Open-Unmix in double precision', (sizes, used) => {
     for (const level of [1, 1e-4]) {
       const run = refine(sizes, song(sizes, level, 1), used)
       expect(largestError(sizes, run)).toBeLessThan(1e-4)
@@ -186,7 +186,7 @@ describe('the refinement of vocals', () => {
     }
   })
 
-  test('of windows in silence leaves them silent', () => {
+  test('of silent windows leaves them silent', () => {
     const sizes = { bins: 8, frameCount: 12, windowFrames: 4 }
     const given = song(sizes, 1, 4)
     for (const plane of [given.mixture.re, given.mixture.im])
@@ -195,7 +195,7 @@ describe('the refinement of vocals', () => {
     expect(largestError(sizes, run)).toBeLessThan(1e-4)
   })
 
-  test('of channels that are alike keeps them alike, without loss of digits', () => {
+  test('of equal channels keeps them equal, without loss of precision', () => {
     const sizes = { bins: 16, frameCount: 12, windowFrames: 12 }
     const given = song(sizes, 1, 7)
     const half = sizes.frameCount * sizes.bins

@@ -55,7 +55,7 @@ test('totals are of the days from the first to the last, both included, and of o
   ])
 })
 
-test('totals come by day, application and workflow, whatever they are grouped by', () => {
+test('totals are sorted by day, application and workflow, whatever they are grouped by', () => {
   expect(ledgerGroups).toEqual(['day', 'app', 'workflow'])
   const entries = ['b', 'a', 'c'].flatMap((app) =>
     [1, 0].flatMap((n) => ['w/b', 'w/a'].map((workflow) => entry({ app, workflow, endedAt: (first + n) * day }))),

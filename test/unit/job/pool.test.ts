@@ -8,7 +8,7 @@ test('a label may end with 1 to 256 units', () => {
     expect(labelSchema.safeParse(label).success).toBe(false)
 })
 
-test('a worker serves a pool when it has each label, and of amounts as much as is needed', () => {
+test('a worker serves a pool if it has each label, and as many units as needed', () => {
   const pool = poolOf(['memory=6', 'gpu', 'gpu'])
   expect(pool).toBe('gpu memory=6')
   const serves = (...labels: string[]) => servesPool(labels, pool)
@@ -23,7 +23,7 @@ test('a worker serves a pool when it has each label, and of amounts as much as i
   expect(servesPool([], '')).toBe(true)
 })
 
-test('of an amount every number of units is offered that running jobs leave', () => {
+test('every number of units that running jobs leave is offered', () => {
   const labels = ['gpu', 'memory=4']
   expect(offered(labels, [])).toEqual(['gpu', 'memory=1', 'memory=2', 'memory=3', 'memory=4'])
   // A composition holds what the largest of its steps needs; other jobs hold none of it.
@@ -31,7 +31,7 @@ test('of an amount every number of units is offered that running jobs leave', ()
   expect(offered(labels, ['memory=3', 'memory=3'])).toEqual(['gpu'])
 })
 
-test('steps of a job are offered the labels of its worker, and of amounts those of the job', () => {
+test('steps of a job are offered the labels of its worker, and the units of the job', () => {
   expect([hasAmounts(['gpu', 'memory=4']), hasAmounts(['gpu']), hasAmounts([])]).toEqual([true, false, false])
   expect(offersTo('memory=2', ['gpu', 'memory=4'])).toEqual(['gpu', 'memory=2'])
   expect(offersTo('', ['gpu'])).toEqual(['gpu'])

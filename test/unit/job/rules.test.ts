@@ -65,7 +65,7 @@ describe('the rules of an operator', () => {
   const ofAll = rule({ kind: 'application', id: '*' }, 2)
   const job = { app: 'a', workflow: 'w', status: 'QUEUED' }
 
-  test('limit each application that has no limit of its own by that of all', () => {
+  test('limit each application without a limit of its own by the general limit', () => {
     const paused = { ...rule({ kind: 'application', id: 'a' }), state: 'paused' as const }
     const own = rule({ kind: 'application', id: 'a' }, 5)
     const others = [rule({ kind: 'workflow', id: 'w' }, 9), rule({ kind: 'deployment' }, 7)]
@@ -77,7 +77,7 @@ describe('the rules of an operator', () => {
     expect(isHeldBack([ofAll], job, () => 2)).toBe(true)
   })
 
-  test('know the limit of all by its name among applications', () => {
+  test('know the general limit by its name among applications', () => {
     const workflow = rule({ kind: 'workflow', id: '*' }, 3)
     expect([limitOfAll([workflow]), limitOfAll([rule({ kind: 'application', id: 'a' }, 4)])]).toEqual([null, null])
     expect([limitOfAll([]), limitOfAll([workflow, ofAll])]).toEqual([null, 2])
@@ -120,7 +120,7 @@ describe('the messages of a record', () => {
     outcome,
   })
 
-  test('have a first that is due, of equals the one that was announced first', () => {
+  test('are due earliest first, and among equals in the order of the record', () => {
     const deliveries = [delivery('last', null), delivery('b', 9), delivery('a', 5), delivery('c', 5)]
     expect(earliestPending({ deliveries })?.id).toBe('a')
     expect(earliestPending({ deliveries: [delivery('sent', 1, 'delivered'), delivery('b', 9)] })?.id).toBe('b')

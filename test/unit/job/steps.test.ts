@@ -53,14 +53,14 @@ describe('the steps of a job', () => {
     expect(withStep([a, b], failed)).toEqual([a, failed])
   })
 
-  test('keep the event that came before its wait', () => {
+  test('keep an event that came before its wait', () => {
     const event = step('ok', { value: { event: 1 } })
     expect(withStep([event], waiting('ok', null))).toEqual([event])
     const failed = step('ok', { state: 'failed' })
     expect(withStep([failed], waiting('ok', null))).toEqual([waiting('ok', null)])
   })
 
-  test('take an event where one waits for it or none has come yet, and once', () => {
+  test('accept an event only once, if a wait expects it or none has come yet', () => {
     const early = withEvent([step('a')], 'ok', { by: 'me' }, now)
     expect(early).toEqual([step('a'), step('ok', { version: '', startedAt: now, value: { event: { by: 'me' } } })])
     const wait = waiting('ok', now + 5)
@@ -118,7 +118,7 @@ describe('a change of steps', () => {
   const claim = { token: 3, nonce: 'n' }
   const apply = (job: JobRecord, change: object) => transition(job, change as JobChange, now)
 
-  test('keeps a step, renews the lease and counts attempts anew where it is done', () => {
+  test('stores a step, renews the lease and resets the count of attempts if the step is finished', () => {
     const job = running({ steps: [step('a')] })
     const kept = apply(job, { kind: 'step', ...claim, leaseMs: 1000, step: step('b') })
     const renewed = { ...lease, until: now + 1000 }
@@ -164,7 +164,7 @@ describe('a change of steps', () => {
       expect(apply({ ...job, ...fields } as JobRecord, event)).toBeUndefined()
   })
 
-  test('leaves out at a success what steps returned, and at a retry steps that are not worth keeping', () => {
+  test('drops the values of steps at a success, and steps that are not worth keeping at a retry', () => {
     const steps = [step('a', { value: 5, valueKey: 'k' })]
     const succeed = { kind: 'succeed', ...claim, outputs: {}, details: {}, retentionMs: 1, messages: [] }
     const ended = apply(running({ steps, failure: 'an earlier one' }), succeed)
@@ -176,7 +176,7 @@ describe('a change of steps', () => {
     expect(failed(null)?.steps).toEqual([])
   })
 
-  test('counts neither an attempt that gave way nor one whose worker was lost, and none below 0', () => {
+  test('counts neither a preempted attempt nor one whose worker was lost, and never goes below 0', () => {
     const preempt = (attempts: number) => apply(running({ attempts }), { kind: 'preempt', ...claim })?.attempts
     expect([preempt(3), preempt(0)]).toEqual([2, 0])
     const lost = { ...lease, until: now - 7 }

@@ -43,7 +43,7 @@ describe('times of lines', () => {
     ])
   })
 
-  test('put the border of verses at the long pause', () => {
+  test('put the boundary of verses at the long pause', () => {
     const phrases = [0, 3, 8].map((start) => ({ start, end: start + 2 }))
     const [, second] = lineTimes(linesOf('one two three', '', 'four five six'), phrases)
     expect(second!.start).toBe(8)
