@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { createReadStream, type Stats } from 'node:fs'
+import type { Stats } from 'node:fs'
 import { type FileHandle, lstat, open, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { BlobStat, BlobStore, PutOptions } from '../../../core/engine/ports/blob-store.js'
+import { putCopy } from '../../../core/engine/ports/put-copy.js'
 import { abortable } from '../shared/abortable-source.js'
 import { blobChunks } from '../shared/blob-chunks.js'
 import type { BlobFolder } from './blob-folder.js'
@@ -82,7 +83,7 @@ export function blobWrites(
             })
             return { key, ...facts, ...written }
           })
-        : await put(key, createReadStream(source), options)
+        : await putCopy({ put }, key, source, options)
       await rm(source, { force: true })
       return stored
     },

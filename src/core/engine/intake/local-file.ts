@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { requireOption, StemworkError, tooLarge } from '../errors.js'
 import { localUploadKey } from '../job/blob-keys.js'
 import type { BlobStore } from '../ports/blob-store.js'
+import { putCopy } from '../ports/put-copy.js'
 
 /** JSON has no symbols, so nothing from a network can pass for a file that the host named. */
 const brand = Symbol.for('stemwork.local-file')
@@ -68,7 +68,7 @@ export async function withLocalFiles<Input extends FileInput, Result extends { c
       await requireFile(name, path, maxBytes)
       const key = localUploadKey(input.app, randomUUID())
       uploads[name] = key
-      await blobs.put(key, createReadStream(path), { ifAbsent: true, contentType: 'application/octet-stream' })
+      await putCopy(blobs, key, path, { ifAbsent: true, contentType: 'application/octet-stream' })
     }
     const result = await create({ ...input, uploads: { ...input.uploads, ...uploads } })
     isKept = result.created

@@ -1,4 +1,4 @@
-import { createReadStream, createWriteStream } from 'node:fs'
+import { createWriteStream } from 'node:fs'
 import { lstat, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
@@ -14,6 +14,7 @@ import type { JobRecord } from '../../job/job.js'
 import type { EngineOptions } from '../../options.js'
 import type { BlobStore } from '../../ports/blob-store.js'
 import type { Logger } from '../../ports/logger.js'
+import { putCopy } from '../../ports/put-copy.js'
 import type { InputFile, KeptPart, RunOptions, WorkOrder } from '../../ports/runner.js'
 import { partName } from '../../runner/stage-checkpoint.js'
 
@@ -219,7 +220,7 @@ export class AttemptCheckpoint {
     const key = partKey(this.#prefix, part, work)
     if (blobs.putFile) await blobs.putFile(key, path, options)
     else {
-      await blobs.put(key, createReadStream(path), options)
+      await putCopy(blobs, key, path, options)
       await rm(path, { force: true })
     }
     this.#chains.set(work, [...(this.#chains.get(work) ?? []).slice(0, part), key])
@@ -229,7 +230,7 @@ export class AttemptCheckpoint {
     for (const [index, path] of this.#downloads) {
       this.#hasKept = true
       const options = { signal, app: this.#job.app }
-      await this.#ports.blobs.put(keptInputKey(this.#prefix, index), createReadStream(path), options)
+      await putCopy(this.#ports.blobs, keptInputKey(this.#prefix, index), path, options)
       this.#downloads.delete(index)
     }
   }

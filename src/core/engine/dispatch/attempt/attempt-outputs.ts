@@ -1,8 +1,8 @@
-import { createReadStream } from 'node:fs'
 import { attemptPrefix } from '../../job/blob-keys.js'
 import type { JobOutput, JobRecord } from '../../job/job.js'
 import type { EngineOptions } from '../../options.js'
 import type { BlobStore } from '../../ports/blob-store.js'
+import { putCopy } from '../../ports/put-copy.js'
 import type { WorkResult } from '../../ports/runner.js'
 import { copyResult } from './copy-results.js'
 
@@ -35,7 +35,7 @@ export async function publishOutputs(
     const key = attemptPrefix(job) + fileName
     const options = { contentType, signal, app: job.app }
     await throughOutage(() =>
-      blobs.putFile ? blobs.putFile(key, file.path, options) : blobs.put(key, createReadStream(file.path), options),
+      blobs.putFile ? blobs.putFile(key, file.path, options) : putCopy(blobs, key, file.path, options),
     )
     outputs[name] = { key, bytes, contentType, fileName, downloadName }
   }

@@ -1,4 +1,4 @@
-import { createReadStream, createWriteStream } from 'node:fs'
+import { createWriteStream } from 'node:fs'
 import { lstat, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { json } from 'node:stream/consumers'
@@ -8,6 +8,7 @@ import type { JobRecord } from '../../job/job.js'
 import { maxRecordedCharacters, type StepRecord } from '../../job/step.js'
 import type { BlobStore } from '../../ports/blob-store.js'
 import type { JobStore } from '../../ports/job-store.js'
+import { putCopy } from '../../ports/put-copy.js'
 import type { InputFile, KeptStep, RunSteps, StepResult, StepState } from '../../ports/runner.js'
 import { claimOf, type EndPatience, writeEnd } from './attempt-end.js'
 import { leaseLost } from './heartbeat.js'
@@ -93,7 +94,7 @@ export class AttemptSteps implements RunSteps {
       if (!facts.isFile()) throw new Error(`${path} is no file`)
       const key = stepFileKey(claimCheckpointPrefix(job), name, file)
       // Not `putFile`, which takes the file away: the steps after this one read it here.
-      await throughOutage(() => blobs.put(key, createReadStream(path), { signal, app: job.app }))
+      await throughOutage(() => putCopy(blobs, key, path, { signal, app: job.app }))
       stored[file] = { path, bytes: facts.size, key }
     }
     return stored
