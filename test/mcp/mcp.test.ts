@@ -278,8 +278,10 @@ describe('over HTTP, a request', () => {
     const handler = createMcpHandler(few.handler, { basePath: '/v1' })
     const server = await serve(handler, { port: 0 })
     const batch = Array.from({ length: 5 }, () => ping())
-    const statuses = [1, 2, 3].map(() => ask(batch, server, few.app.key).then(({ status }) => status))
-    expect((await Promise.all(statuses)).sort((a, b) => a - b)).toEqual([200, 200, 429])
+    const statuses: number[] = []
+    // One after another: those that come together share what is left, so that all of them may be refused.
+    for (let n = 0; n < 3; n++) statuses.push((await ask(batch, server, few.app.key)).status)
+    expect(statuses).toEqual([200, 200, 429])
     await Promise.all([server.close({ timeoutMs: 100 }), few.close()])
   })
 
