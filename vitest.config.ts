@@ -60,8 +60,8 @@ function testsOf(mode: string) {
             project('whole', { include: ['test/**/*.test.ts'], exclude: [...unit, ...shared, ...rules, ...daily] }),
           ],
     pool: 'forks',
-    // Many files wait for servers and children half of the time: four keep two cores busy.
-    maxWorkers: Math.max(4, availableParallelism()),
+    // Many files wait for servers and children half of the time: four leave a fifth of two cores idle.
+    maxWorkers: Math.max(5, availableParallelism()),
     sequence: { sequencer: LongestFirst },
   }
 }
