@@ -27,7 +27,7 @@ export const sweepCases = {
     assert.equal((await store.get(queued))?.status, 'QUEUED', 'Calling due for lapsed jobs leaves queued ones alone.')
   },
 
-  async 'only lapsed jobs that were canceled or missed their deadline are abandoned, and they end without a worker'({
+  async 'only lapsed jobs, canceled or past their deadline, are abandoned and end without a worker'({
     store,
     advance,
   }) {
@@ -109,10 +109,7 @@ export const sweepCases = {
     assert.ok(job.createdAt >= first + passed, 'Times in records are by the same clock.')
   },
 
-  async 'beginFilePass is granted to only one of several simultaneous callers, and again after everyMs'({
-    store,
-    advance,
-  }) {
+  async 'beginFilePass grants only one of several simultaneous calls, and the next after everyMs'({ store, advance }) {
     const calls = await Promise.all(Array.from({ length: 5 }, () => store.beginFilePass(leaseMs)))
     const [first, ...others] = calls.filter((pass) => pass !== undefined)
     assert.deepEqual(others, [], 'Exactly one of five simultaneous calls is granted the pass.')
