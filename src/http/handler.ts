@@ -195,7 +195,7 @@ function answerOfRoute(facts: RequestFacts, { route, params }: RouteMatch, where
 
 /** Its answer may be a stream, which such a connection cannot send. */
 function noWebSocket(): Problem {
-  return new Problem('BAD_INPUT', 'This address is no WebSocket. Send the request without the header Upgrade.')
+  return new Problem('BAD_INPUT', 'No WebSocket can be opened here. Send the request without the Upgrade header.')
 }
 
 /** The sender, by the key or, where the route is open to it, by a link. @throws Problem */

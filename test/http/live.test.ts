@@ -166,7 +166,7 @@ describe('a live stream', () => {
     const link = new URL(await one.uploaded(new Uint8Array(100)))
     const client = createConnection(one.server.port, '127.0.0.1')
     client.end(asking(link.pathname + link.search, ['Upgrade: websocket']))
-    expect(await textOf(client)).toMatch(/^HTTP\/1\.1 400 [^]*is no WebSocket/)
+    expect(await textOf(client)).toMatch(/^HTTP\/1\.1 400 [^]*No WebSocket can be opened here/)
     expect((await fetch(link)).status).toBe(200)
   })
 
@@ -341,7 +341,7 @@ describe('a client', () => {
     const client = connect(app.key, query, base)
     await once(client, 'open')
     client.send(new Uint8Array(10))
-    expect(await received(client)).toMatchObject({ code: 1008, reason: expect.stringMatching(/too few samples/) })
+    expect(await received(client)).toMatchObject({ code: 1008, reason: expect.stringMatching(/Too few samples/) })
   })
 
   test('that breaks its connection is not reported as a failure of the service', async () => {

@@ -115,7 +115,7 @@ export class LiveSession {
     const { idleMs, minBytesPerSecond } = this.#call.service.options.limits
     return setInterval(() => {
       if (this.#moved < (minBytesPerSecond * idleMs) / 1000)
-        this.#close(closing.policy, `In ${idleMs / 1000} s, too few samples came for a stream. Connect again to go on.`)
+        this.#close(closing.policy, `Too few samples arrived in ${idleMs / 1000} s. Connect again to continue.`)
       this.#moved = 0
     }, idleMs)
   }
