@@ -51,7 +51,7 @@ const bounds = [
   ['Members and values of a JSON body', undefined, 'as many as fit into `limits.paramsBytes`, plus 256'],
   ['Page of a list', 'handler', 'limits.listBytes', 'bytes'],
   [
-    'Simultaneous lists, archives and bulk changes of an application',
+    'Simultaneous lists, archives, batches and bulk changes of an application',
     undefined,
     '1, and 50 wait; applications take turns after every 8 jobs, or 4 changed jobs',
   ],

@@ -1,4 +1,5 @@
-import { afterEach, expect, test } from 'vitest'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterEach, expect, test, vi } from 'vitest'
 import { createClient } from '../../src/client/client.js'
 import { startService } from './harness.js'
 
@@ -102,4 +103,20 @@ test('a batch counts as several new jobs against the rate, whether it is created
   const { key } = await service.addApplication('Other')
   expect(await statusOf('/batch', { jobs: jobs.map(() => ({ ...held, workflow: 'none' })) }, key)).toBe(400)
   expect(await statusOf('/job', held, key)).toBe(429)
+})
+
+test('batches of an application are created one at a time', async () => {
+  const service = await startService({ worker: false })
+  cleanUps.push(() => service.close())
+  const submit = service.engine.submitBatch.bind(service.engine)
+  const running = { now: 0, most: 0 }
+  vi.spyOn(service.engine, 'submitBatch').mockImplementation(async (...given) => {
+    running.most = Math.max(running.most, ++running.now)
+    await delay(20)
+    return submit(...given).finally(() => running.now--)
+  })
+  const send = async (name: string) =>
+    (await service.api('/batch', { method: 'POST', body: JSON.stringify({ name, jobs: [held] }) })).status
+  expect(await Promise.all(['a', 'b', 'c', 'd'].map(send))).toEqual([200, 200, 200, 200])
+  expect(running.most).toBe(1)
 })

@@ -25,27 +25,28 @@ export const batchRoutes = [
     problems: newJobProblems,
     requestHeaders: { 'Idempotency-Key': idempotencyHeader('batch') },
     async handle(call, { body }) {
-      const { engine, limiter, storage } = call.service
-      limiter.refuseDebtor(call.caller.id, 'create')
+      const { engine, limiter, queries, storage } = call.service
+      const app = call.caller.id
+      limiter.refuseDebtor(app, 'create')
       // Also of one that is refused later: that costs nearly as much.
-      limiter.charge(call.caller.id, 'create', Math.floor(body.jobs.length / 10))
-      const jobs = body.jobs.map((job, index) => jobFields(call, job, `jobs.${index}.`))
-      const { name, ids } = await engine.submitBatch(
-        {
-          app: call.caller.id,
-          name: body.name,
-          webhook: body.webhook,
-          jobs: jobs.map(({ fields }) => fields),
-          idempotencyKey: idempotencyKey(call.request.headers),
-        },
-        {
-          trace: call.trace,
-          async beforeCreate() {
-            await storage.refuseFull(call.caller.id)
-            for (const { uploads } of jobs) await requireUploads(call, uploads)
+      limiter.charge(app, 'create', Math.floor(body.jobs.length / 10))
+      const create = () => {
+        const jobs = body.jobs.map((job, index) => jobFields(call, job, `jobs.${index}.`))
+        const fields = jobs.map(({ fields }) => fields)
+        const batch = { app, name: body.name, webhook: body.webhook, jobs: fields }
+        return engine.submitBatch(
+          { ...batch, idempotencyKey: idempotencyKey(call.request.headers) },
+          {
+            trace: call.trace,
+            async beforeCreate() {
+              await storage.refuseFull(app)
+              for (const { uploads } of jobs) await requireUploads(call, uploads)
+            },
           },
-        },
-      )
+        )
+      }
+      // One slice, as all jobs are created or none.
+      const { name, ids } = await queries.request(app, () => queries.slice(app, create), call.request.signal)
       return json({ name, ids })
     },
   }),

@@ -35,8 +35,8 @@ async function holding<Result>(share: Share | undefined, work: () => Promise<Res
   if (!share)
     throw new Problem(
       'RATE_LIMITED',
-      `Lists, archives and bulk changes of an application, and documents of the service, are made one at a time, and ` +
-        `${mostWaiting} may wait. Send this request again when others have been answered.`,
+      'Lists, archives, batches and bulk changes of an application, and documents of the service, are made one at a ' +
+        `time, and ${mostWaiting} may wait. Send this request again when others have been answered.`,
       { headers: { 'retry-after': '5' } },
     )
   try {
