@@ -47,6 +47,19 @@ describe('a SQLite store whose process is killed while it writes', () => {
     }
   })
 
+  test('has all jobs of a batch that was being created, each once', async () => {
+    const path = join(directory, 'jobs.db')
+    const messages = await messagesUntilKilled('sqlite-batch-writer.mjs', [path, '1000'], 3)
+    expect(messages, 'the batch was whole before the process was killed').not.toContainEqual({ created: true })
+    const { jobs, close } = sqliteStores({ path, openTimeoutMs: 0 })
+    try {
+      expect(await jobs.count({ app: 'a' })).toBe(1000)
+      expect(await jobs.count({ app: 'a', statuses: ['STARTED'] })).toBeGreaterThanOrEqual(3)
+    } finally {
+      close()
+    }
+  })
+
   test('refuses a second process, with a helpful message, as long as the first lives', async () => {
     const path = join(directory, 'jobs.db')
     const first = start('sqlite-writer.mjs', [path])

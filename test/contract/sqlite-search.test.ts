@@ -4,6 +4,7 @@ import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
 import { sampleJob } from '../../src/contract/job-samples.js'
 import type { JobStore } from '../../src/core/engine/ports/job-store.js'
 import { temporaryFolder } from '../temporary-folder.js'
+import { passesDuring } from './loop-passes.js'
 
 const folder = temporaryFolder()
 let stores: ReturnType<typeof sqliteStores>
@@ -21,19 +22,6 @@ beforeAll(async () => {
   await jobs.create({ ...sampleJob(), app: 'other', name: 'rare', createdAt: 100 })
 })
 afterAll(() => stores.close())
-
-/** Passes of the event loop until the work is done. */
-async function passesDuring(work: Promise<unknown>): Promise<number> {
-  let passes = 0
-  const counted = () => {
-    passes++
-    next = setImmediate(counted)
-  }
-  let next = setImmediate(counted)
-  await work
-  clearImmediate(next)
-  return passes
-}
 
 test('a search that finds little leaves the event loop to others between a thousand jobs and the next', async () => {
   const parts = total / 1000

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { mapInPasses } from '../../core/engine/limits/passes.js'
 import { json } from '../routing/answer.js'
 import { Problem } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
@@ -30,8 +31,8 @@ export const batchRoutes = [
       limiter.refuseDebtor(app, 'create')
       // Also of one that is refused later: that costs nearly as much.
       limiter.charge(app, 'create', Math.floor(body.jobs.length / 10))
-      const create = () => {
-        const jobs = body.jobs.map((job, index) => jobFields(call, job, `jobs.${index}.`))
+      const create = async () => {
+        const jobs = await mapInPasses(body.jobs, (job, index) => jobFields(call, job, `jobs.${index}.`))
         const fields = jobs.map(({ fields }) => fields)
         const batch = { app, name: body.name, webhook: body.webhook, jobs: fields }
         return engine.submitBatch(

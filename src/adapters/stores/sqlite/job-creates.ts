@@ -1,7 +1,8 @@
 import type { CreateOptions, JobStore } from '../../../core/engine/ports/job-store.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
-import { queueFull } from '../../../core/engine/job/queue-limit.js'
+import { alreadyExists, queueFull } from '../../../core/engine/job/queue-limit.js'
 import { refuseTransaction } from '../shared/no-transactions.js'
+import type { JobIntake } from './job-intake.js'
 import { type FoundRow, type JobRows, parse } from './job-rows.js'
 import type { SqliteDatabase } from './sqlite-database.js'
 import { writeDocument } from './sqlite-documents.js'
@@ -11,6 +12,7 @@ import type { UsageTable } from './usage.js'
 export interface JobTables {
   database: SqliteDatabase
   rows: JobRows
+  intake: JobIntake
   usage: UsageTable
   clock: () => number
 }
@@ -19,11 +21,12 @@ export function jobCreates(
   tables: JobTables,
   idempotencyMs: number,
 ): Pick<JobStore, 'create' | 'createAll' | 'findByIdempotencyKey' | 'usage'> {
-  const { database, rows, usage, clock } = tables
+  const { database, rows, intake, usage, clock } = tables
 
   return {
     async create(job, { tx, ...limits } = {}) {
       refuseTransaction('The SQLite store', tx)
+      await intake.settle(job.app)
       const made = database.transaction(() => {
         const now = clock()
         if (job.idempotency) {
@@ -36,6 +39,7 @@ export function jobCreates(
             job.idempotency.key,
           )
         }
+        if (intake.has(job.id)) throw alreadyExists(job.id)
         admit(tables, job.app, limits)
         return { job: rows.add({ ...job, createdAt: now }), created: true }
       })
@@ -46,11 +50,13 @@ export function jobCreates(
     async createAll(jobs, { document, ...limits } = {}) {
       const [first] = jobs
       if (!first) return []
+      await intake.settle(first.app)
       const made = database.transaction(() => {
         if (document && writeDocument(database, document, document.version, clock()) === undefined) return undefined
         admit(tables, first.app, limits, jobs.length)
-        return jobs.map((job) => rows.add({ ...job, createdAt: clock() }))
+        return intake.accept(jobs.map((job) => ({ ...job, createdAt: clock() })))
       })
+      await intake.settle(first.app)
       await database.durable()
       return made
     },

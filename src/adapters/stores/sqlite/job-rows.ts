@@ -90,16 +90,27 @@ export class JobRows {
     )
   }
 
+  /** The first of these IDs that a row has. */
+  firstOf(ids: readonly string[]): string | undefined {
+    const sql = 'SELECT id FROM jobs WHERE id IN (SELECT value FROM json_each(?)) LIMIT 1'
+    return this.#database.get<{ id: string }>(sql, JSON.stringify(ids))?.id
+  }
+
   /** @throws StemworkError `ALREADY_EXISTS`. */
   add(job: JobRecord): JobRecord {
+    if (this.firstOf([job.id]) !== undefined) throw alreadyExists(job.id)
+    return parse(this.insert(job))
+  }
+
+  /** Returns the record as it is stored. */
+  insert(job: JobRecord): string {
     const { id, app, uploads } = job
-    if (this.#database.get('SELECT 1 FROM jobs WHERE id = ?', id)) throw alreadyExists(id)
     const record = JSON.stringify(job)
     this.#database.write(insert, ...valuesOf(all, job), record)
     if (waitingSince(job) !== null) this.#database.write(joinTurns, app)
     for (const key of new Set(Object.values(uploads)))
       this.#database.write('INSERT INTO job_uploads (job_id, upload_key) VALUES (?, ?)', id, key)
-    return parse(record)
+    return record
   }
 
   /** @param isHeartbeat whether nothing changed but the record and the lease */

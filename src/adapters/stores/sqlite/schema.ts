@@ -147,4 +147,6 @@ export const migrations: readonly string[] = [
     UPDATE kept_records SET bytes = bytes - old.record_bytes WHERE app = old.app;
   END;
   `,
+  // Jobs that exist and have no rows yet; see `JobIntake`.
+  'CREATE TABLE intake (id INTEGER PRIMARY KEY, app TEXT NOT NULL, jobs TEXT NOT NULL)',
 ]

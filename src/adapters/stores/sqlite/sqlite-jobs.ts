@@ -6,6 +6,7 @@ import { repeatable } from '../shared/repeatable.js'
 import { jobClaims } from './job-claims.js'
 import { admit, jobCreates, type JobTables } from './job-creates.js'
 import { countSql, deliverableSql, dueSql, listSql, resultBytesSql, type Stretch } from './job-query.js'
+import { JobIntake } from './job-intake.js'
 import { type FoundRow, JobRows, parse } from './job-rows.js'
 import { inStretches } from './job-search.js'
 import type { SqliteDatabase } from './sqlite-database.js'
@@ -18,7 +19,8 @@ export function sqliteJobs(
   database: SqliteDatabase,
   { clock, idempotencyMs }: { clock: () => number; idempotencyMs: number },
 ): JobStore {
-  const tables = { database, rows: new JobRows(database), usage: new UsageTable(database), clock }
+  const rows = new JobRows(database)
+  const tables = { database, rows, intake: new JobIntake(database, rows), usage: new UsageTable(database), clock }
   return {
     traits: { scope: 'process' },
     time: async () => clock(),
@@ -35,6 +37,7 @@ export function sqliteJobs(
 function jobLists({
   database,
   rows,
+  intake,
 }: JobTables): Pick<JobStore, 'get' | 'list' | 'count' | 'resultBytes' | 'recordBytes'> {
   const count = (query: JobQuery, max: number, stretch?: Stretch): number => {
     const { text, values } = countSql(query, max, stretch)
@@ -43,11 +46,13 @@ function jobLists({
 
   return {
     async get(id) {
+      if (intake.has(id)) await intake.settle()
       const row = database.get<FoundRow>('SELECT record FROM jobs WHERE id = ? AND deleted = 0', id)
       return row && parse(row.record)
     },
 
     async list(page) {
+      await intake.settle(page.app)
       if (page.search === undefined) return rows.select((unreadable) => listSql(page, unreadable))
       const found: JobRecord[] = []
       let { offset = 0 } = page
@@ -64,6 +69,7 @@ function jobLists({
     },
 
     async count(query, { max = Infinity } = {}) {
+      await intake.settle(query.app)
       if (query.search === undefined) return count(query, max)
       let found = 0
       await inStretches(database, { app: query.app }, (stretch) => {
@@ -84,9 +90,10 @@ function jobLists({
 }
 
 function jobChanges(tables: JobTables): Pick<JobStore, 'apply'> {
-  const { database, rows, usage, clock } = tables
+  const { database, rows, intake, usage, clock } = tables
   return {
     async apply(id, change) {
+      if (intake.has(id)) await intake.settle()
       const changed = database.transaction(() => {
         const job = rows.read(id)
         const next = job && transition(job, change, clock())

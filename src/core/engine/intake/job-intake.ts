@@ -96,14 +96,14 @@ export class JobIntake {
   ): Promise<{ name: string; ids: string[]; created: boolean }> {
     this.#refuseClosing()
     const { batches, clock, events, rules, workflows } = this.#parts
-    const batch = checkBatch(given, workflows, await clock.time())
+    const batch = await checkBatch(given, workflows, await clock.time())
     for (const workflow of new Set(batch.jobs.map((job) => workflows.idOf(job.workflow)))) {
       await rules.refuseDraining({ app: batch.app, workflow })
       this.#refuseUnavailable(workflow)
     }
     await this.#parts.deploymentLimits.tell()
     const { limits, fieldsOf } = await this.#admission.of(batch.app)
-    const jobs = jobsOfBatch(batch, fieldsOf)
+    const jobs = await jobsOfBatch(batch, fieldsOf)
     await options.beforeCreate?.()
     const created = await batches.add({ ...batch, jobs }, { ...limits, trace: options.trace })
     if (created) {

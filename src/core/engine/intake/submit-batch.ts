@@ -7,6 +7,7 @@ import { newJob } from '../job/new-job.js'
 import { checkSubmission, checkSubmitInput, jobRequest, type SubmitInput } from './submission.js'
 import { checkInput } from '../workflow/check-input.js'
 import type { WorkflowRegistry } from '../workflow/registry.js'
+import { mapInPasses } from '../limits/passes.js'
 import { hash, repeatedId } from '../batch/batch.js'
 import type { NewBatch } from '../batch/batches.js'
 
@@ -50,7 +51,11 @@ export interface CheckedBatch {
  * @param now the store's time
  * @throws StemworkError `INVALID_PARAMS` with `details.issues` of all jobs, whose paths begin with `jobs.<index>`.
  */
-export function checkBatch(given: SubmitBatchInput, workflows: WorkflowRegistry, now: number): CheckedBatch {
+export async function checkBatch(
+  given: SubmitBatchInput,
+  workflows: WorkflowRegistry,
+  now: number,
+): Promise<CheckedBatch> {
   const form = checkInput(batchInputSchema, given)
   if (!form.success) {
     throw invalid(form.issues.map(({ path, message }) => ({ path: path.join('.'), message })))
@@ -59,7 +64,7 @@ export function checkBatch(given: SubmitBatchInput, workflows: WorkflowRegistry,
   const name =
     given.name ?? (idempotencyKey === undefined ? crypto.randomUUID() : repeatedId(app, idempotencyKey, 'batch'))
   const issues: FieldIssue[] = []
-  const jobs = given.jobs.map((job, index): SubmitInput => {
+  const jobs = await mapInPasses(given.jobs, (job, index): SubmitInput => {
     const input: SubmitInput = { ...job, app, batchName: name }
     try {
       const checked = checkSubmitInput(input)
@@ -81,8 +86,8 @@ export function checkBatch(given: SubmitBatchInput, workflows: WorkflowRegistry,
 export function jobsOfBatch(
   { app, jobs, idempotencyKey }: CheckedBatch,
   fieldsOf: (input: SubmitInput) => Pick<JobRecord, 'workflow' | 'alias' | 'webhook' | 'pool' | 'metered'>,
-): JobRecord[] {
-  return jobs.map((input, index) => {
+): Promise<JobRecord[]> {
+  return mapInPasses(jobs, (input, index) => {
     const { webhook, ...fields } = fieldsOf(input)
     const job = newJob({ ...jobRequest(input, webhook, null), ...fields })
     return idempotencyKey === undefined ? job : { ...job, id: repeatedId(app, idempotencyKey, index) }
