@@ -1,4 +1,4 @@
-"""Generated accompaniment: random arrangements (bass, chords, melodies, drums) as MIDI, rendered by fluidsynth with the sound fonts of Debian.
+"""Generated accompaniment: random arrangements (bass, chords, melodies, drums; or an orchestra) as MIDI, rendered by fluidsynth with the sound fonts of Debian.
 
 Patches that sound like a voice are left out; leads that resemble one (violin, flute, synthesizers) stay: they teach what is not a voice.
 """
@@ -18,7 +18,11 @@ PATCHES = dict(
     bass=[*range(32, 40)],
     pad=[*range(44, 52), *range(88, 91), *range(92, 96)],
     lead=[22, *range(8, 14), *range(40, 44), *range(56, 85), *range(86, 88), *range(104, 108), 110],
+    section=[*range(44, 52), 42, 60, 61],
+    solo=[40, 40, 41, 42, 56, 57, 59, 60, 64, 65, 66, 68, 68, 69, 70, 71, 72, 73, 75, 77, 78, 79, 109, 110, 111],
 )
+# Share of the pieces that an orchestra plays: held notes that swell, with vibrato, and no drums, as a voice has them.
+ORCHESTRAL = 0.35
 KITS = (0, 8, 16, 24, 25, 32, 40)
 SCALES = ((0, 2, 4, 5, 7, 9, 11), (0, 2, 3, 5, 7, 8, 10), (0, 2, 3, 5, 7, 9, 10), (0, 2, 4, 5, 7, 9, 10))
 PROGRESSIONS = ((0, 4, 5, 3), (5, 3, 0, 4), (0, 5, 3, 4), (0, 3, 0, 4), (1, 4, 0, 0), (0, 6, 5, 4), (0, 3, 4, 3), (5, 4, 3, 4))
@@ -49,6 +53,20 @@ class Piece:
         self.bars = max(1, int(seconds * self.tempo / 60) // 4)
         self.key, self.scale = int(rng.integers(-5, 7)), SCALES[rng.integers(len(SCALES))]
         self.progression = PROGRESSIONS[rng.integers(len(PROGRESSIONS))]
+        if rng.random() < ORCHESTRAL:
+            self.orchestra()
+        else:
+            self.band()
+
+    def orchestra(self):
+        rng = self.rng
+        for _ in range(rng.integers(0, 3)):
+            self.chords('section' if rng.random() < 0.8 else 'keys')
+        for _ in range(rng.integers(1, 4)):
+            self.held_melody('solo' if rng.random() < 0.7 else 'section', int(rng.integers(-1, 2)))
+
+    def band(self):
+        rng = self.rng
         if rng.random() < 0.85:
             self.bass()
         for kind in rng.choice(['keys', 'guitar', 'pad', 'keys', 'guitar'], rng.integers(1, 4), replace=False):
@@ -123,6 +141,23 @@ class Piece:
                 self.play(beat, beats, self.pitch(degree, 0), 85)
                 for quarter in range(4 if rng.random() < 0.3 else 0):  # vibrato that comes and goes
                     self.control(1, rng.integers(0, 90), beat + beats * quarter / 4)
+            degree = int(np.clip(degree + rng.integers(-3, 4), -4, 11))
+            beat += beats
+        self.channel += 1
+
+    def held_melody(self, kind, octave):
+        """A slow melody whose notes swell and fade, with vibrato, and often run into each other."""
+        rng, degree, beat = self.rng, int(self.rng.integers(0, 7)), 0.0
+        self.instrument(kind)
+        while beat < self.bars * 4:
+            beats = float(rng.choice([0.5, 1, 1, 2, 2, 3, 4, 6]))
+            if rng.random() < 0.85:
+                self.play(beat, beats * rng.choice([0.9, 1.05]), self.pitch(degree, octave), 90)
+                loudness, vibrato = rng.uniform(50, 127, 3), rng.uniform(0, 100, 3)
+                for moment in range(int(beats * 6)):  # from the first to the second to the third
+                    place = moment / (beats * 3)
+                    self.control(11, np.interp(place, range(3), loudness), beat + moment / 6)
+                    self.control(1, np.interp(place, range(3), vibrato), beat + moment / 6)
             degree = int(np.clip(degree + rng.integers(-3, 4), -4, 11))
             beat += beats
         self.channel += 1

@@ -5,6 +5,8 @@ from network import widths
 
 # Relative to the mixture's power: an error 30 dB below it is good enough, with or without vocals.
 ENOUGH = 1e-3
+# Power of a mixture below which it is silent, where pauses have left nothing of a sparse source.
+SILENT = 1e-6
 
 
 def errors(masks, batch):
@@ -20,4 +22,4 @@ def errors(masks, batch):
 def objective(masks, batch):
     """Mean logarithm of the error relative to the mixture: a proxy for the mean SDR of songs. It weighs loud and quiet vocals alike."""
     _, _, mixture, error, _ = errors(masks, batch)
-    return torch.log(error / mixture + ENOUGH).mean()
+    return torch.log(error / mixture.clamp(min=SILENT) + ENOUGH).mean()

@@ -30,19 +30,19 @@ OPUS_RATE = 48000
 BITRATES = dict(songs=64, stem_voices=64, stem_music=48, music=44, voices=24)
 # Name: arguments of sources.py, and the share of the CPUs.
 BANKS = {
-    'voices': (['--of', 'voices', '--count', '20000', '--seed', '1'], 1 / 2),
-    'music': (['--of', 'music', '--count', '16000', '--seed', '2'], 3 / 8),
-    'songs-voices': (['--of', 'voices', '--songs', 'only', '--count', '6000', '--seed', '3'], 1 / 4),
-    'songs-music': (['--of', 'music', '--songs', 'only', '--count', '6000', '--seed', '4'], 1 / 4),
-    'songs': (['--of', 'songs', '--count', '3000', '--seed', '5'], 1 / 8),
+    'voices': (['--of', 'voices', '--count', '26000', '--seed', '11'], 1 / 2),
+    'music': (['--of', 'music', '--count', '22000', '--seed', '12'], 3 / 8),
+    'songs-voices': (['--of', 'voices', '--songs', 'only', '--count', '5000', '--seed', '13'], 1 / 4),
+    'songs-music': (['--of', 'music', '--songs', 'only', '--count', '5000', '--seed', '14'], 1 / 4),
+    'songs': (['--of', 'songs', '--count', '2500', '--seed', '15'], 1 / 8),
 }
 SONGS = [name for name in BANKS if name.startswith('songs')]
 # Every bank needs all of these, because sources.py opens them all; the banks of the songs need everything.
 GENERAL = {'voices', 'music'}
 # Share of the time for the base; the network with all songs and those that hold one out share the rest.
-BASE_SHARE = 0.47
+BASE_SHARE = 0.82
 # It starts from weights that were not trained on the songs either.
-BASE = ['--init', os.path.join(HERE, 'base.pt'), '--hold', '0.6', '--rate', '2.5e-3', '--average', '0.999']
+BASE = ['--init', os.path.join(HERE, 'base.pt'), '--hold', '0.6', '--rate', '2.5e-3', '--average', '0.999', '--unsung', '0.2', '--seed', '5']
 TUNE = ['--hold', '0.3', '--rate', '1.8e-3', '--average', '0.998', '--balance', '-9.5', '--unsung', '0.3']
 
 
@@ -192,7 +192,7 @@ def learn(options):
 
     def learnt(name, seconds, *more):
         out = os.path.join(options.work, f'{name}.part')
-        usual = ['--device', options.device, '--batch', str(options.batch), '--steps', '1000000', '--save-every', '1000', '--check-every', '1000000', '--minutes', str(seconds / 60)]
+        usual = ['--device', options.device, '--batch', str(options.batch), '--steps', '1000000', '--save-every', '1000', '--check-every', '6000', '--minutes', str(seconds / 60)]
         train.worker(0, train.parsed([*usual, '--out', out, *bank('voices+music'), *more]), None)
         os.rename(out, os.path.join(options.work, f'{name}.pt'))
         os.remove(f'{out}.state')

@@ -358,6 +358,8 @@ def worker(rank, options, meeting):
         if rank == 0 and (run.step % 50 == 0 or last):
             report = dict(step=run.step, loss=round(float(torch.stack(losses).mean()), 4), minutes=round((time.time() - started_at) / 60, 1))
             print(json.dumps(report), flush=True)
+            if not math.isfinite(report['loss']):
+                raise SystemExit('The loss is not a finite number: an example or the learning rate is at fault.')
         if run.step % options.check_every == 0 or last:
             if rank == 0:
                 scores, going = run.report()
