@@ -55,7 +55,7 @@ const borders: Border[] = [
       /^adapters\//,
       /^core\/engine\/(ports|job)\//,
       /^core\/engine\/errors\.ts$/,
-      /^core\/engine\/limits\/shares\.ts$/,
+      /^core\/engine\/limits\/(shares|passes)\.ts$/,
     ],
     why: 'adapters know only the ports, the job, the errors and how applications share',
   },

@@ -2,7 +2,7 @@ import type { CreateOptions, JobStore } from '../../../core/engine/ports/job-sto
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { alreadyExists, queueFull } from '../../../core/engine/job/queue-limit.js'
 import { refuseTransaction } from '../shared/no-transactions.js'
-import type { JobIntake } from './job-intake.js'
+import { type JobIntake, written } from './job-intake.js'
 import { type FoundRow, type JobRows, parse } from './job-rows.js'
 import type { SqliteDatabase } from './sqlite-database.js'
 import { writeDocument } from './sqlite-documents.js'
@@ -26,7 +26,7 @@ export function jobCreates(
   return {
     async create(job, { tx, ...limits } = {}) {
       refuseTransaction('The SQLite store', tx)
-      await intake.settle(job.app)
+      while (intake.isOpen(job.app)) await intake.settle(job.app)
       const made = database.transaction(() => {
         const now = clock()
         if (job.idempotency) {
@@ -50,15 +50,17 @@ export function jobCreates(
     async createAll(jobs, { document, ...limits } = {}) {
       const [first] = jobs
       if (!first) return []
-      await intake.settle(first.app)
-      const made = database.transaction(() => {
-        if (document && writeDocument(database, document, document.version, clock()) === undefined) return undefined
+      const all = await written(jobs.map((job) => ({ ...job, createdAt: clock() })))
+      while (intake.isOpen(first.app)) await intake.settle(first.app)
+      const isMade = database.transaction(() => {
+        if (document && writeDocument(database, document, document.version, clock()) === undefined) return false
         admit(tables, first.app, limits, jobs.length)
-        return intake.accept(jobs.map((job) => ({ ...job, createdAt: clock() })))
+        intake.accept(first.app, all)
+        return true
       })
       await intake.settle(first.app)
       await database.durable()
-      return made
+      return isMade ? all.map(({ job }) => job) : undefined
     },
 
     findByIdempotencyKey: async (app, key) => withIdempotencyKey(app, key, clock()),

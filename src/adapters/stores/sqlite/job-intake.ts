@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import PQueue from 'p-queue'
 import { z } from 'zod'
 import { type JobRecord, jobRecordSchema } from '../../../core/engine/job/job.js'
+import { mapInPasses } from '../../../core/engine/limits/passes.js'
 import { alreadyExists } from '../../../core/engine/job/queue-limit.js'
 import type { JobRows } from './job-rows.js'
 import { parseRecord } from './record.js'
@@ -11,6 +12,20 @@ import type { SqliteDatabase } from './sqlite-database.js'
 const jobsAtOnce = 20
 
 const sliceSchema = z.array(jobRecordSchema)
+
+/** A job and its record as it is stored. */
+interface Written {
+  job: JobRecord
+  record: string
+}
+
+/** Writing all of them at once would take longer than storing them. */
+export function written(jobs: readonly JobRecord[]): Promise<Written[]> {
+  return mapInPasses(jobs, (job) => {
+    const record = JSON.stringify(job)
+    return { job: JSON.parse(record) as JobRecord, record }
+  })
+}
 
 /**
  * Jobs of large batches, which would hold the event loop for too long if all of them got their rows at once. One short
@@ -35,28 +50,28 @@ export class JobIntake {
   }
 
   /**
-   * Stores jobs of one application, in a transaction, and returns them as they are stored. Call `settle` afterwards.
+   * Stores jobs of one application, of which none may be open, in a transaction. Call `settle` afterwards.
    *
    * @throws StemworkError `ALREADY_EXISTS`.
    */
-  accept(jobs: readonly JobRecord[]): JobRecord[] {
-    const [first] = jobs
-    if (!first || jobs.length <= jobsAtOnce) return jobs.map((job) => this.#rows.add(job))
+  accept(app: string, jobs: readonly Written[]): void {
     const ids = new Set<string>()
-    for (const { id } of jobs) {
-      if (ids.has(id)) throw alreadyExists(id)
-      ids.add(id)
+    for (const { job } of jobs) {
+      if (ids.has(job.id) || this.has(job.id)) throw alreadyExists(job.id)
+      ids.add(job.id)
     }
-    const known = this.#rows.firstOf([...ids]) ?? [...ids].find((id) => this.has(id))
+    const known = this.#rows.firstOf([...ids])
     if (known !== undefined) throw alreadyExists(known)
-    const stored: JobRecord[] = []
     for (let at = 0; at < jobs.length; at += jobsAtOnce) {
-      const slice = JSON.stringify(jobs.slice(at, at + jobsAtOnce))
-      this.#database.write('INSERT INTO intake (app, jobs) VALUES (?, ?)', first.app, slice)
-      stored.push(...(JSON.parse(slice) as JobRecord[]))
+      const slice = jobs.slice(at, at + jobsAtOnce).map(({ record }) => record)
+      this.#database.write('INSERT INTO intake (app, jobs) VALUES (?, ?)', app, `[${slice.join(',')}]`)
     }
-    this.#accepted.set(first.app, ids)
-    return stored
+    this.#accepted.set(app, ids)
+  }
+
+  /** Whether jobs of the application have no rows yet. */
+  isOpen(app: string): boolean {
+    return this.#accepted.has(app)
   }
 
   /** Whether the job exists, but has no row yet. */
