@@ -134,7 +134,7 @@ describe('separate', () => {
     const first = await separate(input, { outputs: inFolder('warm-1'), threads })
     const second = await separate(input, { outputs: inFolder('warm-2'), threads })
     expect(second.timings.load).toBeLessThan(first.timings.load / 2)
-    expect(second.models).toMatchObject([{ name: 'tiny-band-unet-5', sha256: expect.stringMatching(/^[0-9a-f]{64}$/) }])
+    expect(second.models).toMatchObject([{ name: 'tiny-band-unet-4', sha256: expect.stringMatching(/^[0-9a-f]{64}$/) }])
   })
 
   it('leaves nothing behind when it is cancelled, and works again afterwards', async () => {
