@@ -55,7 +55,7 @@ const borders: Border[] = [
       /^adapters\//,
       /^core\/engine\/(ports|job)\//,
       /^core\/engine\/errors\.ts$/,
-      /^core\/engine\/limits\/(shares|passes)\.ts$/,
+      /^core\/engine\/limits\/shares\.ts$/,
     ],
     why: 'adapters know only the ports, the job, the errors and how applications share',
   },
@@ -98,7 +98,7 @@ const borders: Border[] = [
       /^core\/engine\/(ports|job|workflow)\//,
       /^core\/engine\/intake\/form-file\.ts$/,
       // The one mechanism that divides scarce resources, and large reads and writes in slices.
-      /^core\/engine\/limits\/(shares|rested|passes)\.ts$/,
+      /^core\/engine\/limits\/(shares|rested|map-in-turns)\.ts$/,
       /^core\/engine\/queries\/job-slices\.ts$/,
       // The form of an application's secret, for code that creates one.
       /^core\/engine\/webhooks\/(signature|signing-secrets)\.ts$/,

@@ -1,4 +1,5 @@
 import { assemble, type EngineAssembly } from './assembly.js'
+import type { Turn } from './limits/rested.js'
 import type { SubmitBatchInput } from './intake/submit-batch.js'
 import { bulk, type BulkAction, type BulkOptions, type BulkReport } from './intake/bulk.js'
 import type { EngineParts } from './engine-parts.js'
@@ -83,7 +84,7 @@ export class JobEngine<Offered extends Workflow = Workflow> extends EngineQuerie
    */
   submitBatch(
     given: SubmitBatchInput,
-    options: Pick<SubmitOptions, 'beforeCreate' | 'trace'> = {},
+    options: Pick<SubmitOptions, 'beforeCreate' | 'trace'> & { turn?: Turn } = {},
   ): Promise<{ name: string; ids: string[]; created: boolean }> {
     return this.#parts.intake.submitBatch(given, options)
   }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { mapInPasses } from '../../core/engine/limits/passes.js'
+import { mapInTurns } from '../../core/engine/limits/map-in-turns.js'
+import type { Turn } from '../../core/engine/limits/rested.js'
 import { json } from '../routing/answer.js'
 import { Problem } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
@@ -31,14 +32,16 @@ export const batchRoutes = [
       limiter.refuseDebtor(app, 'create')
       // Also of one that is refused later: that costs nearly as much.
       limiter.charge(app, 'create', Math.floor(body.jobs.length / 10))
+      const turn: Turn = (work) => queries.slice(app, work)
       const create = async () => {
-        const jobs = await mapInPasses(body.jobs, (job, index) => jobFields(call, job, `jobs.${index}.`))
+        const jobs = await mapInTurns(body.jobs, (job, index) => jobFields(call, job, `jobs.${index}.`), turn)
         const fields = jobs.map(({ fields }) => fields)
         const batch = { app, name: body.name, webhook: body.webhook, jobs: fields }
         return engine.submitBatch(
           { ...batch, idempotencyKey: idempotencyKey(call.request.headers) },
           {
             trace: call.trace,
+            turn,
             async beforeCreate() {
               await storage.refuseFull(app)
               for (const { uploads } of jobs) await requireUploads(call, uploads)
@@ -46,8 +49,7 @@ export const batchRoutes = [
           },
         )
       }
-      // One slice, as all jobs are created or none.
-      const { name, ids } = await queries.request(app, () => queries.slice(app, create), call.request.signal)
+      const { name, ids } = await queries.request(app, create, call.request.signal)
       return json({ name, ids })
     },
   }),

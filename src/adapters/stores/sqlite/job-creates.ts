@@ -2,7 +2,7 @@ import type { CreateOptions, JobStore } from '../../../core/engine/ports/job-sto
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { alreadyExists, queueFull } from '../../../core/engine/job/queue-limit.js'
 import { refuseTransaction } from '../shared/no-transactions.js'
-import { type JobIntake, written } from './job-intake.js'
+import type { JobIntake } from './job-intake.js'
 import { type FoundRow, type JobRows, parse } from './job-rows.js'
 import type { SqliteDatabase } from './sqlite-database.js'
 import { writeDocument } from './sqlite-documents.js'
@@ -26,7 +26,6 @@ export function jobCreates(
   return {
     async create(job, { tx, ...limits } = {}) {
       refuseTransaction('The SQLite store', tx)
-      while (intake.isOpen(job.app)) await intake.settle(job.app)
       const made = database.transaction(() => {
         const now = clock()
         if (job.idempotency) {
@@ -50,13 +49,16 @@ export function jobCreates(
     async createAll(jobs, { document, ...limits } = {}) {
       const [first] = jobs
       if (!first) return []
-      const all = await written(jobs.map((job) => ({ ...job, createdAt: clock() })))
-      while (intake.isOpen(first.app)) await intake.settle(first.app)
-      const isMade = database.transaction(() => {
-        if (document && writeDocument(database, document, document.version, clock()) === undefined) return false
-        admit(tables, first.app, limits, jobs.length)
-        intake.accept(first.app, all)
-        return true
+      const all = await intake.written(jobs.map((job) => ({ ...job, createdAt: clock() })))
+      const isMade = await intake.inTurn(() => {
+        const isStored = database.transaction(() => {
+          if (document && writeDocument(database, document, document.version, clock()) === undefined) return false
+          admit(tables, first.app, limits, jobs.length)
+          intake.accept(first.app, all)
+          return true
+        })
+        if (isStored) intake.opened(first.app, all)
+        return isStored
       })
       await intake.settle(first.app)
       await database.durable()
@@ -81,12 +83,12 @@ export function jobCreates(
 
 /** Counts more jobs against the quota. @throws StemworkError `QUEUE_FULL`, `QUOTA_EXCEEDED`. */
 export function admit(
-  { database, usage, clock }: JobTables,
+  { database, intake, usage, clock }: JobTables,
   app: string,
   { maxQueued = Infinity, quota }: Omit<CreateOptions, 'tx'>,
   more = 1,
 ): void {
-  if (hasQueued(database, app, maxQueued - more + 1)) throw queueFull(maxQueued)
+  if (hasQueued(database, app, maxQueued - more + 1 - intake.count(app))) throw queueFull(maxQueued)
   usage.take(app, clock(), quota, more)
 }
 

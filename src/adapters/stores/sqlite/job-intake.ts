@@ -2,13 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import PQueue from 'p-queue'
 import { z } from 'zod'
 import { type JobRecord, jobRecordSchema } from '../../../core/engine/job/job.js'
-import { mapInPasses } from '../../../core/engine/limits/passes.js'
 import { alreadyExists } from '../../../core/engine/job/queue-limit.js'
 import type { JobRows } from './job-rows.js'
 import { parseRecord } from './record.js'
 import type { SqliteDatabase } from './sqlite-database.js'
 
-/** Jobs that get their rows in one transaction, which takes 2 to 5 ms. Others have the event loop for as long. */
+/** Jobs of one turn, which holds the event loop for 2 to 5 ms. Afterwards, others have it for as long. */
 const jobsAtOnce = 20
 
 const sliceSchema = z.array(jobRecordSchema)
@@ -19,16 +18,8 @@ interface Written {
   record: string
 }
 
-/** Writing all of them at once would take longer than storing them. */
-export function written(jobs: readonly JobRecord[]): Promise<Written[]> {
-  return mapInPasses(jobs, (job) => {
-    const record = JSON.stringify(job)
-    return { job: JSON.parse(record) as JobRecord, record }
-  })
-}
-
 /**
- * Jobs of large batches, which would hold the event loop for too long if all of them got their rows at once. One short
+ * Jobs of batches, which would hold the event loop for too long if all of them got their rows at once. One short
  * transaction stores their records, slice by slice, in a table of their own: from then on they exist, whatever happens
  * to the process. Each slice then becomes rows in a transaction of its own. Until all have, lists and counts of their
  * application wait.
@@ -36,10 +27,9 @@ export function written(jobs: readonly JobRecord[]): Promise<Written[]> {
 export class JobIntake {
   readonly #database: SqliteDatabase
   readonly #rows: JobRows
-  /** The jobs of each application that have no rows yet. */
-  readonly #accepted = new Map<string, ReadonlySet<string>>()
+  /** The jobs of each application that exist and have no rows yet. */
+  readonly #open = new Map<string, Set<string>>()
   readonly #settling = new Map<string, Promise<void>>()
-  /** One slice at a time; applications take turns. */
   readonly #turns = new PQueue({ concurrency: 1 })
 
   /** Gives their rows to the jobs that a killed process left without. */
@@ -49,8 +39,29 @@ export class JobIntake {
     while (this.#settleSlice(null)) continue
   }
 
+  /** Writes the records of jobs, which takes as long as storing them. */
+  async written(jobs: readonly JobRecord[]): Promise<Written[]> {
+    const all: Written[] = []
+    const write = (job: JobRecord): Written => {
+      const record = JSON.stringify(job)
+      return { job: JSON.parse(record) as JobRecord, record }
+    }
+    for (const slice of slicesOf(jobs)) all.push(...(await this.inTurn(() => slice.map(write))))
+    return all
+  }
+
+  /** One after another, of whichever application, with a rest afterwards. */
+  async inTurn<Result>(work: () => Result): Promise<Result> {
+    return await this.#turns.add(async () => {
+      const startedAt = performance.now()
+      const result = work()
+      await delay(performance.now() - startedAt)
+      return result
+    })
+  }
+
   /**
-   * Stores jobs of one application, of which none may be open, in a transaction. Call `settle` afterwards.
+   * Stores jobs of one application, in a transaction. Once that is committed, call `opened` at once, then `settle`.
    *
    * @throws StemworkError `ALREADY_EXISTS`.
    */
@@ -62,28 +73,43 @@ export class JobIntake {
     }
     const known = this.#rows.firstOf([...ids])
     if (known !== undefined) throw alreadyExists(known)
-    for (let at = 0; at < jobs.length; at += jobsAtOnce) {
-      const slice = jobs.slice(at, at + jobsAtOnce).map(({ record }) => record)
-      this.#database.write('INSERT INTO intake (app, jobs) VALUES (?, ?)', app, `[${slice.join(',')}]`)
+    for (const slice of slicesOf(jobs)) {
+      const records = `[${slice.map(({ record }) => record).join(',')}]`
+      this.#database.write('INSERT INTO intake (app, jobs) VALUES (?, ?)', app, records)
     }
-    this.#accepted.set(app, ids)
   }
 
-  /** Whether jobs of the application have no rows yet. */
-  isOpen(app: string): boolean {
-    return this.#accepted.has(app)
+  opened(app: string, jobs: readonly Written[]): void {
+    const open = this.#open.get(app) ?? new Set()
+    for (const { job } of jobs) open.add(job.id)
+    this.#open.set(app, open)
+  }
+
+  /** Jobs of the application that have no rows yet. */
+  count(app: string): number {
+    return this.#open.get(app)?.size ?? 0
   }
 
   /** Whether the job exists, but has no row yet. */
   has(id: string): boolean {
-    return [...this.#accepted.values()].some((ids) => ids.has(id))
+    return this.#appOf(id) !== undefined
   }
 
-  /** Resolves once all jobs of the application, or of all of them, have rows. */
+  #appOf(id: string): string | undefined {
+    for (const [app, ids] of this.#open) if (ids.has(id)) return app
+    return undefined
+  }
+
+  /** Resolves once all jobs of the application have rows; for all applications, also where that fails for some. */
   async settle(app?: string): Promise<void> {
-    for (const each of app === undefined ? [...this.#accepted.keys()] : [app]) {
-      while (this.#accepted.has(each)) await this.#settleAll(each)
-    }
+    if (app === undefined) await Promise.allSettled([...this.#open.keys()].map((each) => this.settle(each)))
+    else if (this.#open.has(app)) await this.#settleAll(app)
+  }
+
+  /** Resolves once the job has a row, if it exists. */
+  async settleJob(id: string): Promise<void> {
+    const app = this.#appOf(id)
+    if (app !== undefined) await this.settle(app)
   }
 
   #settleAll(app: string): Promise<void> {
@@ -96,14 +122,7 @@ export class JobIntake {
 
   /** Where this fails, the next call of `settle` goes on. */
   async #settleSlices(app: string): Promise<void> {
-    const settleOne = async () => {
-      const startedAt = performance.now()
-      const isLeft = this.#settleSlice(app)
-      await delay(performance.now() - startedAt)
-      return isLeft
-    }
-    while (await this.#turns.add(settleOne)) continue
-    this.#accepted.delete(app)
+    while (await this.inTurn(() => this.#settleSlice(app))) continue
   }
 
   /** Makes the rows of the first slice, of this application or any; returns whether there was one. */
@@ -119,6 +138,18 @@ export class JobIntake {
       for (const job of jobs) this.#rows.insert(job)
       this.#database.write('DELETE FROM intake WHERE id = ?', slice.id)
     })
+    for (const job of jobs) this.#close(job)
     return true
   }
+
+  #close({ app, id }: JobRecord): void {
+    const open = this.#open.get(app)
+    open?.delete(id)
+    if (open?.size === 0) this.#open.delete(app)
+  }
+}
+
+function slicesOf<Item>(items: readonly Item[]): Item[][] {
+  const count = Math.ceil(items.length / jobsAtOnce)
+  return Array.from({ length: count }, (_, index) => items.slice(index * jobsAtOnce, (index + 1) * jobsAtOnce))
 }

@@ -46,7 +46,7 @@ function jobLists({
 
   return {
     async get(id) {
-      if (intake.has(id)) await intake.settle()
+      await intake.settleJob(id)
       const row = database.get<FoundRow>('SELECT record FROM jobs WHERE id = ? AND deleted = 0', id)
       return row && parse(row.record)
     },
@@ -93,7 +93,7 @@ function jobChanges(tables: JobTables): Pick<JobStore, 'apply'> {
   const { database, rows, intake, usage, clock } = tables
   return {
     async apply(id, change) {
-      if (intake.has(id)) await intake.settle()
+      await intake.settleJob(id)
       const changed = database.transaction(() => {
         const job = rows.read(id)
         const next = job && transition(job, change, clock())

@@ -1,5 +1,6 @@
 import { Admission, type AdmissionParts } from './admission.js'
 import { isOfBatch } from '../batch/batch.js'
+import type { Turn } from '../limits/rested.js'
 import type { Batches } from '../batch/batches.js'
 import { checkBatch, jobsOfBatch, type SubmitBatchInput } from './submit-batch.js'
 import { shuttingDown } from '../errors.js'
@@ -92,18 +93,18 @@ export class JobIntake {
   /** See `JobEngine.submitBatch`. */
   async submitBatch(
     given: SubmitBatchInput,
-    options: Pick<SubmitOptions, 'beforeCreate' | 'trace'>,
+    options: Pick<SubmitOptions, 'beforeCreate' | 'trace'> & { turn?: Turn },
   ): Promise<{ name: string; ids: string[]; created: boolean }> {
     this.#refuseClosing()
     const { batches, clock, events, rules, workflows } = this.#parts
-    const batch = await checkBatch(given, workflows, await clock.time())
+    const batch = await checkBatch(given, workflows, await clock.time(), options.turn)
     for (const workflow of new Set(batch.jobs.map((job) => workflows.idOf(job.workflow)))) {
       await rules.refuseDraining({ app: batch.app, workflow })
       this.#refuseUnavailable(workflow)
     }
     await this.#parts.deploymentLimits.tell()
     const { limits, fieldsOf } = await this.#admission.of(batch.app)
-    const jobs = await jobsOfBatch(batch, fieldsOf)
+    const jobs = await jobsOfBatch(batch, fieldsOf, options.turn)
     await options.beforeCreate?.()
     const created = await batches.add({ ...batch, jobs }, { ...limits, trace: options.trace })
     if (created) {

@@ -7,7 +7,8 @@ import { newJob } from '../job/new-job.js'
 import { checkSubmission, checkSubmitInput, jobRequest, type SubmitInput } from './submission.js'
 import { checkInput } from '../workflow/check-input.js'
 import type { WorkflowRegistry } from '../workflow/registry.js'
-import { mapInPasses } from '../limits/passes.js'
+import { mapInTurns } from '../limits/map-in-turns.js'
+import type { Turn } from '../limits/rested.js'
 import { hash, repeatedId } from '../batch/batch.js'
 import type { NewBatch } from '../batch/batches.js'
 
@@ -55,6 +56,7 @@ export async function checkBatch(
   given: SubmitBatchInput,
   workflows: WorkflowRegistry,
   now: number,
+  turn?: Turn,
 ): Promise<CheckedBatch> {
   const form = checkInput(batchInputSchema, given)
   if (!form.success) {
@@ -64,16 +66,20 @@ export async function checkBatch(
   const name =
     given.name ?? (idempotencyKey === undefined ? crypto.randomUUID() : repeatedId(app, idempotencyKey, 'batch'))
   const issues: FieldIssue[] = []
-  const jobs = await mapInPasses(given.jobs, (job, index): SubmitInput => {
-    const input: SubmitInput = { ...job, app, batchName: name }
-    try {
-      const checked = checkSubmitInput(input)
-      return checkSubmission(checked, workflows.require(checked.workflow), now)
-    } catch (error) {
-      issues.push(...issuesOf(error, index))
-      return input
-    }
-  })
+  const jobs = await mapInTurns(
+    given.jobs,
+    (job, index): SubmitInput => {
+      const input: SubmitInput = { ...job, app, batchName: name }
+      try {
+        const checked = checkSubmitInput(input)
+        return checkSubmission(checked, workflows.require(checked.workflow), now)
+      } catch (error) {
+        issues.push(...issuesOf(error, index))
+        return input
+      }
+    },
+    turn,
+  )
   if (issues.length > 0) throw invalid(issues)
   const request =
     idempotencyKey === undefined
@@ -86,12 +92,17 @@ export async function checkBatch(
 export function jobsOfBatch(
   { app, jobs, idempotencyKey }: CheckedBatch,
   fieldsOf: (input: SubmitInput) => Pick<JobRecord, 'workflow' | 'alias' | 'webhook' | 'pool' | 'metered'>,
+  turn?: Turn,
 ): Promise<JobRecord[]> {
-  return mapInPasses(jobs, (input, index) => {
-    const { webhook, ...fields } = fieldsOf(input)
-    const job = newJob({ ...jobRequest(input, webhook, null), ...fields })
-    return idempotencyKey === undefined ? job : { ...job, id: repeatedId(app, idempotencyKey, index) }
-  })
+  return mapInTurns(
+    jobs,
+    (input, index) => {
+      const { webhook, ...fields } = fieldsOf(input)
+      const job = newJob({ ...jobRequest(input, webhook, null), ...fields })
+      return idempotencyKey === undefined ? job : { ...job, id: repeatedId(app, idempotencyKey, index) }
+    },
+    turn,
+  )
 }
 
 function issuesOf(error: unknown, index: number): FieldIssue[] {
