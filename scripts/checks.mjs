@@ -27,10 +27,20 @@ export const measurements = {
   'damaged files': ['benchmarks/fuzz.mjs'],
 }
 
+/** Of these, those with processor times, which are up to a fifth longer while tests use the same caches. */
+const alone = ['figures']
+
 /** Runs the checks and the named measurements in parallel. Returns each with its exit status and output. */
 export async function runChecks(measured = []) {
-  const chosen = Object.entries(measurements).filter(([name]) => measured.includes(name))
+  const chosen = Object.entries(measurements).filter(([name]) => measured.includes(name) && !alone.includes(name))
   return await Promise.all([...Object.entries(programs), ...chosen].map(([name, args]) => check(name, args)))
+}
+
+/** Runs those of the named measurements that need the machine for themselves. */
+export async function runAlone(measured = []) {
+  const results = []
+  for (const name of alone) if (measured.includes(name)) results.push(await check(name, measurements[name]))
+  return results
 }
 
 async function check(name, [program, ...args]) {

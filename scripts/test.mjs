@@ -1,17 +1,19 @@
 // Runs the tests (arguments are vitest's) in parallel with the checks of types, format and lint, and the measurements
-// named in STEMWORK_MEASURE, separated by commas. The last line is `N passed, N failed, N skipped`.
+// named in STEMWORK_MEASURE, separated by commas; then those that need the machine for themselves. The last line is
+// `N passed, N failed, N skipped`.
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { daily } from '../test/projects.mjs'
-import { measurements, runChecks } from './checks.mjs'
+import { measurements, runAlone, runChecks } from './checks.mjs'
 import { coverageOf } from './coverage.mjs'
 import { printCounts, runTests } from './run-tests.mjs'
 
 const args = process.argv.slice(2)
 const coverage = (process.env.STEMWORK_COVERAGE = mkdtempSync(join(tmpdir(), 'stemwork-coverage-')))
 const measured = (process.env.STEMWORK_MEASURE ?? '').split(',')
-const [checks, counts] = await Promise.all([runChecks(measured), runTests(args)])
+const [checksBeside, counts] = await Promise.all([runChecks(measured), runTests(args)])
+const checks = [...checksBeside, ...(await runAlone(measured))]
 const failures = checks.filter(({ status }) => status !== 0)
 for (const { name, output } of checks) if (name in measurements) console.log(`\nThe ${name}:\n${output}`)
 for (const { name, output } of failures) console.log(`\nThe ${name} failed:\n${output}`)
