@@ -20,7 +20,7 @@ async function separated(name: string, channels: Float32Array[], sampleRate: num
   return { result, vocals: await readAudio(outputs.vocals), accompaniments: await readAudio(outputs.accompaniments) }
 }
 
-/** A voice-like glide over a chord with a beat: gives both stems something to do. */
+/** A glide over a chord with a beat. How well the network separates is tested in embedded-model.test.ts. */
 function song(sampleCount: number, sampleRate: number, seed = 1): Float32Array {
   const hiss = noise(sampleCount, seed)
   return new Float32Array(sampleCount).map((_, n) => {
@@ -48,15 +48,6 @@ describe('separate', () => {
       const sum = vocals.channels[channel]!.map((value, i) => value + accompaniments.channels[channel]![i]!)
       expect(maxDifference(sum, mixture[channel]!)).toBeLessThan(1e-6)
     }
-  })
-
-  it('actually separates', async () => {
-    const mixture = song(300_000, 44_100)
-    const { vocals } = await separated('real', [mixture, mixture], 44_100)
-    const energy = (plane: Float32Array) => plane.reduce((sum, value) => sum + value * value, 0)
-    const share = energy(vocals.channels[0]!) / energy(mixture)
-    expect(share).toBeGreaterThan(0.001)
-    expect(share).toBeLessThan(0.999)
   })
 
   it('duplicates mono', async () => {
@@ -134,7 +125,7 @@ describe('separate', () => {
     const first = await separate(input, { outputs: inFolder('warm-1'), threads })
     const second = await separate(input, { outputs: inFolder('warm-2'), threads })
     expect(second.timings.load).toBeLessThan(first.timings.load / 2)
-    expect(second.models).toMatchObject([{ name: 'tiny-band-unet-4', sha256: expect.stringMatching(/^[0-9a-f]{64}$/) }])
+    expect(second.models).toMatchObject([{ name: 'tiny-band-unet-5', sha256: expect.stringMatching(/^[0-9a-f]{64}$/) }])
   })
 
   it('leaves nothing behind when it is cancelled, and works again afterwards', async () => {

@@ -108,7 +108,7 @@ describe('the stems workflow', () => {
         seconds: 450_000 / 44_100,
         sampleRate: 44_100,
         clippedSamples: 0,
-        model: { name: 'tiny-band-unet-4' },
+        model: { name: 'tiny-band-unet-5' },
       })
       expect(progress.at(-1)).toEqual({ stage: 'draw', progress: 1 })
       // The weights in the file are gone: the second run has those in memory.
@@ -193,7 +193,7 @@ describe('the stems workflow', () => {
     try {
       const asked = await order(path, 'allowed-', 600, open, { model: 'embedded' })
       const { details } = await run(runner, asked)
-      expect(details.model).toMatchObject({ name: 'tiny-band-unet-4', sha256: expect.stringMatching(/^[0-9a-f]{64}$/) })
+      expect(details.model).toMatchObject({ name: 'tiny-band-unet-5', sha256: expect.stringMatching(/^[0-9a-f]{64}$/) })
     } finally {
       await runner.close()
     }

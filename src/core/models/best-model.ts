@@ -9,7 +9,7 @@ export const bestModelName = 'best'
 export const recommendedModelName = 'recommended'
 
 /** dB of uSDR of the bundled model's vocals: whole songs that it was not trained on (docs/quality.md). */
-export const bundledQuality = 3.4
+export const bundledQuality = 3.7
 
 /** A download that nobody has to plan for. */
 const smallBytes = 50_000_000
