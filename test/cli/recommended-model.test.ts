@@ -10,7 +10,7 @@ import { stemwork } from './stemwork.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
-const question = /scnet is better: 13 MB, MIT, about 10 dB instead of 3 .*\n?.*now on\? \[Y\/n\]/
+const question = /scnet is better: 13 MB, MIT, about 10 dB instead of 4 .*\n?.*now on\? \[Y\/n\]/
 const noSong = 'There is no file "no-song.wav"'
 
 const folder = temporaryFolder()
