@@ -163,12 +163,12 @@ async function inTurn<Answer>(
   answer: () => Promise<Answer> | Answer,
 ): Promise<Answer> {
   const turn = service.turns.next(app ?? ownerWithoutKey(request, service.options.trustProxy))
-  const done = turn instanceof Promise ? await turn : turn
-  try {
-    return await answer()
-  } finally {
-    done()
-  }
+  const endTurn = turn instanceof Promise ? await turn : turn
+  const startedAt = performance.now()
+  // If it throws, its turn lasts until the pass ends: a flood of requests that are refused must not count as little.
+  const answered = await answer()
+  endTurn(performance.now() - startedAt)
+  return answered
 }
 
 type Where = Pick<Destination, 'url' | 'basePath'>

@@ -190,13 +190,13 @@ describe('while fifty applications hold everything for a long time', () => {
 
 describe('requests that come at the same time', () => {
   /** How many of twenty begin in each pass of the event loop. @param work what each does at once */
-  async function perPass(work: (done: () => void) => void): Promise<number[]> {
+  async function perPass(work: (endTurn: (tookMs: number) => void) => void): Promise<number[]> {
     const turns = new RequestTurns()
     let begun = 0
     const request = async (app: string) => {
-      const done = await turns.next(app)
+      const endTurn = await turns.next(app)
       begun++
-      work(done)
+      work(endTurn)
     }
     for (let n = 0; n < 20; n++) void request(`app-${n % 4}`)
     const passes: number[] = []
@@ -215,15 +215,36 @@ describe('requests that come at the same time', () => {
   })
 
   test('begin all in one pass if each is done at once', async () => {
-    const passes = await perPass((done) => done())
+    const passes = await perPass((endTurn) => endTurn(0))
     expect(passes[0]).toBeGreaterThan(4)
   })
 
   test('begin two in a pass again if each holds the event loop for long', async () => {
-    const passes = await perPass((done) => {
+    const passes = await perPass((endTurn) => {
       for (const until = performance.now() + 2; performance.now() < until;);
-      done()
+      endTurn(2)
     })
     expect(passes).toEqual(twoInEach)
+  })
+
+  test('begin sooner if those of the application are short than if it asks as often for more', async () => {
+    const turns = new RequestTurns()
+    for (let n = 0; n < 20; n++) {
+      const [long, short] = [await turns.next('long'), await turns.next('short')]
+      // While one takes long, the time passes in which others may begin.
+      for (const until = performance.now() + 2; performance.now() < until;);
+      long(2)
+      short(0.1)
+      await settled()
+    }
+    const order: string[] = []
+    const request = async (app: string) => {
+      await turns.next(app)
+      order.push(app)
+    }
+    for (const app of ['first', 'second', 'long', 'short']) void request(app)
+    await settled()
+    await settled()
+    expect(order).toEqual(['first', 'second', 'short', 'long'])
   })
 })

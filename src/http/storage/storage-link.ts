@@ -43,7 +43,9 @@ export async function requireSigned(call: Call, method: Grant['method'], key: st
       'FORBIDDEN',
       'The signature of this link is not valid. Use the link exactly as the service gave it.',
     )
-  await call.service.turns.next(grant.app)
+  const endTurn = await call.service.turns.next(grant.app)
+  // What follows waits for files.
+  endTurn(0)
   return grant
 }
 

@@ -14,8 +14,13 @@ export interface ShareBounds {
 
 /** A unit that is held. */
 export interface Share {
-  /** May be called more than once. */
-  release(): void
+  /**
+   * May be called more than once.
+   *
+   * @param used how much of the unit was needed, from 0 to 1: it counts as so many that the application got lately.
+   *   Default: 1.
+   */
+  release(used?: number): void
 }
 
 interface Holding extends Share {
@@ -164,8 +169,10 @@ export class Shares {
     account.recent = Math.min(mostRecent, account.recent + 1)
     const holding: Holding = {
       onLost,
-      release: () => {
-        if (this.#drop(app, holding)) this.#serveWaiting()
+      release: (used = 1) => {
+        if (!this.#drop(app, holding)) return
+        account.recent = Math.max(0, account.recent - (1 - used))
+        this.#serveWaiting()
       },
     }
     account.held.push(holding)
