@@ -12,8 +12,8 @@ import { startServer } from './server-process.js'
 const standardAddress = 'postgres://root@127.0.0.1:5432/test'
 
 /**
- * `DATABASE_URL`, else the server at the standard address, else one started for the caller. Shared: use a schema of your
- * own.
+ * `DATABASE_URL`, else the server at the standard address, else one started for the caller. Shared: use a schema of
+ * your own.
  */
 export async function findPostgres(): Promise<FoundServer | NoServer> {
   const given = process.env.DATABASE_URL
