@@ -165,7 +165,7 @@ async function inTurn<Answer>(
   const turn = service.turns.next(app ?? ownerWithoutKey(request, service.options.trustProxy))
   const endTurn = turn instanceof Promise ? await turn : turn
   const startedAt = performance.now()
-  // If it throws, its turn lasts until the pass ends: a flood of requests that are refused must not count as little.
+  // A refused request throws, and keeps its turn until the pass ends, so that a flood of them counts in full.
   const answered = await answer()
   endTurn(performance.now() - startedAt)
   return answered

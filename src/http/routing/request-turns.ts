@@ -4,7 +4,7 @@ import { type Share, Shares } from '../../core/engine/limits/shares.js'
 const perPass = 2
 /** and milliseconds after which no more start in this pass. */
 const passMs = 1
-/** What the shortest request counts as, of one that takes the pass. */
+/** The least that a request counts as, in passes. */
 const leastUsed = 0.25
 
 /**
@@ -23,7 +23,7 @@ export class RequestTurns {
   readonly #shares = new Shares({ total: perPass, reserve: 0 })
   /** When the pass ends in which a request has started. */
   #passEndsAt: number | undefined
-  /** Release their shares. */
+  /** Releases the shares of the requests that have begun in this pass. */
   #begun: (() => void)[] = []
 
   /** A promise only if a request of the application has to wait. */

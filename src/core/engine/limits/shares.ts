@@ -17,8 +17,8 @@ export interface Share {
   /**
    * May be called more than once.
    *
-   * @param used how much of the unit was needed, from 0 to 1: it counts as so many that the application got lately.
-   *   Default: 1.
+   * @param used the part of the unit that was needed, from 0 to 1: only this part counts towards what the application
+   *   got lately. Default: 1.
    */
   release(used?: number): void
 }
