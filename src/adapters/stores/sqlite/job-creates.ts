@@ -2,7 +2,7 @@ import type { CreateOptions, JobStore } from '../../../core/engine/ports/job-sto
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { alreadyExists, queueFull } from '../../../core/engine/job/queue-limit.js'
 import { refuseTransaction } from '../shared/no-transactions.js'
-import type { JobIntake } from './job-intake.js'
+import type { BatchIntake } from './batch-intake.js'
 import { type FoundRow, type JobRows, parse } from './job-rows.js'
 import type { SqliteDatabase } from './sqlite-database.js'
 import { writeDocument } from './sqlite-documents.js'
@@ -12,7 +12,7 @@ import type { UsageTable } from './usage.js'
 export interface JobTables {
   database: SqliteDatabase
   rows: JobRows
-  intake: JobIntake
+  intake: BatchIntake
   usage: UsageTable
   clock: () => number
 }

@@ -147,6 +147,6 @@ export const migrations: readonly string[] = [
     UPDATE kept_records SET bytes = bytes - old.record_bytes WHERE app = old.app;
   END;
   `,
-  // Jobs that exist and have no rows yet; see `JobIntake`.
+  // Jobs that exist and have no rows yet; see `BatchIntake`.
   'CREATE TABLE intake (id INTEGER PRIMARY KEY, app TEXT NOT NULL, jobs TEXT NOT NULL)',
 ]

@@ -6,7 +6,7 @@ import { repeatable } from '../shared/repeatable.js'
 import { jobClaims } from './job-claims.js'
 import { admit, jobCreates, type JobTables } from './job-creates.js'
 import { countSql, deliverableSql, dueSql, listSql, resultBytesSql, type Stretch } from './job-query.js'
-import { JobIntake } from './job-intake.js'
+import { BatchIntake } from './batch-intake.js'
 import { type FoundRow, JobRows, parse } from './job-rows.js'
 import { inStretches } from './job-search.js'
 import type { SqliteDatabase } from './sqlite-database.js'
@@ -20,7 +20,7 @@ export function sqliteJobs(
   { clock, idempotencyMs }: { clock: () => number; idempotencyMs: number },
 ): JobStore {
   const rows = new JobRows(database)
-  const tables = { database, rows, intake: new JobIntake(database, rows), usage: new UsageTable(database), clock }
+  const tables = { database, rows, intake: new BatchIntake(database, rows), usage: new UsageTable(database), clock }
   return {
     traits: { scope: 'process' },
     time: async () => clock(),

@@ -24,7 +24,7 @@ interface Written {
  * to the process. Each slice then becomes rows in a transaction of its own. Until all have, lists and counts of their
  * application wait.
  */
-export class JobIntake {
+export class BatchIntake {
   readonly #database: SqliteDatabase
   readonly #rows: JobRows
   /** The jobs of each application that exist and have no rows yet. */
