@@ -26,7 +26,7 @@ async function mostInOnePass(request: () => Request, status: number): Promise<nu
   return Math.max(...inPass)
 }
 
-test('requests that are refused keep their turn to the end of the pass, so that a flood of them counts in full', async () => {
+test('requests that are refused keep their turn to the end of the pass', async () => {
   const headers = { authorization: service.app.key }
   const absent = () => new Request(`${service.base}/job/${crypto.randomUUID()}`, { headers })
   expect(await mostInOnePass(absent, 404)).toBeLessThanOrEqual(4)
