@@ -2,7 +2,7 @@
 // With "security" prints docs/security.md with its table of limits regenerated; with "type", src/service-config.ts.
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { nameInFile } from '../build/cli/configuration.js'
+import { fileSettings, nameInFile } from '../build/cli/configuration.js'
 import { serveCommand } from '../build/cli/serve.js'
 import { workerCommand } from '../build/cli/worker.js'
 import { engineOptionsSchema } from '../build/core/engine/options.js'
@@ -197,8 +197,10 @@ export function configuration() {
       '`--config <file>`). The command line overrides the environment, which overrides the file; lists are ' +
       'combined. Options marked "..." take a list: separated by commas, or given several times. Paths are relative ' +
       'to the current folder. A wrong name or value is refused, with the nearest name as a suggestion. A file in ' +
-      'TypeScript needs Node 22.18 or newer, Bun or Deno. Options that the table below does not have, such as ' +
-      '`retention` and `limits`, can be set only in code.',
+      'TypeScript needs Node 22.18 or newer, Bun or Deno. Only a file can set ' +
+      Object.entries(fileSettings).map(settingNames).join(', and ') +
+      ', each as in the tables above; use the same file on all nodes. Other options that the table below does not ' +
+      'have can be set only in code.',
     '',
     '```js',
     '// stemwork.config.mjs',
@@ -208,6 +210,8 @@ export function configuration() {
     "  data: 'data',",
     '  console: true,',
     "  workflows: ['workflows'],",
+    '  engine: { retention: { resultsMs: 24 * 3600 * 1000 }, quota: { audioMinutes: 600 } },',
+    '  handler: { rateLimits: { create: { requests: 2, perSeconds: 1 } } },',
     '}',
     '```',
     '',
@@ -248,6 +252,11 @@ function commandOptions() {
   })
 }
 
+function settingNames([part, names]) {
+  const shown = names.map((name) => `\`${name}\``)
+  return `${shown.slice(0, -1).join(', ')} and ${shown.at(-1)} of \`${part}\``
+}
+
 /** The type of the configuration file. */
 function configurationType() {
   const { config: _, ...options } = { ...serveCommand.options, ...workerCommand.options, ...serveCommand.options }
@@ -255,8 +264,15 @@ function configurationType() {
     ...comment(option.help),
     `  ${nameInFile(name)}?: ${typeOf(option)}`,
   ])
+  const settings = { engine: 'EngineSettings', handler: 'HandlerSettings' }
+  for (const [part, type] of Object.entries(settings)) {
+    const names = fileSettings[part].map((name) => `'${name}'`).join(' | ')
+    fields.push(...comment(`Options of \`${functionOf[part]}\`.`), `  ${part}?: Pick<${type}, ${names}>`)
+  }
   return [
     '// Generated from the options of `serve` and `worker` by scripts/configuration.mjs: npm run docs',
+    "import type { EngineSettings } from './core/engine/options.js'",
+    "import type { HandlerSettings } from './http/options.js'",
     '',
     '/**',
     ' * What the configuration file of the command line, such as `stemwork.config.ts`, may say.',

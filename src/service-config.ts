@@ -1,4 +1,6 @@
 // Generated from the options of `serve` and `worker` by scripts/configuration.mjs: npm run docs
+import type { EngineSettings } from './core/engine/options.js'
+import type { HandlerSettings } from './http/options.js'
 
 /**
  * What the configuration file of the command line, such as `stemwork.config.ts`, may say.
@@ -118,4 +120,8 @@ export interface ServiceConfig {
   healthHost?: string
   /** Answers /healthz, /readyz and /metrics on this port (0: a free one). Default: none. */
   healthPort?: number
+  /** Options of `createEngine`. */
+  engine?: Pick<EngineSettings, 'limits' | 'retention' | 'quota' | 'policies' | 'inputs' | 'checkpoints'>
+  /** Options of `createHandler`. */
+  handler?: Pick<HandlerSettings, 'limits' | 'links' | 'rateLimits'>
 }

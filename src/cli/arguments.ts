@@ -16,7 +16,7 @@ import { nearest } from '../core/engine/workflow/nearest.js'
 export function parseArguments(
   argv: readonly string[],
   command: Pick<Command, 'options' | 'positionals' | 'usage'>,
-  configured: CommandInput['values'] = {},
+  configured: Pick<CommandInput, 'values' | 'settings'> = { values: {} },
 ): CommandInput {
   const options: Record<string, CommandOption> = { ...command.options, help: { type: 'boolean', short: 'h', help: '' } }
   const { tokens } = parseArgs({
@@ -42,9 +42,11 @@ export function parseArguments(
         ? [...(Array.isArray(before) ? before : []), ...(option.variable === undefined ? [value] : listOf(value))]
         : value
   }
-  if (values.help === true) return { values, positionals }
+  const { settings } = configured
+  if (values.help === true) return { values, positionals, settings }
   checkCount(positionals, command)
-  return { values: [environmentValues(command.options), values].reduce(overlaid, configured), positionals }
+  const all = [environmentValues(command.options), values].reduce(overlaid, configured.values)
+  return { values: all, positionals, settings }
 }
 
 /** The later of two places wins; lists add to each other. */

@@ -1,3 +1,5 @@
+import type { ServiceConfig } from '../service-config.js'
+
 /** Where a command reads and writes; the process's own in `main.ts`. */
 export interface Terminal {
   stdout: NodeJS.WritableStream
@@ -32,9 +34,13 @@ export function flag(help: string, facts: OptionFacts = {}): CommandOption {
   return { type: 'boolean', help, ...facts }
 }
 
+export type FileSettings = Pick<ServiceConfig, 'engine' | 'handler'>
+
 export interface CommandInput {
   values: Record<string, string | boolean | string[] | undefined>
   positionals: string[]
+  /** What only a configuration file sets. */
+  settings?: FileSettings | undefined
 }
 
 /** One thing that a command can do, such as `keys create`: for its help. */

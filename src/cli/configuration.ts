@@ -1,11 +1,20 @@
 import { access } from 'node:fs/promises'
+import type { EngineSettings } from '../core/engine/options.js'
 import { nearest } from '../core/engine/workflow/nearest.js'
-import { type CommandInput, type CommandOption, UsageError, valued } from './command.js'
+import type { HandlerSettings } from '../http/options.js'
+import { type CommandInput, type CommandOption, type FileSettings, UsageError, valued } from './command.js'
 import { withEnvironment } from './environment.js'
 import { importDefault, readJson, runsTypeScript } from './module-file.js'
 
 type Options = Record<string, CommandOption>
 const what = 'configuration file'
+
+/** Options of `createEngine` and `createHandler` that have none on the command line; only a file sets them. */
+export const fileSettings = {
+  engine: ['limits', 'retention', 'quota', 'policies', 'inputs', 'checkpoints'],
+  handler: ['limits', 'links', 'rateLimits'],
+} satisfies { engine: (keyof EngineSettings)[]; handler: (keyof HandlerSettings)[] }
+
 const fileNames = ['ts', 'mjs', 'js', 'json'].map((extension) => `stemwork.config.${extension}`)
 
 const configOption = valued(
@@ -13,6 +22,9 @@ const configOption = valued(
   'File with options by their names, such as publicUrl for --public-url (see docs/configuration.md). Default: ' +
     `${fileNames.slice(0, -1).join(', ')} or ${fileNames.at(-1)} of the current folder, if there is one.`,
 )
+
+/** What a file says: options as on the command line, and settings. */
+type Configured = Pick<CommandInput, 'values' | 'settings'>
 
 /** The options, which may now also be set by environment variables and by a configuration file. */
 export function configurable<Name extends string>(options: Record<Name, CommandOption>) {
@@ -36,9 +48,9 @@ export async function configured(
   given: string | undefined,
   own: Options,
   all: () => Promise<Options>,
-): Promise<CommandInput['values']> {
+): Promise<Configured> {
   const path = given ?? (await presentFile())
-  if (path === undefined) return {}
+  if (path === undefined) return { values: {} }
   const content = await contentOf(path)
   if (typeof content !== 'object' || content === null || Array.isArray(content))
     throw new UsageError(`The ${path.endsWith('.json') ? 'content' : 'default export'} of ${path} must be an object.`)
@@ -46,7 +58,12 @@ export async function configured(
   const options = new Map(Object.keys(known).map((option) => [nameInFile(option), option]))
   options.delete('config')
   const values: CommandInput['values'] = {}
+  const settings: FileSettings = {}
   for (const [name, value] of Object.entries(content)) {
+    if (name === 'engine' || name === 'handler') {
+      settings[name] = settingsOf(path, name, value)
+      continue
+    }
     const option = options.get(name)
     const kind = option === undefined ? undefined : known[option]
     if (option === undefined || !kind) throw unknownName(path, name, known)
@@ -54,7 +71,17 @@ export async function configured(
     if (read === undefined) throw new UsageError(`${path}: ${name} must be ${expected(kind)}, not ${shown(value)}.`)
     if (Object.hasOwn(own, option)) values[option] = read
   }
-  return values
+  return { values, settings }
+}
+
+/** Their values are checked by the function that takes them. */
+function settingsOf(path: string, part: keyof FileSettings, value: unknown): object {
+  const known: readonly string[] = fileSettings[part]
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new UsageError(`${path}: ${part} must be an object with one or more of ${known.join(', ')}.`)
+  const wrong = Object.keys(value).find((name) => !known.includes(name))
+  if (wrong === undefined) return value
+  throw new UsageError(`${path}: ${part}.${wrong} cannot be set in a file: expected only ${known.join(', ')}.`)
 }
 
 async function presentFile(): Promise<string | undefined> {
@@ -98,9 +125,9 @@ function shown(value: unknown): string {
 function unknownName(path: string, name: string, options: Options): UsageError {
   const [now] = Object.entries(options).find(([, { was }]) => was !== undefined && nameInFile(was) === name) ?? []
   if (now !== undefined) return new UsageError(`${path}: ${name} was renamed. Use ${nameInFile(now)}.`)
-  const known = Object.keys(options)
-    .filter((option) => option !== 'config')
-    .map(nameInFile)
+  const known = [...Object.keys(options).filter((option) => option !== 'config'), ...Object.keys(fileSettings)].map(
+    nameInFile,
+  )
   const meant = nearest(name, known)
   return new UsageError(
     `${path}: ${name} is not known: ${meant ? `the nearest name is ${meant}` : `expected only ${known.join(', ')}`}.`,

@@ -163,8 +163,11 @@ function requestOf(input: CommandInput) {
     mcp: input.values.mcp === true,
     liveStreams: numberOf(input, 'live', { min: 1, max: 1000 }),
     operatorKey: operatorKeyOf(textOf(input, 'operator-key')),
-    /** For `createHandler`, as they are. */
+    /** For `createEngine`, as they are, */
+    engine: input.settings?.engine,
+    /** and for `createHandler`. */
     http: {
+      ...input.settings?.handler,
       publicUrl: publicUrlOf(textOf(input, 'public-url')),
       trustProxy: input.values['trust-proxy'] === true,
       cors: corsOf(input.values.cors as string[] | undefined),
@@ -234,6 +237,7 @@ async function runService(
   await settleWebhookSecret(parts.applications, process.env.STEMWORK_WEBHOOK_SECRET)
   const workflows = await allWorkflows(request.input, !request.apiOnly)
   const engine = createEngine({
+    ...request.engine,
     ...parts,
     workflows,
     aliases: request.aliases,

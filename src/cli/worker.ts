@@ -75,6 +75,7 @@ export const workerCommand: Command = {
     const storage = await openStorage(urls, logger)
     try {
       const engine = createEngine({
+        ...input.settings?.engine,
         ...storage.parts,
         workflows: await allWorkflows(input, true),
         scratchDirectory: storage.scratchDirectory,

@@ -14,8 +14,7 @@ import { JobWatch } from './job-watch.js'
 import { hasLink, senderOfLink } from './routing/job-link.js'
 import { KeyWatch } from './auth/key-watch.js'
 import { QueryTurns } from './routing/query-turns.js'
-import { RequestTurns } from './routing/request-turns.js'
-import { SendQueue } from './routing/send-queue.js'
+import { LoopTurns } from './routing/loop-turns.js'
 import { KnownKeys } from './auth/known-keys.js'
 import { Metrics } from './metrics.js'
 import { type Handler, mountable } from './mounts/mountable.js'
@@ -129,9 +128,8 @@ function createService(engine: HttpEngine, options: HandlerOptions): Service {
     keyWatch: new KeyWatch(engine.applications),
     wrongKeys: new WrongKeys(options.rateLimits.wrongKeys),
     limiter: new RateLimiter(options.rateLimits),
-    turns: new RequestTurns(),
+    turns: new LoopTurns(),
     queries: new QueryTurns(),
-    sendQueue: new SendQueue(),
     downloads: new TransferSlots('files', {
       total: options.limits.allDownloads,
       perApplication: options.limits.downloads,
@@ -165,10 +163,15 @@ async function inTurn<Answer>(
   const turn = service.turns.next(app ?? ownerWithoutKey(request, service.options.trustProxy))
   const endTurn = turn instanceof Promise ? await turn : turn
   const startedAt = performance.now()
-  // A refused request throws, and keeps its turn until the pass ends, so that a flood of them counts in full.
-  const answered = await answer()
-  endTurn(performance.now() - startedAt)
-  return answered
+  try {
+    const answered = await answer()
+    endTurn(performance.now() - startedAt)
+    return answered
+  } catch (error) {
+    // A flood of refused requests counts in full.
+    endTurn()
+    throw error
+  }
 }
 
 type Where = Pick<Destination, 'url' | 'basePath'>

@@ -42,6 +42,25 @@ describe('a configuration file', () => {
     expect(stdout.match(/"id":"own-/g)).toHaveLength(2)
   })
 
+  test('sets limits, quotas and the like, for which there are no flags', async () => {
+    const config = {
+      port: 0,
+      apiKeys: [key],
+      engine: { limits: { maxFileBytes: 10 }, retention: { resultsMs: 3_600_000 } },
+      handler: { rateLimits: { create: { requests: 1, perSeconds: 3600 } } },
+    }
+    const folder = await folderWith({ 'stemwork.config.json': JSON.stringify(config) })
+    const service = new Stemwork(['serve'], folder)
+    const [, base = ''] = await service.printed('stdout', /on (\S+)\n/)
+    const ask = (path: string, more?: RequestInit) => fetch(base + path, { headers: { authorization: key }, ...more })
+    const { uploadUrl } = (await (await ask('/upload')).json()) as { uploadUrl: string }
+    expect((await fetch(uploadUrl, { method: 'PUT', body: 'eleven byte' })).status).toBe(413)
+    const created = async () => (await ask('/job', { method: 'POST' })).status
+    expect([await created(), await created()]).toEqual([415, 429])
+    service.kill('SIGINT')
+    await service.finished()
+  })
+
   test('may have another name, and be JSON', async () => {
     const folder = await folderWith({ 'other.json': '{ "data": "elsewhere" }' })
     const made = await command(['keys', 'create', '--config', 'other.json'], folder)
@@ -73,6 +92,9 @@ const mistakes: [what: string, name: string, content: string, says: RegExp][] = 
   ['a number out of range', 'stemwork.config.json', '{ "port": 99999 }', /port must be.*65535, not "99999"/],
   ['a list', 'stemwork.config.mjs', 'export default []', /default export of stemwork\.config\.mjs must be an object/],
   ['no export', 'stemwork.config.mjs', 'const port = 1', /default export of stemwork\.config\.mjs must be an object/],
+  ['an option for code', 'stemwork.config.json', '{ "engine": { "owner": "x" } }', /engine\.owner cannot.*limits, ret/],
+  ['a wrong option', 'stemwork.config.json', '{ "engine": { "quota": { "job": 1 } } }', /quota.*job/],
+  ['no options', 'stemwork.config.json', '{ "handler": [] }', /handler must be an object with.* rateLimits/],
   ['no JSON', 'stemwork.config.json', '{ port: 1 }', /configuration file stemwork\.config\.json.*not JSON/],
   ['what throws', 'stemwork.config.mjs', 'throw new Error("torn")', /could not be loaded: Error: torn \(.*mjs:1\)/],
 ]

@@ -9,7 +9,7 @@ import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/
 import { createClient } from '../../src/client/client.js'
 import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
-import { SendQueue } from '../../src/http/routing/send-queue.js'
+import { LoopTurns } from '../../src/http/routing/loop-turns.js'
 import { gate } from '../engine/harness.js'
 import { pollJob, type Service, type ServiceSettings, startService } from './harness.js'
 
@@ -101,7 +101,7 @@ const stores: [string, () => Promise<BlobStore>][] = [
 it('is sent in ranges that take the slots and turns of downloads', async () => {
   const { growing, ask } = await started({ http: { limits: { downloads: 1 } } })
   await growing.write('x'.repeat(20_000_000))
-  const next = vi.spyOn(SendQueue.prototype, 'next')
+  const next = vi.spyOn(LoopTurns.prototype, 'next')
   const first = await ask('bytes=0-')
   const second = await ask('bytes=0-')
   expect([first.status, second.status]).toEqual([206, 429])

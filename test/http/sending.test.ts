@@ -7,7 +7,8 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, expect, test } from 'vitest'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
-import { SendQueue } from '../../src/http/routing/send-queue.js'
+import { LoopTurns } from '../../src/http/routing/loop-turns.js'
+import { paced } from '../../src/http/routing/paced.js'
 import { type Service, startService } from './harness.js'
 
 const cleanUps: (() => void | Promise<void>)[] = []
@@ -148,7 +149,7 @@ test('requests by link are counted for the application of the link', async () =>
 })
 
 test('what is sent takes turns by application, some chunks in each pass of the event loop', async () => {
-  const sendQueue = new SendQueue()
+  const turns = new LoopTurns()
   let chunks = 0
   let most = 0
   async function* body() {
@@ -156,7 +157,7 @@ test('what is sent takes turns by application, some chunks in each pass of the e
   }
   let ended = false
   const download = async () => {
-    for await (const _ of sendQueue.paced('large', body())) {
+    for await (const _ of paced(turns, 'large', body())) {
       chunks++
       if (ended) return
     }
@@ -170,7 +171,7 @@ test('what is sent takes turns by application, some chunks in each pass of the e
   expect(chunks).toBeGreaterThan(100)
   expect(most).toBeLessThanOrEqual(4)
   const before = chunks
-  await sendQueue.next('small')
+  await turns.next('small')
   expect(chunks - before).toBeLessThanOrEqual(4)
   ended = true
   await Promise.all(downloads)
@@ -186,6 +187,6 @@ test('a body whose stream was never read is closed with it', async () => {
       return { done: true, value: undefined }
     },
   }
-  await new SendQueue().paced('app', body).return?.()
+  await paced(new LoopTurns(), 'app', body).return?.()
   expect(closed).toBe(1)
 })

@@ -11,8 +11,7 @@ import { ResultPeaks } from '../../src/core/engine/queries/result-peaks.js'
 import { Lanes } from '../../src/core/engine/webhooks/lanes.js'
 import { TransferSlots } from '../../src/http/routing/transfer-slots.js'
 import { QueryTurns } from '../../src/http/routing/query-turns.js'
-import { RequestTurns } from '../../src/http/routing/request-turns.js'
-import { SendQueue } from '../../src/http/routing/send-queue.js'
+import { type EndTurn, LoopTurns } from '../../src/http/routing/loop-turns.js'
 
 // Fifty applications that ask for as much as they can of everything, all at once, and one that asks now and then. What
 // is counted is how many units others get before it; no clock decides.
@@ -38,7 +37,7 @@ interface Lane {
 }
 
 function lanes(): Lane[] {
-  const [queries, sending, requests] = [new QueryTurns(), new SendQueue(), new RequestTurns()]
+  const [queries, turns] = [new QueryTurns(), new LoopTurns()]
   const { peaks, peaksOf } = measuring()
   const connections = new ConnectionShares({ options: { max: 4 } })
   const ofNewJob = () => `results/${randomUUID()}/x`
@@ -62,8 +61,7 @@ function lanes(): Lane[] {
       },
       isFree: () => slice,
     },
-    { name: 'requests that begin', atOnce: 2, use: async (app) => requests.next(app) },
-    { name: 'chunks and frames that are sent', atOnce: 2, use: (app) => sending.next(app) },
+    { name: 'requests, and chunks and frames that are sent', atOnce: 2, use: async (app) => turns.next(app) },
     { name: 'peaks', atOnce: 2, use: (app) => peaks.of(peaksOf(app), 'x').catch(() => delay(1)) },
   ]
 }
@@ -191,7 +189,7 @@ describe('while fifty applications hold everything for a long time', () => {
 describe('requests that come at the same time', () => {
   /** How many of twenty begin in each pass of the event loop. @param work what each does at once */
   async function perPass(work: (endTurn: (tookMs: number) => void) => void): Promise<number[]> {
-    const turns = new RequestTurns()
+    const turns = new LoopTurns()
     let begun = 0
     const request = async (app: string) => {
       const endTurn = await turns.next(app)
@@ -228,7 +226,7 @@ describe('requests that come at the same time', () => {
   })
 
   test('begin sooner if those of the application are short than if it asks as often for more', async () => {
-    const turns = new RequestTurns()
+    const turns = new LoopTurns()
     for (let n = 0; n < 20; n++) {
       const [long, short] = [await turns.next('long'), await turns.next('short')]
       // While one takes long, the time passes in which others may begin.
@@ -246,5 +244,52 @@ describe('requests that come at the same time', () => {
     await settled()
     await settled()
     expect(order).toEqual(['first', 'second', 'short', 'long'])
+  })
+
+  describe('while passes are long', () => {
+    /** Each pass holds the event loop for longer than it should. */
+    const longPasses = async (count: number) => {
+      for (let n = 0; n < count; n++) {
+        for (const until = performance.now() + 3; performance.now() < until;);
+        await settled()
+      }
+    }
+
+    /** One application asks again and again; its requests last until they are ended. */
+    async function asking(turns: LoopTurns, app: string) {
+      const endTurns: EndTurn[] = []
+      for (let n = 0; n < 20; n++) void Promise.resolve(turns.next(app)).then((endTurn) => endTurns.push(endTurn))
+      await longPasses(1)
+      return endTurns
+    }
+
+    test('one that asks more than another waits until its earlier ones are done', async () => {
+      const turns = new LoopTurns()
+      await turns.next('another')
+      const often = await asking(turns, 'often')
+      const begun = often.length
+      await longPasses(10)
+      expect(often).toHaveLength(begun)
+      for (const endTurn of often.slice()) endTurn()
+      await longPasses(2)
+      expect(often.length).toBeGreaterThan(begun)
+    })
+
+    test('the other begins at once', async () => {
+      const turns = new LoopTurns()
+      await turns.next('another')
+      await asking(turns, 'often')
+      await longPasses(1)
+      let hasBegun = false
+      void Promise.resolve(turns.next('another')).then(() => (hasBegun = true))
+      await longPasses(1)
+      expect(hasBegun).toBe(true)
+    })
+
+    test('one alone does not wait', async () => {
+      const alone = await asking(new LoopTurns(), 'alone')
+      await longPasses(20)
+      expect(alone).toHaveLength(20)
+    })
   })
 })

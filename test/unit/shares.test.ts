@@ -127,6 +127,20 @@ describe('waiting applications', () => {
     expect(order.indexOf('seldom', 1)).toBeLessThan(busy.length + 1)
   })
 
+  test('leave the reserve to those that request less than most, however many request a lot', async () => {
+    const { shares, order, ask, settled } = waitingLine({ total: 2, reserve: 1 })
+    // So many that none of them gets a large part.
+    const busy = Array.from({ length: 100 }, (_, n) => `busy ${n}`)
+    for (let round = 0; round < 4; round++) for (const app of busy) shares.tryTake(app)?.release()
+    shares.tryTake('seldom')?.release()
+    for (const app of busy.slice(0, 3)) void ask(app)
+    await settled()
+    expect(order).toEqual(['busy 0'])
+    void ask('seldom')
+    await settled()
+    expect(order).toEqual(['busy 0', 'seldom'])
+  })
+
   test('take turns again when their last units are long ago', async () => {
     const { shares, order, ask, runAll, settled } = waitingLine({ total: 1 })
     for (let n = 0; n < 1000; n++) shares.tryTake('once busy')?.release()

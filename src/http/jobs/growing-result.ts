@@ -4,6 +4,7 @@ import type { JobRecord } from '../../core/engine/job/job.js'
 import { type ApiAnswer, empty } from '../routing/answer.js'
 import type { KeyedCall } from '../routing/call.js'
 import { Problem } from '../routing/problem.js'
+import { paced } from '../routing/paced.js'
 import { whilePermitted } from '../routing/permission.js'
 import { tooManyFollowers } from './job-events.js'
 import { jobView } from './job-view.js'
@@ -45,7 +46,7 @@ async function answerFile(
     'content-security-policy': "default-src 'none'; sandbox",
   }
   const [, first, last] = /^bytes=(\d{1,15})-(\d{0,15})$/.exec(range) ?? []
-  const { options, sendQueue, watch } = call.service
+  const { options, turns, watch } = call.service
   const { idleMs } = options.limits
   const app = call.caller.id
   if (call.request.method === 'HEAD') await result.close()
@@ -55,7 +56,7 @@ async function answerFile(
       throw tooManyFollowers(call)
     }
     const followed = whilePermitted(call, (signal) => result.follow(signal))
-    return { status: 200, headers, body: { source: sendQueue.paced(app, watch.counted(app, followed)), idleMs } }
+    return { status: 200, headers, body: { source: paced(turns, app, watch.counted(app, followed)), idleMs } }
   }
   return partOf(call, result, { headers, start: Number(first), last })
 }
@@ -77,11 +78,11 @@ async function partOf(
   headers['content-range'] = `bytes ${start}-${end}/*`
   headers['content-length'] = String(end - start + 1)
   if (call.request.method === 'HEAD') return empty(206, headers)
-  const { downloads, options, sendQueue } = call.service
+  const { downloads, options, turns } = call.service
   const app = call.caller.id
   try {
     const slot = downloads.take(app)
-    const source = sendQueue.paced(app, result.part(start, end))
+    const source = paced(turns, app, result.part(start, end))
     return { status: 206, headers, body: { source, idleMs: options.limits.idleMs, slot } }
   } catch (error) {
     await result.close()

@@ -65,8 +65,8 @@ async function* allFrames(call: KeyedCall, signal: AbortSignal): Frames {
       case 'job':
       case 'deleted':
       case 'receiver': {
-        await service.sendQueue.next(caller.id, signal)
-        yield await sharedFrame(change, call)
+        const endTurn = await service.turns.next(caller.id, signal)
+        yield await sharedFrame(change, call).finally(endTurn)
         break
       }
       case 'ready':
@@ -118,9 +118,9 @@ async function* frames(call: KeyedCall, job: JobRecord, signal: AbortSignal): Fr
   for await (const seen of call.service.watch.follow(id, follow)) {
     if (seen === 'dropped') return
     if (seen !== 'idle') shown = seen
-    await call.service.sendQueue.next(call.caller.id, signal)
+    const endTurn = await call.service.turns.next(call.caller.id, signal)
     // A job that waits does not change, but its position in the queue does.
-    const text = JSON.stringify(await pendingJobView(shown, call))
+    const text = JSON.stringify(await pendingJobView(shown, call).finally(endTurn))
     if (seen === 'idle' && (shown.status !== 'QUEUED' || text === sent)) {
       yield frame(': still there')
       continue

@@ -4,8 +4,7 @@ import type { ApiRequest } from './api-request.js'
 import type { HttpEngine } from '../http-engine.js'
 import type { JobWatch } from '../job-watch.js'
 import type { QueryTurns } from './query-turns.js'
-import type { RequestTurns } from './request-turns.js'
-import type { SendQueue } from './send-queue.js'
+import type { LoopTurns } from './loop-turns.js'
 import type { KeyWatch } from '../auth/key-watch.js'
 import type { KnownKeys } from '../auth/known-keys.js'
 import type { Metrics } from '../metrics.js'
@@ -31,9 +30,8 @@ export interface Service {
   readonly keyWatch: KeyWatch
   readonly wrongKeys: WrongKeys
   readonly limiter: RateLimiter
-  readonly turns: RequestTurns
+  readonly turns: LoopTurns
   readonly queries: QueryTurns
-  readonly sendQueue: SendQueue
   /** For files. */
   readonly downloads: TransferSlots
   readonly largeAnswers: TransferSlots

@@ -1,5 +1,6 @@
 import type { ApiAnswer, RouteAnswer } from './answer.js'
 import type { Service } from './call.js'
+import { paced } from './paced.js'
 
 /** Writing more at once takes milliseconds, during which no other request is served. */
 const pieceBytes = 64 * 1024
@@ -10,14 +11,14 @@ const pieceBytes = 64 * 1024
  * @param app whose key or link it was asked for with; without one, it needs no slot
  * @throws Problem `RATE_LIMITED` if too many of the application are being sent
  */
-export function inPieces(answer: RouteAnswer, { largeAnswers, options, sendQueue }: Service, app = ''): ApiAnswer {
+export function inPieces(answer: RouteAnswer, { largeAnswers, options, turns }: Service, app = ''): ApiAnswer {
   const pieces = piecesOf(answer.body)
   const [first] = pieces
   if (!first) return answer as ApiAnswer
   if (pieces.length === 1) return { ...answer, body: first }
   // Pages and documents are the same bytes for all; others take memory until their client has read them.
   const slot = app === '' ? undefined : largeAnswers.take(app)
-  return { ...answer, body: { source: sendQueue.paced(app, each(pieces)), idleMs: options.limits.idleMs, slot } }
+  return { ...answer, body: { source: paced(turns, app, each(pieces)), idleMs: options.limits.idleMs, slot } }
 }
 
 /** Empty for a body that is small or is a stream. */

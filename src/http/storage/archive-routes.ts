@@ -6,6 +6,7 @@ import { type ApiAnswer, empty, json } from '../routing/answer.js'
 import type { Call, KeyedCall } from '../routing/call.js'
 import { Problem } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
+import { paced } from '../routing/paced.js'
 import { archiveEntries, archiveName, keptOutputs, maxArchiveJobs } from './archive.js'
 import { refuseExpired } from './storage-link.js'
 import { zipBytes, zipStream } from './zip.js'
@@ -114,7 +115,7 @@ function archiveKey(ids: readonly string[]): string {
 }
 
 async function downloadArchive(call: Call): Promise<ApiAnswer> {
-  const { engine, options, downloads, sendQueue, signer, turns } = call.service
+  const { engine, options, downloads, signer, turns } = call.service
   const ids = call.search.getAll('job')
   const grant = signer.verify('GET', archiveKey(ids), call.search)
   if (!grant)
@@ -123,9 +124,9 @@ async function downloadArchive(call: Call): Promise<ApiAnswer> {
       'The signature of this link is not valid. Use the link exactly as the service gave it.',
     )
   refuseExpired(grant)
-  await turns.next(grant.app)
+  const endTurn = await turns.next(grant.app)
   call.service.limiter.take(grant.app, 'link', call.headers)
-  const jobs = (await existing(call, grant.app, ids)).filter((job) => keptOutputs(job).length > 0)
+  const jobs = (await existing(call, grant.app, ids).finally(endTurn)).filter((job) => keptOutputs(job).length > 0)
   if (jobs.length === 0)
     throw new Problem('GONE', 'The results of these jobs were deleted or have expired. Create the jobs again.')
   const entries = archiveEntries(jobs, engine.blobs)
@@ -137,12 +138,12 @@ async function downloadArchive(call: Call): Promise<ApiAnswer> {
     'x-content-type-options': 'nosniff',
   }
   if (call.request.method === 'HEAD') return empty(200, headers)
-  const paced = entries.map((entry) => ({ ...entry, open: async () => sendQueue.paced(grant.app, await entry.open()) }))
+  const inTurns = entries.map((entry) => ({ ...entry, open: async () => paced(turns, grant.app, await entry.open()) }))
   return {
     status: 200,
     headers,
     body: {
-      source: zipStream(paced),
+      source: zipStream(inTurns),
       idleMs: options.limits.idleMs,
       reusesMemory: true,
       slot: downloads.take(grant.app),

@@ -5,6 +5,7 @@ import { type ApiAnswer, empty } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
 import { Problem } from '../routing/problem.js'
 import type { Grant } from '../auth/signed-url.js'
+import { paced } from '../routing/paced.js'
 import { refuseRevoked } from '../routing/job-link.js'
 import { decideRange, deciding } from './range.js'
 import { requireGrant, storageKey } from './storage-link.js'
@@ -47,7 +48,7 @@ export async function download(call: Call, path: string): Promise<ApiAnswer> {
 }
 
 async function file(call: Call, key: string, grant: Grant, range?: ByteRange): Promise<ApiAnswer> {
-  const { engine, options, downloads, sendQueue } = call.service
+  const { engine, options, downloads, turns } = call.service
   const slot = downloads.take(grant.app)
   const blob = await engine.blobs.get(key, { range, app: grant.app, reuseMemory: true }).catch((error: unknown) => {
     slot.release()
@@ -61,7 +62,7 @@ async function file(call: Call, key: string, grant: Grant, range?: ByteRange): P
     status: range ? 206 : 200,
     headers: partHeaders(blob.stat, grant, range),
     body: {
-      source: sendQueue.paced(grant.app, blob.body),
+      source: paced(turns, grant.app, blob.body),
       idleMs: options.limits.idleMs,
       reusesMemory: true,
       slot,

@@ -4,8 +4,8 @@ export interface ShareBounds {
   /** Most units of one application. Default: all. */
   perApplication?: number
   /**
-   * Units kept free for applications that hold none; with `take`, only for those of them that got few lately. Default:
-   * an eighth.
+   * Units kept free for applications that hold none; with `take`, only for those of them that got fewer than most
+   * lately. Default: an eighth.
    */
   reserve?: number
   /** How many more one application may wait for with `take`. Default: any number. */
@@ -65,7 +65,9 @@ export class Shares {
   #held = 0
   #waiting = 0
   #granted = 0
-  #count = 0
+  #arrivals = 0
+  /** What all applications together got lately. */
+  #recent = 0
 
   constructor({ total, perApplication = total, reserve = Math.floor(total / 8), waitingPerApplication }: ShareBounds) {
     this.#total = total
@@ -109,6 +111,17 @@ export class Shares {
     return this.#grant(app, onLost)
   }
 
+  /** Whether the application got more than the average lately. */
+  asksMoreThanMost(app: string): boolean {
+    return (this.#accounts.get(app)?.recent ?? 0) * this.#accounts.size > this.#recent
+  }
+
+  /** The same as `take`, if the application need not wait. */
+  takeNow(app: string): Share | undefined {
+    const isFirst = (this.#accounts.get(app)?.waiting.length ?? 0) === 0
+    return isFirst && this.#isNext(app) ? this.#grant(app) : undefined
+  }
+
   /**
    * A unit, in the application's turn. `undefined`: the application already waits for as many as it may.
    *
@@ -116,15 +129,16 @@ export class Shares {
    */
   async take(app: string, signal?: AbortSignal): Promise<Share | undefined> {
     signal?.throwIfAborted()
+    const share = this.takeNow(app)
+    if (share) return share
     const { waiting } = this.#account(app)
-    if (waiting.length === 0 && this.#isNext(app)) return this.#grant(app)
     if (waiting.length >= this.#waitingPerApplication) {
       this.#forgetIdle(app)
       return undefined
     }
     return await new Promise<Share>((resolve, reject) => {
       const waiter: Waiter = {
-        number: ++this.#count,
+        number: ++this.#arrivals,
         grant(share) {
           signal?.removeEventListener('abort', onAbort)
           resolve(share)
@@ -145,7 +159,7 @@ export class Shares {
   /** Whether one that waits may have a unit: the reserve is for those that seldom ask. */
   #isNext(app: string): boolean {
     if (!this.hasRoom(app)) return false
-    const isBusy = (this.#accounts.get(app)?.recent ?? 0) >= mostRecent / 2
+    const isBusy = (this.#accounts.get(app)?.recent ?? 0) >= mostRecent / 2 || this.asksMoreThanMost(app)
     return !isBusy || this.#total - this.#held > this.#reserve
   }
 
@@ -165,13 +179,13 @@ export class Shares {
 
   #grant(app: string, onLost?: () => void): Share {
     const account = this.#account(app)
-    account.served = ++this.#count
-    account.recent = Math.min(mostRecent, account.recent + 1)
+    account.served = ++this.#arrivals
+    this.#count(account, Math.min(mostRecent, account.recent + 1))
     const holding: Holding = {
       onLost,
       release: (used = 1) => {
         if (!this.#drop(app, holding)) return
-        account.recent = Math.max(0, account.recent - (1 - used))
+        this.#count(account, Math.max(0, account.recent - (1 - used)))
         this.#serveWaiting()
       },
     }
@@ -202,9 +216,14 @@ export class Shares {
     }
   }
 
+  #count(account: Account, recent: number): void {
+    this.#recent += recent - account.recent
+    account.recent = recent
+  }
+
   #halve(): void {
     for (const [app, account] of this.#accounts) {
-      account.recent = Math.floor(account.recent / 2)
+      this.#count(account, Math.floor(account.recent / 2))
       this.#forgetIdle(app)
     }
   }

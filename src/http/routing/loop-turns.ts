@@ -1,0 +1,82 @@
+import { type Share, Shares } from '../../core/engine/limits/shares.js'
+
+/** Turns in one pass of the event loop; one of them is kept for applications that ask less than most. */
+const perPass = 2
+const reserve = 1
+/** Milliseconds after which a turn that has ended does not make room for another one in the same pass. */
+const passMs = 1
+/** Milliseconds after which a pass is long, */
+const longPassMs = 2
+/** and how long work that was begun is waited for at most. */
+const mostHeldMs = 200
+/** The least that a turn counts as. */
+const leastUsed = 0.25
+
+/** To call when the work is done, with the milliseconds that it took. Without them, it counts as a whole pass. */
+export type EndTurn = (tookMs?: number) => void
+
+interface Turn {
+  app: string
+  beganAt: number
+  isDone: boolean
+  release(): void
+}
+
+/**
+ * Divides the event loop among applications: what begins in one pass takes a few milliseconds, and the rest waits for
+ * the next pass, in which work in progress has its turn, too. While passes are long, those that ask more than most also
+ * wait until what they have begun is done. So a request waits little in each of the passes that it needs, however many
+ * come at the same time. Applications whose work is short go before those that ask as often for more.
+ */
+export class LoopTurns {
+  readonly #shares = new Shares({ total: perPass, reserve })
+  #passBeganAt = 0
+  #isPassing = false
+  /** Those that have begun in this pass or were held over from earlier ones. */
+  #turns: Turn[] = []
+
+  /**
+   * A promise only if the application has to wait.
+   *
+   * @throws the signal's reason if it fires before
+   */
+  next(app: string, signal?: AbortSignal): EndTurn | Promise<EndTurn> {
+    signal?.throwIfAborted()
+    const share = this.#shares.takeNow(app)
+    return share ? this.#begin(app, share) : this.#shares.take(app, signal).then((later) => this.#begin(app, later))
+  }
+
+  #begin(app: string, share: Share | undefined): EndTurn {
+    const beganAt = performance.now()
+    if (!this.#isPassing) this.#startPass(beganAt)
+    let used = 1
+    const turn = { app, beganAt, isDone: false, release: () => share?.release(used) }
+    this.#turns.push(turn)
+    return (tookMs = Infinity) => {
+      turn.isDone = true
+      used = Math.min(1, Math.max(leastUsed, tookMs / passMs))
+      if (used < 1 && performance.now() < this.#passBeganAt + passMs) turn.release()
+    }
+  }
+
+  #startPass(now: number): void {
+    this.#isPassing = true
+    this.#passBeganAt = now
+    setImmediate(this.#endPass)
+  }
+
+  readonly #endPass = (): void => {
+    const now = performance.now()
+    const wasLong = now - this.#passBeganAt > longPassMs
+    this.#isPassing = false
+    for (const turn of this.#turns.splice(0)) {
+      if (wasLong && this.#isHeld(turn, now)) this.#turns.push(turn)
+      else turn.release()
+    }
+    if (this.#turns.length > 0) this.#startPass(now)
+  }
+
+  #isHeld({ app, beganAt, isDone }: Turn, now: number): boolean {
+    return !isDone && now - beganAt < mostHeldMs && this.#shares.asksMoreThanMost(app)
+  }
+}
