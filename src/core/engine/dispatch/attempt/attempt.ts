@@ -283,17 +283,19 @@ export class Attempt {
   }
 
   #steps(directory: string): AttemptSteps {
+    const { jobs, blobs, contact, events, options } = this.#ports
     return new AttemptSteps({
-      ...this.#ports,
+      jobs,
+      blobs,
       job: this.#job,
       directory,
-      leaseMs: this.#ports.options.dispatch.leaseMs,
+      leaseMs: options.dispatch.leaseMs,
       outageMs: () => this.#outageMs(),
-      answeredAt: () => this.#ports.contact.answeredAt,
+      answeredAt: () => contact.answeredAt,
       signal: this.#controller.signal,
       onFiles: () => this.#checkpoint.noteStepFiles(),
       onKept: (step, job) => {
-        this.#ports.events.announce('job.progressed', { job })
+        events.announce('job.progressed', { job })
         if (step.state === 'done') this.#onKept()
         this.#spans.ended(step)
       },
