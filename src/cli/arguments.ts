@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { type Command, type CommandInput, type CommandOption, UsageError } from './command.js'
+import { type Command, type CommandInput, type CommandOption, type Configured, UsageError } from './command.js'
 import { environmentValues, listOf } from './environment.js'
 import { nearest } from '../core/engine/workflow/nearest.js'
 
@@ -16,7 +16,7 @@ import { nearest } from '../core/engine/workflow/nearest.js'
 export function parseArguments(
   argv: readonly string[],
   command: Pick<Command, 'options' | 'positionals' | 'usage'>,
-  configured: Pick<CommandInput, 'values' | 'settings'> = { values: {} },
+  configured: Configured = { values: {} },
 ): CommandInput {
   const options: Record<string, CommandOption> = { ...command.options, help: { type: 'boolean', short: 'h', help: '' } }
   const { tokens } = parseArgs({

@@ -36,11 +36,14 @@ export function flag(help: string, facts: OptionFacts = {}): CommandOption {
 
 export type FileSettings = Pick<ServiceConfig, 'engine' | 'handler'>
 
-export interface CommandInput {
+/** What a configuration file may say, too: options as on the command line, and settings that only a file has. */
+export interface Configured {
   values: Record<string, string | boolean | string[] | undefined>
-  positionals: string[]
-  /** What only a configuration file sets. */
   settings?: FileSettings | undefined
+}
+
+export interface CommandInput extends Configured {
+  positionals: string[]
 }
 
 /** One thing that a command can do, such as `keys create`: for its help. */

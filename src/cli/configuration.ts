@@ -2,7 +2,7 @@ import { access } from 'node:fs/promises'
 import type { EngineSettings } from '../core/engine/options.js'
 import { nearest } from '../core/engine/workflow/nearest.js'
 import type { HandlerSettings } from '../http/options.js'
-import { type CommandInput, type CommandOption, type FileSettings, UsageError, valued } from './command.js'
+import { type CommandOption, type Configured, type FileSettings, UsageError, valued } from './command.js'
 import { withEnvironment } from './environment.js'
 import { importDefault, readJson, runsTypeScript } from './module-file.js'
 
@@ -22,9 +22,6 @@ const configOption = valued(
   'File with options by their names, such as publicUrl for --public-url (see docs/configuration.md). Default: ' +
     `${fileNames.slice(0, -1).join(', ')} or ${fileNames.at(-1)} of the current folder, if there is one.`,
 )
-
-/** What a file says: options as on the command line, and settings. */
-type Configured = Pick<CommandInput, 'values' | 'settings'>
 
 /** The options, which may now also be set by environment variables and by a configuration file. */
 export function configurable<Name extends string>(options: Record<Name, CommandOption>) {
@@ -57,7 +54,7 @@ export async function configured(
   const known = await all()
   const options = new Map(Object.keys(known).map((option) => [nameInFile(option), option]))
   options.delete('config')
-  const values: CommandInput['values'] = {}
+  const values: Configured['values'] = {}
   const settings: FileSettings = {}
   for (const [name, value] of Object.entries(content)) {
     if (name === 'engine' || name === 'handler') {

@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Pool } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -51,6 +53,14 @@ describeWith('stemwork worker with an end', { postgres }, ({ postgres: server })
     expect(await engine.count({ statuses: ['QUEUED'] })).toBe(2)
     expect((await worker('--drain', '--concurrency', '2').finished()).stdout).toContain('2 jobs have ended, 0 of them')
     expect(await engine.count({ statuses: ['SUCCEEDED'] })).toBe(3)
+  })
+
+  test('the limits of a configuration file hold for a worker', async () => {
+    const config = join(folder, 'worker.json')
+    await writeFile(config, JSON.stringify({ engine: { limits: { jobTimeoutMs: 200 } } }))
+    const id = await submit({ waits: true })
+    expect((await worker('--once', '--config', config).finished()).status).toBe(1)
+    expect((await engine.get(id))?.error).toMatchObject({ code: 'TIMEOUT' })
   })
 
   test('a command drains one of two workers: it takes no more jobs, and the other continues', async () => {
