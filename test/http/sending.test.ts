@@ -177,6 +177,27 @@ test('what is sent takes turns by application, some chunks in each pass of the e
   await Promise.all(downloads)
 })
 
+test('while passes are long, each chunk of a download waits only for the one before it', async () => {
+  const turns = new LoopTurns()
+  await turns.next('small')
+  async function* body() {
+    for (let chunk = 0; chunk < 10; chunk++) yield new Uint8Array(1)
+  }
+  let isOver = false
+  const download = async () => {
+    for await (const _ of paced(turns, 'large', body()));
+    isOver = true
+  }
+  const downloaded = download()
+  let passes = 0
+  for (; !isOver; passes++) {
+    for (const until = performance.now() + 3; performance.now() < until;);
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  await downloaded
+  expect(passes).toBeLessThan(40)
+})
+
 test('a body whose stream was never read is closed with it', async () => {
   let closed = 0
   const body: AsyncIterableIterator<Uint8Array> = {

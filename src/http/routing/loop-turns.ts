@@ -1,13 +1,13 @@
 import { type Share, Shares } from '../../core/engine/limits/shares.js'
 
-/** Turns in one pass of the event loop; one of them is kept for applications that ask less than most. */
+/** Turns in one pass of the event loop; one of them is kept for applications that ask no more than the average. */
 const perPass = 2
 const reserve = 1
 /** Milliseconds after which a turn that has ended does not make room for another one in the same pass. */
 const passMs = 1
 /** Milliseconds after which a pass is long, */
 const longPassMs = 2
-/** and how long work that was begun is waited for at most. */
+/** and the longest wait for work that has begun. */
 const mostHeldMs = 200
 /** The least that a turn counts as. */
 const leastUsed = 0.25
@@ -24,9 +24,9 @@ interface Turn {
 
 /**
  * Divides the event loop among applications: what begins in one pass takes a few milliseconds, and the rest waits for
- * the next pass, in which work in progress has its turn, too. While passes are long, those that ask more than most also
- * wait until what they have begun is done. So a request waits little in each of the passes that it needs, however many
- * come at the same time. Applications whose work is short go before those that ask as often for more.
+ * the next pass, in which work in progress has its turn, too. While passes are long, those that ask more than the
+ * average also wait until what they have begun is done. So a request waits little in each of the passes that it needs,
+ * however many come at the same time. Applications whose work is short go before those that ask as often for more.
  */
 export class LoopTurns {
   readonly #shares = new Shares({ total: perPass, reserve })
@@ -77,6 +77,6 @@ export class LoopTurns {
   }
 
   #isHeld({ app, beganAt, isDone }: Turn, now: number): boolean {
-    return !isDone && now - beganAt < mostHeldMs && this.#shares.asksMoreThanMost(app)
+    return !isDone && now - beganAt < mostHeldMs && this.#shares.asksMoreThanAverage(app)
   }
 }

@@ -10,8 +10,8 @@ export function paced(
   body: AsyncIterable<Uint8Array>,
 ): AsyncIterableIterator<Uint8Array> {
   const chunks = body[Symbol.asyncIterator]()
-  const paced: AsyncIterableIterator<Uint8Array> = {
-    [Symbol.asyncIterator]: () => paced,
+  const iterator: AsyncIterableIterator<Uint8Array> = {
+    [Symbol.asyncIterator]: () => iterator,
     next: async () => {
       // Not after reading: what waits for its turn would fill the memory.
       const endTurn = await turns.next(app)
@@ -23,5 +23,5 @@ export function paced(
     },
     return: async () => (await chunks.return?.()) ?? { done: true, value: undefined },
   }
-  return paced
+  return iterator
 }

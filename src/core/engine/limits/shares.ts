@@ -4,8 +4,8 @@ export interface ShareBounds {
   /** Most units of one application. Default: all. */
   perApplication?: number
   /**
-   * Units kept free for applications that hold none; with `take`, only for those of them that got fewer than most
-   * lately. Default: an eighth.
+   * Units kept free for applications that hold none; with `take`, only for those of them that got no more than the
+   * average lately. Default: an eighth.
    */
   reserve?: number
   /** How many more one application may wait for with `take`. Default: any number. */
@@ -112,11 +112,11 @@ export class Shares {
   }
 
   /** Whether the application got more than the average lately. */
-  asksMoreThanMost(app: string): boolean {
+  asksMoreThanAverage(app: string): boolean {
     return (this.#accounts.get(app)?.recent ?? 0) * this.#accounts.size > this.#recent
   }
 
-  /** The same as `take`, if the application need not wait. */
+  /** Like `take`, but `undefined` where the application would have to wait. */
   takeNow(app: string): Share | undefined {
     const isFirst = (this.#accounts.get(app)?.waiting.length ?? 0) === 0
     return isFirst && this.#isNext(app) ? this.#grant(app) : undefined
@@ -159,7 +159,7 @@ export class Shares {
   /** Whether one that waits may have a unit: the reserve is for those that seldom ask. */
   #isNext(app: string): boolean {
     if (!this.hasRoom(app)) return false
-    const isBusy = (this.#accounts.get(app)?.recent ?? 0) >= mostRecent / 2 || this.asksMoreThanMost(app)
+    const isBusy = (this.#accounts.get(app)?.recent ?? 0) >= mostRecent / 2 || this.asksMoreThanAverage(app)
     return !isBusy || this.#total - this.#held > this.#reserve
   }
 
