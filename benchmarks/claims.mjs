@@ -119,10 +119,14 @@ async function peerRate(file, processCount) {
     return await rate(file, { schema, processCount }, async (count) => {
       const client = await pool.connect()
       await client.query('BEGIN')
-      await client.query(
-        `SELECT count(*) FROM generate_series(1, $1) AS i, ${schema}.add_job('nothing', json_build_object('i', i))`,
-        [count],
-      )
+      for (let left = count; left > 0; left -= createdAtOnce)
+        await client.query(
+          `SELECT count(*) FROM ${schema}.add_jobs(ARRAY(
+            SELECT ('nothing', json_build_object('i', i), NULL, NULL, NULL, NULL, NULL, NULL)::${schema}.job_spec
+            FROM generate_series(1, $1) AS i))`,
+          [Math.min(left, createdAtOnce)],
+        )
+      await client.query(`ANALYZE ${schema}._private_jobs`)
       return async () => {
         await client.query('COMMIT')
         client.release()

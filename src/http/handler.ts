@@ -14,6 +14,7 @@ import { JobWatch } from './job-watch.js'
 import { hasLink, senderOfLink } from './routing/job-link.js'
 import { KeyWatch } from './auth/key-watch.js'
 import { QueryTurns } from './routing/query-turns.js'
+import { preferredWait } from './jobs/prefer-wait.js'
 import { LoopTurns } from './routing/loop-turns.js'
 import { KnownKeys } from './auth/known-keys.js'
 import { Metrics } from './metrics.js'
@@ -164,7 +165,10 @@ async function inTurn<Answer>(
   const endTurn = turn instanceof Promise ? await turn : turn
   const startedAt = performance.now()
   try {
-    const answered = await answer()
+    const answering = answer()
+    // What waits for the end of a job needs the event loop no more.
+    if (preferredWait(request.headers) !== undefined) endTurn(performance.now() - startedAt)
+    const answered = await answering
     endTurn(performance.now() - startedAt)
     return answered
   } catch (error) {

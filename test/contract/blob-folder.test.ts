@@ -15,6 +15,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { keysUnder, sourceOf } from '../../src/contract/blob-samples.js'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
@@ -102,7 +103,7 @@ describe('a blob folder', () => {
       expect(read).toHaveBeenCalledTimes(2)
       expect(await keysUnder(store, 'results/')).toHaveLength(2)
       expect(await store.stat(key)).toMatchObject({ bytes: 5 })
-      await (await store.get(key))?.body[Symbol.asyncIterator]().return?.()
+      await (await store.get(key, { range: { start: 5, end: 5 } }))?.body[Symbol.asyncIterator]().return?.()
       expect(read).toHaveBeenCalledTimes(2)
       const replaced = await another.put(key, sourceOf('other'))
       expect(await store.stat(key)).toMatchObject({ bytes: 5, etag: replaced.etag })
@@ -116,6 +117,61 @@ describe('a blob folder', () => {
     } finally {
       read.mockRestore()
     }
+  })
+
+  describe('reads a small blob', () => {
+    /** The calls that have begun, while those that look at the open file are held up. */
+    async function begunOf(get: () => Promise<unknown>): Promise<string[]> {
+      const handle = await handlePrototype()
+      const begun: string[] = []
+      const release: (() => void)[] = []
+      const [look, read] = [handle.stat, handle.read] as ((...given: unknown[]) => Promise<never>)[]
+      const spies = [
+        vi.spyOn(handle, 'stat').mockImplementation(async function (this: FileHandle) {
+          begun.push('stat')
+          await new Promise<void>((resolve) => release.push(resolve))
+          return await look!.apply(this)
+        }),
+        vi.spyOn(handle, 'read').mockImplementation(async function (this: FileHandle, ...given: unknown[]) {
+          begun.push('read')
+          return await read!.apply(this, given)
+        }),
+      ]
+      try {
+        const got = get()
+        await vi.waitFor(() => expect(release).toHaveLength(1))
+        await new Promise((resolve) => setTimeout(resolve, 10))
+        const atOnce = [...begun]
+        release[0]!()
+        await got
+        return atOnce
+      } finally {
+        for (const spy of spies) spy.mockRestore()
+      }
+    }
+
+    const textOf = async () => text((await store.get(key))!.body)
+
+    test.each(['put', 'putFile'] as const)('that it has written (%s) while it looks at it', async (way) => {
+      if (way === 'put') await store.put(key, sourceOf('song'))
+      else {
+        const path = join(directory, '..', `stemwork-source-${process.pid}`)
+        await writeFile(path, 'song')
+        await store.putFile!(key, path)
+      }
+      expect(await begunOf(async () => expect(await textOf()).toBe('song'))).toEqual(['stat', 'read'])
+    })
+
+    test('but not a large one, of which it would hold much', async () => {
+      await store.put(key, sourceOf('x'.repeat(70_000)))
+      expect(await begunOf(async () => expect(await textOf()).toHaveLength(70_000))).toEqual(['stat'])
+    })
+
+    test('again if another process has replaced it', async () => {
+      await store.put(key, sourceOf('a longer first song'))
+      await fsBlobs({ directory }).put(key, sourceOf('second'))
+      expect(await begunOf(async () => expect(await textOf()).toBe('second'))).toEqual(['stat', 'read'])
+    })
   })
 
   test('keeps no empty folders of blobs that are gone', async () => {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Service, startService } from './harness.js'
 
 let service: Service
@@ -32,11 +32,61 @@ test('requests that are refused keep their turn to the end of the pass', async (
   expect(await mostInOnePass(absent, 404)).toBeLessThanOrEqual(4)
 })
 
-test('downloads hold a turn only while their link is checked', async () => {
-  const url = await service.uploaded(Buffer.from('a song'))
-  const download = () => new Request(url)
-  const most: number[] = []
-  // Only so many begin in one pass as do within a millisecond, which other programs may take away.
-  for (let round = 0; round < 10; round++) most.push(await mostInOnePass(download, 200))
-  expect(Math.max(...most)).toBeGreaterThan(4)
+describe('while passes of the event loop are long, an application that asks more than another', () => {
+  const ticketOf = async (key: string) => {
+    const answer = await service.handler(new Request(`${service.base}/upload`, { headers: { authorization: key } }))
+    return ((await answer.json()) as { uploadUrl: string }).uploadUrl
+  }
+  /** Few, because after 200 ms nobody would be waited for. */
+  const longPasses = async (count: number, isOver = () => false) => {
+    for (let n = 0; n < count && !isOver(); n++) {
+      for (const until = performance.now() + 3; performance.now() < until;);
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+  /** Lets passes be long, of which the turns learn by requests. */
+  const begunLongPasses = async () => {
+    for (let n = 0; n < 3; n++) {
+      void ticketOf(seldom.key)
+      await longPasses(1)
+    }
+  }
+  let often: string
+  let seldom: { id: string; key: string }
+
+  beforeAll(async () => {
+    often = (await service.addApplication('often')).key
+    seldom = await service.addApplication('seldom')
+    for (let n = 0; n < 100; n++) await ticketOf(often)
+  })
+
+  test('waits for an upload of the other', async () => {
+    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
+    const url = await ticketOf(seldom.key)
+    const upload = service.handler(new Request(url, { method: 'PUT', body: readable, duplex: 'half' }))
+    await begunLongPasses()
+    let isAnswered = false
+    const asked = ticketOf(often).then(() => (isAnswered = true))
+    await longPasses(4)
+    expect(isAnswered).toBe(false)
+    await writable.close()
+    expect((await upload).status).toBe(200)
+    await longPasses(4, () => isAnswered)
+    expect(isAnswered).toBe(true)
+    await asked
+  })
+
+  test('does not wait for a request of the other that waits for a job', async () => {
+    const { job } = await service.engine.submit({ app: seldom.id, workflow: 'service/held', params: {} })
+    const headers = { authorization: seldom.key, prefer: 'wait=60' }
+    const stop = new AbortController()
+    const waiting = service.handler(new Request(`${service.base}/job/${job.id}`, { headers, signal: stop.signal }))
+    await begunLongPasses()
+    let isAnswered = false
+    const asked = ticketOf(often).then(() => (isAnswered = true))
+    await longPasses(4, () => isAnswered)
+    expect(isAnswered).toBe(true)
+    stop.abort()
+    await Promise.allSettled([asked, waiting])
+  })
 })

@@ -265,7 +265,8 @@ describe('requests that come at the same time', () => {
 
     test('one that asks more than another waits until its earlier ones are done', async () => {
       const turns = new LoopTurns()
-      await turns.next('another')
+      const endOther = await turns.next('another')
+      endOther()
       const often = await asking(turns, 'often')
       const begun = often.length
       // Few, because after 200 ms it would no longer wait.
@@ -273,6 +274,19 @@ describe('requests that come at the same time', () => {
       expect(often).toHaveLength(begun)
       for (const endTurn of often.slice()) endTurn()
       await longPasses(2)
+      expect(often.length).toBeGreaterThan(begun)
+    })
+
+    test('it also waits until those of the other are done', async () => {
+      const turns = new LoopTurns()
+      const endOther = await turns.next('another')
+      const often = await asking(turns, 'often')
+      for (const endTurn of often) endTurn()
+      await longPasses(3)
+      const begun = often.length
+      expect(begun).toBeLessThan(5)
+      endOther()
+      await longPasses(1)
       expect(often.length).toBeGreaterThan(begun)
     })
 

@@ -141,6 +141,22 @@ describe('waiting applications', () => {
     expect(order).toEqual(['busy 0', 'seldom'])
   })
 
+  test('wait if they request more than most while these are held back, and are served afterwards', async () => {
+    const { shares, order, ask, settled } = waitingLine({ total: 2, reserve: 0 })
+    for (let n = 0; n < 4; n++) shares.tryTake('busy')?.release()
+    shares.tryTake('seldom')?.release()
+    shares.holdsBackBusy = true
+    void ask('busy')
+    await settled()
+    expect(order).toEqual([])
+    void ask('seldom')
+    await settled()
+    expect(order).toEqual(['seldom'])
+    shares.holdsBackBusy = false
+    await settled()
+    expect(order).toEqual(['seldom', 'busy'])
+  })
+
   test('take turns again when their last units are long ago', async () => {
     const { shares, order, ask, runAll, settled } = waitingLine({ total: 1 })
     for (let n = 0; n < 1000; n++) shares.tryTake('once busy')?.release()

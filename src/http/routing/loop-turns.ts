@@ -7,7 +7,7 @@ const reserve = 1
 const passMs = 1
 /** Milliseconds after which a pass is long, */
 const longPassMs = 2
-/** and the longest wait for work that has begun. */
+/** and the longest that work in progress makes others wait. */
 const mostHeldMs = 200
 /** The least that a turn counts as. */
 const leastUsed = 0.25
@@ -25,14 +25,15 @@ interface Turn {
 /**
  * Divides the event loop among applications: what begins in one pass takes a few milliseconds, and the rest waits for
  * the next pass, in which work in progress has its turn, too. While passes are long, those that ask more than the
- * average also wait until what they have begun is done. So a request waits little in each of the passes that it needs,
- * however many come at the same time. Applications whose work is short go before those that ask as often for more.
+ * average also wait until what they and those that ask less have begun is done. So a request waits little in each of
+ * the passes that it needs, however many come at the same time. Applications whose work is short go before those that
+ * ask as often for more.
  */
 export class LoopTurns {
   readonly #shares = new Shares({ total: perPass, reserve })
   #passBeganAt = 0
   #isPassing = false
-  /** Those that have begun in this pass or were held over from earlier ones. */
+  /** Those that have begun in this pass, and those of earlier ones that were in progress when it began. */
   #turns: Turn[] = []
 
   /**
@@ -69,14 +70,12 @@ export class LoopTurns {
     const now = performance.now()
     const wasLong = now - this.#passBeganAt > longPassMs
     this.#isPassing = false
-    for (const turn of this.#turns.splice(0)) {
-      if (wasLong && this.#isHeld(turn, now)) this.#turns.push(turn)
-      else turn.release()
-    }
-    if (this.#turns.length > 0) this.#startPass(now)
-  }
-
-  #isHeld({ app, beganAt, isDone }: Turn, now: number): boolean {
-    return !isDone && now - beganAt < mostHeldMs && this.#shares.asksMoreThanAverage(app)
+    const turns = this.#turns
+    this.#turns = turns.filter(({ isDone, beganAt }) => !isDone && now - beganAt < mostHeldMs)
+    const waitedFor = wasLong ? this.#turns : []
+    const held = waitedFor.filter(({ app }) => this.#shares.asksMoreThanAverage(app))
+    this.#shares.holdsBackBusy = held.length < waitedFor.length
+    for (const turn of turns) if (!held.includes(turn)) turn.release()
+    if (waitedFor.length > 0) this.#startPass(now)
   }
 }

@@ -8,7 +8,7 @@ import { Problem } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
 import { paced } from '../routing/paced.js'
 import { archiveEntries, archiveName, keptOutputs, maxArchiveJobs } from './archive.js'
-import { refuseExpired } from './storage-link.js'
+import { grantOf, refuseExpired } from './storage-link.js'
 import { zipBytes, zipStream } from './zip.js'
 
 const jobsSchema = z
@@ -115,14 +115,9 @@ function archiveKey(ids: readonly string[]): string {
 }
 
 async function downloadArchive(call: Call): Promise<ApiAnswer> {
-  const { engine, options, downloads, signer, turns } = call.service
+  const { engine, options, downloads, turns } = call.service
   const ids = call.search.getAll('job')
-  const grant = signer.verify('GET', archiveKey(ids), call.search)
-  if (!grant)
-    throw new Problem(
-      'FORBIDDEN',
-      'The signature of this link is not valid. Use the link exactly as the service gave it.',
-    )
+  const grant = grantOf(call, 'GET', archiveKey(ids))
   refuseExpired(grant)
   const endTurn = await turns.next(grant.app)
   call.service.limiter.take(grant.app, 'link', call.headers)

@@ -8,12 +8,17 @@ import type { Grant } from '../auth/signed-url.js'
 import { paced } from '../routing/paced.js'
 import { refuseRevoked } from '../routing/job-link.js'
 import { decideRange, deciding } from './range.js'
-import { requireGrant, storageKey } from './storage-link.js'
+import { inTurnOfLink, refuseExpired, storageKey } from './storage-link.js'
 
 /** Answers GET and HEAD of a signed link with the file, a part of it, or 304. */
 export async function download(call: Call, path: string): Promise<ApiAnswer> {
   const key = storageKey(path)
-  const grant = await requireGrant(call, 'GET', key)
+  return await inTurnOfLink(call, 'GET', key, (grant) => answer(call, key, grant))
+}
+
+async function answer(call: Call, key: string, grant: Grant): Promise<ApiAnswer> {
+  refuseExpired(grant)
+  call.service.limiter.take(grant.app, 'link', call.headers)
   await refuseRevokedOf(call, grant)
   const { method, headers } = call.request
   // The usual case, in which the file is looked up only once.

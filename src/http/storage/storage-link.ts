@@ -1,3 +1,4 @@
+import type { ApiAnswer } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
 import { Problem } from '../routing/problem.js'
 import type { Grant } from '../auth/signed-url.js'
@@ -27,26 +28,27 @@ export function storageLink(
   return `${call.baseUrl}${storagePath}${key}?${query.toString()}`
 }
 
-/** @throws Problem `FORBIDDEN`, with one message for every cause but expiry; `RATE_LIMITED`. */
-export async function requireGrant(call: Call, method: Grant['method'], key: string): Promise<Grant> {
-  const grant = await requireSigned(call, method, key)
-  refuseExpired(grant)
-  if (method === 'GET') call.service.limiter.take(grant.app, 'link', call.headers)
-  return grant
+/** What the link allows, or did until it expired. @throws Problem `FORBIDDEN`, with one message for every cause. */
+export function grantOf(call: Call, method: Grant['method'], key: string): Grant {
+  const grant = call.service.signer.verify(method, key, call.search)
+  if (grant) return grant
+  throw new Problem(
+    'FORBIDDEN',
+    'The signature of this link is not valid. Use the link exactly as the service gave it.',
+  )
 }
 
-/** What the link allows, or did until it expired. @throws Problem `FORBIDDEN` if it was not made here. */
-export async function requireSigned(call: Call, method: Grant['method'], key: string): Promise<Grant> {
-  const grant = call.service.signer.verify(method, key, call.search)
-  if (!grant)
-    throw new Problem(
-      'FORBIDDEN',
-      'The signature of this link is not valid. Use the link exactly as the service gave it.',
-    )
+/** Answers in the turn of the application that the link was made for. @throws as `grantOf` */
+export async function inTurnOfLink(
+  call: Call,
+  method: Grant['method'],
+  key: string,
+  answer: (grant: Grant) => Promise<ApiAnswer>,
+): Promise<ApiAnswer> {
+  const grant = grantOf(call, method, key)
   const endTurn = await call.service.turns.next(grant.app)
-  // What follows waits for files.
-  endTurn(0)
-  return grant
+  // Most of the time, it waits for files.
+  return await answer(grant).finally(() => endTurn(0))
 }
 
 /** @throws Problem `FORBIDDEN` if the API key that asked for the link has ended. */

@@ -5,7 +5,7 @@ import type { Call } from '../routing/call.js'
 import { Problem, type ProblemCode, toProblem } from '../routing/problem.js'
 import type { RequestBody } from '../routing/request-body.js'
 import type { Grant } from '../auth/signed-url.js'
-import { refuseEndedKey, refuseExpired, requireSigned, storageKey } from './storage-link.js'
+import { inTurnOfLink, refuseEndedKey, refuseExpired, storageKey } from './storage-link.js'
 import type { UploadSlot } from '../routing/storage-use.js'
 import { forgetRefusal, isRefused, rememberRefusal } from './upload-refusal.js'
 import { isUsed } from './used-ticket.js'
@@ -13,7 +13,10 @@ import { isUsed } from './used-ticket.js'
 /** Stores the file that is sent to a ticket: raw, chunked, or in a multipart form. A ticket writes once. */
 export async function upload(call: Call, path: string): Promise<ApiAnswer> {
   const key = storageKey(path)
-  const grant = await requireSigned(call, 'PUT', key)
+  return await inTurnOfLink(call, 'PUT', key, (grant) => store(call, key, grant))
+}
+
+async function store(call: Call, key: string, grant: Grant): Promise<ApiAnswer> {
   await refuseEndedKey(grant, call)
   const { blobs } = call.service.engine
   const { body } = call

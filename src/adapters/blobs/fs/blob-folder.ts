@@ -15,8 +15,7 @@ type OpenBlob = { file: FileHandle; blob: BlobStat }
 /** The folder of the blobs: where each file lies, and what it says about itself. */
 export class BlobFolder {
   readonly root: string
-  /** What was written is cached, too: most files are looked at soon after. */
-  readonly known = new KnownFiles()
+  readonly #known = new KnownFiles()
 
   constructor(directory: string) {
     this.root = resolve(directory)
@@ -31,6 +30,13 @@ export class BlobFolder {
     return join(this.root, checkBlobPrefix(prefix))
   }
 
+  /** Caches what was written, because most files are looked at soon after. Returns what the store says of it. */
+  keep(path: string, stats: Stats, facts: Omit<BlobStat, 'modifiedAt'>): BlobStat {
+    const blob = { ...facts, modifiedAt: modifiedAtOf(stats) }
+    this.#known.keep(path, stats, blob)
+    return { ...blob }
+  }
+
   /** @throws StemworkError `STORE_UNAVAILABLE` for a file that the store did not write. */
   async stat(key: string): Promise<BlobStat | undefined> {
     const found = await this.look(key)
@@ -41,7 +47,7 @@ export class BlobFolder {
   async look(key: string): Promise<BlobStat | 'damaged' | undefined> {
     const path = this.pathOf(key)
     const found = await lookUp(path)
-    const blob = found && this.known.find(path, found)
+    const blob = found && this.#known.find(path, found)
     if (!found || blob) return blob
     const opened = await openFile(path)
     if (!opened) return undefined
@@ -52,14 +58,20 @@ export class BlobFolder {
     }
   }
 
-  /** The caller closes the file. @throws as `stat`. */
-  async open(key: string): Promise<OpenBlob | undefined> {
+  /**
+   * The caller closes the file.
+   *
+   * @param meanwhile called with what the blob was when it was last seen, before it is looked at again
+   * @throws as `stat`
+   */
+  async open(key: string, meanwhile: (expected: OpenBlob) => void): Promise<OpenBlob | undefined> {
     const path = this.pathOf(key)
-    const opened = await openFile(path)
+    const expected = this.#known.last(path)
+    const opened = await openFile(path, (file) => expected && meanwhile({ file, blob: expected }))
     if (!opened) return undefined
     const { file, stats } = opened
     try {
-      const blob = this.known.find(path, stats) ?? (await this.#describe(path, opened, key))
+      const blob = this.#known.find(path, stats) ?? (await this.#describe(path, opened, key))
       if (!blob) throw damaged(key)
       return { file, blob }
     } catch (error) {
@@ -72,10 +84,7 @@ export class BlobFolder {
     const trailer = await readTrailer(file, stats.size).catch((error: unknown) => {
       throw storageError('read a blob', error)
     })
-    if (!trailer) return undefined
-    const blob = { key, ...trailer, modifiedAt: modifiedAtOf(stats) }
-    this.known.keep(path, stats, blob)
-    return blob
+    return trailer && this.keep(path, stats, { key, ...trailer })
   }
 }
 
@@ -89,10 +98,12 @@ async function lookUp(path: string): Promise<Stats | undefined> {
   }
 }
 
-async function openFile(path: string): Promise<OpenFile | undefined> {
+async function openFile(path: string, meanwhile?: (file: FileHandle) => void): Promise<OpenFile | undefined> {
   try {
     const file = await open(path, 'r')
-    const stats = await file.stat()
+    const looking = file.stat()
+    meanwhile?.(file)
+    const stats = await looking
     if (stats.isFile()) return { file, stats }
     await file.close()
     return undefined

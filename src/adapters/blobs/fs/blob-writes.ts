@@ -8,7 +8,7 @@ import { abortable } from '../shared/abortable-source.js'
 import { blobChunks } from '../shared/blob-chunks.js'
 import type { BlobFolder } from './blob-folder.js'
 import { changesOf, type DiskTurn } from './disk-turns.js'
-import { alreadyExists, append, modifiedAtOf, publish, sync } from './durable-file.js'
+import { alreadyExists, append, publish, sync } from './durable-file.js'
 import { makeFolder, removeEmptyFolders, temporaryName } from './folders.js'
 import { linkFile, publishWithTrailer } from './moved-file.js'
 import { isAbsent, storageError } from './storage-error.js'
@@ -51,10 +51,7 @@ export function blobWrites(
       const closing = closed(file)
       closing.catch(() => {})
       await publish(temporary, path, { key, ifAbsent, change })
-      const stats = await closing
-      const blob = { key, bytes, ...facts, modifiedAt: modifiedAtOf(stats) }
-      folder.known.keep(path, stats, blob)
-      return { ...blob }
+      return folder.keep(path, await closing, { key, bytes, ...facts })
     })
   }
 
@@ -74,14 +71,14 @@ export function blobWrites(
       const isLinked = isFile && (await inFolder(dirname(path), change, () => linkFile(source, temporary, change)))
       const stored = isLinked
         ? await whileWriting(temporary, change, async () => {
-            const written = await publishWithTrailer(temporary, trailer, path, {
+            const { bytes, stats } = await publishWithTrailer(temporary, trailer, path, {
               change,
               publish: async () => {
                 signal?.throwIfAborted()
                 await publish(temporary, path, { key, ifAbsent: false, change })
               },
             })
-            return { key, ...facts, ...written }
+            return folder.keep(path, stats, { key, bytes, ...facts })
           })
         : await putCopy({ put }, key, source, options)
       await rm(source, { force: true })

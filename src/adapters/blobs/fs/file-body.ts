@@ -16,6 +16,25 @@ export interface ReadingOptions {
   signal?: AbortSignal
   /** See `BlobStore.get`. */
   reuseMemory?: boolean
+  /** The first chunk, if it is being read already. */
+  first?: Promise<Uint8Array>
+}
+
+/** Reads up to so many bytes. */
+export async function readChunk(
+  file: FileHandle,
+  memory: Buffer,
+  { position, length, turn }: { position: number; length: number; turn: DiskTurn },
+): Promise<Uint8Array> {
+  const { bytesRead } = await turn(() => file.read(memory, 0, length, position)).catch((error: unknown) => {
+    throw storageError('read a blob', error)
+  })
+  if (bytesRead === 0)
+    throw new StemworkError(
+      'STORE_UNAVAILABLE',
+      'A blob file became shorter while it was being read: another program changed it.',
+    )
+  return memory.subarray(0, bytesRead)
 }
 
 /**
@@ -28,17 +47,19 @@ export class FileBody implements AsyncIterableIterator<Uint8Array> {
   readonly #turn: DiskTurn
   readonly #signal: AbortSignal | undefined
   readonly #reuseMemory: boolean
+  #first: Promise<Uint8Array> | undefined
   #memory: Buffer | undefined
   #position: number
   #closed = false
 
-  constructor(file: FileHandle, range: ByteRange, { turn, signal, reuseMemory = false }: ReadingOptions) {
+  constructor(file: FileHandle, range: ByteRange, { turn, signal, reuseMemory = false, first }: ReadingOptions) {
     this.#file = file
     this.#position = range.start
     this.#end = range.end
     this.#turn = turn
     this.#signal = signal
     this.#reuseMemory = reuseMemory
+    this.#first = first
   }
 
   [Symbol.asyncIterator](): this {
@@ -50,7 +71,9 @@ export class FileBody implements AsyncIterableIterator<Uint8Array> {
     if (this.#position > this.#end) return this.return()
     try {
       this.#signal?.throwIfAborted()
-      const chunk = await this.#read()
+      const chunk = await (this.#first ?? this.#read())
+      this.#first = undefined
+      this.#position += chunk.byteLength
       this.#signal?.throwIfAborted()
       return { done: false, value: chunk }
     } catch (error) {
@@ -64,27 +87,17 @@ export class FileBody implements AsyncIterableIterator<Uint8Array> {
       this.#closed = true
       if (this.#memory) reusing--
       this.#memory = undefined
+      await this.#first?.catch(() => {})
       await this.#file.close()
     }
     return { done: true, value: undefined }
   }
 
-  async #read(): Promise<Uint8Array> {
+  #read(): Promise<Uint8Array> {
     const left = this.#end - this.#position + 1
     const memory = this.#reuseMemory ? this.#reused(left) : Buffer.allocUnsafe(Math.min(chunkBytes, left))
     const length = Math.min(memory.byteLength, left)
-    const { buffer, bytesRead } = await this.#turn(() => this.#file.read(memory, 0, length, this.#position)).catch(
-      (error: unknown) => {
-        throw storageError('read a blob', error)
-      },
-    )
-    if (bytesRead === 0)
-      throw new StemworkError(
-        'STORE_UNAVAILABLE',
-        'A blob file became shorter while it was being read: another program changed it.',
-      )
-    this.#position += bytesRead
-    return buffer.subarray(0, bytesRead)
+    return readChunk(this.#file, memory, { position: this.#position, length, turn: this.#turn })
   }
 
   #reused(left: number): Buffer {

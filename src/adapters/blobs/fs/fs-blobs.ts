@@ -6,9 +6,12 @@ import { BlobFolder } from './blob-folder.js'
 import { blobWrites } from './blob-writes.js'
 import { changesOf, readsOf } from './disk-turns.js'
 import { modifiedAtOf } from './durable-file.js'
-import { FileBody } from './file-body.js'
+import { FileBody, readChunk } from './file-body.js'
 import { isTemporary, removeEmptyFolders, removeEmptyTree, syncFolder, walk } from './folders.js'
 import { isAbsent, storageError } from './storage-error.js'
+
+/** So little is read while the file is looked at: on a busy event loop, each call takes a pass of it. */
+const mostAhead = 64 * 1024
 
 export interface FsBlobsOptions {
   /** Folder for the blobs; made if missing. It belongs to the store: keep nothing else in it. */
@@ -43,12 +46,20 @@ function blobReads(folder: BlobFolder): Pick<BlobStore, 'get' | 'localFile' | 's
   return {
     async get(key, { range, signal, app, reuseMemory } = {}) {
       signal?.throwIfAborted()
-      const opened = await folder.open(key)
+      const turn = readsOf(key, app)
+      const { start, end } = range ?? { start: 0, end: Infinity }
+      let ahead: { etag: string; first: Promise<Uint8Array> } | undefined
+      const opened = await folder.open(key, ({ file, blob: { bytes, etag } }) => {
+        const length = Math.min(end + 1, bytes) - start
+        if (length <= 0 || length > mostAhead) return
+        ahead = { etag, first: readChunk(file, Buffer.allocUnsafe(length), { position: start, length, turn }) }
+        ahead.first.catch(() => {})
+      })
       if (!opened) return undefined
       const { file, blob } = opened
-      const { start, end } = range ?? { start: 0, end: Infinity }
+      const first = ahead?.etag === blob.etag ? ahead.first : undefined
       const bytes = { start, end: Math.min(end, blob.bytes - 1) }
-      return { stat: blob, body: new FileBody(file, bytes, { turn: readsOf(key, app), signal, reuseMemory }) }
+      return { stat: blob, body: new FileBody(file, bytes, { turn, signal, reuseMemory, first }) }
     },
 
     async localFile(key) {

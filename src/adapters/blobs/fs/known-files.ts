@@ -21,6 +21,11 @@ export class KnownFiles {
     this.#files.set(path, { identity: { ino, size, mtimeMs }, blob })
   }
 
+  /** What the file was when it was last seen. */
+  last(path: string): BlobStat | undefined {
+    return this.#files.get(path)?.blob
+  }
+
   find(path: string, { ino, size, mtimeMs }: Identity): BlobStat | undefined {
     const known = this.#files.get(path)
     if (!known) return undefined

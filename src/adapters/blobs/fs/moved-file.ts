@@ -1,6 +1,7 @@
+import type { Stats } from 'node:fs'
 import { link, open, rm, stat } from 'node:fs/promises'
 import type { DiskTurn } from './disk-turns.js'
-import { append, modifiedAtOf, sync } from './durable-file.js'
+import { append, sync } from './durable-file.js'
 import { codeOf } from './storage-error.js'
 
 /** Another disk, or a file system without hard links or with a limit on them. */
@@ -22,13 +23,14 @@ export async function linkFile(path: string, second: string, change: DiskTurn): 
  *
  * @param published where `publish` puts the file. If that fails, it is not there, and the file is as it was under its
  * other names.
+ * @returns the bytes before the trailer, and what is known of the published file
  */
 export async function publishWithTrailer(
   path: string,
   trailer: Buffer,
   published: string,
   { change, publish }: { change: DiskTurn; publish: () => Promise<void> },
-): Promise<{ bytes: number; modifiedAt: number }> {
+): Promise<{ bytes: number; stats: Stats }> {
   const file = await open(path, 'r+')
   try {
     const { size, ino } = await file.stat()
@@ -38,7 +40,7 @@ export async function publishWithTrailer(
       await append(file, trailer, change, size)
       await sync(file, change)
       await publish()
-      return { bytes: size, modifiedAt: modifiedAtOf(await file.stat()) }
+      return { bytes: size, stats: await file.stat() }
     } catch (error) {
       // Published, but perhaps not durably.
       const found = await stat(published).catch(() => undefined)

@@ -68,6 +68,7 @@ export class Shares {
   #arrivals = 0
   /** What all applications together got lately. */
   #recent = 0
+  #holdsBackBusy = false
 
   constructor({ total, perApplication = total, reserve = Math.floor(total / 8), waitingPerApplication }: ShareBounds) {
     this.#total = total
@@ -116,6 +117,12 @@ export class Shares {
     return (this.#accounts.get(app)?.recent ?? 0) * this.#accounts.size > this.#recent
   }
 
+  /** While true, applications that got more than the average lately wait, even for a free unit. */
+  set holdsBackBusy(value: boolean) {
+    this.#holdsBackBusy = value
+    if (!value) this.#serveWaiting()
+  }
+
   /** Like `take`, but `undefined` where the application would have to wait. */
   takeNow(app: string): Share | undefined {
     const isFirst = (this.#accounts.get(app)?.waiting.length ?? 0) === 0
@@ -160,7 +167,7 @@ export class Shares {
   #isNext(app: string): boolean {
     if (!this.hasRoom(app)) return false
     const isBusy = (this.#accounts.get(app)?.recent ?? 0) >= mostRecent / 2 || this.asksMoreThanAverage(app)
-    return !isBusy || this.#total - this.#held > this.#reserve
+    return !isBusy || (!this.#holdsBackBusy && this.#total - this.#held > this.#reserve)
   }
 
   /** Takes a unit from the application that holds the most, for one that holds none. Returns whether it could. */
