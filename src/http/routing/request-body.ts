@@ -28,6 +28,8 @@ export class RequestBody {
   /** The client has disconnected or stalls. */
   #failed = false
   #bytes = 0
+  /** Bytes that the whole body should have; NaN if the client does not say. */
+  #announced = NaN
   /** Whether the last chunk was small. */
   #isSmall = false
   /** Time spent waiting for the client; a slow store does not count. */
@@ -108,6 +110,7 @@ export class RequestBody {
     const { body, bodyUsed } = this.#request
     if (this.#bodyRead || bodyUsed || body?.locked) throw bodyAlreadyRead()
     this.#isOpen = true
+    this.#announced = Number(this.#request.headers.get('content-length') ?? NaN)
     this.#reader = body?.getReader()
   }
 
@@ -116,7 +119,7 @@ export class RequestBody {
     if (!this.#reader || this.#ended) return undefined
     // A client may send thousands of one-byte chunks, which would block the event loop; after a pause, node:http
     // returns all that came meanwhile at once.
-    if (this.#isSmall) await setImmediate()
+    if (this.#isSmall && this.#bytes !== this.#announced) await setImmediate()
     const { idleMs, minBytesPerSecond } = this.#limits
     // The total time for a client grows with the bytes that it has sent.
     const patienceMs = idleMs + (this.#bytes / minBytesPerSecond) * 1000 - this.#waitedMs
