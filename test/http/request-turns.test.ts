@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type Service, startService } from './harness.js'
 
 let service: Service
@@ -37,10 +37,9 @@ describe('while passes of the event loop are long, an application that asks more
     const answer = await service.handler(new Request(`${service.base}/upload`, { headers: { authorization: key } }))
     return ((await answer.json()) as { uploadUrl: string }).uploadUrl
   }
-  /** Few, because after 200 ms nobody would be waited for. */
   const longPasses = async (count: number, isOver = () => false) => {
     for (let n = 0; n < count && !isOver(); n++) {
-      for (const until = performance.now() + 3; performance.now() < until;);
+      vi.advanceTimersByTime(3)
       await new Promise((resolve) => setImmediate(resolve))
     }
   }
@@ -59,6 +58,8 @@ describe('while passes of the event loop are long, an application that asks more
     seldom = await service.addApplication('seldom')
     for (let n = 0; n < 100; n++) await ticketOf(often)
   })
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))
+  afterEach(() => void vi.useRealTimers())
 
   test('waits for an upload of the other', async () => {
     const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()

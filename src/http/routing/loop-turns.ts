@@ -7,8 +7,8 @@ const reserve = 1
 const passMs = 1
 /** Milliseconds after which a pass is long, */
 const longPassMs = 2
-/** and the longest that work in progress makes others wait. */
-const mostHeldMs = 200
+/** and the longest that others wait for work in progress: it may be waiting for its client. */
+const mostHeldMs = 50
 /** The least that a turn counts as. */
 const leastUsed = 0.25
 
@@ -33,6 +33,8 @@ export class LoopTurns {
   readonly #shares = new Shares({ total: perPass, reserve })
   #passBeganAt = 0
   #isPassing = false
+  /** When all applications could last begin something: where others never pause, they can once in a while. */
+  #openAt = -Infinity
   /** Those that have begun in this pass, and those of earlier ones that were in progress when it began. */
   #turns: Turn[] = []
 
@@ -74,7 +76,9 @@ export class LoopTurns {
     this.#turns = turns.filter(({ isDone, beganAt }) => !isDone && now - beganAt < mostHeldMs)
     const waitedFor = wasLong ? this.#turns : []
     const held = waitedFor.filter(({ app }) => this.#shares.asksMoreThanAverage(app))
-    this.#shares.holdsBackBusy = held.length < waitedFor.length
+    const holdsBack = held.length < waitedFor.length && now - this.#openAt < mostHeldMs
+    if (!holdsBack) this.#openAt = now
+    this.#shares.holdsBackBusy = holdsBack
     for (const turn of turns) if (!held.includes(turn)) turn.release()
     if (waitedFor.length > 0) this.#startPass(now)
   }
