@@ -166,7 +166,7 @@ async function inTurn<Answer>(
   const startedAt = performance.now()
   try {
     const answering = answer()
-    // What waits for the end of a job needs the event loop no more.
+    // A request that waits for the end of a job no longer needs the event loop.
     if (preferredWait(request.headers) !== undefined) endTurn(performance.now() - startedAt)
     const answered = await answering
     endTurn(performance.now() - startedAt)

@@ -4,6 +4,7 @@ import { HeartbeatLoop } from '../../src/core/engine/dispatch/attempt/heartbeat.
 import type { JobRecord } from '../../src/core/engine/job/job.js'
 import type { JobChange } from '../../src/core/engine/job/transitions.js'
 import type { JobStore } from '../../src/core/engine/ports/job-store.js'
+import { silentLogger } from '../../src/core/engine/ports/logger.js'
 import { gate, recordingLogger } from './harness.js'
 
 const leaseMs = 3000
@@ -42,22 +43,18 @@ function beating(
       return answer ? answer(change as Beat) : job
     },
   } as unknown as JobStore
-  const heartbeat = new HeartbeatLoop(
-    jobs,
-    job,
-    {
-      leaseMs,
-      progressIntervalMs: everyMs,
-      storageOutageMs,
-      contact: { noteAnswer: () => void contacts.push('answer'), noteFailure: () => void contacts.push('failure') },
-      onProgress: (updated) => progressed.push(updated),
-      interrupt: ({ code }) => {
-        interrupts.push([now(), code])
-        heartbeat.stop()
-      },
+  const heartbeat = new HeartbeatLoop(jobs, job, {
+    leaseMs,
+    progressIntervalMs: everyMs,
+    storageOutageMs,
+    contact: { noteAnswer: () => void contacts.push('answer'), noteFailure: () => void contacts.push('failure') },
+    onProgress: (updated) => progressed.push(updated),
+    interrupt: ({ code }) => {
+      interrupts.push([now(), code])
+      heartbeat.stop()
     },
     logger,
-  )
+  })
   heartbeat.start()
   return { heartbeat, job, beats, interrupts, progressed, contacts, lines }
 }
@@ -86,8 +83,7 @@ describe('a heartbeat', () => {
     const short = new HeartbeatLoop(
       { apply: async () => void beats.push([0, {} as Beat]) } as unknown as JobStore,
       sampleJob(),
-      { ...silent, leaseMs: 300, progressIntervalMs: 1000, onProgress() {}, interrupt() {} },
-      recordingLogger().logger,
+      { ...silent, leaseMs: 300, progressIntervalMs: 1000, onProgress() {}, interrupt() {}, logger: silentLogger },
     )
     short.start()
     await vi.advanceTimersByTimeAsync(300)

@@ -33,7 +33,7 @@ export class LoopTurns {
   readonly #shares = new Shares({ total: perPass, reserve })
   #passBeganAt = 0
   #isPassing = false
-  /** When all applications could last begin something: where others never pause, they can once in a while. */
+  /** When every application could last begin something. If others never pause, that is still every 50 ms. */
   #openAt = -Infinity
   /** Those that have begun in this pass, and those of earlier ones that were in progress when it began. */
   #turns: Turn[] = []

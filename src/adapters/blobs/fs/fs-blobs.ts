@@ -10,7 +10,7 @@ import { FileBody, readChunk } from './file-body.js'
 import { isTemporary, removeEmptyFolders, removeEmptyTree, syncFolder, walk } from './folders.js'
 import { isAbsent, storageError } from './storage-error.js'
 
-/** So little is read while the file is looked at: on a busy event loop, each call takes a pass of it. */
+/** Reads up to this size begin before the file has been looked at: on a busy event loop, each call takes a pass. */
 const mostAhead = 64 * 1024
 
 export interface FsBlobsOptions {

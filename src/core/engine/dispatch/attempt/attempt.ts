@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises'
 import { isSetupError, preempted, StemworkError } from '../../errors.js'
 import { missedDeadline, timedOut } from '../../job/failure.js'
 import type { JobOutput, JobRecord } from '../../job/job.js'
@@ -97,19 +96,15 @@ export class Attempt {
     this.#claimedAt = (lease?.until ?? 0) - leaseMs
     if (deadline !== null && deadline - this.#claimedAt < longestTimerMs)
       this.#deadline = new RunTimeLimit(deadline - this.#claimedAt, () => this.interrupt(missedDeadline(deadline)))
-    this.#heartbeat = new HeartbeatLoop(
-      jobs,
-      job,
-      {
-        leaseMs,
-        progressIntervalMs,
-        storageOutageMs,
-        contact,
-        onProgress: (updated) => events.announce('job.progressed', { job: updated }),
-        interrupt: (reason) => this.interrupt(reason),
-      },
+    this.#heartbeat = new HeartbeatLoop(jobs, job, {
+      leaseMs,
+      progressIntervalMs,
+      storageOutageMs,
+      contact,
+      onProgress: (updated) => events.announce('job.progressed', { job: updated }),
+      interrupt: (reason) => this.interrupt(reason),
       logger,
-    )
+    })
   }
 
   /** Keeps its work and ends, to be resumed later; does nothing if it may no longer be preempted. */
@@ -194,10 +189,7 @@ export class Attempt {
       this.#timeLimit.pause()
       this.#deadline?.pause()
       this.#heartbeat.stop()
-      if (directory !== '')
-        await rm(directory, { recursive: true, force: true, maxRetries: 3 }).catch((error: unknown) =>
-          this.#log.warn('Scratch files could not be removed.', error),
-        )
+      if (directory !== '') await this.#scratch.remove(directory)
     }
   }
 

@@ -15,6 +15,7 @@ export interface HeartbeatOptions {
   onProgress(job: JobRecord): void
   /** Ends the run. */
   interrupt(reason: StemworkError): void
+  logger: Logger
 }
 
 /**
@@ -27,7 +28,6 @@ export class HeartbeatLoop {
   readonly #jobs: JobStore
   readonly #job: JobRecord
   readonly #options: HeartbeatOptions
-  readonly #logger: Logger
   readonly #tickMs: number
   #timer: NodeJS.Timeout | undefined
   #stopped = false
@@ -39,11 +39,10 @@ export class HeartbeatLoop {
   #asking = 0
   #askedAt = 0
 
-  constructor(jobs: JobStore, job: JobRecord, options: HeartbeatOptions, logger: Logger) {
+  constructor(jobs: JobStore, job: JobRecord, options: HeartbeatOptions) {
     this.#jobs = jobs
     this.#job = job
     this.#options = options
-    this.#logger = logger
     this.#tickMs = Math.min(options.progressIntervalMs, options.leaseMs / 3)
   }
 
@@ -108,7 +107,7 @@ export class HeartbeatLoop {
       contact.noteFailure()
       this.#unwritten = true
       this.#hasKept ||= kept
-      this.#logger.warn({ jobId: this.#job.id, err: error }, 'A heartbeat did not reach the job store.')
+      this.#options.logger.warn({ jobId: this.#job.id, err: error }, 'A heartbeat did not reach the job store.')
     } finally {
       this.#asking--
     }

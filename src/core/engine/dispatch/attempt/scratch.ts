@@ -39,6 +39,13 @@ export class Scratch {
     return folder
   }
 
+  /** Removes the folder of an attempt. What cannot be removed now goes with the process's folder. */
+  async remove(folder: string): Promise<void> {
+    await rm(folder, { recursive: true, force: true, maxRetries: 3 }).catch((error: unknown) =>
+      this.#logger.warn({ folder, err: error }, 'Scratch files could not be removed.'),
+    )
+  }
+
   /** The path that `folder` creates. `undefined` until this process has created a folder. */
   async pathOf(name: string): Promise<string | undefined> {
     const root = await this.#root?.catch(() => undefined)
