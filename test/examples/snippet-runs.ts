@@ -18,13 +18,26 @@ export interface SnippetProject {
   bin: string
 }
 
-/** Makes a folder with the commands `stemwork` and `npx`, which run the command line of an installed package. */
+/**
+ * Makes a folder with the commands `stemwork` and `npx`, which run the command line of an installed package. Those that
+ * run forever go through a program that stops them.
+ */
 export async function commandsOf(folder: string, installed: string): Promise<string> {
   const bin = join(folder, 'commands')
   await mkdir(bin)
   const shim = join(root, 'test/examples/fixtures/stemwork.mjs')
   const main = join(installed, 'dist/cli/main.js')
-  await writeFile(join(bin, 'stemwork'), `#!/bin/sh\nexec "${process.execPath}" "${shim}" "${main}" "$@"\n`)
+  const node = `exec "${process.execPath}"`
+  await writeFile(
+    join(bin, 'stemwork'),
+    `#!/bin/sh
+case "$1" in
+  serve | worker) ${node} "${shim}" "${main}" "$@" ;;
+  live) ${node} "${main}" "$@" ;;
+  *) ${node} "${main}" "$@" </dev/null ;; # The other commands of the script must not wait for it.
+esac
+`,
+  )
   await writeFile(join(bin, 'npx'), '#!/bin/sh\nexec "$@"\n')
   for (const name of ['stemwork', 'npx']) await chmod(join(bin, name), 0o755)
   return bin

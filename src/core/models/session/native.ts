@@ -6,11 +6,13 @@ import { installCommand } from './runtime.js'
 import { type RuntimeSession, type RuntimeSettings, tensorInfo } from './runtime-session.js'
 
 /**
- * Loads onnxruntime-node.
+ * Loads onnxruntime-node, without its telemetry unless `ORT_DISABLE_TELEMETRY` is set: on Linux and macOS it reports
+ * every network that it opens, with an identifier of the device.
  *
  * @throws StemworkError `MISSING_DEPENDENCY` when it is not installed or has no library that works here
  */
 export async function importNative() {
+  process.env.ORT_DISABLE_TELEMETRY ??= '1'
   try {
     return (await import('onnxruntime-node')).default
   } catch (error) {

@@ -1,8 +1,7 @@
-import { fileURLToPath } from 'node:url'
-import { Worker } from 'node:worker_threads'
 import { StemworkError } from '../../engine/errors.js'
 import { scriptFile } from '../../engine/package-files.js'
 import type { Network, NetworkFacts, NetworkResult, Tensor } from './network.js'
+import { startRuntimeWorker } from './runtime-worker.js'
 import { type SessionOptions, withDefaults } from './session.js'
 
 export interface ThreadSettings extends Required<SessionOptions> {
@@ -42,7 +41,7 @@ const entry = scriptFile('core/models/session/network-thread.js')
  */
 export async function openNetworkThread(path: string, options: SessionOptions = {}): Promise<Network> {
   const settings: ThreadSettings = { path, ...withDefaults(options) }
-  const worker = new Worker(fileURLToPath(entry), { workerData: settings })
+  const worker = startRuntimeWorker(entry, settings)
   const waiting = new Map<number, { resolve(result: NetworkResult): void; reject(error: unknown): void }>()
   let nextId = 0
   let lost: unknown

@@ -1,6 +1,5 @@
-import { fileURLToPath } from 'node:url'
-import { Worker } from 'node:worker_threads'
 import { scriptFile } from '../../../engine/package-files.js'
+import { startRuntimeWorker } from '../../../models/session/runtime-worker.js'
 import type { LiveThreadSettings } from './live-thread.js'
 import { type LiveAnswer, type LiveRequest, type LiveWorker, workerIn } from './live-worker.js'
 
@@ -12,7 +11,7 @@ const entry = scriptFile('core/workflows/separation/live/live-thread.js')
  * @throws StemworkError `MISSING_DEPENDENCY` and `INVALID_OPTIONS` as `separate` does
  */
 export function openLiveThread(settings: LiveThreadSettings): Promise<LiveWorker> {
-  const thread = new Worker(fileURLToPath(entry), { workerData: settings })
+  const thread = startRuntimeWorker(entry, settings)
   const exit = new Promise<void>((resolve) => thread.once('exit', () => resolve()))
   let isEnding = false
   return workerIn({
