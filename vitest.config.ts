@@ -43,6 +43,8 @@ class LongestFirst extends BaseSequencer {
 export default defineConfig(({ mode }) => {
   // Every process of Node reads it, which takes 60 ms. No test but the daily ones goes to the internet.
   if (mode !== 'daily') delete process.env.NODE_EXTRA_CA_CERTS
+  // As `importNative` does, which is the one change of the environment that tests may leave.
+  process.env.ORT_DISABLE_TELEMETRY = '1'
   return { test: testsOf(mode) }
 })
 

@@ -28,7 +28,7 @@ export interface ServiceConfig {
   blobs?: string
   /** Accept jobs but let `stemwork worker` nodes run them (needs --store postgres://...). */
   apiOnly?: boolean
-  /** ES module with your own workflows, JSON file with compositions of known workflows, or folder of such. */
+  /** ES module with your own workflows, JSON file with compositions of known workflows, or a folder of such files. */
   workflows?: string | readonly string[]
   /**
    * Offer a workflow under a further id, for instance

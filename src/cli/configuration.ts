@@ -112,7 +112,7 @@ function valueOf(value: unknown, { type, multiple }: CommandOption): string | bo
 
 function expected({ type, multiple }: CommandOption): string {
   if (type === 'boolean') return 'true or false'
-  return multiple ? 'a text or a list of texts' : 'a text or a number'
+  return multiple ? 'a string or a list of strings' : 'a string or a number'
 }
 
 function shown(value: unknown): string {

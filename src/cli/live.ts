@@ -37,7 +37,7 @@ export const liveCommand: Command = {
     raw: valued(rawFormats.join('|'), 'Samples without a header, little-endian and interleaved, both ways.'),
     rate: valued('Hz', 'Of raw samples. Default: 44100.'),
     channels: valued('n', 'Of raw samples. Default: 2.'),
-    wait: flag('Wait for a machine that is too slow, instead of passing the input on unchanged.'),
+    wait: flag('Wait if the machine is too slow, instead of passing the input on unchanged.'),
     model: separationCommandOptions.model,
     runtime: separationCommandOptions.runtime,
   },
@@ -83,7 +83,7 @@ function rawOf(input: CommandInput): RawPcm | undefined {
   const channelCount = numberOf(input, 'channels', { min: 1, max: 64 })
   if (raw === undefined) {
     if (sampleRate ?? channelCount)
-      throw new UsageError('--rate and --channels are of raw samples. Add --raw, or leave them out.')
+      throw new UsageError('--rate and --channels are for raw samples. Add --raw, or leave them out.')
     return undefined
   }
   if (!Object.hasOwn(rawEncodings, raw))

@@ -37,7 +37,7 @@ export const loudnessCommand: Command = {
     const picture = textOf(input, 'picture')
     for (const name of ['ceiling', 'output', 'bits'])
       if (normalizeTo === undefined && input.values[name] !== undefined)
-        throw new UsageError(`--${name} is of the audio that --normalize writes. Add --normalize, or leave it out.`)
+        throw new UsageError(`--${name} is for the audio that --normalize writes. Add --normalize, or leave it out.`)
     if (picture !== undefined && !/\.svg$/i.test(picture))
       throw new UsageError(`The name of the picture must end with .svg, not "${picture}".`)
     const output =

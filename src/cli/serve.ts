@@ -67,7 +67,7 @@ export const serveCommand: Command = {
     'api-only': flag('Accept jobs but let `stemwork worker` nodes run them (needs --store postgres://...).'),
     workflows: valued(
       'file',
-      'ES module with your own workflows, JSON file with compositions of known workflows, or folder of such.',
+      'ES module with your own workflows, JSON file with compositions of known workflows, or a folder of such files.',
       { multiple: true },
     ),
     aliases: valued(

@@ -43,7 +43,7 @@ export const usageCommand: Command = {
       const { stdout } = terminal
       if (input.values.json === true) stdout.write(`${JSON.stringify(rows)}\n`)
       else if (input.values.csv === true) stdout.write(usageCsv(rows, shown))
-      else stdout.write(rows.map((row) => line(row, shown)).join('') || 'Nothing was used in these days.\n')
+      else stdout.write(rows.map((row) => line(row, shown)).join('') || 'Nothing was used on these days.\n')
       return exitStatus.done
     })
   },
@@ -54,7 +54,7 @@ function line(row: ReturnType<typeof usageRow>, by: readonly ('day' | 'workflow'
   const minutes = Math.round(row.audioSeconds / 6) / 10
   const megabytes = Math.round(row.bytes / 1e5) / 10
   return (
-    `${group}: ${row.jobs} ends of jobs, ${row.succeeded} succeeded, ${minutes} minutes of audio, ${megabytes} MB, ` +
+    `${group}: ${row.jobs} jobs ended, ${row.succeeded} succeeded, ${minutes} minutes of audio, ${megabytes} MB, ` +
     `${Math.round(row.processorSeconds)} s of processor time\n`
   )
 }

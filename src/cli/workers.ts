@@ -9,7 +9,7 @@ const store = ['data', 'store']
 export const workersCommand: Command = {
   usage: 'workers <show | cordon | drain | uncordon> [<name>] (--data <dir> | --store <url>)',
   description:
-    'Shows the workers of a deployment, and takes single ones out of service. A worker notices within 30 seconds.',
+    'Shows the workers of a deployment, and takes individual ones out of service. A worker notices within 30 seconds.',
   positionals: { min: 1, max: 2 },
   options: { ...storeOptions, json: flag('Print JSON.') },
   actions: {

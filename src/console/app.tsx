@@ -62,7 +62,7 @@ function useAccess() {
       const application = await unlessRefused(applicationOfCode(code))
       if (application !== undefined) return { kind: 'asked', code, application, current: session?.application }
       if (session) return { kind: 'in', client: sessionClient(), session }
-      return { kind: 'out', problem: { text: 'The link no longer signs in. Ask for a new one, or enter a key.' } }
+      return { kind: 'out', problem: { text: 'This sign-in link no longer works. Ask for a new one, or enter a key.' } }
     })
   const enterWith = (credential: Credential, remember: boolean) =>
     attempt(async () => {

@@ -28,8 +28,8 @@ export function JobLinks({ client, jobId }: { client: Client; jobId: string }) {
     <details class="links" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>Share this song</summary>
       <p class="quiet">
-        Whoever has a link hears this song and downloads its files, without a key. It opens nothing else, and ends after
-        30 days.
+        Anyone with a link can hear this song and download its files, without a key. It opens nothing else, and expires
+        after 30 days.
       </p>
       {problem && <ErrorNotice problem={problem} />}
       <button type="button" onClick={() => void attempt(() => client.createJobLink(jobId))}>

@@ -59,7 +59,7 @@ export function KeepOffline({ client, job }: { client: Client; job: Job }) {
         )}
       </div>
       <p class="quiet small">
-        It goes when you sign out, when the service no longer has the song, when your key is revoked, and after{' '}
+        It is removed when you sign out, when the service no longer has the song, when your key is revoked, and after{' '}
         {offlineDays} days without the service.
       </p>
     </section>
@@ -74,7 +74,7 @@ function useRoom(changed: string): string {
     navigator.storage.estimate().then(
       ({ quota, usage = 0 }) =>
         quota !== undefined &&
-        setWords(`${sizeWords(usage)} of ${sizeWords(quota)} that the browser allows are taken.`),
+        setWords(`${sizeWords(usage)} of the ${sizeWords(quota)} that the browser allows is used.`),
       () => undefined,
     )
   }, [changed])

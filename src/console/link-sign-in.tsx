@@ -19,8 +19,8 @@ export function LinkSignIn({ application, current, onAccept, onCancel }: LinkSig
     >
       <h1>Sign in to “{application}”?</h1>
       <p class="quiet">
-        This link signs you in, once. Everybody with a key of “{application}” can see and delete what you send there. Go
-        on only if you trust who gave you the link.
+        This link signs you in, once. Everybody with a key of “{application}” can see and delete what you send there.
+        Continue only if you trust the person who gave you the link.
       </p>
       {current !== undefined && (
         <p>

@@ -226,7 +226,7 @@ export function Mixer({ stems, song, artist, found, whole, jobId, work, onRhythm
         </dl>
       </details>
       {/* Last, so that nothing above it moves when it disappears. */}
-      {whole && isGrowing && <p class="quiet">You hear the song as it is wherever its stems are not made yet.</p>}
+      {whole && isGrowing && <p class="quiet">Where stems are not ready yet, you hear the original.</p>}
       {work}
     </section>
   )

@@ -15,7 +15,7 @@ export function OfflinePage() {
       setSongs(is ? await offlineSongs() : [])
     })
   }, [])
-  if (isOld) return <p class="quiet">Kept songs play for {offlineDays} days without the service; these are over.</p>
+  if (isOld) return <p class="quiet">Kept songs play for {offlineDays} days without the service. That time is over.</p>
   if (!songs) return null
   const song = route.name === 'job' ? songs.find(({ job }) => job.id === route.id) : undefined
   if (song) return <Song key={song.job.id} song={song} />
@@ -23,7 +23,7 @@ export function OfflinePage() {
     <section class="stack" aria-labelledby="kept-title">
       <h1 id="kept-title">On this device</h1>
       {route.name === 'job' && <p class="quiet">That song is not kept on this device. It needs the service.</p>}
-      {songs.length === 0 && <p class="quiet">No song is kept here. The others need the service.</p>}
+      {songs.length === 0 && <p class="quiet">No songs are kept here. Playing a song needs the service.</p>}
       <ul class="rows" aria-label="Kept songs">
         {songs.map(({ job, bytes }) => (
           <li key={job.id}>

@@ -8,7 +8,7 @@ const [slowest, fastest] = [0.5, 1.5]
 const octave = 12
 /** Browsers have audio worklets only on https and localhost. */
 const canStretch = 'AudioWorklet' in globalThis
-const needsHttps = 'Tempo and pitch need a page on https.'
+const needsHttps = 'Changing tempo and pitch needs https.'
 
 /** @returns what to tell the person */
 export function changeTempo(player: Player, steps: number): string {

@@ -67,5 +67,5 @@ export function startWords(seconds: number | undefined): string {
 
 /** Until a waiting job is done. */
 export function endWords(seconds: number | undefined): string {
-  return seconds === undefined ? '' : `It is probably done in ${aboutWords(seconds)}.`
+  return seconds === undefined ? '' : `It will probably be done in ${aboutWords(seconds)}.`
 }

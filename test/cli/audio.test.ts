@@ -81,8 +81,8 @@ test('stemwork transcode writes what the ending and the options say, and refuses
 })
 
 test.each([
-  [['--ceiling', '-2'], '--ceiling is of the audio that --normalize writes'],
-  [['-o', 'out.wav'], '--output is of the audio that --normalize writes'],
+  [['--ceiling', '-2'], '--ceiling is for the audio that --normalize writes'],
+  [['-o', 'out.wav'], '--output is for the audio that --normalize writes'],
   [['--picture', 'picture.png'], 'The name of the picture must end with .svg, not "picture.png".'],
   [['--normalize', '3'], '--normalize: must be at most 0.'],
   [['--normalize', '-14', '--ceiling', '3'], '--ceiling: must be at most 0.'],

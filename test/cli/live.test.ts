@@ -124,7 +124,7 @@ test('Ctrl-C stops it while it waits for sound', async () => {
 test.each([
   [['--stem', 'drums'], /--stem must be vocals or accompaniments, not "drums"/],
   [['--latency', '100'], /--latency must be a whole number from 250 to 4000/],
-  [['--rate', '48000'], /--rate and --channels are of raw samples/],
+  [['--rate', '48000'], /--rate and --channels are for raw samples/],
   [['--raw', 'mp3'], /--raw must be one of s16, s24, f32/],
 ])('refuses %j', async (args, message) => {
   const { status, stderr } = await command(['live', ...args])

@@ -25,10 +25,10 @@ test('shows what each application has used, by its name where it has one', async
   const { status, stdout } = await usage()
   expect([status, stdout]).toEqual([
     0,
-    'Tapes: 2 ends of jobs, 0 succeeded, 0 minutes of audio, 0 MB, 0 s of processor time\n' +
-      'other: 1 ends of jobs, 0 succeeded, 0 minutes of audio, 0 MB, 0 s of processor time\n',
+    'Tapes: 2 jobs ended, 0 succeeded, 0 minutes of audio, 0 MB, 0 s of processor time\n' +
+      'other: 1 jobs ended, 0 succeeded, 0 minutes of audio, 0 MB, 0 s of processor time\n',
   ])
-  expect((await usage('--from', '2020-01-01', '--to', '2020-01-31')).stdout).toBe('Nothing was used in these days.\n')
+  expect((await usage('--from', '2020-01-01', '--to', '2020-01-31')).stdout).toBe('Nothing was used on these days.\n')
 })
 
 test('prints CSV and JSON, by day and workflow, of one application', async () => {

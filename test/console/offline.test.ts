@@ -59,7 +59,7 @@ describe.skipIf(!chromiumPath)('songs without a network (needs Chromium)', () =>
     await openSong(page, song)
     await page.getByRole('button', { name: 'Keep offline' }).click()
     await page.getByText(/^Kept on this device/).waitFor()
-    await page.getByText(/ that the browser allows are taken/).waitFor()
+    await page.getByText(/ that the browser allows is used/).waitFor()
     await page.evaluate('navigator.serviceWorker.ready.then(() => undefined)')
     return { page, base, app, api: (path: string, init?: RequestInit) => service.api(path, { key, ...init }) }
   }
@@ -136,7 +136,7 @@ describe.skipIf(!chromiumPath)('songs without a network (needs Chromium)', () =>
     await page.evaluate(`for (const name of Object.keys(localStorage))
       if (name.startsWith('stemwork.offline')) localStorage.setItem(name, String(Date.now() - ${7 * dayMs + 1000}))`)
     await page.reload()
-    await page.getByText('Kept songs play for 7 days without the service; these are over.').waitFor()
+    await page.getByText('Kept songs play for 7 days without the service. That time is over.').waitFor()
     expect(await marked(page)).toEqual([])
   })
 

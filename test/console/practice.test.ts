@@ -321,7 +321,7 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
     await page.getByLabel('API key').fill(service.key)
     await page.getByRole('button', { name: 'Continue' }).click()
     await openSong(page, 'song.wav')
-    await page.getByText('Tempo and pitch need a page on https.').waitFor()
+    await page.getByText('Changing tempo and pitch needs https.').waitFor()
     expect(await page.getByRole('slider', { name: 'Tempo' }).isDisabled()).toBe(true)
     await page.keyboard.press('<')
     await play(page)

@@ -97,7 +97,7 @@ describe.skipIf(!chromiumPath)('signing in (needs Chromium)', () => {
     await page.goto(`${service.base}/console#code=made-up`)
     await application(page, 'Test application').waitFor()
     const stranger = await pages.open({}, '/console#code=made-up')
-    await stranger.getByText('The link no longer signs in.').waitFor()
+    await stranger.getByText('This sign-in link no longer works.').waitFor()
     // The links of earlier versions carried the key itself.
     await stranger.goto(`${service.base}/console#key=${service.app.key}`)
     await stranger.reload()

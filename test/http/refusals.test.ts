@@ -111,7 +111,7 @@ describe('a key', () => {
     )
     for (const wrong of ['wrong', `${service.app.key}x`, 'Bearer wrong', `${service.app.key.slice(0, -1)}`])
       expect((await ask({ authorization: wrong, 'x-api-key': 'another' })).message).toMatch(
-        /^The API key is not valid: it is mistyped, has been ended, or is one of another service\./,
+        /^The API key is not valid: it is mistyped, revoked, expired, or for another service\./,
       )
   })
 })

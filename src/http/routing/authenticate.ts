@@ -26,9 +26,9 @@ export async function authenticateKey(key: string, request: ApiRequest, service:
   throw unauthorized(service.options.authenticate ? notRecognised : wrongKey)
 }
 
-const notRecognised = 'The service does not recognise who sends this. Send the credentials that its operator named.'
+const notRecognised = 'The service does not recognise the sender. Send the credentials that its operator gave you.'
 const wrongKey =
-  'The API key is not valid: it is mistyped, has been ended, or is one of another service. Check it, or ask the ' +
+  'The API key is not valid: it is mistyped, revoked, expired, or for another service. Check it, or ask the ' +
   'operator for a new one.'
 /** Where other services expect a key. */
 const otherHeaders = ['x-api-key', 'api-key', 'apikey', 'x-api-token', 'x-auth-token', 'x-access-token']

@@ -66,7 +66,7 @@ function cookieOf(
 
 /**
  * Whether a page of the service itself sent the request, as the browser says: a page of another site, another port or
- * another subdomain did not. Browsers send `Sec-Fetch-Site` over https and to the own machine, and `Origin` with
+ * another subdomain did not. Browsers send `Sec-Fetch-Site` over https and to localhost, and `Origin` with
  * everything that changes something.
  */
 export function isOwnPage({ headers, method }: ApiRequest, publicUrl: string | undefined): boolean {

@@ -17,7 +17,7 @@ export const problemTypes = {
   METHOD_NOT_ALLOWED: { status: 405, title: 'The method is not allowed here' },
   TIMEOUT: { status: 408, title: 'The request took too long' },
   CONFLICT: { status: 409, title: 'The request conflicts with an earlier one' },
-  GONE: { status: 410, title: 'The file was removed' },
+  GONE: { status: 410, title: 'No longer available' },
   PRECONDITION_FAILED: { status: 412, title: 'The file has changed' },
   TOO_LARGE: { status: 413, title: 'The request is too large' },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, title: 'The content type is not supported' },

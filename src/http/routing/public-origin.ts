@@ -18,7 +18,7 @@ export function noticeProxy(request: ApiRequest, direct: URL, logger: Logger): v
   noticed.add(logger)
   logger.warn(
     { forwarded: seen, links: direct.origin },
-    'A proxy forwards requests (X-Forwarded-*), but links are made for the address that it asks. Set publicUrl ' +
+    'A proxy forwards requests (X-Forwarded-*), but links contain the address that the proxy uses. Set publicUrl ' +
       '(--public-url), or trustProxy if the proxy sets these headers itself.',
   )
 }

@@ -43,7 +43,7 @@ interface RouteFacts<A extends Access> {
   rawBody?: readonly string[]
   /** It may come without that body. */
   isBodyOptional?: true
-  /** It answers only requests that ask to become one. */
+  /** It answers only requests to upgrade to a WebSocket. */
   isWebSocket?: true
   /** Also available at the root of the mount, where infrastructure expects it. */
   atRoot?: boolean

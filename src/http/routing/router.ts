@@ -59,9 +59,9 @@ export class Router {
     this.#isMisplacedTold = true
     this.#logger.warn(
       { path, expected: `${basePath}/...` },
-      'A request for a route of this service used another path. Its paths begin with the path of the mount, ' +
-        'which Express and Fastify know and the other mounts take as `path`, and then with `basePath` of ' +
-        'createHandler: give each part once.',
+      'A request for a route of this service used another path. Its paths begin with the path of the mount ' +
+        '(Express and Fastify report it; for the other mounts, set `path`), followed by `basePath` of ' +
+        'createHandler. Set each part once.',
     )
   }
 }

@@ -50,9 +50,9 @@ const roughForMs = 10_000
 const maxIdleAccounts = 1000
 
 /**
- * What applications keep in the store, and the uploads under way in this process. Usage is measured, not booked:
- * uploads in the blob store, results and records in the jobs, so that no crash makes it wrong. Uploads of one process
- * together cannot exceed the limit; each further process may add its own uploads in progress.
+ * What applications keep in the store, and the uploads under way in this process. Usage is measured, not kept as a
+ * running total: uploads in the blob store, results and records in the jobs, so that no crash makes it wrong. Uploads
+ * of one process together cannot exceed the limit; each further process may add its own uploads in progress.
  */
 export class StorageUse {
   readonly #engine: CountedStores

@@ -31,7 +31,7 @@ export class TransferSlots {
     return new Problem(
       'RATE_LIMITED',
       `At most ${this.#perApplication} ${this.#what} of an application are transferred at a time, and fewer while ` +
-        `many applications need that. ${advice} Then send this request again.`,
+        `many applications need slots. ${advice} Then send this request again.`,
       { headers: { 'retry-after': '5' } },
     )
   }

@@ -40,7 +40,7 @@ export const usageRoutes = [
     operation: 'getUsage',
     summary: 'Get what the application has used',
     description:
-      'Sums of the jobs that ended in these days (UTC), kept beyond the jobs. As CSV with `format=csv`, or where ' +
+      'Sums of the jobs that ended on these days (UTC), kept beyond the jobs. As CSV with `format=csv`, or where ' +
       '`Accept` asks for `text/csv`.',
     access: 'key',
     query: z.strictObject({

@@ -4,7 +4,7 @@ import { columnText } from './job-row.js'
 
 /** After this many claims of one list in quick succession, the next ones begin where the last one ended. */
 const claimsInARow = 10
-/** How long a job may wait that enters before that place: it was handed back, or committed late. */
+/** How long a job that enters before that place (handed back, or committed late) may wait. */
 const searchedAgainMs = 1000
 
 /** Behind which job a claim begins: its application, workflow and pool, and its place among these. */

@@ -89,8 +89,8 @@ export function deliverable(job: JobRecord): number | null {
 }
 
 /**
- * Postgres text holds every character but U+0000, and no half of a surrogate pair. Only the columns searched by are
- * changed so, never the record.
+ * Postgres text cannot hold U+0000 or half of a surrogate pair. Only columns for searching are changed in this way,
+ * never the record.
  */
 export function columnText(text: string): string
 export function columnText(text: string | null): string | null

@@ -266,7 +266,7 @@ export class Dispatcher {
     return await this.#claims.next(max, { ...claimable, exceptApps: this.#stages.slowApplications })
   }
 
-  /** As for a lane, but waits for the job of a lost worker that it may not judge yet: the host may not call again. */
+  /** Like #claimNext, but waits while a lost worker's job may not be taken over yet: the host may not call again. */
   async #claimNextSteadily(signal?: AbortSignal): Promise<JobRecord | undefined> {
     for (;;) {
       const [job] = await this.#claimNext(1)

@@ -27,9 +27,9 @@ interface PreemptionParts<Holder extends SlotHolder> {
 
 /**
  * Gives run slots to waiting applications where jobs that have kept their work would hold them for long. The store
- * decides whose turn it is; this only claims although all slots are taken. The application with the most running jobs
- * gives way, and only to one with none, or at least two fewer, so that equals never take each other's slots. An
- * application with reserved slots gets those at once and loses none of them.
+ * decides whose turn it is; this class just claims, even though all slots are taken. The application with the most
+ * running jobs gives way, and only to one with none, or at least two fewer, so that equals never take each other's
+ * slots. An application with reserved slots gets those at once and loses none of them.
  */
 export class Preemption<Holder extends SlotHolder> {
   readonly #parts: PreemptionParts<Holder>

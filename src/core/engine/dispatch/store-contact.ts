@@ -14,9 +14,9 @@ const longestGap = 0.6
 const grace = 1 / 3
 
 /**
- * Whether this process may judge that a worker is lost. Leases also expire when nobody can reach the store. So only a
- * process that has been in touch with it for a whole lease may judge: after an outage, every worker first gets that
- * long to come back.
+ * Whether this process may declare a worker lost. Leases also expire when nobody can reach the store. So only a process
+ * that has been in touch with it for a whole lease may do so: after an outage, every worker first gets that long to
+ * come back.
  *
  * If a lease ended before the outage, or its holder cannot come back, this costs one lease at most. Nobody waits for a
  * worker longer than it waits for the store itself.
@@ -50,7 +50,7 @@ export class StoreContact {
     return this.#last.rising
   }
 
-  /** Whether it may judge now. */
+  /** Whether this process may declare a worker lost now. */
   get isSteady(): boolean {
     return this.#since !== undefined && this.#last.rising - this.#since >= this.#parts.leaseMs && !this.#isGap
   }

@@ -48,9 +48,7 @@ const settingsShape = {
   modelTitles: z
     .record(modelName, z.string().min(1))
     .optional()
-    .describe(
-      'What people read who choose one of `allowedModels`, for example its quality and speed. Default: its name.',
-    ),
+    .describe('Text shown to people who choose among `allowedModels`, such as quality and speed. Default: its name.'),
   threads: z
     .number()
     .int()
