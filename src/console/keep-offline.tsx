@@ -59,7 +59,7 @@ export function KeepOffline({ client, job }: { client: Client; job: Job }) {
         )}
       </div>
       <p class="quiet small">
-        It is removed when you sign out, when the service no longer has the song, when your key is revoked, and after{' '}
+        It is removed when you sign out, when the service has deleted the song, when your key is revoked, and after{' '}
         {offlineDays} days without the service.
       </p>
     </section>

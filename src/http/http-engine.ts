@@ -42,6 +42,7 @@ export type HttpEngine = Pick<
   | 'on'
   | 'off'
   | 'health'
+  | 'closing'
   | 'failingReceivers'
   | 'enableReceiver'
   | 'useOnce'

@@ -1,6 +1,6 @@
 import { isTerminal, type JobRecord } from '../core/engine/job/job.js'
 import type { HttpEngine } from './http-engine.js'
-import { Shares } from '../core/engine/limits/shares.js'
+import { type Share, Shares } from '../core/engine/limits/shares.js'
 import { ApplicationWatch, type FollowerMessage } from './application-watch.js'
 
 const events = ['job.started', 'job.progressed', 'job.requeued', 'job.succeeded', 'job.failed', 'job.deleted'] as const
@@ -9,6 +9,8 @@ const events = ['job.started', 'job.progressed', 'job.requeued', 'job.succeeded'
 const pollMs = 1000
 /** Polls of applications' jobs at a time. */
 const maxPolls = 2
+
+type WatchedEngine = Pick<HttpEngine, 'get' | 'list' | 'on' | 'off' | 'closing'>
 
 export interface FollowOptions {
   /** Application that owns the job. */
@@ -19,25 +21,27 @@ export interface FollowOptions {
   idleMs?: number
 }
 
-/** Follows jobs for waiting requests and event streams. Listens to the engine only while there are any. */
+/**
+ * Follows jobs for waiting requests and event streams, which end when the engine closes. Listens to the engine's events
+ * only while there are any.
+ */
 export class JobWatch {
-  readonly #engine: Pick<HttpEngine, 'get' | 'list' | 'on' | 'off'>
+  readonly #engine: WatchedEngine
   readonly #slots: Shares
   readonly #polls = new Shares({ total: maxPolls, perApplication: 1, reserve: 0 })
   readonly #listeners = new Map<string, Set<() => void>>()
   readonly #watches = new Map<string, ApplicationWatch>()
 
   /** @param slots simultaneous followers */
-  constructor(
-    engine: Pick<HttpEngine, 'get' | 'list' | 'on' | 'off'>,
-    slots: { total: number; perApplication: number },
-  ) {
+  constructor(engine: WatchedEngine, slots: { total: number; perApplication: number }) {
     this.#engine = engine
     this.#slots = new Shares(slots)
+    engine.closing.addEventListener('abort', () => this.#slots.takeAllAway(), { once: true })
   }
 
   /** Whether the application may follow one more job. */
   hasRoom(app: string): boolean {
+    if (this.#engine.closing.aborted) return false
     // If no slot is left, another application loses one to it.
     return this.#slots.heldBy(app) === 0 || this.#slots.hasRoom(app)
   }
@@ -50,7 +54,7 @@ export class JobWatch {
     const watch = this.#watches.get(app) ?? new ApplicationWatch(this.#engine, app, this.#polls)
     this.#watches.set(app, watch)
     try {
-      yield* watch.follow({ signal, idleMs, take: (onLost) => this.#slots.tryTake(app, onLost) })
+      yield* watch.follow({ signal, idleMs, take: (onLost) => this.#take(app, onLost) })
     } finally {
       if (watch.followers === 0) {
         watch.close()
@@ -68,7 +72,7 @@ export class JobWatch {
     { app, signal, idleMs = Infinity }: FollowOptions,
   ): AsyncGenerator<JobRecord | 'idle' | 'dropped', void, undefined> {
     const lost = new AbortController()
-    const slot = this.#slots.tryTake(app, () => lost.abort())
+    const slot = this.#take(app, () => lost.abort())
     if (!slot) return yield 'dropped'
     const ending = AbortSignal.any([signal, lost.signal])
     const changes = new ChangeSignal(ending)
@@ -106,6 +110,10 @@ export class JobWatch {
     } finally {
       slot?.release()
     }
+  }
+
+  #take(app: string, onLost: () => void): Share | undefined {
+    return this.#engine.closing.aborted ? undefined : this.#slots.tryTake(app, onLost)
   }
 
   #add(id: string, notify: () => void): void {

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { prioritySchema } from '../core/engine/job/scheduling.js'
 import { isWebhookSecret } from '../core/engine/webhooks/signature.js'
+import { nameableEvents } from '../core/engine/webhooks/webhook-message.js'
 import { jobErrorSchema, jobStatusSchema } from '../core/engine/job/job.js'
 
 export const timestampSchema = z.iso.datetime({ offset: true }).meta({ examples: ['2025-01-31T12:00:00.000Z'] })
@@ -271,7 +272,7 @@ export const newJobSchema = z
           'JSON.',
       ),
     webhook: z
-      .strictObject({ url: httpUrl, events: atMost(20, 'entries', z.array(z.string().min(1).max(100))).nullish() })
+      .strictObject({ url: httpUrl, events: atMost(20, 'entries', z.array(z.enum(nameableEvents))).nullish() })
       .nullish()
       .describe('Where to send a signed message at each of the `events`; without `events`, at the end of the job.'),
     priority: prioritySchema

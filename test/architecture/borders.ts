@@ -100,8 +100,8 @@ const borders: Border[] = [
       // The one mechanism that divides scarce resources, and large reads and writes in slices.
       /^core\/engine\/limits\/(shares|rested|map-in-turns)\.ts$/,
       /^core\/engine\/queries\/job-slices\.ts$/,
-      // The form of an application's secret, for code that creates one.
-      /^core\/engine\/webhooks\/(signature|signing-secrets)\.ts$/,
+      // The form of an application's secret, for code that creates one, and the names of events.
+      /^core\/engine\/webhooks\/(signature|signing-secrets|webhook-message)\.ts$/,
     ],
     why: "http knows the engine's public types",
   },

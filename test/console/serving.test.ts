@@ -96,9 +96,12 @@ describe('the console', () => {
     expect((await ask('app.js', 'identity')).headers.get('content-encoding')).toBeNull()
   })
 
-  test.each(['..%2f..%2fpackage.json', 'constructor', 'app.js.map', 'app.js/x'])('has no file %s', async (name) => {
-    expect((await fetch(`${service.base}/console/${name}`)).status).toBe(404)
-  })
+  test.each(['..%2f..%2fpackage.json', 'constructor', 'app.js.map', 'app.js/x', 'of-an-older-version.js'])(
+    'has no file %s',
+    async (name) => {
+      expect((await fetch(`${service.base}/console/${name}`)).status).toBe(404)
+    },
+  )
 
   test('loads nothing from elsewhere', async () => {
     for (const part of ['app.js', 'console.css']) {

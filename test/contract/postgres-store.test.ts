@@ -487,6 +487,28 @@ describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
     assert.equal(await jobs.get('\0'), undefined)
   })
 
+  test('a job with text that Postgres cannot hold ends as others do', async () => {
+    const { jobs } = stores()
+    const { job } = await jobs.create(
+      sampleJob({ app: 'broken-texts', name: 'nul \0 lone \ud800\udc00\udbff end \\ud800', metadata: { a: '\udfff' } }),
+    )
+    const error = {
+      code: 'CANCELED',
+      title: '',
+      reason: 'canceled',
+      message: 'canceled \ud800',
+      retryable: false,
+    } as const
+    const ended = await jobs.apply(job.id, { kind: 'cancel', error, retentionMs: 1000, messages: [] })
+    assert.equal(ended?.status, 'FAILED')
+    assert.deepEqual((await jobs.get(job.id))?.error, ended?.error)
+    const days = { fromDay: 0, toDay: 1e5, app: job.app, limit: 5 }
+    assert.deepEqual(
+      (await jobs.ledger?.entries(days))?.map(({ jobId }) => jobId),
+      [job.id],
+    )
+  })
+
   test('two nodes that claim the next job at the same time get different ones', async () => {
     const nodes = [stores().jobs, stores().jobs, stores().jobs]
     const made = await Promise.all(Array.from({ length: 60 }, () => nodes[0]!.create(sampleJob())))

@@ -62,6 +62,25 @@ describe('Prefer: wait', () => {
   })
 })
 
+describe('an engine that closes', () => {
+  test('ends event streams and waiting requests properly', async () => {
+    const { body } = await createHeld()
+    await pollJob(service, body.id, (job) => job.status === 'STARTED')
+    const listeners = countListeners(service)
+    const waiting = service.api(`/job/${body.id}`, { headers: { prefer: 'wait=60' } })
+    await expect.poll(() => listeners.count, patient).toBeGreaterThan(0)
+    const streams = await Promise.all([service.api('/job/events'), service.api(`/job/${body.id}/events`)])
+    const closed = [service.server.close({ timeoutMs: 30_000 }), service.engine.close({ timeoutMs: 30_000 })]
+    // A connection that is cut off makes these fail.
+    expect(await streams[0].text()).toContain('event: ready')
+    expect(await streams[1].text()).toContain('"status":"STARTED"')
+    const answer = await waiting
+    expect([answer.status, ((await answer.json()) as JobJson).status]).toEqual([200, 'STARTED'])
+    service.release()
+    await Promise.all(closed)
+  })
+})
+
 interface Event {
   event: string | undefined
   id: string | undefined

@@ -137,6 +137,7 @@ export interface JobJson {
   workflow: { id: string; name: string; description: string }
   workflowParams: Record<string, unknown>
   result: Record<string, string> | null
+  files: Record<string, { fileName: string }> | null
   details: Record<string, unknown> | null
   error: { code: string; title: string; message: string; reason: string | null; retryable: boolean } | null
   createdAt: string

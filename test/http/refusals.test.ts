@@ -50,6 +50,15 @@ describe('a field of a new job that is not known', () => {
     expect(batch.errors?.map(({ path }) => path)).toEqual(['jobs.0.webhookUrl', 'note'])
   })
 
+  test('an event of webhooks is refused with the one that was probably meant, or with the known ones', async () => {
+    const { errors } = await refusal(
+      post('/job', { ...job, webhook: { url: 'https://example.com', events: ['job.succeded', 'nonsense'] } }),
+    )
+    expect(errors?.map(({ path }) => path)).toEqual(['webhook.events.0', 'webhook.events.1'])
+    expect(errors?.[0]?.message).toContain('job.succeeded')
+    expect(errors?.[1]?.message).toMatch(/job\.succeeded.*job\.failed.*usage\.recorded/)
+  })
+
   test('is refused likewise within a field, as is one of a batch', async () => {
     const url = 'https://example.com'
     const { errors } = await refusal(post('/job', { ...job, webhook: { url, event: ['job.succeeded'], secret: 'x' } }))

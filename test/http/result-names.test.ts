@@ -9,6 +9,7 @@ import { memoryBlobs } from '../../src/adapters/memory.js'
 import { createClient } from '../../src/client/client.js'
 import { attachment } from '../../src/core/engine/job/attachment.js'
 import { downloadName, nameInUrl } from '../../src/core/engine/job/download-name.js'
+import { downloadName as nameOfResult } from '../../src/http/storage/download-name.js'
 import { type JobJson, pollJob, type Service, type ServiceSettings, startService } from './harness.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
@@ -124,6 +125,24 @@ describe('names', () => {
     ['nonsense', undefined],
   ])('of %s: %s', (url, name) => {
     expect(nameInUrl(url)).toBe(name)
+  })
+
+  test('of a job whose name ends with half of a character: its links work', async () => {
+    await withService({}, async (service) => {
+      const params = { inputUrl: songUrl() }
+      const body = JSON.stringify({ workflow: 'service/stems-vocals-accompaniment', params, name: 'Song \ud83c' })
+      const { id } = (await (await service.api('/job', { method: 'POST', body })).json()) as { id: string }
+      const { name, result, files: named } = await pollJob(service, id)
+      expect([name, named?.vocals?.fileName]).toEqual(['Song \ufffd', 'Song \ufffd - vocals.wav'])
+      expect((await fetch(result?.vocals ?? '')).status).toBe(200)
+    })
+    expect(nameOfResult({ name: 'Song \ud83c' }, { fileName: 'vocals.wav' })).toBe('Song - vocals.wav')
+  })
+
+  test.each(['日本語の歌'.repeat(20), '🎵'.repeat(400)])('are short enough for file systems: %s', (name) => {
+    const fileName = nameOfResult({ name }, { fileName: 'accompaniments.flac' })
+    expect(Buffer.byteLength(fileName)).toBeLessThanOrEqual(255)
+    expect(fileName).toMatch(/^([日本語の歌]+|(🎵)+) - accompaniments\.flac$/)
   })
 
   test('are at most 255 characters long, all of them whole', () => {

@@ -257,6 +257,11 @@ export class JobEngine<Offered extends Workflow = Workflow> extends EngineQuerie
     return this.#parts.maintenance.sendWebhooks()
   }
 
+  /** Fires when the engine begins to close. */
+  get closing(): AbortSignal {
+    return this.#parts.lifecycle.closing
+  }
+
   /** Lets a failing receiver get messages again. @throws StemworkError `NOT_FOUND` if it is not failing. */
   enableReceiver(app: string, origin: string): Promise<void> {
     return this.#parts.sender.receivers.enable(app, origin)

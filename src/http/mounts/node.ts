@@ -58,6 +58,9 @@ export interface RunningServer {
   close(options?: { timeoutMs?: number }): Promise<void>
 }
 
+/** How often a closing server looks for connections that have become idle. */
+const idleCheckMs = 100
+
 /**
  * Starts a new `node:http` server for the handler.
  *
@@ -102,8 +105,11 @@ export async function serve(handler: Handler, options: ServeOptions = {}): Promi
     close: ({ timeoutMs = 5000 } = {}) =>
       new Promise((resolve) => {
         const force = setTimeout(() => server.closeAllConnections(), timeoutMs)
+        // Those whose requests end meanwhile would be kept alive.
+        const idle = setInterval(() => server.closeIdleConnections(), idleCheckMs)
         server.close(() => {
           clearTimeout(force)
+          clearInterval(idle)
           resolve()
         })
         server.closeIdleConnections()

@@ -53,8 +53,7 @@ export function parseJson(bytes: Uint8Array, paramsBytes: number): unknown {
     // V8's message names the position, and quotes only what the client sent.
     throw new Problem('BAD_INPUT', `The body is not valid JSON: ${(error as Error).message}.`, { cause: error })
   }
-  clean(value, 0)
-  return value
+  return cleaned(value, 0)
 }
 
 const quote = 0x22
@@ -138,11 +137,21 @@ export async function readBytes(
   return Buffer.concat(chunks)
 }
 
-/** JSON.parse makes `__proto__` an own key, which a later copy by assignment would turn into a prototype. */
-function clean(value: unknown, depth: number): void {
-  if (typeof value !== 'object' || value === null) return
+/**
+ * Without `__proto__`: JSON.parse makes it an own key, which a later copy by assignment would turn into a prototype.
+ * And with whole characters: no URL can carry half of a surrogate pair, as in a name that was cut off.
+ */
+function cleaned(value: unknown, depth: number): unknown {
+  if (typeof value === 'string') return value.toWellFormed()
+  if (typeof value !== 'object' || value === null) return value
   if (depth >= maxDepth)
     throw new Problem('BAD_INPUT', `The body is nested deeper than ${maxDepth} levels. Send a flatter one.`)
-  if (Object.hasOwn(value, '__proto__')) delete (value as Record<string, unknown>)['__proto__']
-  for (const inner of Object.values(value)) clean(inner, depth + 1)
+  const fields = value as Record<string, unknown>
+  if (Object.hasOwn(fields, '__proto__')) delete fields['__proto__']
+  for (const [name, inner] of Object.entries(fields)) {
+    const whole = name.toWellFormed()
+    if (whole !== name) delete fields[name]
+    fields[whole] = cleaned(inner, depth + 1)
+  }
+  return fields
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import { installedFile } from '../../core/engine/package-files.js'
@@ -30,7 +31,7 @@ async function pageAsset(call: Call, name: string): Promise<ApiAnswer> {
   let packed = known.get(name)
   if (!packed) {
     // The scripts of a page are many, with names that the build makes; all that lies there is public.
-    packed = readFile(installedFile(`dist/console/${name}`)).then(packText, (error: unknown) => {
+    packed = readFile(join(installedFile('dist/console/'), name)).then(packText, (error: unknown) => {
       throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? missing() : error
     })
     packed.catch(() => known.delete(name))

@@ -1,17 +1,22 @@
 import { extname } from 'node:path'
 import type { JobOutput, JobRecord } from '../../core/engine/job/job.js'
 
-/** Characters that a file name cannot have on some system, and control characters. */
-// oxlint-disable-next-line no-control-regex
-const forbidden = /[\u0000-\u001f\u007f<>:"/\\|?*]+/g
+/** What a file name cannot have on some system or in a URL, and control characters. */
+const forbidden = /[\p{Cc}\p{Cs}<>:"/\\|?*]+/gu
 const mediaEnding = /\.(wav|flac|mp3|m4a|mp4|aac|ogg|opus|aiff?|wma|webm|mkv|mov|avi)$/i
 const longestSong = 120
+/** File systems allow names of 255 bytes; the stem and the ending follow. */
+const mostBytes = 200
 
 /** The song's name as part of a file name: without the ending of the file that was sent. */
 export function songName(name: string | null): string {
   const safe = (name ?? '').replace(mediaEnding, '').replace(forbidden, ' ').replace(/\s+/g, ' ')
-  const short = Array.from(safe).slice(0, longestSong).join('')
-  return short.replace(/^[\s.]+|[\s.]+$/g, '') || 'song'
+  return cutToBytes(Array.from(safe).slice(0, longestSong)).replace(/^[\s.]+|[\s.]+$/g, '') || 'song'
+}
+
+function cutToBytes(characters: string[]): string {
+  let bytes = 0
+  return characters.filter((character) => (bytes += Buffer.byteLength(character)) <= mostBytes).join('')
 }
 
 /**

@@ -185,11 +185,28 @@ describe('a sweep', () => {
     })
     expect(await new Sweep(ports).run()).toEqual({ deleted: 0, expired: 0, missed: 0, purged: 1 })
     expect(lines).toEqual(
-      ['deleted', 'expired', 'missed', 'abandoned', 'lapsed'].map((step) => ({
+      ['deleted', 'expired', 'overdue', 'abandoned', 'lapsed'].map((step) => ({
         level: 'warn',
         fields: { step, err: new Error('no store') },
       })),
     )
+  })
+
+  test('ends the other overdue jobs if it cannot end one, and tries that one last', async () => {
+    const ports = portsWith({
+      due: (kind: string) => (kind === 'overdue' ? ['a', 'b', 'c'].map((id) => jobOf(id, { deadline: now - 1 })) : []),
+      apply: (id: string) => {
+        if (id === 'a') throw new Error('not this one')
+        return jobOf(id)
+      },
+      purge: () => [],
+    })
+    const sweep = new Sweep(ports)
+    expect(await sweep.run()).toMatchObject({ missed: 2 })
+    expect(lines.map(({ fields }) => fields)).toEqual([{ step: 'overdue', jobId: 'a', err: new Error('not this one') }])
+    calls = []
+    await sweep.run()
+    expect(named('apply').map(([id]) => id)).toEqual(['b', 'c', 'a'])
   })
 
   test('fetches as many more as failed before, and tries those last', async () => {

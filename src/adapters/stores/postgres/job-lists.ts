@@ -4,7 +4,7 @@ import { searchWords } from '../../../core/engine/job/search-text.js'
 import { type ByFilter, eachFilter, type JobQuery } from '../../../core/engine/ports/job-query.js'
 import type { DeliverablePage, DueReason, JobPage } from '../../../core/engine/ports/job-store.js'
 import { distinctRows } from './distinct-rows.js'
-import { columnText, leaseBucketMs, nowSql } from './job-row.js'
+import { columnText, leaseBucketMs, nowSql, readableSql } from './job-row.js'
 
 export interface Statement {
   text: string
@@ -199,12 +199,11 @@ export const earliestLapsed = 'ORDER BY lease_bucket, lease_until NULLS FIRST, i
 
 /** Result bytes of the application in $1. */
 export function resultBytesStatement(schema: string): string {
-  // The second sum is over rows of older nodes. The functions for json refuse a text in which U+0000 is escaped
-  // anywhere.
+  // The second sum is over rows of older nodes.
   return `
     SELECT (SELECT coalesce(sum(result_bytes), 0) FROM ${schema}.jobs WHERE app = $1 AND removable_at IS NOT NULL) +
       (SELECT coalesce(sum((output.value ->> 'bytes')::numeric), 0) FROM ${schema}.jobs,
-        json_each(replace(record::text, '\\u0000', '\\ufffd')::json -> 'outputs') AS output
+        json_each(${readableSql('record')} -> 'outputs') AS output
       WHERE app = $1 AND removable_at IS NOT NULL AND result_bytes IS NULL
         AND output.value ->> 'copied' IS DISTINCT FROM 'true')`
 }

@@ -98,6 +98,18 @@ export function columnText(text: string | null): string | null {
   return text === null ? null : Buffer.from(text.replaceAll('\0', '\uFFFD')).toString()
 }
 
+/** JSON that Postgres can look into: what `columnText` replaces, as `JSON.stringify` writes it, is replaced. */
+export function readableJson(json: string): string {
+  return json.replace(new RegExp(unreadable, 'g'), String.raw`$1\ufffd`)
+}
+
+/** The same in SQL, for an expression of type `json`. */
+export function readableSql(json: string): string {
+  return String.raw`regexp_replace(${json}::text, '${unreadable}', '\1\\ufffd', 'g')::json`
+}
+
+const unreadable = String.raw`(?<!\\)((?:\\\\)*)\\u(?:0000|d[89a-f][0-9a-f]{2})`
+
 function whole(value: number | null): number | null {
   return value === null ? null : Math.round(value)
 }

@@ -224,6 +224,8 @@ export const steps: MigrationStep[] = [
     isAdditive: true,
   },
   { statements: endsLedgerStatements, isAdditive: true },
+  // For records with half of a surrogate pair.
+  { statements: (schema) => [settleStatement(schema)], isAdditive: true },
 ]
 
 /**

@@ -3,7 +3,7 @@ import { inOrder, type LedgerEntry, type LedgerTotal } from '../../../core/engin
 import { dayMs } from '../../../core/engine/job/quota.js'
 import type { Ledger } from '../../../core/engine/ports/job-store.js'
 import type { Send } from './database.js'
-import { columnText, nowSql } from './job-row.js'
+import { columnText, nowSql, readableJson, readableSql } from './job-row.js'
 
 /** A day is summed once it has been over for so long: no transaction that ends a job of it is open any more. */
 const summedAfterMs = 60 * 60 * 1000
@@ -139,21 +139,19 @@ export function ledgerId({ id, retries }: JobRecord): string {
   return `${columnText(id)}/${retries}`
 }
 
-/** Postgres reads no JSON with U+0000. */
 export function ledgerText({ settlement }: JobRecord): string | null {
-  return settlement ? JSON.stringify(settlement).replace(/(?<!\\)((?:\\\\)*)\\u0000/g, '$1\\ufffd') : null
+  return settlement ? readableJson(JSON.stringify(settlement)) : null
 }
 
 /** The trigger for ends. It reads records as JSON as seldom as possible: that is half of its time. */
 export function settleStatement(schema: string): string {
-  // Postgres reads no JSON with U+0000, which texts of records may have.
   return String.raw`CREATE OR REPLACE FUNCTION ${schema}.settle() RETURNS trigger LANGUAGE plpgsql AS $body$
     DECLARE
       record json := NEW.record;
       entry json;
     BEGIN
-      IF strpos(record::text, '\u0000') > 0 THEN
-        record := regexp_replace(record::text, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g')::json;
+      IF strpos(record::text, '\u0000') > 0 OR strpos(record::text, '\ud') > 0 THEN
+        record := ${readableSql('record')};
       END IF;
       entry := record->'settlement';
       IF json_typeof(entry) = 'object' THEN

@@ -7,6 +7,7 @@ import type { TraceContext } from '../job/trace-context.js'
 import { prioritySchema } from '../job/scheduling.js'
 import type { JobRequest } from '../job/new-job.js'
 import { addressOf, isLocalFile, type LocalFile } from './local-file.js'
+import { nameableEvents } from '../webhooks/webhook-message.js'
 import { checkInput } from '../workflow/check-input.js'
 import type { Workflow } from '../workflow/workflow.js'
 
@@ -118,7 +119,7 @@ const submitInputSchema = z.strictObject({
   metadata: texts.optional(),
   uploads: texts.optional(),
   copyResultsTo: texts.optional(),
-  webhook: z.object({ url: z.string(), events: z.array(z.string()).nullish() }).nullish(),
+  webhook: z.object({ url: z.string(), events: z.array(z.enum(nameableEvents)).nullish() }).nullish(),
   priority: prioritySchema.optional(),
   notBefore: time.nullish(),
   deadline: time.nullish(),

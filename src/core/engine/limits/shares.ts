@@ -112,6 +112,15 @@ export class Shares {
     return this.#grant(app, onLost)
   }
 
+  /** Takes away all units that can be taken away. */
+  takeAllAway(): void {
+    for (const [app, { held }] of this.#accounts)
+      for (const holding of held.filter(({ onLost }) => onLost)) {
+        this.#drop(app, holding)
+        holding.onLost?.()
+      }
+  }
+
   /** Whether the application got more than the average lately. */
   asksMoreThanAverage(app: string): boolean {
     return (this.#accounts.get(app)?.recent ?? 0) * this.#accounts.size > this.#recent

@@ -6,6 +6,8 @@ import type { WebhookMessage } from '../job/transitions.js'
 export const webhookEvents = ['job.succeeded', 'job.failed'] as const
 /** For each end of a job, if the webhook names it: the message has the entry of the ledger. */
 export const usageEvent = 'usage.recorded'
+/** What a webhook may name. */
+export const nameableEvents = [...webhookEvents, usageEvent] as const
 export type WebhookEvent = (typeof webhookEvents)[number]
 
 /** The messages that a change of `job` puts into its outbox, to be written together with the change. */

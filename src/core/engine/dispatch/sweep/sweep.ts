@@ -36,6 +36,8 @@ export interface SweepReport {
   orphans: number
 }
 
+type SweepReason = 'deleted' | 'expired' | 'overdue' | 'abandoned'
+
 const batch = 100
 /** Sweeps per tidying of the ledger, which is kept by days. */
 const ledgerRounds = 20
@@ -46,8 +48,13 @@ const ledgerRounds = 20
  */
 export class Sweep {
   readonly #ports: SweepPorts
-  /** Jobs whose cleanup failed: they come after those that may succeed. */
-  readonly #failed = { deleted: new Set<string>(), expired: new Set<string>() }
+  /** Jobs for which a step failed: they come after those for which it may succeed. */
+  readonly #failed: Record<SweepReason, Set<string>> = {
+    deleted: new Set(),
+    expired: new Set(),
+    overdue: new Set(),
+    abandoned: new Set(),
+  }
 
   #round = 0
 
@@ -57,16 +64,12 @@ export class Sweep {
 
   async run(): Promise<Pick<SweepReport, 'deleted' | 'expired' | 'missed' | 'purged'>> {
     const { jobs, blobs } = this.#ports
-    const deleted = await this.#step('deleted', () => this.#clean('deleted', (job) => finishDeletion(job, this.#ports)))
-    const expired = await this.#step('expired', () =>
-      this.#clean('expired', async (job) => {
-        await blobs.deletePrefix(jobResultsPrefix(job.id), { app: job.app })
-        await jobs.apply(job.id, { kind: 'expire' })
-      }),
-    )
-    const missed =
-      (await this.#step('missed', () => this.#endUnheldJobs('overdue'))) +
-      (await this.#step('abandoned', () => this.#endUnheldJobs('abandoned')))
+    const deleted = await this.#each('deleted', (job) => finishDeletion(job, this.#ports))
+    const expired = await this.#each('expired', async (job) => {
+      await blobs.deletePrefix(jobResultsPrefix(job.id), { app: job.app })
+      await jobs.apply(job.id, { kind: 'expire' })
+    })
+    const missed = (await this.#endUnheldJobs('overdue')) + (await this.#endUnheldJobs('abandoned'))
     await this.#step('lapsed', () => this.#releaseLapsed())
     const purged = await this.#step('purged', () => this.#purgeOldJobs())
     if (this.#round++ % ledgerRounds === 0) await this.#step('usage', () => this.#tidyLedger())
@@ -82,38 +85,39 @@ export class Sweep {
     }
   }
 
-  /** Each job on its own; one that cannot be cleaned up is retried after the others. */
-  async #clean(reason: 'deleted' | 'expired', clean: (job: JobRecord) => Promise<void>): Promise<number> {
-    const failed = this.#failed[reason]
-    const due = await this.#ports.jobs.due(reason, batch + failed.size)
-    const fresh = due.filter(({ id }) => !failed.has(id))
-    const again = due.filter(({ id }) => failed.has(id))
-    failed.clear()
-    let cleaned = 0
-    for (const job of [...fresh, ...again]) {
-      try {
-        await clean(job)
-        cleaned++
-      } catch (error) {
-        failed.add(job.id)
-        this.#ports.logger.warn(
-          { step: reason, jobId: job.id, err: error },
-          'The files of a job could not be removed; the next sweep tries again.',
-        )
+  /**
+   * Each due job on its own; one for which the work fails is tried again after the others. Returns for how many it was
+   * done: it resolves with `false` where there was nothing to do.
+   */
+  #each(reason: SweepReason, work: (job: JobRecord) => Promise<boolean | void>): Promise<number> {
+    return this.#step(reason, async () => {
+      const failed = this.#failed[reason]
+      const due = await this.#ports.jobs.due(reason, batch + failed.size)
+      const fresh = due.filter(({ id }) => !failed.has(id))
+      const again = due.filter(({ id }) => failed.has(id))
+      failed.clear()
+      let done = 0
+      for (const job of [...fresh, ...again]) {
+        try {
+          if ((await work(job)) !== false) done++
+        } catch (error) {
+          failed.add(job.id)
+          this.#ports.logger.warn(
+            { step: reason, jobId: job.id, err: error },
+            'A step of the sweep failed for a job; the next sweep tries again.',
+          )
+        }
       }
-    }
-    return cleaned
+      return done
+    })
   }
 
   /** Works even if no live worker could claim them. */
-  async #endUnheldJobs(reason: 'overdue' | 'abandoned'): Promise<number> {
+  #endUnheldJobs(reason: 'overdue' | 'abandoned'): Promise<number> {
     const { jobs, contact, events, onEnd, options } = this.#ports
-    let missed = 0
-    const found = await jobs.due(reason, batch)
-    // After an outage, a worker that is back may still end the job itself.
-    const lapsedBefore = found.length > 0 && reason === 'abandoned' ? await contact.lapsedBefore() : Infinity
-    for (const due of found) {
-      if (due.lease !== null && due.lease.until > lapsedBefore) continue
+    return this.#each(reason, async (due) => {
+      // After an outage, a worker that is back may still end the job itself.
+      if (reason === 'abandoned' && due.lease !== null && due.lease.until > (await contact.lapsedBefore())) return false
       const job = await jobs.apply(due.id, {
         ...(due.cancelRequested
           ? { kind: 'cancel', error: jobError(canceled()) }
@@ -122,12 +126,11 @@ export class Sweep {
         messages: webhookMessages(due, 'job.failed'),
       })
       // It started or ended meanwhile.
-      if (!job) continue
-      missed++
+      if (!job) return false
       onEnd(job)
       events.announce('job.failed', { job })
-    }
-    return missed
+      return true
+    })
   }
 
   /**
