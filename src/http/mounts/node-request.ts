@@ -6,6 +6,9 @@ import { Problem } from '../routing/problem.js'
 import type { ApiRequest, RequestHeaders } from '../routing/api-request.js'
 import { type RequestUrl, RequestUrlReader } from '../routing/request-url.js'
 
+/** A host with or without a port. A wrong one would be part of the links that the service makes. */
+const hostForm = /^[^\s/?#@\\<>]+$/
+
 /** Paths and queries that a URL does not change. */
 const plainTarget = /^(?:\/(?!\.)[\w.~-]*)+(?:\?[\w.~%&=+-]*)?$/
 
@@ -36,8 +39,9 @@ export class NodeRequestReader {
 
   /** @throws TypeError */
   address(request: IncomingMessage, target: string, asked: ApiRequest): RequestUrl {
-    if (!plainTarget.test(target)) return this.#urls.read(asked.web.url)
     const { host } = request.headers
+    if (host !== this.#host && host !== undefined && !hostForm.test(host)) throw new TypeError(`not a host: ${host}`)
+    if (!plainTarget.test(target)) return this.#urls.read(asked.web.url)
     const isEncrypted = (request.socket as TLSSocket).encrypted === true
     if (host === undefined || host !== this.#host || isEncrypted !== this.#isEncrypted) {
       this.#origin = this.#urls.read(asked.web.url).origin
