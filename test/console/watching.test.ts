@@ -112,7 +112,7 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
     await eventually(() => position(page)).toBeGreaterThan(0.3)
     expect(await createClient({ baseUrl: service.base, apiKey: service.key }).listJobs()).toMatchObject({ jobs: [] })
     await page.getByText('/ 25:00').waitFor()
-    await page.getByText(/^You hear the song/).waitFor()
+    await page.getByText(/you hear the original/).waitFor()
     // All of it can be heard.
     await slider(page).fill('1400')
     await eventually(() => position(page)).toBeGreaterThan(1400.3)

@@ -38,7 +38,7 @@ const formats = 'expected one of 16, 24, 32f, flac, flac24, mp3, aiff, aiff24, a
 const number = 'must be a number, not'
 const boolean = 'must be true or false, not'
 const mp3 = 'MP3 has no rate of 44000 Hz: expected one of 48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000'
-const written = (name: string) => `is of the audio that normalizeTo writes; add normalizeTo, or leave ${name} out`
+const written = (name: string) => `is for the audio that normalizeTo writes; add normalizeTo, or leave ${name} out`
 const address = 'expected an address that begins with http:// or https://'
 
 test.each<[workflow: string, params: Record<string, unknown>, path: string, message: string]>([
@@ -46,6 +46,7 @@ test.each<[workflow: string, params: Record<string, unknown>, path: string, mess
     [workflow, { inputUrl: undefined }, 'inputUrl', 'is missing: expected the address of the song'],
     [workflow, { inputUrl: 3 }, 'inputUrl', address],
     [workflow, { inputUrl: 'song.wav' }, 'inputUrl', address],
+    [workflow, { inputUrl: `https://a.example/${'x'.repeat(8200)}` }, 'inputUrl', 'must have at most 8192 characters'],
     [workflow, { inputUrl: 'file:///etc/passwd' }, 'inputUrl', address],
     [workflow, { speed: 2 }, 'speed', 'is not known: expected only inputUrl, '],
   ]),

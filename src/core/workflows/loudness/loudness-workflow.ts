@@ -68,7 +68,7 @@ export function defineLoudness(
       if (given.normalizeTo !== undefined) return
       for (const name of writingParams) {
         if (given[name] === undefined) continue
-        const message = `is of the audio that normalizeTo writes; add normalizeTo, or leave ${name} out`
+        const message = `is for the audio that normalizeTo writes; add normalizeTo, or leave ${name} out`
         context.addIssue({ code: 'custom', path: [name], message })
       }
     })
