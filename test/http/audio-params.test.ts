@@ -46,7 +46,6 @@ test.each<[workflow: string, params: Record<string, unknown>, path: string, mess
     [workflow, { inputUrl: undefined }, 'inputUrl', 'is missing: expected the address of the song'],
     [workflow, { inputUrl: 3 }, 'inputUrl', address],
     [workflow, { inputUrl: 'song.wav' }, 'inputUrl', address],
-    [workflow, { inputUrl: `https://a.example/${'x'.repeat(8200)}` }, 'inputUrl', 'must have at most 8192 characters'],
     [workflow, { inputUrl: 'file:///etc/passwd' }, 'inputUrl', address],
     [workflow, { speed: 2 }, 'speed', 'is not known: expected only inputUrl, '],
   ]),

@@ -50,19 +50,6 @@ describe('a field of a new job that is not known', () => {
     expect(batch.errors?.map(({ path }) => path)).toEqual(['jobs.0.webhookUrl', 'note'])
   })
 
-  test.each([
-    [{ notBefore: '1969-12-31T23:59:59Z' }, 'notBefore', 'must not be before 1970'],
-    [{ metadata: { ['k'.repeat(41)]: 'x' } }, `metadata.${'k'.repeat(41)}`, /it must have at most 40 characters$/],
-    [
-      { copyResultsTo: { report: 'ftp://a.example/b' } },
-      'copyResultsTo.report',
-      /^must be a complete URL with http or/,
-    ],
-  ])('a job with %j is refused, and told what is allowed', async (wrong, path, message) => {
-    const { errors } = await refusal(post('/job', { ...job, ...wrong }))
-    expect(errors).toEqual([{ path, message: typeof message === 'string' ? message : expect.stringMatching(message) }])
-  })
-
   test('an event of webhooks is refused with the one that was probably meant, or with the known ones', async () => {
     const { errors } = await refusal(
       post('/job', { ...job, webhook: { url: 'https://example.com', events: ['job.succeded', 'nonsense'] } }),

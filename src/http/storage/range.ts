@@ -59,11 +59,8 @@ function lists(header: string, etag: string): boolean {
   return header.split(',').some((entry) => entry.trim() === '*' || entry.trim() === etag)
 }
 
-/** RFC 9110, 5.6.7, in its two forms with a time zone; others are ignored. */
-const dateForm = /^\w+, \d\d[ -]\w{3}[ -]\d{2,4} \d\d:\d\d:\d\d GMT$/
-
 function httpDate(text: string | null): number | undefined {
-  if (text === null || !dateForm.test(text)) return undefined
+  if (text === null) return undefined
   const time = Date.parse(text)
   return Number.isNaN(time) ? undefined : time
 }

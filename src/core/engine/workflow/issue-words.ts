@@ -17,8 +17,6 @@ export function issueWords(issue: z.core.$ZodRawIssue): string {
       return `must be ${choiceWords(issue.values)}${givenWords(issue.input)}`
     case 'invalid_format':
       return `must ${formatWords[issue.format] ?? 'have the form that is described'}${givenWords(issue.input)}`
-    case 'invalid_key':
-      return `has a name that is not allowed: it ${issue.issues.map(({ message }) => message).join('; ')}`
     case 'not_multiple_of':
       return `must be a multiple of ${issue.divisor}`
     default:
@@ -40,12 +38,13 @@ const typeWords: Record<string, string> = {
 
 const otherWords: Record<string, string> = {
   unrecognized_keys: 'has names that are not known',
+  invalid_key: 'has a name that is not allowed',
   invalid_element: 'has an entry that is not allowed',
   invalid_union: 'has none of the forms that are allowed',
 }
 
 const formatWords: Record<string, string> = {
-  url: 'be a complete URL with http or https, such as https://example.org/song.mp3',
+  url: 'be a complete URL, such as https://example.org/song.mp3',
   datetime: 'be a time in ISO 8601, such as 2025-01-31T12:00:00Z',
   uuid: 'be a UUID',
   guid: 'be a UUID',
