@@ -231,7 +231,10 @@ export const workflowListSchema = z.object({ workflows: z.array(offeredWorkflowS
 
 const httpUrl = z.url({ protocol: /^https?$/ }).max(8192)
 const nameSchema = z.string().min(1).max(255)
-const timeSchema = z.iso.datetime({ offset: true }).max(40)
+const timeSchema = z.iso
+  .datetime({ offset: true })
+  .max(40)
+  .refine((time) => !(Date.parse(time) < 0), 'must not be before 1970-01-01T00:00:00Z')
 
 /** Counts before it validates, so thousands of wrong entries cost as little as one. */
 function atMost<Schema extends z.ZodType>(count: number, things: 'keys' | 'entries', schema: Schema) {

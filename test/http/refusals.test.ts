@@ -81,6 +81,13 @@ describe('a field of a new job that is not known', () => {
   })
 })
 
+test.each(['notBefore', 'deadline'])('%s before 1970 is refused as a time', async (field) => {
+  const body = { ...job, [field]: '1969-12-31T23:59:59Z' }
+  expect((await refusal(post('/job', body))).message).toBe(
+    `The request is not valid. ${field}: must not be before 1970-01-01T00:00:00Z.`,
+  )
+})
+
 describe('a name in a query that is not known', () => {
   test.each([
     ['/job?pages=1', 'is not known: the nearest name is page'],

@@ -3,7 +3,10 @@ import { dayText, type LedgerTotal } from '../../core/engine/job/ledger.js'
 import { json, text } from '../routing/answer.js'
 import { defineRoute } from '../routing/route.js'
 
-const day = z.iso.date('must be a day that exists, such as 2026-11-24').meta({ examples: ['2026-11-24'] })
+const day = z.iso
+  .date('must be a day that exists, such as 2026-11-24')
+  .refine((text) => !(Date.parse(text) < 0), 'must not be before 1970-01-01')
+  .meta({ examples: ['2026-11-24'] })
 const groups = { day: 'day', workflow: 'workflow', application: 'app' } as const
 type Group = keyof typeof groups
 
