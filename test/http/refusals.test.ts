@@ -88,6 +88,16 @@ test.each(['notBefore', 'deadline'])('%s before 1970 is refused as a time', asyn
   )
 })
 
+test.each([
+  ['k'.repeat(41), 'at most 40 characters'],
+  ['', 'at least 1 character'],
+])('a name of metadata is refused with what it may have: "%s"', async (name, rule) => {
+  const { errors } = await refusal(post('/job', { ...job, metadata: { [name]: 'x' } }))
+  expect(errors).toEqual([
+    { path: `metadata.${name}`, message: `has a name that is not allowed: it must have ${rule}` },
+  ])
+})
+
 describe('a name in a query that is not known', () => {
   test.each([
     ['/job?pages=1', 'is not known: the nearest name is page'],
