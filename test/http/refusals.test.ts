@@ -114,6 +114,17 @@ describe('a name in a query that is not known', () => {
   })
 })
 
+test.each([
+  ['size=-1', 'must be a whole number from 1 to 100, not "-1"'],
+  ['size=1.5', 'must be a whole number from 1 to 100, not "1.5"'],
+  ['size=0', 'must be a whole number from 1 to 100, not 0'],
+  ['page=1000000000', 'must be a whole number from 0 to 999999999, not "1000000000"'],
+  ['page=1&page=2', 'must be a whole number from 0 to 999999999'],
+])('%s is refused with the numbers that are allowed', async (query, message) => {
+  for (const path of ['/job', '/workflow'])
+    expect((await refusal(service.api(`${path}?${query}`))).errors).toEqual([{ path: query.slice(0, 4), message }])
+})
+
 describe('a key', () => {
   const ask = (headers: Record<string, string>) => refusal(fetch(`${service.base}/job`, { headers }), 401)
 
@@ -173,7 +184,7 @@ describe("the validator's own words", () => {
     for (const query of ['page=x', 'size=0', 'size=101', 'status=DONE', 'createdAfter=x', 'after=x', 'batchName='])
       expect(await (await service.api(`/job?${query}`)).text(), query).not.toMatch(validatorsWords)
     const { message } = await refusal(service.api('/job?size=101&status=DONE'))
-    expect(message).toContain('size: must be at most 100')
+    expect(message).toContain('size: must be a whole number from 1 to 100, not 101')
     expect(message).toContain('status.0: must be one of QUEUED, STARTED, SUCCEEDED, FAILED')
   })
 })
