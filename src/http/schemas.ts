@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { prioritySchema } from '../core/engine/job/scheduling.js'
 import { isWebhookSecret } from '../core/engine/webhooks/signature.js'
+import { givenWords } from '../core/engine/workflow/issue-words.js'
 import { jobErrorSchema, jobStatusSchema } from '../core/engine/job/job.js'
 
 export const timestampSchema = z.iso.datetime({ offset: true }).meta({ examples: ['2025-01-31T12:00:00.000Z'] })
@@ -229,7 +230,15 @@ export const newWebhookSecretSchema = z
 
 export const workflowListSchema = z.object({ workflows: z.array(offeredWorkflowSchema) }).meta({ id: 'WorkflowList' })
 
-const httpUrl = z.url({ protocol: /^https?$/ }).max(8192)
+const httpUrl = z
+  .url({
+    protocol: /^https?$/,
+    error: ({ code, input }) =>
+      code === 'invalid_format'
+        ? `must be a complete URL that begins with http:// or https://${givenWords(input)}`
+        : undefined,
+  })
+  .max(8192)
 const nameSchema = z.string().min(1).max(255)
 const timeSchema = z.iso
   .datetime({ offset: true })

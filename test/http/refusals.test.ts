@@ -98,6 +98,20 @@ test.each([
   ])
 })
 
+test.each([
+  ['ftp://a/b', 'must be a complete URL that begins with http:// or https://, not "ftp://a/b"'],
+  ['example.org', 'must be a complete URL that begins with http:// or https://, not "example.org"'],
+  [`https://example.org/${'x'.repeat(8192)}`, 'must have at most 8192 characters'],
+  [1, 'must be a text, not a whole number'],
+  [undefined, 'is missing: expected a text'],
+])('an address to send to is refused with what it must be: case %#', async (url, message) => {
+  const { errors } = await refusal(post('/job', { ...job, webhook: { url } }))
+  expect(errors).toEqual([{ path: 'webhook.url', message }])
+  if (url === undefined) return
+  const copied = await refusal(post('/job', { ...job, copyResultsTo: { audio: url } }))
+  expect(copied.errors).toEqual([{ path: 'copyResultsTo.audio', message }])
+})
+
 describe('a name in a query that is not known', () => {
   test.each([
     ['/job?pages=1', 'is not known: the nearest name is page'],
