@@ -139,6 +139,13 @@ test.each([
     expect((await refusal(service.api(`${path}?${query}`))).errors).toEqual([{ path: query.slice(0, 4), message }])
 })
 
+test.each(['GET', 'HEAD', 'DELETE'])('%s of what takes only POST is refused with 405, not as a job', async (method) => {
+  for (const path of ['/job/cancel', '/job/retry', '/job/delete']) {
+    const answer = await service.api(path, { method })
+    expect([answer.status, answer.headers.get('allow')], path).toEqual([405, 'POST, OPTIONS'])
+  }
+})
+
 describe('a key', () => {
   const ask = (headers: Record<string, string>) => refusal(fetch(`${service.base}/job`, { headers }), 401)
 
