@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { prioritySchema } from '../core/engine/job/scheduling.js'
 import { isWebhookSecret } from '../core/engine/webhooks/signature.js'
 import { nameableEvents } from '../core/engine/webhooks/webhook-message.js'
+import { givenWords } from '../core/engine/workflow/issue-words.js'
 import { jobErrorSchema, jobStatusSchema } from '../core/engine/job/job.js'
 
 export const timestampSchema = z.iso.datetime({ offset: true }).meta({ examples: ['2025-01-31T12:00:00.000Z'] })
@@ -230,9 +231,20 @@ export const newWebhookSecretSchema = z
 
 export const workflowListSchema = z.object({ workflows: z.array(offeredWorkflowSchema) }).meta({ id: 'WorkflowList' })
 
-const httpUrl = z.url({ protocol: /^https?$/ }).max(8192)
+const httpUrl = z
+  .url({
+    protocol: /^https?$/,
+    error: ({ code, input }) =>
+      code === 'invalid_format'
+        ? `must be a complete URL that begins with http:// or https://${givenWords(input)}`
+        : undefined,
+  })
+  .max(8192)
 const nameSchema = z.string().min(1).max(255)
-const timeSchema = z.iso.datetime({ offset: true }).max(40)
+const timeSchema = z.iso
+  .datetime({ offset: true })
+  .max(40)
+  .refine((time) => !(Date.parse(time) < 0), 'must not be before 1970-01-01T00:00:00Z')
 
 /** Counts before it validates, so thousands of wrong entries cost as little as one. */
 function atMost<Schema extends z.ZodType>(count: number, things: 'keys' | 'entries', schema: Schema) {

@@ -112,6 +112,15 @@ test.each<[workflow: string, params: Record<string, unknown>, path: string, mess
   expect((await service.api('/job')).headers.get('x-total-count')).toBe('0')
 })
 
+test('an address that is too long is refused with the limit', async () => {
+  const params = { inputUrl: `${inputUrl}?${'x'.repeat(8192)}` }
+  const response = await service.api('/job', { method: 'POST', body: JSON.stringify({ workflow: loudness, params }) })
+  expect(response.status).toBe(400)
+  expect(await response.json()).toMatchObject({
+    errors: [{ path: 'params.inputUrl', message: 'must have at most 8192 characters' }],
+  })
+})
+
 test('a number that JSON or JavaScript cannot represent is refused, too', async () => {
   for (const value of ['NaN', '1e999', '-Infinity']) {
     const body = `{"workflow":"${loudness}","params":{"inputUrl":"${inputUrl}","normalizeTo":${value}}}`

@@ -90,6 +90,37 @@ describe('a field of a new job that is not known', () => {
   })
 })
 
+test.each(['notBefore', 'deadline'])('%s before 1970 is refused as a time', async (field) => {
+  const body = { ...job, [field]: '1969-12-31T23:59:59Z' }
+  expect((await refusal(post('/job', body))).message).toBe(
+    `The request is not valid. ${field}: must not be before 1970-01-01T00:00:00Z.`,
+  )
+})
+
+test.each([
+  ['k'.repeat(41), 'at most 40 characters'],
+  ['', 'at least 1 character'],
+])('a name of metadata is refused with what it may have: "%s"', async (name, rule) => {
+  const { errors } = await refusal(post('/job', { ...job, metadata: { [name]: 'x' } }))
+  expect(errors).toEqual([
+    { path: `metadata.${name}`, message: `has a name that is not allowed: it must have ${rule}` },
+  ])
+})
+
+test.each([
+  ['ftp://a/b', 'must be a complete URL that begins with http:// or https://, not "ftp://a/b"'],
+  ['example.org', 'must be a complete URL that begins with http:// or https://, not "example.org"'],
+  [`https://example.org/${'x'.repeat(8192)}`, 'must have at most 8192 characters'],
+  [1, 'must be a text, not a whole number'],
+  [undefined, 'is missing: expected a text'],
+])('an address to send to is refused with what it must be: case %#', async (url, message) => {
+  const { errors } = await refusal(post('/job', { ...job, webhook: { url } }))
+  expect(errors).toEqual([{ path: 'webhook.url', message }])
+  if (url === undefined) return
+  const copied = await refusal(post('/job', { ...job, copyResultsTo: { audio: url } }))
+  expect(copied.errors).toEqual([{ path: 'copyResultsTo.audio', message }])
+})
+
 describe('a name in a query that is not known', () => {
   test.each([
     ['/job?pages=1', 'is not known: the nearest name is page'],
@@ -104,6 +135,24 @@ describe('a name in a query that is not known', () => {
     const expected = typeof message === 'string' ? message : expect.stringMatching(message)
     expect(errors).toContainEqual({ path: /(\w+)=[^&]*$/.exec(path)?.[1], message: expected })
   })
+})
+
+test.each([
+  ['size=-1', 'must be a whole number from 1 to 100, not "-1"'],
+  ['size=1.5', 'must be a whole number from 1 to 100, not "1.5"'],
+  ['size=0', 'must be a whole number from 1 to 100, not 0'],
+  ['page=1000000000', 'must be a whole number from 0 to 999999999, not "1000000000"'],
+  ['page=1&page=2', 'must be a whole number from 0 to 999999999'],
+])('%s is refused with the numbers that are allowed', async (query, message) => {
+  for (const path of ['/job', '/workflow'])
+    expect((await refusal(service.api(`${path}?${query}`))).errors).toEqual([{ path: query.slice(0, 4), message }])
+})
+
+test.each(['GET', 'HEAD', 'DELETE'])('%s of what takes only POST is refused with 405, not as a job', async (method) => {
+  for (const path of ['/job/cancel', '/job/retry', '/job/delete']) {
+    const answer = await service.api(path, { method })
+    expect([answer.status, answer.headers.get('allow')], path).toEqual([405, 'POST, OPTIONS'])
+  }
 })
 
 describe('a key', () => {
@@ -165,7 +214,7 @@ describe("the validator's own words", () => {
     for (const query of ['page=x', 'size=0', 'size=101', 'status=DONE', 'createdAfter=x', 'after=x', 'batchName='])
       expect(await (await service.api(`/job?${query}`)).text(), query).not.toMatch(validatorsWords)
     const { message } = await refusal(service.api('/job?size=101&status=DONE'))
-    expect(message).toContain('size: must be at most 100')
+    expect(message).toContain('size: must be a whole number from 1 to 100, not 101')
     expect(message).toContain('status.0: must be one of QUEUED, STARTED, SUCCEEDED, FAILED')
   })
 })

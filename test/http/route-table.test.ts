@@ -35,8 +35,10 @@ test('a 405 for a path that exists names its methods', () => {
 
 test('a fixed path that a param could stand for names its own methods', () => {
   for (const path of ['/job/cancel', '/job/delete', '/job/retry'])
-    expect(table.match('OPTIONS', path, 0)).toEqual({ kind: 'method', allow: ['POST', 'OPTIONS'] })
-  expect(table.match('OPTIONS', '/job/events', 0)).toEqual({ kind: 'method', allow: ['GET', 'HEAD', 'OPTIONS'] })
+    for (const method of ['OPTIONS', 'GET', 'HEAD', 'DELETE'])
+      expect(table.match(method, path, 0), method).toEqual({ kind: 'method', allow: ['POST', 'OPTIONS'] })
+  for (const method of ['OPTIONS', 'DELETE'])
+    expect(table.match(method, '/job/events', 0), method).toEqual({ kind: 'method', allow: ['GET', 'HEAD', 'OPTIONS'] })
 })
 
 test('a path that was requested before is found again, whatever was requested since', () => {

@@ -72,6 +72,9 @@ describe('GET /usage', () => {
   test.each([
     ['?from=yesterday', 'from: must be a day that exists, such as 2026-11-24'],
     ['?to=2026-02-31x', 'to: must be a day that exists, such as 2026-11-24'],
+    ['?from=1969-12-31', 'from: must not be before 1970-01-01.'],
+    ['?from=2026-12-01&to=2026-11-01', 'to: must not be before from'],
+    ['?to=2020-01-31', 'to: must not be before from, which is the first of this month unless given.'],
     ['?groupBy=hour', 'groupBy.0: must be one of day, workflow, application'],
   ])('%s is refused', async (query, message) => {
     const answer = await usage(query)

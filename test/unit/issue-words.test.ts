@@ -34,8 +34,16 @@ describe('what is wrong with a value', () => {
     [z.uuid(), 'x', 'must be a UUID, not "x"'],
     [z.email(), 'x', 'must be an e-mail address, not "x"'],
     [z.string().regex(/^a$/), 'b', 'must have the form that is described, not "b"'],
-    [z.record(z.string().max(1), z.string()), { ab: '' }, 'has a name that is not allowed'],
-    [z.map(z.string(), z.string()), new Map([[{}, '']]), 'has a name that is not allowed'],
+    [
+      z.record(z.string().max(1), z.string()),
+      { ab: '' },
+      'has a name that is not allowed: it must have at most 1 character',
+    ],
+    [
+      z.map(z.string(), z.string()),
+      new Map([[{}, '']]),
+      'has a name that is not allowed: it must be a text, not an object',
+    ],
     [z.union([z.string(), z.number()]), true, 'has none of the forms that are allowed'],
     [z.string().refine(() => false), 'x', 'is not valid'],
     [z.string().refine(() => false, 'must rhyme'), 'x', 'must rhyme'],

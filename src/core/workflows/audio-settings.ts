@@ -74,7 +74,7 @@ export function inputUrlParam(decoders: { ffmpeg?: boolean | string } | undefine
             ? 'is missing: expected the address of the song'
             : `expected an address that begins with http:// or https://${givenWords(input)}`,
       })
-      .max(8192)
+      .max(8192, 'must have at most 8192 characters')
       .describe('Address of the song (http or https).')
       // For clients that look at a file before they send it.
       .meta({ 'x-fileExtensions': fileExtensions(Boolean(decoders?.ffmpeg)) })

@@ -2,21 +2,26 @@ import { z } from 'zod'
 import type { JobRecord } from '../../core/engine/job/job.js'
 import type { JobPage } from '../../core/engine/ports/job-store.js'
 import { readSlices } from '../../core/engine/queries/job-slices.js'
+import { givenWords } from '../../core/engine/workflow/issue-words.js'
 import type { KeyedCall } from '../routing/call.js'
 import { Problem } from '../routing/problem.js'
 import { jobQueryOf, queryFilters } from './filter-params.js'
 import { jobView } from './job-view.js'
 import { mostCounted } from '../../core/engine/job/most-counted.js'
 
-const whole = (schema: z.ZodNumber) =>
+const whole = (min: number, max: number) =>
   z.preprocess(
     (value) => (typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value),
-    schema.optional(),
+    z
+      .int({ error: ({ input }) => `must be a whole number from ${min} to ${max}${givenWords(input)}` })
+      .min(min)
+      .max(max)
+      .optional(),
   )
 
 export const pageQuerySchema = z.strictObject({
-  page: whole(z.int().min(0).max(999_999_999)).describe('Page, from 0.').meta({ default: 0 }),
-  size: whole(z.int().min(1).max(100)).describe('Rows of a page.').meta({ default: 100 }),
+  page: whole(0, 999_999_999).describe('Page, from 0.').meta({ default: 0 }),
+  size: whole(1, 100).describe('Rows of a page.').meta({ default: 100 }),
 })
 
 /** Skipped rows are also read. */

@@ -12,7 +12,7 @@ const maxRecent = { paths: 1000, length: 200 }
 
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const satisfies Route['method'][]
 
-/** Finds the route of a request. Fixed segments win over params. */
+/** Finds the route of a request. Fixed segments win over params, whatever the method. */
 export class RouteTable {
   readonly routes: readonly Route[]
   readonly #router = createRouter<Route>()
@@ -39,12 +39,13 @@ export class RouteTable {
     const target = `${method} ${below}`
     const recent = this.#recent.get(target)
     if (recent) return recent
-    const found = findRoute(this.#router, method === 'HEAD' ? 'GET' : method, below)
-    if (found) return this.#remember(target, { kind: 'route', route: found.data, params: found.params ?? {} })
-    const others = methods.flatMap((other) => findRoute(this.#router, other, below)?.data ?? [])
+    const all = methods.flatMap((each) => findRoute(this.#router, each, below) ?? [])
     // A fixed segment is one resource, and a param in its place another: DELETE /job/events deletes no job.
-    const [closest] = others.map(({ path }) => path).sort((a, b) => paramsIn(a) - paramsIn(b))
-    const allow = others.filter(({ path }) => path === closest).map((route) => route.method)
+    const fewest = Math.min(...all.map(({ data }) => paramsIn(data.path)))
+    const closest = all.filter(({ data }) => paramsIn(data.path) === fewest)
+    const found = closest.find(({ data }) => data.method === (method === 'HEAD' ? 'GET' : method))
+    if (found) return this.#remember(target, { kind: 'route', route: found.data, params: found.params ?? {} })
+    const allow = closest.map(({ data }) => data.method)
     if (allow.length === 0) return { kind: 'none' }
     return {
       kind: 'method',

@@ -3,7 +3,10 @@ import { dayText, type LedgerTotal } from '../../core/engine/job/ledger.js'
 import { json, text } from '../routing/answer.js'
 import { defineRoute } from '../routing/route.js'
 
-const day = z.iso.date('must be a day that exists, such as 2026-11-24').meta({ examples: ['2026-11-24'] })
+const day = z.iso
+  .date('must be a day that exists, such as 2026-11-24')
+  .refine((text) => !(Date.parse(text) < 0), 'must not be before 1970-01-01')
+  .meta({ examples: ['2026-11-24'] })
 const groups = { day: 'day', workflow: 'workflow', application: 'app' } as const
 type Group = keyof typeof groups
 
@@ -43,25 +46,29 @@ export const usageRoutes = [
       'Sums of the jobs that ended on these days (UTC), kept beyond the jobs. As CSV with `format=csv`, or where ' +
       '`Accept` asks for `text/csv`.',
     access: 'key',
-    query: z.strictObject({
-      from: day.optional().describe('First day. Default: the first of this month.'),
-      to: day.optional().describe('Last day. Default: today.'),
-      groupBy: z
-        .preprocess(
-          (value) => (typeof value === 'string' ? value.split(',') : value),
-          z
-            .array(z.enum(Object.keys(groups) as [Group, ...Group[]]))
-            .max(3)
-            .optional(),
-        )
-        .describe('`day`, `workflow`, `application`, or several of them; may be repeated. Default: one sum.'),
-      format: z.enum(['json', 'csv']).optional().describe('Default: json.'),
-    }),
+    query: z
+      .strictObject({
+        from: day.optional().describe('First day. Default: the first of this month.'),
+        to: day.optional().describe('Last day. Default: today.'),
+        groupBy: z
+          .preprocess(
+            (value) => (typeof value === 'string' ? value.split(',') : value),
+            z
+              .array(z.enum(Object.keys(groups) as [Group, ...Group[]]))
+              .max(3)
+              .optional(),
+          )
+          .describe('`day`, `workflow`, `application`, or several of them; may be repeated. Default: one sum.'),
+        format: z.enum(['json', 'csv']).optional().describe('Default: json.'),
+      })
+      .refine(({ from = firstOfMonth(), to }) => to === undefined || to >= from, {
+        path: ['to'],
+        error: 'must not be before from, which is the first of this month unless given',
+      }),
     answer: { description: 'The sums, in the order of their groups.', schema: usageSchema },
     problems: ['NOT_FOUND'],
     async handle(call, { query: { from, to, groupBy = [], format } }) {
-      const today = new Date().toISOString().slice(0, 10)
-      const range = { from: from ?? `${today.slice(0, 8)}01`, to: to ?? today }
+      const range = { from: from ?? firstOfMonth(), to: to ?? today() }
       const totals = await call.service.engine.usageTotals({
         from: Date.parse(range.from),
         to: Date.parse(range.to),
@@ -75,6 +82,14 @@ export const usageRoutes = [
     },
   }),
 ]
+
+function today(): string {
+  return new Date().toISOString().slice(0, 10)
+}
+
+function firstOfMonth(): string {
+  return `${today().slice(0, 8)}01`
+}
 
 /** A total as the interface shows it. */
 export function usageRow({ day: number, app, workflow, ...sums }: LedgerTotal): UsageRow {

@@ -38,7 +38,7 @@ async function answer(call: Call, key: string, grant: Grant): Promise<ApiAnswer>
     case 'unsatisfiable':
       throw new Problem(
         'RANGE_NOT_SATISFIABLE',
-        `The file has ${stat.bytes} bytes, but the range starts after its end. Ask for a range within the file.`,
+        `The file has ${stat.bytes} bytes, but the range asks for none of them. Ask for a range within the file.`,
         { headers: { etag: `"${stat.etag}"`, 'content-range': `bytes */${stat.bytes}` } },
       )
     case 'whole':

@@ -59,8 +59,16 @@ function lists(header: string, etag: string): boolean {
   return header.split(',').some((entry) => entry.trim() === '*' || entry.trim() === etag)
 }
 
+/** The forms of RFC 9110, 5.6.7, of which the last has no zone. */
+const dateForms = [
+  /^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/,
+  /^[A-Z][a-z]{5,8}, \d\d-[A-Z][a-z]{2}-\d\d \d\d:\d\d:\d\d GMT$/,
+  /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}$/,
+]
+
+/** `undefined` for what is no HTTP date: its header is ignored. */
 function httpDate(text: string | null): number | undefined {
-  if (text === null) return undefined
-  const time = Date.parse(text)
+  if (text === null || !dateForms.some((form) => form.test(text))) return undefined
+  const time = Date.parse(text.endsWith('GMT') ? text : `${text} GMT`)
   return Number.isNaN(time) ? undefined : time
 }

@@ -19,6 +19,8 @@ export function issueWords(issue: z.core.$ZodRawIssue): string {
       return `must ${formatWords[issue.format] ?? 'have the form that is described'}${givenWords(issue.input)}`
     case 'not_multiple_of':
       return `must be a multiple of ${issue.divisor}`
+    case 'invalid_key':
+      return `has a name that is not allowed: it ${issue.issues[0]?.message}`
     default:
       return otherWords[issue.code] ?? 'is not valid'
   }
@@ -38,7 +40,6 @@ const typeWords: Record<string, string> = {
 
 const otherWords: Record<string, string> = {
   unrecognized_keys: 'has names that are not known',
-  invalid_key: 'has a name that is not allowed',
   invalid_element: 'has an entry that is not allowed',
   invalid_union: 'has none of the forms that are allowed',
 }
