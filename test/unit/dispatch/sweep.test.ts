@@ -209,6 +209,33 @@ describe('a sweep', () => {
     expect(named('apply').map(([id]) => id)).toEqual(['b', 'c', 'a'])
   })
 
+  test('gives up a step once its failures have taken 30 s, and begins with the others next time', async () => {
+    const ids = ['a', 'b', 'c', 'd', 'e', 'f']
+    let isAway = true
+    const ports = portsWith({
+      due: (kind: string) => (kind === 'overdue' ? ids.map((id) => jobOf(id, { deadline: now - 1 })) : []),
+      apply: (id: string) => {
+        if (isAway) {
+          vi.advanceTimersByTime(15_000)
+          throw new Error('no store')
+        }
+        return jobOf(id)
+      },
+      purge: () => [],
+    })
+    const sweep = new Sweep(ports)
+    const tried = () => named('apply').map(([id]) => id)
+    expect(await sweep.run()).toMatchObject({ missed: 0 })
+    expect(tried()).toEqual(['a', 'b'])
+    calls = []
+    await sweep.run()
+    expect(tried()).toEqual(['c', 'd'])
+    calls = []
+    isAway = false
+    expect(await sweep.run()).toMatchObject({ missed: 6 })
+    expect(tried()).toEqual(['e', 'f', 'a', 'b', 'c', 'd'])
+  })
+
   test('fetches as many more as failed before, and tries those last', async () => {
     const broken = new Set(['results/a/', 'results/b/'])
     const ports = portsWith({

@@ -39,6 +39,8 @@ export interface SweepReport {
 type SweepReason = 'deleted' | 'expired' | 'overdue' | 'abandoned'
 
 const batch = 100
+/** Once failures of a step have taken so long, a store is probably unavailable: the rest waits for the next sweep. */
+const mostLostMs = 30_000
 /** Sweeps per tidying of the ledger, which is kept by days. */
 const ledgerRounds = 20
 
@@ -86,8 +88,10 @@ export class Sweep {
   }
 
   /**
-   * Each due job on its own; one for which the work fails is tried again after the others. Returns for how many it was
-   * done: it resolves with `false` where there was nothing to do.
+   * Each due job on its own; one for which the work fails is tried again after the others.
+   *
+   * @param work resolves with `false` where there was nothing to do
+   * @returns for how many jobs it was done
    */
   #each(reason: SweepReason, work: (job: JobRecord) => Promise<boolean | void>): Promise<number> {
     return this.#step(reason, async () => {
@@ -96,12 +100,18 @@ export class Sweep {
       const fresh = due.filter(({ id }) => !failed.has(id))
       const again = due.filter(({ id }) => failed.has(id))
       failed.clear()
+      for (const { id } of again) failed.add(id)
       let done = 0
+      let lostMs = 0
       for (const job of [...fresh, ...again]) {
+        if (lostMs >= mostLostMs) break
+        const beganAt = performance.now()
         try {
           if ((await work(job)) !== false) done++
+          failed.delete(job.id)
         } catch (error) {
           failed.add(job.id)
+          lostMs += performance.now() - beganAt
           this.#ports.logger.warn(
             { step: reason, jobId: job.id, err: error },
             'A step of the sweep failed for a job; the next sweep tries again.',
