@@ -12,8 +12,10 @@
 // In the real world, hostile applications have machines of their own. Here their requests take CPU time that the
 // service needs, so they have a lower priority, and the report says how long the service's event loop waited for a CPU.
 // If other programs use the CPUs, too, `--real-time` (Linux, as root) gives the service and the others priority over
-// all of them. The disk is the service's own: a probe in another process times a synced write meanwhile; with TMPDIR on
-// a RAM disk, the disk plays no part.
+// all of them; V8's own threads come after the main thread. A database on this machine needs a priority above both
+// (`chrt --rr 3`), as it has processors of its own elsewhere. V8's heap is kept as `stemwork serve` keeps it. The disk
+// is the service's own: a probe in another process times a synced write meanwhile; with TMPDIR on a RAM disk, the disk
+// plays no part.
 // Options: --store=postgres://... (default: SQLite), --hostile=1,5,10,25, --seconds=N (of each phase), --rounds=N,
 // --real-time, --profile=FOLDER (CPU profile of the service). STEMWORK_BENCHMARK_LANES=stream,zip limits the storm to
 // these.

@@ -20,7 +20,7 @@ export const shared = [
   'test/{client,mcp}/**/*.test.ts',
   'test/browser/*.test.ts',
   'test/cli/{as,audio,batch,batch-progress,completion,configuration,deployment-urls}.test.ts',
-  'test/cli/{doctor-servers,evaluate,jobs,keys,limits,live,machine,models}.test.ts',
+  'test/cli/{doctor-servers,evaluate,heap-room,jobs,keys,limits,live,machine,models}.test.ts',
   'test/cli/{progress-line,recommended-model,result-names,schedule,usage,use}.test.ts',
   // The library that drives a browser takes the better part of a second to load.
   'test/console/!(recording).test.ts',

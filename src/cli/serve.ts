@@ -1,4 +1,3 @@
-import { setFlagsFromString } from 'node:v8'
 import type { Logger } from '../core/engine/ports/logger.js'
 import { createEngine } from '../create-engine.js'
 import { KeySeal, signInCode } from '../http/auth/sealed-key.js'
@@ -19,6 +18,7 @@ import {
   valued,
 } from './command.js'
 import { configurable } from './configuration.js'
+import { keepHeapRoom } from './heap-room.js'
 import { mcpPath, withMcp } from './mcp-mount.js'
 import { type Interruption, onInterruption } from './interruption.js'
 import { logJobs } from './job-log.js'
@@ -46,13 +46,6 @@ const defaultGraceSeconds = 10
  * its own leases.
  */
 const dispatch = { leaseMs: 10_000, sweepIntervalMs: 3_000 }
-
-/**
- * How much V8's heap may grow between full collections, in percent: V8's own limit for a busy heap. The buffers of
- * uploads count as heap; without this, a service that receives 25 MiB/s collects all of it four times a second, for 5
- * to 10 ms each.
- */
-const heapGrowth = 300
 
 export const serveCommand: Command = {
   usage: 'serve [options]',
@@ -135,7 +128,7 @@ export const serveCommand: Command = {
   async run(given, terminal) {
     const input = given.values['api-only'] === true ? given : await withRecommendedModel(given, terminal)
     const request = requestOf(input)
-    setFlagsFromString(`--heap-growing-percent=${heapGrowth}`)
+    keepHeapRoom()
     const interruption = onInterruption((status) => process.exit(status))
     const logger = stderrLogger(terminal.stderr, { debug: request.verbose })
     const storage = await openStorage(request.urls, logger)

@@ -1,0 +1,26 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+
+const run = promisify(execFile)
+
+/** With 150 MiB alive, makes 500 MiB of garbage that outlives the small collections, and says how large it all became. */
+const program = `
+  (await import('${new URL('../../build/cli/heap-room.js', import.meta.url).href}')).keepHeapRoom()
+  const objects = (count) => Array.from({ length: count }, (_, n) => ({ n, text: [n] }))
+  const alive = objects(2e6)
+  const passing = Array(64).fill()
+  let peak = 0
+  for (let turn = 0; turn < 1200; turn++) {
+    passing[turn % 64] = objects(4000)
+    await new Promise(setImmediate)
+    peak = Math.max(peak, process.memoryUsage().heapUsed)
+  }
+  console.log(JSON.stringify({ alive: alive.length, peak }))`
+
+// 540 MiB without it.
+test('a service with much in its heap does not let as much garbage gather again', async () => {
+  const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', program])
+  const { peak } = JSON.parse(stdout) as { peak: number }
+  expect(peak / 1024 ** 2).toBeLessThan(400)
+})
