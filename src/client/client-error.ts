@@ -67,6 +67,11 @@ export function badAnswer(status: number, what: string): ClientError {
   })
 }
 
+/** Whether the service may come back. What a callback of the host throws is no outage. */
+export function isOutage(error: unknown): boolean {
+  return ClientError.is(error) && (error.status === 0 || error.status === 429 || error.status >= 500)
+}
+
 /** The error for an answer with a failing status. Answers of proxies have no JSON and are judged by their status. */
 export function answerError(answer: {
   status: number

@@ -1,7 +1,15 @@
 import { isWhole, sizeOf, type TransferOptions, type UploadSource } from './upload-source.js'
 
-/** A request's body that tells its progress. */
-export function streamedBody(source: UploadSource, { onProgress, signal }: TransferOptions): RequestInit {
+/**
+ * A request's body that tells its progress.
+ *
+ * @param onFailure what the source or the progress threw, which `fetch` would take for a failure of the network
+ */
+export function streamedBody(
+  source: UploadSource,
+  { onProgress, signal }: TransferOptions,
+  onFailure: (error: unknown) => void,
+): RequestInit {
   const totalBytes = isWhole(source) ? sizeOf(source) : undefined
   const iterator = counted(chunksIn(source), (bytes) => onProgress?.({ bytes, totalBytes }))
   const body = new ReadableStream<Uint8Array>({
@@ -9,9 +17,14 @@ export function streamedBody(source: UploadSource, { onProgress, signal }: Trans
       // Node's fetch would read an aborted body to its end.
       if (signal?.aborted) await iterator.return(undefined)
       signal?.throwIfAborted()
-      const { done, value } = await iterator.next()
-      if (done) controller.close()
-      else controller.enqueue(value)
+      try {
+        const { done, value } = await iterator.next()
+        if (done) controller.close()
+        else controller.enqueue(value)
+      } catch (error) {
+        onFailure(error)
+        throw error
+      }
     },
     cancel: async () => void (await iterator.return(undefined)),
   })

@@ -166,6 +166,41 @@ describe('the client', () => {
   })
 })
 
+describe('what a host passes to the client', () => {
+  const own = new Error('a defect of the host')
+  const fail = () => {
+    throw own
+  }
+
+  test.each(['events', 'polling'] as const)('may throw while it waits by %s, which ends the wait', async (by) => {
+    const id = await held()
+    await expect(client.waitForJob(id, { by, onProgress: fail })).rejects.toBe(own)
+    await client.deleteJob(id)
+  })
+
+  test('may throw while it follows jobs, which ends the following', async () => {
+    let id: Promise<string> | undefined
+    await expect(client.followJobs({ onJob: fail, onState: () => void (id ??= held()) })).rejects.toBe(own)
+    await client.deleteJob((await id) ?? '')
+  })
+
+  test('may throw while a file is sent or read, which is not reported as a fault of the network', async () => {
+    await expect(client.upload(randomBytes(100_000), { onProgress: fail })).rejects.toBe(own)
+    await expect(client.upload(Buffer.alloc(9 * 1024 ** 2), { onProgress: fail })).rejects.toBe(own)
+    async function* broken() {
+      yield new Uint8Array(1000)
+      fail()
+    }
+    await expect(client.upload(broken())).rejects.toBe(own)
+    const { downloadUrl } = await client.upload(randomBytes(1000))
+    const { id } = await client.createJob({ workflow: stems, params: { inputUrl: downloadUrl } })
+    const { result } = await client.waitForJob(id)
+    const download = await client.download(result?.vocals ?? '', { onProgress: fail })
+    await expect(download.blob()).rejects.toBe(own)
+    await client.deleteJob(id)
+  })
+})
+
 describe('behind a bad network the client', () => {
   test('waits as long as Retry-After says and then tries again', async () => {
     const front = await startFront(service.server.origin, [
