@@ -1,4 +1,4 @@
-import { badAnswer, ClientError, networkError } from './client-error.js'
+import { badAnswer, ClientError, networkError, parsed } from './client-error.js'
 import type { Connection, RequestOptions } from './connection.js'
 
 export interface ServerEvent {
@@ -54,11 +54,9 @@ export async function* readEvents(
 
 /** The JSON of an event. @throws ClientError, as for a stream that broke */
 export function eventValue<Value>({ data }: ServerEvent): Value {
-  try {
-    return JSON.parse(data) as Value
-  } catch {
-    throw badAnswer(502, 'an event is not JSON')
-  }
+  const value = parsed(data)
+  if (value === undefined) throw badAnswer(502, 'an event is not JSON')
+  return value as Value
 }
 
 /**

@@ -1,3 +1,4 @@
+import { badAnswer } from './client-error.js'
 import type { Connection, RequestOptions } from './connection.js'
 import type { Download, DownloadOptions } from './download.js'
 import { followJobs, type FollowOptions } from './follow.js'
@@ -135,6 +136,7 @@ export function singleJobs(connection: Connection, hasOwnFetch: boolean): Single
       const headers = { 'idempotency-key': idempotencyKey }
       const request = { method: 'POST', json: job, headers, signal, isRepeatable: true } as const
       const { id } = await connection.value<{ id: string }>('/job', request)
+      if (typeof id !== 'string') throw badAnswer(200, 'it has no id of a job')
       return { id }
     },
     getJob: async (id, { signal } = {}) => connection.value(path(id), { signal }),
@@ -158,7 +160,8 @@ export function singleJobs(connection: Connection, hasOwnFetch: boolean): Single
       return (await import('./download.js')).openDownload(connection, url, download)
     },
     growing: (id, output, options) => growing(`${path(id)}/growing/${encodeURIComponent(output)}`, options),
-    growingPeaks: (id, output, options) => growing(`${path(id)}/growing/${encodeURIComponent(output)}/peaks`, options),
+    growingPeaks: (id, output, options) =>
+      growing(`${path(id)}/growing/${encodeURIComponent(output)}/peaks`, options),
     cancelJob: async (id, { signal } = {}) =>
       connection.value(`${path(id)}/cancel`, { method: 'POST', isRepeatable: true, signal }),
     // Not repeatable: a repeat would find the job QUEUED and be refused.

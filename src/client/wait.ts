@@ -1,4 +1,4 @@
-import { ClientError, isOutage } from './client-error.js'
+import { badAnswer, ClientError, isOutage } from './client-error.js'
 import type { Connection, RequestOptions } from './connection.js'
 import { eventValue, readEvents } from './event-stream.js'
 import { hasEnded, type Job, type JobProgress } from './job.js'
@@ -85,6 +85,7 @@ async function poll(
   let last: JobProgress | undefined
   for (let attempt = 0; ; attempt++) {
     const value = await connection.value<JobProgress>(`${path}/status`, { signal })
+    if (typeof value.status !== 'string') throw badAnswer(200, 'it is not the status of a job')
     const isNews =
       !last || last.status !== value.status || last.progress !== value.progress || last.stage !== value.stage
     if (isNews) report(value)

@@ -202,6 +202,30 @@ describe('what a host passes to the client', () => {
 })
 
 describe('behind a bad network the client', () => {
+  test('names the new address where a request would lose its method, body or key', async () => {
+    const elsewhere = { headers: { location: `${service.base}/job` } }
+    const front = await startFront(service.server.origin, [
+      { status: 301, path: /\/job$/, ...elsewhere },
+      { status: 308, path: /\/job$/, ...elsewhere },
+    ])
+    const moved = createClient({ baseUrl: front.base, apiKey: service.app.key })
+    const message = expect.stringContaining(`redirects to ${service.base}/job`)
+    const created = moved.createJob({ workflow: 'service/held', params: {} })
+    expect(await failure(created)).toMatchObject({ code: 'BAD_ANSWER', status: 301, message })
+    expect(await failure(moved.listJobs())).toMatchObject({ code: 'BAD_ANSWER', status: 401, message })
+    await front.close()
+  })
+
+  test.each(['null', '"OK"', '{}', ''])('does not take %j for an answer of the service', async (body) => {
+    const answer = { status: 200, headers: { 'content-type': 'application/json' }, body }
+    const front = await startFront(service.server.origin, [answer, answer])
+    const misled = createClient({ baseUrl: front.base, apiKey: service.app.key })
+    const created = misled.createJob({ workflow: 'service/held', params: {} })
+    expect(await failure(created)).toMatchObject({ code: 'BAD_ANSWER', status: 200 })
+    expect(await failure(misled.waitForJob('id', { by: 'polling' }))).toMatchObject({ code: 'BAD_ANSWER' })
+    await front.close()
+  })
+
   test('waits as long as Retry-After says and then tries again', async () => {
     const front = await startFront(service.server.origin, [
       { status: 429, headers: { 'retry-after': '1' } },
