@@ -1,7 +1,7 @@
 import { badAnswer, ClientError, isOutage } from './client-error.js'
 import type { Connection, RequestOptions } from './connection.js'
 import { eventValue, readEvents } from './event-stream.js'
-import { hasEnded, type Job, type JobProgress } from './job.js'
+import { hasEnded, type Job, jobPath, type JobProgress } from './job.js'
 import { backOff, pause } from './pause.js'
 
 /**
@@ -64,7 +64,7 @@ async function follow(
   id: string,
   { report, onGrowing, signal }: WaitOptions & { report(job: Job): void },
 ): Promise<Job | undefined> {
-  for await (const event of readEvents(connection, `/job/${encodeURIComponent(id)}/events`, { signal })) {
+  for await (const event of readEvents(connection, `${jobPath(id)}/events`, { signal })) {
     if (event.event === 'deleted') throw deleted()
     if (event.event === 'growing') onGrowing?.(eventValue<GrowingResults>(event))
     if (event.event !== 'job') continue
@@ -81,7 +81,7 @@ async function poll(
   report: (job: JobProgress) => void,
   signal: AbortSignal | undefined,
 ): Promise<Job> {
-  const path = `/job/${encodeURIComponent(id)}`
+  const path = jobPath(id)
   let last: JobProgress | undefined
   for (let attempt = 0; ; attempt++) {
     const value = await connection.value<JobProgress>(`${path}/status`, { signal })

@@ -199,6 +199,23 @@ describe('what a host passes to the client', () => {
     await expect(download.blob()).rejects.toBe(own)
     await client.deleteJob(id)
   })
+
+  test.each(['', '.', '..'])('may be "%s" as the id of a job, of which there is none', async (id) => {
+    for (const request of [
+      client.getJob(id),
+      client.waitForJob(id),
+      client.waitForJob(id, { by: 'polling' }),
+      client.cancelJob(id),
+      client.growing(id, 'vocals'),
+      client.deleteJob(id),
+    ])
+      expect(await failure(request)).toMatchObject({ code: 'NOT_FOUND', status: 404 })
+  })
+
+  test('may be days that are undefined', async () => {
+    const { from, to }: { from?: string; to?: string } = {}
+    expect(await client.usage({ from, to })).toEqual(await client.usage())
+  })
 })
 
 describe('behind a bad network the client', () => {
