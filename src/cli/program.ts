@@ -20,6 +20,8 @@ export async function runProgram(): Promise<void> {
     )
     process.exit(exitStatus.failed)
   })
+  // Messages that nobody can read any more must not end the work.
+  stderr.on('error', () => undefined)
   process.exitCode = await runCommandLine(process.argv.slice(2), { stdout, stderr })
   // A failed command may have left a connection open, which would keep the process alive: pg keeps one for a minute to
   // a server that asks for a password when there is none.

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { rendered } from '../audio/rendered-piece.js'
 import { readAudio, writeWav } from '../separation/tracks.js'
-import { command, startService, stemwork } from './stemwork.js'
+import { command, startService, Stemwork, stemwork } from './stemwork.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
 const folder = temporaryFolder()
@@ -113,6 +113,14 @@ test('stemwork analyze prints what it finds, and writes peaks and labels', async
     version: 2,
     sample_rate: 22_050,
   })
+})
+
+test('stemwork transcode writes the whole file although nobody reads what it says', async () => {
+  const run = new Stemwork(['transcode', 'song.wav', 'unheard.wav'], folder)
+  run.child.stderr?.destroy()
+  expect((await run.finished()).status).toBe(0)
+  expect((await readAudio(join(folder, 'unheard.wav'))).channels[0]).toHaveLength(48_000)
+  expect((await readdir(folder)).filter((name) => name.startsWith('.'))).toEqual([])
 })
 
 test('stemwork notes writes a MIDI file beside the song, and says which option is wrong', async () => {
