@@ -45,7 +45,10 @@ async function runOnFile(
   const given = { inputUrl: 'http://localhost/', ...withoutUndefined(params) }
   const checked = checkInput(workflow.params, given)
   if (!checked.success) throw new UsageError(`${namedByOption(firstIssueText(checked, 'options'), options)}.`)
-  for (const target of Object.values(keep)) await refuseInput(path, target)
+  const targets = Object.values(keep)
+  for (const target of targets) await refuseInput(path, target)
+  const repeated = targets.find((target, n) => targets.slice(0, n).some((one) => resolve(one) === resolve(target)))
+  if (repeated !== undefined) throw new UsageError(`Each result needs a file of its own, but two go to "${repeated}".`)
   const file = await requireFile(path)
   const [firstKept] = Object.values(keep)
   // Beside the result, so that a finished file only needs to be renamed.

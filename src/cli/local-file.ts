@@ -24,11 +24,12 @@ export async function requireFile(path: string): Promise<InputFile> {
   return { path: resolve(path), bytes: stats.size, name: basename(path) }
 }
 
-/** @throws UsageError if a result would replace the file that it is made from */
+/** @throws UsageError if a result would replace the file that it is made from, or a folder */
 export async function refuseInput(path: string, target: string): Promise<void> {
   const [input, output] = await Promise.all([path, target].map((each) => stat(each).catch(() => undefined)))
   if (input && output && input.ino === output.ino && input.dev === output.dev)
     throw new UsageError(`The output "${target}" is the input file. Choose another name; the input is kept as it is.`)
+  if (output?.isDirectory()) throw new UsageError(`The output "${target}" is a folder. Name a file.`)
 }
 
 /** A new folder for unfinished files. An error names the folder that the user chose, not the new one. */

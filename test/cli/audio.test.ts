@@ -1,4 +1,4 @@
-import { readdir, readFile, realpath, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, realpath, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { rendered } from '../audio/rendered-piece.js'
@@ -53,6 +53,7 @@ test('stemwork transcode writes what the ending and the options say, and refuses
   expect([sampleRate, channels.length, channels[0]!.length]).toEqual([24_000, 1, 18_000])
 
   await writeFile(join(folder, 'letter.mp3'), 'Dear listener,')
+  await mkdir(join(folder, 'folder.wav'))
   for (const [given, message, code] of [
     [['song.wav', 'out.ogv'], 'must end with .wav, .flac', 2],
     [['song.wav', 'out.flac', '--bits', '32'], '--bits of .flac is one of 16, 24', 2],
@@ -68,6 +69,8 @@ test('stemwork transcode writes what the ending and the options say, and refuses
       '--rate: MP3 has no rate of 96000 Hz: expected one of 48000, 44100',
       2,
     ],
+    [['song.wav', 'out.wav', '--tempo', '9'], '--tempo: must be at most 2.', 2],
+    [['song.wav', 'folder.wav'], 'The output "folder.wav" is a folder. Name a file.', 2],
     [['song.wav', './song.wav'], 'The output "./song.wav" is the input file.', 2],
     [['none.wav', 'out.wav'], 'There is no file "none.wav".', 1],
     [['song.wav', 'nowhere/out.wav'], `There is no ${join(await realpath(folder), 'nowhere')}. Check the path.`, 1],
@@ -112,6 +115,15 @@ test('stemwork analyze prints what it finds, and writes peaks and labels', async
   expect(JSON.parse(await readFile(join(folder, 'piece.json'), 'utf8'))).toMatchObject({
     version: 2,
     sample_rate: 22_050,
+  })
+})
+
+test('stemwork analyze refuses to write two results into one file', async () => {
+  const args = ['analyze', 'song.wav', '--chords', 'labels.txt', '--sections', './labels.txt']
+  expect(await command(args, folder)).toMatchObject({
+    status: 2,
+    stdout: '',
+    stderr: expect.stringContaining('Each result needs a file of its own, but two go to "./labels.txt".'),
   })
 })
 
