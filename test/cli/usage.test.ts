@@ -75,6 +75,8 @@ describe('the command line', () => {
     ],
     [['models', 'list', 'a', 'b', 'c'], 'Unexpected argument "'],
     [['separate'], 'An argument is missing.'],
+    [['usage', '--data', '.', '--from', '2026-02-31'], '--from must be a day such as'],
+    [['usage', '--data', '.', '--from', '2026-02-02', '--to', '2026-02-01'], '--from must be a day before --to'],
     [['seperate', 'song.mp3'], 'Unknown command seperate. Did you mean separate?'],
     [['--verson'], 'Unknown option --verson. Did you mean --version?'],
   ])('refuses %j with status 2 and says what was probably meant', async (args, message) => {
