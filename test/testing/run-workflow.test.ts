@@ -1,8 +1,9 @@
 import { readFile, writeFile } from 'node:fs/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { StemworkError } from '../../src/core/engine/errors.js'
-import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
+import { defineWorkflow, type Workflow } from '../../src/core/engine/workflow/workflow.js'
 import { runWorkflow } from '../../src/testing/index.js'
 
 const day = 24 * 3600 * 1000
@@ -71,4 +72,15 @@ test('the failures that the test names occur in its steps, and the job continues
     attempts: 1,
     error: { code: 'BAD_INPUT', message: 'That is no text.' },
   })
+})
+
+test('a wait whose length is no number fails the job, and a limit of months does not end a step at once', async () => {
+  const run = (work: NonNullable<Workflow['run']>) => {
+    const facts = { id: 'test/plain', name: 'Plain', description: '', params: z.object({}), inputs: [], outputs: {} }
+    return runWorkflow(defineWorkflow({ ...facts, run: work }))
+  }
+  const waited = await run(async ({ step }) => void (await step.waitFor('approval', { timeoutMs: Number.NaN })))
+  expect(waited.error?.cause).toMatchObject({ message: expect.stringContaining('"approval" waits for NaN') })
+  const limited = run(async ({ step }) => step.run('rest', () => delay(20), { timeoutMs: 30 * day }))
+  expect(await limited).toMatchObject({ status: 'SUCCEEDED', error: undefined })
 })

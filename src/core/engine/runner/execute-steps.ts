@@ -7,10 +7,13 @@ import { maxStepFiles, maxSteps, stepNameSchema } from '../job/step.js'
 import { labelSchema } from '../job/pool.js'
 import type { InputFile, KeptStep, RunSteps, StepResult, StepState, WorkResult } from '../ports/runner.js'
 import { asKept, MadeFile, withFiles, wrongSteps } from './step-files.js'
+import { longestTimerMs } from '../workflow/policy.js'
 import type { StepContext, StepOptions, Steps, Work } from '../workflow/steps.js'
 
 const defaultShare = 0.1
 const defaultRetryDelayMs = 1_000
+/** For ever, with room to the last time that a date can have. */
+const longestWaitMs = 1e15
 
 /** What the steps of a run share. */
 interface StepPorts extends Omit<StepContext, 'file' | 'progress'> {
@@ -75,7 +78,7 @@ export class StepRun implements Steps {
 
   run<Value>(name: string, work: Work<Value>, options: StepOptions = {}): Promise<Value> {
     const { maxAttempts = 1, retryDelayMs = defaultRetryDelayMs, timeoutMs, share, needs } = options
-    const delayMs = (tries: number) => retryDelayMs * 2 ** (tries - 1)
+    const delayMs = (tries: number) => Math.min(retryDelayMs * 2 ** (tries - 1), longestTimerMs)
     // With a time limit and more than one try, a timeout is worth another try.
     const isRetried = (error: unknown) => isTransient(error) || jobError(error).code === 'TIMEOUT'
     return this.do(name, work, { maxAttempts, delayMs, isRetried, timeoutMs, share, needs })
@@ -185,13 +188,15 @@ export class StepRun implements Steps {
 
   async #wait(name: string, milliseconds: number): Promise<unknown> {
     this.#use(name)
+    if (typeof milliseconds !== 'number' || Number.isNaN(milliseconds))
+      throw wrongSteps(`The step "${name}" waits for ${milliseconds}. Expected a number of milliseconds.`)
     const ended = await this.#busy(async () => {
       const { version, host } = this.#ports
       const kept = this.#earlier(name, version)
       if (kept?.state === 'done') return await host?.finished(name)
       const now = this.#clock.now()
       const startedAt = kept?.startedAt ?? now
-      const until = kept?.until ?? startedAt + milliseconds
+      const until = kept?.until ?? startedAt + Math.min(milliseconds, longestWaitMs)
       const step = { name, version, startedAt, until, attempts: 1, files: {}, error: null }
       if (now < until) {
         await this.#save({ ...step, state: 'waiting', endedAt: null, value: null })
@@ -262,7 +267,9 @@ export class StepRun implements Steps {
     await mkdir(directory, { recursive: true })
     const limit = new AbortController()
     const timer =
-      timeoutMs === undefined ? undefined : setTimeout(() => limit.abort(tookTooLong(name, timeoutMs)), timeoutMs)
+      timeoutMs === undefined || timeoutMs > longestTimerMs
+        ? undefined
+        : setTimeout(() => limit.abort(tookTooLong(name, timeoutMs)), timeoutMs)
     const ending = AbortSignal.any([signal, limit.signal])
     const context: StepContext = {
       ...shared,
