@@ -1,4 +1,4 @@
-import { copyFile, rename, rm } from 'node:fs/promises'
+import { copyFile, rename } from 'node:fs/promises'
 import { getPriority, tmpdir } from 'node:os'
 import { basename, dirname, extname, join, resolve } from 'node:path'
 import type { WorkResult } from '../core/engine/ports/runner.js'
@@ -53,11 +53,11 @@ async function runOnFile(
   const [firstKept] = Object.values(keep)
   // Beside the result, so that a finished file only needs to be renamed.
   const parent = firstKept === undefined ? tmpdir() : resolve(dirname(firstKept))
-  const directory = await unfinishedFolder(parent, '.stemwork-')
+  const unfinished = await unfinishedFolder(parent, '.stemwork-')
   // The user waits for it, so it runs at this process's own priority.
   const runner = processRunner({ resolve: () => workflow, niceness: getPriority() })
   try {
-    const result = await runner.run(foregroundOrder(workflow, given, file, directory), {
+    const result = await runner.run(foregroundOrder(workflow, given, file, unfinished.path), {
       signal,
       onProgress: ({ progress: fraction }) => progress.show(label, fraction),
     })
@@ -70,7 +70,7 @@ async function runOnFile(
     return printed
   } finally {
     await runner.close()
-    await rm(directory, { recursive: true, force: true })
+    await unfinished.remove()
   }
 }
 

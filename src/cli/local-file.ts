@@ -1,5 +1,5 @@
-import type { Stats } from 'node:fs'
-import { mkdir, mkdtemp, stat } from 'node:fs/promises'
+import { rmSync, type Stats } from 'node:fs'
+import { mkdir, mkdtemp, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { badInput, StemworkError } from '../core/engine/errors.js'
 import type { InputFile } from '../core/engine/ports/runner.js'
@@ -32,11 +32,28 @@ export async function refuseInput(path: string, target: string): Promise<void> {
   if (output?.isDirectory()) throw new UsageError(`The output "${target}" is a folder. Name a file.`)
 }
 
-/** A new folder for unfinished files. An error names the folder that the user chose, not the new one. */
-export async function unfinishedFolder(parent: string, prefix: string): Promise<string> {
-  return mkdtemp(join(parent, prefix)).catch((error: unknown) => {
+export interface UnfinishedFolder {
+  path: string
+  remove(): Promise<void>
+}
+
+/**
+ * A new folder for unfinished files, which a second Ctrl-C removes, too. An error names the folder that the user chose,
+ * not the new one.
+ */
+export async function unfinishedFolder(parent: string, prefix: string): Promise<UnfinishedFolder> {
+  const path = await mkdtemp(join(parent, prefix)).catch((error: unknown) => {
     throw error instanceof Error ? Object.assign(error, { path: parent }) : error
   })
+  const removeAtOnce = () => rmSync(path, { recursive: true, force: true })
+  process.once('exit', removeAtOnce)
+  return {
+    path,
+    async remove() {
+      await rm(path, { recursive: true, force: true })
+      process.off('exit', removeAtOnce)
+    },
+  }
 }
 
 /**

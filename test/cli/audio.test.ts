@@ -1,5 +1,6 @@
 import { mkdir, readdir, readFile, realpath, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, expect, test } from 'vitest'
 import { rendered } from '../audio/rendered-piece.js'
 import { readAudio, writeWav } from '../separation/tracks.js'
@@ -133,6 +134,18 @@ test('stemwork transcode writes the whole file although nobody reads what it say
   expect((await run.finished()).status).toBe(0)
   expect((await readAudio(join(folder, 'unheard.wav'))).channels[0]).toHaveLength(48_000)
   expect((await readdir(folder)).filter((name) => name.startsWith('.'))).toEqual([])
+})
+
+test('a second signal ends a command at once, and its unfinished files are removed all the same', async () => {
+  const unfinished = async () => (await readdir(folder)).filter((name) => name.startsWith('.'))
+  const run = new Stemwork(['transcode', 'song.wav', 'stopped.wav'], folder)
+  while ((await unfinished()).length === 0) await delay(1)
+  run.kill('SIGINT')
+  run.kill('SIGTERM')
+  // The system delivers the two in any order.
+  expect([130, 143]).toContain((await run.finished()).status)
+  expect(await unfinished()).toEqual([])
+  expect(await readdir(folder)).not.toContain('stopped.wav')
 })
 
 test('stemwork notes writes a MIDI file beside the song, and says which option is wrong', async () => {

@@ -1,4 +1,4 @@
-import { mkdir, rename, rm } from 'node:fs/promises'
+import { mkdir, rename } from 'node:fs/promises'
 import { basename, dirname, extname, join, resolve } from 'node:path'
 import { modelInfo } from '../../core/models/index.js'
 import { nearest } from '../../core/engine/workflow/nearest.js'
@@ -120,9 +120,9 @@ async function separateAs(
   )
   for (const target of Object.values(targets)) await refuseInput(source, target)
   await makeFolder(request.folder)
-  const folder = await unfinishedFolder(resolve(request.folder), '.unfinished-')
+  const unfinished = await unfinishedFolder(resolve(request.folder), '.unfinished-')
   try {
-    const song = { ...choice, source, isUrl: false, folder, allowPrivate: false }
+    const song = { ...choice, source, isUrl: false, folder: unfinished.path, allowPrivate: false }
     const { outputs } = await separateSong(song, signal, progress)
     for (const [stem, target] of Object.entries(targets)) {
       await mkdir(dirname(target), { recursive: true })
@@ -130,7 +130,7 @@ async function separateAs(
     }
     return Object.values(targets)
   } finally {
-    await rm(folder, { recursive: true, force: true })
+    await unfinished.remove()
   }
 }
 
