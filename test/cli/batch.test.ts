@@ -229,6 +229,13 @@ describe('separating a folder', () => {
     })
   })
 
+  it('reports a song whose name is not UTF-8, which cannot be opened', async () => {
+    await writeFile(Buffer.from(join(songs, 'Bj\u00f6rk.wav'), 'latin1'), '')
+    const { status, lines } = await separate()
+    expect(status).toBe(1)
+    expect(lines).toMatchObject([{ status: 'failed', error: { message: expect.stringContaining('not UTF-8') } }])
+  })
+
   it('waits for later files with --watch, and keeps another run out of its folder', async () => {
     const run = new Stemwork(['separate', songs, '-o', out, '--watch'])
     await run.printed('stderr', /Waiting for files/)
