@@ -29,7 +29,7 @@ export interface ApiRequest extends RequestOptions {
 }
 
 /** A service that keeps asking for longer waits than this is reported instead of waited for. */
-const longestWaitMs = 60_000
+export const longestWaitMs = 60_000
 const back = { firstMs: 500, longestMs: 10_000 }
 
 /** The requests of one client: key, errors and tries. */
