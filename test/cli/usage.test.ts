@@ -132,6 +132,16 @@ describe('the command line', () => {
     expect(stderr).toMatch(why)
   })
 
+  it('says so if a workflow file waits for what cannot happen, at which Node ends without a word', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'stemwork-usage-'))
+    onTestFinished(() => rm(folder, { recursive: true }))
+    await writeFile(join(folder, 'waits.mjs'), 'await new Promise(() => {})')
+    expect(await stemwork(['serve', '--port', '0', '--workflows', join(folder, 'waits.mjs')])).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('The command ended before it was done'),
+    })
+  })
+
   it('shows its help on stderr, with status 2, when it is called with nothing', async () => {
     const { status, stdout, stderr } = await stemwork([])
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
