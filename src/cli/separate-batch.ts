@@ -28,7 +28,7 @@ const lookMs = 1000
 const ownName = '.stemwork'
 const workPrefix = 'work'
 /** With these, every song would fail in the same way. */
-const setupCodes = ['MISSING_DEPENDENCY', 'MODEL_UNAVAILABLE', 'RUNNER_UNAVAILABLE', 'INVALID_OPTIONS']
+export const setupCodes = ['MISSING_DEPENDENCY', 'MODEL_UNAVAILABLE', 'RUNNER_UNAVAILABLE', 'INVALID_OPTIONS']
 
 /**
  * Separates the songs of files and folders, each once. What an earlier run has finished is skipped.
