@@ -75,6 +75,8 @@ describe('the command line', () => {
     ],
     [['models', 'list', 'a', 'b', 'c'], 'Unexpected argument "'],
     [['separate'], 'An argument is missing.'],
+    [['doctor', '--port', '99999'], '--port must be a whole number from 0 to 65535, not "99999".'],
+    [['doctor', '--cors', 'example.org'], '--cors must be * or like https://app.example.org'],
     [['usage', '--data', '.', '--from', '2026-02-31'], '--from must be a day such as'],
     [['usage', '--data', '.', '--from', '2026-02-02', '--to', '2026-02-01'], '--from must be a day before --to'],
     [['seperate', 'song.mp3'], 'Unknown command seperate. Did you mean separate?'],
