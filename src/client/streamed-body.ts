@@ -35,7 +35,16 @@ export function streamedBody(
 function chunksIn(source: UploadSource): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
   if (source instanceof Uint8Array) return [source]
   if (source instanceof Blob) return chunksOf(source.stream())
-  return 'getReader' in source ? chunksOf(source) : source
+  if (typeof source === 'object' && source !== null) {
+    if ('getReader' in source) return chunksOf(source)
+    if (Symbol.asyncIterator in source || Symbol.iterator in source) return source
+  }
+  throw wrongSource(source, 'For a path, pass await fs.openAsBlob(path); for an ArrayBuffer, new Uint8Array(buffer).')
+}
+
+function wrongSource(given: unknown, advice: string): TypeError {
+  const what = Object.prototype.toString.call(given).slice(8, -1)
+  return new TypeError(`An upload needs a Blob, a Uint8Array or a stream of these bytes, not ${what}. ${advice}`)
 }
 
 async function* counted(
@@ -44,6 +53,8 @@ async function* counted(
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let bytes = 0
   for await (const chunk of chunks) {
+    // By name: bytes of another realm, such as a test's, are as good.
+    if (chunk?.[Symbol.toStringTag] !== 'Uint8Array') throw wrongSource(chunk, 'Read the stream without an encoding.')
     for (const piece of pieces(chunk)) {
       yield piece
       bytes += piece.byteLength

@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { ClientError, createClient, type Client } from '../../src/client/client.js'
 import { type Service, startService } from '../http/harness.js'
@@ -198,6 +199,15 @@ describe('what a host passes to the client', () => {
     const download = await client.download(result?.vocals ?? '', { onProgress: fail })
     await expect(download.blob()).rejects.toBe(own)
     await client.deleteJob(id)
+  })
+
+  test.each([
+    ['a path', 'song.mp3', /not String\. For a path, pass await fs\.openAsBlob/],
+    ['an ArrayBuffer', new ArrayBuffer(8), /not ArrayBuffer\. .* new Uint8Array/],
+    ['nothing', undefined, /not Undefined\./],
+    ['a stream of text', Readable.from(['text']), /not String\. Read the stream without an encoding/],
+  ])('may not be %s as a file', async (_what, source: unknown, message) => {
+    await expect(client.upload(source as Uint8Array)).rejects.toThrow(message)
   })
 
   test.each(['', '.', '..'])('may be "%s" as the id of a job, of which there is none', async (id) => {
