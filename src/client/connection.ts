@@ -41,7 +41,7 @@ export class Connection {
   readonly #retries: number
 
   constructor({ baseUrl, apiKey, fetch: given, retries = 4 }: ClientOptions) {
-    if (typeof baseUrl !== 'string' || !/^(https?:\/)?\//.test(baseUrl))
+    if (typeof baseUrl !== 'string' || !/^(https?:\/)?\/[^?#]*$/.test(baseUrl))
       throw new TypeError(
         'createClient needs baseUrl, the address of a service such as https://stems.example.org/v1, not ' +
           `${JSON.stringify(baseUrl ?? null)}.`,

@@ -222,6 +222,15 @@ describe('what a host passes to the client', () => {
       expect(await failure(request)).toMatchObject({ code: 'NOT_FOUND', status: 404 })
   })
 
+  test('may be a time that is none, which the service refuses', async () => {
+    const error = await failure(client.listJobs({ createdAfter: 'yesterday' }))
+    expect(error.errors).toMatchObject([{ path: 'createdAfter' }])
+  })
+
+  test.each(['?a=b', '#a'])('may not be a base address with %s, behind which no path can be put', (end) => {
+    expect(() => createClient({ baseUrl: service.base + end })).toThrow(/createClient needs baseUrl/)
+  })
+
   test('may be days that are undefined', async () => {
     const { from, to }: { from?: string; to?: string } = {}
     expect(await client.usage({ from, to })).toEqual(await client.usage())
