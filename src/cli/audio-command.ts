@@ -1,4 +1,4 @@
-import { copyFile, rename } from 'node:fs/promises'
+import { copyFile, rename, stat } from 'node:fs/promises'
 import { getPriority, tmpdir } from 'node:os'
 import { basename, dirname, extname, join, resolve } from 'node:path'
 import type { WorkResult } from '../core/engine/ports/runner.js'
@@ -50,6 +50,8 @@ async function runOnFile(
   const repeated = targets.find((target, n) => targets.slice(0, n).some((one) => resolve(one) === resolve(target)))
   if (repeated !== undefined) throw new UsageError(`Each result needs a file of its own, but two go to "${repeated}".`)
   const file = await requireFile(path)
+  // A folder that is not there is known before the work.
+  for (const target of targets) await stat(resolve(dirname(target)))
   const [firstKept] = Object.values(keep)
   // Beside the result, so that a finished file only needs to be renamed.
   const parent = firstKept === undefined ? tmpdir() : resolve(dirname(firstKept))

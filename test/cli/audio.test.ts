@@ -128,6 +128,15 @@ test('stemwork analyze refuses to write two results into one file', async () => 
   })
 })
 
+test('stemwork analyze names a folder that is not there before it writes anything', async () => {
+  const before = await readdir(folder)
+  const args = ['analyze', 'song.wav', '--peaks', 'first.json', '--chords', 'nowhere/chords.txt']
+  const { status, stderr } = await command(args, folder)
+  expect(status).toBe(1)
+  expect(stderr).toContain(`There is no ${join(await realpath(folder), 'nowhere')}. Check the path.`)
+  expect(await readdir(folder)).toEqual(before)
+})
+
 test('stemwork transcode writes the whole file although nobody reads what it says', async () => {
   const run = new Stemwork(['transcode', 'song.wav', 'unheard.wav'], folder)
   run.child.stderr?.destroy()
