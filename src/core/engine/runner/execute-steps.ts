@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -34,6 +35,9 @@ export interface StepClock {
   now(): number
   wait(ms: number, signal: AbortSignal): Promise<unknown>
 }
+
+/** The step whose work runs, and its run: another job may run within it. */
+const inside = new AsyncLocalStorage<{ run: StepRun; name: string }>()
 
 const realClock: StepClock = { now: Date.now, wait: (ms, signal) => delay(ms, undefined, { signal }) }
 
@@ -160,6 +164,10 @@ export class StepRun implements Steps {
         `A step has the name ${JSON.stringify(name)}. Expected a letter, and then letters, digits, "-" and "_", at ` +
           'most 100.',
       )
+    const outer = inside.getStore()
+    if (outer?.run === this)
+      // A wait would never end there, and a later attempt would not come to the step.
+      throw wrongSteps(`The step "${name}" begins inside the step "${outer.name}". Begin it after that step.`)
     if (this.#used.has(name)) throw wrongSteps(`Two steps have the name "${name}". Give each its own.`)
     if (this.#used.size === maxSteps) throw wrongSteps(`The job has more than ${maxSteps} steps.`)
     this.#used.add(name)
@@ -283,7 +291,7 @@ export class StepRun implements Steps {
       const late = new Promise<never>((_, reject) =>
         ending.addEventListener('abort', () => reject(ending.reason), { once: true }),
       )
-      return await asKept(name, await Promise.race([work(context), late]))
+      return await asKept(name, await Promise.race([inside.run({ run: this, name }, () => work(context)), late]))
     } catch (error) {
       ending.throwIfAborted()
       throw error
