@@ -1,4 +1,4 @@
-import { copyFile, rename, rm } from 'node:fs/promises'
+import { copyFile, rename, stat } from 'node:fs/promises'
 import { getPriority, tmpdir } from 'node:os'
 import { basename, dirname, extname, join, resolve } from 'node:path'
 import type { WorkResult } from '../core/engine/ports/runner.js'
@@ -45,16 +45,21 @@ async function runOnFile(
   const given = { inputUrl: 'http://localhost/', ...withoutUndefined(params) }
   const checked = checkInput(workflow.params, given)
   if (!checked.success) throw new UsageError(`${namedByOption(firstIssueText(checked, 'options'), options)}.`)
-  for (const target of Object.values(keep)) await refuseInput(path, target)
+  const targets = Object.values(keep)
+  for (const target of targets) await refuseInput(path, target)
+  const repeated = targets.find((target, n) => targets.slice(0, n).some((one) => resolve(one) === resolve(target)))
+  if (repeated !== undefined) throw new UsageError(`Each result needs a file of its own, but two go to "${repeated}".`)
   const file = await requireFile(path)
+  // A folder that is not there is known before the work.
+  for (const target of targets) await stat(resolve(dirname(target)))
   const [firstKept] = Object.values(keep)
   // Beside the result, so that a finished file only needs to be renamed.
   const parent = firstKept === undefined ? tmpdir() : resolve(dirname(firstKept))
-  const directory = await unfinishedFolder(parent, '.stemwork-')
+  const unfinished = await unfinishedFolder(parent, '.stemwork-')
   // The user waits for it, so it runs at this process's own priority.
   const runner = processRunner({ resolve: () => workflow, niceness: getPriority() })
   try {
-    const result = await runner.run(foregroundOrder(workflow, given, file, directory), {
+    const result = await runner.run(foregroundOrder(workflow, given, file, unfinished.path), {
       signal,
       onProgress: ({ progress: fraction }) => progress.show(label, fraction),
     })
@@ -67,7 +72,7 @@ async function runOnFile(
     return printed
   } finally {
     await runner.close()
-    await rm(directory, { recursive: true, force: true })
+    await unfinished.remove()
   }
 }
 

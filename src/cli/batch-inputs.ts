@@ -15,7 +15,7 @@ export interface BatchInput {
   modifiedAt: number
 }
 
-/** What was found, and the folders that could not be read. */
+/** What was found, and the folders and files that could not be read. */
 export interface FoundInputs {
   inputs: BatchInput[]
   unreadable: { input: string; message: string }[]
@@ -67,7 +67,10 @@ export async function findInputs(sources: readonly string[], search: InputSearch
       if (!known.has(extname(entry.name).slice(1).toLowerCase())) continue
       // A link may lead to a file; one that has gone in the meantime leads nowhere.
       const stats = await stat(path).catch(() => undefined)
-      if (stats?.isFile()) add(path, join(shown, entry.name), relative(root, folder).split(sep).join('/'), stats)
+      const named = join(shown, entry.name)
+      if (stats?.isFile()) add(path, named, relative(root, folder).split(sep).join('/'), stats)
+      else if (!stats && entry.name.includes('\u{FFFD}'))
+        unreadable.push({ input: named, message: 'The name is not UTF-8, so the file cannot be opened. Rename it.' })
     }
   }
 

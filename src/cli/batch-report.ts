@@ -2,7 +2,7 @@ import { StemworkError } from '../core/engine/errors.js'
 import type { BatchProgress } from './batch-progress.js'
 import type { Terminal } from './command.js'
 import { duration } from './progress-line.js'
-import { systemErrorText } from './system-error.js'
+import { workErrorText } from './system-error.js'
 
 /** What became of each song: results on stdout, messages on stderr, failures once more at the end. */
 export class BatchReport {
@@ -50,7 +50,7 @@ export class BatchReport {
   }
 
   failed(input: string, error: unknown): void {
-    const message = textOf(error)
+    const message = workErrorText(error)
     this.#failures.push({ input, message })
     this.#progress.end(input, 'failed')
     const { code = 'INTERNAL_ERROR', reason = null } = StemworkError.is(error) ? error : {}
@@ -75,10 +75,4 @@ export class BatchReport {
     this.#progress.clear()
     this.#terminal.stdout.write(typeof result === 'string' ? `${result}\n` : `${JSON.stringify(result)}\n`)
   }
-}
-
-function textOf(error: unknown): string {
-  if (StemworkError.is(error)) return error.message
-  if (error instanceof Error && 'syscall' in error) return systemErrorText(error as NodeJS.ErrnoException)
-  return error instanceof Error ? error.message : String(error)
 }

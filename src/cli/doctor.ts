@@ -11,7 +11,7 @@ import { type Deployment, openDeployment } from './deployment.js'
 import { blobs, examine, ffmpeg, type Finding, type Outcome, folder, jobStore, nodeVersion } from './doctor-checks.js'
 import { makeFolder } from './local-file.js'
 import { separationSettings } from './model-options.js'
-import { serveCommand } from './serve.js'
+import { serveCommand, serviceRequest } from './serve.js'
 import { serverAddress } from './server-failure.js'
 import { deploymentUrls } from './service-storage.js'
 import { allWorkflows } from './workflow-modules.js'
@@ -32,6 +32,8 @@ export const doctorCommand: Command = {
     'both.\n' +
     'Only one process can use a SQLite store: stop the service first, or its store is reported as in use.',
   async run(input, { stdout }) {
+    // Values that `serve` would refuse.
+    serviceRequest(input)
     const findings: Finding[] = []
     for await (const finding of examinations(input)) {
       findings.push(finding)

@@ -4,6 +4,7 @@ import type { Workflow } from '../core/engine/workflow/workflow.js'
 import { exitStatus, type Terminal } from './command.js'
 import { onInterruption } from './interruption.js'
 import { ProgressLine } from './progress-line.js'
+import { workErrorText } from './system-error.js'
 
 export interface Report {
   json: unknown
@@ -48,8 +49,8 @@ export async function runInForeground(
       return status
     }
     if (!json || !StemworkError.is(error)) throw error
-    const { code, reason = null, message } = error
-    terminal.stdout.write(`${JSON.stringify({ error: { code, reason, message } }, null, 2)}\n`)
+    const { code, reason = null } = error
+    terminal.stdout.write(`${JSON.stringify({ error: { code, reason, message: workErrorText(error) } }, null, 2)}\n`)
     return exitStatus.failed
   } finally {
     interruption.release()

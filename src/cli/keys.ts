@@ -13,7 +13,7 @@ import {
   UsageError,
   valued,
 } from './command.js'
-import { storeOptions, withStore } from './service-storage.js'
+import { deploymentUrls, requireData, storeOptions, withStore } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 
 const actions = ['create', 'list', 'rotate', 'revoke', 'webhook-secret'] as const
@@ -69,6 +69,7 @@ export const keysCommand: Command = {
           : `keys ${action} takes no key id.`,
       )
     }
+    if (action !== 'create') requireData(deploymentUrls(input))
     const missing = 'Keys live in a store: give --data <dir> or --store <url>.'
     return withStore(input, missing, stderrLogger(terminal.stderr), async ({ parts: { applications: store } }) => {
       const appName = textOf(input, 'app') ?? 'default'

@@ -1,5 +1,5 @@
-import type { Stats } from 'node:fs'
-import { mkdir, mkdtemp, stat } from 'node:fs/promises'
+import { rmSync, type Stats } from 'node:fs'
+import { mkdir, mkdtemp, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { badInput, StemworkError } from '../core/engine/errors.js'
 import type { InputFile } from '../core/engine/ports/runner.js'
@@ -24,18 +24,36 @@ export async function requireFile(path: string): Promise<InputFile> {
   return { path: resolve(path), bytes: stats.size, name: basename(path) }
 }
 
-/** @throws UsageError if a result would replace the file that it is made from */
+/** @throws UsageError if a result would replace the file that it is made from, or a folder */
 export async function refuseInput(path: string, target: string): Promise<void> {
   const [input, output] = await Promise.all([path, target].map((each) => stat(each).catch(() => undefined)))
   if (input && output && input.ino === output.ino && input.dev === output.dev)
     throw new UsageError(`The output "${target}" is the input file. Choose another name; the input is kept as it is.`)
+  if (output?.isDirectory()) throw new UsageError(`The output "${target}" is a folder. Name a file.`)
 }
 
-/** A new folder for unfinished files. An error names the folder that the user chose, not the new one. */
-export async function unfinishedFolder(parent: string, prefix: string): Promise<string> {
-  return mkdtemp(join(parent, prefix)).catch((error: unknown) => {
+export interface UnfinishedFolder {
+  path: string
+  remove(): Promise<void>
+}
+
+/**
+ * A new folder for unfinished files, which a second Ctrl-C removes, too. An error names the folder that the user chose,
+ * not the new one.
+ */
+export async function unfinishedFolder(parent: string, prefix: string): Promise<UnfinishedFolder> {
+  const path = await mkdtemp(join(parent, prefix)).catch((error: unknown) => {
     throw error instanceof Error ? Object.assign(error, { path: parent }) : error
   })
+  const removeAtOnce = () => rmSync(path, { recursive: true, force: true })
+  process.once('exit', removeAtOnce)
+  return {
+    path,
+    async remove() {
+      await rm(path, { recursive: true, force: true })
+      process.off('exit', removeAtOnce)
+    },
+  }
 }
 
 /**

@@ -47,6 +47,7 @@ export const notesCommand: Command = {
         minimumNoteLength: 'shortest',
         minimumFrequency: 'min-frequency',
         maximumFrequency: 'max-frequency',
+        tempo: 'tempo',
       },
       label: 'Listening',
       keep: { midi: output },

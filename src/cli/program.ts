@@ -20,7 +20,20 @@ export async function runProgram(): Promise<void> {
     )
     process.exit(exitStatus.failed)
   })
+  // Messages that nobody can read any more must not end the work.
+  stderr.on('error', () => undefined)
+  let isDone = false
+  process.once('exit', (status) => {
+    // Node ends without a word when nothing is left that could happen.
+    if (isDone || (status !== 0 && status !== 13)) return
+    stderr.write(
+      'stemwork: The command ended before it was done: what it waited for cannot happen any more, such as a ' +
+        'top-level await of a workflow file. Correct that file.\n',
+    )
+    process.exitCode = exitStatus.failed
+  })
   process.exitCode = await runCommandLine(process.argv.slice(2), { stdout, stderr })
+  isDone = true
   // A failed command may have left a connection open, which would keep the process alive: pg keeps one for a minute to
   // a server that asks for a password when there is none.
   if (process.exitCode === exitStatus.failed) setTimeout(() => process.exit(), 1000).unref()

@@ -19,7 +19,7 @@ import {
   UsageError,
   valued,
 } from './command.js'
-import { storeOptions, withStore } from './service-storage.js'
+import { deploymentUrls, requireData, storeOptions, withStore } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 import { namedApplication } from './store-engine.js'
 
@@ -57,6 +57,7 @@ export const scheduleCommand: Command = {
     const action = firstPositional(input)
     const change = changes[action]?.(input)
     if (!change && action !== 'show') throw unknownAction('schedule', action, ['show', ...Object.keys(changes)])
+    requireData(deploymentUrls(input))
     const missing = 'Rules are kept in a store. Add --data <dir> or --store <url>.'
     return withStore(input, missing, stderrLogger(stderr), async ({ parts: { jobs, applications } }) => {
       if (change) await new RememberedRules(jobs).change(await targetOf(input, applications), change)

@@ -19,7 +19,7 @@ import { BatchReport } from './batch-report.js'
 import { exitStatus, type Terminal } from './command.js'
 import { foregroundOrder } from './foreground-run.js'
 import { onInterruption } from './interruption.js'
-import { requirePath } from './local-file.js'
+import { makeFolder, requireFile, requirePath } from './local-file.js'
 import type { BatchRequest } from './separation-request.js'
 
 /** Pause between two looks at the folders. A file that is the same at both is taken to be complete. */
@@ -28,7 +28,7 @@ const lookMs = 1000
 const ownName = '.stemwork'
 const workPrefix = 'work'
 /** With these, every song would fail in the same way. */
-const setupCodes = ['MISSING_DEPENDENCY', 'MODEL_UNAVAILABLE', 'RUNNER_UNAVAILABLE', 'INVALID_OPTIONS']
+export const setupCodes = ['MISSING_DEPENDENCY', 'MODEL_UNAVAILABLE', 'RUNNER_UNAVAILABLE', 'INVALID_OPTIONS']
 
 /**
  * Separates the songs of files and folders, each once. What an earlier run has finished is skipped.
@@ -37,12 +37,13 @@ const setupCodes = ['MISSING_DEPENDENCY', 'MODEL_UNAVAILABLE', 'RUNNER_UNAVAILAB
  * @throws StemworkError for what keeps all songs from being separated
  */
 export async function separateBatch(request: BatchRequest, json: boolean, terminal: Terminal): Promise<number> {
-  for (const source of request.sources) await requirePath(source)
+  for (const source of request.sources) if (!(await requirePath(source)).isDirectory()) await requireFile(source)
   if (request.settings.model !== undefined) await requireModel(request.settings.model)
   const progress = new BatchProgress(terminal.stderr)
   const report = new BatchReport(terminal, progress, json)
   const interruption = onInterruption((status) => process.exit(status))
   const ownFolder = join(request.folder, ownName)
+  await makeFolder(request.folder)
   const lock = await takeLock(join(ownFolder, 'lock'))
   if (!lock) {
     throw new StemworkError(

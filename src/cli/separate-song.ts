@@ -1,5 +1,4 @@
-import { rmSync } from 'node:fs'
-import { rename, rm, rmdir } from 'node:fs/promises'
+import { rename, rmdir } from 'node:fs/promises'
 import { getPriority } from 'node:os'
 import { join } from 'node:path'
 import { fetchInput } from '../core/engine/fetch/fetch-input.js'
@@ -53,16 +52,14 @@ export async function separateSong(
       await refuseInput(local.path, join(request.folder, fileName))
   const firstMade = await makeFolder(request.folder)
   // In the folder of the results, so that a finished file only needs to be renamed.
-  const directory = await unfinishedFolder(request.folder, '.unfinished-')
-  const removeAtOnce = () => rmSync(directory, { recursive: true, force: true })
-  process.once('exit', removeAtOnce)
+  const unfinished = await unfinishedFolder(request.folder, '.unfinished-')
   // The user waits for it, so it runs at this process's own priority.
   const runner = processRunner({ resolve: () => workflow, niceness: getPriority() })
   let outputs: Record<string, string> | undefined
   try {
-    const input = local ?? (await download(request, join(directory, 'input'), signal, progress))
+    const input = local ?? (await download(request, join(unfinished.path, 'input'), signal, progress))
     signal.throwIfAborted()
-    const order = foregroundOrder(workflow, params, input, directory)
+    const order = foregroundOrder(workflow, params, input, unfinished.path)
     const onProgress = ({ progress: fraction }: WorkProgress) => progress.show('Separating', fraction)
     const result = workflow.composition
       ? await runSteps(workflow, workflow.composition, order, stepRunner(runner), { signal, onProgress })
@@ -72,8 +69,7 @@ export async function separateSong(
     return reportOf(request, result, outputs, (performance.now() - startedAt) / 1000)
   } finally {
     await runner.close()
-    await rm(directory, { recursive: true, force: true })
-    process.off('exit', removeAtOnce)
+    await unfinished.remove()
     // A new folder is removed after a failure, unless it contains something else by now.
     if (!outputs && firstMade) await rmdir(request.folder).catch(() => undefined)
   }

@@ -127,7 +127,7 @@ export const serveCommand: Command = {
     'applications have their own secrets (keys webhook-secret).',
   async run(given, terminal) {
     const input = given.values['api-only'] === true ? given : await withRecommendedModel(given, terminal)
-    const request = requestOf(input)
+    const request = serviceRequest(input)
     keepHeapRoom()
     const interruption = onInterruption((status) => process.exit(status))
     const logger = stderrLogger(terminal.stderr, { debug: request.verbose })
@@ -142,9 +142,10 @@ export const serveCommand: Command = {
   },
 }
 
-type ServiceRequest = ReturnType<typeof requestOf>
+type ServiceRequest = ReturnType<typeof serviceRequest>
 
-function requestOf(input: CommandInput) {
+/** @throws UsageError for a value that an option cannot have */
+export function serviceRequest(input: CommandInput) {
   return {
     host: textOf(input, 'host') ?? '127.0.0.1',
     port: numberOf(input, 'port', { min: 0, max: 65_535 }) ?? defaultPort,

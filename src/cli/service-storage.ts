@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { rmSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { mkdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { makeProcessFolder, removeDeadFolders } from '../core/engine/dispatch/attempt/process-folder.js'
+import { StemworkError } from '../core/engine/errors.js'
 import type { Logger } from '../core/engine/ports/logger.js'
 import { type CommandInput, type CommandOption, flag, textOf, UsageError, valued } from './command.js'
 import { type Deployment, type DeploymentUrls, openDeployment } from './deployment.js'
@@ -60,6 +61,15 @@ export function storeUrls(input: CommandInput, missing: string): DeploymentUrls 
   if (data === undefined && store === undefined) throw new UsageError(missing)
   // A durable store requires durable files beside it; none is read here, so any folder will do.
   return { data, store, blobs: data === undefined ? 'file:.' : undefined }
+}
+
+/** @throws StemworkError unless the folder of a service is there: a new one would be empty */
+export function requireData({ data }: DeploymentUrls): void {
+  if (data !== undefined && !existsSync(data))
+    throw new StemworkError(
+      'NOT_FOUND',
+      `There is no folder "${data}". Check --data; the current folder is ${process.cwd()}.`,
+    )
 }
 
 /** Gives `use` the store of --data or --store. @param missing as of `storeUrls` */

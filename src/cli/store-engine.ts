@@ -4,7 +4,7 @@ import type { Application } from '../core/engine/ports/application-store.js'
 import { createEngine } from '../create-engine.js'
 import { type CommandInput, type Terminal, textOf, UsageError } from './command.js'
 import { type Deployment, type DeploymentUrls } from './deployment.js'
-import { openStorage } from './service-storage.js'
+import { openStorage, requireData } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 
 /** Gives `use` an engine over the store of a service, with the limits of that and without workflows. */
@@ -13,6 +13,7 @@ export async function withEngine(
   { stderr }: Terminal,
   use: (engine: JobEngine<never>, parts: Deployment['parts']) => Promise<number>,
 ): Promise<number> {
+  requireData(urls)
   const logger = stderrLogger(stderr)
   const { parts, close } = await openStorage(urls, logger)
   try {

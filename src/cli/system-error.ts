@@ -1,3 +1,5 @@
+import { StemworkError } from '../core/engine/errors.js'
+
 type SystemError = NodeJS.ErrnoException & { address?: string; hostname?: string; port?: number }
 type Explanations = Record<string, ((facts: SystemError & { file: string }) => string) | undefined>
 
@@ -47,4 +49,18 @@ export function fullDiskText(error: Error): string | undefined {
   const { code, message } = error as SystemError
   if (code !== 'ENOSPC' && code !== 'EDQUOT') return undefined
   return `${isFull({ file: 'the files that are being written' })} (${message})`
+}
+
+/** What went wrong, for its user: an error inside the work has its cause, for nobody else sees a log of it. */
+export function workErrorText(error: unknown): string {
+  if (!StemworkError.is(error) || error.code !== 'INTERNAL_ERROR') return messageOf(error)
+  const { cause } = error
+  if (!(cause instanceof Error)) return error.message
+  return fullDiskText(cause) ?? `The work failed by a defect of the program. (${messageOf(cause)})`
+}
+
+function messageOf(error: unknown): string {
+  if (StemworkError.is(error)) return error.message
+  if (error instanceof Error && 'syscall' in error) return systemErrorText(error as SystemError)
+  return error instanceof Error ? error.message : String(error)
 }

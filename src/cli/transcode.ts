@@ -53,6 +53,8 @@ export const transcodeCommand: Command = {
         fadeOutSeconds: 'fade-out',
         gainDb: 'gain',
         sampleRate: 'rate',
+        tempo: 'tempo',
+        semitones: 'semitones',
       },
       label: 'Transcoding',
       keep: { audio: output },

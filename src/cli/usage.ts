@@ -25,6 +25,7 @@ export const usageCommand: Command = {
   async run(input, terminal) {
     const today = new Date().toISOString().slice(0, 10)
     const [from, to] = [dayOf(input, 'from', `${today.slice(0, 8)}01`), dayOf(input, 'to', today)]
+    if (from > to) throw new UsageError('--from must be a day before --to, or the same.')
     const by = (textOf(input, 'by') ?? 'application').split(',').map((name) => name.trim())
     const groupBy = by.map((name) => {
       if (Object.hasOwn(groups, name)) return groups[name] ?? ledgerGroups[0]
@@ -62,6 +63,8 @@ function line(row: ReturnType<typeof usageRow>, by: readonly ('day' | 'workflow'
 function dayOf(input: CommandInput, name: string, usual: string): number {
   const text = textOf(input, name) ?? usual
   const time = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) : Number.NaN
-  if (Number.isNaN(time)) throw new UsageError(`--${name} must be a day such as ${usual}, not "${text}".`)
+  // A 31st of February would be a day of March.
+  if (Number.isNaN(time) || new Date(time).toISOString().slice(0, 10) !== text)
+    throw new UsageError(`--${name} must be a day such as ${usual}, not "${text}".`)
   return time
 }

@@ -67,6 +67,17 @@ export function badAnswer(status: number, what: string): ClientError {
   })
 }
 
+/** Whether the service may come back. What a callback of the host throws is no outage. */
+export function isOutage(error: unknown): boolean {
+  return ClientError.is(error) && (error.status === 0 || error.status === 429 || error.status >= 500)
+}
+
+/** The error for a request that was sent elsewhere. @param location null where a browser does not tell */
+export function movedError(status: number, location: string | null): ClientError {
+  const message = `The service redirects to ${location ?? 'another address'}, which is not followed. Use it as baseUrl.`
+  return new ClientError(message, { code: 'BAD_ANSWER', status })
+}
+
 /** The error for an answer with a failing status. Answers of proxies have no JSON and are judged by their status. */
 export function answerError(answer: {
   status: number
@@ -74,7 +85,7 @@ export function answerError(answer: {
   header(name: string): string | null
 }): ClientError {
   const { status } = answer
-  const problem = parsed(answer.body)
+  const problem = parsed(answer.body) ?? {}
   const text = (name: string) => (typeof problem[name] === 'string' && problem[name] !== '' ? problem[name] : undefined)
   return new ClientError(text('message') ?? statusWords(status), {
     code: text('code') ?? `HTTP_${status}`,
@@ -98,12 +109,13 @@ function statusWords(status: number): string {
   return `The service answered with status ${status}.`
 }
 
-function parsed(body: string): Record<string, unknown> {
+/** Undefined for what is no JSON, or neither an object nor a list. */
+export function parsed(body: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(body)
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
   } catch {
-    return {}
+    return undefined
   }
 }
 

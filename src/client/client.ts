@@ -35,8 +35,8 @@ export type { GrowingResults, WaitOptions } from './wait.js'
 export type { CreateOptions, PeaksOptions, SingleJobs } from './single-jobs.js'
 
 /**
- * All methods throw `ClientError`, or the signal's reason when it fires. If the client knows the engine's type, methods
- * that take the id of a new job return that workflow's params and results.
+ * All methods throw `ClientError`, the signal's reason when it fires, or what a callback throws. If the client knows
+ * the engine's type, methods that take the id of a new job return that workflow's params and results.
  */
 export interface Client<Offered extends AnyOffer = Offer> extends SingleJobs<Offered>, ManyJobs {}
 

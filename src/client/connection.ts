@@ -1,4 +1,4 @@
-import { answerError, badAnswer, ClientError, networkError } from './client-error.js'
+import { answerError, badAnswer, ClientError, movedError, networkError, parsed } from './client-error.js'
 import { backOff, pause } from './pause.js'
 
 export interface ClientOptions {
@@ -29,7 +29,7 @@ export interface ApiRequest extends RequestOptions {
 }
 
 /** A service that keeps asking for longer waits than this is reported instead of waited for. */
-const longestWaitMs = 60_000
+export const longestWaitMs = 60_000
 const back = { firstMs: 500, longestMs: 10_000 }
 
 /** The requests of one client: key, errors and tries. */
@@ -41,7 +41,7 @@ export class Connection {
   readonly #retries: number
 
   constructor({ baseUrl, apiKey, fetch: given, retries = 4 }: ClientOptions) {
-    if (typeof baseUrl !== 'string' || !/^(https?:\/)?\//.test(baseUrl))
+    if (typeof baseUrl !== 'string' || !/^(https?:\/)?\/[^?#]*$/.test(baseUrl))
       throw new TypeError(
         'createClient needs baseUrl, the address of a service such as https://stems.example.org/v1, not ' +
           `${JSON.stringify(baseUrl ?? null)}.`,
@@ -57,11 +57,9 @@ export class Connection {
   async json<Answer>(path: string, request: ApiRequest = {}): Promise<{ value: Answer; headers: Headers }> {
     const response = await this.send(path, request)
     const text = await bodyText(response, request.signal)
-    try {
-      return { value: JSON.parse(text) as Answer, headers: response.headers }
-    } catch {
-      throw badAnswer(response.status, 'it is not JSON')
-    }
+    const value = parsed(text)
+    if (value === undefined) throw badAnswer(response.status, 'it is not JSON')
+    return { value: value as Answer, headers: response.headers }
   }
 
   /** The body of the answer. @throws as `json` */
@@ -78,6 +76,8 @@ export class Connection {
     const request: RequestInit = {
       method,
       signal,
+      // Elsewhere, a POST may arrive as a GET.
+      ...(method === 'GET' ? {} : { redirect: 'manual' }),
       // A page that is being left can still send it.
       ...(method === 'DELETE' ? { keepalive: true } : {}),
       headers: {
@@ -101,8 +101,12 @@ export class Connection {
       throw networkError(error, this.baseUrl)
     }
     if (response.ok) return response
+    const { status, type, redirected, headers } = response
+    // The key is not sent to another origin.
+    if (redirected ? status === 401 : type === 'opaqueredirect' || (status >= 300 && headers.has('location')))
+      throw movedError(status, redirected ? response.url : headers.get('location'))
     const body = await bodyText(response, signal)
-    throw answerError({ status: response.status, body, header: (name) => response.headers.get(name) })
+    throw answerError({ status, body, header: (name) => headers.get(name) })
   }
 
   /** Repeats what failed temporarily: refused for now, or, if it is repeatable, a broken connection. */

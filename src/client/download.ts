@@ -88,15 +88,14 @@ function counted(
   let bytes = 0
   return new ReadableStream({
     async pull(controller) {
-      try {
-        const { done, value } = (await reader?.read()) ?? { done: true, value: undefined }
-        if (done || value === undefined) return controller.close()
-        controller.enqueue(value)
-        onBytes((bytes += value.byteLength))
-      } catch (error) {
+      const read = reader?.read().catch((error: unknown) => {
         signal?.throwIfAborted()
         throw networkError(error)
-      }
+      })
+      const { done, value } = (await read) ?? { done: true, value: undefined }
+      if (done || value === undefined) return controller.close()
+      controller.enqueue(value)
+      onBytes((bytes += value.byteLength))
     },
     cancel: async (reason) => reader?.cancel(reason),
   })

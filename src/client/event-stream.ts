@@ -1,4 +1,4 @@
-import { badAnswer, ClientError, networkError } from './client-error.js'
+import { badAnswer, ClientError, networkError, parsed } from './client-error.js'
 import type { Connection, RequestOptions } from './connection.js'
 
 export interface ServerEvent {
@@ -13,16 +13,15 @@ const silenceMs = 35_000
 const maxEventLength = 4 * 1024 * 1024
 
 /**
- * Gives each event of the stream at `path` to `onEvent`, until that returns true or the stream ends.
+ * The events of the stream at `path`, until it ends. What their reader throws is not an error of the stream.
  *
  * @throws ClientError if the stream is refused, breaks or is silent for too long; the signal's reason
  */
-export async function readEvents(
+export async function* readEvents(
   connection: Connection,
   path: string,
   { signal, isRepeatable = true }: RequestOptions & { isRepeatable?: boolean },
-  onEvent: (event: ServerEvent) => boolean | void,
-): Promise<void> {
+): AsyncGenerator<ServerEvent, void, undefined> {
   const stop = new AbortController()
   const onAbort = () => stop.abort(signal?.reason)
   signal?.addEventListener('abort', onAbort, { once: true })
@@ -41,7 +40,7 @@ export async function readEvents(
     for await (const event of serverEvents(body)) {
       clearTimeout(watchdog)
       watchdog = setTimeout(() => stop.abort(), silenceMs)
-      if (onEvent(event) === true) return
+      yield event
     }
   } catch (error) {
     signal?.throwIfAborted()
@@ -51,6 +50,13 @@ export async function readEvents(
     signal?.removeEventListener('abort', onAbort)
     stop.abort()
   }
+}
+
+/** The JSON of an event. @throws ClientError, as for a stream that broke */
+export function eventValue<Value>({ data }: ServerEvent): Value {
+  const value = parsed(data)
+  if (value === undefined) throw badAnswer(502, 'an event is not JSON')
+  return value as Value
 }
 
 /**

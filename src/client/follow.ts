@@ -1,6 +1,6 @@
-import { ClientError } from './client-error.js'
+import { isOutage } from './client-error.js'
 import type { Connection, RequestOptions } from './connection.js'
-import { readEvents } from './event-stream.js'
+import { eventValue, readEvents } from './event-stream.js'
 import type { Job } from './job.js'
 import { backOff, pause } from './pause.js'
 
@@ -21,16 +21,16 @@ export async function followJobs(connection: Connection, options: FollowOptions)
     const watch = { wasReady: false }
     try {
       // Retried here only, so that the caller hears of each attempt.
-      await readEvents(connection, '/job/events', { signal, isRepeatable: false }, ({ event, data }) => {
-        if (event === 'ready') {
+      for await (const event of readEvents(connection, '/job/events', { signal, isRepeatable: false })) {
+        if (event.event === 'ready') {
           watch.wasReady = true
           options.onState?.('connected')
-        } else if (event === 'job') options.onJob(JSON.parse(data) as Job)
-        else if (event === 'deleted') options.onDeleted?.((JSON.parse(data) as { id: string }).id)
-      })
+        } else if (event.event === 'job') options.onJob(eventValue<Job>(event))
+        else if (event.event === 'deleted') options.onDeleted?.(eventValue<{ id: string }>(event).id)
+      }
     } catch (error) {
       signal?.throwIfAborted()
-      if (ClientError.is(error) && error.status >= 400 && error.status < 500 && error.status !== 429) throw error
+      if (!isOutage(error)) throw error
     }
     options.onState?.('reconnecting')
     if (watch.wasReady) attempt = 0

@@ -37,7 +37,8 @@ export interface JobFilter {
   after?: string
 }
 
-const timeText = (time: Date | string) => new Date(time).toISOString()
+/** What is no time is for the service to refuse, in words. */
+const timeText = (time: Date | string) => (isNaN(+new Date(time)) ? String(time) : new Date(time).toISOString())
 
 /** The values of each param of the query. */
 const params: { [Name in keyof JobFilters]-?: (value: NonNullable<JobFilters[Name]>) => readonly string[] } = {

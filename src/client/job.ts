@@ -1,3 +1,4 @@
+import { ClientError } from './client-error.js'
 import type { AnyOffer, Offer } from './offer.js'
 
 export type JobStatus = 'QUEUED' | 'STARTED' | 'SUCCEEDED' | 'FAILED'
@@ -171,6 +172,12 @@ export interface JobPage<Offered extends AnyOffer = Offer> {
   total: number
   /** Cursor of the next page; undefined on the last one. */
   next: string | undefined
+}
+
+/** @throws ClientError for what would be the path of something else */
+export function jobPath(id: string): string {
+  if (!/^\.{0,2}$/.test(id)) return `/job/${encodeURIComponent(id)}`
+  throw new ClientError(`There is no job with the id "${id}".`, { code: 'NOT_FOUND', status: 404 })
 }
 
 export function hasEnded(job: Pick<Job, 'status'>): boolean {

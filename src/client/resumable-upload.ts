@@ -1,5 +1,5 @@
 import { badAnswer, ClientError } from './client-error.js'
-import type { Connection } from './connection.js'
+import { type Connection, longestWaitMs } from './connection.js'
 import { backOff, pause } from './pause.js'
 import { sendBytes, type UploadOptions } from './upload.js'
 import { sizeOf } from './upload-source.js'
@@ -68,7 +68,7 @@ export async function putResumable(
       if (!isPassing(error) || (++fruitless >= maxFruitless && !isPatient)) throw error
       onInterrupted?.()
       isOffsetKnown = false
-      await pause(Math.max(backOff(fruitless - 1, back), retryAfterMs(error)), signal)
+      await pause(Math.min(Math.max(backOff(fruitless - 1, back), retryAfterMs(error)), longestWaitMs), signal)
     }
   }
   return { downloadUrl }

@@ -1,7 +1,9 @@
+import { badAnswer } from './client-error.js'
 import type { Connection, RequestOptions } from './connection.js'
 import type { Download, DownloadOptions } from './download.js'
 import { followJobs, type FollowOptions } from './follow.js'
 import { randomKey } from './idempotency-key.js'
+import { jobPath as path } from './job.js'
 import type { Archive, Job, JobPage, NewJobOf, Peaks, Workflow, WorkflowSummary } from './job.js'
 import { type JobFilters, listQuery } from './job-filters.js'
 import type { JobLink, NewJobLink } from './job-link.js'
@@ -116,7 +118,6 @@ export interface SingleJobs<Offered extends AnyOffer = Offer> {
 
 /** @param hasOwnFetch whether the host named a `fetch`, which then sends uploads too */
 export function singleJobs(connection: Connection, hasOwnFetch: boolean): SingleJobs {
-  const path = (id: string) => `/job/${encodeURIComponent(id)}`
   const growing = async (address: string, options?: DownloadOptions) =>
     (await import('./download.js')).openGrowing(connection, address, options)
 
@@ -135,6 +136,7 @@ export function singleJobs(connection: Connection, hasOwnFetch: boolean): Single
       const headers = { 'idempotency-key': idempotencyKey }
       const request = { method: 'POST', json: job, headers, signal, isRepeatable: true } as const
       const { id } = await connection.value<{ id: string }>('/job', request)
+      if (typeof id !== 'string') throw badAnswer(200, 'it has no id of a job')
       return { id }
     },
     getJob: async (id, { signal } = {}) => connection.value(path(id), { signal }),
@@ -157,8 +159,9 @@ export function singleJobs(connection: Connection, hasOwnFetch: boolean): Single
     async download(url, download) {
       return (await import('./download.js')).openDownload(connection, url, download)
     },
-    growing: (id, output, options) => growing(`${path(id)}/growing/${encodeURIComponent(output)}`, options),
-    growingPeaks: (id, output, options) => growing(`${path(id)}/growing/${encodeURIComponent(output)}/peaks`, options),
+    growing: async (id, output, options) => growing(`${path(id)}/growing/${encodeURIComponent(output)}`, options),
+    growingPeaks: async (id, output, options) =>
+      growing(`${path(id)}/growing/${encodeURIComponent(output)}/peaks`, options),
     cancelJob: async (id, { signal } = {}) =>
       connection.value(`${path(id)}/cancel`, { method: 'POST', isRepeatable: true, signal }),
     // Not repeatable: a repeat would find the job QUEUED and be refused.
@@ -191,7 +194,8 @@ export function singleJobs(connection: Connection, hasOwnFetch: boolean): Single
       await connection.json(`/application/key/${encodeURIComponent(id)}`, { method: 'DELETE', signal })
     },
     async usage({ groupBy, ...days } = {}, { signal } = {}) {
-      const query = new URLSearchParams({ ...days, ...(groupBy?.length ? { groupBy: groupBy.join(',') } : {}) })
+      const query = new URLSearchParams(groupBy?.length ? { groupBy: groupBy.join(',') } : {})
+      for (const [name, day] of Object.entries(days)) if (day !== undefined) query.set(name, day)
       return (await connection.value<{ usage: UsageTotal[] }>('/usage', { query, signal })).usage
     },
     failingReceivers: async ({ signal } = {}) =>

@@ -1,7 +1,15 @@
 import { isWhole, sizeOf, type TransferOptions, type UploadSource } from './upload-source.js'
 
-/** A request's body that tells its progress. */
-export function streamedBody(source: UploadSource, { onProgress, signal }: TransferOptions): RequestInit {
+/**
+ * A request's body that tells its progress.
+ *
+ * @param onFailure what the source or the progress threw, which `fetch` would take for a failure of the network
+ */
+export function streamedBody(
+  source: UploadSource,
+  { onProgress, signal }: TransferOptions,
+  onFailure: (error: unknown) => void,
+): RequestInit {
   const totalBytes = isWhole(source) ? sizeOf(source) : undefined
   const iterator = counted(chunksIn(source), (bytes) => onProgress?.({ bytes, totalBytes }))
   const body = new ReadableStream<Uint8Array>({
@@ -9,9 +17,14 @@ export function streamedBody(source: UploadSource, { onProgress, signal }: Trans
       // Node's fetch would read an aborted body to its end.
       if (signal?.aborted) await iterator.return(undefined)
       signal?.throwIfAborted()
-      const { done, value } = await iterator.next()
-      if (done) controller.close()
-      else controller.enqueue(value)
+      try {
+        const { done, value } = await iterator.next()
+        if (done) controller.close()
+        else controller.enqueue(value)
+      } catch (error) {
+        onFailure(error)
+        throw error
+      }
     },
     cancel: async () => void (await iterator.return(undefined)),
   })
@@ -22,7 +35,16 @@ export function streamedBody(source: UploadSource, { onProgress, signal }: Trans
 function chunksIn(source: UploadSource): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
   if (source instanceof Uint8Array) return [source]
   if (source instanceof Blob) return chunksOf(source.stream())
-  return 'getReader' in source ? chunksOf(source) : source
+  if (typeof source === 'object' && source !== null) {
+    if ('getReader' in source) return chunksOf(source)
+    if (Symbol.asyncIterator in source || Symbol.iterator in source) return source
+  }
+  throw wrongSource(source, 'For a path, pass await fs.openAsBlob(path); for an ArrayBuffer, new Uint8Array(buffer).')
+}
+
+function wrongSource(given: unknown, advice: string): TypeError {
+  const what = Object.prototype.toString.call(given).slice(8, -1)
+  return new TypeError(`An upload needs a Blob, a Uint8Array or a stream of these bytes, not ${what}. ${advice}`)
 }
 
 async function* counted(
@@ -31,6 +53,8 @@ async function* counted(
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let bytes = 0
   for await (const chunk of chunks) {
+    // By name: bytes of another realm, such as a test's, are as good.
+    if (chunk?.[Symbol.toStringTag] !== 'Uint8Array') throw wrongSource(chunk, 'Read the stream without an encoding.')
     for (const piece of pieces(chunk)) {
       yield piece
       bytes += piece.byteLength

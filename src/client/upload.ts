@@ -41,11 +41,10 @@ export async function sendBytes(
   if (Request && isWhole(source)) return sendByXhr(new Request(), { method, url, headers }, source, options)
   // Browsers never get here, so their bundles can leave it out.
   const { streamedBody } = await import('./streamed-body.js')
-  const response = await connection.once(url, {
-    method,
-    headers,
-    signal: options.signal,
-    ...streamedBody(source, options),
+  let failure: { error: unknown } | undefined
+  const body = streamedBody(source, options, (error) => (failure = { error }))
+  const response = await connection.once(url, { method, headers, signal: options.signal, ...body }).catch((error) => {
+    throw failure === undefined ? error : failure.error
   })
   await response.body?.cancel()
 }

@@ -1,7 +1,7 @@
-import { ClientError } from './client-error.js'
+import { badAnswer, ClientError, isOutage } from './client-error.js'
 import type { Connection, RequestOptions } from './connection.js'
-import { readEvents } from './event-stream.js'
-import { hasEnded, type Job, type JobProgress } from './job.js'
+import { eventValue, readEvents } from './event-stream.js'
+import { hasEnded, type Job, jobPath, type JobProgress } from './job.js'
 import { backOff, pause } from './pause.js'
 
 /**
@@ -46,7 +46,7 @@ export async function waitForJob(connection: Connection, id: string, options: Wa
       if (job) return job
     } catch (error) {
       options.signal?.throwIfAborted()
-      if (!isPassing(error)) throw error
+      if (!isOutage(error)) throw error
     }
     if (isStreaming && seen.changes === 0) brokenStreams++
     if (seen.changes > 0) attempt = 0
@@ -64,17 +64,15 @@ async function follow(
   id: string,
   { report, onGrowing, signal }: WaitOptions & { report(job: Job): void },
 ): Promise<Job | undefined> {
-  let ended: Job | undefined
-  await readEvents(connection, `/job/${encodeURIComponent(id)}/events`, { signal }, ({ event, data }) => {
-    if (event === 'deleted') throw deleted()
-    if (event === 'growing') onGrowing?.(JSON.parse(data) as GrowingResults)
-    if (event !== 'job') return false
-    const job = JSON.parse(data) as Job
+  for await (const event of readEvents(connection, `${jobPath(id)}/events`, { signal })) {
+    if (event.event === 'deleted') throw deleted()
+    if (event.event === 'growing') onGrowing?.(eventValue<GrowingResults>(event))
+    if (event.event !== 'job') continue
+    const job = eventValue<Job>(event)
     report(job)
-    if (hasEnded(job)) ended = job
-    return ended !== undefined
-  })
-  return ended
+    if (hasEnded(job)) return job
+  }
+  return undefined
 }
 
 async function poll(
@@ -83,10 +81,11 @@ async function poll(
   report: (job: JobProgress) => void,
   signal: AbortSignal | undefined,
 ): Promise<Job> {
-  const path = `/job/${encodeURIComponent(id)}`
+  const path = jobPath(id)
   let last: JobProgress | undefined
   for (let attempt = 0; ; attempt++) {
     const value = await connection.value<JobProgress>(`${path}/status`, { signal })
+    if (typeof value.status !== 'string') throw badAnswer(200, 'it is not the status of a job')
     const isNews =
       !last || last.status !== value.status || last.progress !== value.progress || last.stage !== value.stage
     if (isNews) report(value)
@@ -95,11 +94,6 @@ async function poll(
     last = value
     await pause(backOff(attempt, polling), signal)
   }
-}
-
-/** Whether waiting helps. Requests have been tried several times before they come here. */
-function isPassing(error: unknown): boolean {
-  return ClientError.is(error) && (error.status === 0 || error.status === 429 || error.status >= 500)
 }
 
 function deleted(): ClientError {

@@ -52,12 +52,17 @@ const count = z.number().int().positive()
 const pathSchema = z
   .string()
   .regex(/^(\/[A-Za-z0-9._~-]+)*$/, 'must be empty or like "/v1", without a slash at the end')
+/** As browsers send it; a slash at its end would match none. */
+const originSchema = z
+  .string()
+  .regex(/^(null|[a-z][a-z0-9+.-]*:\/\/[^/]+)$/, 'must be like https://app.example.org, without a path')
 const seconds = count
 const rateSchema = z.union([z.literal(false), z.strictObject({ requests: count, perSeconds: z.number().positive() })])
 
 export const handlerOptionsSchema = z.strictObject({
   basePath: z
-    .union([pathSchema.transform((path) => [path]), z.array(pathSchema).min(1)])
+    .union([pathSchema, z.array(pathSchema).min(1)])
+    .transform((paths) => [paths].flat())
     .default([''])
     .describe('Path of the routes, below the path of the mount. Several paths are aliases of each other.'),
   publicUrl: z
@@ -182,7 +187,10 @@ export const handlerOptionsSchema = z.strictObject({
   cors: z
     .union([
       z.literal(false),
-      z.strictObject({ origins: z.union([z.literal('*'), z.array(z.string())]), maxAgeSeconds: seconds.default(600) }),
+      z.strictObject({
+        origins: z.union([z.literal('*'), z.array(originSchema)]),
+        maxAgeSeconds: seconds.default(600),
+      }),
     ])
     .default(false)
     .describe('Web pages that may call the service from a browser.'),

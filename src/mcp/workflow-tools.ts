@@ -27,7 +27,8 @@ export async function workflowTools(
         inputSchema: inputSchema(schema),
         annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
         async run({ [nameField]: jobName, ...params }, { signal: callSignal }) {
-          const job = { workflow: id, params, name: typeof jobName === 'string' ? jobName : undefined }
+          // The service refuses a name of another kind.
+          const job = { workflow: id, params, name: jobName as string | undefined }
           const { id: jobId } = await client.createJob(job, { signal: callSignal })
           return answer({ id: jobId, next: `Call wait_for_job with the id ${jobId}.` })
         },

@@ -1,4 +1,4 @@
-import { copyFile, mkdir, mkdtemp, readdir } from 'node:fs/promises'
+import { copyFile, mkdir, mkdtemp, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -88,6 +88,21 @@ describe('stemwork as demucs', () => {
     [['--two-stem', 'vocals', 'myfile.mp3'], 'Unknown option --two-stem. Did you mean --two-stems?'],
   ])('%o is refused with the nearest', async (args, message) => {
     expect(await refusalOf(['demucs', ...args])).toContain(message)
+  })
+
+  it('goes on after a file that cannot be read, and names it at the end', async () => {
+    await writeFile(join(folder, 'a text.mp3'), 'This is no music. ')
+    const files = ['myfile.mp3', 'a text.mp3', 'track with space.mp3']
+    const { status, stdout, stderr } = await command(['as', 'demucs', ...files, ...model()], folder)
+    expect(status).toBe(1)
+    expect(stdout.trim().split('\n').sort()).toEqual([...four('myfile'), ...four('track with space')])
+    expect(stderr).toMatch(/1 of 3 files failed:\n {2}a text\.mp3: The file is a text file/)
+  })
+
+  it.each([['{track}.{ext}'], ['{stem}.{ext}']])('refuses two results in one file: --filename %s', async (pattern) => {
+    const args = ['demucs', '--filename', pattern, ...model(), 'myfile.mp3', 'track with space.mp3']
+    expect(await refusalOf(args)).toMatch(/Two results would have the file separated\/htdemucs\/\w+\.wav\./)
+    expect(await readdir(folder)).not.toContain('separated')
   })
 
   it('says how to get the default model of that program', async () => {

@@ -1,9 +1,10 @@
-import { readdir, readFile, realpath, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, realpath, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, expect, test } from 'vitest'
 import { rendered } from '../audio/rendered-piece.js'
 import { readAudio, writeWav } from '../separation/tracks.js'
-import { command, startService, stemwork } from './stemwork.js'
+import { command, startService, Stemwork, stemwork } from './stemwork.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
 const folder = temporaryFolder()
@@ -53,6 +54,7 @@ test('stemwork transcode writes what the ending and the options say, and refuses
   expect([sampleRate, channels.length, channels[0]!.length]).toEqual([24_000, 1, 18_000])
 
   await writeFile(join(folder, 'letter.mp3'), 'Dear listener,')
+  await mkdir(join(folder, 'folder.wav'))
   for (const [given, message, code] of [
     [['song.wav', 'out.ogv'], 'must end with .wav, .flac', 2],
     [['song.wav', 'out.flac', '--bits', '32'], '--bits of .flac is one of 16, 24', 2],
@@ -68,6 +70,8 @@ test('stemwork transcode writes what the ending and the options say, and refuses
       '--rate: MP3 has no rate of 96000 Hz: expected one of 48000, 44100',
       2,
     ],
+    [['song.wav', 'out.wav', '--tempo', '9'], '--tempo: must be at most 2.', 2],
+    [['song.wav', 'folder.wav'], 'The output "folder.wav" is a folder. Name a file.', 2],
     [['song.wav', './song.wav'], 'The output "./song.wav" is the input file.', 2],
     [['none.wav', 'out.wav'], 'There is no file "none.wav".', 1],
     [['song.wav', 'nowhere/out.wav'], `There is no ${join(await realpath(folder), 'nowhere')}. Check the path.`, 1],
@@ -113,6 +117,44 @@ test('stemwork analyze prints what it finds, and writes peaks and labels', async
     version: 2,
     sample_rate: 22_050,
   })
+})
+
+test('stemwork analyze refuses to write two results into one file', async () => {
+  const args = ['analyze', 'song.wav', '--chords', 'labels.txt', '--sections', './labels.txt']
+  expect(await command(args, folder)).toMatchObject({
+    status: 2,
+    stdout: '',
+    stderr: expect.stringContaining('Each result needs a file of its own, but two go to "./labels.txt".'),
+  })
+})
+
+test('stemwork analyze names a folder that is not there before it writes anything', async () => {
+  const before = await readdir(folder)
+  const args = ['analyze', 'song.wav', '--peaks', 'first.json', '--chords', 'nowhere/chords.txt']
+  const { status, stderr } = await command(args, folder)
+  expect(status).toBe(1)
+  expect(stderr).toContain(`There is no ${join(await realpath(folder), 'nowhere')}. Check the path.`)
+  expect(await readdir(folder)).toEqual(before)
+})
+
+test('stemwork transcode writes the whole file although nobody reads what it says', async () => {
+  const run = new Stemwork(['transcode', 'song.wav', 'unheard.wav'], folder)
+  run.child.stderr?.destroy()
+  expect((await run.finished()).status).toBe(0)
+  expect((await readAudio(join(folder, 'unheard.wav'))).channels[0]).toHaveLength(48_000)
+  expect((await readdir(folder)).filter((name) => name.startsWith('.'))).toEqual([])
+})
+
+test('a second signal ends a command at once, and its unfinished files are removed all the same', async () => {
+  const unfinished = async () => (await readdir(folder)).filter((name) => name.startsWith('.'))
+  const run = new Stemwork(['transcode', 'song.wav', 'stopped.wav'], folder)
+  while ((await unfinished()).length === 0) await delay(1)
+  run.kill('SIGINT')
+  run.kill('SIGTERM')
+  // The system delivers the two in any order.
+  expect([130, 143]).toContain((await run.finished()).status)
+  expect(await unfinished()).toEqual([])
+  expect(await readdir(folder)).not.toContain('stopped.wav')
 })
 
 test('stemwork notes writes a MIDI file beside the song, and says which option is wrong', async () => {

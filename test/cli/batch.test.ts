@@ -211,6 +211,31 @@ describe('separating a folder', () => {
     })
   })
 
+  it('refuses a pipe and a folder that cannot be made instead of waiting for ever', async () => {
+    spawnSync('mkfifo', [join(songs, 'pipe.wav')])
+    await song(join(songs, 'a.flac'))
+    const named = [join(songs, 'a.flac'), join(songs, 'pipe.wav')]
+    expect(await command(['separate', ...named, '-o', out])).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('pipe.wav" is not a file.'),
+    })
+    expect(await command(['separate', songs, '-o', '/proc/results'])).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('No folder can be made at /proc/results.'),
+    })
+    expect(await command(['separate', songs, '-o', join(songs, 'a.flac')])).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('a.flac cannot be created as a folder: a file has this name.'),
+    })
+  })
+
+  it('reports a song whose name is not UTF-8, which cannot be opened', async () => {
+    await writeFile(Buffer.from(join(songs, 'Bj\u00f6rk.wav'), 'latin1'), '')
+    const { status, lines } = await separate()
+    expect(status).toBe(1)
+    expect(lines).toMatchObject([{ status: 'failed', error: { message: expect.stringContaining('not UTF-8') } }])
+  })
+
   it('waits for later files with --watch, and keeps another run out of its folder', async () => {
     const run = new Stemwork(['separate', songs, '-o', out, '--watch'])
     await run.printed('stderr', /Waiting for files/)

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -64,6 +64,19 @@ test('an unknown job, another action and a missing store are named', async () =>
   expect(await command(['jobs', 'list', '--data', data, '--status', 'LOST'])).toMatchObject({ status: 2 })
   expect(await command(['jobs', 'show', id])).toMatchObject({ status: 2, stderr: expect.stringContaining('--data') })
 })
+
+test.each(['jobs delete --all', 'keys list', 'schedule pause', 'limits show', 'usage', 'workers show'])(
+  'a data folder that is not there is not made by %s',
+  async (words) => {
+    const missing = join(data, 'mistyped')
+    expect(await command([...words.split(' '), '--data', missing])).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: expect.stringContaining(`There is no folder "${missing}". Check --data`),
+    })
+    expect(await readdir(data)).not.toContain('mistyped')
+  },
+)
 
 describe('retry and delete', () => {
   test('one job is queued again, and deleted', async () => {

@@ -75,6 +75,10 @@ describe('the command line', () => {
     ],
     [['models', 'list', 'a', 'b', 'c'], 'Unexpected argument "'],
     [['separate'], 'An argument is missing.'],
+    [['doctor', '--port', '99999'], '--port must be a whole number from 0 to 65535, not "99999".'],
+    [['doctor', '--cors', 'example.org'], '--cors must be * or like https://app.example.org'],
+    [['usage', '--data', '.', '--from', '2026-02-31'], '--from must be a day such as'],
+    [['usage', '--data', '.', '--from', '2026-02-02', '--to', '2026-02-01'], '--from must be a day before --to'],
     [['seperate', 'song.mp3'], 'Unknown command seperate. Did you mean separate?'],
     [['--verson'], 'Unknown option --verson. Did you mean --version?'],
   ])('refuses %j with status 2 and says what was probably meant', async (args, message) => {
@@ -128,6 +132,16 @@ describe('the command line', () => {
     expect(status).toBe(1)
     expect(stderr).toContain(`The workflow file ${path} could not be loaded: `)
     expect(stderr).toMatch(why)
+  })
+
+  it('says so if a workflow file waits for what cannot happen, at which Node ends without a word', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'stemwork-usage-'))
+    onTestFinished(() => rm(folder, { recursive: true }))
+    await writeFile(join(folder, 'waits.mjs'), 'await new Promise(() => {})')
+    expect(await stemwork(['serve', '--port', '0', '--workflows', join(folder, 'waits.mjs')])).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('The command ended before it was done'),
+    })
   })
 
   it('shows its help on stderr, with status 2, when it is called with nothing', async () => {

@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { ClientError, createClient, type Client } from '../../src/client/client.js'
 import { type Service, startService } from '../http/harness.js'
@@ -166,7 +167,101 @@ describe('the client', () => {
   })
 })
 
+describe('what a host passes to the client', () => {
+  const own = new Error('a defect of the host')
+  const fail = () => {
+    throw own
+  }
+
+  test.each(['events', 'polling'] as const)('may throw while it waits by %s, which ends the wait', async (by) => {
+    const id = await held()
+    await expect(client.waitForJob(id, { by, onProgress: fail })).rejects.toBe(own)
+    await client.deleteJob(id)
+  })
+
+  test('may throw while it follows jobs, which ends the following', async () => {
+    let id: Promise<string> | undefined
+    await expect(client.followJobs({ onJob: fail, onState: () => void (id ??= held()) })).rejects.toBe(own)
+    await client.deleteJob((await id) ?? '')
+  })
+
+  test('may throw while a file is sent or read, which is not reported as a fault of the network', async () => {
+    await expect(client.upload(randomBytes(100_000), { onProgress: fail })).rejects.toBe(own)
+    await expect(client.upload(Buffer.alloc(9 * 1024 ** 2), { onProgress: fail })).rejects.toBe(own)
+    async function* broken() {
+      yield new Uint8Array(1000)
+      fail()
+    }
+    await expect(client.upload(broken())).rejects.toBe(own)
+    const { downloadUrl } = await client.upload(randomBytes(1000))
+    const { id } = await client.createJob({ workflow: stems, params: { inputUrl: downloadUrl } })
+    const { result } = await client.waitForJob(id)
+    const download = await client.download(result?.vocals ?? '', { onProgress: fail })
+    await expect(download.blob()).rejects.toBe(own)
+    await client.deleteJob(id)
+  })
+
+  test.each([
+    ['a path', 'song.mp3', /not String\. For a path, pass await fs\.openAsBlob/],
+    ['an ArrayBuffer', new ArrayBuffer(8), /not ArrayBuffer\. .* new Uint8Array/],
+    ['nothing', undefined, /not Undefined\./],
+    ['a stream of text', Readable.from(['text']), /not String\. Read the stream without an encoding/],
+  ])('may not be %s as a file', async (_what, source: unknown, message) => {
+    await expect(client.upload(source as Uint8Array)).rejects.toThrow(message)
+  })
+
+  test.each(['', '.', '..'])('may be "%s" as the id of a job, of which there is none', async (id) => {
+    for (const request of [
+      client.getJob(id),
+      client.waitForJob(id),
+      client.waitForJob(id, { by: 'polling' }),
+      client.cancelJob(id),
+      client.growing(id, 'vocals'),
+      client.deleteJob(id),
+    ])
+      expect(await failure(request)).toMatchObject({ code: 'NOT_FOUND', status: 404 })
+  })
+
+  test('may be a time that is none, which the service refuses', async () => {
+    const error = await failure(client.listJobs({ createdAfter: 'yesterday' }))
+    expect(error.errors).toMatchObject([{ path: 'createdAfter' }])
+  })
+
+  test.each(['?a=b', '#a'])('may not be a base address with %s, behind which no path can be put', (end) => {
+    expect(() => createClient({ baseUrl: service.base + end })).toThrow(/createClient needs baseUrl/)
+  })
+
+  test('may be days that are undefined', async () => {
+    const { from, to }: { from?: string; to?: string } = {}
+    expect(await client.usage({ from, to })).toEqual(await client.usage())
+  })
+})
+
 describe('behind a bad network the client', () => {
+  test('names the new address where a request would lose its method, body or key', async () => {
+    const elsewhere = { headers: { location: `${service.base}/job` } }
+    const front = await startFront(service.server.origin, [
+      { status: 301, path: /\/job$/, ...elsewhere },
+      { status: 308, path: /\/job$/, ...elsewhere },
+    ])
+    const moved = createClient({ baseUrl: front.base, apiKey: service.app.key })
+    const message = expect.stringContaining(`redirects to ${service.base}/job`)
+    const created = moved.createJob({ workflow: 'service/held', params: {} })
+    expect(await failure(created)).toMatchObject({ code: 'BAD_ANSWER', status: 301, message })
+    expect(await failure(moved.listJobs())).toMatchObject({ code: 'BAD_ANSWER', status: 401, message })
+    await front.close()
+  })
+
+  test.each(['null', '"OK"', '{}', ''])('does not take %j for an answer of the service', async (body) => {
+    const answer = { status: 200, headers: { 'content-type': 'application/json' }, body }
+    const front = await startFront(service.server.origin, [answer, answer])
+    const misled = createClient({ baseUrl: front.base, apiKey: service.app.key })
+    const created = misled.createJob({ workflow: 'service/held', params: {} })
+    expect(await failure(created)).toMatchObject({ code: 'BAD_ANSWER', status: 200 })
+    expect(await failure(misled.waitForJob('id', { by: 'polling' }))).toMatchObject({ code: 'BAD_ANSWER' })
+    await front.close()
+  })
+
   test('waits as long as Retry-After says and then tries again', async () => {
     const front = await startFront(service.server.origin, [
       { status: 429, headers: { 'retry-after': '1' } },

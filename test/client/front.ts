@@ -2,7 +2,7 @@ import { createServer, request, type IncomingMessage, type ServerResponse } from
 import type { AddressInfo } from 'node:net'
 
 /** What happens to the next request (or the next to `path`) instead of being forwarded. */
-export type Mishap = { status: number; headers?: Record<string, string>; path?: RegExp } | 'answer lost'
+export type Mishap = { status: number; headers?: Record<string, string>; body?: string; path?: RegExp } | 'answer lost'
 
 export interface Front {
   base: string
@@ -22,7 +22,7 @@ export async function startFront(origin: string, mishaps: Mishap[]): Promise<Fro
     const [mishap] = index >= 0 ? mishaps.splice(index, 1) : []
     if (mishap === undefined || mishap === 'answer lost')
       return pass(origin, incoming, answer, mishap === 'answer lost')
-    answer.writeHead(mishap.status, mishap.headers).end()
+    answer.writeHead(mishap.status, mishap.headers).end(mishap.body)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {

@@ -244,3 +244,26 @@ test('a workflow has stages or a function of steps, not both or none', () => {
   const both = { ...rest, stages: [{ name: 'a', run: async () => {} }], run: async () => {} }
   expect(() => defineWorkflow(both)).toThrow(expect.objectContaining({ message }))
 })
+
+test('two outputs with one file name have a file each', async () => {
+  const text = { fileName: 'text.txt', contentType: 'text/plain' }
+  const workflow = stepsWorkflow(
+    async ({ step }) =>
+      await step.run('make', async ({ file }) => {
+        const made = { one: file('1.txt'), two: file('2.txt') }
+        for (const { name, path } of Object.values(made)) await writeFile(path, name)
+        return made
+      }),
+    { outputs: { one: text, two: text } },
+  )
+  const { engine, submit, until, parts } = testEngine(
+    workflow,
+    {},
+    { runner: inlineRunner({ resolve: () => workflow }) },
+  )
+  await engine.start()
+  const { outputs } = await until((await submit()).id, 'SUCCEEDED')
+  expect(await textOf(parts.blobs, outputs?.one?.key ?? '')).toBe('1.txt')
+  expect(await textOf(parts.blobs, outputs?.two?.key ?? '')).toBe('2.txt')
+  await engine.close()
+})

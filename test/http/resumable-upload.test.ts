@@ -135,6 +135,25 @@ describe('the client', () => {
   })
 })
 
+it('the client waits a minute at most, however long a proxy asks for', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout'] })
+  let tries = 0
+  const fetch = async (_input: string | URL | Request, { method = 'GET' }: RequestInit = {}) => {
+    if (method === 'GET') return Response.json({ uploadUrl: 'http://a/x', resumableUrl: 'http://a/begin' })
+    if (method === 'POST')
+      return new Response(null, { status: 201, headers: { location: 'http://a/z', 'download-url': 'http://a/y' } })
+    if (++tries < 20) return new Response(null, { status: 502, headers: { 'retry-after': '99999999' } })
+    return new Response(null, { status: 204, headers: { 'upload-offset': String(9 * mebibyte) } })
+  }
+  const timers = vi.spyOn(globalThis, 'setTimeout')
+  const client = createClient({ baseUrl: 'http://a', apiKey: 'key', fetch })
+  const uploading = client.upload(Buffer.alloc(9 * mebibyte), { onInterrupted: () => undefined })
+  await vi.advanceTimersByTimeAsync(60 * 60 * 1000)
+  expect(await uploading).toEqual({ downloadUrl: 'http://a/y' })
+  expect(Math.max(...timers.mock.calls.map(([, ms = 0]) => ms))).toBe(60_000)
+  timers.mockRestore()
+})
+
 it('the client waits for a connection as long as it takes, if it can report that', async () => {
   // A network that is away for minutes.
   vi.useFakeTimers({ toFake: ['setTimeout'] })

@@ -26,12 +26,25 @@ const approved = defineWorkflow({
   },
 })
 
+const endless = [Infinity, Number.MAX_SAFE_INTEGER].map((timeoutMs, n) =>
+  defineWorkflow({
+    id: `service/patient-${n}`,
+    name: 'Patient',
+    description: 'Waits for ever.',
+    params: z.object({}),
+    inputs: [],
+    outputs: {},
+    events: ['approval'],
+    run: async ({ step }) => void (await step.waitFor('approval', { timeoutMs })),
+  }),
+)
+
 let service: Service
 beforeAll(async () => {
   service = await startService({
     http: { operator: { key: operatorKey } },
     engine: { dispatch: { sweepIntervalMs: 50 } },
-    workflows: [approved],
+    workflows: [approved, ...endless],
   })
 })
 afterAll(() => service.close())
@@ -68,4 +81,14 @@ test('a client sends the events that the workflow takes from clients, once each,
     { name: 'review', state: 'done' },
     { name: 'approval', state: 'done' },
   ])
+})
+
+test.each(endless)('a client sees a job that waits for ever, and ends its wait: $id', async ({ id: workflow }) => {
+  const client = createClient({ baseUrl: service.base, apiKey: service.app.key, retries: 0 })
+  const { id } = await client.createJob({ workflow, params: {} })
+  let job = await client.getJob(id)
+  while (job.status !== 'QUEUED' || job.steps?.[0]?.state !== 'waiting') job = await client.getJob(id)
+  expect(job).toMatchObject({ waiting: { reason: 'scheduled' } })
+  await client.sendEvent(id, 'approval')
+  expect(await client.waitForJob(id)).toMatchObject({ status: 'SUCCEEDED' })
 })

@@ -163,6 +163,8 @@ describe.each([
     const client = await connected(transport(service.app.key))
     const refused = await call(client, 'run_stems-vocals-accompaniment', { inputUrl: 'song.mp3' })
     expect(refused).toMatchObject({ isError: true, text: expect.stringMatching(/params\.inputUrl: .*URL/) })
+    const named = await call(client, 'run_held', { jobName: 5 })
+    expect(named).toMatchObject({ isError: true, text: expect.stringMatching(/\nname: must be a text/) })
     expect(await call(client, 'get_job', { job: 1 })).toMatchObject({
       isError: true,
       text: expect.stringMatching(/not valid\. \(BAD_INPUT\)\nid: /),

@@ -56,6 +56,16 @@ const mistakes: ProgramMistake[] = [
     make: () => createHandler(engine, wrong({ basepath: '/v1' })),
     says: [/basepath: is not known: the nearest name is basePath/],
   },
+  ...['v1', '/v1/'].map((basePath) => ({
+    what: `a path such as ${basePath}`,
+    make: () => createHandler(engine, { basePath }),
+    says: [/basePath: must be empty or like "\/v1", without a slash at the end/],
+  })),
+  {
+    what: 'an origin with a slash at its end, which no browser sends',
+    make: () => createHandler(engine, { cors: { origins: ['https://app.example.org/'] } }),
+    says: [/cors\.origins\.0: must be like https:\/\/app\.example\.org, without a path/],
+  },
   {
     what: 'an address without https',
     make: () => createHandler(engine, { publicUrl: 'example.org' }),

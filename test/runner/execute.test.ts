@@ -8,6 +8,7 @@ import {
   defineWorkflow,
   type OutputDeclaration,
   type Stage,
+  type StageContext,
   type Workflow,
 } from '../../src/core/engine/workflow/workflow.js'
 import { orderTo, rejection } from './run-order.js'
@@ -205,5 +206,22 @@ describe('params', () => {
       cause: expect.any(Error),
     })
     expect(seen).toEqual([])
+  })
+})
+
+describe('a workflow is told of its mistake', () => {
+  it.each<[string, unknown]>([
+    ['a BigInt', 5n],
+    [
+      'a circle',
+      (() => {
+        const circle: Record<string, unknown> = {}
+        return Object.assign(circle, { circle })
+      })(),
+    ],
+  ])('at once if a detail is %s, with which the end of its job could not be stored', async (_what, value) => {
+    const stages = [{ name: 'measure', run: async ({ detail }: StageContext) => detail('size', value) }]
+    const error = await rejection(execute(workflowOf(stages), orderTo(''), quietly))
+    expect(error).toMatchObject({ code: 'INTERNAL_ERROR', cause: { name: 'TypeError' } })
   })
 })

@@ -125,6 +125,18 @@ test('refuses a block that differs from the first in rate or channels', async ()
   await expect(separated(uneven())).rejects.toThrow(/2 channels of 10 samples; expected 1/)
 })
 
+test.each([
+  ['integers', [new Int16Array(10)]],
+  ['numbers', [[0, 0.1]]],
+  ['samples without channels', new Float32Array(10)],
+  ['nothing', null],
+])('refuses a block of %s', async (_what, block: unknown) => {
+  const source = (async function* () {
+    yield block as Float32Array[]
+  })()
+  await expect(separated(source)).rejects.toThrow(/must be a list with a Float32Array for each channel/)
+})
+
 describe('the source', () => {
   it('is read no further ahead than the latency, and is closed when the consumer stops', async () => {
     let read = 0

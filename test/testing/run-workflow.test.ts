@@ -1,8 +1,10 @@
 import { readFile, writeFile } from 'node:fs/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { StemworkError } from '../../src/core/engine/errors.js'
-import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
+import { defineWorkflow, type Workflow } from '../../src/core/engine/workflow/workflow.js'
+import type { Steps } from '../../src/core/engine/workflow/steps.js'
 import { runWorkflow } from '../../src/testing/index.js'
 
 const day = 24 * 3600 * 1000
@@ -71,4 +73,27 @@ test('the failures that the test names occur in its steps, and the job continues
     attempts: 1,
     error: { code: 'BAD_INPUT', message: 'That is no text.' },
   })
+})
+
+const run = (work: NonNullable<Workflow['run']>) => {
+  const facts = { id: 'test/plain', name: 'Plain', description: '', params: z.object({}), inputs: [], outputs: {} }
+  return runWorkflow(defineWorkflow({ ...facts, run: work }))
+}
+
+test('a wait whose length is no number fails the job, and a limit of months does not end a step at once', async () => {
+  const waited = await run(async ({ step }) => void (await step.waitFor('approval', { timeoutMs: Number.NaN })))
+  expect(waited.error?.cause).toMatchObject({ message: expect.stringContaining('"approval" waits for NaN') })
+  const limited = run(async ({ step }) => step.run('rest', () => delay(20), { timeoutMs: 30 * day }))
+  expect(await limited).toMatchObject({ status: 'SUCCEEDED', error: undefined })
+})
+
+test('a step or a wait inside a step fails the job: the wait would never end', async () => {
+  const begins: ((step: Steps) => Promise<unknown>)[] = [
+    (step) => step.run('inner', async () => 1),
+    (step) => step.sleep('inner', 10),
+  ]
+  for (const begin of begins) {
+    const { error } = await run(async ({ step }) => void (await step.run('outer', () => begin(step))))
+    expect(error?.cause).toMatchObject({ message: expect.stringContaining('"inner" begins inside the step "outer"') })
+  }
 })

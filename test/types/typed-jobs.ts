@@ -1,4 +1,12 @@
-import { createEngine, defineWorkflow, type JobEngine, localFile, stemsWorkflow, type Workflow } from 'stemwork'
+import {
+  composeWorkflow,
+  createEngine,
+  defineWorkflow,
+  type JobEngine,
+  localFile,
+  stemsWorkflow,
+  type Workflow,
+} from 'stemwork'
 import { type Client, createClient, type Job } from 'stemwork/client'
 import { createHandler } from 'stemwork/http'
 import { createTestEngine } from 'stemwork/testing'
@@ -141,6 +149,23 @@ export async function request(id: string): Promise<void> {
   await client.createJob({ workflow: 'service/stems-4', params: { inputUrl } })
   const plain: Client = client
   expectType<Job>()(await plain.getJob(made.id))
+}
+
+const loud = composeWorkflow({
+  id: 'service/loud',
+  name: 'Loud',
+  description: 'A composition, of which only the id is known.',
+  steps: { measure: { workflow: loudness } },
+  outputs: { report: 'measure.report' },
+})
+const both = createEngine({ workflows: [loudness, loud] })
+
+export async function compose(): Promise<void> {
+  await both.submit({ app: 'me', workflow: 'service/loud', params: { inputUrl } })
+  // @ts-expect-error: a number
+  await both.submit({ app: 'me', workflow: 'service/loudness', params: { inputUrl, target: 'loud' } })
+  // @ts-expect-error: a workflow that this engine has not
+  await both.submit({ app: 'me', workflow: 'service/quiet', params: { inputUrl } })
 }
 
 const four = createEngine({ workflows: [stemsWorkflow({ stems: 4 })] })

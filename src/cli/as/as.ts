@@ -1,5 +1,6 @@
-import { mkdir, rename, rm } from 'node:fs/promises'
+import { mkdir, rename } from 'node:fs/promises'
 import { basename, dirname, extname, join, resolve } from 'node:path'
+import { StemworkError } from '../../core/engine/errors.js'
 import { modelInfo } from '../../core/models/index.js'
 import { nearest } from '../../core/engine/workflow/nearest.js'
 import { findInputs } from '../batch-inputs.js'
@@ -7,8 +8,10 @@ import { type Command, type CommandInput, type Terminal, UsageError } from '../c
 import { runInForeground } from '../foreground-run.js'
 import { makeFolder, refuseInput, requirePath, unfinishedFolder } from '../local-file.js'
 import type { ProgressLine } from '../progress-line.js'
+import { setupCodes } from '../separate-batch.js'
 import { separateSong } from '../separate-song.js'
 import { type SeparationChoice, separationChoice } from '../separation-request.js'
+import { workErrorText } from '../system-error.js'
 import { audioSeparator } from './audio-separator.js'
 import { demucs } from './demucs.js'
 import { optionOf, type OtherOption, type OtherProgram, type OtherRequest } from './other-program.js'
@@ -50,16 +53,31 @@ async function runAs(program: OtherProgram, input: CommandInput, terminal: Termi
   request.separate.stems ??= model.stems.join(',')
   const choice = separationChoice({ positionals: [], values: request.separate })
   for (const source of sources) await requirePath(source)
-  const { inputs } = await findInputs(sources, {
+  const { inputs, unreadable } = await findInputs(sources, {
     outputFolder: resolve(request.folder),
     isResult: () => false,
     ffmpeg: false,
   })
   if (inputs.length === 0) throw new UsageError(`There are no audio files in ${sources.join(', ')}.`)
+  const taken = new Set<string>()
+  const songs = inputs.map((song) => ({ ...song, targets: targetsOf(program, request, choice, song.path, taken) }))
   return await runInForeground(false, terminal, async (signal, progress) => {
-    const paths: string[] = []
-    for (const { path } of inputs) paths.push(...(await separateAs(program, request, choice, path, signal, progress)))
-    return { json: paths, text: paths.map((path) => `${path}\n`).join('') }
+    const failures = unreadable.map(({ input: path, message }) => `\n  ${path}: ${message}`)
+    const total = inputs.length + failures.length
+    for (const { path, shown, targets } of songs) {
+      try {
+        const paths = await separateAs(request, choice, path, targets, signal, progress)
+        progress.clear()
+        terminal.stdout.write(paths.map((each) => `${each}\n`).join(''))
+      } catch (error) {
+        signal.throwIfAborted()
+        if (total === 1 || !StemworkError.is(error) || setupCodes.includes(error.code)) throw error
+        failures.push(`\n  ${shown}: ${workErrorText(error)}`)
+      }
+    }
+    if (failures.length > 0)
+      throw new StemworkError('BAD_INPUT', `${failures.length} of ${total} files failed:${failures.join('')}`)
+    return { json: null, text: '' }
   })
 }
 
@@ -100,14 +118,14 @@ async function modelOf(
   return { name, stems: info.stems.length === 1 ? ['vocals', 'accompaniments'] : info.stems }
 }
 
-async function separateAs(
+/** Where the stems of a song belong. @param taken files of this run, which no other result may replace */
+function targetsOf(
   program: OtherProgram,
   request: OtherRequest,
   choice: SeparationChoice,
   source: string,
-  signal: AbortSignal,
-  progress: ProgressLine,
-): Promise<string[]> {
+  taken: Set<string>,
+): Record<string, string> {
   const track = { name: basename(source, extname(source)), extension: extname(source).slice(1) }
   const written = choice.stems.filter((stem) => isWanted(request, program.stemName(stem)))
   if (written.length === 0)
@@ -118,11 +136,26 @@ async function separateAs(
   const targets = Object.fromEntries(
     written.map((stem) => [stem, join(request.folder, program.pathOf(request, track, program.stemName(stem)))]),
   )
+  for (const target of Object.values(targets)) {
+    if (taken.has(target)) throw new UsageError(`Two results would have the file ${target}. Give each its own name.`)
+    taken.add(target)
+  }
+  return targets
+}
+
+async function separateAs(
+  request: OtherRequest,
+  choice: SeparationChoice,
+  source: string,
+  targets: Record<string, string>,
+  signal: AbortSignal,
+  progress: ProgressLine,
+): Promise<string[]> {
   for (const target of Object.values(targets)) await refuseInput(source, target)
   await makeFolder(request.folder)
-  const folder = await unfinishedFolder(resolve(request.folder), '.unfinished-')
+  const unfinished = await unfinishedFolder(resolve(request.folder), '.unfinished-')
   try {
-    const song = { ...choice, source, isUrl: false, folder, allowPrivate: false }
+    const song = { ...choice, source, isUrl: false, folder: unfinished.path, allowPrivate: false }
     const { outputs } = await separateSong(song, signal, progress)
     for (const [stem, target] of Object.entries(targets)) {
       await mkdir(dirname(target), { recursive: true })
@@ -130,7 +163,7 @@ async function separateAs(
     }
     return Object.values(targets)
   } finally {
-    await rm(folder, { recursive: true, force: true })
+    await unfinished.remove()
   }
 }
 

@@ -96,7 +96,8 @@ export interface SubmitOptions {
   trace?: TraceContext
 }
 
-const time = z.number().int().nonnegative()
+/** Up to a time far from the last one that a date can have, so that estimates can be added. */
+const time = z.number().int().nonnegative().max(1e15)
 const texts = z.record(z.string(), z.string())
 
 const submitInputSchema = z.strictObject({

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -7,10 +8,13 @@ import { maxStepFiles, maxSteps, stepNameSchema } from '../job/step.js'
 import { labelSchema } from '../job/pool.js'
 import type { InputFile, KeptStep, RunSteps, StepResult, StepState, WorkResult } from '../ports/runner.js'
 import { asKept, MadeFile, withFiles, wrongSteps } from './step-files.js'
+import { longestTimerMs } from '../workflow/policy.js'
 import type { StepContext, StepOptions, Steps, Work } from '../workflow/steps.js'
 
 const defaultShare = 0.1
 const defaultRetryDelayMs = 1_000
+/** For ever, with room to the last time that a date can have. */
+const longestWaitMs = 1e15
 
 /** What the steps of a run share. */
 interface StepPorts extends Omit<StepContext, 'file' | 'progress'> {
@@ -31,6 +35,9 @@ export interface StepClock {
   now(): number
   wait(ms: number, signal: AbortSignal): Promise<unknown>
 }
+
+/** The step whose work runs, and its run: another job may run within it. */
+const inside = new AsyncLocalStorage<{ run: StepRun; name: string }>()
 
 const realClock: StepClock = { now: Date.now, wait: (ms, signal) => delay(ms, undefined, { signal }) }
 
@@ -75,7 +82,7 @@ export class StepRun implements Steps {
 
   run<Value>(name: string, work: Work<Value>, options: StepOptions = {}): Promise<Value> {
     const { maxAttempts = 1, retryDelayMs = defaultRetryDelayMs, timeoutMs, share, needs } = options
-    const delayMs = (tries: number) => retryDelayMs * 2 ** (tries - 1)
+    const delayMs = (tries: number) => Math.min(retryDelayMs * 2 ** (tries - 1), longestTimerMs)
     // With a time limit and more than one try, a timeout is worth another try.
     const isRetried = (error: unknown) => isTransient(error) || jobError(error).code === 'TIMEOUT'
     return this.do(name, work, { maxAttempts, delayMs, isRetried, timeoutMs, share, needs })
@@ -157,6 +164,10 @@ export class StepRun implements Steps {
         `A step has the name ${JSON.stringify(name)}. Expected a letter, and then letters, digits, "-" and "_", at ` +
           'most 100.',
       )
+    const outer = inside.getStore()
+    if (outer?.run === this)
+      // A wait would never end there, and a later attempt would not come to the step.
+      throw wrongSteps(`The step "${name}" begins inside the step "${outer.name}". Begin it after that step.`)
     if (this.#used.has(name)) throw wrongSteps(`Two steps have the name "${name}". Give each its own.`)
     if (this.#used.size === maxSteps) throw wrongSteps(`The job has more than ${maxSteps} steps.`)
     this.#used.add(name)
@@ -185,13 +196,15 @@ export class StepRun implements Steps {
 
   async #wait(name: string, milliseconds: number): Promise<unknown> {
     this.#use(name)
+    if (typeof milliseconds !== 'number' || Number.isNaN(milliseconds))
+      throw wrongSteps(`The step "${name}" waits for ${milliseconds}. Expected a number of milliseconds.`)
     const ended = await this.#busy(async () => {
       const { version, host } = this.#ports
       const kept = this.#earlier(name, version)
       if (kept?.state === 'done') return await host?.finished(name)
       const now = this.#clock.now()
       const startedAt = kept?.startedAt ?? now
-      const until = kept?.until ?? startedAt + milliseconds
+      const until = kept?.until ?? startedAt + Math.min(milliseconds, longestWaitMs)
       const step = { name, version, startedAt, until, attempts: 1, files: {}, error: null }
       if (now < until) {
         await this.#save({ ...step, state: 'waiting', endedAt: null, value: null })
@@ -262,7 +275,9 @@ export class StepRun implements Steps {
     await mkdir(directory, { recursive: true })
     const limit = new AbortController()
     const timer =
-      timeoutMs === undefined ? undefined : setTimeout(() => limit.abort(tookTooLong(name, timeoutMs)), timeoutMs)
+      timeoutMs === undefined || timeoutMs > longestTimerMs
+        ? undefined
+        : setTimeout(() => limit.abort(tookTooLong(name, timeoutMs)), timeoutMs)
     const ending = AbortSignal.any([signal, limit.signal])
     const context: StepContext = {
       ...shared,
@@ -276,7 +291,7 @@ export class StepRun implements Steps {
       const late = new Promise<never>((_, reject) =>
         ending.addEventListener('abort', () => reject(ending.reason), { once: true }),
       )
-      return await asKept(name, await Promise.race([work(context), late]))
+      return await asKept(name, await Promise.race([inside.run({ run: this, name }, () => work(context)), late]))
     } catch (error) {
       ending.throwIfAborted()
       throw error

@@ -57,7 +57,7 @@ async function executeStages(
         outputPath,
         downloadName: (name, fileName) => void downloadNames.set(name, safeDownloadName(fileName)),
         progress: (fraction) => progress.report(index, fraction),
-        detail: (name, value) => void details.set(name, value),
+        detail: (name, value) => keepDetail(details, name, value),
       })
     } catch (error) {
       signal.throwIfAborted()
@@ -72,6 +72,12 @@ async function executeStages(
   }
 }
 
+function keepDetail(details: Map<string, unknown>, name: string, value: unknown): void {
+  // Throws here, in the workflow, for what is no JSON: the end of its job could not be stored.
+  JSON.stringify(value)
+  details.set(name, value)
+}
+
 async function executeSteps(
   run: NonNullable<Workflow['run']>,
   workflow: Workflow,
@@ -83,7 +89,7 @@ async function executeSteps(
   const details = new Map<string, unknown>()
   const downloadNames = new Map<string, string>()
   const { jobId, directory, inputs, limits, trace } = order
-  const detail = (name: string, value: unknown) => void details.set(name, value)
+  const detail = (name: string, value: unknown) => keepDetail(details, name, value)
   let highest = 0
   const report = (stage: string, progress: number) => {
     highest = Math.max(highest, Math.min(1, progress))

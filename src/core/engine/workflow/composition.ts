@@ -95,7 +95,10 @@ const localAddress = 'http://localhost/'
  * })
  * @throws StemworkError `INVALID_OPTIONS` naming what is wrong
  */
-export function composeWorkflow(composition: Composition, options: { workflows?: readonly Workflow[] } = {}): Workflow {
+export function composeWorkflow<const Id extends string>(
+  composition: Composition & { id: Id },
+  options: { workflows?: readonly Workflow[] } = {},
+): Workflow<Id> {
   const checked = checkInput(compositionSchema, composition)
   const problem: Problem = (text) =>
     new StemworkError('INVALID_OPTIONS', `Composed workflow${idWords(composition)}: ${text}.`)
@@ -121,6 +124,7 @@ export function composeWorkflow(composition: Composition, options: { workflows?:
   })
   return {
     ...workflow,
+    id: composition.id,
     needs: (given) => steps.flatMap((each) => needsOf(each.workflow, each.params(given))),
     composition: composed,
   }

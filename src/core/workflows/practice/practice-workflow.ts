@@ -66,5 +66,5 @@ export function practiceWorkflow({ beats, ...settings }: PracticeSettings = {}):
       analysis: 'analyze.report',
     },
   })
-  return composed as Workflow<typeof id>
+  return composed
 }

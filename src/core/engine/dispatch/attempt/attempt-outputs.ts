@@ -32,7 +32,9 @@ export async function publishOutputs(
       outputs[name] = { key: '', bytes, contentType, fileName, copied: true }
       continue
     }
-    const key = attemptPrefix(job) + fileName
+    const usual = attemptPrefix(job) + fileName
+    const isTaken = Object.values(outputs).some((other) => other.key.toLowerCase() === usual.toLowerCase())
+    const key = isTaken ? `${attemptPrefix(job)}${name}-${fileName}` : usual
     const options = { contentType, signal, app: job.app }
     await throughOutage(() =>
       blobs.putFile ? blobs.putFile(key, file.path, options) : putCopy(blobs, key, file.path, options),
