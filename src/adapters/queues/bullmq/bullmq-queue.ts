@@ -6,7 +6,7 @@ import type { JobQueue, QueueSubscription } from '../../../core/engine/ports/job
 import { defaultLogger, type Logger } from '../../../core/engine/ports/logger.js'
 import { type RedisAddress, RedisConnections } from './redis-connections.js'
 import { subscribe } from './subscription.js'
-import { coalesced } from '../shared/coalesced.js'
+import { coalesced } from '../../shared/coalesced.js'
 import { within } from '../shared/time-limit.js'
 
 export interface BullmqQueueOptions {
