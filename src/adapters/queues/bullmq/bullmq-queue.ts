@@ -7,7 +7,7 @@ import { defaultLogger, type Logger } from '../../../core/engine/ports/logger.js
 import { type RedisAddress, RedisConnections } from './redis-connections.js'
 import { subscribe } from './subscription.js'
 import { coalesced } from '../../shared/coalesced.js'
-import { within } from '../shared/time-limit.js'
+import { within } from '../../../core/engine/ports/within.js'
 
 export interface BullmqQueueOptions {
   /**

@@ -4,7 +4,7 @@ import { defaultLogger, type Logger } from '../../../core/engine/ports/logger.js
 import { type PostgresPool, query, surviveLostConnections } from '../../stores/postgres/database.js'
 import { requireSchemaName } from '../../stores/postgres/schema-name.js'
 import { coalesced } from '../../shared/coalesced.js'
-import { within } from '../shared/time-limit.js'
+import { within } from '../../../core/engine/ports/within.js'
 import { ListeningConnection } from './listening-connection.js'
 import { Subscription } from './subscription.js'
 
