@@ -1,6 +1,6 @@
 import { text } from 'node:stream/consumers'
 import { StemworkError } from '../errors.js'
-import { type Share, Shares } from '../limits/shares.js'
+import { Shares } from '../limits/shares.js'
 import type { AudioPeaks } from '../ports/audio-peaks.js'
 import type { BlobStore } from '../ports/blob-store.js'
 import { peaksKey } from '../job/blob-keys.js'
@@ -56,7 +56,9 @@ export class ResultPeaks {
 
   #begin(app: string, output: JobOutput, key: string): Measurement {
     const stop = new AbortController()
-    const peaks = this.#inTurn(app, output, key, stop.signal)
+    const { signal } = stop
+    const make = () => this.#make(output, key, { app, signal })
+    const peaks = this.#slots.use(app, make, { signal, refusal: tooManyWaiting })
     const measurement = { peaks, readers: 0, stop }
     this.#running.set(key, measurement)
     // Readers that have left do not see its end.
@@ -69,12 +71,6 @@ export class ResultPeaks {
     if (this.#running.get(key) === measurement) this.#running.delete(key)
   }
 
-  async #inTurn(app: string, output: JobOutput, key: string, signal: AbortSignal): Promise<string | undefined> {
-    const slot = await this.#slots.take(app, signal)
-    if (!slot) throw tooManyWaiting()
-    return await holding(slot, () => this.#make(output, key, { app, signal }))
-  }
-
   async #make(
     output: JobOutput,
     key: string,
@@ -85,14 +81,6 @@ export class ResultPeaks {
     const json = await this.#measure({ body: file.body, fileName: output.fileName }, signal)
     await this.#blobs.put(key, json, { contentType: 'application/json', app })
     return json
-  }
-}
-
-async function holding<Result>(slot: Share, work: () => Promise<Result>): Promise<Result> {
-  try {
-    return await work()
-  } finally {
-    slot.release()
   }
 }
 
