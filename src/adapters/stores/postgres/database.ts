@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { StemworkError } from '../../../core/engine/errors.js'
 import { within } from '../../../core/engine/ports/within.js'
 
@@ -113,8 +113,7 @@ const nameless = new WeakSet<PostgresPool>()
 export async function preparedStatement(pool: PostgresPool, text: string, values?: unknown[]): Promise<Row[]> {
   if (nameless.has(pool)) return await statement(pool, text, values)
   let name = names.get(text)
-  if (name === undefined)
-    names.set(text, (name = `stemwork_${createHash('sha256').update(text).digest('hex').slice(0, 32)}`))
+  if (name === undefined) names.set(text, (name = `stemwork_${hash('sha256', text).slice(0, 32)}`))
   try {
     return await query(pool, text, values, { name })
   } catch (error) {
