@@ -202,11 +202,11 @@ export function stemsWorkflow(given: (StemsSettings & { stems?: 4 }) | StemsDefi
 }
 
 export interface StemsWork {
-  separate: Stage<StemsParams>['run']
+  separate: Stage<StemsParams, 'inputUrl'>['run']
   /** Of the song. */
-  analyze: Stage<StemsParams>['run']
+  analyze: Stage<StemsParams, 'inputUrl'>['run']
   /** Pictures of the finished stems. */
-  draw: Stage<StemsParams>['run']
+  draw: Stage<StemsParams, 'inputUrl'>['run']
   /** Loads the default model and its networks. */
   prepare?(): Promise<Record<string, unknown>>
 }
