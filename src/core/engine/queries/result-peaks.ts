@@ -5,6 +5,7 @@ import type { AudioPeaks } from '../ports/audio-peaks.js'
 import type { BlobStore } from '../ports/blob-store.js'
 import { peaksKey } from '../job/blob-keys.js'
 import type { JobOutput, JobRecord } from '../job/job.js'
+import { untilAborted } from '../workflow/until-aborted.js'
 
 /** Measurements at a time, one of an application. Each is a child process that decodes a file. */
 const measuredAtOnce = 2
@@ -81,21 +82,6 @@ export class ResultPeaks {
     const json = await this.#measure({ body: file.body, fileName: output.fileName }, signal)
     await this.#blobs.put(key, json, { contentType: 'application/json', app })
     return json
-  }
-}
-
-async function untilAborted<Result>(work: Promise<Result>, signal: AbortSignal | undefined): Promise<Result> {
-  if (!signal) return await work
-  const left = new AbortController()
-  try {
-    return await Promise.race([
-      work,
-      new Promise<never>((_, reject) =>
-        signal.addEventListener('abort', () => reject(signal.reason), { once: true, signal: left.signal }),
-      ),
-    ])
-  } finally {
-    left.abort()
   }
 }
 

@@ -8,6 +8,7 @@ import { labelSchema } from '../job/pool.js'
 import type { InputFile, KeptStep, RunSteps, StepResult, StepState, WorkResult } from '../ports/runner.js'
 import { asKept, MadeFile, withFiles, wrongSteps } from './step-files.js'
 import type { StepContext, StepOptions, Steps, Work } from '../workflow/steps.js'
+import { untilAborted } from '../workflow/until-aborted.js'
 
 const defaultShare = 0.1
 const defaultRetryDelayMs = 1_000
@@ -273,10 +274,7 @@ export class StepRun implements Steps {
     }
     report(name, this.#progress)
     try {
-      const late = new Promise<never>((_, reject) =>
-        ending.addEventListener('abort', () => reject(ending.reason), { once: true }),
-      )
-      return await asKept(name, await Promise.race([work(context), late]))
+      return await asKept(name, await untilAborted(work(context), ending))
     } catch (error) {
       ending.throwIfAborted()
       throw error
