@@ -89,6 +89,11 @@ export async function query(
   }
 }
 
+/** For what sends its statements in a transaction. */
+export function sender(client: PostgresClient): Send {
+  return (text, values) => query(client, text, values)
+}
+
 /** One statement, retried when the server chose it as a deadlock's victim. */
 export async function statement(pool: PostgresPool, text: string, values?: unknown[]): Promise<Row[]> {
   for (let tried = 1; ; tried++) {

@@ -4,7 +4,7 @@ import { alreadyExists } from '../../../core/engine/job/queue-limit.js'
 import type { Shares } from '../../../core/engine/limits/shares.js'
 import type { CreateAllOptions } from '../../../core/engine/ports/job-store.js'
 import { batched } from '../shared/batched.js'
-import { type PostgresClient, type PostgresPool, query, type Send, statement, transaction } from './database.js'
+import { type PostgresClient, type PostgresPool, sender, type Send, statement, transaction } from './database.js'
 import { type AddedJob, addedJobs } from './add-jobs.js'
 import { CreateLimits, type Limits } from './create-limits.js'
 import type { CreatedJob, JobInserts } from './job-inserts.js'
@@ -101,8 +101,4 @@ export function limitedCreates(
 function createdOr(added: AddedJob): CreatedJob {
   if (added instanceof StemworkError) throw added
   return added
-}
-
-function sender(client: PostgresClient): Send {
-  return (text, values) => query(client, text, values)
 }

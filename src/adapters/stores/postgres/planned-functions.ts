@@ -1,8 +1,6 @@
 import { hash } from 'node:crypto'
 import { StemworkError } from '../../../core/engine/errors.js'
-import { type PostgresClient, type PostgresPool, query, type Row, transaction } from './database.js'
-
-type Send = (text: string, values: unknown[]) => Promise<Row[]>
+import { type PostgresClient, type PostgresPool, query, type Row, type Send, transaction } from './database.js'
 
 /** Work that takes longer to plan than to do, or that needs several statements. */
 export interface PlannedFunction {
