@@ -8,18 +8,9 @@ import { collectLevels } from '../../src/core/media/pictures/levels.js'
 import { peaksJson } from '../../src/core/media/pictures/peaks-json.js'
 import { waveformPicture } from '../../src/core/media/pictures/waveform-picture.js'
 import { stemsWorkflow } from '../../src/core/workflows/separation/stems-workflow.js'
+import type { Peaks } from '../../src/http/jobs/fewer-peaks.js'
 import { noise, sine, streamOf, writeWav } from '../separation/tracks.js'
 import { run } from '../runner/run-order.js'
-
-interface Peaks {
-  version: number
-  channels: number
-  sample_rate: number
-  samples_per_pixel: number
-  bits: number
-  length: number
-  data: number[]
-}
 
 describe('levels', () => {
   it.each([1, 255, 256, 257, 5000, 100_000])(
