@@ -15,7 +15,7 @@ import type { StemBlock } from '../../src/core/workflows/separation/pipeline/est
 import { runPipeline, type PipelineMember } from '../../src/core/workflows/separation/pipeline/pipeline.js'
 import { combinedSpectra, type SpectralMember } from '../../src/core/workflows/separation/pipeline/spectral-ensemble.js'
 import { separate, type SeparationOptions } from '../../src/core/workflows/separation/separate.js'
-import { manifestOf, separateWith, stereoMusic, stereoNoise, worstDifference } from './architecture-run.js'
+import { manifestOf, separateWith, stereoMusic, stereoNoise, without, worstDifference } from './architecture-run.js'
 import { hann, inverseStft, stft } from '../media/double-reference.js'
 import { testNetworks } from './networks.js'
 import { onnxModel, type OnnxGraph } from './onnx-graph.js'
@@ -156,7 +156,7 @@ describe.each(ensembleAlgorithms)('the ensemble algorithm %s', (algorithm) => {
     ]
     const scaled = song.map((plane, channel) => plane.map((value) => value * gain[channel]!))
     expect(worstDifference(vocals, scaled)).toBeLessThan(1e-3)
-    const rest = song.map((plane, channel) => plane.map((value, i) => value - vocals[channel]![i]!))
+    const rest = without(song, vocals)
     expect(worstDifference(accompaniments, rest)).toBe(0)
   })
 

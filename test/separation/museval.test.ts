@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { compareFiles } from '../../src/core/workflows/separation/evaluation/compare.js'
-import { stereoMusic, stereoNoise } from './architecture-run.js'
+import { stereoMusic, stereoNoise, without } from './architecture-run.js'
 import { pythonWith } from './peers.js'
 import { writeWav } from './tracks.js'
 
@@ -40,7 +40,7 @@ describe.skipIf(python === undefined)(
         }),
       )
       const mixture = vocals.map((plane, channel) => plane.map((value, i) => value + accompaniments[channel]![i]!))
-      const rest = mixture.map((plane, channel) => plane.map((value, i) => value - found[channel]![i]!))
+      const rest = without(mixture, found)
       const path = (name: string) => join(folder, `${name}.wav`)
       const files = {
         mixture,
