@@ -10,7 +10,7 @@ import { waveformPicture } from '../../src/core/media/pictures/waveform-picture.
 import { stemsWorkflow } from '../../src/core/workflows/separation/stems-workflow.js'
 import type { Peaks } from '../../src/http/jobs/fewer-peaks.js'
 import { noise, sine, streamOf, writeWav } from '../separation/tracks.js'
-import { run } from '../runner/run-order.js'
+import { orderOf, run } from '../runner/run-order.js'
 
 describe('levels', () => {
   it.each([1, 255, 256, 257, 5000, 100_000])(
@@ -86,16 +86,7 @@ describe('the stems workflow', () => {
     try {
       const path = join(folder, 'song.wav')
       await writeWav(path, [noise(120_000, 1), noise(120_000, 2)], 44_100)
-      const { outputs } = await run(runner, {
-        jobId: 'job-1',
-        workflow: workflow.id,
-        module: workflow.module?.url ?? null,
-        settings: workflow.module?.settings,
-        params: { inputUrl: 'https://example.com/song.wav', pictures: true },
-        inputs: { inputUrl: { path, bytes: 1 } },
-        directory: folder,
-        limits: { maxAudioSeconds: 60 },
-      })
+      const { outputs } = await run(runner, await orderOf(workflow, { inputUrl: path }, folder, { pictures: true }))
       expect(Object.values(outputs).map(({ fileName, contentType }) => `${fileName} ${contentType}`)).toEqual([
         'vocals.wav audio/wav',
         'accompaniments.wav audio/wav',
