@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { memoryJobs } from '../../src/adapters/memory.js'
 import { sampleJob } from '../../src/contract/job-samples.js'
 import {
@@ -26,13 +26,9 @@ import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
 import { recordingLogger, testEngine, textWorkflow } from '../engine/harness.js'
 
 const start = 1_700_000_000_000
-const cleanUps: (() => unknown)[] = []
 // Only the date: the messages go over real sockets.
 beforeEach(() => void vi.useFakeTimers({ toFake: ['Date', 'performance'], now: start }))
-afterEach(async () => {
-  vi.useRealTimers()
-  for (const cleanUp of cleanUps.splice(0)) await cleanUp()
-})
+afterEach(() => void vi.useRealTimers())
 
 /** A receiver that answers with one status after the other; the last repeats. */
 async function receiver(...statuses: number[]) {
@@ -47,7 +43,7 @@ async function receiver(...statuses: number[]) {
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  cleanUps.push(() => new Promise((resolve) => server.close(resolve)))
+  onTestFinished(() => new Promise((resolve) => server.close(() => resolve())))
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, messages }
 }
 
