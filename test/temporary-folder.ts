@@ -2,12 +2,24 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 
 /** A folder that is there while the tests of the file, or of the `describe` in which this is called, run. */
 export function temporaryFolder(): string {
-  const folder = join(tmpdir(), `stemwork-test-${randomBytes(6).toString('hex')}`)
+  const folder = newPath()
   beforeAll(() => mkdir(folder, { mode: 0o700 }))
   afterAll(() => rm(folder, { recursive: true, force: true }))
   return folder
+}
+
+/** A folder that each test finds empty. */
+export function folderOfEachTest(): string {
+  const folder = newPath()
+  beforeEach(() => mkdir(folder, { mode: 0o700 }))
+  afterEach(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }))
+  return folder
+}
+
+function newPath(): string {
+  return join(tmpdir(), `stemwork-test-${randomBytes(6).toString('hex')}`)
 }

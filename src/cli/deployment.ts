@@ -3,6 +3,7 @@ import { pathToFileURL } from 'node:url'
 import type { Pool } from 'pg'
 import type { EngineParts } from '../core/engine/engine.js'
 import { StemworkError } from '../core/engine/errors.js'
+import { hasPackage } from '../core/engine/package-files.js'
 import { memoryQueue } from '../adapters/queues/memory/memory-queue.js'
 import type { Logger } from '../core/engine/ports/logger.js'
 import { serverAddress } from './server-failure.js'
@@ -225,7 +226,7 @@ export async function optional<Module>(packages: readonly string[], load: () => 
   try {
     return await load()
   } catch (cause) {
-    const missing = packages.filter((name) => !isInstalled(name))
+    const missing = packages.filter((name) => !hasPackage(name))
     if (missing.length === 0) throw cause
     const [what, are] = missing.length === 1 ? ['the package', 'is'] : ['the packages', 'are']
     throw new StemworkError(
@@ -233,14 +234,5 @@ export async function optional<Module>(packages: readonly string[], load: () => 
       `This needs ${what} ${missing.join(', ')}, which ${are} not installed. Run: npm install ${missing.join(' ')}`,
       { cause },
     )
-  }
-}
-
-function isInstalled(name: string): boolean {
-  try {
-    import.meta.resolve(name)
-    return true
-  } catch {
-    return false
   }
 }

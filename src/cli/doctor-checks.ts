@@ -7,6 +7,7 @@ import { StemworkError } from '../core/engine/errors.js'
 import { newJob } from '../core/engine/job/new-job.js'
 import type { BlobStore } from '../core/engine/ports/blob-store.js'
 import type { JobStore } from '../core/engine/ports/job-store.js'
+import { within } from '../core/engine/ports/within.js'
 import { findProgram } from '../core/engine/program/find-program.js'
 import { causesOf, serverRemedy } from './server-failure.js'
 import { nodeVersionRemedy } from './node-version.js'
@@ -39,15 +40,9 @@ export async function examine(
   work: () => Promise<Outcome>,
   { timeoutMs = answerMs, tried }: { timeoutMs?: number; tried?: string } = {},
 ): Promise<Finding> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(
-      () => reject(new Error(`No answer within ${timeoutMs / 1000} s. Check the server and the network.`)),
-      timeoutMs,
-    )
-  })
+  const late = () => new Error(`No answer within ${timeoutMs / 1000} s. Check the server and the network.`)
   try {
-    return { check, ...(await Promise.race([work(), late])) }
+    return { check, ...(await within(work(), timeoutMs, late)) }
   } catch (error) {
     const found = failureText(error)
     const todo = serverRemedy(error)
@@ -57,8 +52,6 @@ export async function examine(
       found: tried === undefined || found.startsWith(tried) ? found : `${tried}: ${found}`,
       ...(todo === undefined ? {} : { todo }),
     }
-  } finally {
-    clearTimeout(timer)
   }
 }
 

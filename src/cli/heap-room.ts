@@ -2,6 +2,8 @@ import { PerformanceObserver } from 'node:perf_hooks'
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 
 const roomBytes = 48 * 1024 * 1024
+/** V8's own, for a heap that is nearly empty. */
+const mostPercent = 300
 
 /**
  * Gives V8's heap about the same room between two full collections, whatever it holds; V8's own rule is a factor. By
@@ -11,7 +13,7 @@ const roomBytes = 48 * 1024 * 1024
 export function keepHeapRoom(): void {
   const settle = () => {
     const percent = Math.ceil((100 * roomBytes) / getHeapStatistics().used_heap_size)
-    setFlagsFromString(`--heap-growing-percent=${percent}`)
+    setFlagsFromString(`--heap-growing-percent=${Math.min(percent, mostPercent)}`)
   }
   settle()
   // Small collections are much more frequent than full ones: each full one finds a setting for the present heap.

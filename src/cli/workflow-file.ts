@@ -1,5 +1,6 @@
 import { scriptFile } from '../core/engine/package-files.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
+import { isWorkflow } from '../core/engine/workflow/is-workflow.js'
 
 /** Where a child process finds a workflow of a file, or that of a step of a composition in it. */
 interface Place {
@@ -39,15 +40,4 @@ export default async function workflowAt({ url, id, step }: Place): Promise<Work
 function listed(exported: unknown): Workflow[] | undefined {
   const workflows: unknown[] = [exported].flat()
   return workflows.every(isWorkflow) ? workflows : undefined
-}
-
-function isWorkflow(value: unknown): value is Workflow {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    'id' in value &&
-    'stages' in value &&
-    'outputs' in value &&
-    typeof value.outputs === 'function'
-  )
 }

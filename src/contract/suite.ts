@@ -1,3 +1,4 @@
+import { within } from '../core/engine/ports/within.js'
 import { brokenPromise } from './broken-promise.js'
 
 /** What a suite needs of a test runner. vitest, node:test, jest and mocha (`it` as `test`) fit as they are. */
@@ -73,25 +74,16 @@ async function inTime(
   run: (at: (step: string) => void) => Promise<void>,
 ): Promise<void> {
   let step = ''
-  let timer: NodeJS.Timeout | undefined
-  const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(
-      () =>
-        reject(
-          new Error(
-            `"${name}" did not end within ${timeoutMs} ms: ${step} is still waiting, so a call of the adapter has ` +
-              'not settled. Every call must end, with an error if need be; a slow server may need more ' +
-              `\`timeoutMs\`.`,
-          ),
-        ),
-      timeoutMs,
+  const late = () =>
+    new Error(
+      `"${name}" did not end within ${timeoutMs} ms: ${step} is still waiting, so a call of the adapter has not ` +
+        'settled. Every call must end, with an error if need be; a slow server may need more `timeoutMs`.',
     )
-  })
-  try {
-    await Promise.race([run((now) => void (step = now)), timeout])
-  } finally {
-    clearTimeout(timer)
-  }
+  await within(
+    run((now) => void (step = now)),
+    timeoutMs,
+    late,
+  )
 }
 
 /** A skip that names no case would hide that the case was renamed and now runs, or that it never existed. */

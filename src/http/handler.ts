@@ -5,7 +5,7 @@ import { assertInstalled } from '../core/engine/package-files.js'
 import { type ApiAnswer, empty } from './routing/answer.js'
 import type { ApiRequest } from './routing/api-request.js'
 import { authenticate } from './routing/authenticate.js'
-import { Call, type Service } from './routing/call.js'
+import { Call, type RequestFacts, type Service } from './routing/call.js'
 import { corsHeaders, preflightHeaders } from './routing/cors.js'
 import { deprecationHeaders } from './routing/deprecation.js'
 import { prefersHtml } from './routing/prefers-html.js'
@@ -82,18 +82,6 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
     logger.debug({ requestId, operation, status: answer.status, tookMs }, 'Request answered.')
     return answer
   }, options.live !== undefined)
-}
-
-/** One request and what is known about it. */
-interface RequestFacts {
-  service: Service
-  request: ApiRequest
-  requestId: string
-  body: RequestBody
-  /** Headers for every response. */
-  headers: Record<string, string>
-  /** Name of its route, once that is known. */
-  operation: string
 }
 
 /** @throws StemworkError for parts that the options need and that are missing */

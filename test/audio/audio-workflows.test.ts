@@ -1,6 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdtemp, readFile, stat, writeFile } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { loudnessWorkflow } from '../../src/core/workflows/loudness/loudness-workflow.js'
 import { transcodeWorkflow } from '../../src/core/workflows/transcode/transcode-workflow.js'
@@ -14,6 +14,7 @@ import { RealFft } from '../../src/core/media/dsp/fft.js'
 import { readTags } from '../../src/core/media/tags/read-tags.js'
 import { hasProgram } from '../media/programs.js'
 import { fixture } from '../media/test-signal.js'
+import { orderOf, run as runOrder } from '../runner/run-order.js'
 import { readAudio } from '../separation/tracks.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
@@ -57,20 +58,7 @@ async function write(path: string, audio: Float32Array[], sampleRate: number, fo
 }
 
 async function run(workflow: Workflow, path: string, params: Record<string, unknown> = {}): Promise<WorkResult> {
-  const directory = await mkdtemp(join(folder, 'run-'))
-  return runner.run(
-    {
-      jobId: 'job-1',
-      workflow: workflow.id,
-      module: workflow.module?.url ?? null,
-      settings: workflow.module?.settings,
-      params: { inputUrl: 'https://example.org/song.wav', ...params },
-      inputs: { inputUrl: { path, bytes: (await stat(path)).size, name: basename(path) } },
-      directory,
-      limits: { maxAudioSeconds: 600 },
-    },
-    { signal: new AbortController().signal, onProgress: () => {} },
-  )
+  return await runOrder(runner, await orderOf(workflow, { inputUrl: path }, folder, params))
 }
 
 async function transcoded(params: Record<string, unknown>, path = song) {

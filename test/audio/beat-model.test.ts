@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { mkdtemp, readFile, stat, writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { analyzeWorkflow } from '../../src/core/workflows/analysis/analyze-workflow.js'
@@ -9,6 +9,7 @@ import { beatTimes } from '../../src/core/media/analysis/beats/beat-times.js'
 import { LogMel } from '../../src/core/media/analysis/beats/log-mel.js'
 import { processRunner } from '../../src/core/engine/runner/process-runner.js'
 import { knownModels } from '../../src/core/models/known-models.js'
+import { opened, orderOf, run } from '../runner/run-order.js'
 import { onnxModel, type OnnxGraph } from '../separation/onnx-graph.js'
 import { writeWav } from '../separation/tracks.js'
 import { beatScore } from './rendered-piece.js'
@@ -190,25 +191,9 @@ describe('service/analyze with a model of beats', () => {
     const path = join(folder, 'song.wav')
     await writeWav(path, [audio], rate)
     const workflow = analyzeWorkflow({ beats })
-    const runner = processRunner({ resolve: () => workflow })
-    try {
-      const { outputs, details } = await runner.run(
-        {
-          jobId: 'job-1',
-          workflow: workflow.id,
-          module: workflow.module?.url ?? null,
-          settings: workflow.module?.settings ?? null,
-          params: { inputUrl: 'https://example.org/song.wav' },
-          inputs: { inputUrl: { path, bytes: (await stat(path)).size, name: 'song.wav' } },
-          directory: await mkdtemp(join(folder, 'run-')),
-          limits: { maxAudioSeconds: 600 },
-        },
-        { signal: new AbortController().signal, onProgress: () => {} },
-      )
-      return { report: JSON.parse(await readFile(outputs.report!.path, 'utf8')), details, times }
-    } finally {
-      await runner.close()
-    }
+    const runner = opened(processRunner({ resolve: () => workflow }))
+    const { outputs, details } = await run(runner, await orderOf(workflow, { inputUrl: path }, folder))
+    return { report: JSON.parse(await readFile(outputs.report!.path, 'utf8')), details, times }
   }
 
   it('takes beats, bars and tempo from the network, and names it in the details', async () => {

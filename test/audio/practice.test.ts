@@ -1,6 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import { mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
@@ -15,7 +14,7 @@ import type { AudioTags } from '../../src/core/media/tags/audio-tags.js'
 import { hasProgram } from '../media/programs.js'
 import { fixture } from '../media/test-signal.js'
 import { manifestOf } from '../separation/architecture-run.js'
-import { onnxModel } from '../separation/onnx-graph.js'
+import { shares, writeModelFolder } from '../separation/model-folder.js'
 import { readAudio } from '../separation/tracks.js'
 import { rendered } from './rendered-piece.js'
 import { temporaryFolder } from '../temporary-folder.js'
@@ -56,25 +55,10 @@ beforeAll(async () => {
   const encoder = await openEncoder(song, { sampleRate: rate, channels: 2, format: 'flac24', tags })
   await encoder.write([voice, others])
   await encoder.close()
-  model = await channelModel()
-})
-
-/** A model folder whose network takes the left channel for the vocals. */
-async function channelModel(): Promise<string> {
-  const file = onnxModel({
-    inputs: [{ name: 'mix', shape: [1, 2, 44_100] }],
-    outputs: [{ name: 'waves', shape: [1, 4, 2, 44_100] }],
-    nodes: [{ operator: 'Mul', inputs: ['mix', 'gains'], outputs: ['waves'] }],
-    constants: [{ name: 'gains', dims: [1, 4, 2, 1], values: [0, 0, 0, 0, 0, 1, 1, 0] }],
-  })
   const manifest = manifestOf('htdemucs', { stems: ['drums', 'bass', 'other', 'vocals'] })
-  const sha256 = createHash('sha256').update(file).digest('hex')
-  const own = join(folder, 'left-is-voice')
-  await mkdir(own)
-  await writeFile(join(own, 'model.onnx'), file)
-  await writeFile(join(own, 'model.json'), JSON.stringify({ ...manifest, name: 'left', bytes: file.length, sha256 }))
-  return own
-}
+  const graph = shares([0, 0, 0, 0, 0, 1, 1, 0], { samples: 44_100, channels: 2 })
+  model = await writeModelFolder(join(folder, 'left'), manifest, graph)
+})
 
 function engineOn(blobs: BlobStore, jobs = memoryJobs()) {
   const workflow = practiceWorkflow({ model, threads: 1 })

@@ -1,14 +1,12 @@
-import { mkdtemp, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { processRunner } from '../../src/core/engine/runner/process-runner.js'
-import type { Runner } from '../../src/core/engine/ports/runner.js'
-import { WorkflowRegistry } from '../../src/core/engine/workflow/registry.js'
 import type { AudioStream } from '../../src/core/media/dsp/audio-stream.js'
 import { stretched } from '../../src/core/media/dsp/stretch/stretched.js'
 import { type Stretching, TempoAndPitch } from '../../src/core/media/dsp/stretch/tempo-and-pitch.js'
 import { openEncoder } from '../../src/core/media/encode/encoder.js'
 import { transcodeWorkflow } from '../../src/core/workflows/transcode/transcode-workflow.js'
+import { opened, orderOf, run } from '../runner/run-order.js'
 import { noise, readAudio } from '../separation/tracks.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
@@ -92,16 +90,8 @@ describe('tempo and pitch', () => {
   describe('in service/transcode', () => {
     const workflow = transcodeWorkflow()
     const folder = temporaryFolder()
-    let runner: Runner
-    beforeAll(async () => {
-      const registry = new WorkflowRegistry([workflow])
-      runner = processRunner({ resolve: (id) => registry.require(id) })
-    })
-    afterAll(async () => {
-      await runner.close()
-    })
-
     it('cuts by the time of the input, and fades and resamples the result', async () => {
+      const runner = opened(processRunner({ resolve: () => workflow }))
       const path = join(folder, 'song.wav')
       const encoder = await openEncoder(path, { sampleRate, channels: 2, format: '32f' })
       // Half a second of 300 Hz, a second of 500 Hz.
@@ -109,7 +99,6 @@ describe('tempo and pitch', () => {
       await encoder.write([tones, tones.map((value) => -value / 2)])
       await encoder.close()
       const params = {
-        inputUrl: 'https://example.org/song.wav',
         format: '32f',
         sampleRate: 48_000,
         startSeconds: 0.5,
@@ -118,19 +107,7 @@ describe('tempo and pitch', () => {
         tempo: 0.8,
         semitones: 12,
       }
-      const { outputs, details } = await runner.run(
-        {
-          jobId: 'job-1',
-          workflow: workflow.id,
-          module: workflow.module?.url ?? null,
-          settings: workflow.module?.settings,
-          params,
-          inputs: { inputUrl: { path, bytes: (await stat(path)).size, name: 'song.wav' } },
-          directory: await mkdtemp(join(folder, 'run-')),
-          limits: { maxAudioSeconds: 600 },
-        },
-        { signal: new AbortController().signal, onProgress: () => {} },
-      )
+      const { outputs, details } = await run(runner, await orderOf(workflow, { inputUrl: path }, folder, params))
       expect(details).toMatchObject({ seconds: 1, sampleRate: 48_000, channels: 2 })
       const [left, right] = (await readAudio(outputs.audio!.path)).channels
       expect(left).toHaveLength(48_000)

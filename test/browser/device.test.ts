@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
@@ -11,6 +10,7 @@ import { chromiumPath, openBrowser, optimizingLittle } from '../console/browser.
 import { freePort } from '../servers/found-server.js'
 import { noise, sine, writeWav } from '../separation/tracks.js'
 import { type StaticHost, startHost } from './static-host.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 })
 
@@ -46,13 +46,12 @@ interface Ended {
 describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH names one that is elsewhere)', () => {
   let host: StaticHost
   let browser: Browser
-  let folder: string
+  const folder = temporaryFolder()
   /** What the pages wrote to their consoles. */
   const complaints: string[] = []
   const path = (name: string) => join(folder, name)
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'stemwork-device-'))
     const rate = 44_100
     await writeWav(path('song.wav'), [sine(8 * rate, 440, rate, 0.4), noise(8 * rate)], rate, '16')
     // Of several segments, so that its first progress is not its end.
@@ -62,7 +61,6 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
   afterAll(async () => {
     await browser?.close()
     await host?.close()
-    await rm(folder, { recursive: true })
   })
 
   async function openPage(context?: BrowserContext): Promise<Page> {

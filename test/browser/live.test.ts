@@ -1,7 +1,5 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Browser, Page } from 'playwright-core'
@@ -11,6 +9,7 @@ import { chromiumPath, openBrowser, optimizingLittle } from '../console/browser.
 import { freePort } from '../servers/found-server.js'
 import { joined, maxDifference, noise, sine, writeWav } from '../separation/tracks.js'
 import { type StaticHost, startHost } from './static-host.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 })
 
@@ -63,11 +62,10 @@ const samplesOf = (text: string) => new Float32Array(Uint8Array.from(Buffer.from
 describe.skipIf(!chromiumPath)('streams in a page (needs Chromium; CHROMIUM_PATH names one that is elsewhere)', () => {
   let host: StaticHost
   let browser: Browser
-  let folder: string
+  const folder = temporaryFolder()
   const complaints: string[] = []
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'stemwork-live-'))
     await writeWav(join(folder, 'song.wav'), [sine(60 * rate, 440, rate, 0.4), noise(60 * rate)], rate, '16')
     host = await startHost()
     browser = await openBrowser(
@@ -82,7 +80,6 @@ describe.skipIf(!chromiumPath)('streams in a page (needs Chromium; CHROMIUM_PATH
   afterAll(async () => {
     await browser?.close()
     await host?.close()
-    await rm(folder, { recursive: true })
   })
 
   async function openPage(address: string): Promise<Page> {

@@ -1,17 +1,15 @@
-import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { chmod, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { blobs, examine, type Finding, folder, jobStore, nodeVersion } from '../../src/cli/doctor-checks.js'
 import { command, stemwork } from './stemwork.js'
+import { folderOfEachTest } from '../temporary-folder.js'
 
 // Each call loads a network in a process of its own.
 vi.setConfig({ testTimeout: 180_000 })
 
-let place: string
-beforeEach(async () => void (place = await mkdtemp(join(tmpdir(), 'stemwork-doctor-'))))
-afterEach(() => rm(place, { recursive: true, force: true }))
+const place = folderOfEachTest()
 
 async function doctor(...words: string[]) {
   const { status, stdout, stderr } = await command(['doctor', '--json', ...words])

@@ -8,7 +8,11 @@ const run = promisify(execFile)
 const program = `
   (await import('${new URL('../../build/cli/heap-room.js', import.meta.url).href}')).keepHeapRoom()
   const objects = (count) => Array.from({ length: count }, (_, n) => ({ n, text: [n] }))
-  const alive = objects(2e6)
+  const alive = []
+  for (let turn = 0; turn < 100; turn++) {
+    alive.push(objects(2e4))
+    await new Promise(setImmediate)
+  }
   const passing = Array(64).fill()
   let peak = 0
   for (let turn = 0; turn < 1200; turn++) {

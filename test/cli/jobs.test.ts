@@ -1,23 +1,21 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { fail, sampleJob } from '../../src/contract/job-samples.js'
 import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
 import { command, stemwork } from './stemwork.js'
+import { folderOfEachTest } from '../temporary-folder.js'
 
-let data: string
+const data = folderOfEachTest()
 let id: string
 
 beforeEach(async () => {
-  data = await mkdtemp(join(tmpdir(), 'stemwork-jobs-'))
   const { jobs, close } = sqliteStores({ path: join(data, 'stemwork.db') })
   id = (await jobs.create(sampleJob())).job.id
   const claimed = await jobs.claim({ id, owner: 'worker-1', leaseMs: 60_000 })
   await jobs.apply(id, fail(claimed!.token, { failure: 'Error: the disk is full\n    at here' }))
   close()
 })
-afterEach(() => rm(data, { recursive: true, force: true }))
 
 test('a job is shown as clients see it, and with --why also the cause of its failure', async () => {
   const shown = await stemwork(['jobs', 'show', id, '--data', data])

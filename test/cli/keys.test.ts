@@ -1,13 +1,10 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { command, type Finished, stemwork } from './stemwork.js'
+import { folderOfEachTest } from '../temporary-folder.js'
 
-let data: string
-
-beforeEach(async () => void (data = await mkdtemp(join(tmpdir(), 'stemwork-keys-'))))
-afterEach(() => rm(data, { recursive: true, force: true }))
+const data = folderOfEachTest()
 
 async function keys(...words: string[]) {
   return answer(await command(['keys', ...words, '--data', data, '--json']))

@@ -1,20 +1,14 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
 import { createEngine, type EngineSettings, silentLogger } from '../../src/index.js'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { textWorkflow } from '../engine/harness.js'
 import { command, stemwork } from './stemwork.js'
+import { folderOfEachTest } from '../temporary-folder.js'
 
 const app = 'app-1'
-let data: string
-
-beforeEach(async () => {
-  data = await mkdtemp(join(tmpdir(), 'stemwork-limits-'))
-})
-afterEach(() => rm(data, { recursive: true, force: true }))
+const data = folderOfEachTest()
 
 /** Something done with a host's engine on the data folder. */
 async function withHost(settings: EngineSettings, work: (engine: ReturnType<typeof createEngine>) => Promise<void>) {

@@ -1,14 +1,8 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { command, stemwork } from './stemwork.js'
+import { folderOfEachTest } from '../temporary-folder.js'
 
-let data: string
-beforeEach(async () => {
-  data = await mkdtemp(join(tmpdir(), 'stemwork-schedule-'))
-})
-afterEach(() => rm(data, { recursive: true, force: true }))
+const data = folderOfEachTest()
 
 test('rules are set, shown and ended', async () => {
   const schedule = (...words: string[]) => command(['schedule', ...words, '--data', data])

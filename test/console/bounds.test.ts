@@ -1,5 +1,4 @@
-import { mkdtemp, open, readFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser, Page, Response } from 'playwright-core'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
@@ -12,6 +11,7 @@ import { pollJob, type Service, startService } from '../http/harness.js'
 import { sine } from '../separation/tracks.js'
 import { chromiumPath, openBrowser } from './browser.js'
 import { ConsolePages, eventually, patienceMs, position, tidyUp } from './console-page.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 vi.setConfig({ testTimeout: patienceMs, hookTimeout: 3 * patienceMs })
 
@@ -88,10 +88,9 @@ describe.skipIf(!chromiumPath)('what the console costs (needs Chromium)', () => 
   let service: Service
   let browser: Browser
   let pages: ConsolePages
-  let folder: string
+  const folder = temporaryFolder()
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'stemwork-bounds-'))
     ;[service, browser] = await Promise.all([
       startService({
         http: { console: true },
@@ -103,7 +102,7 @@ describe.skipIf(!chromiumPath)('what the console costs (needs Chromium)', () => 
     ])
     pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
   })
-  tidyUp(() => ({ browser, service, folder, pages }))
+  tidyUp(() => ({ browser, service, pages }))
 
   async function created(body: Record<string, unknown>, key = service.app.key): Promise<string> {
     const response = await service.api('/job', { method: 'POST', body: JSON.stringify(body), key })

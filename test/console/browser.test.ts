@@ -1,8 +1,7 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { noise, sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, type ConsoleService, openBrowser, startConsole } from './browser.js'
 import {
@@ -17,7 +16,9 @@ import {
   position,
   rowOf,
   send,
+  tidyUp,
 } from './console-page.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const rate = 44_100
 const lowRate = 8000
@@ -31,12 +32,11 @@ describe.skipIf(!chromiumPath)(
   () => {
     let service: ConsoleService
     let browser: Browser
-    let folder: string
+    const folder = temporaryFolder()
     let pages: ConsolePages
     const path = (name: string) => join(folder, name)
 
     beforeAll(async () => {
-      folder = await mkdtemp(join(tmpdir(), 'stemwork-browser-'))
       await writeWav(path('short song.wav'), [sine(8 * rate, 440, rate, 0.4), noise(8 * rate)], rate, '16')
       await writeWav(path(longName), [sine(rate, 440, rate, 0.4)], rate, '16')
       // So long that no machine is done with it while the page is reloaded; nobody waits for its end.
@@ -50,15 +50,7 @@ describe.skipIf(!chromiumPath)(
       await openSong(page, 'short song.wav')
       await page.context().close()
     })
-    afterAll(async () => {
-      await browser?.close()
-      await service?.stop()
-      await rm(folder, { recursive: true })
-    })
-    afterEach(async () => {
-      for (const context of browser.contexts()) await context.close()
-      expect(pages.complaints.splice(0)).toEqual([])
-    })
+    tidyUp(() => ({ browser, service, pages }))
 
     /** The player of the short song. */
     async function player(page: Page): Promise<void> {

@@ -1,6 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
@@ -10,6 +9,7 @@ import { openAudio } from '../../src/core/media/decode/open-audio.js'
 import { openEncoder } from '../../src/core/media/encode/encoder.js'
 import { noise, sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, openBrowser } from './browser.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 
@@ -31,10 +31,9 @@ interface Report {
 describe.skipIf(!chromiumPath)('compressed stems in a browser (needs Chromium)', () => {
   let browser: Browser
   let page: Page
-  let folder: string
+  const folder = temporaryFolder()
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'stemwork-compressed-'))
     const tone = sine(seconds * rate, 440, rate, 0.4).map((sample, n) => (sample * n) / (seconds * rate))
     const hiss = noise(seconds * rate).map((sample) => sample / 2)
     await writeWav(join(folder, 'song.wav'), [tone, hiss], rate, '16')
@@ -51,7 +50,6 @@ describe.skipIf(!chromiumPath)('compressed stems in a browser (needs Chromium)',
   })
   afterAll(async () => {
     await browser?.close()
-    await rm(folder, { recursive: true, force: true })
   })
 
   test.skipIf(!hasFfmpeg)('mp3 of variable bit rate is read in pieces, too (needs ffmpeg)', async () => {

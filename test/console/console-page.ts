@@ -1,4 +1,4 @@
-import { readFile, rm } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, expect } from 'vitest'
@@ -87,7 +87,6 @@ export class ConsolePages {
 interface Parts {
   browser: Browser | undefined
   service: { stop(): Promise<void> } | { close(): Promise<void> } | undefined
-  folder?: string
   pages?: ConsolePages
 }
 
@@ -100,10 +99,9 @@ export function tidyUp(parts: () => Parts): void {
     expect(pages.complaints.splice(0)).toEqual([])
   })
   afterAll(async () => {
-    const { browser, service, folder } = parts()
+    const { browser, service } = parts()
     await browser?.close()
     if (service) await ('stop' in service ? service.stop() : service.close())
-    if (folder !== undefined) await rm(folder, { recursive: true, force: true })
   })
 }
 

@@ -1,5 +1,4 @@
-import { mkdtemp, readFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
@@ -7,20 +6,20 @@ import { type Service, startService } from '../http/harness.js'
 import { sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, openBrowser } from './browser.js'
 import { ConsolePages, eventually, openSong, patienceMs, send, tidyUp } from './console-page.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 vi.setConfig({ testTimeout: 2 * patienceMs, hookTimeout: patienceMs })
 
 describe.skipIf(!chromiumPath)('a stem that is dragged out of the page (needs Chromium)', () => {
   let service: Service
   let browser: Browser
-  let folder: string
+  const folder = temporaryFolder()
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'stemwork-drag-'))
     await writeWav(join(folder, 'Take: one.wav'), [sine(8000, 440, 8000, 0.4)], 8000, '16')
     ;[service, browser] = await Promise.all([startService({ http: { console: true } }), openBrowser()])
   })
-  tidyUp(() => ({ browser, service, folder }))
+  tidyUp(() => ({ browser, service }))
 
   test('is the file under its name, by a link that works', async () => {
     const pages = new ConsolePages(browser, { base: service.base, key: service.app.key })

@@ -1,6 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdtemp, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
@@ -9,6 +8,7 @@ import { type Service, startService } from '../http/harness.js'
 import { sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, openBrowser } from './browser.js'
 import { barriers, ConsolePages, eventually, focused, patienceMs, phone, rowOf, send, tidyUp } from './console-page.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 vi.setConfig({ testTimeout: 3 * patienceMs, hookTimeout: 2 * patienceMs })
 
@@ -36,11 +36,10 @@ describe.skipIf(!chromiumPath)('files are checked before they are sent (needs Ch
   let service: Service
   let browser: Browser
   let pages: ConsolePages
-  let folder: string
+  const folder = temporaryFolder()
   const path = (name: string) => join(folder, name)
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'stemwork-checks-'))
     const tone = (seconds: number) => [sine(seconds * rate, 440, rate, 0.4)]
     await Promise.all([
       writeWav(path('song.wav'), tone(5), rate, '16'),
@@ -65,7 +64,7 @@ describe.skipIf(!chromiumPath)('files are checked before they are sent (needs Ch
     ])
     pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
   })
-  tidyUp(() => ({ browser, service, folder, pages }))
+  tidyUp(() => ({ browser, service, pages }))
 
   async function songs(options?: Parameters<ConsolePages['signedIn']>[0], workflow = 'Songs'): Promise<Page> {
     const page = await pages.signedIn(options)

@@ -1,5 +1,4 @@
-import { mkdtemp, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
@@ -20,6 +19,7 @@ import {
   send,
   tidyUp,
 } from './console-page.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 3 * patienceMs })
 
@@ -79,13 +79,12 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
   let service: ConsoleService
   let browser: Browser
   let pages: ConsolePages
-  let folder: string
+  const folder = temporaryFolder()
   /** Has four stems, which are shares of the song. */
   let ownModel: string
   const song = (name: string) => join(folder, `${name}.wav`)
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'stemwork-options-'))
     const tone = sine(3 * rate, 440, rate, amplitude)
     // Each with a name of its own, so that no row is mistaken for that of an earlier test.
     for (const [label] of sizes)
@@ -116,7 +115,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
     ])
     pages = new ConsolePages(browser, service)
   })
-  tidyUp(() => ({ browser, service, folder, pages }))
+  tidyUp(() => ({ browser, service, pages }))
 
   /** The job with this name once its row says that it is done, as the service tells it. */
   async function done(page: Page, name: string): Promise<Job> {

@@ -1,5 +1,4 @@
-import { mkdtemp, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser, Locator, Page } from 'playwright-core'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
@@ -18,6 +17,7 @@ import {
   tidyUp,
   position,
 } from './console-page.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const rate = 44_100
 
@@ -26,11 +26,10 @@ vi.setConfig({ testTimeout: 3 * patienceMs, hookTimeout: 3 * patienceMs })
 describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromium)', () => {
   let service: ConsoleService
   let browser: Browser
-  let folder: string
+  const folder = temporaryFolder()
   let pages: ConsolePages
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'stemwork-listening-'))
     await writeWav(join(folder, 'song.wav'), [sine(8 * rate, 440, rate, 0.4), noise(8 * rate)], rate, '16')
     await writeFile(join(folder, 'damaged.mp3'), Buffer.alloc(3000, 1))
     ;[service, browser] = await Promise.all([startConsole({ data: join(folder, 'data') }), openBrowser()])
@@ -42,7 +41,7 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
     await rowOf(page, 'damaged.mp3').locator('.status.failed').waitFor()
     await page.context().close()
   })
-  tidyUp(() => ({ browser, service, folder, pages }))
+  tidyUp(() => ({ browser, service, pages }))
 
   async function player(): Promise<Page> {
     const page = await pages.signedIn({ viewport: { width: 1280, height: 900 } })

@@ -1,5 +1,4 @@
-import { copyFile, mkdtemp } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
@@ -18,6 +17,7 @@ import {
   send,
   tidyUp,
 } from './console-page.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 3 * patienceMs })
 
@@ -26,16 +26,15 @@ const rate = 8000
 describe.skipIf(!chromiumPath)('a service that is killed under the page and started again (needs Chromium)', () => {
   let service: ConsoleService
   let browser: Browser
-  let folder: string
+  const folder = temporaryFolder()
   const song = () => join(folder, 'song.wav')
   const data = () => join(folder, 'data')
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'stemwork-lost-'))
     await writeWav(song(), [sine(20 * rate, 440, rate, 0.4)], rate, '16')
     ;[service, browser] = await Promise.all([startConsole({ data: data() }), openBrowser()])
   })
-  tidyUp(() => ({ browser, service, folder }))
+  tidyUp(() => ({ browser, service }))
 
   test('a large upload is resumed where the connection was cut, and nothing that is stored is sent again', async () => {
     const large = join(folder, 'large.wav')

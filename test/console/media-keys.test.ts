@@ -1,7 +1,5 @@
 import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
@@ -10,6 +8,7 @@ import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, type ConsoleService, openBrowser, openBrowserOf, startConsole } from './browser.js'
 import { ConsolePages, eventually, openSong, patienceMs, send, tidyUp, position } from './console-page.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 vi.setConfig({ testTimeout: 3 * patienceMs, hookTimeout: 3 * patienceMs })
 
@@ -74,11 +73,10 @@ function hasBus(): boolean {
 describe.skipIf(!chromiumPath)('media keys (needs Chromium)', () => {
   let service: ConsoleService
   let browser: Browser
-  let folder: string
+  const folder = temporaryFolder()
   let pages: ConsolePages
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'stemwork-media-keys-'))
     const tone = sine(12 * rate, 440, rate, 0.4)
     await writeWav(join(folder, 'song.wav'), [tone, tone], rate, '16')
     ;[service, browser] = await Promise.all([startConsole({ data: join(folder, 'data') }), openBrowser()])
@@ -90,7 +88,7 @@ describe.skipIf(!chromiumPath)('media keys (needs Chromium)', () => {
     await openSong(page, 'song.wav')
     await page.context().close()
   })
-  tidyUp(() => ({ browser, service, folder, pages }))
+  tidyUp(() => ({ browser, service, pages }))
 
   const play = (page: Page) => page.getByRole('button', { name: 'Play', exact: true }).click()
 

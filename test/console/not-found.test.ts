@@ -1,8 +1,8 @@
 import type { Browser } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Service, startService } from '../http/harness.js'
 import { chromiumPath, openBrowser } from './browser.js'
-import { barriers, ConsolePages, overflow, patienceMs, phone } from './console-page.js'
+import { barriers, ConsolePages, overflow, patienceMs, phone, tidyUp } from './console-page.js'
 
 vi.setConfig({ testTimeout: patienceMs, hookTimeout: patienceMs })
 
@@ -74,11 +74,7 @@ describe('an address that the service does not have', () => {
       browser = await openBrowser()
       pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
     })
-    afterAll(() => browser?.close())
-    afterEach(async () => {
-      for (const context of browser.contexts()) await context.close()
-      expect(pages.complaints.splice(0)).toEqual([])
-    })
+    tidyUp(() => ({ browser, service: undefined, pages }))
 
     test.each([
       ['below the base path, desktop', '/nothing', { colorScheme: 'light' as const }],

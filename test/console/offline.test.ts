@@ -1,5 +1,3 @@
-import { mkdtemp } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -19,6 +17,7 @@ import {
   send,
   tidyUp,
 } from './console-page.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 2 * patienceMs })
 
@@ -30,15 +29,14 @@ describe.skipIf(!chromiumPath)('songs without a network (needs Chromium)', () =>
   let service: Service
   let server: RunningServer
   let browser: Browser
-  let folder: string
+  const folder = temporaryFolder()
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'stemwork-offline-'))
     for (const [name, pitch] of [[song, 440] as const, [other, 550] as const])
       await writeWav(join(folder, name), [sine(2 * rate, pitch, rate, 0.4)], rate, '16')
     ;[service, browser] = await Promise.all([startService({ http: { console: true } }), openBrowser()])
   })
-  tidyUp(() => ({ browser, service, folder }))
+  tidyUp(() => ({ browser, service }))
   afterEach(async () => {
     for (const context of browser.contexts()) await context.close()
     await stopServing()

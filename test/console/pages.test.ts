@@ -1,5 +1,4 @@
-import { copyFile, mkdtemp, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { copyFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
@@ -22,6 +21,7 @@ import {
   zoomed,
   tidyUp,
 } from './console-page.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 2 * patienceMs })
 
@@ -40,10 +40,9 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
   let service: Service
   let browser: Browser
   let pages: ConsolePages
-  let folder: string
+  const folder = temporaryFolder()
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'stemwork-pages-'))
     await writeWav(join(folder, song), [sine(8 * rate, 440, rate, 0.4)], rate, '16')
     await copyFile(join(folder, song), join(folder, longSong))
     await writeFile(join(folder, 'empty.mp3'), '')
@@ -58,7 +57,7 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
     ])
     pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
   })
-  tidyUp(() => ({ browser, service, folder, pages }))
+  tidyUp(() => ({ browser, service, pages }))
 
   /** An application with a song that is done, one that has failed and one that is worked on; the key signs in to it. */
   async function withSongs(): Promise<string> {

@@ -1,5 +1,3 @@
-import { mkdtemp } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
@@ -17,6 +15,7 @@ import {
   tidyUp,
   position,
 } from './console-page.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const rate = 44_100
 /** Two long notes with a pause between them: seconds from, seconds to, MIDI number. */
@@ -31,11 +30,10 @@ vi.setConfig({ testTimeout: 3 * patienceMs, hookTimeout: 3 * patienceMs })
 describe.skipIf(!chromiumPath)('the notes of a song in the console (needs Chromium)', () => {
   let service: ConsoleService
   let browser: Browser
-  let folder: string
+  const folder = temporaryFolder()
   let pages: ConsolePages
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'stemwork-roll-'))
     const tones = new Float32Array(seconds * rate)
     for (const [from, to, pitch] of played)
       for (let i = from * rate; i < to * rate; i++) {
@@ -54,7 +52,7 @@ describe.skipIf(!chromiumPath)('the notes of a song in the console (needs Chromi
     await rowOf(page, 'melody.wav').locator('.status.succeeded').waitFor()
     await page.context().close()
   })
-  tidyUp(() => ({ browser, service, folder, pages }))
+  tidyUp(() => ({ browser, service, pages }))
 
   async function roll(): Promise<Page> {
     const page = await pages.listening(16_384)

@@ -1,5 +1,4 @@
-import { mkdtemp, readFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
@@ -18,6 +17,7 @@ import {
   position,
   heardPeak,
 } from './console-page.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const rate = 44_100
 const hertz = 440
@@ -28,11 +28,10 @@ vi.setConfig({ testTimeout: 3 * patienceMs, hookTimeout: 3 * patienceMs })
 describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
   let service: ConsoleService
   let browser: Browser
-  let folder: string
+  const folder = temporaryFolder()
   let pages: ConsolePages
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'stemwork-practice-'))
     // A tone, and a drum twice a second.
     const tone = sine(12 * rate, hertz, rate, 0.4).map((value, i) => {
       const time = (i / rate) % (1 / beatsPerSecond)
@@ -62,7 +61,7 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
     await openSong(page, 'song.wav')
     await page.context().close()
   })
-  tidyUp(() => ({ browser, service, folder, pages }))
+  tidyUp(() => ({ browser, service, pages }))
 
   async function player(song = 'song.wav'): Promise<Page> {
     const page = await pages.listening()

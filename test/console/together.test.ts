@@ -1,5 +1,4 @@
-import { copyFile, mkdtemp } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -7,6 +6,7 @@ import { type Service, startService } from '../http/harness.js'
 import { sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, openBrowser } from './browser.js'
 import { ConsolePages, eventually, overflow, patienceMs, phone, rowOf, send, tidyUp } from './console-page.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 2 * patienceMs })
 
@@ -17,10 +17,9 @@ const long = (number: number) => `${number} ${'Live_at_the_old_harbour_'.repeat(
 describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)', () => {
   let service: Service
   let browser: Browser
-  let folder: string
+  const folder = temporaryFolder()
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'stemwork-together-'))
     await writeWav(join(folder, long(1)), [sine(rate, 440, rate, 0.4)], rate, '16')
     for (const number of [2, 3]) await copyFile(join(folder, long(1)), join(folder, long(number)))
     ;[service, browser] = await Promise.all([
@@ -28,7 +27,7 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
       openBrowser(),
     ])
   })
-  tidyUp(() => ({ browser, service, folder }))
+  tidyUp(() => ({ browser, service }))
   afterEach(async () => {
     for (const context of browser.contexts()) await context.close()
   })

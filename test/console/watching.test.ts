@@ -1,6 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdtemp, stat } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -19,6 +18,7 @@ import {
   send,
   tidyUp,
 } from './console-page.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const rate = 8000
 /** So long that nobody waits for its end. */
@@ -62,17 +62,16 @@ async function holdUploads(page: Page): Promise<() => void> {
 describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromium)', () => {
   let service: ConsoleService
   let browser: Browser
-  let folder: string
+  const folder = temporaryFolder()
   let pages: ConsolePages
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'stemwork-watching-'))
     await writeWav(join(folder, 'long.wav'), [sine(longSeconds * rate, 330, rate, 0.4)], rate, '16')
     await writeWav(join(folder, 'short.wav'), [sine(shortSeconds * rate, 440, rate, 0.4)], rate, '16')
     ;[service, browser] = await Promise.all([startConsole({ data: join(folder, 'data') }), openBrowser()])
     pages = new ConsolePages(browser, service)
   })
-  tidyUp(() => ({ browser, service, folder }))
+  tidyUp(() => ({ browser, service }))
   afterEach(async () => {
     const client = createClient({ baseUrl: service.base, apiKey: service.key })
     for (const { id } of (await client.listJobs()).jobs) await client.deleteJob(id)

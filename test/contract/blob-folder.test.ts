@@ -2,34 +2,28 @@ import { spawnSync } from 'node:child_process'
 import {
   appendFile,
   type FileHandle,
-  mkdtemp,
   open,
   readdir,
   readFile,
-  rm,
   stat,
   symlink,
   truncate,
   writeFile,
 } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { keysUnder, sourceOf } from '../../src/contract/blob-samples.js'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
+import { folderOfEachTest } from '../temporary-folder.js'
 
 const key = 'results/job/1/vocals.wav'
-let directory: string
+const directory = folderOfEachTest()
 let store: BlobStore
 
-beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'stemwork-folder-'))
-  store = fsBlobs({ directory })
-})
-afterEach(() => rm(directory, { recursive: true }))
+beforeEach(() => void (store = fsBlobs({ directory })))
 
 /** What all open files share. */
 async function handlePrototype(): Promise<FileHandle> {

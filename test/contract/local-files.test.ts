@@ -1,19 +1,15 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
+import { folderOfEachTest } from '../temporary-folder.js'
 
 const key = 'uploads/app/ticket'
-let directory: string
+const directory = folderOfEachTest()
 let store: BlobStore
 
-beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'stemwork-local-'))
-  store = fsBlobs({ directory })
-})
-afterEach(() => rm(directory, { recursive: true }))
+beforeEach(() => void (store = fsBlobs({ directory })))
 
 async function localFile() {
   if (!store.localFile) throw new Error('the store of a folder has a file for each blob')

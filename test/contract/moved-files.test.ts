@@ -2,25 +2,22 @@ import { mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:f
 import { rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { readKey } from '../../src/contract/blob-samples.js'
 import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
+import { folderOfEachTest } from '../temporary-folder.js'
 
 const key = 'results/job/1/vocals.wav'
-let folder: string
-let directory: string
+const folder = folderOfEachTest()
+const directory = join(folder, 'blobs')
+const source = join(folder, 'output.wav')
 let store: BlobStore
-let source: string
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-moved-'))
-  directory = join(folder, 'blobs')
   store = fsBlobs({ directory })
-  source = join(folder, 'output.wav')
   await writeFile(source, 'the samples')
 })
-afterEach(() => rm(folder, { recursive: true }))
 
 async function putFile(path = source, signal?: AbortSignal) {
   if (!store.putFile) throw new Error('the store of a folder moves files')

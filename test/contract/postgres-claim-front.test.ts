@@ -1,36 +1,26 @@
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
 import { Pool } from 'pg'
-import { afterAll, afterEach, beforeAll, beforeEach, test, vi } from 'vitest'
+import { afterEach, beforeEach, test, vi } from 'vitest'
 import { sampleJob } from '../../src/contract/job-samples.js'
 import { postgresStores } from '../../src/adapters/postgres.js'
 import type { PostgresPool } from '../../src/adapters/stores/postgres/database.js'
 import { describeWith } from '../servers/found-server.js'
 import { findPostgres } from '../servers/postgres.js'
+import { ownSchema } from './postgres-schema.js'
 
 const postgres = await findPostgres()
 const worker = { owner: 'worker', leaseMs: 600_000 }
 
 describeWith('many claims of one list in Postgres', { postgres }, ({ postgres: server }) => {
-  const schema = `test_${randomUUID().replaceAll('-', '')}`
-  let pool: Pool
+  const { pool, schema } = ownSchema(server)
   const jobsOf = (through: PostgresPool = pool) => postgresStores({ pool: through, schema }).jobs
 
-  beforeAll(async () => {
-    pool = new Pool({ connectionString: server.url })
-    await postgresStores({ pool, schema }).migrate()
-  })
   beforeEach(async () => {
     await pool.query(`TRUNCATE ${schema}.jobs, ${schema}.turns`)
     // A slow machine must not let the second pass after which a list is searched from its beginning.
     vi.useFakeTimers({ toFake: ['performance'] })
   })
   afterEach(() => void vi.useRealTimers())
-  afterAll(async () => {
-    await pool.query(`DROP SCHEMA ${schema} CASCADE`)
-    await pool.end()
-    await server.release()
-  })
 
   test('pass few of the jobs claimed before, although an open transaction keeps their index entries', async () => {
     await jobsOf().createAll(Array.from({ length: 1000 }, () => sampleJob({ app: 'a' })))

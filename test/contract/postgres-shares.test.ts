@@ -1,28 +1,18 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { Pool } from 'pg'
-import { afterAll, beforeAll, test } from 'vitest'
+import { test } from 'vitest'
 import { sampleJob } from '../../src/contract/job-samples.js'
 import { postgresStores } from '../../src/adapters/postgres.js'
 import type { PostgresQuery } from '../../src/adapters/stores/postgres/database.js'
 import { describeWith } from '../servers/found-server.js'
 import { findPostgres } from '../servers/postgres.js'
+import { ownSchema } from './postgres-schema.js'
 
 const postgres = await findPostgres()
 
 describeWith('applications that share a pool of Postgres', { postgres }, ({ postgres: server }) => {
-  const schema = `test_${randomUUID().replaceAll('-', '')}`
-  let pool: Pool
-
-  beforeAll(async () => {
-    pool = new Pool({ connectionString: server.url, max: 6 })
-    await postgresStores({ pool, schema }).migrate()
-  })
-  afterAll(async () => {
-    await pool.query(`DROP SCHEMA ${schema} CASCADE`)
-    await pool.end()
-    await server.release()
-  })
+  const { pool, schema } = ownSchema(server, { max: 6 })
 
   test('one whose creates wait for a lock keeps neither another nor the engine from a connection', async () => {
     const { jobs, applications } = postgresStores({ pool, schema })

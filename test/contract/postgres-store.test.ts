@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { Pool } from 'pg'
-import { afterAll, beforeAll, beforeEach, describe, test, vi } from 'vitest'
+import { afterAll, beforeEach, describe, test, vi } from 'vitest'
 import { applicationStoreContract } from '../../src/contract/application-store.js'
 import { cancel, sampleJob, sampleOutputs, succeed } from '../../src/contract/job-samples.js'
 import { postgresStores } from '../../src/adapters/postgres.js'
@@ -11,28 +11,19 @@ import { steps } from '../../src/adapters/stores/postgres/migrations.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
 import { describeWith } from '../servers/found-server.js'
 import { findPostgres, startPostgres } from '../servers/postgres.js'
+import { ownSchema } from './postgres-schema.js'
 
 const postgres = await findPostgres()
 const own = await startPostgres()
 
 describeWith('postgresStores', { postgres }, ({ postgres: server }) => {
-  const schema = `test_${randomUUID().replaceAll('-', '')}`
-  let pool: Pool
+  const { pool, schema } = ownSchema(server)
   const stores = () => postgresStores({ pool, schema })
 
-  beforeAll(async () => {
-    pool = new Pool({ connectionString: server.url })
-    await stores().migrate()
-  })
   beforeEach(
     async () =>
       void (await pool.query(`TRUNCATE ${schema}.jobs, ${schema}.turns, ${schema}.applications, ${schema}.api_keys`)),
   )
-  afterAll(async () => {
-    await pool.query(`DROP SCHEMA ${schema} CASCADE`)
-    await pool.end()
-    await server.release()
-  })
 
   applicationStoreContract(
     { describe, test },

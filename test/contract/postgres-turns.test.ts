@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
 import { Pool } from 'pg'
-import { afterAll, beforeAll, beforeEach, test } from 'vitest'
+import { beforeEach, test } from 'vitest'
 import { sampleJob } from '../../src/contract/job-samples.js'
 import { postgresStores } from '../../src/adapters/postgres.js'
 import {
@@ -14,25 +13,16 @@ import {
 import { tidyTurns } from '../../src/adapters/stores/postgres/turns.js'
 import { describeWith } from '../servers/found-server.js'
 import { findPostgres } from '../servers/postgres.js'
+import { ownSchema } from './postgres-schema.js'
 
 const postgres = await findPostgres()
 const worker = { owner: 'worker', leaseMs: 600_000 }
 
 describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
-  const schema = `test_${randomUUID().replaceAll('-', '')}`
-  let pool: Pool
+  const { pool, schema } = ownSchema(server, { max: 30 })
   const jobsOf = () => postgresStores({ pool, schema }).jobs
 
-  beforeAll(async () => {
-    pool = new Pool({ connectionString: server.url, max: 30 })
-    await postgresStores({ pool, schema }).migrate()
-  })
   beforeEach(async () => void (await pool.query(`TRUNCATE ${schema}.jobs, ${schema}.turns`)))
-  afterAll(async () => {
-    await pool.query(`DROP SCHEMA ${schema} CASCADE`)
-    await pool.end()
-    await server.release()
-  })
 
   const numberOf = async (text: string) =>
     Number((await pool.query<{ count: string }>(`SELECT count(*) FROM ${text}`)).rows[0]!.count)

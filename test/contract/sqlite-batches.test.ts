@@ -1,12 +1,11 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type SqliteStores, sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
 import { sampleJob, worker } from '../../src/contract/job-samples.js'
 import { passesDuring } from './loop-passes.js'
+import { folderOfEachTest } from '../temporary-folder.js'
 
-let folder: string
+const folder = folderOfEachTest()
 let stores: SqliteStores
 
 const open = () => (stores = sqliteStores({ path: join(folder, 'jobs.db') }))
@@ -17,14 +16,8 @@ async function begun(): Promise<void> {
   while (!(await stores.jobs.claim(worker))) await new Promise((resolve) => setImmediate(resolve))
 }
 
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-batches-'))
-  open()
-})
-afterEach(async () => {
-  stores.close()
-  await rm(folder, { recursive: true })
-})
+beforeEach(() => void open())
+afterEach(() => stores.close())
 
 test('a batch of 1,000 leaves the event loop to others between twenty jobs and the next', async () => {
   expect(await passesDuring(stores.jobs.createAll(many(1000)))).toBeGreaterThanOrEqual(1000 / 20)

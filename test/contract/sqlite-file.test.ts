@@ -1,8 +1,7 @@
-import { chmod, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { chmod, mkdir, readdir, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import Database from 'libsql'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { fullJob, sampleJob, sampleOutputs, succeed } from '../../src/contract/job-samples.js'
 import { migrations } from '../../src/adapters/stores/sqlite/schema.js'
 import { resultBytesSql } from '../../src/adapters/stores/sqlite/job-query.js'
@@ -10,15 +9,10 @@ import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
 import type { JobQuery } from '../../src/core/engine/ports/job-store.js'
 import { countSql, listSql } from '../../src/adapters/stores/sqlite/job-query.js'
 import { testEngine, textWorkflow } from '../engine/harness.js'
+import { folderOfEachTest } from '../temporary-folder.js'
 
-let directory: string
-let path: string
-
-beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'stemwork-sqlite-'))
-  path = join(directory, 'below', 'jobs.db')
-})
-afterEach(() => rm(directory, { recursive: true }))
+const directory = folderOfEachTest()
+const path = join(directory, 'below', 'jobs.db')
 
 describe('a SQLite file', () => {
   test('that cannot be made says what is in its way and what to do', async () => {

@@ -9,7 +9,7 @@ import type { JobChange } from '../../src/core/engine/job/transitions.js'
 import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
 import type { JobStore } from '../../src/core/engine/ports/job-store.js'
 import type { StageContext, Workflow } from '../../src/core/engine/workflow/workflow.js'
-import { gate, keys, recordingLogger, stepsWorkflow, testEngine, textWorkflow } from './harness.js'
+import { gate, keys, recordingLogger, sharedBlobs, stepsWorkflow, testEngine, textWorkflow } from './harness.js'
 
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 const untilAborted = ({ signal }: Pick<StageContext, 'signal'>) =>
@@ -47,14 +47,12 @@ function asked(before: (change: JobChange) => unknown): JobStore {
 describe('the time of an attempt', () => {
   test('starts with its claim, even while it looks for what earlier ones kept', async () => {
     const { logger, lines } = recordingLogger()
-    const blobs: BlobStore = {
-      ...memoryBlobs(),
-      traits: { scope: 'shared' },
+    const blobs = sharedBlobs({
       async *list(prefix) {
         await pause(150)
         yield { key: `${prefix}1-n/part-0`, modifiedAt: 0, bytes: 1, etag: '' }
       },
-    }
+    })
     const { engine, parts, submit } = testEngine(limited(textWorkflow(), 50), { logger }, { blobs })
     const { id } = await submit()
     await parts.jobs.claim({ id, owner: 'dead', nonce: 'n', leaseMs: 1, labels: [] })

@@ -11,13 +11,11 @@ import type { WorkOrder } from '../../src/core/engine/ports/runner.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import type { StageContext, Workflow } from '../../src/core/engine/workflow/workflow.js'
 import { loopback } from '../fetch/loopback-server.js'
-import { gate, keys, stepsWorkflow, testEngine, textWorkflow } from './harness.js'
+import { gate, keys, sharedBlobs, stepsWorkflow, testEngine, textWorkflow } from './harness.js'
 import { never } from './notified.js'
 
 const away = new StemworkError('STORE_UNAVAILABLE', 'no store', { retryable: true })
 const checkpoints = { afterMs: 0, everyMs: 1 }
-/** As of a store that workers share, for only there work is kept. */
-const shared = (): BlobStore => ({ ...memoryBlobs(), traits: { scope: 'shared' } })
 const aborted = (signal: AbortSignal | undefined) =>
   new Promise<never>((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason as Error)))
 const withDownload = (workflow: Workflow): Workflow => ({
@@ -53,7 +51,7 @@ test('the order of stages contains no steps, even if work is kept', async () => 
   const workflow = textWorkflow()
   const inline = inlineRunner({ resolve: () => workflow })
   const runner: typeof inline = { ...inline, run: (order, options) => (orders.push(order), inline.run(order, options)) }
-  const { engine, submit } = testEngine(workflow, { checkpoints }, { runner, blobs: shared() })
+  const { engine, submit } = testEngine(workflow, { checkpoints }, { runner, blobs: sharedBlobs() })
   expect(await engine.run((await submit()).id)).toMatchObject({ status: 'SUCCEEDED' })
   expect(orders).toMatchObject([{ steps: undefined, checkpoint: { parts: [] } }])
   await engine.close()
@@ -69,7 +67,7 @@ describe('work that is kept', () => {
     }
     const workflow = textWorkflow(async (context) => (await keepOne(context), await told.opened))
     const settings = { checkpoints, limits: { jobTimeoutMs: 5000 } }
-    const { engine, submit } = testEngine(workflow, settings, { jobs: { ...memory, apply }, blobs: shared() })
+    const { engine, submit } = testEngine(workflow, settings, { jobs: { ...memory, apply }, blobs: sharedBlobs() })
     expect(await engine.run((await submit()).id)).toMatchObject({ status: 'SUCCEEDED' })
     await engine.close()
   })
@@ -96,7 +94,7 @@ describe('work that is kept', () => {
   test('includes the download of a waiting job', async () => {
     const server = await loopback((_, response) => response.end('la'))
     const workflow = withDownload(stepsWorkflow(({ step }) => step.sleep('pause', 1)))
-    const { engine } = testEngine(workflow, { fetch: server.policy }, { blobs: shared() })
+    const { engine } = testEngine(workflow, { fetch: server.policy }, { blobs: sharedBlobs() })
     const params = { inputUrl: `${server.url}song.mp3` }
     const { job } = await engine.submit({ app: 'app', workflow: workflow.id, params })
     expect(await engine.run(job.id)).toMatchObject({ status: 'SUCCEEDED', token: 2 })

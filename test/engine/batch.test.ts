@@ -1,17 +1,12 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { memoryJobs } from '../../src/adapters/memory.js'
 import { badInput } from '../../src/core/engine/errors.js'
 import type { JobEngine } from '../../src/core/engine/engine.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
 import { steppingClock, testEngine, textWorkflow } from './harness.js'
-
-const cleanUps: (() => unknown)[] = []
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
-})
 
 /** A receiver that keeps the messages it is sent. */
 async function receiver() {
@@ -25,7 +20,7 @@ async function receiver() {
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  cleanUps.push(() => server.close())
+  onTestFinished(() => void server.close())
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, messages }
 }
 

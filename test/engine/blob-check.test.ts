@@ -1,7 +1,6 @@
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { s3Blobs } from '../../src/adapters/blobs/s3/index.js'
 import { memoryBlobs } from '../../src/adapters/memory.js'
@@ -10,10 +9,9 @@ import { createHandler } from '../../src/http/index.js'
 import { s3ClientOf } from '../servers/s3-client.js'
 import { startS3Server } from '../servers/s3-server.js'
 import { recordingLogger, testEngine, textWorkflow } from './harness.js'
+import { folderOfEachTest } from '../temporary-folder.js'
 
-let place: string
-beforeEach(async () => void (place = await mkdtemp(join(tmpdir(), 'stemwork-blob-check-'))))
-afterEach(() => rm(place, { recursive: true, force: true }))
+const place = folderOfEachTest()
 
 test('a service whose blob folder cannot be written is alive, not ready; what it wrote to check is gone', async () => {
   const directory = join(place, 'blobs')

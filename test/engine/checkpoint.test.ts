@@ -16,17 +16,10 @@ import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
 import { partName, StageCheckpoint } from '../../src/core/engine/runner/stage-checkpoint.js'
 import type { Checkpoint } from '../../src/core/engine/workflow/checkpoint.js'
 import { defineWorkflow, type StageContext, type Workflow } from '../../src/core/engine/workflow/workflow.js'
-import { bytes, gate, keys, recordingLogger, steppingClock, testEngine } from './harness.js'
+import { bytes, gate, keys, recordingLogger, sharedBlobs, steppingClock, testEngine } from './harness.js'
 
 const checkpoints = { afterMs: 0, everyMs: 1 }
 const units = 6
-
-/** As of a store that workers share. */
-const sharedBlobs = (changes: Partial<BlobStore> = {}): BlobStore => ({
-  ...memoryBlobs(),
-  traits: { scope: 'shared' },
-  ...changes,
-})
 
 /** A workflow that counts from 0 in units of work, keeps them when that is due, and writes what it counted. */
 function countingWorkflow(

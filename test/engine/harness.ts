@@ -6,6 +6,7 @@ import { type EngineParts, JobEngine } from '../../src/core/engine/engine.js'
 import type { EngineEventName } from '../../src/core/engine/events.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
 import type { EngineSettings } from '../../src/core/engine/options.js'
+import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
 import { type Logger, silentLogger } from '../../src/core/engine/ports/logger.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import type { RunContext } from '../../src/core/engine/workflow/steps.js'
@@ -72,6 +73,13 @@ export interface TestEngine {
   /** Resolves with the job once it has one of the statuses. */
   until(id: string, ...statuses: JobRecord['status'][]): Promise<JobRecord>
 }
+
+/** As of a store that workers share, for only there work is kept. */
+export const sharedBlobs = (changes: Partial<BlobStore> = {}): BlobStore => ({
+  ...memoryBlobs(),
+  traits: { scope: 'shared' },
+  ...changes,
+})
 
 export function testEngine(
   workflow: Workflow,

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { badInput, internalError } from '../../src/core/engine/errors.js'
@@ -12,11 +12,6 @@ import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
 import { bytes, keys, steppingClock, testEngine, textWorkflow } from './harness.js'
 
 const day = 24 * 3_600_000
-const cleanUps: (() => unknown)[] = []
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
-})
-
 /** Fails as often as it is told, and remembers what it was given. */
 function readingWorkflow(failures: Error[]) {
   const read: string[] = []
@@ -88,7 +83,7 @@ describe('a failed job', () => {
     })
     const { engine, submit, until } = testEngine(workflow, { dispatch: { sweepIntervalMs: 3_600_000 } })
     await engine.start()
-    cleanUps.push(() => engine.close())
+    onTestFinished(() => engine.close())
     const { id } = await submit()
     await until(id, 'FAILED')
     await engine.retry(id)
@@ -132,7 +127,7 @@ describe('a failed job', () => {
       response.end('song')
     })
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    cleanUps.push(() => server.close())
+    onTestFinished(() => void server.close())
     const inputUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/song`
     const { workflow, read } = readingWorkflow([
       internalError(new Error('x')),

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process'
-import { lstat, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
-import { hostname, tmpdir } from 'node:os'
+import { lstat, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { memoryBlobs } from '../../src/adapters/blobs/memory/memory-blobs.js'
 import { readUpload } from '../../src/core/engine/dispatch/attempt/read-upload.js'
 import { Scratch } from '../../src/core/engine/dispatch/attempt/scratch.js'
@@ -10,12 +10,9 @@ import { fetchInput } from '../../src/core/engine/fetch/fetch-input.js'
 import { silentLogger } from '../../src/core/engine/ports/logger.js'
 import { loopback } from '../fetch/loopback-server.js'
 import { testEngine, textWorkflow } from './harness.js'
+import { folderOfEachTest } from '../temporary-folder.js'
 
-let directory: string
-beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'stemwork-scratch-test-'))
-})
-afterEach(() => rm(directory, { recursive: true, force: true }))
+const directory = folderOfEachTest()
 
 const host = hostname().replace(/[^\w-]/g, '')
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
+import { memoryJobs } from '../../src/adapters/memory.js'
 import { internalError } from '../../src/core/engine/errors.js'
 import { checkpointsPrefix } from '../../src/core/engine/job/checkpoint-keys.js'
 import { localFile } from '../../src/core/engine/intake/local-file.js'
@@ -11,17 +11,10 @@ import type { EngineSettings } from '../../src/core/engine/options.js'
 import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
 import { composeWorkflow } from '../../src/core/engine/workflow/composition.js'
 import { defineWorkflow, type StageContext, type Workflow } from '../../src/core/engine/workflow/workflow.js'
-import { gate, keys, stepsWorkflow, testEngine } from './harness.js'
+import { gate, keys, sharedBlobs, stepsWorkflow, testEngine } from './harness.js'
 
 const twoWords = fileURLToPath(new URL('./fixtures/two-words.txt', import.meta.url))
 const params = z.strictObject({ inputUrl: z.url(), mark: z.string().default('*') })
-
-/** As of a store that workers share. */
-const sharedBlobs = (changes: Partial<BlobStore> = {}): BlobStore => ({
-  ...memoryBlobs(),
-  traits: { scope: 'shared' },
-  ...changes,
-})
 
 /** Writes the input between marks, and an empty file. */
 function marking(

@@ -1,19 +1,14 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { randomBytes } from 'node:crypto'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { fetchInput } from '../../src/core/engine/fetch/fetch-input.js'
 import { loopback, rejection } from './loopback-server.js'
+import { folderOfEachTest } from '../temporary-folder.js'
 
-let folder = ''
-let path = ''
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-input-'))
-  path = join(folder, 'input')
-})
-afterEach(async () => await rm(folder, { recursive: true }))
+const folder = folderOfEachTest()
+const path = join(folder, 'input')
 
 it('stores the file byte for byte and returns its size', async () => {
   const content = randomBytes(3_000_000)

@@ -5,7 +5,7 @@ import { connect as connectHttp2, constants, createServer as createHttp2Server }
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import type { Handler } from '../../src/http/index.js'
 import { listener, serve } from '../../src/http/mounts/node.js'
@@ -15,16 +15,11 @@ import { chunkedPut, rawRequest } from './raw-request.js'
 /** The default is one second, which a busy machine may need. */
 const patient = { timeout: 15_000 }
 
-const cleanUps: (() => void | Promise<void>)[] = []
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
-})
-
 async function start(settings: ServiceSettings = {}): Promise<{ service: Service; directory: string }> {
   const directory = mkdtempSync(join(tmpdir(), 'stemwork-http-'))
   const service = await startService({ blobs: fsBlobs({ directory }), ...settings })
-  cleanUps.push(() => rmSync(directory, { recursive: true }))
-  cleanUps.push(() => service.close())
+  onTestFinished(() => rmSync(directory, { recursive: true }))
+  onTestFinished(() => service.close())
   return { service, directory }
 }
 
@@ -83,7 +78,7 @@ describe('a slow client', () => {
   ])('may send its body in small chunks, but not one that is mostly their framing%s', async (_where, wrapped) => {
     const { service } = await start()
     const server = await serve(wrapped(service.handler), { port: 0 })
-    cleanUps.push(() => server.close({ timeoutMs: 100 }))
+    onTestFinished(() => server.close({ timeoutMs: 100 }))
     const send = async (bytes: number, count: number) => {
       const ticket = (await (await service.api('/upload')).json()) as { uploadUrl: string }
       const uploadUrl = ticket.uploadUrl.replace(service.server.origin, server.origin)
@@ -142,7 +137,7 @@ describe('a slow client', () => {
     const server = createHttp2Server(listener(service.handler) as unknown as Parameters<typeof createHttp2Server>[1])
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const client = connectHttp2(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
-    cleanUps.push(() => (client.destroy(), void server.close()))
+    onTestFinished(() => (client.destroy(), void server.close()))
     const ask = () =>
       new Promise((resolve) => {
         const asked = client.request({ ':path': '/v1/application', authorization: service.app.key })
@@ -163,7 +158,7 @@ describe('a slow client', () => {
     const { hostname, port, pathname } = new URL(`${service.base}/job`)
     const begin = (key: string) => {
       const socket = connect(Number(port), hostname)
-      cleanUps.push(() => void socket.destroy())
+      onTestFinished(() => void socket.destroy())
       let received = ''
       socket.on('data', (chunk) => (received += chunk.toString())).on('error', () => {})
       const head = [`POST ${pathname} HTTP/1.1`, 'Host: x', `Authorization: ${key}`, 'Content-Type: application/json']
@@ -244,7 +239,7 @@ describe('a slow client', () => {
       const server = createHttp2Server(listener(service.handler) as unknown as Parameters<typeof createHttp2Server>[1])
       await once(server.listen(0, '127.0.0.1'), 'listening')
       const client = connectHttp2(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
-      cleanUps.push(() => {
+      onTestFinished(() => {
         client.destroy()
         server.close()
       })

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Webhook } from 'standardwebhooks'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { memoryBlobs } from '../../src/adapters/memory.js'
 import { createEngine } from '../../src/create-engine.js'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
@@ -17,14 +17,9 @@ const patient = { timeout: 15_000 }
 const seconds = 1000
 const hours = 3600 * seconds
 
-const cleanUps: (() => unknown)[] = []
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
-})
-
 async function start(settings?: ServiceSettings): Promise<Service> {
   const service = await startService(settings)
-  cleanUps.push(() => service.close())
+  onTestFinished(() => service.close())
   return service
 }
 
@@ -53,7 +48,7 @@ async function startReceiver() {
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  cleanUps.push(() => (server.closeAllConnections(), new Promise((resolve) => server.close(resolve))))
+  onTestFinished(() => (server.closeAllConnections(), new Promise((resolve) => server.close(() => resolve()))))
   const { port } = server.address() as AddressInfo
   return { url: `http://127.0.0.1:${port}`, received, policy: { allow: ['127.0.0.1/32'], ports: [port] } }
 }
@@ -203,7 +198,7 @@ describe('without options', () => {
 
   test('a ticket lives an hour, its input a day, a result link an hour', async () => {
     vi.useFakeTimers({ toFake: ['Date'], now: 1_700_000_000_000 })
-    cleanUps.push(() => vi.useRealTimers())
+    onTestFinished(() => void vi.useRealTimers())
     const service = await start()
     const left = (url: string) => Number(new URL(url).searchParams.get('expires')) * seconds - Date.now()
     const ticket = (await (await service.api('/upload')).json()) as { uploadUrl: string; downloadUrl: string }
@@ -354,7 +349,7 @@ test('a handler that wraps ours gets web requests and may change the response', 
   })
   const server = createServer((request, response) => void around(request, response))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  cleanUps.push(() => (server.closeAllConnections(), server.close()))
+  onTestFinished(() => (server.closeAllConnections(), void server.close()))
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const headers = { authorization: service.app.key, 'x-trace': 'abc' }
 

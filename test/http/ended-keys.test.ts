@@ -1,12 +1,7 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { issueKey, revokeKey } from '../../src/http/index.js'
 import { durableStores } from './durable-stores.js'
 import { type Service, type ServiceSettings, startService } from './harness.js'
-
-const cleanUps: (() => unknown)[] = []
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
-})
 
 const heldJob = '{"workflow":"service/held","params":{}}'
 
@@ -14,9 +9,9 @@ for (const [name, open, missing] of durableStores) {
   describe.skipIf(missing !== undefined)(`when a key is revoked, on ${name}${missing ? ` (${missing})` : ''}`, () => {
     async function start(settings: ServiceSettings = {}): Promise<Service> {
       const stores = await open()
-      cleanUps.push(() => stores.close())
+      onTestFinished(() => stores.close())
       const service = await startService({ stores, ...settings })
-      cleanUps.push(() => service.close())
+      onTestFinished(() => service.close())
       return service
     }
 

@@ -2,7 +2,7 @@ import { open, rename, writeFile } from 'node:fs/promises'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { z } from 'zod'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
@@ -12,11 +12,6 @@ import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
 import { LoopTurns } from '../../src/http/routing/loop-turns.js'
 import { gate } from '../engine/harness.js'
 import { pollJob, type Service, type ServiceSettings, startService } from './harness.js'
-
-const cleanUps: (() => Promise<unknown>)[] = []
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
-})
 
 /**
  * A workflow whose result grows as the test says; the first byte is corrected at the end, as the lengths of a header
@@ -76,7 +71,7 @@ function growingWorkflow() {
 async function started(settings: ServiceSettings = {}) {
   const growing = growingWorkflow()
   const service = await startService({ ...settings, workflows: [growing.workflow] })
-  cleanUps.push(() => service.close())
+  onTestFinished(() => service.close())
   const body = JSON.stringify({ workflow: 'service/growing', params: {} })
   const { id } = (await (await service.api('/job', { method: 'POST', body })).json()) as { id: string }
   const ask = (range?: string, key?: string) =>
@@ -92,7 +87,7 @@ const stores: [string, () => Promise<BlobStore>][] = [
     'a folder, into which results are moved',
     async () => {
       const directory = await mkdtemp(join(tmpdir(), 'stemwork-growing-'))
-      cleanUps.push(() => rm(directory, { recursive: true }))
+      onTestFinished(() => rm(directory, { recursive: true }))
       return fsBlobs({ directory })
     },
   ],
@@ -227,7 +222,7 @@ describe('a result that grows', () => {
     const blobs = memoryBlobs()
     const { service, growing, id } = await started({ stores: shared, blobs })
     const api = await startService({ stores: shared, blobs, worker: false, workflows: [growingWorkflow().workflow] })
-    cleanUps.push(() => api.close())
+    onTestFinished(() => api.close())
     await growing.write('half')
     const { key } = service.app
     const other = await api.api(`/job/${id}/growing/song`, { key })

@@ -7,9 +7,10 @@ import { text as textOf } from 'node:stream/consumers'
 import { setImmediate as immediate, setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import type { EngineSettings } from '../../src/core/engine/options.js'
 import { silentLogger } from '../../src/core/engine/ports/logger.js'
 import { liveService } from '../../src/live.js'
-import { createHandler } from '../../src/http/index.js'
+import { createHandler, type HandlerSettings } from '../../src/http/index.js'
 import type { SeparateLive } from '../../src/http/options.js'
 import { acceptUpgrades, listener } from '../../src/http/mounts/node.js'
 import { writeModel } from '../separation/models.js'
@@ -57,6 +58,13 @@ function connect(key = service.app.key, asked = query, base = service.base): Cli
   return new WebSocket(`${address}/live?${asked}`, { headers: { authorization: key } })
 }
 
+/** A client whose stream has begun. */
+async function opened({ app, base }: Service = service): Promise<Client> {
+  const client = connect(app.key, query, base)
+  await once(client, 'open')
+  return client
+}
+
 /** Everything until the end of the connection. */
 async function received(client: Client) {
   const binary: Uint8Array[] = []
@@ -87,8 +95,7 @@ function asking(path: string, headers: string[], method = 'GET'): string {
 
 describe('a live stream', () => {
   test('comes back as its stem, of the same length, and says how it went', async () => {
-    const client = connect()
-    await once(client, 'open')
+    const client = await opened()
     const all = received(client)
     const samples = Int16Array.from(noise(3 * rate), (value) => 20_000 * value)
     const bytes = new Uint8Array(samples.buffer)
@@ -185,8 +192,7 @@ describe('a live stream', () => {
 
   test('counts against the quota of its application, which ends it, and refuses the next one and jobs', async () => {
     await service.engine.setLimits(service.app.id, { audioMinutes: 0.1 })
-    const client = connect()
-    await once(client, 'open')
+    const client = await opened()
     const all = received(client)
     for (let second = 0; second < 14; second++) client.send(new Uint8Array(secondBytes))
     expect(await all).toMatchObject({ code: 1008, reason: expect.stringMatching(/0\.1 minutes of audio/) })
@@ -201,8 +207,7 @@ describe('a live stream', () => {
   test('gives way to another application if one has all of them', async () => {
     const [first, second] = [connect(), connect()]
     await Promise.all([once(first, 'open'), once(second, 'open')])
-    const third = connect()
-    await once(third, 'open')
+    const third = await opened()
     expect(await received(third)).toMatchObject({ code: 1013, reason: 'All live streams are taken. Try again later.' })
     const lost = Promise.race([received(first), received(second)])
     const other = connect((await service.addApplication('Other')).key)
@@ -215,22 +220,19 @@ describe('a live stream', () => {
 
   test('makes room when its client is gone', async () => {
     for (let turn = 0; turn < 4; turn++) {
-      const client = connect()
-      await once(client, 'open')
+      const client = await opened()
       const all = received(client)
       client.send(new Uint8Array(secondBytes))
       client.send('end')
       expect((await all).code).toBe(1000)
-      const gone = connect()
-      await once(gone, 'open')
+      const gone = await opened()
       gone.terminate()
       await once(gone, 'close')
     }
   })
 
   test('is refused with the message that it did not understand', async () => {
-    const client = connect()
-    await once(client, 'open')
+    const client = await opened()
     const all = received(client)
     client.send('{"hello":1}')
     expect(await all).toMatchObject({ code: 1007, reason: expect.stringMatching(/binary messages/) })
@@ -250,17 +252,20 @@ describe('a client', () => {
     }
   }
 
-  async function startEcho(bytesPerSecond = Infinity): Promise<Service> {
-    const live = { separate: echo(bytesPerSecond), streams: 1 }
-    const started = await startService({ http: { live, limits: { heartbeatMs } } })
+  /** With one stream at a time, until the test has ended. */
+  async function startLive(
+    separate: SeparateLive,
+    limits: HandlerSettings['limits'] = {},
+    engine: EngineSettings = {},
+  ): Promise<Service> {
+    const started = await startService({ http: { live: { separate, streams: 1 }, limits }, engine })
     onTestFinished(() => started.close())
     return started
   }
 
   test('that reads nothing is disconnected, and what it sends is not read', async () => {
-    const { base, app } = await startEcho()
-    const client = connect(app.key, query, base)
-    await once(client, 'open')
+    const live = await startLive(echo(Infinity), { heartbeatMs })
+    const client = await opened(live)
     const closed = once(client, 'close')
     client.pause()
     const [megabytes, megabyte] = [64, new Uint8Array(2 ** 20)]
@@ -270,8 +275,7 @@ describe('a client', () => {
     await expect
       .poll(
         async () => {
-          const next = connect(app.key, query, base)
-          await once(next, 'open')
+          const next = await opened(live)
           const all = received(next)
           next.send(new Uint8Array(100))
           next.send('end')
@@ -299,10 +303,7 @@ describe('a client', () => {
       for await (const { length } of samples) messages += length
       yield { bytes: new Uint8Array(1), seconds: 0, isLate: false }
     }
-    const { base, app, close } = await startService({ http: { live: { separate, streams: 1 } } })
-    onTestFinished(() => close())
-    const client = connect(app.key, query, base)
-    await once(client, 'open')
+    const client = await opened(await startLive(separate))
     const all = received(client)
     for (let sent = 0; sent < 5000; sent++) client.send(new Uint8Array(1))
     client.send('end')
@@ -321,10 +322,7 @@ describe('a client', () => {
       for await (const { length } of samples) waiting += isSamePass ? length : 0
       yield { bytes: new Uint8Array(1), seconds: 0, isLate: false }
     }
-    const { base, app, close } = await startService({ http: { live: { separate, streams: 1 } } })
-    onTestFinished(() => close())
-    const client = connect(app.key, query, base)
-    await once(client, 'open')
+    const client = await opened(await startLive(separate))
     const all = received(client)
     for (let sent = 0; sent < 30_000; sent++) client.send(new Uint8Array(1))
     client.send('end')
@@ -335,31 +333,21 @@ describe('a client', () => {
   })
 
   test('that sends next to nothing loses its stream', async () => {
-    const live = { separate: echo(Infinity), streams: 1 }
-    const { base, app, close } = await startService({ http: { live, limits: { idleMs: 100 } } })
-    onTestFinished(() => close())
-    const client = connect(app.key, query, base)
-    await once(client, 'open')
+    const client = await opened(await startLive(echo(Infinity), { idleMs: 100 }))
     client.send(new Uint8Array(10))
     expect(await received(client)).toMatchObject({ code: 1008, reason: expect.stringMatching(/Too few samples/) })
   })
 
   test('that breaks its connection is not reported as a failure of the service', async () => {
     const error = vi.fn()
-    const { base, app, close } = await startService({
-      http: { live: { separate: echo(Infinity), streams: 1 } },
-      engine: { logger: { ...silentLogger, error } },
-    })
-    onTestFinished(() => close())
-    const client = connect(app.key, query, base)
-    await once(client, 'open')
+    const live = await startLive(echo(Infinity), {}, { logger: { ...silentLogger, error } })
+    const client = await opened(live)
     client.pause()
     for (let sent = 0; sent < 20; sent++) client.send(new Uint8Array(2 ** 20))
     await delay(100)
     client.terminate()
     const next = async () => {
-      const other = connect(app.key, query, base)
-      await once(other, 'open')
+      const other = await opened(live)
       other.send('end')
       return (await received(other)).code
     }
@@ -373,10 +361,7 @@ describe('a client', () => {
       for await (const bytes of samples)
         yield { bytes, seconds: bytes.length / secondBytes, isLate: (isLate = !isLate) }
     }
-    const { base, app, close } = await startService({ http: { live: { separate, streams: 1 } } })
-    onTestFinished(() => close())
-    const client = connect(app.key, query, base)
-    await once(client, 'open')
+    const client = await opened(await startLive(separate))
     const all = received(client)
     for (let sent = 0; sent < 5; sent++) client.send(new Uint8Array(secondBytes / 2))
     client.send('end')
@@ -385,9 +370,8 @@ describe('a client', () => {
   })
 
   test('that has sent everything at once may wait for a slow service', async () => {
-    const { base, app } = await startEcho(2 ** 20)
-    const client = connect(app.key, query, base)
-    await once(client, 'open')
+    const live = await startLive(echo(2 ** 20), { heartbeatMs })
+    const client = await opened(live)
     const all = received(client)
     // Its answers to pings wait behind two seconds of samples.
     for (let sent = 0; sent < 64; sent++) client.send(new Uint8Array(2 ** 15))

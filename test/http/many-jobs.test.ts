@@ -1,18 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterEach, expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { createClient } from '../../src/client/client.js'
 import { startService } from './harness.js'
-
-const cleanUps: (() => unknown)[] = []
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
-})
 
 const held = { workflow: 'service/held', params: {} }
 
 test('a batch is created whole and read by name; its jobs are canceled, run again and deleted together', async () => {
   const service = await startService({ worker: false })
-  cleanUps.push(() => service.close())
+  onTestFinished(() => service.close())
   const client = createClient({ baseUrl: service.base, apiKey: service.app.key })
   const { name, ids } = await client.createBatch({ name: 'Album / 1', jobs: [held, held, held] })
   expect([name, ids.length]).toEqual(['Album / 1', 3])
@@ -36,7 +31,7 @@ test('a batch is created whole and read by name; its jobs are canceled, run agai
 
 test('the errors of a batch are given for each job, and none is created', async () => {
   const service = await startService({ worker: false })
-  cleanUps.push(() => service.close())
+  onTestFinished(() => service.close())
   const jobs = [held, { ...held, priority: 3 }, { workflow: 'service/held', params: { x: 'y'.repeat(20_000) } }]
   const create = async (some: unknown[]) => {
     const answer = await service.api('/batch', { method: 'POST', body: JSON.stringify({ jobs: some }) })
@@ -50,7 +45,7 @@ test('the errors of a batch are given for each job, and none is created', async 
 
 test('a used-up quota answers 429 with which one, how much, and when to come back', async () => {
   const service = await startService({ worker: false, engine: { quota: { jobs: 1 } } })
-  cleanUps.push(() => service.close())
+  onTestFinished(() => service.close())
   const create = () => service.api('/job', { method: 'POST', body: JSON.stringify(held) })
   expect((await create()).status).toBe(200)
   const refused = await create()
@@ -67,7 +62,7 @@ test('a used-up quota answers 429 with which one, how much, and when to come bac
 
 test('metrics count waiting and running jobs by workflow and pool, and a waiting job says why it waits', async () => {
   const service = await startService({ worker: false, http: { metrics: true } })
-  cleanUps.push(() => service.close())
+  onTestFinished(() => service.close())
   const client = createClient({ baseUrl: service.base, apiKey: service.app.key })
   const { id } = await client.createJob(held)
   expect((await client.getJob(id)).waiting).toMatchObject({ reason: 'no_worker' })
@@ -84,7 +79,7 @@ test('metrics count waiting and running jobs by workflow and pool, and a waiting
   ])
     expect(metrics).toContain(line)
   const other = await startService({ worker: false, http: { metrics: true } })
-  cleanUps.push(() => other.close())
+  onTestFinished(() => other.close())
   await createClient({ baseUrl: other.base, apiKey: other.app.key }).createJob(held)
   expect(await (await fetch(`${other.base}/metrics`)).text()).toContain(
     'stemwork_pool_queued{workflow="service/held",pool=""} 1',
@@ -94,7 +89,7 @@ test('metrics count waiting and running jobs by workflow and pool, and a waiting
 test('a batch counts as several new jobs against the rate, whether it is created or refused', async () => {
   const create = { requests: 40, perSeconds: 3600 }
   const service = await startService({ worker: false, http: { rateLimits: { create } } })
-  cleanUps.push(() => service.close())
+  onTestFinished(() => service.close())
   const statusOf = async (path: string, body: unknown, key?: string) =>
     (await service.api(path, { method: 'POST', body: JSON.stringify(body), key })).status
   const jobs = Array.from({ length: 500 }, () => held)
@@ -107,7 +102,7 @@ test('a batch counts as several new jobs against the rate, whether it is created
 
 test('batches of an application are created one at a time', async () => {
   const service = await startService({ worker: false })
-  cleanUps.push(() => service.close())
+  onTestFinished(() => service.close())
   const submit = service.engine.submitBatch.bind(service.engine)
   const running = { now: 0, most: 0 }
   vi.spyOn(service.engine, 'submitBatch').mockImplementation(async (...given) => {

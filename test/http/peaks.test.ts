@@ -2,23 +2,13 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { audioPeaks } from '../../src/core/media/pictures/audio-peaks.js'
-import { fewerPeaks } from '../../src/http/jobs/fewer-peaks.js'
+import { fewerPeaks, type Peaks } from '../../src/http/jobs/fewer-peaks.js'
 import { sine, writeWav } from '../separation/tracks.js'
 import { pollJob, type Service, startService } from './harness.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
 const rate = 8000
 const seconds = 8
-
-interface Peaks {
-  version: number
-  channels: number
-  sample_rate: number
-  samples_per_pixel: number
-  bits: number
-  length: number
-  data: number[]
-}
 
 let service: Service
 const folder = temporaryFolder()

@@ -4,7 +4,7 @@ import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Upload } from 'tus-js-client'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { s3Blobs } from '../../src/adapters/blobs/s3/index.js'
 import { memoryBlobs } from '../../src/adapters/memory.js'
@@ -16,21 +16,17 @@ import { type CuttingProxy, cuttingProxy } from './cutting-proxy.js'
 import { pollJob, type Service, type ServiceSettings, startService } from './harness.js'
 
 const mebibyte = 1024 ** 2
-const cleanUps: (() => Promise<unknown> | void)[] = []
-afterEach(async () => {
-  vi.useRealTimers()
-  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
-})
+afterEach(() => void vi.useRealTimers())
 
 async function offering(settings: ServiceSettings = {}): Promise<Service> {
   const service = await startService({ ...settings, http: { resumableUploads: true, ...settings.http } })
-  cleanUps.push(() => service.close())
+  onTestFinished(() => service.close())
   return service
 }
 
 async function cutting(service: Service, bytesOfConnection: number): Promise<CuttingProxy> {
   const proxy = await cuttingProxy(service.server.port, bytesOfConnection)
-  cleanUps.push(() => proxy.close())
+  onTestFinished(() => proxy.close())
   return proxy
 }
 
@@ -78,7 +74,7 @@ const stores: [string, () => Promise<BlobStore>][] = [
     'a folder',
     async () => {
       const directory = await mkdtemp(join(tmpdir(), 'stemwork-resumable-'))
-      cleanUps.push(() => rm(directory, { recursive: true }))
+      onTestFinished(() => rm(directory, { recursive: true }))
       return fsBlobs({ directory })
     },
   ],
@@ -87,7 +83,7 @@ const stores: [string, () => Promise<BlobStore>][] = [
     async () => {
       const server = await startS3Server()
       const client = s3ClientOf(server)
-      cleanUps.push(async () => (client.destroy(), await server.close()))
+      onTestFinished(async () => (client.destroy(), await server.close()))
       return s3Blobs({ client, bucket: 'test' })
     },
   ],
@@ -200,7 +196,7 @@ describe('an upload that can be resumed', () => {
       },
     })
     hanging.on('error', () => {})
-    cleanUps.push(() => void hanging.destroy())
+    onTestFinished(() => void hanging.destroy())
     await new Promise<void>((resolve) => hanging.write('0123', () => resolve()))
     const offset = async () => Number((await tus(service, 'HEAD', { url })).headers.get('upload-offset'))
     while ((await offset()) < 4) await new Promise((resolve) => setTimeout(resolve, 20))
@@ -309,7 +305,7 @@ describe('an upload that can be resumed', () => {
 
 it('a service that does not offer it has the two links of the specification, and nothing else', async () => {
   const service = await startService()
-  cleanUps.push(() => service.close())
+  onTestFinished(() => service.close())
   expect(Object.keys((await (await service.api('/upload')).json()) as object).sort()).toEqual([
     'downloadUrl',
     'uploadUrl',

@@ -1,15 +1,10 @@
-import { afterEach, expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { createClient } from '../../src/client/client.js'
 import { startService } from './harness.js'
 
-const cleanUps: (() => unknown)[] = []
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
-})
-
 test('a failed job is run again by POST /job/{id}/retry; others are refused; other applications get 404', async () => {
   const service = await startService({ worker: false })
-  cleanUps.push(() => service.close())
+  onTestFinished(() => service.close())
   const client = createClient({ baseUrl: service.base, apiKey: service.app.key })
   const { id } = await client.createJob({ workflow: 'service/held', params: {} })
   const retry = async (key?: string, path: string = id) => {

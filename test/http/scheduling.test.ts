@@ -1,19 +1,14 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { durableStores } from './durable-stores.js'
 import { type Service, startService } from './harness.js'
-
-const cleanUps: (() => unknown)[] = []
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
-})
 
 for (const [name, open, missing] of durableStores) {
   describe.skipIf(missing !== undefined)(`scheduling over HTTP, on ${name}${missing ? ` (${missing})` : ''}`, () => {
     async function start(): Promise<Service> {
       const stores = await open()
-      cleanUps.push(() => stores.close())
+      onTestFinished(() => stores.close())
       const service = await startService({ stores })
-      cleanUps.push(() => service.close())
+      onTestFinished(() => service.close())
       return service
     }
 

@@ -5,16 +5,11 @@ import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterEach, expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { LoopTurns } from '../../src/http/routing/loop-turns.js'
 import { paced } from '../../src/http/routing/paced.js'
 import { type Service, startService } from './harness.js'
-
-const cleanUps: (() => void | Promise<void>)[] = []
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
-})
 
 async function resultOf(
   service: Service,
@@ -40,7 +35,7 @@ async function resultOf(
 async function begin(link: string, headers = ''): Promise<{ status: string; socket: Socket; head: Buffer }> {
   const { hostname, port, host, pathname, search } = new URL(link)
   const socket = connect(Number(port), hostname)
-  cleanUps.push(() => void socket.destroy())
+  onTestFinished(() => void socket.destroy())
   socket.on('error', () => {})
   socket.write(`GET ${pathname}${search} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n${headers}\r\n`)
   await once(socket, 'readable')
@@ -51,7 +46,7 @@ async function begin(link: string, headers = ''): Promise<{ status: string; sock
 
 test('downloads by link have slots; an application without one gets one of the application with the most', async () => {
   const service = await startService({ http: { limits: { downloads: 3, allDownloads: 4 } } })
-  cleanUps.push(() => service.close())
+  onTestFinished(() => service.close())
   const other = await service.addApplication('Other')
   const third = await service.addApplication('Third')
   const mine = await resultOf(service, service.app.key, Buffer.alloc(20_000_000))
@@ -78,7 +73,7 @@ async function withLargeLists(idleMs: number) {
   const rateLimits = { create: false, other: false } as const
   const limits = { paramsBytes: 200_000, listBytes: 50_000_000, idleMs }
   const service = await startService({ worker: false, http: { rateLimits, limits } })
-  cleanUps.push(() => service.close())
+  onTestFinished(() => service.close())
   const body = JSON.stringify({ workflow: 'service/held', params: { filler: 'x'.repeat(180_000) } })
   const create = (key: string) => service.api('/job', { method: 'POST', key, body })
   for (let n = 0; n < 50; n++) expect((await create(service.app.key)).status).toBe(200)
@@ -113,9 +108,9 @@ test('a list that is not read is ended', async () => {
 
 test('files read with the memory of one chunk arrive intact, however slowly, alone and in an archive', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'stemwork-sending-'))
-  cleanUps.push(() => rm(directory, { recursive: true }))
+  onTestFinished(() => rm(directory, { recursive: true }))
   const service = await startService({ blobs: fsBlobs({ directory }) })
-  cleanUps.push(() => service.close())
+  onTestFinished(() => service.close())
   const bytes = randomBytes(8_000_000)
   const { id, link } = await resultOf(service, service.app.key, bytes)
   const archive = (await (await service.api(`/archive?job=${id}`)).json()) as { url: string }
@@ -139,7 +134,7 @@ test('files read with the memory of one chunk arrive intact, however slowly, alo
 
 test('requests by link are counted for the application of the link', async () => {
   const service = await startService({ http: { rateLimits: { link: { requests: 3, perSeconds: 60 } } } })
-  cleanUps.push(() => service.close())
+  onTestFinished(() => service.close())
   const { link } = await resultOf(service, service.app.key)
   const statuses: number[] = []
   for (let n = 0; n < 4; n++) statuses.push((await fetch(link, { method: 'HEAD' })).status)

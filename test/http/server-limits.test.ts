@@ -1,27 +1,22 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { type RunningServer, serve, type ServeOptions } from '../../src/http/mounts/node.js'
 import { rawRequest } from './raw-request.js'
-
-const cleanUps: (() => unknown)[] = []
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
-})
 
 async function start(
   options: ServeOptions = {},
   handler = async () => new Response('{}'),
 ): Promise<RunningServer & { origin: string }> {
   const server = await serve(handler, { port: 0, ...options })
-  cleanUps.push(() => server.close({ timeoutMs: 0 }))
+  onTestFinished(() => server.close({ timeoutMs: 0 }))
   return server
 }
 
 /** A connection, and what it has received when it is closed. */
 function open({ port }: RunningServer, sent = ''): { socket: Socket; closed: Promise<string> } {
   const socket = connect(port, '127.0.0.1')
-  cleanUps.push(() => socket.destroy())
+  onTestFinished(() => void socket.destroy())
   let received = ''
   socket.on('data', (data) => (received += data.toString()))
   socket.on('error', () => {})
@@ -98,7 +93,7 @@ describe('a server of ours', () => {
       for (const one of silent) void one.closed.then(() => closed++)
       await expect.poll(() => closed, { timeout: 15_000 }).toBe(6)
       const other = connect({ port: server.port, host: '127.0.0.1', localAddress: '127.0.0.2' })
-      cleanUps.push(() => other.destroy())
+      onTestFinished(() => void other.destroy())
       other.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
       const [answer] = (await once(other, 'data')) as [Buffer]
       expect(answer.toString()).toMatch(/^HTTP\/1\.1 200 /)

@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { memoryBlobs } from '../../src/adapters/memory.js'
 import { createHandler } from '../../src/http/index.js'
@@ -12,14 +12,9 @@ import { StorageUse } from '../../src/http/routing/storage-use.js'
 import { durableStores } from './durable-stores.js'
 import { pollJob, type Service, type ServiceSettings, startService } from './harness.js'
 
-const cleanUps: (() => unknown)[] = []
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
-})
-
 async function start(settings: ServiceSettings = {}): Promise<Service> {
   const service = await startService(settings)
-  cleanUps.push(() => service.close())
+  onTestFinished(() => service.close())
   return service
 }
 
@@ -36,7 +31,7 @@ async function newTicket(service: Service, key?: string): Promise<Ticket> {
 async function beginUpload(url: string): Promise<{ answer: Promise<string>; finish(): void }> {
   const { hostname, port, host, pathname, search } = new URL(url)
   const socket = connect(Number(port), hostname)
-  cleanUps.push(() => socket.destroy())
+  onTestFinished(() => void socket.destroy())
   let received = ''
   socket.on('data', (data) => (received += data.toString()))
   socket.on('error', () => {})
@@ -53,7 +48,7 @@ const statusOf = (answer: string) => Number(answer.split(' ')[1])
 describe('uploads under way', () => {
   test('with the same ticket are refused, except for one, before any of their bytes are stored', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'stemwork-http-'))
-    cleanUps.push(() => rmSync(directory, { recursive: true }))
+    onTestFinished(() => rmSync(directory, { recursive: true }))
     const service = await start({ blobs: fsBlobs({ directory }) })
     const { uploadUrl, downloadUrl } = await newTicket(service)
     const files = () =>
@@ -146,7 +141,7 @@ for (const [name, open, missing] of durableStores) {
     () => {
       async function startFull(storedBytes: number): Promise<Service & { stores: Awaited<ReturnType<typeof open>> }> {
         const stores = await open()
-        cleanUps.push(() => stores.close())
+        onTestFinished(() => stores.close())
         const service = await start({ stores, http: { limits: { storedBytes } } })
         return { ...service, stores }
       }
@@ -193,7 +188,7 @@ for (const [name, open, missing] of durableStores) {
         // A process that has not counted lately.
         const handler = createHandler(service.engine, { basePath: '/v1', limits: { storedBytes: 1000 } })
         const server = await serve(handler, { port: 0 })
-        cleanUps.push(() => server.close({ timeoutMs: 0 }))
+        onTestFinished(() => server.close({ timeoutMs: 0 }))
         const refused = await fetch(`${server.origin}/v1/job`, {
           method: 'POST',
           body: JSON.stringify({ workflow: 'service/held', params: {} }),
@@ -217,7 +212,7 @@ for (const [name, open, missing] of durableStores) {
         const ticketOfAnother = async () => {
           const handler = createHandler(service.engine, { basePath: '/v1', limits: { storedBytes: 22_000 } })
           const server = await serve(handler, { port: 0 })
-          cleanUps.push(() => server.close({ timeoutMs: 0 }))
+          onTestFinished(() => server.close({ timeoutMs: 0 }))
           return (await fetch(`${server.origin}/v1/upload`, { headers: { authorization: service.app.key } })).status
         }
         expect(await ticketOfAnother()).toBe(429)
@@ -241,7 +236,7 @@ for (const [name, open, missing] of durableStores) {
 
 test('stored files are not counted again for each ticket, since counting many files takes long', async () => {
   vi.useFakeTimers({ toFake: ['performance'] })
-  cleanUps.push(() => vi.useRealTimers())
+  onTestFinished(() => void vi.useRealTimers())
   const blobs = memoryBlobs()
   let looks = 0
   const service = await start({ blobs: { ...blobs, list: (prefix) => (looks++, blobs.list(prefix)) }, worker: false })
@@ -254,7 +249,7 @@ test('stored files are not counted again for each ticket, since counting many fi
 
 test('no request waits for a count if the last one found plenty of room', async () => {
   vi.useFakeTimers({ toFake: ['performance'] })
-  cleanUps.push(() => vi.useRealTimers())
+  onTestFinished(() => void vi.useRealTimers())
   let stored = 10
   let looks = 0
   let finish = () => {}

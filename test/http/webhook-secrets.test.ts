@@ -1,16 +1,11 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Webhook } from 'standardwebhooks'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
 import { applicationSecret, createApplication, issueKey, rotateWebhookSecret } from '../../src/http/index.js'
 import { durableStores } from './durable-stores.js'
 import { type Service, startService } from './harness.js'
-
-const cleanUps: (() => unknown)[] = []
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
-})
 
 interface Message {
   headers: IncomingHttpHeaders
@@ -31,16 +26,16 @@ for (const [name, open, missing] of durableStores) {
         })
       })
       await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
-      cleanUps.push(() => (receiver.closeAllConnections(), receiver.close()))
+      onTestFinished(() => (receiver.closeAllConnections(), void receiver.close()))
       const { port } = receiver.address() as AddressInfo
       const stores = await open()
-      cleanUps.push(() => stores.close())
+      onTestFinished(() => stores.close())
       const fetchPolicy = { allow: ['127.0.0.1/32'], ports: [port] }
       const service = await startService({
         stores,
         engine: { fetch: fetchPolicy, ...(serviceSecret ? { webhooks: { secret: serviceSecret } } : {}) },
       })
-      cleanUps.push(() => service.close())
+      onTestFinished(() => service.close())
       service.release()
       return {
         ...service,
@@ -116,7 +111,7 @@ for (const [name, open, missing] of durableStores) {
 
 test('an application that the service does not keep has no secret to rotate, and nothing to sign with', async () => {
   const service = await startService({ http: { authenticate: () => ({ id: 'host', name: 'Host' }) } })
-  cleanUps.push(() => service.close())
+  onTestFinished(() => service.close())
   const rotated = await service.api('/application/webhook-secret', { method: 'POST', body: '{}' })
   expect(rotated.status).toBe(404)
   const body = JSON.stringify({ workflow: 'service/held', params: {}, webhook: { url: 'https://example.com/hook' } })

@@ -1,17 +1,12 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { clientAddress, WrongKeys } from '../../src/http/routing/wrong-keys.js'
 import { generateApiKey } from '../../src/http/auth/api-key.js'
 import { issueKey } from '../../src/http/index.js'
 import { type Service, type ServiceSettings, startService } from './harness.js'
 
-const cleanUps: (() => unknown)[] = []
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
-})
-
 async function start(http: ServiceSettings['http'] = {}): Promise<Service & { lookUps(): number }> {
   const service = await startService({ http: { rateLimits: { wrongKeys: { requests: 5, perSeconds: 600 } }, ...http } })
-  cleanUps.push(() => service.close())
+  onTestFinished(() => service.close())
   let lookUps = 0
   const { applications } = service.engine
   const getKey = applications.getKey.bind(applications)

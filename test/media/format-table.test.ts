@@ -1,21 +1,20 @@
-import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { openAudio } from '../../src/core/media/decode/open-audio.js'
 import { foreignFiles, ownFormats, type TableRow } from './format-table.js'
 import { hasProgram, runProgram } from './programs.js'
 import { signalToNoise } from './test-signal.js'
 import { collect, maxDifference, readAudio, sine, writeWav } from '../separation/tracks.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const hasFfmpeg = hasProgram('ffmpeg')
 const rows = [...ownFormats, ...foreignFiles]
 const seconds = 1
-let folder: string
+const folder = temporaryFolder()
 
 /** Two calls of ffmpeg make all files, and decode them all as a reference. */
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-formats-'))
   if (!hasFfmpeg) return
   await mkdir(join(folder, 'reference'))
   // A sweep, so that no two moments are alike.
@@ -45,7 +44,6 @@ beforeAll(async () => {
   ])
   await runProgram('ffmpeg', ['-v', 'error', ...inputs, ...decoded], { cwd: folder })
 }, 120_000)
-afterAll(() => rm(folder, { recursive: true }))
 
 async function referenceOf(file: string): Promise<Float32Array[]> {
   const bytes = await readFile(join(folder, 'reference', file))

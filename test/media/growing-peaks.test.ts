@@ -1,12 +1,12 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { EncoderState } from '../../src/core/media/encode/audio-encoder.js'
 import { openEncoder } from '../../src/core/media/encode/encoder.js'
 import { GrowingPeaks, type GrowingPeaksOptions } from '../../src/core/media/pictures/growing-peaks.js'
 import { plainCopy } from '../../src/adapters/stores/shared/plain-copy.js'
 import { noise } from '../separation/tracks.js'
+import { folderOfEachTest } from '../temporary-folder.js'
 
 const rate = 8000
 const perPeak = 512
@@ -14,14 +14,8 @@ const headerBytes = 24
 const planes = [noise(10 * perPeak), noise(10 * perPeak).map((value) => value / 2)]
 const part = (from: number, to: number) => planes.map((plane) => plane.subarray(from, to))
 
-let folder: string
-let path: string
-
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-growing-peaks-'))
-  path = join(folder, 'stem.wav.part')
-})
-afterEach(() => rm(folder, { recursive: true }))
+const folder = folderOfEachTest()
+const path = join(folder, 'stem.wav.part')
 
 async function open(options: Partial<GrowingPeaksOptions> = {}, from?: EncoderState) {
   const encoder = await openEncoder(path, { sampleRate: rate, channels: 2, format: '16', from })

@@ -1,13 +1,13 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { loadCodec } from '../../src/core/media/decode/codecs.js'
 import { localFile } from '../../src/core/media/decode/local-file.js'
 import { openAudio } from '../../src/core/media/decode/open-audio.js'
 import { openSource } from '../../src/core/media/decode/open-source.js'
 import { hasProgram, runProgram } from './programs.js'
 import { collect, maxDifference } from '../separation/tracks.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const kinds = [
   ['mp3', ['-c:a', 'libmp3lame', '-b:a', '128k']],
@@ -15,7 +15,7 @@ const kinds = [
   ['opus', ['-c:a', 'libopus', '-b:a', '96k']],
 ] as const
 const lengths = [1.3, 0.7, 2.1]
-let folder: string
+const folder = temporaryFolder()
 
 async function decoded(path: string): Promise<{ channels: Float32Array[]; warnings: readonly string[] }> {
   const stream = await openAudio(path)
@@ -25,14 +25,12 @@ async function decoded(path: string): Promise<{ channels: Float32Array[]; warnin
 
 describe.skipIf(!hasProgram('ffmpeg'))('files that were joined end to end (needs ffmpeg)', () => {
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'stemwork-joined-'))
     const outputs = kinds.flatMap(([kind, codec]) =>
       lengths.flatMap((_, i) => ['-map', `${i}:a`, '-ac', '2', ...codec, join(folder, `${i}.${kind}`)]),
     )
     const inputs = lengths.flatMap((seconds, i) => ['-f', 'lavfi', '-i', `sine=${300 * (i + 1)}:d=${seconds}:r=48000`])
     await runProgram('ffmpeg', ['-v', 'error', ...inputs, ...outputs])
   })
-  afterAll(() => rm(folder, { recursive: true }))
 
   async function joined(kind: string, between: Uint8Array = new Uint8Array(0)) {
     const parts = await Promise.all(lengths.map((_, i) => readFile(join(folder, `${i}.${kind}`))))

@@ -8,18 +8,9 @@ import { collectLevels } from '../../src/core/media/pictures/levels.js'
 import { peaksJson } from '../../src/core/media/pictures/peaks-json.js'
 import { waveformPicture } from '../../src/core/media/pictures/waveform-picture.js'
 import { stemsWorkflow } from '../../src/core/workflows/separation/stems-workflow.js'
+import type { Peaks } from '../../src/http/jobs/fewer-peaks.js'
 import { noise, sine, streamOf, writeWav } from '../separation/tracks.js'
-import { run } from '../runner/run-order.js'
-
-interface Peaks {
-  version: number
-  channels: number
-  sample_rate: number
-  samples_per_pixel: number
-  bits: number
-  length: number
-  data: number[]
-}
+import { orderOf, run } from '../runner/run-order.js'
 
 describe('levels', () => {
   it.each([1, 255, 256, 257, 5000, 100_000])(
@@ -95,16 +86,7 @@ describe('the stems workflow', () => {
     try {
       const path = join(folder, 'song.wav')
       await writeWav(path, [noise(120_000, 1), noise(120_000, 2)], 44_100)
-      const { outputs } = await run(runner, {
-        jobId: 'job-1',
-        workflow: workflow.id,
-        module: workflow.module?.url ?? null,
-        settings: workflow.module?.settings,
-        params: { inputUrl: 'https://example.com/song.wav', pictures: true },
-        inputs: { inputUrl: { path, bytes: 1 } },
-        directory: folder,
-        limits: { maxAudioSeconds: 60 },
-      })
+      const { outputs } = await run(runner, await orderOf(workflow, { inputUrl: path }, folder, { pictures: true }))
       expect(Object.values(outputs).map(({ fileName, contentType }) => `${fileName} ${contentType}`)).toEqual([
         'vocals.wav audio/wav',
         'accompaniments.wav audio/wav',

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { RealFft } from '../../src/core/media/dsp/fft.js'
 import { reflectedSlice } from '../../src/core/media/dsp/reflected-slice.js'
-import { periodicHann, Stft } from '../../src/core/media/dsp/stft.js'
+import { periodicHann } from '../../src/core/media/dsp/fft.js'
+import { Stft } from '../../src/core/media/dsp/stft.js'
 import { maxDifference, noise } from '../separation/tracks.js'
 
 /** The definition, in double precision: `sum x[n] e^(-2 pi i k n / size)`. */

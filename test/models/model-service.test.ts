@@ -1,5 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startService, type Stemwork } from '../cli/stemwork.js'
@@ -7,18 +5,18 @@ import { stereoMusic, worstDifference } from '../separation/architecture-run.js'
 import { writeWav } from '../separation/tracks.js'
 import { type ServiceClient, serviceClient } from './service-client.js'
 import { type SharesModel, writeSharesModel } from './shares-model.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const stemGains = { drums: 0.1, bass: 0.2, other: 0.3, vocals: 0.4 }
 const song = stereoMusic(30_001)
 const key = 'a key of the operator 1234'
 
-let folder: string
+const folder = temporaryFolder()
 let service: { process: Stemwork; baseUrl: string }
 let client: ServiceClient
 let own: SharesModel
 let allowed: SharesModel
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stemwork-model-service-'))
   await writeWav(join(folder, 'song.wav'), song, 44_100)
   own = await writeSharesModel(folder, 'own', stemGains)
   allowed = await writeSharesModel(folder, 'allowed', { drums: 0, bass: 0, other: 0, vocals: 0.9 })
@@ -39,7 +37,6 @@ beforeAll(async () => {
 afterAll(async () => {
   service?.process.kill('SIGTERM')
   await service?.process.finished()
-  await rm(folder, { recursive: true })
 })
 
 /** Up to the offset of the mixture, which models of this architecture add to each stem. */

@@ -1,9 +1,8 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { shares } from '../separation/model-folder.js'
 import { onnxModel } from '../separation/onnx-graph.js'
 import { manifestFor, sha256, writeManifest } from './model-files.js'
-
-const samples = 7000
 
 export interface SharesModel {
   /** Path of the manifest. */
@@ -18,12 +17,7 @@ export async function writeSharesModel(
   gains: Record<string, number>,
 ): Promise<SharesModel> {
   const stems = Object.keys(gains)
-  const network = onnxModel({
-    inputs: [{ name: 'mix', shape: [1, 2, samples] }],
-    outputs: [{ name: 'waves', shape: [1, stems.length, 2, samples] }],
-    nodes: [{ operator: 'Mul', inputs: ['mix', 'gains'], outputs: ['waves'] }],
-    constants: [{ name: 'gains', dims: [1, stems.length, 1, 1], values: Object.values(gains) }],
-  })
+  const network = onnxModel(shares(Object.values(gains)))
   const manifest = manifestFor(network, {
     name,
     architecture: 'htdemucs',

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { mkdtemp, readFile, stat } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { packageFile } from '../../src/core/engine/package-files.js'
@@ -14,6 +14,7 @@ import { type Note, notesOf } from '../../src/core/workflows/notes/note-events.j
 import { usualNoteOptions } from '../../src/core/workflows/notes/note-options.js'
 import { notesWorkflow } from '../../src/core/workflows/notes/notes-workflow.js'
 import { hasProgram } from '../media/programs.js'
+import { opened, orderOf, run as runOrder } from '../runner/run-order.js'
 import { blocksOf, streamOf, writeWav } from '../separation/tracks.js'
 import { readMidi } from './midi-reader.js'
 import { temporaryFolder } from '../temporary-folder.js'
@@ -126,41 +127,16 @@ describe('the workflow', () => {
   const workflow = notesWorkflow()
 
   async function run(params: Record<string, unknown>, files: Record<string, string>) {
-    const runner = processRunner({ resolve: () => workflow })
+    const runner = opened(processRunner({ resolve: () => workflow }))
     const progress: number[] = []
-    try {
-      const inputs = Object.fromEntries(
-        await Promise.all(
-          Object.entries(files).map(async ([name, path]) => [
-            name,
-            { path, bytes: (await stat(path)).size, name: basename(path) },
-          ]),
-        ),
-      )
-      const { outputs, details } = await runner.run(
-        {
-          jobId: 'job-1',
-          workflow: workflow.id,
-          module: workflow.module?.url ?? null,
-          settings: workflow.module?.settings,
-          params: {
-            ...Object.fromEntries(Object.keys(files).map((name) => [name, 'https://example.org/a.wav'])),
-            ...params,
-          },
-          inputs,
-          directory: await mkdtemp(join(folder, 'run-')),
-          limits: { maxAudioSeconds: 600 },
-        },
-        { signal: new AbortController().signal, onProgress: (each) => progress.push(each.progress) },
-      )
-      const report = JSON.parse(await readFile(outputs.notes!.path, 'utf8')) as {
-        tempo: number
-        tracks: { name: string; notes: Note[] }[]
-      }
-      return { report, details, progress, midi: readMidi(await readFile(outputs.midi!.path)) }
-    } finally {
-      await runner.close()
+    const { outputs, details } = await runOrder(runner, await orderOf(workflow, files, folder, params), {
+      onProgress: (each) => progress.push(each.progress),
+    })
+    const report = JSON.parse(await readFile(outputs.notes!.path, 'utf8')) as {
+      tempo: number
+      tracks: { name: string; notes: Note[] }[]
     }
+    return { report, details, progress, midi: readMidi(await readFile(outputs.midi!.path)) }
   }
 
   it('writes a track for each stem, at the tempo of the audio', async () => {

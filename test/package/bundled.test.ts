@@ -1,15 +1,14 @@
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { copyFileSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { build as esbuild, type Format } from 'esbuild'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { build as vite } from 'vite'
 import { packOnce, root, unpackInto } from './tarball.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 // `test/platforms` has the other bundlers, with packages from a registry.
-const folder = mkdtempSync(join(tmpdir(), 'stemwork-bundled-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 
 beforeAll(() => {
   // Of the optional peers only the faster runtime: what is imported when it is used must not stop a bundler.

@@ -1,20 +1,11 @@
 import { spawnSync } from 'node:child_process'
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { typeProblems } from '../examples/type-problems.js'
 import { buildDeclarations } from '../setup.js'
 import { root } from './tarball.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 // `create-stemwork` is a package of its own in this repository. `test/platforms` installs and runs what it makes.
 interface Manifest {
@@ -30,12 +21,7 @@ const read = (path: string) => JSON.parse(readFileSync(path, 'utf8')) as Manifes
 const own = read(join(root, 'package.json'))
 const { templates } = (await import(`${root}create-stemwork/project.js`)) as { templates: Record<string, unknown> }
 const names = Object.keys(templates)
-let folder: string
-
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'stemwork-create-'))
-})
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 
 function create(...words: string[]) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [join(root, 'create-stemwork/main.js'), ...words], {

@@ -1,12 +1,11 @@
 import { spawnSync } from 'node:child_process'
-import { appendFileSync, cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { appendFileSync, cpSync, readdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { root } from './tarball.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
-const copy = mkdtempSync(join(tmpdir(), 'stemwork-pack-'))
-afterAll(() => rmSync(copy, { recursive: true, force: true }))
+const copy = temporaryFolder()
 
 /** Exactly what `npm pack` and `npm publish` do, in a copy of the tree that was never built. */
 function pack() {
@@ -15,7 +14,6 @@ function pack() {
 }
 
 test('npm pack builds a tree that was never built, with declarations; without them there is no tarball', () => {
-  mkdirSync(copy, { recursive: true })
   const settings = readdirSync(root).filter((name) => /^(tsconfig|tsup)\b.*\.(json|ts)$/.test(name))
   for (const name of ['src', 'scripts', 'models', 'package.json', '.npmrc', ...settings])
     cpSync(join(root, name), join(copy, name), { recursive: true })

@@ -1,14 +1,13 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { nodeVersionRemedy } from '../../src/cli/node-version.js'
 import { readSources } from '../architecture/source-tree.js'
 import { packOnce, root } from './tarball.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
-const folder = mkdtempSync(join(tmpdir(), 'stemwork-pack-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 
 interface Manifest {
   exports: Record<string, string | { types: string; default: string }>

@@ -1,17 +1,16 @@
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { wavFile } from '../separation/wav-file.js'
 import { expectToTeach } from '../mistakes/table.js'
 import { packOnce, root, unpackInto } from './tarball.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 // A child compiles the runtime and the network anew in each process.
 vi.setConfig({ testTimeout: 180_000 })
 
-const folder = mkdtempSync(join(tmpdir(), 'stemwork-without-native-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 
 beforeAll(() => {
   const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { dependencies: object }

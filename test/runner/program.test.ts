@@ -1,21 +1,19 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { program, type ProgramOptions } from '../../src/core/engine/program/program.js'
 import { defineWorkflow, type Stage, type StageContext } from '../../src/core/engine/workflow/workflow.js'
 import { testEngine } from '../engine/harness.js'
 import { hasProgram, runProgram as output } from '../media/programs.js'
 import { rejection } from './run-order.js'
+import { folderOfEachTest } from '../temporary-folder.js'
 
-let directory: string
-beforeEach(async () => void (directory = await mkdtemp(join(tmpdir(), 'stemwork-program-'))))
-afterEach(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }))
+const directory = folderOfEachTest()
 
 /** What a stage gets, as far as programs use it. */
 function contextOf(changes: Partial<StageContext> = {}): StageContext & { seen: number[] } {

@@ -1,9 +1,10 @@
 import { mkdtempSync, readFileSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
+import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { afterEach } from 'vitest'
 import type { Runner, WorkOrder, WorkProgress, WorkResult } from '../../src/core/engine/ports/runner.js'
+import type { Workflow } from '../../src/core/engine/workflow/workflow.js'
 
 export const stagesModule = new URL('./fixtures/stages.mjs', import.meta.url).href
 
@@ -36,6 +37,35 @@ export function orderTo(action: string, changes: Partial<WorkOrder> = {}): WorkO
     limits: { maxAudioSeconds: 60 },
     ...changes,
   }
+}
+
+/**
+ * An order for a run of the workflow, in a folder of its own within `folder`.
+ *
+ * @param files its inputs, by the name of the param
+ */
+export async function orderOf(
+  workflow: Workflow,
+  files: Record<string, string>,
+  folder: string,
+  params: Record<string, unknown> = {},
+): Promise<WorkOrder> {
+  const order: WorkOrder = {
+    jobId: 'job-1',
+    workflow: workflow.id,
+    module: workflow.module?.url ?? null,
+    settings: workflow.module?.settings,
+    params,
+    inputs: {},
+    directory: await mkdtemp(join(folder, 'run-')),
+    limits: { maxAudioSeconds: 600 },
+  }
+  for (const [param, path] of Object.entries(files)) {
+    const name = basename(path)
+    order.params = { [param]: `https://example.org/${name}`, ...order.params }
+    order.inputs[param] = { path, bytes: (await stat(path)).size, name }
+  }
+  return order
 }
 
 export interface OrderOptions {

@@ -1,21 +1,20 @@
 import { spawnSync } from 'node:child_process'
-import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { cp, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import type { EngineHealth } from '../../src/core/engine/engine.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
 import type { RuntimeChoice } from '../../src/core/models/session/runtime.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const runtime = join(root, 'node_modules/onnxruntime-node')
 /** A project with the package installed as npm does, its dependencies by links, and without onnxruntime-node. */
-let project: string
+const project = temporaryFolder()
 let modules: string
 
 beforeAll(async () => {
-  project = await mkdtemp(join(tmpdir(), 'stemwork-unready-'))
   modules = join(project, 'node_modules')
   await mkdir(join(modules, 'stemwork'), { recursive: true })
   await cp(join(root, 'dist'), join(modules, 'stemwork/dist'), { recursive: true })
@@ -31,7 +30,6 @@ beforeAll(async () => {
   await cp(fileURLToPath(new URL('./fixtures/stems-host.mjs', import.meta.url)), join(project, 'host.mjs'))
   await writeFile(join(project, 'package.json'), '{"type":"module"}')
 }, 120_000)
-afterAll(() => rm(project, { recursive: true, force: true }))
 
 type Refusal = { code: string; message: string; retryable: boolean; cause: string }
 

@@ -118,6 +118,16 @@ export function stereoMusic(sampleCount: number): Float32Array[] {
   })
 }
 
+/** What remains of planes without others. */
+export function without(planes: readonly Float32Array[], others: readonly ArrayLike<number>[]): Float32Array[] {
+  return planes.map((plane, channel) => plane.map((value, i) => value - others[channel]![i]!))
+}
+
+/** Silence of the same length. */
+export function silenceLike(planes: readonly Float32Array[]): Float32Array[] {
+  return planes.map(({ length }) => new Float32Array(length))
+}
+
 export function worstDifference(found: ArrayLike<number>[], expected: ArrayLike<number>[]): number {
   return Math.max(
     ...found.map((plane, channel) => maxDifference(Float32Array.from(plane), Float32Array.from(expected[channel]!))),

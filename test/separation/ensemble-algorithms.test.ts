@@ -1,5 +1,4 @@
-import { createHash } from 'node:crypto'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { createArchitecture } from '../../src/core/workflows/separation/architectures/create-architecture.js'
@@ -15,10 +14,10 @@ import type { StemBlock } from '../../src/core/workflows/separation/pipeline/est
 import { runPipeline, type PipelineMember } from '../../src/core/workflows/separation/pipeline/pipeline.js'
 import { combinedSpectra, type SpectralMember } from '../../src/core/workflows/separation/pipeline/spectral-ensemble.js'
 import { separate, type SeparationOptions } from '../../src/core/workflows/separation/separate.js'
-import { manifestOf, separateWith, stereoMusic, stereoNoise, worstDifference } from './architecture-run.js'
+import { manifestOf, separateWith, stereoMusic, stereoNoise, without, worstDifference } from './architecture-run.js'
 import { hann, inverseStft, stft } from '../media/double-reference.js'
+import { shares, writeModelFolder } from './model-folder.js'
 import { testNetworks } from './networks.js'
-import { onnxModel, type OnnxGraph } from './onnx-graph.js'
 import { joined, readAudio, sine, writeWav } from './tracks.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
@@ -27,12 +26,8 @@ const fourStems = ['drums', 'bass', 'other', 'vocals']
 const demucsManifest = manifestOf('htdemucs', { stems: fourStems })
 
 /** A model whose vocals are the mixture times a gain of each channel. */
-const gains = (left: number, right: number, samples = 7000): OnnxGraph => ({
-  inputs: [{ name: 'mix', shape: [1, 2, samples] }],
-  outputs: [{ name: 'waves', shape: [1, 4, 2, samples] }],
-  nodes: [{ operator: 'Mul', inputs: ['mix', 'gains'], outputs: ['waves'] }],
-  constants: [{ name: 'gains', dims: [1, 4, 2, 1], values: [0, 0, 0, 0, 0, 0, left, right] }],
-})
+const gains = (left: number, right: number, samples?: number) =>
+  shares([0, 0, 0, 0, 0, 0, left, right], { samples, channels: 2 })
 
 /** An estimate as a model gives it, in blocks of its own sizes. */
 function member(vocals: Float32Array[], mixture: Float32Array[], step: number): SpectralMember {
@@ -156,7 +151,7 @@ describe.each(ensembleAlgorithms)('the ensemble algorithm %s', (algorithm) => {
     ]
     const scaled = song.map((plane, channel) => plane.map((value) => value * gain[channel]!))
     expect(worstDifference(vocals, scaled)).toBeLessThan(1e-3)
-    const rest = song.map((plane, channel) => plane.map((value, i) => value - vocals[channel]![i]!))
+    const rest = without(song, vocals)
     expect(worstDifference(accompaniments, rest)).toBe(0)
   })
 
@@ -216,14 +211,8 @@ describe('separate with an ensemble algorithm', () => {
       ['one', 0.9, 0.1],
       ['two', 0.2, 0.6],
       ['three', 0.5, 0.4],
-    ] as const) {
-      const file = onnxModel(gains(left, right))
-      await mkdir(own(name))
-      await writeFile(join(own(name), 'model.onnx'), file)
-      const sha256 = createHash('sha256').update(file).digest('hex')
-      const manifest = { ...demucsManifest, name, bytes: file.length, sha256 }
-      await writeFile(join(own(name), 'model.json'), JSON.stringify(manifest))
-    }
+    ] as const)
+      await writeModelFolder(own(name), demucsManifest, gains(left, right))
     await writeWav(own('song.wav'), stereoMusic(50_001), 44_100)
   })
 

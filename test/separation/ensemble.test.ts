@@ -1,5 +1,4 @@
-import { mkdir, readdir, writeFile } from 'node:fs/promises'
-import { createHash } from 'node:crypto'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { AudioBlock } from '../../src/core/media/dsp/audio-stream.js'
@@ -12,24 +11,19 @@ import {
   separateWith,
   stereoMusic,
   stereoNoise,
+  without,
   worstDifference,
   type LoadedModel,
 } from './architecture-run.js'
+import { shares, writeModelFolder } from './model-folder.js'
 import { testNetworks } from './networks.js'
-import { onnxModel, type OnnxGraph } from './onnx-graph.js'
+import type { OnnxGraph } from './onnx-graph.js'
 import { readAudio, writeWav } from './tracks.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
 const load = testNetworks()
 
-/** Models that give a fixed share of the mixture, of different architectures and segment lengths. */
-const waves = (gains: number[], samples: number): OnnxGraph => ({
-  inputs: [{ name: 'mix', shape: [1, 2, samples] }],
-  outputs: [{ name: 'waves', shape: [1, gains.length, 2, samples] }],
-  nodes: [{ operator: 'Mul', inputs: ['mix', 'gains'], outputs: ['waves'] }],
-  constants: [{ name: 'gains', dims: [1, gains.length, 1, 1], values: gains }],
-})
-
+/** Gives a fixed share of the mixture too, by another architecture. */
 const spectrum = (gain: number): OnnxGraph => ({
   inputs: [{ name: 'input', shape: ['batch', 4, 129, 40] }],
   outputs: [{ name: 'output', shape: ['batch', 4, 129, 40] }],
@@ -43,7 +37,7 @@ const instrumentalManifest = manifestOf('mdx', { stft: { nFft: 256, hop: 64 }, p
 
 const demucs = async (gains: number[], samples = 7000): Promise<LoadedModel> => ({
   manifest: demucsManifest,
-  networks: [await load(waves(gains, samples))],
+  networks: [await load(shares(gains, { samples }))],
 })
 const instrumental = async (gain: number): Promise<LoadedModel> => ({
   manifest: instrumentalManifest,
@@ -64,12 +58,7 @@ describe('an ensemble', () => {
     // The instrumental model's vocals are 1 - 0.7.
     const expected = (3 * 0.8 + 0.2 + 0.3) / 5
     expect(worstDifference(inner(vocals), inner(scaledBy(mixture, expected)))).toBeLessThan(1e-3)
-    expect(
-      worstDifference(
-        accompaniments,
-        mixture.map((plane, channel) => plane.map((value, i) => value - vocals[channel]![i]!)),
-      ),
-    ).toBe(0)
+    expect(worstDifference(accompaniments, without(mixture, vocals))).toBe(0)
   })
 
   it('averages every stem that its models have in common', async () => {
@@ -97,7 +86,7 @@ describe('an ensemble', () => {
   })
 
   it('never runs more than a few segments ahead of its output, however long the track: no file in memory', async () => {
-    const network = await load(waves([0, 0, 0, 1], 7000))
+    const network = await load(shares([0, 0, 0, 1]))
     const other = await load(spectrum(1))
     const lead = async (sampleCount: number) => {
       let read = 0
@@ -143,19 +132,11 @@ describe('separate with other architectures', () => {
   const folder = temporaryFolder()
   const own = (name: string) => join(folder, name)
   beforeAll(async () => {
-    await writeModelFolder('demucs', demucsManifest, waves([0.1, 0.2, 0.3, 0.4], 7000))
-    await writeModelFolder('half', demucsManifest, waves([0, 0, 0, 0.5], 7000))
-    await writeModelFolder('instrumental', instrumentalManifest, spectrum(0.9))
+    await writeModelFolder(own('demucs'), demucsManifest, shares([0.1, 0.2, 0.3, 0.4]))
+    await writeModelFolder(own('half'), demucsManifest, shares([0, 0, 0, 0.5]))
+    await writeModelFolder(own('instrumental'), instrumentalManifest, spectrum(0.9))
     await writeWav(own('song.wav'), stereoMusic(50_001), 44_100)
   })
-
-  async function writeModelFolder(name: string, manifest: Manifest, graph: OnnxGraph): Promise<void> {
-    const file = onnxModel(graph)
-    await mkdir(own(name))
-    await writeFile(join(own(name), 'model.onnx'), file)
-    const sha256 = createHash('sha256').update(file).digest('hex')
-    await writeFile(join(own(name), 'model.json'), JSON.stringify({ ...manifest, name, bytes: file.length, sha256 }))
-  }
 
   it('writes the four stems of a model that has them, from a scratch file that is gone afterwards', async () => {
     const outputs = {

@@ -1,12 +1,12 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { compareFiles } from '../../src/core/workflows/separation/evaluation/compare.js'
-import { stereoMusic, stereoNoise } from './architecture-run.js'
+import { stereoMusic, stereoNoise, without } from './architecture-run.js'
 import { pythonWith } from './peers.js'
 import { writeWav } from './tracks.js'
+import { temporaryFolder } from '../temporary-folder.js'
 
 const python = pythonWith('museval', 'soundfile')
 const rate = 44_100
@@ -21,9 +21,7 @@ sdr, isr, sir, sar = museval.evaluate(read('true'), read('found'))
 print(json.dumps({stem: list(map(float, numpy.atleast_1d(values))) for stem, values in zip(stems, sdr)}))
 `
 
-let folder: string
-beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), 'stemwork-museval-'))))
-afterAll(() => rm(folder, { recursive: true }))
+const folder = temporaryFolder()
 
 describe.skipIf(python === undefined)(
   'cSDR, which is the SDR of BSS Eval v4 (skipped without Python with museval)',
@@ -40,7 +38,7 @@ describe.skipIf(python === undefined)(
         }),
       )
       const mixture = vocals.map((plane, channel) => plane.map((value, i) => value + accompaniments[channel]![i]!))
-      const rest = mixture.map((plane, channel) => plane.map((value, i) => value - found[channel]![i]!))
+      const rest = without(mixture, found)
       const path = (name: string) => join(folder, `${name}.wav`)
       const files = {
         mixture,

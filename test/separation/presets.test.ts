@@ -1,5 +1,4 @@
-import { createHash } from 'node:crypto'
-import { mkdir, readdir, writeFile } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -9,7 +8,7 @@ import { knownModels } from '../../src/core/models/known-models.js'
 import { listPresets, modelPreset, modelPresets, modelsOfPreset } from '../../src/core/models/presets.js'
 import { presetWorkflow, workflowOfPreset } from '../../src/core/workflows/separation/preset-workflow.js'
 import { manifestOf, stereoMusic, worstDifference } from './architecture-run.js'
-import { onnxModel } from './onnx-graph.js'
+import { shares, writeModelFolder } from './model-folder.js'
 import { readAudio, writeWav } from './tracks.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
@@ -20,19 +19,9 @@ beforeAll(async () => {
 })
 
 /** A model folder whose vocals are the mixture times a gain. */
-async function model(name: string, gain: number): Promise<string> {
-  const file = onnxModel({
-    inputs: [{ name: 'mix', shape: [1, 2, 7000] }],
-    outputs: [{ name: 'waves', shape: [1, 4, 2, 7000] }],
-    nodes: [{ operator: 'Mul', inputs: ['mix', 'gains'], outputs: ['waves'] }],
-    constants: [{ name: 'gains', dims: [1, 4, 1, 1], values: [0, 0, 0, gain] }],
-  })
+function model(name: string, gain: number): Promise<string> {
   const manifest = manifestOf('htdemucs', { stems: ['drums', 'bass', 'other', 'vocals'] })
-  const sha256 = createHash('sha256').update(file).digest('hex')
-  await mkdir(own(name))
-  await writeFile(join(own(name), 'model.onnx'), file)
-  await writeFile(join(own(name), 'model.json'), JSON.stringify({ ...manifest, name, bytes: file.length, sha256 }))
-  return own(name)
+  return writeModelFolder(own(name), manifest, shares([0, 0, 0, gain]))
 }
 
 describe('the presets', () => {

@@ -17,6 +17,7 @@ import { openEncoder } from '../../src/core/media/encode/encoder.js'
 import { runPipeline, type PipelineMember } from '../../src/core/workflows/separation/pipeline/pipeline.js'
 import type { Network } from '../../src/core/models/session/network.js'
 import { stemsWorkflow } from '../../src/core/workflows/separation/stems-workflow.js'
+import { orderOf } from '../runner/run-order.js'
 import { manifestOf } from './architecture-run.js'
 import { testNetworks } from './networks.js'
 import { noise, streamOf, writeWav } from './tracks.js'
@@ -41,17 +42,8 @@ describe('a separation whose process is killed', () => {
   })
 
   async function order(parts: KeptPart[], params = {}): Promise<WorkOrder> {
-    return {
-      jobId: 'job',
-      workflow: workflow.id,
-      module: workflow.module?.url ?? null,
-      settings: workflow.module?.settings,
-      params: { inputUrl: 'https://example.com/song.wav', ...params },
-      inputs: { inputUrl: { path: song, bytes: (await stat(song)).size } },
-      directory: await mkdtemp(join(folder, 'run-')),
-      limits: { maxAudioSeconds: 600 },
-      checkpoint: { parts, afterMs: 0, everyMs: 1, maxBytes: 1e9 },
-    }
+    const checkpoint = { parts, afterMs: 0, everyMs: 1, maxBytes: 1e9 }
+    return { ...(await orderOf(workflow, { inputUrl: song }, folder, params)), checkpoint }
   }
 
   /** A run from start to end, and one that is killed twice: their files are the same. */

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { changesOf, readsOf } from '../../src/adapters/blobs/fs/disk-turns.js'
-import { ConnectionShares } from '../../src/adapters/stores/postgres/connection-shares.js'
+import { connectionShares } from '../../src/adapters/stores/postgres/connection-shares.js'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { sampleJob } from '../../src/contract/job-samples.js'
 import { Stages } from '../../src/core/engine/dispatch/attempt/stages.js'
@@ -39,7 +39,7 @@ interface Lane {
 function lanes(): Lane[] {
   const [queries, turns] = [new QueryTurns(), new LoopTurns()]
   const { peaks, peaksOf } = measuring()
-  const connections = new ConnectionShares({ options: { max: 4 } })
+  const connections = connectionShares({ options: { max: 4 } })
   const ofNewJob = () => `results/${randomUUID()}/x`
   let slice: Promise<unknown> = Promise.resolve()
   return [

@@ -6,6 +6,7 @@ import type { JobQueue } from './ports/job-queue.js'
 import type { JobStore } from './ports/job-store.js'
 import type { Runner } from './ports/runner.js'
 import type { Workflow } from './workflow/workflow.js'
+import { isWorkflow } from './workflow/is-workflow.js'
 
 /**
  * The parts of an engine. The host owns the parts that it passes in: `close()` closes only the queue and the runner.
@@ -107,12 +108,6 @@ function checkPart(name: string, part: unknown, { what, methods, from, hasScope 
   if (lacks.length === 0) return
   const lack = lacks.length === methods.length + Number(hasScope) ? 'all that one has' : lacks.join(', ')
   throw new StemworkError('INVALID_OPTIONS', `${name} is not ${what}: it lacks ${lack}. Pass ${from}.`)
-}
-
-function isWorkflow(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  const { id, stages, outputs } = value as Record<string, unknown>
-  return typeof id === 'string' && Array.isArray(stages) && typeof outputs === 'function'
 }
 
 function refuseUnsafePair({ jobs, queue, blobs }: EngineParts): void {

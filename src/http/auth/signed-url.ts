@@ -1,4 +1,4 @@
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac, hash, timingSafeEqual } from 'node:crypto'
 
 /** What a signed link allows. Every field is covered by the signature. */
 export interface Grant {
@@ -35,7 +35,7 @@ export class UrlSigner {
 
   constructor(secrets: readonly [string, ...string[]] | readonly string[]) {
     this.#secrets = secrets.map((secret) => ({
-      id: createHash('sha256').update(`stemwork link key ${secret}`).digest('hex').slice(0, 8),
+      id: hash('sha256', `stemwork link key ${secret}`).slice(0, 8),
       bytes: Buffer.from(secret, 'utf8'),
     }))
   }

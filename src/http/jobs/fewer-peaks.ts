@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { peaksSchema } from '../schemas.js'
 
-type Peaks = z.infer<typeof peaksSchema>
+export type Peaks = z.infer<typeof peaksSchema>
 
 /** The same peaks in at most `length` entries: neighbours are merged, so that they still contain every sample. */
 export function fewerPeaks(peaks: Peaks, length: number): Peaks {

@@ -49,9 +49,7 @@ export const jobRoutes = [
       const job = await createJob(call, body)
       const seconds = preferredWait(call.request.headers)
       if (seconds === undefined) return json({ id: job.id })
-      const waited = await waitForEnd(call, job, seconds)
-      if (!waited) throw noSuchJob()
-      return json(await jobView(waited, call))
+      return json(await jobView(existing(await waitForEnd(call, job, seconds)), call))
     },
   }),
   defineRoute({
@@ -67,8 +65,7 @@ export const jobRoutes = [
       const job = await requireJob(call, params.id)
       const seconds = preferredWait(call.request.headers)
       const waited = seconds === undefined ? job : await waitForEnd(call, job, seconds)
-      if (!waited) throw noSuchJob()
-      return json(await pendingJobView(waited, call))
+      return json(await pendingJobView(existing(waited), call))
     },
   }),
   defineRoute({
@@ -93,8 +90,7 @@ export const jobRoutes = [
     problems: ['NOT_FOUND'],
     async handle(call, { params }) {
       const job = mayBeId(params.id) ? await call.service.engine.delete(params.id, { app: call.caller.id }) : undefined
-      if (!job) throw noSuchJob()
-      return json({ id: job.id })
+      return json({ id: existing(job).id })
     },
   }),
   defineRoute({
@@ -109,8 +105,7 @@ export const jobRoutes = [
     problems: ['NOT_FOUND'],
     async handle(call, { params }) {
       const job = mayBeId(params.id) ? await call.service.engine.cancel(params.id, { app: call.caller.id }) : undefined
-      if (!job) throw noSuchJob()
-      return json(await jobView(job, call))
+      return json(await jobView(existing(job), call))
     },
   }),
   defineRoute({
@@ -138,8 +133,7 @@ export const jobRoutes = [
       const app = call.caller.id
       await storage.refuseFull(app)
       const job = mayBeId(params.id) ? await engine.retry(params.id, { app }) : undefined
-      if (!job) throw noSuchJob()
-      return json(await jobView(job, call))
+      return json(await jobView(existing(job), call))
     },
   }),
   defineRoute({
@@ -290,14 +284,11 @@ export const jobRoutes = [
 ]
 
 export async function requireJob(call: KeyedCall, id: string): Promise<JobRecord> {
-  const job = await findJob(call, id)
-  if (!job) throw noSuchJob()
-  return job
+  return existing(await findJob(call, id))
 }
 
 function statusAnswer(job: JobRecord | undefined): ApiAnswer {
-  if (!job) throw noSuchJob()
-  const { id, status, progress, stage } = job
+  const { id, status, progress, stage } = existing(job)
   return json({ id, status, progress, stage })
 }
 
@@ -305,9 +296,10 @@ function findJob(call: KeyedCall, id: string): Promise<JobRecord | undefined> {
   return mayBeId(id) ? call.service.engine.get(id, { app: call.caller.id }) : Promise.resolve(undefined)
 }
 
-/** The same for an unknown id, a malformed one and another application's job. */
-function noSuchJob(): Problem {
-  return new Problem(
+/** @throws Problem `NOT_FOUND`, the same for an unknown id, a malformed one and another application's job */
+function existing(job: JobRecord | undefined): JobRecord {
+  if (job) return job
+  throw new Problem(
     'NOT_FOUND',
     'There is no job with this id. It may have been deleted, or it belongs to another application.',
   )

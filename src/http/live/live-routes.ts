@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { StemworkError } from '../../core/engine/errors.js'
+import { requirePackage } from '../../core/engine/package-files.js'
 import { Problem } from '../routing/problem.js'
 import { defineRoute, type Route } from '../routing/route.js'
 import { LiveSession } from './live-session.js'
@@ -49,15 +49,4 @@ export const liveRoutes: readonly Route[] = [
   }),
 ]
 
-/** @throws StemworkError `MISSING_DEPENDENCY` if the library of the protocol is not installed. */
-export function requireWebSockets(): void {
-  try {
-    import.meta.resolve(library)
-  } catch (cause) {
-    throw new StemworkError(
-      'MISSING_DEPENDENCY',
-      `live needs the package ${library}, which is not installed. Run: npm install ${library}`,
-      { cause },
-    )
-  }
-}
+export const requireWebSockets = () => requirePackage('live', library)

@@ -45,12 +45,15 @@ export interface Service {
 }
 
 /** What is known of a request at once. */
-interface RequestFacts {
+export interface RequestFacts {
   service: Service
   request: ApiRequest
   requestId: string
   body: RequestBody
+  /** For every response. */
   headers: Record<string, string>
+  /** Name of its route, once that is known. */
+  operation: string
 }
 
 /** Where it came in. */

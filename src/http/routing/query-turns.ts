@@ -1,5 +1,5 @@
 import { rested, type Spent } from '../../core/engine/limits/rested.js'
-import { type Share, Shares } from '../../core/engine/limits/shares.js'
+import { Shares } from '../../core/engine/limits/shares.js'
 import { Problem } from './problem.js'
 
 /** Requests of one application that may wait for an earlier one of this kind. */
@@ -22,26 +22,20 @@ export class QueryTurns {
 
   /** @throws Problem `RATE_LIMITED` if too many requests of the application wait already; the signal's reason */
   async request<Result>(app: string, work: () => Promise<Result>, signal?: AbortSignal): Promise<Result> {
-    return await holding(await this.#requests.take(app, signal), work)
+    return await this.#requests.use(app, work, { signal, refusal: tooManyWaiting })
   }
 
   /** A part of a request that holds the event loop for a few milliseconds at most. */
   async slice<Result>(app: string, work: (spent?: Spent) => Promise<Result>): Promise<Result> {
-    return await holding(await this.#slices.take(app), () => rested(work))
+    return await this.#slices.use(app, () => rested(work))
   }
 }
 
-async function holding<Result>(share: Share | undefined, work: () => Promise<Result>): Promise<Result> {
-  if (!share)
-    throw new Problem(
-      'RATE_LIMITED',
-      'Lists, archives, batches and bulk changes of an application, and documents of the service, are made one at a ' +
-        `time, and ${mostWaiting} may wait. Send this request again when others have been answered.`,
-      { headers: { 'retry-after': '5' } },
-    )
-  try {
-    return await work()
-  } finally {
-    share.release()
-  }
+function tooManyWaiting(): Problem {
+  return new Problem(
+    'RATE_LIMITED',
+    'Lists, archives, batches and bulk changes of an application, and documents of the service, are made one at a ' +
+      `time, and ${mostWaiting} may wait. Send this request again when others have been answered.`,
+    { headers: { 'retry-after': '5' } },
+  )
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -79,7 +79,7 @@ export async function packText(content: string | Buffer, quality = constants.BRO
   const { BROTLI_PARAM_SIZE_HINT: sizeHint, BROTLI_PARAM_QUALITY: brotliQuality } = constants
   const params = { [sizeHint]: identity.byteLength, [brotliQuality]: quality }
   const [br, zipped] = await Promise.all([compressBrotli(identity, { params }), compressGzip(identity, { level: 9 })])
-  return { hash: createHash('sha256').update(identity).digest('hex').slice(0, 32), br, gzip: zipped, identity }
+  return { hash: hash('sha256', identity).slice(0, 32), br, gzip: zipped, identity }
 }
 
 /** The text, or 304 for a client that already has it. */

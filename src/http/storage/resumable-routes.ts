@@ -1,5 +1,4 @@
-import { StemworkError } from '../../core/engine/errors.js'
-import { scriptFile } from '../../core/engine/package-files.js'
+import { hasPackage, requirePackage, scriptFile } from '../../core/engine/package-files.js'
 import type { ApiAnswer } from '../routing/answer.js'
 import type { KeyedCall } from '../routing/call.js'
 import type { ProblemCode } from '../routing/problem.js'
@@ -92,20 +91,5 @@ async function answer(call: KeyedCall, id: string | undefined): Promise<ApiAnswe
   return answerTus(call, resumablePath, id)
 }
 
-/** @throws StemworkError `MISSING_DEPENDENCY` if the library of the protocol is not installed. */
-export function requireTus(): void {
-  if (hasTus()) return
-  throw new StemworkError(
-    'MISSING_DEPENDENCY',
-    `resumableUploads needs the package ${library}, which is not installed. Run: npm install ${library}`,
-  )
-}
-
-export function hasTus(): boolean {
-  try {
-    import.meta.resolve(library)
-    return true
-  } catch {
-    return false
-  }
-}
+export const requireTus = () => requirePackage('resumableUploads', library)
+export const hasTus = () => hasPackage(library)

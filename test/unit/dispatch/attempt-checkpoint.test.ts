@@ -1,5 +1,4 @@
-import { mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { memoryBlobs } from '../../../src/adapters/memory.js'
@@ -10,14 +9,13 @@ import { type EngineSettings, resolveEngineOptions } from '../../../src/core/eng
 import type { BlobStore } from '../../../src/core/engine/ports/blob-store.js'
 import { bytes, gate, keys, recordingLogger, textOf } from '../../engine/harness.js'
 import { resumeTime, stopTime } from '../../engine/stopped-time.js'
+import { folderOfEachTest } from '../../temporary-folder.js'
 
 const { signal } = new AbortController()
 const own = 'checkpoints/job/3-n/'
 const earlier = 'checkpoints/job/2-a/'
 
-let directory: string
-beforeEach(async () => void (directory = await mkdtemp(join(tmpdir(), 'stemwork-checkpoint-'))))
-afterEach(() => rm(directory, { recursive: true }))
+const directory = folderOfEachTest()
 
 /** Of a claim with token 3, on a store of these files. */
 async function checkpointOf({

@@ -1,7 +1,6 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { memoryBlobs } from '../../../src/adapters/memory.js'
 import { sampleJob } from '../../../src/contract/job-samples.js'
 import type { AttemptCheckpoint } from '../../../src/core/engine/dispatch/attempt/attempt-checkpoint.js'
@@ -9,13 +8,10 @@ import { fetchInputs } from '../../../src/core/engine/dispatch/attempt/attempt-i
 import { type EngineSettings, resolveEngineOptions } from '../../../src/core/engine/options.js'
 import type { Workflow } from '../../../src/core/engine/workflow/workflow.js'
 import { loopback } from '../../fetch/loopback-server.js'
+import { folderOfEachTest } from '../../temporary-folder.js'
 
-let directory: string
-beforeEach(async () => void (directory = await mkdtemp(join(tmpdir(), 'stemwork-inputs-'))))
-afterEach(async () => {
-  vi.useRealTimers()
-  await rm(directory, { recursive: true })
-})
+const directory = folderOfEachTest()
+afterEach(() => void vi.useRealTimers())
 
 /** Fetches what this server answers with. */
 async function fetchedFrom(

@@ -1,7 +1,6 @@
-import { mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { memoryBlobs } from '../../../src/adapters/memory.js'
 import { sampleJob } from '../../../src/contract/job-samples.js'
 import { AttemptSteps } from '../../../src/core/engine/dispatch/attempt/attempt-steps.js'
@@ -9,6 +8,7 @@ import type { JobRecord } from '../../../src/core/engine/job/job.js'
 import type { StepRecord } from '../../../src/core/engine/job/step.js'
 import type { KeptStep } from '../../../src/core/engine/ports/runner.js'
 import { bytes, keys } from '../../engine/harness.js'
+import { folderOfEachTest } from '../../temporary-folder.js'
 
 const leaseMs = 3000
 const prefix = 'checkpoints/job/3-n/'
@@ -26,9 +26,7 @@ const step: KeptStep & Pick<StepRecord, 'files' | 'value'> = {
   files: {},
 }
 
-let directory: string
-beforeEach(async () => void (directory = await mkdtemp(join(tmpdir(), 'stemwork-attempt-steps-'))))
-afterEach(() => rm(directory, { recursive: true }))
+const directory = folderOfEachTest()
 
 /** Of a job with these records, whose claim is held unless `written` says otherwise. */
 function stepsOf(records: StepRecord[] = [], written: JobRecord | undefined = job, isHeld = true) {

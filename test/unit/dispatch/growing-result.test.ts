@@ -1,5 +1,4 @@
-import { mkdir, mkdtemp, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Dispatcher } from '../../../src/core/engine/dispatch/dispatcher.js'
@@ -8,13 +7,14 @@ import type { JobRecord } from '../../../src/core/engine/job/job.js'
 import type { JobStore } from '../../../src/core/engine/ports/job-store.js'
 import { growingOutputFile, growingPeaksFile } from '../../../src/core/engine/runner/output-file.js'
 import type { WorkflowRegistry } from '../../../src/core/engine/workflow/registry.js'
+import { folderOfEachTest } from '../../temporary-folder.js'
 
 const declaration = { contentType: 'audio/wav', fileName: 'vocals.wav' }
 const started = { id: 'job', workflow: 'sing', status: 'STARTED', token: 3, params: { loud: true } }
 const succeeded = (bytes: number) => ({ ...started, status: 'SUCCEEDED', outputs: { vocals: { bytes } } })
 
-let directory: string
-let path: string
+const directory = folderOfEachTest()
+const path = join(directory, growingOutputFile('vocals', declaration.fileName))
 /** As the store has it; without it, the job is deleted. */
 let stored: object | undefined
 /** Whether the job runs in this process. */
@@ -22,9 +22,7 @@ let isHere = true
 let looks = 0
 let open: GrowingResult | undefined
 
-beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'growing-'))
-  path = join(directory, growingOutputFile('vocals', declaration.fileName))
+beforeEach(() => {
   stored = started
   isHere = true
   looks = 0
@@ -33,7 +31,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await open?.close()
   open = undefined
-  await rm(directory, { recursive: true })
 })
 
 /** Only what is asked of the engine's other parts. */

@@ -1,19 +1,16 @@
 import { spawnSync } from 'node:child_process'
-import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
-import { hostname, tmpdir } from 'node:os'
+import { mkdir, readdir, stat } from 'node:fs/promises'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { makeProcessFolder, removeDeadFolders } from '../../../src/core/engine/dispatch/attempt/process-folder.js'
 import { silentLogger } from '../../../src/core/engine/ports/logger.js'
+import { folderOfEachTest } from '../../temporary-folder.js'
 
 const host = hostname().replace(/[^\w-]/g, '')
-let directory: string
+const directory = folderOfEachTest()
 
-beforeEach(async () => void (directory = await mkdtemp(join(tmpdir(), 'folders-'))))
-afterEach(async () => {
-  vi.restoreAllMocks()
-  await rm(directory, { recursive: true, force: true })
-})
+afterEach(() => void vi.restoreAllMocks())
 
 test('a folder is named after its process and is its own each time', async () => {
   const [one, two] = [await makeProcessFolder(directory, 'work'), await makeProcessFolder(directory, 'work')]

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { policyOf } from '../../../src/core/engine/dispatch/attempt/policy.js'
 import { runSteps } from '../../../src/core/engine/dispatch/attempt/run-steps.js'
@@ -17,10 +16,9 @@ import type {
 } from '../../../src/core/engine/ports/runner.js'
 import type { Step, Workflow } from '../../../src/core/engine/workflow/workflow.js'
 import { recordingLogger } from '../../engine/harness.js'
+import { folderOfEachTest } from '../../temporary-folder.js'
 
-let directory: string
-beforeEach(async () => void (directory = await mkdtemp(join(tmpdir(), 'stemwork-run-steps-'))))
-afterEach(() => rm(directory, { recursive: true }))
+const directory = folderOfEachTest()
 
 const song = { path: '/song.mp3', bytes: 9, name: 'Song.mp3' }
 const limits = { maxAudioSeconds: 1 }

@@ -1,20 +1,17 @@
 import { spawnSync } from 'node:child_process'
-import files, { constants, mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
+import files, { constants, mkdir, rm, stat, writeFile } from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
-import { hostname, tmpdir } from 'node:os'
+import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, expect, test } from 'vitest'
 import { Scratch } from '../../../src/core/engine/dispatch/attempt/scratch.js'
 import { silentLogger } from '../../../src/core/engine/ports/logger.js'
 import { recordingLogger } from '../../engine/harness.js'
+import { folderOfEachTest } from '../../temporary-folder.js'
 
 const real = { access: files.access, rm: files.rm }
-let directory: string
-beforeEach(async () => void (directory = await mkdtemp(join(tmpdir(), 'stemwork-scratch-unit-'))))
-afterEach(async () => {
-  inPlaceOf(real)
-  await rm(directory, { recursive: true, force: true })
-})
+const directory = folderOfEachTest()
+afterEach(() => inPlaceOf(real))
 
 /** Root may do everything: what the system refuses other users, these refuse. */
 function inPlaceOf(functions: Partial<typeof real>): void {

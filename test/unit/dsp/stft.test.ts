@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { reflectedSlice } from '../../../src/core/media/dsp/reflected-slice.js'
-import { periodicHann, type SpectrumLayout, Stft, type StftOptions } from '../../../src/core/media/dsp/stft.js'
+import { periodicHann } from '../../../src/core/media/dsp/fft.js'
+import { type SpectrumLayout, Stft, type StftOptions } from '../../../src/core/media/dsp/stft.js'
 import { type Complex, hann, inverseStft, reflectPad, stft as referenceStft } from '../../media/double-reference.js'
 import { noise } from '../../separation/tracks.js'
 

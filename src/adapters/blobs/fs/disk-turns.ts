@@ -16,23 +16,14 @@ const reads = new Shares({ total: Math.max(1, Math.floor(threads / 4)) + 1, rese
 
 /** Turns of an application to change files. Without `app`, the key tells whose: an upload's application, or the job. */
 export function changesOf(key: string, app = ownerIn(key)): DiskTurn {
-  return (call) => inTurn(changes, app, call)
+  return (call) => changes.use(app, call)
 }
 
 /** The same, to read their bytes. */
 export function readsOf(key: string, app = ownerIn(key)): DiskTurn {
-  return (call) => inTurn(reads, app, call)
+  return (call) => reads.use(app, call)
 }
 
 function ownerIn(key: string): string {
   return key.split('/', 2)[1] ?? key
-}
-
-async function inTurn<Result>(shares: Shares, owner: string, call: () => Promise<Result>): Promise<Result> {
-  const share = await shares.take(owner)
-  try {
-    return await call()
-  } finally {
-    share?.release()
-  }
 }

@@ -1,7 +1,7 @@
 import type { Stats } from 'node:fs'
 import { type FileHandle, link, rename, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { StemworkError } from '../../../core/engine/errors.js'
+import { alreadyExists, folderDeleted } from '../shared/write-refusals.js'
 import type { DiskTurn } from './disk-turns.js'
 import { syncFolder } from './folders.js'
 import { codeOf, isAbsent, storageError } from './storage-error.js'
@@ -48,24 +48,11 @@ export async function publish(
     }
   } catch (error) {
     if (ifAbsent && codeOf(error) === 'EEXIST') throw alreadyExists(key)
-    if (isAbsent(error)) {
-      throw new StemworkError(
-        'STORE_UNAVAILABLE',
-        `The folder of ${key} was deleted while the blob was being written. Write it again.`,
-        {
-          retryable: true,
-          cause: error,
-        },
-      )
-    }
+    if (isAbsent(error)) throw folderDeleted(key, error)
     throw storageError('publish a blob', error)
   }
 }
 
 export function modifiedAtOf(stats: Stats): number {
   return Math.floor(stats.mtimeMs)
-}
-
-export function alreadyExists(key: string): StemworkError {
-  return new StemworkError('ALREADY_EXISTS', `A blob with the key ${key} already exists; it was not changed.`)
 }

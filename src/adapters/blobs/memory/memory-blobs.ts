@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { StemworkError } from '../../../core/engine/errors.js'
 import { checkBlobKey, checkBlobPrefix } from '../../../core/engine/job/blob-keys.js'
 import type { BlobStat, BlobStore, ByteRange } from '../../../core/engine/ports/blob-store.js'
 import { blobChunks } from '../shared/blob-chunks.js'
 import { abortable } from '../shared/abortable-source.js'
+import { alreadyExists, folderDeleted } from '../shared/write-refusals.js'
 
 export interface MemoryBlobsOptions {
   /** Epoch milliseconds. Default: `Date.now`. */
@@ -38,14 +38,7 @@ export function memoryBlobs({ clock = () => Date.now() }: MemoryBlobsOptions = {
           bytes += chunk.byteLength
         }
         signal?.throwIfAborted()
-        if (write.revoked)
-          throw new StemworkError(
-            'STORE_UNAVAILABLE',
-            `The folder of ${key} was deleted while the blob was being written. Write it again.`,
-            {
-              retryable: true,
-            },
-          )
+        if (write.revoked) throw folderDeleted(key)
         if (ifAbsent && blobs.has(key)) throw alreadyExists(key)
         const stat: BlobStat = Object.freeze({ key, bytes, contentType, etag: randomUUID(), modifiedAt: clock() })
         blobs.set(key, { stat, chunks })
@@ -99,8 +92,4 @@ async function* bytesOf(
     position += chunk.byteLength
     if (part.byteLength > 0) yield part
   }
-}
-
-function alreadyExists(key: string): StemworkError {
-  return new StemworkError('ALREADY_EXISTS', `A blob with the key ${key} already exists; it was not changed.`)
 }

@@ -2,9 +2,9 @@ import { DeleteObjectCommand } from '@aws-sdk/client-s3'
 import { StemworkError } from '../../../core/engine/errors.js'
 import type { BlobSource, BlobStat, PutOptions } from '../../../core/engine/ports/blob-store.js'
 import { blobChunks } from '../shared/blob-chunks.js'
+import { alreadyExists, folderDeleted } from '../shared/write-refusals.js'
 import type { BlobBucket } from './blob-bucket.js'
 import { unquoted, wholeSeconds } from './object-facts.js'
-import { alreadyExists } from './s3-failure.js'
 import { upload, type UploadedObject } from './upload.js'
 
 interface UnfinishedWrite {
@@ -31,7 +31,7 @@ export class BlobWrites {
 
   /** Ends the writes of a folder that is deleted. */
   revoke(folder: string): void {
-    for (const { key, revoked } of this.#unfinished) if (key.startsWith(folder)) revoked.abort(revokedError(key))
+    for (const { key, revoked } of this.#unfinished) if (key.startsWith(folder)) revoked.abort(folderDeleted(key))
   }
 
   /** See `BlobStore.put`. */
@@ -75,7 +75,7 @@ export class BlobWrites {
     const isDamaged = isOurs && found.stat.bytes !== made.bytes
     if (isOurs && (revoked.signal.aborted || isDamaged))
       await this.#bucket.send(new DeleteObjectCommand(this.#bucket.objectOf(key)))
-    if (revoked.signal.aborted) throw revokedError(key)
+    if (revoked.signal.aborted) throw folderDeleted(key)
     if (isDamaged)
       throw new StemworkError(
         'STORE_UNAVAILABLE',
@@ -90,12 +90,4 @@ export class BlobWrites {
       modifiedAt: isOurs ? found.stat.modifiedAt : wholeSeconds(),
     }
   }
-}
-
-function revokedError(key: string): StemworkError {
-  return new StemworkError(
-    'STORE_UNAVAILABLE',
-    `The folder of ${key} was deleted while the blob was being written. Write it again.`,
-    { retryable: true },
-  )
 }

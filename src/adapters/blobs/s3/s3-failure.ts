@@ -52,10 +52,6 @@ export function unavailable(what: string, cause: unknown): StemworkError {
   )
 }
 
-export function alreadyExists(key: string): StemworkError {
-  return new StemworkError('ALREADY_EXISTS', `A blob with the key ${key} already exists; it was not changed.`)
-}
-
 /** The server's answer. @throws StemworkError `STORE_UNAVAILABLE` that says what failed. */
 export async function asked<Result>(failure: string, request: () => Promise<Result>): Promise<Result> {
   try {

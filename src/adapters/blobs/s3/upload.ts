@@ -9,7 +9,8 @@ import {
   UploadPartCommand,
 } from '@aws-sdk/client-s3'
 import { abortable } from '../shared/abortable-source.js'
-import { alreadyExists, isConditionFailure, isNotImplemented, unavailable } from './s3-failure.js'
+import { alreadyExists } from '../shared/write-refusals.js'
+import { isConditionFailure, isNotImplemented, unavailable } from './s3-failure.js'
 
 /** Parts of one upload in flight. With the part that is being filled, at most three are in memory. */
 const simultaneousParts = 2

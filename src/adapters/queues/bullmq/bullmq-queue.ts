@@ -6,8 +6,8 @@ import type { JobQueue, QueueSubscription } from '../../../core/engine/ports/job
 import { defaultLogger, type Logger } from '../../../core/engine/ports/logger.js'
 import { type RedisAddress, RedisConnections } from './redis-connections.js'
 import { subscribe } from './subscription.js'
-import { coalesced } from '../shared/coalesced.js'
-import { within } from '../shared/time-limit.js'
+import { coalesced } from '../../shared/coalesced.js'
+import { within } from '../../../core/engine/ports/within.js'
 
 export interface BullmqQueueOptions {
   /**

@@ -2,7 +2,7 @@ import { Worker } from 'bullmq'
 import type { QueueSubscription } from '../../../core/engine/ports/job-queue.js'
 import type { Logger } from '../../../core/engine/ports/logger.js'
 import type { RedisConnections } from './redis-connections.js'
-import { within } from '../shared/time-limit.js'
+import { within } from '../../../core/engine/ports/within.js'
 
 /**
  * A notification whose taker has not contacted Redis for this long goes to another worker, at its second check: the

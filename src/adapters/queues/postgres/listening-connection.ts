@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../../../core/engine/ports/logger.js'
 import { type PostgresConnection, type PostgresPool, query } from '../../stores/postgres/database.js'
-import { within } from '../shared/time-limit.js'
+import { within } from '../../../core/engine/ports/within.js'
 
 export interface ListeningOptions {
   pool: PostgresPool

@@ -1,4 +1,5 @@
 import { StemworkError } from '../../../core/engine/errors.js'
+import { within } from '../../../core/engine/ports/within.js'
 
 /** Ends a caller's wait, never the work: a write that was sent may arrive at any later time. */
 export class AnswerDeadline {
@@ -15,21 +16,10 @@ export class AnswerDeadline {
    */
   static async run<Result>(timeoutMs: number, work: (deadline: AnswerDeadline) => Promise<Result>): Promise<Result> {
     const deadline = new AnswerDeadline(timeoutMs)
-    let timer: NodeJS.Timeout | undefined
-    const timeout = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        deadline.#passed = true
-        reject(deadline.#error())
-      }, timeoutMs)
+    return await within(work(deadline), timeoutMs, () => {
+      deadline.#passed = true
+      return deadline.#error()
     })
-    const working = work(deadline)
-    // Once the caller has its answer, nobody can receive a later failure.
-    working.catch(() => {})
-    try {
-      return await Promise.race([working, timeout])
-    } finally {
-      clearTimeout(timer)
-    }
   }
 
   /** Throws once the caller knows that the store is down: what it gave up on must not happen later. */

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Keyv } from 'keyv'
 import type { z } from 'zod'
 import { requireOption, StemworkError } from '../../../core/engine/errors.js'
@@ -115,7 +115,7 @@ function sharedBackend(own: string | undefined, other: string | undefined): Stem
  * A key part that stands for `name`: short, of characters that every backend tells apart, even one that ignores case.
  */
 export function keyPart(name: string): string {
-  return /^[a-z0-9._-]{1,64}$/.test(name) ? name : `~${createHash('sha256').update(name).digest('hex')}`
+  return /^[a-z0-9._-]{1,64}$/.test(name) ? name : `~${hash('sha256', name)}`
 }
 
 function text(key: string, value: unknown): string | undefined {

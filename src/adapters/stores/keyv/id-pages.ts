@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import { coalesced } from '../../shared/coalesced.js'
 import { type Backend, parsed } from './backend.js'
-import { CoalescedWrite } from './coalesced-write.js'
 
 const directoryKey = 'stemwork/jobs'
 /** About 20 kB: what a new job writes besides its record does not grow with the number of jobs. */
@@ -9,7 +9,7 @@ const idsPerPage = 500
 interface Page {
   number: number
   ids: Set<string>
-  written: CoalescedWrite
+  write(): Promise<void>
 }
 
 /**
@@ -20,14 +20,14 @@ export class IdPages {
   readonly #backend: Backend
   readonly #pages = new Map<number, Page>()
   readonly #pageOf = new Map<string, Page>()
-  readonly #directory: CoalescedWrite
+  readonly #writeDirectory: () => Promise<void>
   #opening: Promise<void> | undefined
   #open: Page | undefined
   #isStale = false
 
   private constructor(backend: Backend) {
     this.#backend = backend
-    this.#directory = new CoalescedWrite(() => backend.write(directoryKey, JSON.stringify([...this.#pages.keys()])))
+    this.#writeDirectory = coalesced(() => backend.write(directoryKey, JSON.stringify([...this.#pages.keys()])))
   }
 
   static async load(backend: Backend): Promise<IdPages> {
@@ -50,12 +50,12 @@ export class IdPages {
   async add(id: string): Promise<void> {
     if (this.#isStale) await this.#writeAll()
     const known = this.#pageOf.get(id)
-    if (known) return known.written.request()
+    if (known) return known.write()
     while (!this.#open || this.#open.ids.size >= idsPerPage)
       await (this.#opening ??= this.#openPage().finally(() => (this.#opening = undefined)))
     const page = this.#open
     this.#enter(id, page)
-    await page.written.request()
+    await page.write()
   }
 
   async remove(id: string): Promise<void> {
@@ -63,9 +63,9 @@ export class IdPages {
     if (!page) return
     this.#pageOf.delete(id)
     page.ids.delete(id)
-    if (page.ids.size > 0 || page === this.#open) return page.written.request()
+    if (page.ids.size > 0 || page === this.#open) return page.write()
     this.#pages.delete(page.number)
-    await this.#directory.request()
+    await this.#writeDirectory()
     await this.#backend.remove(pageKey(page.number))
   }
 
@@ -75,14 +75,14 @@ export class IdPages {
   }
 
   async #writeAll(): Promise<void> {
-    await Promise.all([this.#directory.request(), ...[...this.#pages.values()].map((page) => page.written.request())])
+    await Promise.all([this.#writeDirectory(), ...[...this.#pages.values()].map((page) => page.write())])
     this.#isStale = false
   }
 
   /** The directory names a page before the page is used, so no page is ever forgotten. */
   async #openPage(): Promise<void> {
     const page = this.#newPage(Math.max(-1, ...this.#pages.keys()) + 1)
-    await this.#directory.request()
+    await this.#writeDirectory()
     this.#open = page
   }
 
@@ -91,7 +91,7 @@ export class IdPages {
     const page = {
       number,
       ids,
-      written: new CoalescedWrite(() => this.#backend.write(pageKey(number), JSON.stringify([...ids]))),
+      write: coalesced(() => this.#backend.write(pageKey(number), JSON.stringify([...ids]))),
     }
     this.#pages.set(number, page)
     return page

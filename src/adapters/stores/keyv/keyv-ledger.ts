@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { type LedgerEntry, ledgerEntrySchema } from '../../../core/engine/job/ledger.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { dayOf } from '../../../core/engine/job/quota.js'
+import { coalesced } from '../../shared/coalesced.js'
 import { LedgerEntries } from '../shared/ledger-entries.js'
 import { type Backend, parsed } from './backend.js'
-import { CoalescedWrite } from './coalesced-write.js'
 import type { KnownJobs } from './known-jobs.js'
 
 type Settled = Pick<JobRecord, 'settlement'>
@@ -15,7 +15,7 @@ const entriesPerPage = 100
 interface Page {
   number: number
   entries: LedgerEntry[]
-  written: CoalescedWrite
+  write(): Promise<void>
 }
 
 /**
@@ -30,11 +30,11 @@ export class KeyvLedger {
   #loading: Promise<void> | undefined
   /** Entries of earlier days were forgotten, although their jobs may still be there. */
   #keepFromDay = 0
-  readonly #directory: CoalescedWrite
+  readonly #writeDirectory: () => Promise<void>
 
   constructor(backend: Backend) {
     this.#backend = backend
-    this.#directory = new CoalescedWrite(() =>
+    this.#writeDirectory = coalesced(() =>
       backend.write(directoryKey, JSON.stringify(this.#pages.map(({ number }) => number))),
     )
   }
@@ -52,7 +52,7 @@ export class KeyvLedger {
         const page = await this.#openPage()
         page.entries.push(settlement)
         try {
-          await page.written.request()
+          await page.write()
         } catch (error) {
           page.entries.pop()
           throw error
@@ -73,10 +73,10 @@ export class KeyvLedger {
     const isOld = ({ endedAt }: LedgerEntry) => dayOf(endedAt) < keepFromDay
     for (const page of this.#pages.filter(({ entries }) => entries.some(isOld))) {
       page.entries = page.entries.filter((entry) => !isOld(entry))
-      if (page.entries.length > 0) await page.written.request()
+      if (page.entries.length > 0) await page.write()
       else {
         this.#pages = this.#pages.filter((one) => one !== page)
-        await this.#directory.request()
+        await this.#writeDirectory()
         await this.#backend.remove(pageKey(page.number))
       }
     }
@@ -88,7 +88,7 @@ export class KeyvLedger {
     if (last && last.entries.length < entriesPerPage) return last
     const page = this.#page((last?.number ?? 0) + 1, [])
     this.#pages.push(page)
-    await this.#directory.request()
+    await this.#writeDirectory()
     return page
   }
 
@@ -106,7 +106,7 @@ export class KeyvLedger {
     const page: Page = {
       number,
       entries,
-      written: new CoalescedWrite(() => this.#backend.write(pageKey(number), JSON.stringify(page.entries))),
+      write: coalesced(() => this.#backend.write(pageKey(number), JSON.stringify(page.entries))),
     }
     return page
   }

@@ -4,7 +4,7 @@ import { alreadyExists, queueFull } from '../../../core/engine/job/queue-limit.j
 import { addUsage, quotaExceeded } from '../../../core/engine/job/quota.js'
 import { addJobs } from './add-jobs-function.js'
 import type { Limits } from './create-limits.js'
-import { type PostgresPool, preparedStatement, query, type Row, transaction } from './database.js'
+import { type PostgresPool, preparedStatement, type Row, sender, transaction } from './database.js'
 import { type CreatedJob, rowOf } from './job-inserts.js'
 import { columnText, parseRecord } from './job-row.js'
 import { plannedCall } from './planned-functions.js'
@@ -32,9 +32,7 @@ export function addedJobs(pool: PostgresPool, schema: string, idempotencyMs: num
     let rows = await call(values, (work) => work((text, given) => preparedStatement(pool, text, given)))
     // The server's default is another isolation level.
     if (rows[0]?.[0] === 'isolated')
-      rows = await call(values, (work) =>
-        transaction(pool, (client) => work((text, given) => query(client, text, given))),
-      )
+      rows = await call(values, (work) => transaction(pool, (client) => work(sender(client))))
     return outcomes(jobs, limits, rows)
   }
 }

@@ -1,7 +1,7 @@
 import type { StemworkError } from '../../../core/engine/errors.js'
 import { queueFull } from '../../../core/engine/job/queue-limit.js'
 import type { CreateOptions } from '../../../core/engine/ports/job-store.js'
-import { type PostgresClient, query } from './database.js'
+import { type PostgresClient, query, sender } from './database.js'
 import { columnText } from './job-row.js'
 import { usageTable } from './usage.js'
 
@@ -63,6 +63,6 @@ export class CreateLimits {
       const queued = await this.queuedJobs(client, app, maxQueued)
       if (queued + more > Math.ceil(maxQueued)) return queueFull(maxQueued)
     }
-    return await this.usage.refusal((text, values) => query(client, text, values), app, quota, more)
+    return await this.usage.refusal(sender(client), app, quota, more)
   }
 }

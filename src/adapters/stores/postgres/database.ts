@@ -1,5 +1,6 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { StemworkError } from '../../../core/engine/errors.js'
+import { within } from '../../../core/engine/ports/within.js'
 
 export interface PostgresQuery {
   /** Name of a prepared statement. */
@@ -81,11 +82,16 @@ export async function query(
       query_timeout: timeoutMs,
     })
     // pg's own limit begins only when the pool has a connection for the statement.
-    const { rows } = await within(answer, timeoutMs + connectTimeoutMs)
+    const { rows } = await answered(answer, timeoutMs + connectTimeoutMs)
     return rows as Row[]
   } catch (error) {
     throw failure(error)
   }
+}
+
+/** For what sends its statements in a transaction. */
+export function sender(client: PostgresClient): Send {
+  return (text, values) => query(client, text, values)
 }
 
 /** One statement, retried when the server chose it as a deadlock's victim. */
@@ -112,8 +118,7 @@ const nameless = new WeakSet<PostgresPool>()
 export async function preparedStatement(pool: PostgresPool, text: string, values?: unknown[]): Promise<Row[]> {
   if (nameless.has(pool)) return await statement(pool, text, values)
   let name = names.get(text)
-  if (name === undefined)
-    names.set(text, (name = `stemwork_${createHash('sha256').update(text).digest('hex').slice(0, 32)}`))
+  if (name === undefined) names.set(text, (name = `stemwork_${hash('sha256', text).slice(0, 32)}`))
   try {
     return await query(pool, text, values, { name })
   } catch (error) {
@@ -130,7 +135,7 @@ export async function transaction<Result>(
   work: (client: PostgresClient) => Promise<Result>,
 ): Promise<Result> {
   const connecting = pool.connect()
-  const client = await within(connecting, connectTimeoutMs).catch((error: unknown) => {
+  const client = await answered(connecting, connectTimeoutMs).catch((error: unknown) => {
     // A connection that comes too late goes back to the pool.
     connecting.then(
       (late) => late.release(),
@@ -164,16 +169,8 @@ export async function transaction<Result>(
   }
 }
 
-async function within<Result>(answer: Promise<Result>, timeoutMs: number): Promise<Result> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`Postgres did not answer within ${timeoutMs} ms.`)), timeoutMs)
-  })
-  try {
-    return await Promise.race([answer, late])
-  } finally {
-    clearTimeout(timer)
-  }
+function answered<Result>(answer: Promise<Result>, timeoutMs: number): Promise<Result> {
+  return within(answer, timeoutMs, () => new Error(`Postgres did not answer within ${timeoutMs} ms.`))
 }
 
 function isLostRace(error: unknown): boolean {

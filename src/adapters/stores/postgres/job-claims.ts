@@ -5,7 +5,7 @@ import type { Claimable, JobStore } from '../../../core/engine/ports/job-store.j
 import { backlogStatements, readBacklog } from './backlog.js'
 import { ClaimFront, type Front, frontValues } from './claim-front.js'
 import { claimNext, mostAtOnce } from './claim-function.js'
-import { type PostgresPool, query, type Row, type Send, transaction } from './database.js'
+import { type PostgresPool, type Row, sender, type Send, transaction } from './database.js'
 import { columnText } from './job-row.js'
 import { plannedCall } from './planned-functions.js'
 import { aheadStatement, queueStatements, schedulingRules } from './scheduling-rules.js'
@@ -229,6 +229,6 @@ interface Answer {
 function underLock<Result>(pool: PostgresPool, schema: string, work: (send: Send) => Promise<Result>): Promise<Result> {
   return transaction(pool, async (client) => {
     await lockClaims(client, schema)
-    return await work((text, values) => query(client, text, values))
+    return await work(sender(client))
   })
 }

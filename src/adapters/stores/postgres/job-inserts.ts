@@ -3,7 +3,7 @@ import type { JobRecord } from '../../../core/engine/job/job.js'
 import { alreadyExists } from '../../../core/engine/job/queue-limit.js'
 import { recordBytes } from '../../../core/engine/job/record-bytes.js'
 import { searchText } from '../../../core/engine/job/search-text.js'
-import { type PostgresClient, query, type Row } from './database.js'
+import { type PostgresClient, query, sender, type Send } from './database.js'
 import {
   columnText,
   deliverable,
@@ -58,11 +58,7 @@ export function jobInserts(schema: string, idempotencyMs: number) {
   const insert = insertJobs(schema, { app: '$1', jobs: '$2' }, 'SELECT id, record FROM made')
 
   /** Adds those jobs of one application whose id and idempotency key are free; `undefined` stands for the others. */
-  async function insertFree(
-    run: (text: string, values: unknown[]) => Promise<Row[]>,
-    app: string,
-    jobs: readonly JobRecord[],
-  ): Promise<(JobRecord | undefined)[]> {
+  async function insertFree(run: Send, app: string, jobs: readonly JobRecord[]): Promise<(JobRecord | undefined)[]> {
     const rows = await run(insert, [columnText(app), JSON.stringify(jobs.map(rowOf))])
     const made = new Map(rows.map(([id, record]) => [id, record]))
     return jobs.map((job) => {
@@ -125,7 +121,7 @@ export function jobInserts(schema: string, idempotencyMs: number) {
         const holder = await holderOfKey(client, job)
         if (holder) return { job: holder, created: false }
         if (refused) throw refused
-        const [made] = await insertFree((text, values) => query(client, text, values), job.app, [job])
+        const [made] = await insertFree(sender(client), job.app, [job])
         if (made) return { job: made, created: true }
         // Either the id is taken, or another call took the key in between: then the next round finds its job.
         const [taken] = await query(client, `SELECT idempotency_key FROM ${schema}.jobs WHERE id = $1`, [

@@ -1,6 +1,6 @@
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import type { Usage } from '../../../core/engine/job/quota.js'
-import type { PostgresPool, Row } from './database.js'
+import type { PostgresPool, Send } from './database.js'
 import {
   columnText,
   deliverable,
@@ -30,10 +30,7 @@ export interface ClaimedEnd {
  */
 export function jobEnds(pool: PostgresPool, schema: string) {
   const write = plannedCall(pool, schema, claimedEnds(schema))
-  return async function end(
-    run: (text: string, values: unknown[]) => Promise<Row[]>,
-    ends: readonly ClaimedEnd[],
-  ): Promise<boolean[]> {
+  return async function end(run: Send, ends: readonly ClaimedEnd[]): Promise<boolean[]> {
     // Of several ends of one claim only the first can be written.
     const firsts = new Map([...ends].reverse().map((end) => [end.next.id, end]))
     const rows = [...firsts.values()].map(({ stored, nonce, next }) => ({
@@ -110,7 +107,7 @@ export function jobUpdates(schema: string) {
    * versions twice
    */
   return async function replace(
-    run: (text: string, values: unknown[]) => Promise<Row[]>,
+    run: Send,
     { job, version }: StoredJob,
     next: JobRecord,
     { isRepeatable, nonce = null, usage }: { isRepeatable: boolean; nonce?: string | null; usage?: Partial<Usage> },

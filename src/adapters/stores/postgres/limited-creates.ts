@@ -1,10 +1,10 @@
 import { StemworkError } from '../../../core/engine/errors.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
 import { alreadyExists } from '../../../core/engine/job/queue-limit.js'
+import type { Shares } from '../../../core/engine/limits/shares.js'
 import type { CreateAllOptions } from '../../../core/engine/ports/job-store.js'
 import { batched } from '../shared/batched.js'
-import type { ConnectionShares } from './connection-shares.js'
-import { type PostgresClient, type PostgresPool, query, type Send, statement, transaction } from './database.js'
+import { type PostgresClient, type PostgresPool, sender, type Send, statement, transaction } from './database.js'
 import { type AddedJob, addedJobs } from './add-jobs.js'
 import { CreateLimits, type Limits } from './create-limits.js'
 import type { CreatedJob, JobInserts } from './job-inserts.js'
@@ -21,11 +21,7 @@ const batch = {
 export function limitedCreates(
   pool: PostgresPool,
   schema: string,
-  {
-    inserts,
-    connections,
-    idempotencyMs,
-  }: { inserts: JobInserts; connections: ConnectionShares; idempotencyMs: number },
+  { inserts, connections, idempotencyMs }: { inserts: JobInserts; connections: Shares; idempotencyMs: number },
 ) {
   const transactionOf = <Result>(app: string, work: (client: PostgresClient) => Promise<Result>) =>
     connections.use(app, () => transaction(pool, work))
@@ -105,8 +101,4 @@ export function limitedCreates(
 function createdOr(added: AddedJob): CreatedJob {
   if (added instanceof StemworkError) throw added
   return added
-}
-
-function sender(client: PostgresClient): Send {
-  return (text, values) => query(client, text, values)
 }

@@ -1,8 +1,6 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { StemworkError } from '../../../core/engine/errors.js'
-import { type PostgresClient, type PostgresPool, query, type Row, transaction } from './database.js'
-
-type Send = (text: string, values: unknown[]) => Promise<Row[]>
+import { type PostgresClient, type PostgresPool, query, type Row, type Send, transaction } from './database.js'
 
 /** Work that takes longer to plan than to do, or that needs several statements. */
 export interface PlannedFunction {
@@ -20,10 +18,8 @@ export interface PlannedFunction {
  * to plan once, for any values. The name is derived from the text: nodes of several versions have theirs side by side.
  */
 function definitionOf(schema: string, { name, body, parameters, columns }: PlannedFunction) {
-  const hash = createHash('sha256')
-    .update(JSON.stringify([body, parameters, columns]))
-    .digest('hex')
-  const own = `${schema}.${name}_${hash.slice(0, 16)}`
+  const digest = hash('sha256', JSON.stringify([body, parameters, columns]))
+  const own = `${schema}.${name}_${digest.slice(0, 16)}`
   const signature = `${own}(${parameters})`
   return {
     signature,

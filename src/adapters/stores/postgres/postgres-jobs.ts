@@ -1,11 +1,12 @@
 import { StemworkError } from '../../../core/engine/errors.js'
 import { alreadyExists } from '../../../core/engine/job/queue-limit.js'
+import type { Shares } from '../../../core/engine/limits/shares.js'
 import { transition } from '../../../core/engine/job/transitions.js'
 import type { JobStore } from '../../../core/engine/ports/job-store.js'
 import { plainCopy } from '../shared/plain-copy.js'
 import { repeatable } from '../shared/repeatable.js'
 import type { PostgresClient, PostgresPool } from './database.js'
-import { ConnectionShares } from './connection-shares.js'
+import { connectionShares } from './connection-shares.js'
 import { fillSearch } from './fill-search.js'
 import { jobClaims } from './job-claims.js'
 import { jobInserts } from './job-inserts.js'
@@ -27,7 +28,7 @@ import { usageTable } from './usage.js'
 /** Jobs in one table of the host's Postgres, for any number of processes. */
 export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: number): JobStore {
   const jobs = new StoredJobs(pool, schema)
-  const connections = new ConnectionShares(pool)
+  const connections = connectionShares(pool)
   return {
     traits: { scope: 'shared' },
     async time() {
@@ -47,7 +48,7 @@ export function postgresJobs(pool: PostgresPool, schema: string, idempotencyMs: 
 function jobEntries(
   pool: PostgresPool,
   schema: string,
-  { jobs, connections, idempotencyMs }: { jobs: StoredJobs; connections: ConnectionShares; idempotencyMs: number },
+  { jobs, connections, idempotencyMs }: { jobs: StoredJobs; connections: Shares; idempotencyMs: number },
 ): Pick<JobStore, 'create' | 'createAll' | 'findByIdempotencyKey' | 'usage' | 'apply'> {
   const inserts = jobInserts(schema, idempotencyMs)
   const limited = limitedCreates(pool, schema, { inserts, connections, idempotencyMs })
@@ -104,7 +105,7 @@ function jobEntries(
 function jobLists(
   schema: string,
   jobs: StoredJobs,
-  connections: ConnectionShares,
+  connections: Shares,
 ): Pick<JobStore, 'get' | 'list' | 'count' | 'resultBytes' | 'recordBytes'> {
   const sum = (app: string, sql: string) =>
     connections.use(app, async () => Number((await jobs.send(sql, [columnText(app)]))[0]?.[0] ?? 0))

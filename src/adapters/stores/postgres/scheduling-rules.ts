@@ -10,15 +10,13 @@ import {
   schedulingRuleSchema,
 } from '../../../core/engine/job/scheduling.js'
 import type { JobRecord } from '../../../core/engine/job/job.js'
-import type { Row } from './database.js'
+import type { Send } from './database.js'
 import { columnText } from './job-row.js'
 import { waitingLists, waitingListsOf } from './turns.js'
 
-type Run = (text: string, values: unknown[]) => Promise<Row[]>
-
 /** The rules of `JobStore`, in a table of their own. Claims of the next job read it themselves. */
 export function schedulingRules(schema: string) {
-  async function read(run: Run): Promise<SchedulingRule[]> {
+  async function read(run: Send): Promise<SchedulingRule[]> {
     const rows = await run(
       `SELECT kind, id, state, max_running FROM ${schema}.rules WHERE state <> 'open' OR max_running IS NOT NULL`,
       [],
@@ -35,7 +33,7 @@ export function schedulingRules(schema: string) {
   return {
     read,
 
-    async change(run: Run, target: RuleTarget, { state, maxRunning }: RuleChange): Promise<void> {
+    async change(run: Send, target: RuleTarget, { state, maxRunning }: RuleChange): Promise<void> {
       await run(
         `INSERT INTO ${schema}.rules AS rule (kind, id, state, max_running) VALUES ($1, $2, coalesce($3, 'open'), $4)
         ON CONFLICT (kind, id) DO UPDATE SET state = coalesce($3, rule.state), 
@@ -45,7 +43,7 @@ export function schedulingRules(schema: string) {
     },
 
     /** Whether the rules keep this job from being begun. Exact for a caller that holds the lock of claims. */
-    async holdBack(run: Run, rules: readonly SchedulingRule[], job: JobRecord): Promise<boolean> {
+    async holdBack(run: Send, rules: readonly SchedulingRule[], job: JobRecord): Promise<boolean> {
       const running = new Map<string, number>()
       const keyOf = (target: RuleTarget) => `${target.kind} ${idOf(target)}`
       for (const { target, maxRunning } of rulesFor(rules, job)) {

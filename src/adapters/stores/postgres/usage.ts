@@ -1,8 +1,6 @@
 import { dayMs, type Quota, quotaExceeded, type Usage } from '../../../core/engine/job/quota.js'
-import type { Row } from './database.js'
+import type { Row, Send } from './database.js'
 import { columnText, nowSql } from './job-row.js'
-
-type Run = (text: string, values: unknown[]) => Promise<Row[]>
 
 /** Today, by the database. */
 const daySql = `(${nowSql} / ${dayMs})`
@@ -39,7 +37,7 @@ export function addUsedJobs(schema: string, app: string, jobs: string): string {
 
 /** What applications have used, by day. */
 export function usageTable(schema: string) {
-  async function read(run: Run, app: string): Promise<{ used: Usage; now: number }> {
+  async function read(run: Send, app: string): Promise<{ used: Usage; now: number }> {
     const [row] = await run(readUsage(schema, '$1'), [columnText(app)])
     return parseUsage(row)
   }
@@ -48,13 +46,13 @@ export function usageTable(schema: string) {
     read,
 
     /** Whether that many more jobs would be too many. Exact for a caller that holds the application's lock. */
-    async refusal(run: Run, app: string, quota: Quota | undefined, jobs = 1) {
+    async refusal(run: Send, app: string, quota: Quota | undefined, jobs = 1) {
       if (!quota) return undefined
       const { used, now } = await read(run, app)
       return quotaExceeded(quota, used, jobs, now)
     },
 
-    async addJobs(run: Run, app: string, jobs: number): Promise<void> {
+    async addJobs(run: Send, app: string, jobs: number): Promise<void> {
       await run(addUsedJobs(schema, '$1', '$2'), [columnText(app), jobs])
     },
   }

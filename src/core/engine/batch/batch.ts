@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { z } from 'zod'
 import { announced, isPending } from '../job/deliveries.js'
 import { deliverySchema, type JobRecord, type JobStatus, jobStatusSchema } from '../job/job.js'
@@ -47,16 +47,12 @@ export interface BatchStatus {
 
 /** A key for any name. */
 export function batchKey(app: string, name: string): string {
-  return `${app}/${hash(name)}`
-}
-
-export function hash(text: string): string {
-  return createHash('sha256').update(text).digest('hex')
+  return `${app}/${hash('sha256', name)}`
 }
 
 /** An ID in UUID form, the same each time that the request is repeated. */
 export function repeatedId(app: string, idempotencyKey: string, index: number | 'batch'): string {
-  const hex = hash(JSON.stringify(['batch', app, idempotencyKey, index]))
+  const hex = hash('sha256', JSON.stringify(['batch', app, idempotencyKey, index]))
   // Version 8: a custom scheme (RFC 9562).
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }

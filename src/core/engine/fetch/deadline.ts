@@ -59,21 +59,6 @@ export class Deadline {
     return () => clearTimeout(timer)
   }
 
-  /** Rejects with the signal's reason as soon as it fires, though `work` may go on unseen. */
-  async race<Result>(work: Promise<Result>): Promise<Result> {
-    let onAbort = () => {}
-    const aborted = new Promise<never>((_, reject) => {
-      onAbort = () => reject(this.signal.reason)
-      this.signal.addEventListener('abort', onAbort)
-      if (this.signal.aborted) onAbort()
-    })
-    try {
-      return await Promise.race([work, aborted])
-    } finally {
-      this.signal.removeEventListener('abort', onAbort)
-    }
-  }
-
   /** Stops the clock; the fetch is over. */
   end(): void {
     this.#stopTotal()

@@ -10,6 +10,7 @@ import { dial, type Dial } from './dial.js'
 import { blocked, downloadFailed } from './fetch-failure.js'
 import { resolvePublicName, resolveWithSystem } from './resolve-name.js'
 import { checkHeaders, responseBody } from './response-body.js'
+import { untilAborted } from '../workflow/until-aborted.js'
 
 export interface GuardedFetchOptions {
   /** Default: `GET`. */
@@ -149,7 +150,11 @@ async function open(
 
 async function vettedAddresses(target: Target, policy: AddressPolicy, deadline: Deadline) {
   if (target.literal) return vetAddresses(target, [{ address: target.host, family: 0 }], policy)
-  return vetAddresses(target, await deadline.race(resolve(target.host, policy, deadline.signal)), policy)
+  return vetAddresses(
+    target,
+    await untilAborted(resolve(target.host, policy, deadline.signal), deadline.signal),
+    policy,
+  )
 }
 
 function resolve(host: string, policy: AddressPolicy, signal: AbortSignal): Promise<LookupAddress[]> {
@@ -173,7 +178,7 @@ async function answerOf(
     return await answered.finally(stopFirstByte)
   }
   // A server may respond before it has read everything.
-  const response = await deadline.race(Promise.race([answered, sentThenAnswered()]))
+  const response = await untilAborted(Promise.race([answered, sentThenAnswered()]), deadline.signal)
   response.on('error', () => {})
   return response
 }

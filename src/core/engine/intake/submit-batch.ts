@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
 import { type FieldIssue, issuesText } from '../job/field-issues.js'
@@ -9,7 +10,7 @@ import { checkInput } from '../workflow/check-input.js'
 import type { WorkflowRegistry } from '../workflow/registry.js'
 import { mapInTurns } from '../limits/map-in-turns.js'
 import type { Turn } from '../limits/rested.js'
-import { hash, repeatedId } from '../batch/batch.js'
+import { repeatedId } from '../batch/batch.js'
 import type { NewBatch } from '../batch/batches.js'
 
 /** Jobs of one request. */
@@ -84,7 +85,7 @@ export async function checkBatch(
   const request =
     idempotencyKey === undefined
       ? null
-      : { key: hash(idempotencyKey), digest: requestDigest({ ...given, idempotencyKey: null }) }
+      : { key: hash('sha256', idempotencyKey), digest: requestDigest({ ...given, idempotencyKey: null }) }
   return { app, name, jobs, webhook, request, idempotencyKey }
 }
 

@@ -39,6 +39,8 @@ const fields = z.object({
 })
 /** What a job's record holds of a step of its workflow. */
 export type StepRecord = z.infer<typeof fields>
+/** Without what it returned. */
+export const stepStateSchema = fields.omit({ value: true, valueKey: true, files: true })
 export const stepRecordSchema = fields.loose() as unknown as z.ZodType<StepRecord>
 
 type Steps = readonly StepRecord[]

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { checksPrefix } from '../job/blob-keys.js'
 import type { BlobStore } from '../ports/blob-store.js'
+import { untilAborted } from '../workflow/until-aborted.js'
 
 /** How long an outcome is believed: health checks come every few seconds. */
 const believedMs = { good: 60_000, bad: 10_000 }
@@ -50,14 +51,11 @@ export class BlobCheck {
   async #write(): Promise<void> {
     const { blobs, timeoutMs } = this.#options
     const signal = AbortSignal.timeout(timeoutMs)
-    // A store that hangs may ignore the signal, too.
-    const late = new Promise<never>((_, reject) => {
-      signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-    })
     const writeAndRemove = async () => {
       await blobs.put(this.#key, 'stemwork', { contentType: 'text/plain', signal })
       await blobs.delete(this.#key)
     }
-    await Promise.race([writeAndRemove(), late])
+    // A store that hangs may ignore the signal, too.
+    await untilAborted(writeAndRemove(), signal)
   }
 }

@@ -1,5 +1,6 @@
 import { StemworkError } from '../errors.js'
 import type { Logger } from '../ports/logger.js'
+import { within } from '../ports/within.js'
 
 export interface ClosingPart {
   /** For operators. */
@@ -22,7 +23,7 @@ export async function closeParts(groups: readonly (readonly ClosingPart[])[], lo
   const failures: { name: string; error: unknown }[] = []
   const close = async ({ name, close, timeoutMs = defaultTimeoutMs }: ClosingPart) => {
     try {
-      await inTime(close, name, timeoutMs)
+      await within(close(), timeoutMs, () => new Error(`The ${name} did not close within ${timeoutMs} ms.`))
     } catch (error) {
       failures.push({ name, error })
       logger.error(
@@ -40,16 +41,4 @@ export async function closeParts(groups: readonly (readonly ClosingPart[])[], lo
       'processes may keep the process alive. Check the causes, and end the process if it does not exit.',
     { cause: new AggregateError(failures.map(({ error }) => error)), details: { parts: names } },
   )
-}
-
-async function inTime(close: () => Promise<unknown>, name: string, timeoutMs: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`The ${name} did not close within ${timeoutMs} ms.`)), timeoutMs)
-  })
-  try {
-    await Promise.race([close(), timeout])
-  } finally {
-    clearTimeout(timer)
-  }
 }

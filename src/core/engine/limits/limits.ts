@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { StemworkError } from '../errors.js'
@@ -102,7 +102,7 @@ interface SetLimitsParts {
 
 function revisionOf(own: Limits): string {
   const figures = Object.entries(own).sort(([one], [other]) => (one < other ? -1 : 1))
-  return createHash('sha256').update(JSON.stringify(figures)).digest('hex').slice(0, 16)
+  return hash('sha256', JSON.stringify(figures)).slice(0, 16)
 }
 
 /** A change that has not ended by then never will: its process is gone. */

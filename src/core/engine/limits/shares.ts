@@ -172,6 +172,26 @@ export class Shares {
     })
   }
 
+  /**
+   * Does work with a unit, in the application's turn. It must not be nested: the inner work would wait for the outer.
+   *
+   * @param options.refusal why an application that already waits for as many as it may gets none
+   * @throws that; the signal's reason if it fires before the turn
+   */
+  async use<Result>(
+    app: string,
+    work: () => Promise<Result>,
+    { signal, refusal }: { signal?: AbortSignal; refusal?: () => Error } = {},
+  ): Promise<Result> {
+    const share = await this.take(app, signal)
+    if (!share && refusal) throw refusal()
+    try {
+      return await work()
+    } finally {
+      share?.release()
+    }
+  }
+
   /** Whether one that waits may have a unit: the reserve is for those that seldom ask. */
   #isNext(app: string): boolean {
     if (!this.hasRoom(app)) return false

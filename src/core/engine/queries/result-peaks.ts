@@ -1,10 +1,11 @@
 import { text } from 'node:stream/consumers'
 import { StemworkError } from '../errors.js'
-import { type Share, Shares } from '../limits/shares.js'
+import { Shares } from '../limits/shares.js'
 import type { AudioPeaks } from '../ports/audio-peaks.js'
 import type { BlobStore } from '../ports/blob-store.js'
 import { peaksKey } from '../job/blob-keys.js'
 import type { JobOutput, JobRecord } from '../job/job.js'
+import { untilAborted } from '../workflow/until-aborted.js'
 
 /** Measurements at a time, one of an application. Each is a child process that decodes a file. */
 const measuredAtOnce = 2
@@ -56,7 +57,9 @@ export class ResultPeaks {
 
   #begin(app: string, output: JobOutput, key: string): Measurement {
     const stop = new AbortController()
-    const peaks = this.#inTurn(app, output, key, stop.signal)
+    const { signal } = stop
+    const make = () => this.#make(output, key, { app, signal })
+    const peaks = this.#slots.use(app, make, { signal, refusal: tooManyWaiting })
     const measurement = { peaks, readers: 0, stop }
     this.#running.set(key, measurement)
     // Readers that have left do not see its end.
@@ -69,12 +72,6 @@ export class ResultPeaks {
     if (this.#running.get(key) === measurement) this.#running.delete(key)
   }
 
-  async #inTurn(app: string, output: JobOutput, key: string, signal: AbortSignal): Promise<string | undefined> {
-    const slot = await this.#slots.take(app, signal)
-    if (!slot) throw tooManyWaiting()
-    return await holding(slot, () => this.#make(output, key, { app, signal }))
-  }
-
   async #make(
     output: JobOutput,
     key: string,
@@ -85,29 +82,6 @@ export class ResultPeaks {
     const json = await this.#measure({ body: file.body, fileName: output.fileName }, signal)
     await this.#blobs.put(key, json, { contentType: 'application/json', app })
     return json
-  }
-}
-
-async function holding<Result>(slot: Share, work: () => Promise<Result>): Promise<Result> {
-  try {
-    return await work()
-  } finally {
-    slot.release()
-  }
-}
-
-async function untilAborted<Result>(work: Promise<Result>, signal: AbortSignal | undefined): Promise<Result> {
-  if (!signal) return await work
-  const left = new AbortController()
-  try {
-    return await Promise.race([
-      work,
-      new Promise<never>((_, reject) =>
-        signal.addEventListener('abort', () => reject(signal.reason), { once: true, signal: left.signal }),
-      ),
-    ])
-  } finally {
-    left.abort()
   }
 }
 

@@ -10,6 +10,7 @@ import type { InputFile, KeptStep, RunSteps, StepResult, StepState, WorkResult }
 import { asKept, MadeFile, withFiles, wrongSteps } from './step-files.js'
 import { longestTimerMs } from '../workflow/policy.js'
 import type { StepContext, StepOptions, Steps, Work } from '../workflow/steps.js'
+import { untilAborted } from '../workflow/until-aborted.js'
 
 const defaultShare = 0.1
 const defaultRetryDelayMs = 1_000
@@ -288,10 +289,13 @@ export class StepRun implements Steps {
     }
     report(name, this.#progress)
     try {
-      const late = new Promise<never>((_, reject) =>
-        ending.addEventListener('abort', () => reject(ending.reason), { once: true }),
+      return await asKept(
+        name,
+        await untilAborted(
+          inside.run({ run: this, name }, () => work(context)),
+          ending,
+        ),
       )
-      return await asKept(name, await Promise.race([inside.run({ run: this, name }, () => work(context)), late]))
     } catch (error) {
       ending.throwIfAborted()
       throw error

@@ -1,5 +1,6 @@
 import { defaultLogger, type Logger } from '../ports/logger.js'
 import type { Runner, RunOptions, WorkOrder, WorkProgress, WorkResult } from '../ports/runner.js'
+import { untilAborted } from '../workflow/until-aborted.js'
 import type { Workflow } from '../workflow/workflow.js'
 import type { execute } from './execute.js'
 import { RunGroup } from './run-group.js'
@@ -44,10 +45,10 @@ export function runInline(
       logger.warn({ jobId: order.jobId, err: error }, 'a progress listener threw')
     }
   }
-  return new Promise<WorkResult>((resolve, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-    workflow()
-      .then(async (found) => (await loadExecute())(found, order, { signal, onProgress: report, checkpoint, steps }))
-      .then(resolve, reject)
-  })
+  const work = async () => {
+    const found = await workflow()
+    const run = await loadExecute()
+    return await run(found, order, { signal, onProgress: report, checkpoint, steps })
+  }
+  return untilAborted(work(), signal)
 }

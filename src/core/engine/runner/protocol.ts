@@ -1,22 +1,13 @@
 import { z } from 'zod'
 import { errorText } from '../job/error-text.js'
+import { stepStateSchema } from '../job/step.js'
 import { StemworkError, type ErrorCode, type FailureReason } from '../errors.js'
 import { traceContextSchema } from '../job/trace-context.js'
-import type { KeptStep, StepState, WorkOrder, WorkProgress, WorkResult } from '../ports/runner.js'
+import type { KeptStep, WorkOrder, WorkProgress, WorkResult } from '../ports/runner.js'
 
 const inputFileSchema = z.object({ path: z.string(), bytes: z.number(), name: z.string().optional() })
 const filesSchema = z.record(z.string(), inputFileSchema)
 
-const stepStateSchema = z.object({
-  name: z.string(),
-  version: z.string(),
-  state: z.enum(['done', 'failed', 'waiting']),
-  startedAt: z.number(),
-  endedAt: z.number().nullable(),
-  attempts: z.number(),
-  until: z.number().nullable(),
-  error: z.object({ code: z.string(), message: z.string() }).nullable(),
-}) satisfies z.ZodType<StepState>
 const stepResultSchema = z.object({ value: z.unknown(), files: filesSchema })
 const keptStepSchema = stepStateSchema.extend(stepResultSchema.shape) satisfies z.ZodType<KeptStep>
 

@@ -1,5 +1,6 @@
 import { StemworkError } from '../errors.js'
 import type { Workflow } from '../workflow/workflow.js'
+import { isWorkflow } from '../workflow/is-workflow.js'
 
 const workflows = new Map<string, Promise<Workflow>>()
 
@@ -41,9 +42,4 @@ function withRemedy(error: unknown): unknown {
   if ((error as NodeJS.ErrnoException | undefined)?.code !== 'ERR_UNKNOWN_FILE_EXTENSION') return error
   const remedy = "Build the module, or give the children a loader: child: { nodeArguments: ['--import', 'tsx'] }."
   return new Error(remedy, { cause: error })
-}
-
-function isWorkflow(value: unknown): value is Workflow {
-  if (typeof value !== 'object' || value === null || !('stages' in value) || !('outputs' in value)) return false
-  return Array.isArray(value.stages) && typeof value.outputs === 'function'
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { StemworkError } from '../errors.js'
 import type { JobEvents } from '../events.js'
 import type { EngineOptions } from '../options.js'
@@ -117,7 +117,7 @@ function documentOf(receiver: FailingReceiver) {
 
 /** All keys of an application share a prefix, whatever its id is. */
 function keyOf(app: string, origin: string): string {
-  return `${hash(app)}/${origin === '' ? '' : hash(origin)}`
+  return `${hash('sha256', app)}/${origin === '' ? '' : hash('sha256', origin)}`
 }
 
 function originOf(url: string): string {
@@ -126,8 +126,4 @@ function originOf(url: string): string {
 
 function orderOf({ disabledAt, nextTrialAt }: FailingReceiver): number {
   return disabledAt !== null ? 0 : nextTrialAt !== null ? 1 : 2
-}
-
-function hash(text: string): string {
-  return createHash('sha256').update(text).digest('hex')
 }

@@ -6,14 +6,12 @@ import { needsOf } from './needs.js'
 import { type WorkflowPolicy, workflowPolicySchema } from './policy.js'
 import { firstIssueText, idWords } from './schema-issues.js'
 import { defineWorkflow, type OutputDeclaration, type Step, type Workflow } from './workflow.js'
+import { isWorkflow } from './is-workflow.js'
 
 const reference = z.string().regex(/^[A-Za-z][\w-]*\.[\w-]+$/, 'must be "<step>.<name>"')
 
 const stepSchema = z.strictObject({
-  workflow: z.union([
-    z.string().min(1),
-    z.custom<Workflow>((value) => isWorkflow(value), 'must be a workflow or the id of one'),
-  ]),
+  workflow: z.union([z.string().min(1), z.custom<Workflow>(isWorkflow, 'must be a workflow or the id of one')]),
   inputs: z.record(z.string(), z.string().min(1)).default({}),
   params: z.record(z.string(), z.unknown()).default({}),
   weight: z.number().positive().optional(),
@@ -335,8 +333,4 @@ function inOrder(steps: Record<string, { inputs: Record<string, string> }>, prob
 function referred(text: string): Reference {
   const at = text.indexOf('.')
   return { step: text.slice(0, at), name: text.slice(at + 1) }
-}
-
-function isWorkflow(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && 'outputs' in value && 'stages' in value && 'params' in value
 }

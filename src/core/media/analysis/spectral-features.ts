@@ -1,5 +1,5 @@
 import type { AudioStream } from '../dsp/audio-stream.js'
-import { RealFft } from '../dsp/fft.js'
+import { periodicHann, RealFft } from '../dsp/fft.js'
 import { type Chroma, ChromaGatherer, type Harmony } from './chroma.js'
 
 /** The features are of mono audio at this rate. */
@@ -46,7 +46,7 @@ export async function spectralFeatures(stream: AudioStream, signal?: AbortSignal
   const timbre: Float32Array[] = []
   let timbreSum = new Float32Array(flux.broadBandCount)
   const windows = new Windows()
-  const [window, toneWindow] = [hann(onsetWindow), hann(chromaWindow)]
+  const [window, toneWindow] = [periodicHann(onsetWindow), periodicHann(chromaWindow)]
   let sampleCount = 0
 
   const frame = (history: Float32Array) => {
@@ -166,8 +166,4 @@ class BandFlux {
     bands.forEach((level, band) => (broadBands[Math.floor(band / bandsPerBroadBand)]! += level / bandsPerBroadBand))
     return { all, low, accent, broadBands }
   }
-}
-
-function hann(size: number): Float32Array {
-  return Float32Array.from({ length: size }, (_, i) => 0.5 - 0.5 * Math.cos((2 * Math.PI * i) / size))
 }

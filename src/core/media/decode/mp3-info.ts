@@ -5,18 +5,10 @@ const samplesPerFrame = 1152
 const bitrates = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320]
 const sampleRates = [44_100, 48_000, 32_000]
 
-/**
- * Size of a frame in bytes, from its four-byte header.
- *
- * @param padded false: the size without the padding byte that the header may announce
- */
-export function mp3FrameBytes(header: Uint8Array, padded = (header[2]! & 2) !== 0): number {
-  const bitrate = bitrates[header[2]! >> 4]
-  const sampleRate = sampleRates[(header[2]! >> 2) & 3]
-  if (header[0] !== 0xff || (header[1]! & 0xfe) !== 0xfa || !bitrate || !sampleRate) {
-    throw new RangeError('The MP3 encoder returned something other than MPEG-1 Layer III frames.')
-  }
-  return Math.floor((144_000 * bitrate) / sampleRate) + (padded ? 1 : 0)
+/** Size in bytes of the frame with the information, for the four-byte header of any frame of the file. */
+export function mp3InfoBytes(header: Uint8Array): number {
+  const bitrate = bitrates[header[2]! >> 4]!
+  return Math.floor((144_000 * bitrate) / sampleRates[(header[2]! >> 2) & 3]!)
 }
 
 export interface Mp3Facts {
@@ -38,7 +30,7 @@ export function mp3InfoFrame(
   header: Uint8Array,
   { frameCount, bytes, sampleCount, encoderDelay }: Mp3Facts,
 ): Uint8Array {
-  const frame = new Uint8Array(mp3FrameBytes(header, false))
+  const frame = new Uint8Array(mp3InfoBytes(header))
   const view = viewOf(frame)
   frame.set(header)
   // Unpadded, and without a checksum.

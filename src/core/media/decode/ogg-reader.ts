@@ -6,6 +6,7 @@ import { openFlacPieces, readStreamInfo } from './flac-reader.js'
 import { bytesOf, mostGaps, openParts, positionsOf } from './ogg-gaps.js'
 import { packetsOf } from './ogg-pages.js'
 import { oggLossText, streamPages, type OggCodec, type OggLosses } from './ogg-stream.js'
+import { withWarnings } from './with-warnings.js'
 
 /**
  * Opens the sound of an Ogg file, which may also hold pictures. Pages with a wrong checksum never reach a decoder.
@@ -47,15 +48,7 @@ function noLosses(): OggLosses {
 }
 
 function withLosses(stream: AudioStream, losses: OggLosses, instead: () => string): AudioStream {
-  const warnings: string[] = []
-  return {
-    ...stream,
-    warnings,
-    blocks: (async function* () {
-      yield* stream.blocks
-      warnings.push(...(stream.warnings ?? []), ...oggLossText(losses, instead()))
-    })(),
-  }
+  return withWarnings(stream, () => oggLossText(losses, instead()))
 }
 
 /** Each must be read before the next. */

@@ -12,6 +12,7 @@ import type { InputFormat } from './sniff.js'
 import { statedSeconds } from './stated-length.js'
 import { UndecodedError } from './undecoded.js'
 import { openWav } from './wav-reader.js'
+import { withWarnings } from './with-warnings.js'
 
 /** Where the audio begins, after tags, and its first bytes. */
 export interface Head {
@@ -60,7 +61,7 @@ export async function openFormat(
     }
     case 'mp4': {
       const sound = await openMp4(file, codecPieceBytes)
-      const stream = withWarnings(await decode('mp4', sound.pieces), sound.warnings)
+      const stream = withWarnings(await decode('mp4', sound.pieces), () => sound.warnings)
       return { stream, seconds: sound.seconds }
     }
     case 'vorbis':
@@ -92,15 +93,3 @@ export async function openFormat(
 
 /** Names in `audio-decode` that differ from ours. */
 const codecNames: Partial<Record<InputFormat, string>> = { wavpack: 'wv' }
-
-function withWarnings(stream: AudioStream, warnings: readonly string[]): AudioStream {
-  const all: string[] = [...warnings]
-  return {
-    ...stream,
-    warnings: all,
-    blocks: (async function* () {
-      yield* stream.blocks
-      all.push(...(stream.warnings ?? []))
-    })(),
-  }
-}

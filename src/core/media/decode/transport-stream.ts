@@ -5,6 +5,7 @@ import type { FileBytes } from './file-bytes.js'
 import type { PacketTrack } from './mpeg-ts-packets.js'
 import { quietly } from './quiet-console.js'
 import { UndecodedError } from './undecoded.js'
+import { withWarnings } from './with-warnings.js'
 
 const codecs = new Set(['aac', 'mp3', 'ac3', 'eac3'])
 /** Packets are a few hundred bytes; a call of a decoder for each would take longer. */
@@ -33,16 +34,7 @@ export async function openTransportStream(file: FileBytes, load: CodecLoader): P
     )
   const lost: string[] = []
   const stream = await openCodec({ codec, load, pieces: piecesOf(track.packets, lost), format: 'mpeg-ts' })
-  const warnings: string[] = []
-  return {
-    ...stream,
-    warnings,
-    readFraction: () => furthest / file.size,
-    blocks: (async function* () {
-      yield* stream.blocks
-      warnings.push(...(stream.warnings ?? []), ...lost)
-    })(),
-  }
+  return { ...withWarnings(stream, () => lost), readFraction: () => furthest / file.size }
 }
 
 async function* piecesOf(packets: PacketTrack['packets'], lost: string[]): EncodedPieces {

@@ -82,6 +82,11 @@ export class RealFft {
   }
 }
 
+/** `w[n] = 0.5 - 0.5 cos(2 pi n / size)`. */
+export function periodicHann(size: number): Float32Array {
+  return Float32Array.from({ length: size }, (_, n) => 0.5 - 0.5 * Math.cos((2 * Math.PI * n) / size))
+}
+
 /** Pointers are byte offsets into the module's memory. */
 interface PffftModule {
   /** Replaced by a new view when the memory grows. */

@@ -1,4 +1,4 @@
-import { RealFft } from './fft.js'
+import { periodicHann, RealFft } from './fft.js'
 import { createFrameKernels, type FrameKernels } from './kernels/frame-kernels.js'
 import type { Kernel } from './kernels/kernel.js'
 import { gatherRows, type RowLayout, spreadRows } from './strided-rows.js'
@@ -305,11 +305,6 @@ function memoryOffsets(size: number, hop: number): Offsets {
     input: next(signalFloats),
     end,
   }
-}
-
-/** `w[n] = 0.5 - 0.5 cos(2 pi n / size)`. */
-export function periodicHann(size: number): Float32Array {
-  return Float32Array.from({ length: size }, (_, n) => 0.5 - 0.5 * Math.cos((2 * Math.PI * n) / size))
 }
 
 /** Frames per batch: the data of a batch fits into the second-level cache. */

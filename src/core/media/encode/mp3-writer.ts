@@ -1,6 +1,6 @@
 import { StemworkError } from '../../engine/errors.js'
 import type { AudioEncoder, WrittenAudio } from './audio-encoder.js'
-import { mp3FrameBytes, mp3InfoFrame } from '../decode/mp3-info.js'
+import { mp3InfoBytes, mp3InfoFrame } from '../decode/mp3-info.js'
 import type { AudioTags } from '../tags/audio-tags.js'
 import { id3Tag } from '../tags/id3-writer.js'
 import type { FileWriter } from './file-writer.js'
@@ -99,7 +99,7 @@ export class Mp3Writer implements AudioEncoder {
     if (this.#frameCount++ === 0) {
       this.#header.set(frame.subarray(0, 4))
       // Room for the frame with the length.
-      await this.#file.append(new Uint8Array(mp3FrameBytes(this.#header, false)))
+      await this.#file.append(new Uint8Array(mp3InfoBytes(this.#header)))
     }
     await this.#file.gather(frame)
   }

@@ -21,16 +21,14 @@ export default function analyzeModule(settings: unknown): Workflow {
 
 /** @param tracker finds the beats instead of the textbook methods; the caller closes it */
 export async function runAnalysis(
-  context: StageContext<AnalyzeParams>,
+  context: StageContext<AnalyzeParams, 'inputUrl'>,
   { decoders }: AnalyzeSettings,
   tracker?: BeatTracker,
 ): Promise<void> {
   const { inputs, limits, params, signal } = context
-  const { inputUrl } = inputs
-  if (!inputUrl) throw new Error('the analyze workflow needs the input "inputUrl"; it was given none')
   const passes = params.peaks ? 2 : 1
   const open = async (pass: number) => {
-    const stream = await openAudio(inputUrl.path, { signal, maxSeconds: limits.maxAudioSeconds, decoders })
+    const stream = await openAudio(inputs.inputUrl.path, { signal, maxSeconds: limits.maxAudioSeconds, decoders })
     return withProgress(stream, (fraction) => context.progress((pass + fraction) / passes))
   }
   const stream = await open(0)

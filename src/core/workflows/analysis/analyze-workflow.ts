@@ -34,7 +34,7 @@ export function analyzeWorkflow(settings: AnalyzeSettings = {}): Workflow {
 /** Defines the workflow with its work. */
 export function defineAnalyze(
   settings: unknown,
-  work: (settings: AnalyzeSettings) => Stage<AnalyzeParams>['run'],
+  work: (settings: AnalyzeSettings) => Stage<AnalyzeParams, 'inputUrl'>['run'],
 ): Workflow {
   const { beats, ...others } = settings as AnalyzeSettings
   if (beats !== undefined && (typeof beats !== 'string' || beats === ''))

@@ -28,15 +28,13 @@ export default function loudnessModule(settings: unknown): Workflow {
   )
 }
 
-async function run(context: StageContext<LoudnessParams>, settings: AudioSettings): Promise<void> {
+async function run(context: StageContext<LoudnessParams, 'inputUrl'>, settings: AudioSettings): Promise<void> {
   const { inputs, limits, params, signal } = context
-  const { inputUrl } = inputs
-  if (!inputUrl) throw new Error('the loudness workflow needs the input "inputUrl"; it was given none')
   const { normalizeTo, picture } = params
   const passes = normalizeTo === undefined ? 1 : 2
   const open = async (pass: number) => {
     const options = { signal, maxSeconds: limits.maxAudioSeconds, decoders: settings.decoders }
-    const stream = await openAudio(inputUrl.path, options)
+    const stream = await openAudio(inputs.inputUrl.path, options)
     return withProgress(stream, (fraction) => context.progress((pass + fraction) / passes))
   }
 
@@ -73,14 +71,14 @@ function silenceText({ integrated, seconds }: MeasuredLoudness): string[] {
 
 /** @param target in LUFS */
 async function writeNormalized(
-  context: StageContext<LoudnessParams>,
+  context: StageContext<LoudnessParams, 'inputUrl'>,
   settings: AudioSettings,
   { loudness, target, open }: { loudness: MeasuredLoudness; target: number; open(): Promise<AudioStream> },
 ) {
   const { inputs, params, signal } = context
   const { ceiling = usualCeiling, format = settings.format ?? '16', keepTags = settings.keepTags ?? true } = params
   const { gainDb, isLimitedByPeak } = normalisation(loudness, target, ceiling)
-  const tags = keepTags && inputs.inputUrl ? await songTags(inputs.inputUrl) : undefined
+  const tags = keepTags ? await songTags(inputs.inputUrl) : undefined
   const { clippedSamples } = await writeAudio(
     edited(fitted(await open(), format), { gainDb }),
     context.outputPath('normalized'),

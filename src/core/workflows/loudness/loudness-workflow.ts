@@ -37,7 +37,7 @@ export function loudnessWorkflow(settings: AudioSettings = {}): Workflow {
 // oxlint-disable-next-line max-lines-per-function -- a table of params
 export function defineLoudness(
   settings: unknown,
-  work: (settings: AudioSettings) => Stage<LoudnessParams>['run'],
+  work: (settings: AudioSettings) => Stage<LoudnessParams, 'inputUrl'>['run'],
 ): Workflow {
   const checked = checkedSettings(id, settings)
   const { format: usualFormat = '16', formats = outputFormats } = checked

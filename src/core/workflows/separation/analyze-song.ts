@@ -5,11 +5,12 @@ import { type Decoders, openAudio } from '../../media/decode/open-audio.js'
 import { withProgress } from '../progress.js'
 
 /** Finds tempo, beats, key and chords of the song, for people who practise with its stems. */
-export async function analyzeSong(context: StageContext<unknown>, decoders: Decoders | undefined): Promise<void> {
+export async function analyzeSong(
+  context: StageContext<unknown, 'inputUrl'>,
+  decoders: Decoders | undefined,
+): Promise<void> {
   const { inputs, limits, signal } = context
-  const { inputUrl } = inputs
-  if (!inputUrl) throw new Error('a stems workflow needs the input "inputUrl"; it was given none')
-  const song = await openAudio(inputUrl.path, { signal, maxSeconds: limits.maxAudioSeconds, decoders })
+  const song = await openAudio(inputs.inputUrl.path, { signal, maxSeconds: limits.maxAudioSeconds, decoders })
   const analysis = await analyzeAudio(withProgress(song, context.progress), { signal })
   await writeFile(context.outputPath('analysis'), `${JSON.stringify(analysis)}\n`)
 }

@@ -34,10 +34,11 @@ export async function openCheckpoint(
   const work = { models, runtime, shares, ensemble, stems, overlap, shifts, batch, denoise, provider, decoders }
   // The run's folder.
   const directory = dirname(Object.values(outputs)[0] ?? inputPath)
-  if (isReadOnce && !formatTable[format].isCompressed) {
-    const fingerprint = () => fingerprintOf(inputPath, { ...work, format, growingPeaks, files: Object.keys(outputs) })
-    return await FilesCheckpoint.open({ checkpoint, directory, fingerprint })
-  }
-  const fingerprint = () => fingerprintOf(inputPath, work)
-  return await SeparationCheckpoint.open({ checkpoint, directory, passes, fingerprint })
+  const keepsFiles = isReadOnce && !formatTable[format].isCompressed
+  const whole = keepsFiles ? { ...work, format, growingPeaks, files: Object.keys(outputs) } : work
+  let made: Promise<string> | undefined
+  const fingerprint = () => (made ??= fingerprintOf(inputPath, whole))
+  return keepsFiles
+    ? await FilesCheckpoint.open({ checkpoint, directory, fingerprint })
+    : await SeparationCheckpoint.open({ checkpoint, directory, passes, fingerprint })
 }

@@ -20,14 +20,15 @@ export default function stemsModule(settings: unknown): Workflow {
   )
 }
 
-async function separateStems(context: StageContext<StemsParams>, definition: StemsDefinition): Promise<void> {
+async function separateStems(
+  context: StageContext<StemsParams, 'inputUrl'>,
+  definition: StemsDefinition,
+): Promise<void> {
   const { inputs, limits, params, signal, checkpoint } = context
   const { stems, overlap, shifts, batch, denoise, decoders } = definition
   const { format = definition.format ?? '16', keepTags = definition.keepTags ?? true } = params
-  const { inputUrl } = inputs
-  if (!inputUrl) throw new Error('a stems workflow needs the input "inputUrl"; it was given none')
-  const tags = keepTags ? await songTags(inputUrl) : undefined
-  const separation = await separate(inputUrl.path, {
+  const tags = keepTags ? await songTags(inputs.inputUrl) : undefined
+  const separation = await separate(inputs.inputUrl.path, {
     ...networkOptions(definition),
     outputs: Object.fromEntries(stems.map((stem) => [stem, context.outputPath(stem)])),
     model: params.model ?? definition.model,
@@ -56,7 +57,7 @@ function namesOf(tags: SongTags | undefined) {
   return { title: tags?.whole.title, artist: tags?.whole.artist }
 }
 
-function report(context: StageContext<StemsParams>, details: Record<string, unknown>): void {
+function report(context: StageContext<StemsParams, 'inputUrl'>, details: Record<string, unknown>): void {
   for (const [name, value] of Object.entries(details)) if (value !== undefined) context.detail(name, value)
 }
 

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { StemworkError } from '../../engine/errors.js'
 import { scriptFile } from '../../engine/package-files.js'
 import { defineWorkflow, type OutputDeclaration, type Stage, type Workflow } from '../../engine/workflow/workflow.js'
-import { audioSettingsShape, inputUrlParam, range } from '../audio-settings.js'
+import { audioSettingsShape, inputUrlParam, onlyInChild, range } from '../audio-settings.js'
 import { formatParam, keepTagsParam } from '../../media/encode/format-param.js'
 import { formatTable, type OutputFormat, outputFormats } from '../../media/encode/output-format.js'
 import { type StemName, stemNames } from '../../models/stems.js'
@@ -188,25 +188,21 @@ export function stemsWorkflow<const Id extends string, const Stem extends StemNa
   definition: StemsDefinition & { id: Id; stems: readonly Stem[] },
 ): StemsWorkflow<Id, Stem>
 export function stemsWorkflow(given: (StemsSettings & { stems?: 4 }) | StemsDefinition = {}): Workflow {
-  const refuse = () => {
-    throw new StemworkError(
-      'INTERNAL_ERROR',
-      'The stems workflow only runs in a child process, because inference would block the host. Use the process ' +
-        'runner.',
-    )
-  }
   const { stems, ...settings } = given
   const definition =
     stems === undefined ? { ...two, ...settings } : stems === 4 ? { ...four, ...settings } : { stems, ...settings }
-  return defineStems(definition, () => ({ separate: refuse, analyze: refuse, draw: refuse }))
+  return defineStems(definition, ({ id }) => {
+    const refuse = onlyInChild(id)
+    return { separate: refuse, analyze: refuse, draw: refuse }
+  })
 }
 
 export interface StemsWork {
-  separate: Stage<StemsParams>['run']
+  separate: Stage<StemsParams, 'inputUrl'>['run']
   /** Of the song. */
-  analyze: Stage<StemsParams>['run']
+  analyze: Stage<StemsParams, 'inputUrl'>['run']
   /** Pictures of the finished stems. */
-  draw: Stage<StemsParams>['run']
+  draw: Stage<StemsParams, 'inputUrl'>['run']
   /** Loads the default model and its networks. */
   prepare?(): Promise<Record<string, unknown>>
 }

@@ -20,12 +20,10 @@ export default function transcodeModule(settings: unknown): Workflow {
   )
 }
 
-async function run(context: StageContext<TranscodeParams>, settings: AudioSettings): Promise<void> {
+async function run(context: StageContext<TranscodeParams, 'inputUrl'>, settings: AudioSettings): Promise<void> {
   const { inputs, limits, params, signal } = context
-  const { inputUrl } = inputs
-  if (!inputUrl) throw new Error('the transcode workflow needs the input "inputUrl"; it was given none')
   const { format = settings.format ?? '16', sampleRate, channels, dither } = params
-  const opened = await openAudio(inputUrl.path, {
+  const opened = await openAudio(inputs.inputUrl.path, {
     signal,
     maxSeconds: limits.maxAudioSeconds,
     decoders: settings.decoders,
@@ -36,7 +34,7 @@ async function run(context: StageContext<TranscodeParams>, settings: AudioSettin
   // Cut last where the sound stays as it is, so that the length is exact at the new rate.
   const isStretched = params.tempo !== 1 || params.semitones !== 0
   const stream = isStretched ? stretchedPart(mixed, params, atRate) : edited(atRate(mixed), params)
-  const tags = (params.keepTags ?? settings.keepTags ?? true) ? await songTags(inputUrl) : undefined
+  const tags = (params.keepTags ?? settings.keepTags ?? true) ? await songTags(inputs.inputUrl) : undefined
   const written = await writeAudio(stream, context.outputPath('audio'), {
     format,
     tags: tags?.whole ?? {},
@@ -65,7 +63,7 @@ function stretchedPart(
   })
 }
 
-function warn(context: StageContext<TranscodeParams>, ...lists: (readonly string[] | undefined)[]): void {
+function warn(context: StageContext<TranscodeParams, 'inputUrl'>, ...lists: (readonly string[] | undefined)[]): void {
   const warnings = lists.flatMap((list) => list ?? [])
   if (warnings.length > 0) context.detail('warnings', warnings)
 }

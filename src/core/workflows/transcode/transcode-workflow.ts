@@ -42,7 +42,7 @@ export function transcodeWorkflow(settings: AudioSettings = {}): Workflow {
 // oxlint-disable-next-line max-lines-per-function -- a table of params
 export function defineTranscode(
   settings: unknown,
-  work: (settings: AudioSettings) => Stage<TranscodeParams>['run'],
+  work: (settings: AudioSettings) => Stage<TranscodeParams, 'inputUrl'>['run'],
 ): Workflow {
   const checked = checkedSettings(id, settings)
   const { format: usualFormat = '16', formats = outputFormats } = checked

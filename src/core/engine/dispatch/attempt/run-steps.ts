@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { basename } from 'node:path'
 import { internalError, StemworkError } from '../../errors.js'
 import { jobError } from '../../job/failure.js'
@@ -117,7 +117,7 @@ async function runStep(
 function versionOf({ workflow, settings, params, inputs }: StepOrder): string {
   const sizes = Object.entries(inputs).map(([name, { bytes }]) => [name, bytes])
   const text = JSON.stringify([workflow, settings, params, sizes])
-  return createHash('sha256').update(text).digest('hex').slice(0, 32)
+  return hash('sha256', text).slice(0, 32)
 }
 
 /** The outputs of the workflow, as far as the steps that make them succeeded. */

@@ -1,3 +1,4 @@
+import { json } from 'node:stream/consumers'
 import { z } from 'zod'
 import { StemworkError } from '../../errors.js'
 import { deploymentKey } from '../../job/blob-keys.js'
@@ -35,7 +36,7 @@ export async function beginFilePass({ jobs, blobs, logger }: SweepPorts, everyMs
     return { isOwn: false, problem }
   }
   try {
-    await blobs.put(deploymentKey, text(JSON.stringify(begun)), {
+    await blobs.put(deploymentKey, JSON.stringify(begun), {
       contentType: 'application/json',
       ifAbsent: seen === undefined,
     })
@@ -50,12 +51,5 @@ export async function beginFilePass({ jobs, blobs, logger }: SweepPorts, everyMs
 
 async function read(blobs: BlobStore): Promise<Marker | undefined> {
   const found = await blobs.get(deploymentKey)
-  if (!found) return undefined
-  const chunks: Uint8Array[] = []
-  for await (const chunk of found.body) chunks.push(chunk)
-  return markerSchema.parse(JSON.parse(Buffer.concat(chunks).toString()))
-}
-
-async function* text(content: string): AsyncGenerator<Uint8Array> {
-  yield Buffer.from(content)
+  return found && markerSchema.parse(await json(found.body))
 }

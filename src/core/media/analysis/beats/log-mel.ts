@@ -1,4 +1,4 @@
-import { RealFft } from '../../dsp/fft.js'
+import { periodicHann, RealFft } from '../../dsp/fft.js'
 
 /** The spectrogram that Beat This! was trained on is of mono audio at this rate. */
 export const beatSampleRate = 22_050
@@ -17,7 +17,7 @@ const logFactor = 1000
 export class LogMel {
   readonly #fft: RealFft
   readonly #triangles = melTriangles()
-  readonly #window = Float32Array.from({ length: size }, (_, i) => 0.5 - 0.5 * Math.cos((2 * Math.PI * i) / size))
+  readonly #window = periodicHann(size)
   #samples = new Float32Array(0)
   /** Position in the audio of the first of them. */
   #from = 0

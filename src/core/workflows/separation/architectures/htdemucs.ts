@@ -1,5 +1,6 @@
 import { reflectedSlice } from '../../../media/dsp/reflected-slice.js'
-import { periodicHann, Stft, type SpectrumLayout } from '../../../media/dsp/stft.js'
+import { periodicHann } from '../../../media/dsp/fft.js'
+import { Stft, type SpectrumLayout } from '../../../media/dsp/stft.js'
 import { FloatPool } from '../../../media/dsp/float-pool.js'
 import type { Manifest } from '../../../models/manifest.js'
 import type { Tensor, TensorInfo } from '../../../models/session/network.js'

@@ -6,7 +6,7 @@ import type { EncoderState, PeaksState } from '../../../media/encode/audio-encod
 import type { KeptSegments } from '../pipeline/kept-segments.js'
 import type { OverlapAddState } from '../pipeline/overlap-add.js'
 import { type StemName, stemNames } from '../../../models/stems.js'
-import { checkSpace, PartWriter, planesOf, planesSchema, readInto, readJson, readPlanes } from './part-file.js'
+import { appendState, checkSpace, PartWriter, planesSchema, readInto, readJson, readState } from './part-file.js'
 import type { GrowingFile, TrackCheckpoint } from './track-checkpoint.js'
 
 const count = z.number().int().nonnegative()
@@ -38,7 +38,7 @@ export interface FilesCheckpointOptions {
   /** The run's folder: parts are written there. */
   directory: string
   /**
-   * Text that identifies the work: input, models, options and version. Requested once, and only if something is kept.
+   * Text that identifies the work: input, models, options and version. Asked for only if something is kept.
    */
   fingerprint(): Promise<string>
 }
@@ -57,7 +57,6 @@ export class FilesCheckpoint implements TrackCheckpoint {
   #growing: () => readonly GrowingFile[] = () => []
   /** Bytes of each file and its peaks that are kept. */
   readonly #kept = new Map<StemName, { bytes: number; peaks: number }>()
-  #fingerprint: Promise<string> | undefined
 
   private constructor(options: FilesCheckpointOptions) {
     this.#options = options
@@ -113,7 +112,8 @@ export class FilesCheckpoint implements TrackCheckpoint {
 
   async #load({ path, bytes }: KeptPart): Promise<void> {
     const index = await readFilesIndex(path, bytes)
-    if (index.fingerprint !== (await this.#ownFingerprint())) throw new Error('the checkpoint belongs to other work')
+    if (index.fingerprint !== (await this.#options.fingerprint()))
+      throw new Error('the checkpoint belongs to other work')
     for (const { stem, from, bytes, peaks } of index.files) {
       const kept = this.#keptOf(stem)
       if (from !== kept.bytes || (peaks?.from ?? 0) !== kept.peaks)
@@ -126,12 +126,9 @@ export class FilesCheckpoint implements TrackCheckpoint {
   async #readState(): Promise<OverlapAddState | undefined> {
     const last = this.#parts.at(-1)
     if (!last) return undefined
-    const { state } = last.index
     const file = await open(last.path)
     try {
-      const { first, stems } = await readPlanes(file, state, 1)
-      const [weights = new Float32Array(0)] = first
-      return { start: state.start, weights, sums: stems }
+      return await readState(file, last.index.state)
     } finally {
       await file.close()
     }
@@ -152,8 +149,8 @@ export class FilesCheckpoint implements TrackCheckpoint {
     }
   }
 
-  async #write(path: string, segments: number, { start, weights, sums }: OverlapAddState): Promise<void> {
-    const fingerprint = await this.#ownFingerprint()
+  async #write(path: string, segments: number, state: OverlapAddState): Promise<void> {
+    const fingerprint = await this.#options.fingerprint()
     const writer = await PartWriter.open(path)
     try {
       const files: FilesIndex['files'] = []
@@ -164,10 +161,7 @@ export class FilesCheckpoint implements TrackCheckpoint {
         files.push({ stem, ...range, clippedSamples, peaks: keptPeaks })
         this.#kept.set(stem, { bytes, peaks: keptPeaks?.bytes ?? 0 })
       }
-      const planes = planesOf(sums)
-      const offset = await writer.append([weights, ...planes.all])
-      const { stems, channels } = planes
-      const kept = { pass: 0, start, sampleCount: weights.length, stems, channels, offset }
+      const kept = await appendState(writer, 0, state)
       await writer.finish({ format: 3, fingerprint, segments, state: kept, files } satisfies FilesIndex)
     } catch (error) {
       await writer.abandon()
@@ -177,11 +171,6 @@ export class FilesCheckpoint implements TrackCheckpoint {
 
   #keptOf(stem: StemName): { bytes: number; peaks: number } {
     return this.#kept.get(stem) ?? { bytes: 0, peaks: 0 }
-  }
-
-  #ownFingerprint(): Promise<string> {
-    this.#fingerprint ??= this.#options.fingerprint()
-    return this.#fingerprint
   }
 }
 

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import { packageVersion } from '../../../engine/package-files.js'
@@ -11,5 +11,5 @@ export async function fingerprintOf(inputPath: string, work: unknown): Promise<s
   const input = createHash('sha256')
   await pipeline(createReadStream(inputPath, { highWaterMark: pieceBytes }), input)
   const all = JSON.stringify({ input: input.digest('hex'), version: packageVersion(), work })
-  return createHash('sha256').update(all).digest('hex')
+  return hash('sha256', all)
 }

@@ -1,6 +1,7 @@
 import { type FileHandle, open, statfs } from 'node:fs/promises'
 import { z } from 'zod'
 import { type StemName, stemNames } from '../../../models/stems.js'
+import type { FinishedAudio, OverlapAddState } from '../pipeline/overlap-add.js'
 
 /** Planes that follow each other in a part, as 32-bit floats (little-endian, as all platforms of the networks are). */
 export const planesSchema = z.object({
@@ -97,14 +98,29 @@ export async function checkSpace(directory: string): Promise<void> {
   if (bavail * bsize < spareBytes) throw new Error('the disk is nearly full')
 }
 
-/** The planes of all stems, one after the other. */
-export function planesOf(stems: Partial<Record<StemName, Float32Array[]>>) {
+/** Appends the planes of all stems, one after the other, after those that belong to no stem. */
+export async function appendPlanes(
+  writer: PartWriter,
+  { stems, ...facts }: FinishedAudio & { pass: number },
+  before: readonly Float32Array[] = [],
+): Promise<KeptPlanes> {
   const entries = Object.entries(stems) as [StemName, Float32Array[]][]
-  return {
-    stems: entries.map(([stem]) => stem),
-    channels: entries[0]?.[1].length ?? 0,
-    all: entries.flatMap(([, planes]) => planes),
-  }
+  const offset = await writer.append([...before, ...entries.flatMap(([, planes]) => planes)])
+  return { ...facts, stems: entries.map(([stem]) => stem), channels: entries[0]?.[1].length ?? 0, offset }
+}
+
+export async function appendState(
+  writer: PartWriter,
+  pass: number,
+  { start, weights, sums }: OverlapAddState,
+): Promise<KeptPlanes> {
+  return await appendPlanes(writer, { pass, start, sampleCount: weights.length, stems: sums }, [weights])
+}
+
+export async function readState(file: FileHandle, planes: KeptPlanes): Promise<OverlapAddState> {
+  const { first, stems } = await readPlanes(file, planes, 1)
+  const [weights = new Float32Array(0)] = first
+  return { start: planes.start, weights, sums: stems }
 }
 
 /** Planes by stem, in the order in which they were appended, after `before` planes that belong to no stem. */

@@ -4,13 +4,15 @@ import type { Checkpoint, KeptPart } from '../../../engine/workflow/checkpoint.j
 import type { KeptSegments } from '../pipeline/kept-segments.js'
 import type { FinishedAudio, OverlapAddState } from '../pipeline/overlap-add.js'
 import {
+  appendPlanes,
+  appendState,
   checkSpace,
   type KeptPlanes,
   type PartIndex,
   PartWriter,
-  planesOf,
   readIndex,
   readPlanes,
+  readState,
 } from './part-file.js'
 import type { TrackCheckpoint } from './track-checkpoint.js'
 
@@ -21,7 +23,7 @@ export interface SeparationCheckpointOptions {
   /** Passes over the track. */
   passes: number
   /**
-   * Text that identifies the work: input, models, options and version. Requested once, and only if something is kept.
+   * Text that identifies the work: input, models, options and version. Asked for only if something is kept.
    */
   fingerprint(): Promise<string>
 }
@@ -50,7 +52,6 @@ interface Pass {
 export class SeparationCheckpoint implements TrackCheckpoint {
   readonly #options: SeparationCheckpointOptions
   readonly #passes: Pass[]
-  #fingerprint: Promise<string> | undefined
   #writer: PartWriter | undefined
   #noted: PartIndex['segments'] = []
   #reading: { path: string; file: FileHandle } | undefined
@@ -67,7 +68,7 @@ export class SeparationCheckpoint implements TrackCheckpoint {
     try {
       for (const part of checkpoint.parts) await opened.#load(part)
       for (const pass of opened.#passes) {
-        if (pass.lastState) pass.restored = await opened.#readState(pass.lastState)
+        if (pass.lastState) pass.restored = await readState(await opened.#fileOf(pass.lastState.path), pass.lastState)
         else if (pass.segments.length > 0) throw new Error('a pass of the checkpoint has no state')
       }
       await opened.close()
@@ -102,7 +103,8 @@ export class SeparationCheckpoint implements TrackCheckpoint {
 
   async #load({ path, bytes }: KeptPart): Promise<void> {
     const index = await readIndex(path, bytes)
-    if (index.fingerprint !== (await this.#ownFingerprint())) throw new Error('the checkpoint belongs to other work')
+    if (index.fingerprint !== (await this.#options.fingerprint()))
+      throw new Error('the checkpoint belongs to other work')
     for (const planes of index.segments) {
       const pass = this.#passes.at(planes.pass)
       if (pass?.segments.length !== planes.segment) throw new Error('the parts of the checkpoint do not join')
@@ -112,12 +114,6 @@ export class SeparationCheckpoint implements TrackCheckpoint {
       const pass = this.#passes.at(planes.pass)
       if (pass) pass.lastState = { ...planes, path }
     }
-  }
-
-  async #readState(planes: Located): Promise<OverlapAddState> {
-    const { first, stems } = await readPlanes(await this.#fileOf(planes.path), planes, 1)
-    const [weights = new Float32Array(0)] = first
-    return { start: planes.start, weights, sums: stems }
   }
 
   async #read(planes: Located | undefined): Promise<FinishedAudio> {
@@ -135,19 +131,11 @@ export class SeparationCheckpoint implements TrackCheckpoint {
     return this.#reading.file
   }
 
-  async #note(
-    number: number,
-    pass: Pass,
-    segment: number,
-    { start, sampleCount, stems }: FinishedAudio,
-  ): Promise<void> {
+  async #note(number: number, pass: Pass, segment: number, finished: FinishedAudio): Promise<void> {
     pass.isInBatch = true
     if (!this.#options.checkpoint.isOn) return
     await this.#orStop(async (writer) => {
-      const planes = planesOf(stems)
-      const offset = await writer.append(planes.all)
-      const { channels } = planes
-      this.#noted.push({ pass: number, segment, start, sampleCount, stems: planes.stems, channels, offset })
+      this.#noted.push({ segment, ...(await appendPlanes(writer, { pass: number, ...finished })) })
     })
   }
 
@@ -160,14 +148,9 @@ export class SeparationCheckpoint implements TrackCheckpoint {
     await this.#orStop(async (writer) => {
       const states: PartIndex['states'] = []
       for (const [number, each] of this.#passes.entries()) {
-        if (!each.state) continue
-        const { start, weights, sums } = each.state()
-        const planes = planesOf(sums)
-        const offset = await writer.append([weights, ...planes.all])
-        const { stems, channels } = planes
-        states.push({ pass: number, start, sampleCount: weights.length, stems, channels, offset })
+        if (each.state) states.push(await appendState(writer, number, each.state()))
       }
-      await writer.finish({ format: 1, fingerprint: await this.#ownFingerprint(), segments: this.#noted, states })
+      await writer.finish({ format: 1, fingerprint: await this.#options.fingerprint(), segments: this.#noted, states })
       this.#writer = undefined
       this.#noted = []
       await checkpoint.keep(writer.path)
@@ -188,10 +171,5 @@ export class SeparationCheckpoint implements TrackCheckpoint {
       await writer?.abandon().catch(() => undefined)
       if (writer) await rm(writer.path, { force: true }).catch(() => undefined)
     }
-  }
-
-  #ownFingerprint(): Promise<string> {
-    this.#fingerprint ??= this.#options.fingerprint()
-    return this.#fingerprint
   }
 }

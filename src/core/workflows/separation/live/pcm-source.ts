@@ -1,5 +1,5 @@
+import { untilAborted } from '../../../engine/workflow/until-aborted.js'
 import { badInput, StemworkError } from '../../../engine/errors.js'
-import { orAborted } from './or-aborted.js'
 
 /** Blocks of samples, one plane for each channel, in WAVE order; -1 to 1, and beyond without harm. */
 export type LiveSource = AsyncIterable<Float32Array[]> | ReadableStream<Float32Array[]>
@@ -29,7 +29,7 @@ export async function* pcmPieces(
   let channelCount: number | undefined
   try {
     for (;;) {
-      const next = await orAborted(blocks.next(), signal)
+      const next = await untilAborted(blocks.next(), signal)
       if (next.done) return
       const planes = next.value
       requireFloats(planes)

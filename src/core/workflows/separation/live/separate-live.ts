@@ -1,9 +1,9 @@
+import { untilAborted } from '../../../engine/workflow/until-aborted.js'
 import type { AudioBlock } from '../../../media/dsp/audio-stream.js'
 import { SampleWindow } from '../../../media/dsp/sample-window.js'
 import { type Clock, Deadline } from './deadline.js'
 import { LiveMix, type LiveStems } from './live-mix.js'
 import type { LiveWorker } from './live-worker.js'
-import { orAborted } from './or-aborted.js'
 import { type LiveSource, pcmPieces } from './pcm-source.js'
 
 export interface LiveOptions {
@@ -119,7 +119,7 @@ class LiveSeparation {
 
   /** Whether the worker has answered in time; then its estimates are in the mix. */
   async #isAnswered({ answer }: Request): Promise<boolean> {
-    const isMet = orAborted(this.#deadline?.isMet(answer) ?? answer.then(() => true), this.#options.signal)
+    const isMet = untilAborted(this.#deadline?.isMet(answer) ?? answer.then(() => true), this.#options.signal)
     if (!(await isMet)) return false
     this.#request = undefined
     this.#mix.add(await answer)

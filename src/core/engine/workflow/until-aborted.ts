@@ -1,16 +1,15 @@
 /** Settles as the work does, or rejects with the signal's reason as soon as it fires; the work then goes on unseen. */
-export async function orAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+export async function untilAborted<Result>(work: Promise<Result>, signal: AbortSignal | undefined): Promise<Result> {
   if (!signal) return await work
-  signal.throwIfAborted()
-  let onAbort: (() => void) | undefined
+  let onAbort = () => {}
   const aborted = new Promise<never>((_, reject) => {
     onAbort = () => reject(signal.reason)
+    if (signal.aborted) onAbort()
     signal.addEventListener('abort', onAbort)
   })
   try {
-    return await Promise.race([work, aborted])
+    return await Promise.race([aborted, work])
   } finally {
-    if (onAbort) signal.removeEventListener('abort', onAbort)
-    work.catch(() => undefined)
+    signal.removeEventListener('abort', onAbort)
   }
 }
