@@ -20,9 +20,17 @@ export type JobRequest = Pick<
 /** A queued job with a new ID; the store sets `createdAt`. */
 export function newJob(request: JobRequest): JobRecord {
   return {
-    ...request,
     id: randomUUID(),
+    app: request.app,
+    name: request.name,
+    workflow: request.workflow,
     alias: request.alias ?? null,
+    params: request.params,
+    uploads: request.uploads,
+    batchName: request.batchName,
+    metadata: request.metadata,
+    copyResultsTo: request.copyResultsTo,
+    webhook: request.webhook,
     status: 'QUEUED',
     progress: 0,
     stage: null,
@@ -53,6 +61,7 @@ export function newJob(request: JobRequest): JobRecord {
     cancelRequested: false,
     deleted: false,
     settlement: null,
+    idempotency: request.idempotency,
     deliveries: [],
     trace: request.trace ?? null,
   }
