@@ -1,14 +1,16 @@
-import { afterAll, expect } from 'vitest'
+import { afterAll, beforeAll, expect } from 'vitest'
 
 // Many test files run in one process, one after the other: each must leave the clock and the environment unchanged.
-const state = () => {
+const clock = () => {
   const { Date, setImmediate, setInterval, setTimeout, queueMicrotask } = globalThis
-  return {
-    clock: { Date, setImmediate, setInterval, setTimeout, queueMicrotask, now: performance.now },
-    environment: { ...process.env },
-    folder: process.cwd(),
-  }
+  return { Date, setImmediate, setInterval, setTimeout, queueMicrotask, now: performance.now }
 }
+const state = () => ({ clock: clock(), environment: { ...process.env }, folder: process.cwd() })
 const before = state()
 
 afterAll(() => expect(state(), 'A test has changed what the next file in this process has, too.').toEqual(before))
+
+// Between two files the runner restores what was spied on, which may be a fake.
+const shared = globalThis as { firstClock?: ReturnType<typeof clock> }
+const first = (shared.firstClock ??= clock())
+beforeAll(() => expect(clock(), 'An earlier file in this process has left its clock.').toEqual(first))
