@@ -59,29 +59,27 @@ export class ApplicationWatch {
   readonly #kept = new Map<string, JobChange>()
   readonly #reads = new Map<string, Promise<JobChange>>()
   readonly #closed = new AbortController()
-  readonly #ready: Promise<void>
+  readonly #onClosed: () => void
+  #ready: Promise<void> | undefined
 
-  /** @param polls divides the polls of this process among the applications */
-  constructor(engine: Pick<HttpEngine, 'list' | 'get' | 'on' | 'off'>, app: string, polls: Shares) {
+  /**
+   * @param polls divides the polls of this process among the applications
+   * @param onClosed called when the last follower has left: the watch has ended
+   */
+  constructor(
+    engine: Pick<HttpEngine, 'list' | 'get' | 'on' | 'off'>,
+    app: string,
+    { polls, onClosed }: { polls: Shares; onClosed: () => void },
+  ) {
     this.#engine = engine
     this.#app = app
     this.#polls = polls
-    for (const event of events) engine.on(event, this.#onEvent)
-    engine.on('receiver.disabled', this.#onReceiver)
-    this.#ready = this.#poll()
-    this.#ready.then(
-      () => void this.#pollOn(),
-      () => {},
-    )
-  }
-
-  get followers(): number {
-    return this.#followers.size
+    this.#onClosed = onClosed
   }
 
   /**
    * Yields what happens from `ready` on, until `signal` fires or the slot is lost. Changes of one job while the
-   * follower is busy are merged; a follower that leaves too many unread is dropped.
+   * follower is busy are merged; a follower that leaves too many unread is dropped. Begins with the first `next`.
    *
    * @param take the slot of the follower, if there is one
    * @throws StemworkError `STORE_UNAVAILABLE` before `ready`.
@@ -102,11 +100,11 @@ export class ApplicationWatch {
       follower.wake()
     }
     const slot = take(drop)
-    if (!slot) return
+    if (!slot) return this.#closeUnlessFollowed()
     signal.addEventListener('abort', drop)
     this.#followers.add(follower)
     try {
-      await this.#ready
+      await (this.#ready ??= this.#start())
       // What happened before is not news.
       follower.unread.clear()
       yield { kind: 'ready' }
@@ -122,13 +120,27 @@ export class ApplicationWatch {
       signal.removeEventListener('abort', drop)
       slot.release()
       this.#followers.delete(follower)
+      this.#closeUnlessFollowed()
     }
   }
 
-  close(): void {
+  #start(): Promise<void> {
+    for (const event of events) this.#engine.on(event, this.#onEvent)
+    this.#engine.on('receiver.disabled', this.#onReceiver)
+    const ready = this.#poll()
+    ready.then(
+      () => void this.#pollOn(),
+      () => {},
+    )
+    return ready
+  }
+
+  #closeUnlessFollowed(): void {
+    if (this.#followers.size > 0) return
     this.#closed.abort()
     for (const event of events) this.#engine.off(event, this.#onEvent)
     this.#engine.off('receiver.disabled', this.#onReceiver)
+    this.#onClosed()
   }
 
   readonly #onEvent = ({ job }: { job: JobRecord }): void => {

@@ -48,19 +48,20 @@ export class JobWatch {
 
   /**
    * Yields what happens to the jobs of an application from now on, until `signal` fires or another application needs
-   * the slot more.
+   * the slot more. The first item must be read at once.
    */
-  async *followAll({ app, signal, idleMs }: Required<FollowOptions>): AsyncGenerator<FollowerMessage, void, undefined> {
-    const watch = this.#watches.get(app) ?? new ApplicationWatch(this.#engine, app, this.#polls)
+  followAll({ app, signal, idleMs }: Required<FollowOptions>): AsyncGenerator<FollowerMessage, void, undefined> {
+    const watch = this.#watches.get(app) ?? this.#watch(app)
+    return watch.follow({ signal, idleMs, take: (onLost) => this.#take(app, onLost) })
+  }
+
+  #watch(app: string): ApplicationWatch {
+    const watch = new ApplicationWatch(this.#engine, app, {
+      polls: this.#polls,
+      onClosed: () => this.#watches.delete(app),
+    })
     this.#watches.set(app, watch)
-    try {
-      yield* watch.follow({ signal, idleMs, take: (onLost) => this.#take(app, onLost) })
-    } finally {
-      if (watch.followers === 0) {
-        watch.close()
-        if (this.#watches.get(app) === watch) this.#watches.delete(app)
-      }
-    }
+    return watch
   }
 
   /**

@@ -8,14 +8,18 @@ import type { HttpEngine } from '../../src/http/http-engine.js'
 function watchOf(app: string) {
   const emitter = new EventEmitter()
   const engine = Object.assign(emitter, { list: async () => [], get: async () => undefined })
-  const watch = new ApplicationWatch(engine as unknown as HttpEngine, app, new Shares({ total: 1 }))
+  const onClosed = vi.fn()
+  const watch = new ApplicationWatch(engine as unknown as HttpEngine, app, {
+    polls: new Shares({ total: 1 }),
+    onClosed,
+  })
   const changed = (id: string, progress = 0) =>
     emitter.emit('job.progressed', { job: { ...sampleJob(), id, app, status: 'STARTED', progress } })
-  return { watch, changed, emitter }
+  return { watch, changed, emitter, onClosed }
 }
 
 test('a follower that reads nothing gets the last state of each job, and is dropped beyond a thousand', async () => {
-  const { watch, changed, emitter } = watchOf('app')
+  const { watch, changed, emitter, onClosed } = watchOf('app')
   const stop = new AbortController()
   const follow = () => watch.follow({ signal: stop.signal, idleMs: 60_000, take: () => ({ release() {} }) })
   const [slow, quick] = [follow(), follow()]
@@ -32,10 +36,10 @@ test('a follower that reads nothing gets the last state of each job, and is drop
   }
   expect(first).toMatchObject({ job: { progress: 0.5 } })
   expect(await slow.next()).toEqual({ done: true, value: undefined })
+  expect(onClosed).not.toHaveBeenCalled()
   stop.abort()
   expect(await quick.next()).toEqual({ done: true, value: undefined })
-  expect(watch.followers).toBe(0)
-  watch.close()
+  expect(onClosed).toHaveBeenCalledOnce()
   expect(emitter.eventNames()).toEqual([])
 })
 
@@ -53,7 +57,6 @@ test('all followers of an application get the same object, and no state that the
   changed('job', 0.2)
   expect((await followers[0]!.next()).value).toMatchObject({ job: { progress: 0.2 } })
   stop.abort()
-  watch.close()
 })
 
 test('followers that are far behind read the jobs from the store, each once for all of them', async () => {
@@ -74,5 +77,4 @@ test('followers that are far behind read the jobs from the store, each once for 
   // The last hundred are kept.
   expect(get).toHaveBeenCalledTimes(50)
   stop.abort()
-  watch.close()
 })

@@ -55,8 +55,8 @@ async function answerFile(
       await result.close()
       throw tooManyFollowers(call)
     }
-    const followed = whilePermitted(call, (signal) => result.follow(signal))
-    return { status: 200, headers, body: { source: paced(turns, app, watch.counted(app, followed)), idleMs } }
+    const source = whilePermitted(call, (signal) => paced(turns, app, watch.counted(app, result.follow(signal))))
+    return { status: 200, headers, body: { source, idleMs } }
   }
   return partOf(call, result, { headers, start: Number(first), last })
 }

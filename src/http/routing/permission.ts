@@ -11,21 +11,72 @@ export function permit({ caller, request, service }: KeyedCall): Permission {
   return { signal: ended.signal, release: () => clearInterval(timer) }
 }
 
-/** Yields what `open` does. The signal fires when the client has gone, or is no longer permitted. */
-export async function* whilePermitted<Item>(
+/**
+ * Yields what `open` does. The signal fires when the reader closes it, which it does when the client has gone, or when
+ * the sender is no longer permitted.
+ *
+ * Not a generator: closing one waits for its next item, so it would also need the signal of the request. Both together
+ * take a kilobyte of each of thousands of streams.
+ */
+export function whilePermitted<Item>(
   call: KeyedCall,
   open: (signal: AbortSignal) => AsyncIterable<Item>,
-): AsyncGenerator<Item, void, undefined> {
-  const permission = permit(call)
-  const ending = new AbortController()
-  const end = () => ending.abort()
-  const signals = [call.request.signal, permission.signal]
-  for (const signal of signals) signal.addEventListener('abort', end)
-  if (signals.some(({ aborted }) => aborted)) end()
-  try {
-    yield* open(ending.signal)
-  } finally {
-    for (const signal of signals) signal.removeEventListener('abort', end)
-    permission.release()
+): AsyncIterableIterator<Item, void, undefined> {
+  return new PermittedItems(call, open)
+}
+
+class PermittedItems<Item> implements AsyncIterableIterator<Item, void, undefined> {
+  readonly #call: KeyedCall
+  readonly #open: (signal: AbortSignal) => AsyncIterable<Item>
+  readonly #ending = new AbortController()
+  #permission: Permission | undefined
+  #items: AsyncIterator<Item> | undefined
+
+  constructor(call: KeyedCall, open: (signal: AbortSignal) => AsyncIterable<Item>) {
+    this.#call = call
+    this.#open = open
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  next(): Promise<IteratorResult<Item, void>> {
+    // It was closed before it began.
+    if (!this.#items && this.#ending.signal.aborted) return Promise.resolve({ done: true, value: undefined })
+    const items = (this.#items ??= this.#begin())
+    return items.next().then(this.#checkEnd, this.#fail)
+  }
+
+  async return(): Promise<IteratorResult<Item, void>> {
+    this.#ending.abort()
+    this.#release()
+    await this.#items?.return?.()
+    return { done: true, value: undefined }
+  }
+
+  #begin(): AsyncIterator<Item> {
+    const { signal } = (this.#permission = permit(this.#call))
+    signal.addEventListener('abort', this.#end)
+    if (signal.aborted) this.#end()
+    return this.#open(this.#ending.signal)[Symbol.asyncIterator]()
+  }
+
+  readonly #end = (): void => this.#ending.abort()
+
+  readonly #checkEnd = (result: IteratorResult<Item, void>): IteratorResult<Item, void> => {
+    if (result.done) this.#release()
+    return result
+  }
+
+  readonly #fail = (error: unknown): never => {
+    this.#release()
+    throw error
+  }
+
+  #release(): void {
+    this.#permission?.signal.removeEventListener('abort', this.#end)
+    this.#permission?.release()
+    this.#permission = undefined
   }
 }
