@@ -13,7 +13,7 @@ import {
   waiting,
 } from './job-row.js'
 import { type PlannedFunction, plannedCall } from './planned-functions.js'
-import { ledgerId, ledgerRows, ledgerText, settledSetting } from './postgres-ledger.js'
+import { ledgerColumns, ledgerColumnTypes, ledgerRows, ledgerText, settledSetting } from './postgres-ledger.js'
 import { joinTurns } from './turns.js'
 import { countingUsage } from './usage.js'
 
@@ -42,24 +42,44 @@ export function jobEnds(pool: PostgresPool, schema: string) {
       removable_at: removable(next),
       deliverable_at: deliverable(next),
       result_bytes: removableBytes(next),
-      record: JSON.stringify(next),
-      entry_id: ledgerId(next),
-      entry: ledgerText(next),
+      ...ledgerColumns(next),
     }))
-    const written = new Set((await write([JSON.stringify(rows)], (work) => work(run))).map(([id]) => id))
+    const records = [...firsts.values()].map(({ next }) => JSON.stringify(next))
+    const entries = [...firsts.values()].map(({ next }) => ledgerText(next) ?? '')
+    const values = [JSON.stringify(rows), records.join('\n'), entries.join('\n')]
+    const written = new Set((await write(values, (work) => work(run))).map(([id]) => id))
     return ends.map((end) => firsts.get(end.next.id) === end && written.has(columnText(end.next.id)))
   }
 }
 
-/** Rows of the ids of the jobs that were ended. Parameter: the ends, as JSON. */
+/** Columns of an end, other than its two long texts. */
+const endColumns = {
+  id: 'text',
+  version: 'integer',
+  held: 'text',
+  status: 'text',
+  ended_at: 'bigint',
+  removable_at: 'bigint',
+  deliverable_at: 'bigint',
+  result_bytes: 'bigint',
+  ...ledgerColumnTypes,
+}
+
+/**
+ * Rows of the ids of the jobs that were ended. Parameters: the ends, as JSON, and in their order, in a line each, their
+ * records and their entries of the ledger (empty: none). As part of the JSON, these would be parsed three times.
+ */
 export function claimedEnds(schema: string): PlannedFunction {
+  const types = Object.entries(endColumns).map(([name, type]) => `${name} ${type}`)
   // Ids as an array, so that Postgres searches an index for each, however many it expects.
   const body = `BEGIN
     PERFORM set_config('${settledSetting}', 'here', true);
     RETURN QUERY
     WITH ended AS MATERIALIZED (
-      SELECT * FROM json_to_recordset($1::json) AS e(id text, version integer, held text, status text, ended_at bigint,
-        removable_at bigint, deliverable_at bigint, result_bytes bigint, record text, entry_id text, entry text)
+      SELECT * FROM ROWS FROM (
+        json_to_recordset($1) AS (${types.join(', ')}),
+        unnest(string_to_array($2, E'\\n'), string_to_array($3, E'\\n', ''))
+      ) AS e(${Object.keys(endColumns).join(', ')}, record, entry)
     ),
     written AS (
       UPDATE ${schema}.jobs AS job SET version = job.version + 1, status = e.status, waiting_since = NULL,
@@ -68,7 +88,8 @@ export function claimedEnds(schema: string): PlannedFunction {
       FROM ended AS e
       WHERE job.id = ANY(ARRAY(SELECT id FROM ended)) AND job.id = e.id AND job.version = e.version AND NOT job.deleted
         AND job.nonce = e.held
-      RETURNING job.id, job.app, job.workflow, job.status, job.ended_at, e.entry_id, e.entry::json AS entry
+      RETURNING job.id, job.app, job.workflow, job.status, job.ended_at, e.entry_id, e.audio_seconds,
+        e.bytes, e.processor_seconds, e.entry
     ),
     settled AS (
       INSERT INTO ${schema}.ledger ${ledgerRows('written')}
@@ -76,7 +97,7 @@ export function claimedEnds(schema: string): PlannedFunction {
     SELECT written.id::text FROM written;
     PERFORM set_config('${settledSetting}', '', true);
     END`
-  return { name: 'end_claims', body, parameters: 'json', columns: 'text' }
+  return { name: 'end_claims', body, parameters: 'json, text, text', columns: 'text' }
 }
 
 /**

@@ -126,17 +126,30 @@ function settledTrigger(schema: string, column: string, more = ''): string {
     EXECUTE FUNCTION ${schema}.settle()`
 }
 
-/** The rest of an INSERT: of each ended job with an entry, from a table of its columns, `entry_id` and `entry`. */
-export function ledgerRows(table: string): string {
-  return `(id, app, workflow, ended_at, succeeded, audio_seconds, bytes, processor_seconds, entry)
-    SELECT entry_id, app, workflow, ended_at, (status = 'SUCCEEDED')::integer,
-      (entry->>'audioSeconds')::double precision, (entry->>'bytes')::numeric::bigint,
-      (entry->>'processorSeconds')::double precision, entry
-    FROM ${table} WHERE entry IS NOT NULL ON CONFLICT (id) DO NOTHING`
+/** Columns of `ledgerColumns`. */
+export const ledgerColumnTypes = {
+  entry_id: 'text',
+  audio_seconds: 'double precision',
+  bytes: 'bigint',
+  processor_seconds: 'double precision',
 }
 
-export function ledgerId({ id, retries }: JobRecord): string {
-  return `${columnText(id)}/${retries}`
+/** What an ended job adds to the ledger, besides the text of its entry. */
+export function ledgerColumns({ id, retries, settlement }: JobRecord): Record<keyof typeof ledgerColumnTypes, unknown> {
+  return {
+    entry_id: `${columnText(id)}/${retries}`,
+    audio_seconds: settlement?.audioSeconds,
+    bytes: settlement && Math.round(settlement.bytes),
+    processor_seconds: settlement?.processorSeconds,
+  }
+}
+
+/** The rest of an INSERT: of each ended job with an entry, from a table with these columns and `entry`. */
+export function ledgerRows(table: string): string {
+  return `(id, app, workflow, ended_at, succeeded, audio_seconds, bytes, processor_seconds, entry)
+    SELECT entry_id, app, workflow, ended_at, (status = 'SUCCEEDED')::integer, audio_seconds, bytes, processor_seconds,
+      entry::json
+    FROM ${table} WHERE entry IS NOT NULL ON CONFLICT (id) DO NOTHING`
 }
 
 export function ledgerText({ settlement }: JobRecord): string | null {

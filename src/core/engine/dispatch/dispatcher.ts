@@ -263,7 +263,7 @@ export class Dispatcher {
 
   async #claimAmong(max: number, claimable: Pick<Claimable, 'belowRunning' | 'onlyApps'>): Promise<JobRecord[]> {
     if (this.#stopping) return []
-    return await this.#claims.next(max, { ...claimable, exceptApps: this.#stages.slowApplications })
+    return await this.#claims.next(max, { exceptApps: this.#stages.slowApplications, ...claimable })
   }
 
   /** Like #claimNext, but waits while a lost worker's job may not be taken over yet: the host may not call again. */

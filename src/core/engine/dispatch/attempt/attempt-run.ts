@@ -70,7 +70,7 @@ export async function runWorkflow(
         onProgress(made)
       },
     }
-    const traced = { ...order, ...kept, trace }
+    const traced: WorkOrder = { trace, ...order, ...kept }
     if (!composition) return runner.run(traced, run)
     // No step may take longer than the job.
     const defaults = { ...options, limits: { ...options.limits, jobTimeoutMs: policy.timeoutMs } }

@@ -21,11 +21,11 @@ export class AttemptSpans {
       // Not the span that was active in this process when the job was claimed.
       parent: job.trace,
       attributes: {
-        ...jobAttributes(job),
         'messaging.operation.name': 'process',
         'messaging.operation.type': 'process',
         'stemwork.attempt': job.token,
         'stemwork.worker': job.lease?.owner ?? '',
+        ...jobAttributes(job),
       },
     })
   }
