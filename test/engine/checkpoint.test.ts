@@ -1,8 +1,9 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { sampleJob } from '../../src/contract/job-samples.js'
@@ -285,6 +286,47 @@ describe('a checkpoint', () => {
     const { engine, submit } = testEngine(workflow, { checkpoints: { ...checkpoints, ...settings } }, { blobs })
     expect(await engine.run((await submit()).id)).toMatchObject({ status: 'SUCCEEDED' })
     expect(stored.filter((key) => key.startsWith(checkpointsPrefix)).length).toBe('maxBytes' in settings ? 1 : 0)
+  })
+
+  test.each([
+    ['on', sharedBlobs],
+    // A store of this process keeps no parts: they are removed at once.
+    ['off', memoryBlobs],
+  ])('that is %s takes a file by its name in the run, and none from elsewhere', async (_, blobsOf) => {
+    const folder = await mkdtemp(join(tmpdir(), 'stemwork-checkpoint-'))
+    onTestFinished(() => rm(folder, { recursive: true }))
+    const elsewhere = join(folder, 'of-the-host')
+    await writeFile(elsewhere, 'precious')
+    const left: boolean[] = []
+    const kept = defineWorkflow({
+      id: 'test/keeps',
+      name: 'Keeps',
+      description: 'Keeps two files.',
+      params: z.looseObject({}),
+      inputs: [],
+      outputs: { text: { fileName: 'text.txt', contentType: 'text/plain' } },
+      stages: [
+        {
+          name: 'keep',
+          async run({ checkpoint, directory }) {
+            await writeFile(join(directory, 'part'), 'mine')
+            await checkpoint.keep('part')
+            left.push(existsSync(join(directory, 'part')))
+            await symlink(folder, join(directory, 'link'))
+            for (const path of [elsewhere, join(directory, 'link', 'of-the-host'), '../of-the-host'])
+              await expect(checkpoint.keep(path)).rejects.toMatchObject({ code: 'INTERNAL_ERROR' })
+            await checkpoint.keep(elsewhere)
+          },
+        },
+      ],
+      policy: { maxAttempts: 1 },
+    })
+    const { engine, submit } = testEngine(kept, { checkpoints }, { blobs: blobsOf() })
+    const job = await engine.run((await submit()).id)
+    expect(job).toMatchObject({ status: 'FAILED', error: { code: 'INTERNAL_ERROR' } })
+    expect(job?.failure).toContain(`checkpoint.keep was given ${elsewhere}, which is not in the run's folder.`)
+    expect(left).toEqual([false])
+    expect(await readFile(elsewhere, 'utf8')).toBe('precious')
   })
 
   test('is removed with its job when that fails, is canceled or deleted; by the sweep when left behind', async () => {

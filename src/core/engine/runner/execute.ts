@@ -37,7 +37,9 @@ async function executeStages(
   const downloadNames = new Map<string, string>()
   const progress = stageProgress(workflow.stages, onProgress)
   const checkpoint =
-    order.checkpoint && host ? new StageCheckpoint(order.directory, order.checkpoint, host) : noCheckpoint
+    order.checkpoint && host
+      ? new StageCheckpoint(order.directory, order.checkpoint, host)
+      : noCheckpoint(order.directory)
   const outputPath = (name: string) => pathOf(name, declared, order.directory, workflow.id)
 
   for (const [index, stage] of workflow.stages.entries()) {

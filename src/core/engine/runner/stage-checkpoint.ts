@@ -1,5 +1,6 @@
-import { rename, rm, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { realpath, rename, rm, stat } from 'node:fs/promises'
+import { dirname, join, resolve, sep } from 'node:path'
+import { internalError } from '../errors.js'
 import type { KeptPart, RunCheckpoint, WorkOrder } from '../ports/runner.js'
 import type { Checkpoint } from '../workflow/checkpoint.js'
 
@@ -61,15 +62,16 @@ export class StageCheckpoint implements Checkpoint {
   }
 
   async keep(path: string): Promise<void> {
+    const file = await fileOfRun(this.#directory, path)
     const part = this.#next
     try {
-      const { size } = await stat(path)
+      const { size } = await stat(file)
       this.#bytes += size
       if (!this.#isOn || this.#bytes > this.#limits.maxBytes) {
         this.#isOn = false
-        return await rm(path, { force: true })
+        return await rm(file, { force: true })
       }
-      await rename(path, join(this.#directory, partName(part)))
+      await rename(file, join(this.#directory, partName(part)))
     } catch {
       this.#isOn = false
       return
@@ -93,12 +95,28 @@ export class StageCheckpoint implements Checkpoint {
   }
 }
 
-/** For runs that keep nothing. */
-export const noCheckpoint: Checkpoint = {
-  parts: [],
-  isOn: false,
-  isDue: () => false,
-  keep: (path) => rm(path, { force: true }),
-  stop() {},
-  restart() {},
+/** For runs that keep nothing. @param directory of the run */
+export function noCheckpoint(directory: string): Checkpoint {
+  return {
+    parts: [],
+    isOn: false,
+    isDue: () => false,
+    keep: async (path) => await rm(await fileOfRun(directory, path), { force: true }),
+    stop() {},
+    restart() {},
+  }
+}
+
+/**
+ * The path of a file in the run's folder, to which relative paths refer.
+ *
+ * @throws StemworkError `INTERNAL_ERROR` for one elsewhere: what is kept is moved, and what is not is removed.
+ */
+async function fileOfRun(directory: string, path: string): Promise<string> {
+  const file = resolve(directory, path)
+  const [folder, root] = await Promise.all([realpath(dirname(file)).catch(() => ''), realpath(directory)])
+  if (folder === root || folder.startsWith(root + sep)) return file
+  throw internalError(
+    new Error(`checkpoint.keep was given ${path}, which is not in the run's folder. Write the part in \`directory\`.`),
+  )
 }

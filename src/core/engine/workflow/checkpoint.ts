@@ -4,8 +4,8 @@ export type { KeptPart } from '../ports/runner.js'
 
 /**
  * What a stage keeps for the next attempt of its job, in parts: files whose content only the stage understands. A kept
- * part never changes; the next attempt, on any worker, gets all of them and continues after the last one. Nothing here
- * throws: a full disk or an unavailable blob store costs the checkpoint, never the job.
+ * part never changes; the next attempt, on any worker, gets all of them and continues after the last one. A full disk or
+ * an unavailable blob store costs the checkpoint, never the job.
  */
 export interface Checkpoint {
   /** What earlier attempts kept, in order, as local files to read. They are removed after the run. */
@@ -14,7 +14,11 @@ export interface Checkpoint {
   readonly isOn: boolean
   /** Whether it is time to keep the work since the last part. Check it often: after each unit of work. */
   isDue(): boolean
-  /** Takes a file in the run's folder as the next part. Resolves when the file is no longer at `path`. */
+  /**
+   * Takes a file in the run's folder as the next part. Resolves when the file is no longer at `path`.
+   *
+   * @throws StemworkError `INTERNAL_ERROR` for a file elsewhere, which stays as it is.
+   */
   keep(path: string): Promise<void>
   /** Stops keeping parts, for example because the disk is full. */
   stop(): void
