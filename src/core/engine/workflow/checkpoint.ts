@@ -4,8 +4,8 @@ export type { KeptPart } from '../ports/runner.js'
 
 /**
  * What a stage keeps for the next attempt of its job, in parts: files whose content only the stage understands. A kept
- * part never changes; the next attempt, on any worker, gets all of them and continues after the last one. A full disk or
- * an unavailable blob store costs the checkpoint, never the job.
+ * part never changes; the next attempt, on any worker, gets all of them and continues after the last one. A full disk
+ * or an unavailable blob store costs the checkpoint, never the job.
  */
 export interface Checkpoint {
   /** What earlier attempts kept, in order, as local files to read. They are removed after the run. */
