@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile, symlink, writeFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { StemworkError } from '../../src/core/engine/errors.js'
@@ -266,4 +266,28 @@ test('two outputs with one file name have a file each', async () => {
   expect(await textOf(parts.blobs, outputs?.one?.key ?? '')).toBe('1.txt')
   expect(await textOf(parts.blobs, outputs?.two?.key ?? '')).toBe('2.txt')
   await engine.close()
+})
+
+test('no file of the host becomes a result: neither by a path of a client nor by a link', async () => {
+  for (const [run, reason] of [
+    [async () => ({ text: { name: 'x', path: '/etc/hosts' } }), 'something else than a file of a step'],
+    [async () => ({ text: '/etc/hosts' as unknown as StepFile }), 'something else than a file of a step'],
+    [
+      async ({ step }) => ({
+        text: await step.run('a', async ({ file }) => {
+          const made = file('x')
+          await symlink('/etc/hosts', made.path)
+          return made
+        }),
+      }),
+      'has not written it',
+    ],
+  ] satisfies [Run, string][]) {
+    const { engine, submit, until, parts } = engineOf(run)
+    await engine.start()
+    const { failure } = await until((await submit()).id, 'FAILED')
+    await engine.close()
+    expect(failure).toContain(reason)
+    expect(await keys(parts.blobs, ['results/', 'checkpoints/'])).toEqual([])
+  }
 })

@@ -1,4 +1,4 @@
-import { copyFile, constants, stat } from 'node:fs/promises'
+import { copyFile, constants, lstat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { internalError, StemworkError } from '../errors.js'
 import { maxValueCharacters } from '../job/step.js'
@@ -14,8 +14,13 @@ export async function publishFiles(
   returned: Awaited<ReturnType<NonNullable<RunFunction>>>,
   pathOf: (output: string) => string,
 ): Promise<void> {
-  for (const [output, file] of Object.entries(returned ?? {}))
-    if (file !== undefined) await copyFile(file.path, pathOf(output), constants.COPYFILE_FICLONE)
+  for (const [output, file] of Object.entries(returned ?? {})) {
+    if (file === undefined) continue
+    // Any other object may come from a client, with the path of any file of the host.
+    if (!(file instanceof KeptFile || file instanceof MadeFile))
+      throw wrongSteps(`The function returned something else than a file of a step as its output "${output}".`)
+    await copyFile(file.path, pathOf(output), constants.COPYFILE_FICLONE)
+  }
 }
 
 export type RunFunction = (context: RunContext) => Promise<Readonly<Record<string, StepFile | undefined>> | void>
@@ -72,7 +77,8 @@ export async function asKept(name: string, made: unknown): Promise<StepResult> {
     )
   const kept: Record<string, InputFile> = {}
   for (const { name: file, path } of files.values()) {
-    const facts = await stat(path).catch(() => undefined)
+    // lstat: a link could publish a file from outside the run.
+    const facts = await lstat(path).catch(() => undefined)
     if (!facts?.isFile()) throw wrongSteps(`The step "${name}" returned its file ${file}, but has not written it.`)
     kept[file] = { path, bytes: facts.size }
   }
