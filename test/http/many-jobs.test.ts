@@ -40,7 +40,20 @@ test('the errors of a batch are given for each job, and none is created', async 
   expect(await create(jobs)).toEqual([400, ['jobs.1.priority']])
   expect(await create([held, jobs[2]])).toEqual([400, ['jobs.1.params']])
   expect(await create([held, { ...held, workflow: 'service/none' }])).toEqual([400, ['jobs.1.workflow']])
+  const body = JSON.stringify({ jobs: [{ ...held, workflow: 'service/none' }] })
+  const answer = await service.api('/batch', { method: 'POST', body })
+  expect(((await answer.json()) as { message: string }).message).toMatch(/Known workflows: [^.]+\.$/)
   expect(await service.engine.count({})).toBe(0)
+})
+
+test('a full batch is taken whose jobs have metadata and settings', async () => {
+  const service = await startService({ worker: false })
+  onTestFinished(() => service.close())
+  const metadata = Object.fromEntries(Array.from({ length: 12 }, (_, index) => [`field${index}`, 'x']))
+  const job = { ...held, name: 'A song', metadata }
+  const full = { jobs: Array.from({ length: 500 }, () => job) }
+  const answer = await service.api('/batch', { method: 'POST', body: JSON.stringify(full) })
+  expect([answer.status, ((await answer.json()) as { ids: string[] }).ids?.length]).toEqual([200, 500])
 })
 
 test('a used-up quota answers 429 with which one, how much, and when to come back', async () => {
