@@ -45,6 +45,8 @@ interface RouteFacts<A extends Access> {
   bodyEntries?: number
   /** It may come without that body. */
   isBodyOptional?: true
+  /** Headers of the answer to OPTIONS. */
+  optionsHeaders?: Record<string, string>
   /** It answers only requests to upgrade to a WebSocket. */
   isWebSocket?: true
   /** Also available at the root of the mount, where infrastructure expects it. */
