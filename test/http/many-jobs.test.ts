@@ -24,6 +24,11 @@ test('a batch is created whole and read by name; its jobs are canceled, run agai
   expect(await client.retryJobs({ batchName: name })).toMatchObject({ done: 3 })
   const stranger = createClient({ baseUrl: service.base, apiKey: (await service.addApplication('Other')).key })
   expect(await stranger.deleteJobs({ all: true })).toMatchObject({ done: 0 })
+  for (const search of [' ', '\u0000', '\u200b'])
+    await expect(client.deleteJobs({ search, status: ['FAILED', 'QUEUED'] })).rejects.toMatchObject({
+      code: 'BAD_INPUT',
+      errors: [{ path: 'search', message: 'must have a word; leave it out to mean jobs of any name' }],
+    })
   expect(await client.deleteJobs({ all: true })).toMatchObject({ done: 4 })
   const refused = await service.api('/job/delete', { method: 'POST', body: '{}' })
   expect([refused.status, ((await refused.json()) as { code: string }).code]).toEqual([400, 'BAD_INPUT'])
