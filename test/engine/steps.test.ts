@@ -126,6 +126,10 @@ test('names, values and files of steps are checked, with a message for the opera
   expect(await failing(async ({ step }) => void (await step.run('a', async () => 'x'.repeat(1_000_001))))).toContain(
     'write more into a file',
   )
+  const options = { retries: 3 } as object
+  expect(await failing(async ({ step }) => step.run('a', nothing, options))).toContain(
+    'The step "a" has the option "retries". Expected maxAttempts, retryDelayMs,',
+  )
   expect(await failing(async ({ step }) => void (await step.run('a', async () => 5n)))).toContain(
     'The step "a" returned a value that is not JSON, which cannot be kept: TypeError: Do not know how to serialize',
   )

@@ -101,7 +101,12 @@ export class StepRun implements Steps {
   }
 
   run<Value>(name: string, work: Work<Value>, options: StepOptions = {}): Promise<Value> {
-    const { maxAttempts = 1, retryDelayMs = defaultRetryDelayMs, timeoutMs, share, needs } = options
+    const { maxAttempts = 1, retryDelayMs = defaultRetryDelayMs, timeoutMs, share, needs, ...others } = options
+    // A policy of another name would be taken for one that is in force.
+    for (const other of Object.keys(others))
+      throw wrongSteps(
+        `The step "${name}" has the option "${other}". Expected maxAttempts, retryDelayMs, timeoutMs, share or needs.`,
+      )
     const delayMs = (tries: number) => Math.min(retryDelayMs * 2 ** (tries - 1), longestTimerMs)
     // With a time limit and more than one try, a timeout is worth another try.
     const isRetried = (error: unknown) => isTransient(error) || jobError(error).code === 'TIMEOUT'
