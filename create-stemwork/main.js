@@ -18,8 +18,9 @@ try {
   if (help) process.stdout.write(usage)
   else {
     const made = await makeProject(folder ?? 'my-stems', template ?? (await askForTemplate()))
+    const place = /^[\w./\\:-]+$/.test(made.folder) ? made.folder : `"${made.folder}"`
     process.stdout.write(
-      `Created ${made.files.length} files in ${made.folder}. Next:\n\n  cd ${made.folder}\n  npm install\n  ${made.start}\n`,
+      `Created ${made.files.length} files in ${made.folder}. Next:\n\n  cd ${place}\n  npm install\n  ${made.start}\n`,
     )
   }
 } catch (error) {

@@ -50,9 +50,8 @@ export async function makeProject(folder, name) {
     throw new ProjectError(`There is no template "${name}". Choose one of ${Object.keys(templates).join(', ')}.`)
   }
   const place = resolve(folder)
-  await mkdir(place, { recursive: true })
   // A folder with only a new repository counts as empty.
-  const found = (await readdir(place)).filter((file) => file !== '.git')
+  const found = (await filesIn(folder, place)).filter((file) => file !== '.git')
   if (found.length > 0) {
     throw new ProjectError(`The folder ${folder} has files (${found[0]}, ...). Choose an empty or new one.`)
   }
@@ -70,24 +69,38 @@ export async function makeProject(folder, name) {
   return { folder, files: files.filter((file) => file.isFile()).map((file) => file.name), start: template.start }
 }
 
+/** Creates the folder unless it exists. */
+async function filesIn(folder, place) {
+  try {
+    await mkdir(place, { recursive: true })
+    return await readdir(place)
+  } catch ({ message }) {
+    throw new ProjectError(`The folder ${folder} cannot be created or read (${message}). Choose another one.`)
+  }
+}
+
 /** In TypeScript, unless the template has its own scripts. */
 async function manifest(folder, { dependencies, devDependencies, scripts }) {
   // The two packages are released together.
   const { version } = JSON.parse(await readFile(new URL('package.json', import.meta.url), 'utf8'))
-  const name = folder.toLowerCase().replace(/^[^a-z0-9]+|[^a-z0-9._-]+/g, '') || 'my-stems'
+  const letters = folder.toLowerCase().replace(/^[^a-z0-9]+|[^a-z0-9._-]+/g, '')
+  // npm takes at most 214.
+  const name = letters.slice(0, 200) || 'my-stems'
+  const needed = sorted({ ...dependencies, 'onnxruntime-node': '~1.30.0', stemwork: `~${version}` })
+  const neededToBuild = sorted({
+    ...devDependencies,
+    ...(scripts ? {} : { '@types/node': '^20.19.43', typescript: '~5.9' }),
+  })
   return {
     // A package cannot depend on its own name.
-    name: name === 'stemwork' || name in dependencies ? `my-${name}` : name,
+    name: name in needed || name in neededToBuild ? `my-${name}` : name,
     version: '0.1.0',
     private: true,
     type: 'module',
     engines: { node: '^20.19.0 || >=22.12.0' },
     scripts: scripts ?? { build: 'tsc', start: 'npm run --silent build && node dist/main.js' },
-    dependencies: sorted({ ...dependencies, 'onnxruntime-node': '~1.30.0', stemwork: `~${version}` }),
-    devDependencies: sorted({
-      ...devDependencies,
-      ...(scripts ? {} : { '@types/node': '^20.19.43', typescript: '~5.9' }),
-    }),
+    dependencies: needed,
+    devDependencies: neededToBuild,
     allowScripts: { 'onnxruntime-node': false },
   }
 }

@@ -53,13 +53,13 @@ export function replicateApi(engine, service, webhookSecret) {
     Response.json(prediction(await ask(request, path, options), new URL(request.url).origin))
 
   async function create(request, model) {
-    const { version, input, webhook, webhook_events_filter: events = ['start', 'completed'] } = await request.json()
-    const { id: app } = await ask(request, '/application')
+    const { id: app } = await ask(request, '/application') // first: strangers may send no body
+    const given = (await request.json().catch(() => null)) ?? {}
+    const { version, input, webhook, webhook_events_filter: events = ['start', 'completed'] } = given
     const body = { workflow: model ?? version, params: input, metadata: { prediction: randomUUID() } }
     if (webhook) receivers.set(body.metadata.prediction, { request, app, webhook, events })
     const { id } = await ask(request, '/job', { method: 'POST', body })
-    const prefer = request.headers.get('prefer')
-    const headers = prefer ? { prefer: prefer === 'wait' ? 'wait=60' : prefer } : {}
+    const headers = { prefer: request.headers.get('prefer')?.replace(/^wait$/, 'wait=60') ?? '' }
     const made = await (await asked(request, `/job/${id}`, { headers })).json()
     // The client takes any other status as final.
     return Response.json({ ...made, status: made.completed_at ? made.status : 'starting' }, { status: 201 })

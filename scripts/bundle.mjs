@@ -27,19 +27,20 @@ const loadedByPath = [
 const published = Object.values(exports).flatMap((target) => target.default ?? [])
 const entryPoints = [
   ...[...published, ...Object.values(bin)]
-    .map((path) => path.replace('./dist/', 'build/'))
-    .filter((path) => !path.startsWith('build/browser/')),
-  ...loadedByPath.map((path) => `build/${path}.js`),
-  ...filesOf('build/core/workflows/analysis').filter((path) => path.endsWith('-module.js')),
+    .map((path) => path.replace('./dist/', ''))
+    .filter((path) => !path.startsWith('browser/')),
+  ...loadedByPath.map((path) => `${path}.js`),
+  ...filesOf('core/workflows/analysis').filter((path) => path.endsWith('-module.js')),
 ]
 
 for (const name of readdirSync(join(root, 'dist')))
   if (name !== 'console') rmSync(join(root, 'dist', name), { recursive: true })
 await build({
-  absWorkingDir: root,
+  // Bundles name the file that each part came from, from here.
+  absWorkingDir: join(root, 'build'),
   entryPoints,
-  outbase: 'build',
-  outdir: 'dist',
+  outbase: '.',
+  outdir: '../dist',
   // As deep as `core/engine/package-files`, which finds the package's folder by its own depth.
   chunkNames: 'core/shared/[name]-[hash]',
   bundle: true,
@@ -52,5 +53,5 @@ await build({
 })
 
 function filesOf(folder) {
-  return readdirSync(join(root, folder)).map((name) => `${folder}/${name}`)
+  return readdirSync(join(root, 'build', folder)).map((name) => `${folder}/${name}`)
 }

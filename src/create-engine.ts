@@ -53,6 +53,11 @@ export function createEngine<Offered extends Workflow = IncludedWorkflow>(
   options: CreateEngineOptions<Offered> = {},
 ): JobEngine<Offered> {
   assertInstalled()
+  const given: unknown = options
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    const words = given === null ? 'null' : Array.isArray(given) ? 'a list' : typeof given
+    throw new StemworkError('INVALID_OPTIONS', `createEngine takes an object with options, or nothing, not ${words}.`)
+  }
   const { jobs, queue, blobs, applications, runner, workflows, audioPeaks, ...settings } = options
   if (runner !== undefined && settings.child !== undefined) {
     throw new StemworkError(

@@ -41,5 +41,14 @@ class Job:
 
     @staticmethod
     def _say(message):
+        # JSON has neither NaN nor infinity, as the loudness of silence is: null, as in JavaScript.
+        plain = json.loads(json.dumps(message, default=_plain), parse_constant=lambda _: None)
         # A line of its own, whatever else was printed.
-        print("\n" + json.dumps(message), flush=True)
+        print("\n" + json.dumps(plain), flush=True)
+
+
+def _plain(value):
+    """Numbers and arrays of NumPy, and tensors."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is not JSON: pass numbers, texts, lists or dicts")

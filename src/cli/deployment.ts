@@ -50,6 +50,9 @@ export async function openDeployment(urls: DeploymentUrls, logger: Logger): Prom
   const storeUrl = urls.store ?? (urls.data === undefined ? 'memory:' : `sqlite:${join(urls.data, 'stemwork.db')}`)
   const blobsUrl = urls.blobs ?? (urls.data === undefined ? 'memory:' : `file:${join(urls.data, 'blobs')}`)
   const queueUrl = urls.queue ?? (isPostgres(storeUrl) ? storesOwn : 'memory:')
+  refuseUnknown('--store', storeUrl)
+  refuseUnknown('--queue', queueUrl)
+  refuseUnknown('--blobs', blobsUrl)
   refuseWrongPairs(storeUrl, queueUrl, blobsUrl)
 
   const blobs = await openBlobs(blobsUrl)
@@ -112,7 +115,7 @@ async function openStores(url: string): Promise<Stores> {
     const keyv = new Keyv({ store: new KeyvRedis(url), namespace: 'stemwork' })
     return { ...keyvStores({ keyv }), close: () => keyv.disconnect() }
   }
-  throw unknownUrl('--store', url, 'memory:, sqlite:<path>, postgres://..., redis://...')
+  throw unknownUrl('--store', url)
 }
 
 async function openQueue(url: string, stores: Stores, logger: Logger): Promise<OpenQueue> {
@@ -130,7 +133,7 @@ async function openQueue(url: string, stores: Stores, logger: Logger): Promise<O
     const { rest, value: prefix } = withoutParameter(url, 'prefix')
     return { queue: bullmqQueue({ connection: rest, prefix, logger }), close: async () => {} }
   }
-  throw unknownUrl('--queue', url, 'memory:, postgres:, postgres://..., redis://...')
+  throw unknownUrl('--queue', url)
 }
 
 async function openPool(url: string): Promise<Pool> {
@@ -169,7 +172,7 @@ async function openBlobs(url: string): Promise<EngineParts['blobs']> {
     const prefix = pathname.replace(/^\/+|\/+$/g, '')
     return s3Blobs({ client, bucket: hostname, ...(prefix ? { prefix: `${prefix}/` } : {}) })
   }
-  throw unknownUrl('--blobs', url, 'memory:, file:<folder>, s3://<bucket>')
+  throw unknownUrl('--blobs', url)
 }
 
 /** `file:data/blobs` is relative to the working folder, as a path would be; `file:///data/blobs` is a file URL. */
@@ -211,8 +214,20 @@ function nameOf(url: string): string {
   return url === scheme ? url : `${scheme}...`
 }
 
-function unknownUrl(option: string, url: string, forms: string): StemworkError {
-  return new StemworkError('INVALID_OPTIONS', `${option} ${nameOf(url)} is not understood. Expected one of: ${forms}.`)
+const forms = {
+  '--store': [/^(memory:$|sqlite:|postgres(ql)?:|rediss?:)/, 'memory:, sqlite:<path>, postgres://..., redis://...'],
+  '--queue': [/^(memory:$|postgres(ql)?:|rediss?:)/, 'memory:, postgres:, postgres://..., redis://...'],
+  '--blobs': [/^(memory:$|file:|s3:)/, 'memory:, file:<folder>, s3://<bucket>'],
+} as const
+
+/** Before anything is said about the others: what is refused here is the mistake. */
+function refuseUnknown(option: keyof typeof forms, url: string): void {
+  if (!forms[option][0].test(url)) throw unknownUrl(option, url)
+}
+
+function unknownUrl(option: keyof typeof forms, url: string): StemworkError {
+  const [, known] = forms[option]
+  return new StemworkError('INVALID_OPTIONS', `${option} ${nameOf(url)} is not understood. Expected one of: ${known}.`)
 }
 
 function withAddress(error: unknown, url: string): unknown {

@@ -1,3 +1,4 @@
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { type Command, exitStatus, textOf, UsageError, valued } from './command.js'
 import { optional } from './deployment.js'
 import { withEnvironment } from './environment.js'
@@ -36,10 +37,41 @@ export const mcpCommand: Command = {
     const interruption = onInterruption((status) => process.exit(status))
     // The agent ends it by closing its standard input.
     const ended = new Promise<void>((resolve) => process.stdin.once('end', resolve).once('close', resolve))
-    await server.connect(new StdioServerTransport())
-    await Promise.race([ended, interruption.stopped])
+    const transport = new StdioServerTransport()
+    await server.connect(transport)
+    const answered = allAnswered(transport)
+    await Promise.race([ended.then(() => answered()), interruption.stopped])
     await server.close()
     interruption.release()
     return interruption.status() ?? exitStatus.done
   },
+}
+
+/** The agent may have sent its last requests just before it closed the input; one may also wait for an hour. */
+const longestAnswerMs = 10_000
+
+/** Returns a function that waits until the requests that have come in are answered, or have taken too long. */
+function allAnswered(transport: Transport): () => Promise<void> {
+  const pending = new Set<unknown>()
+  const { onmessage } = transport
+  const send = transport.send.bind(transport)
+  let wake = () => {}
+  transport.onmessage = (message, extra) => {
+    if ('method' in message && 'id' in message) pending.add(message.id)
+    onmessage?.(message, extra)
+  }
+  transport.send = async (message, options) => {
+    await send(message, options)
+    if (!('method' in message)) pending.delete(message.id)
+    if (pending.size === 0) wake()
+  }
+  return () =>
+    new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, longestAnswerMs)
+      wake = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+      if (pending.size === 0) wake()
+    })
 }

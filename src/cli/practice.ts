@@ -1,4 +1,5 @@
-import { readFile } from 'node:fs/promises'
+import { createReadStream } from 'node:fs'
+import { buffer } from 'node:stream/consumers'
 import { checkInput } from '../core/engine/workflow/check-input.js'
 import { firstIssueText } from '../core/engine/workflow/schema-issues.js'
 import { practiceWorkflow } from '../core/workflows/practice/practice-workflow.js'
@@ -55,8 +56,17 @@ async function practiceRequest(input: CommandInput): Promise<SongRequest> {
   return { ...choice, ...songPlaces(input, firstPositional(input), 'practice'), workflow, params }
 }
 
+/** More than the workflow takes. */
+const mostLyricsBytes = 100_000
+
 async function lyricsOf(path: string | undefined): Promise<string | undefined> {
   if (path === undefined) return undefined
   await requirePath(path)
-  return await readFile(path, 'utf8')
+  // Not the whole of it at once: a device or a pipe may have no end.
+  const bytes = await buffer(createReadStream(path, { end: mostLyricsBytes }))
+  if (bytes.byteLength > mostLyricsBytes)
+    throw new UsageError(
+      `--lyrics: ${path} is too long: it may have at most ${mostLyricsBytes} bytes. Name a text file.`,
+    )
+  return bytes.toString('utf8')
 }

@@ -215,7 +215,11 @@ function answerWithoutRoute(facts: RequestFacts, match: Exclude<Match, { kind: '
   }
   const allow = match.allow.join(', ')
   if (method === 'OPTIONS')
-    return empty(204, { allow, ...preflightHeaders(request, service.options.cors, match.allow) })
+    return empty(204, {
+      allow,
+      ...match.optionsHeaders,
+      ...preflightHeaders(request, service.options.cors, match.allow),
+    })
   throw new Problem('METHOD_NOT_ALLOWED', `${method} is not allowed here. Use ${allow}.`, { headers: { allow } })
 }
 

@@ -14,10 +14,11 @@ export async function workflowTools(
 ): Promise<Tool[]> {
   const workflows = (await client.workflows({ signal })).filter(({ aliasOf }) => aliasOf === undefined)
   const taken = new Set<string>()
+  const paramsOf = async (id: string, ending: AbortSignal) => (await client.workflow(id, { signal: ending })).params
   return await Promise.all(
     workflows.map(async ({ id, name: title, description }): Promise<Tool> => {
       const name = unused(toolName(id), taken)
-      const schema = withSchemas ? (await client.workflow(id, { signal })).params : {}
+      const schema = withSchemas ? await paramsOf(id, signal) : {}
       return {
         name,
         title,
@@ -26,9 +27,12 @@ export async function workflowTools(
           'waits for its results.',
         inputSchema: inputSchema(schema),
         annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
-        async run({ [nameField]: jobName, ...params }, { signal: callSignal }) {
+        async run(input, { signal: callSignal }) {
+          const { [nameField]: jobName, ...rest } = input
+          const isParam = jobName !== undefined && nameField in propertiesOf(await paramsOf(id, callSignal))
           // The service refuses a name of another kind.
-          const job = { workflow: id, params, name: jobName as string | undefined }
+          const named = { params: rest, name: jobName as string | undefined }
+          const job = { workflow: id, ...(isParam ? { params: input } : named) }
           const { id: jobId } = await client.createJob(job, { signal: callSignal })
           return answer({ id: jobId, next: `Call wait_for_job with the id ${jobId}.` })
         },
@@ -37,8 +41,13 @@ export async function workflowTools(
   )
 }
 
+function propertiesOf({ properties }: Record<string, unknown>): object {
+  return typeof properties === 'object' && properties !== null ? properties : {}
+}
+
+/** A param that has the name of our field takes its place. */
 function inputSchema({ $schema: _dialect, ...params }: Record<string, unknown>): Tool['inputSchema'] {
-  const properties = typeof params.properties === 'object' && params.properties !== null ? params.properties : {}
+  const properties = propertiesOf(params)
   const jobName = { type: 'string', minLength: 1, maxLength: 255, description: 'What the job is called.' }
   return { ...params, type: 'object', properties: { [nameField]: jobName, ...properties } }
 }

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { Handler } from '../../src/http/index.js'
 import { type RunningServer, serve } from '../../src/http/mounts/node.js'
 import type { JobEngine } from '../../src/core/engine/engine.js'
@@ -121,6 +121,24 @@ describe.skipIf(!hasClient)('a program written with replicate (skipped without t
     await expect.poll(() => messages.length).toBe(3)
     receiver.close()
   })
+})
+
+test('a request that is not JSON, or has no key, is refused by the service, not by a failure', async () => {
+  const { replicateApi } = (await import(path.href)) as Example
+  const plain = await startService()
+  onTestFinished(() => plain.close())
+  const handler = replicateApi(plain.engine, plain.handler, `whsec_${Buffer.alloc(32, 7).toString('base64')}`)
+  const create = (body: string, authorization: string) =>
+    handler(new Request(`${plain.base}/predictions`, { method: 'POST', body, headers: { authorization } }))
+  for (const body of ['{', 'null', '[]']) {
+    const answer = await create(body, plain.app.key)
+    expect([answer.status, await answer.json()]).toMatchObject([
+      400,
+      { detail: expect.stringContaining('workflow: is missing') },
+    ])
+  }
+  const stranger = await create('{', 'wrong')
+  expect(stranger.status).toBe(401)
 })
 
 test('the example has at most 120 lines', async () => {

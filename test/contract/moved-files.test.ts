@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { link, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -38,6 +38,17 @@ describe('a file that is put into a folder on its disk', () => {
     expect((await stat(join(directory, key))).nlink).toBe(1)
     expect(put).toMatchObject({ key, bytes: 11, contentType: 'audio/wav' })
     expect(await store.stat(key)).toEqual(put)
+    expect(await readKey(store, key)).toBe('the samples')
+    expect(await filesIn(folder)).toEqual(['vocals.wav'])
+  })
+
+  test('is copied if it has another name, whose bytes stay as they are', async () => {
+    const other = join(folder, 'another name.wav')
+    await link(source, other)
+    await putFile()
+    expect(await readKey(store, key)).toBe('the samples')
+    expect(await readFile(other, 'utf8')).toBe('the samples')
+    await putFile(other)
     expect(await readKey(store, key)).toBe('the samples')
     expect(await filesIn(folder)).toEqual(['vocals.wav'])
   })

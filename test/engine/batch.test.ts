@@ -77,6 +77,9 @@ describe('a batch', () => {
     const both = await Promise.all([engine.submitBatch(given), engine.submitBatch(given)])
     for (const again of both) expect(again).toEqual({ ...first, created: false })
     expect(await engine.count({ app: 'a' })).toBe(2)
+    // Under a name of its own, it would be another batch, and have none of these jobs.
+    await expect(engine.submitBatch({ ...given, name: 'c' })).rejects.toMatchObject({ code: 'IDEMPOTENCY_CONFLICT' })
+    expect(await engine.batch('a', 'c')).toBeUndefined()
     for (const id of first.ids) await engine.delete(id)
     await engine.submitBatch(given)
     expect(await engine.count({ app: 'a' })).toBe(0)

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
+import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { policyOf } from '../../src/core/engine/dispatch/attempt/policy.js'
 import { runSteps } from '../../src/core/engine/dispatch/attempt/run-steps.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
@@ -15,7 +16,7 @@ import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import type { WorkflowPolicy } from '../../src/core/engine/workflow/policy.js'
 import { type Composition, composeWorkflow } from '../../src/core/engine/workflow/composition.js'
 import { defineWorkflow, type StageContext, type Workflow } from '../../src/core/engine/workflow/workflow.js'
-import { type TestEngine, testEngine } from './harness.js'
+import { type TestEngine, testEngine, textOf } from './harness.js'
 
 const twoWords = fileURLToPath(new URL('./fixtures/two-words.txt', import.meta.url))
 const inputUrl = z.url()
@@ -118,6 +119,24 @@ describe('a composed workflow', () => {
     // The steps' files have one name; those of the whole are named after its outputs.
     expect(done.outputs).toMatchObject({ one: { fileName: 'one.txt' }, two: { fileName: 'two.txt' } })
     expect(done.details).toEqual({ steps: { split: { words: 2 }, one: {}, two: {} } })
+  })
+
+  test('may publish a file of a step under several names, also where a store takes the file itself', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'stemwork-composition-'))
+    onTestFinished(() => rm(directory, { recursive: true }))
+    const outputs = { one: 'one.marked', again: 'one.marked', two: 'two.marked', last: 'one.marked' }
+    const workflow = composeWorkflow(composition({ outputs }), { workflows: plain() })
+    const { engine, parts } = testEngine(workflow, {}, { blobs: fsBlobs({ directory }) })
+    const inputs = { inputUrl: localFile(twoWords) }
+    const { job } = await engine.submit({ app: 'app', workflow: workflow.id, params: {}, inputs })
+    const done = await engine.run(job.id)
+    expect(done?.status, done?.failure ?? '').toBe('SUCCEEDED')
+    const texts = await Promise.all(
+      Object.entries(done?.outputs ?? {}).map(async ([name, { key }]) => [name, await textOf(parts.blobs, key)]),
+    )
+    const [one, two] = ['*left*', '-right-']
+    expect(Object.fromEntries(texts)).toEqual({ one, again: one, two, last: one })
+    await engine.close()
   })
 
   test('uses the processor time of all its steps', async () => {

@@ -78,6 +78,26 @@ describe('a job', () => {
 })
 
 describe('submit', () => {
+  test('refuses params that are not JSON, even where their schema takes anything', async () => {
+    const { engine } = testEngine(textWorkflow())
+    const circle: Record<string, unknown> = {}
+    circle.circle = circle
+    for (const params of [circle, { number: 5n }]) {
+      const job = { workflow: 'test/text', params }
+      const refusal = {
+        code: 'INVALID_PARAMS',
+        message: 'engine.submit: params: must be JSON, without a BigInt or an object that contains itself.',
+      }
+      await expect(engine.submit({ ...job, app: 'a', idempotencyKey: 'k' })).rejects.toMatchObject(refusal)
+      await expect(engine.submitBatch({ app: 'a', jobs: [job], idempotencyKey: 'k' })).rejects.toMatchObject({
+        code: 'INVALID_PARAMS',
+        details: { issues: [{ path: 'jobs.0.params' }] },
+      })
+    }
+    expect(await engine.count({})).toBe(0)
+    await engine.close()
+  })
+
   test('refuses an unknown workflow and names the known ones', async () => {
     const { submit } = testEngine(textWorkflow())
     await expect(submit({}, 'service/none')).rejects.toMatchObject({

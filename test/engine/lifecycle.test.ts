@@ -6,6 +6,7 @@ import { StemworkError } from '../../src/core/engine/errors.js'
 import type { JobQueue } from '../../src/core/engine/ports/job-queue.js'
 import type { Runner } from '../../src/core/engine/ports/runner.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
+import { createHandler } from '../../src/http/index.js'
 import { gate, recordingLogger, testEngine, textWorkflow } from './harness.js'
 
 afterEach(() => vi.useRealTimers())
@@ -56,6 +57,19 @@ describe('start', () => {
     await Promise.all([engine.start(), engine.start()])
     await engine.start()
     expect(subscriptions).toBe(2)
+    await engine.close()
+  })
+
+  test('does not warn of a leak where a program has a dozen handlers', async () => {
+    const warnings: Error[] = []
+    const note = (warning: Error) => void warnings.push(warning)
+    process.on('warning', note)
+    const { engine } = testEngine(textWorkflow())
+    for (let times = 0; times < 12; times++) createHandler(engine)
+    // Warnings are told in the next turn.
+    await new Promise(setImmediate)
+    process.off('warning', note)
+    expect(warnings).toEqual([])
     await engine.close()
   })
 

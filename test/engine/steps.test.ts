@@ -1,5 +1,8 @@
 import { readFile, symlink, writeFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
+import { EventEmitter, once } from 'node:events'
+import { readFile, writeFile } from 'node:fs/promises'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { StemworkError } from '../../src/core/engine/errors.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
@@ -125,6 +128,13 @@ test('names, values and files of steps are checked, with a message for the opera
   expect(await failing(async ({ step }) => void (await step.run('a', async () => 'x'.repeat(1_000_001))))).toContain(
     'write more into a file',
   )
+  const options = { retries: 3 } as object
+  expect(await failing(async ({ step }) => step.run('a', nothing, options))).toContain(
+    'The step "a" has the option "retries". Expected maxAttempts, retryDelayMs,',
+  )
+  expect(await failing(async ({ step }) => void (await step.run('a', async () => 5n)))).toContain(
+    'The step "a" returned a value that is not JSON, which cannot be kept: TypeError: Do not know how to serialize',
+  )
   expect(await failing(async ({ step }) => void (await step.run('a', async ({ file }) => file('../x'))))).toContain(
     '"../x"',
   )
@@ -163,6 +173,52 @@ test('parallel steps end before the first failure is reported, and are kept', as
   await until((await submit()).id, 'SUCCEEDED')
   expect(ran).toEqual(['failing', 'slow', 'failing'])
   await engine.close()
+})
+
+describe('a step that the function does not await does not end the process of the host', () => {
+  /** What would end it. */
+  const rejections: unknown[] = []
+  const note = (reason: unknown) => void rejections.push(reason)
+  beforeEach(() => void process.on('unhandledRejection', note))
+  afterEach(async () => {
+    // Rejections are reported once the microtasks are done.
+    await new Promise(setImmediate)
+    process.off('unhandledRejection', note)
+    expect(rejections.splice(0)).toEqual([])
+  })
+
+  test('if it fails after the function has ended', async () => {
+    let fail = () => {}
+    const failure = new Promise((_, reject) => (fail = () => reject(new Error('late'))))
+    const { engine, submit, until } = engineOf(async ({ step }) => {
+      void step.run('late', () => failure)
+      await step.run('now', async () => {})
+    })
+    await engine.start()
+    await until((await submit()).id, 'SUCCEEDED')
+    fail()
+    await engine.close()
+  })
+
+  test('if it is stopped by the cancel that stops the step before it', async () => {
+    const events = new EventEmitter()
+    const { engine, submit, until } = engineOf(async ({ step }) => {
+      const works = ['a', 'b'].map((name) =>
+        step.run(name, async ({ signal }) => {
+          events.emit(name)
+          await once(signal, 'abort')
+        }),
+      )
+      for (const work of works) await work
+    })
+    await engine.start()
+    const running = once(events, 'b')
+    const { id } = await submit()
+    await running
+    await engine.cancel(id)
+    await until(id, 'FAILED')
+    await engine.close()
+  })
 })
 
 test('a step is tried again in place and has a time limit of its own, if it says so', async () => {

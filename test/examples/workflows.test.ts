@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { readdir, readFile, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -128,6 +129,29 @@ describe.skipIf(!hasProgram('ffmpeg'))('the workflows of ffmpeg (skipped where i
 
 describe.skipIf(!hasProgram('python3'))('transcribe.mjs (skipped where Python is not installed)', () => {
   // Whisper and its models take gigabytes: a module of the same name stands in for it. The rest is real.
+  test('tells details of any number: infinity, which JSON does not have, as null, and those of NumPy', () => {
+    const lines = [
+      'from stemwork_program import Job',
+      'job = Job.__new__(Job)',
+      'class Float32:',
+      '  def tolist(self): return 0.5',
+      'job.detail("loudness", {"peak": float("-inf"), "all": [float("nan"), Float32()]})',
+      'job.progress(Float32())',
+      'job.detail("wrong", {1, 2})',
+    ]
+    const { stdout, stderr } = spawnSync('python3', ['-c', lines.join('\n')], {
+      encoding: 'utf8',
+      // Without the folder that Python makes beside what it imports.
+      env: { ...process.env, PYTHONPATH: here('../../clients/python'), PYTHONDONTWRITEBYTECODE: '1' },
+    })
+    const told = stdout.split('\n').filter((line) => line !== '')
+    expect(told.map((line) => JSON.parse(line) as unknown)).toEqual([
+      { detail: 'loudness', value: { peak: null, all: [null, 0.5] } },
+      { progress: 0.5 },
+    ])
+    expect(stderr).toContain('TypeError: set is not JSON: pass numbers, texts, lists or dicts')
+  })
+
   test('returns what the Python program wrote, or its message about a silent file', async () => {
     vi.stubEnv('PYTHONPATH', `${here('fixtures/fake-whisper')}:${here('../../clients/python')}`)
     const recording = join(folder, 'recording.txt')

@@ -77,6 +77,15 @@ describe.skipIf(!hasUnzip)('an archive of results (needs unzip)', () => {
     ).toEqual([5, 5, 5, 5, 0xffff * 2, 0xffff * 2])
   })
 
+  test('has a folder for each of two songs whose names are one for macOS', async () => {
+    // Composed, decomposed, and in capitals.
+    for (const name of ['Caf\u00e9', 'Cafe\u0301', 'CAF\u00c9']) await separated(name, Buffer.from(name), 'Cafes')
+    const { url } = await link('batchName=Cafes')
+    const files = await unpacked('cafes', Buffer.from(await (await fetch(url)).arrayBuffer()))
+    const folders = Object.keys(files).map((name) => name.split('/')[0]!.normalize('NFC').toLowerCase())
+    expect([...new Set(folders)].sort()).toEqual(['café', 'café (2)', 'café (3)'])
+  })
+
   test('can be read as a stream, by a program that has not seen its end', async () => {
     const entries = [entry('a.wav', Buffer.alloc(70_000, 'a')), entry('empty.wav', Buffer.alloc(0))]
     const archive = await collected(entries)

@@ -24,8 +24,8 @@ export interface Host {
 }
 
 export interface StartOptions {
-  /** `parsed`: the framework's usual body parsers. `dropped`: something that keeps nothing of what it reads. */
-  bodies?: 'parsed' | 'dropped'
+  /** `parsed`: the framework's usual body parsers. `text`: one that makes a text of any body. `dropped`: something that keeps nothing of what it reads. */
+  bodies?: 'parsed' | 'text' | 'dropped'
 }
 
 export interface Framework {
@@ -63,7 +63,7 @@ export const frameworks: Framework[] = [
     start(handler, { bodies } = {}) {
       const app = new Koa()
       app.silent = true
-      if (bodies === 'parsed') app.use(parser as Koa.Middleware)
+      if (bodies === 'parsed' || bodies === 'text') app.use(parser as Koa.Middleware)
       if (bodies === 'dropped') {
         app.use(async (context, next) => {
           await readAll(context.req)
@@ -98,7 +98,7 @@ export const frameworks: Framework[] = [
       if (bodies) {
         app.use(async (context, next) => {
           if (bodies === 'dropped') await context.req.raw.arrayBuffer()
-          else if (context.req.method === 'POST') await context.req.json()
+          else if (context.req.method === 'POST' && bodies === 'parsed') await context.req.json()
           else await context.req.text()
           await next()
         })
@@ -118,6 +118,7 @@ export const frameworks: Framework[] = [
 function startExpress(express: typeof express5, handler: Handler, { bodies }: StartOptions = {}): Promise<Host> {
   const app = express()
   if (bodies === 'parsed') app.use(express.json(), express.raw({ type: () => true }))
+  if (bodies === 'text') app.use(express.text({ type: () => true }))
   if (bodies === 'dropped') app.use((request, _response, next) => void request.resume().once('end', next))
   app.get('/hello', (_request, response) => void response.send('hello'))
   app.use('/media', expressMount(handler))

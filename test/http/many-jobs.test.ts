@@ -24,6 +24,11 @@ test('a batch is created whole and read by name; its jobs are canceled, run agai
   expect(await client.retryJobs({ batchName: name })).toMatchObject({ done: 3 })
   const stranger = createClient({ baseUrl: service.base, apiKey: (await service.addApplication('Other')).key })
   expect(await stranger.deleteJobs({ all: true })).toMatchObject({ done: 0 })
+  for (const search of [' ', '\u0000', '\u200b'])
+    await expect(client.deleteJobs({ search, status: ['FAILED', 'QUEUED'] })).rejects.toMatchObject({
+      code: 'BAD_INPUT',
+      errors: [{ path: 'search', message: 'must have a word; leave it out to mean jobs of any name' }],
+    })
   expect(await client.deleteJobs({ all: true })).toMatchObject({ done: 4 })
   const refused = await service.api('/job/delete', { method: 'POST', body: '{}' })
   expect([refused.status, ((await refused.json()) as { code: string }).code]).toEqual([400, 'BAD_INPUT'])
@@ -40,7 +45,20 @@ test('the errors of a batch are given for each job, and none is created', async 
   expect(await create(jobs)).toEqual([400, ['jobs.1.priority']])
   expect(await create([held, jobs[2]])).toEqual([400, ['jobs.1.params']])
   expect(await create([held, { ...held, workflow: 'service/none' }])).toEqual([400, ['jobs.1.workflow']])
+  const body = JSON.stringify({ jobs: [{ ...held, workflow: 'service/none' }] })
+  const answer = await service.api('/batch', { method: 'POST', body })
+  expect(((await answer.json()) as { message: string }).message).toMatch(/Known workflows: [^.]+\.$/)
   expect(await service.engine.count({})).toBe(0)
+})
+
+test('a full batch is taken whose jobs have metadata and settings', async () => {
+  const service = await startService({ worker: false })
+  onTestFinished(() => service.close())
+  const metadata = Object.fromEntries(Array.from({ length: 12 }, (_, index) => [`field${index}`, 'x']))
+  const job = { ...held, name: 'A song', metadata }
+  const full = { jobs: Array.from({ length: 500 }, () => job) }
+  const answer = await service.api('/batch', { method: 'POST', body: JSON.stringify(full) })
+  expect([answer.status, ((await answer.json()) as { ids: string[] }).ids?.length]).toEqual([200, 500])
 })
 
 test('a used-up quota answers 429 with which one, how much, and when to come back', async () => {

@@ -6,9 +6,10 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import compression from 'compression'
 import express from 'express'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { memoryBlobs } from '../../src/adapters/memory.js'
 import { blobChunks } from '../../src/adapters/blobs/shared/blob-chunks.js'
+import { silentLogger } from '../../src/core/engine/ports/logger.js'
 import type { BlobSource, BlobStore } from '../../src/core/engine/ports/blob-store.js'
 import { createHandler } from '../../src/http/index.js'
 import { expressMount } from '../../src/http/mounts/express.js'
@@ -149,6 +150,30 @@ describe.each(frameworks)('mounted in $name', (framework: Framework) => {
     } finally {
       await reading.close()
     }
+  })
+})
+
+describe.each(['Express 4', 'Express 5', 'Koa with koa-body', 'Hono'])('a parser of texts in %s', (name) => {
+  const framework = frameworks.find((one) => one.name === name)!
+
+  test('does not change the bytes of a file: its upload is refused, unless it is a text', async () => {
+    const service = await startService({ engine: { logger: silentLogger } })
+    const host = await framework.start(service.handler, { bodies: 'text' })
+    onTestFinished(async () => {
+      await host.close()
+      await service.close()
+    })
+    const put = async (body: Uint8Array) => {
+      const headers = { authorization: service.app.key, 'content-type': 'text/plain' }
+      const ticket = (await (await fetch(`${host.origin}/media/v1/upload`, { headers })).json()) as {
+        uploadUrl: string
+      }
+      const answer = await fetch(ticket.uploadUrl, { method: 'PUT', body, headers })
+      return [answer.status, await answer.text()]
+    }
+    const refusal = [500, expect.stringContaining('made a text of the file')]
+    expect(await put(Buffer.from([0xff, 0xfb, 0x90, 0x64]))).toEqual(refusal)
+    expect(await put(Buffer.from('la la lä'))).toEqual([200, expect.stringContaining('"bytes":9')])
   })
 })
 

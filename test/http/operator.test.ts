@@ -280,7 +280,7 @@ describe("the operator's interface", () => {
     expect(await ask<BulkFacts>('jobs/retry', { app: third.id })).toMatchObject({ done: 5, next: null })
     expect(await ask<BulkFacts>('jobs/delete', { text: spared })).toMatchObject({ done: 1, next: null })
     expect([await count('QUEUED'), await count('FAILED')]).toEqual([55, 0])
-    for (const body of [{}, { text: ' ' }]) {
+    for (const body of [{}, { text: ' ' }, { text: '\u200b' }]) {
       const refused = await fetch(`${service.base}/operator/api/jobs/delete`, {
         method: 'POST',
         headers: { authorization: operatorKey, 'content-type': 'application/json' },

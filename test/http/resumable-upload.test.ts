@@ -89,6 +89,21 @@ const stores: [string, () => Promise<BlobStore>][] = [
   ],
 ]
 
+it('says at both of its addresses which protocol it speaks', async () => {
+  const service = await offering()
+  for (const path of ['', '/8d3b1c9e-5a4f-4e0b-9d2c-7f6a5b4c3d2e']) {
+    const answer = await tus(service, 'OPTIONS', { url: `${service.base}/upload/resumable${path}`, key: 'none' })
+    const told = ['tus-version', 'tus-resumable', 'tus-extension'].map((name) => answer.headers.get(name))
+    expect([answer.status, ...told]).toEqual([
+      204,
+      '1.0.0',
+      '1.0.0',
+      'creation,creation-with-upload,termination,expiration',
+    ])
+  }
+  expect((await fetch(`${service.base}/upload`, { method: 'OPTIONS' })).headers.get('tus-version')).toBeNull()
+})
+
 describe.each(stores)('an upload into %s', (_name, open) => {
   it('by the official tus client continues after each interruption, and its file can be used for a job', async () => {
     const blobs = await open()

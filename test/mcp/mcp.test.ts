@@ -4,11 +4,15 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createConnection } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { z } from 'zod'
+import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
 import { type RunningServer, serve } from '../../src/http/mounts/node.js'
 import { withMcp } from '../../src/cli/mcp-mount.js'
 import { createMcpHandler } from '../../src/mcp/index.js'
@@ -178,6 +182,30 @@ describe.each([
   })
 })
 
+it('a param that is called jobName reaches its workflow', async () => {
+  const named = defineWorkflow({
+    id: 'service/named',
+    name: 'Named',
+    description: 'Has a param whose name the tools use for something else.',
+    params: z.object({ jobName: z.enum(['a', 'b']) }),
+    inputs: [],
+    outputs: { report: { fileName: 'report.json', contentType: 'application/json' } },
+    stages: [{ name: 'nothing', run: () => Promise.resolve() }],
+  })
+  const other = await startService({ workflows: [named], worker: false })
+  onTestFinished(() => other.close())
+  const handler = createMcpHandler(other.handler, { basePath: '/v1' })
+  const beside = await serve(handler, { port: 0 })
+  onTestFinished(() => beside.close({ timeoutMs: 100 }))
+  const requestInit = { headers: { authorization: other.app.key } }
+  const client = await connected(new StreamableHTTPClientTransport(new URL(beside.origin), { requestInit }))
+  const { tools } = await client.listTools()
+  const tool = tools.find(({ name }) => name === 'run_named')
+  expect(tool?.inputSchema.properties).toEqual({ jobName: expect.objectContaining({ enum: ['a', 'b'] }) })
+  const { id } = (await call(client, 'run_named', { jobName: 'b' })).value
+  expect(await other.engine.get(id)).toMatchObject({ params: { jobName: 'b' }, name: null })
+})
+
 describe('the protocol over HTTP', () => {
   it('requires the key of an application before anything else', async () => {
     await expect(connected(overHttp('stw_wrong'))).rejects.toThrow(/401|UNAUTHORIZED|API key/)
@@ -209,6 +237,24 @@ describe('on standard input and output', () => {
   it('a wrong key is reported with the first list of tools', async () => {
     const client = await connected(overStdio('0123456789abcdef-wrong'))
     await expect(client.listTools()).rejects.toThrow(/API key is not valid.*UNAUTHORIZED/)
+  })
+
+  it('requests are answered even if the input ends right after them', async () => {
+    const child = spawn(process.execPath, [main, 'mcp', '--url', service.base], {
+      env: { ...process.env, STEMWORK_API_KEY: service.app.key },
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
+    const hello = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'test', version: '1' } }
+    const requests = [
+      { id: 1, method: 'initialize', params: hello },
+      { method: 'notifications/initialized' },
+      { id: 2, method: 'tools/list' },
+      { id: 3, method: 'tools/call', params: { name: 'list_jobs', arguments: {} } },
+    ]
+    child.stdin.end(requests.map((each) => `${JSON.stringify({ jsonrpc: '2.0', ...each })}\n`).join(''))
+    const answers = (await text(child.stdout)).trim().split('\n')
+    const known = answers.map((line) => JSON.parse(line) as { id: number; result?: unknown })
+    expect(known.flatMap(({ id, result }) => (result === undefined ? [] : id)).sort((a, b) => a - b)).toEqual([1, 2, 3])
   })
 })
 

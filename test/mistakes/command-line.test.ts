@@ -71,6 +71,16 @@ const mistakes: CommandMistake[] = [
     says: [/mysql:.* is not understood.*postgres:/],
   },
   {
+    what: 'store of another kind, alone',
+    words: 'serve --store mysql://x/y',
+    says: [/--store mysql:.* is not understood.*postgres:/],
+  },
+  {
+    what: 'endless lyrics',
+    words: 'practice text.mp3 --lyrics /dev/zero',
+    says: [/--lyrics: .*\/dev\/zero.* at most \d+ bytes.*text file/],
+  },
+  {
     what: 'Postgres down',
     words: `serve --store ${pg} --blobs file:b`,
     says: [/127\.0\.0\.1:1\b/, /Start the server/],
@@ -116,7 +126,7 @@ const mistakes: CommandMistake[] = [
   {
     what: 'private address',
     words: 'separate http://127.0.0.1:1/a.mp3',
-    says: [/127\.0\.0\.1 is not a public address/],
+    says: [/127\.0\.0\.1 is not a public address.*To allow it: --allow-private-inputs/],
   },
 ]
 

@@ -78,6 +78,16 @@ const mistakes: ProgramMistake[] = [
   },
   { what: 'no app', make: () => engine.submit(wrong({ workflow, params: {} })), says: [/app: is missing/] },
   {
+    what: 'null instead of options',
+    make: () => createEngine(wrong(null)),
+    says: [/createEngine takes an object with options, or nothing, not null/],
+  },
+  {
+    what: 'a list of workflows instead of options',
+    make: () => createEngine(wrong([])),
+    says: [/createEngine takes an object with options, or nothing, not a list/],
+  },
+  {
     what: 'a path instead of a URL',
     make: () => engine.submit({ app: 'me', workflow, params: { inputUrl: 'song.mp3' } }),
     says: [/params\.inputUrl: .*http:\/\/.*not "song\.mp3"/],

@@ -92,6 +92,16 @@ describe('npm create stemwork', () => {
     ])
   })
 
+  test('names a folder as a shell and npm take it', () => {
+    expect(create('my songs', '--template', 'workflow').stdout).toContain('cd "my songs"\n')
+    const nameOf = (place: string) => {
+      expect(create(place, '--template', 'engine').status).toBe(0)
+      return read(join(folder, place, 'package.json')).name
+    }
+    const made = ['onnxruntime-node', 'typescript', 'stemwork', 'a'.repeat(230)].map(nameOf)
+    expect(made).toEqual(['my-onnxruntime-node', 'my-typescript', 'my-stemwork', 'a'.repeat(200)])
+  })
+
   test('is published with every file of its templates, and needs no other package', () => {
     const place = join(root, 'create-stemwork')
     const { stdout } = spawnSync('npm pack --dry-run --json --ignore-scripts', {
@@ -117,6 +127,13 @@ describe('npm create stemwork', () => {
     expect(refused.stderr).toBe('The folder full has files (mine.txt, ...). Choose an empty or new one.\n')
     expect(readdirSync(join(folder, 'full'))).toEqual(['mine.txt'])
 
+    const { status, stderr } = create('full/mine.txt', '--template', 'hono')
+    expect([status, stderr]).toEqual([
+      1,
+      expect.stringMatching(
+        /^The folder full\/mine\.txt cannot be created or read \(EEXIST.*\)\. Choose another one\.\n$/,
+      ),
+    ])
     expect(create('new', '--template', 'koa')).toMatchObject({
       status: 1,
       stderr: 'There is no template "koa". Choose one of express, hono, engine, workflow.\n',

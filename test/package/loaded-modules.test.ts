@@ -29,13 +29,13 @@ function packagesOf(files: readonly string[]): string[] {
   return [...new Set(names.filter((name) => name !== undefined))].sort()
 }
 
-/** Which sources the published ones of `files` are made of, as their comments say: `build/core/...`. */
+/** Which sources the published ones of `files` are made of: `build/core/...`, of which their comments say `core/...`. */
 function sourcesOf(files: readonly string[]): string[] {
   const published = files.filter(
     (file) => /\/dist\/.*\.js$/.test(file.replaceAll('\\', '/')) && !file.includes('node_modules'),
   )
   return published.flatMap((file) =>
-    [...readFileSync(file, 'utf8').matchAll(/^\/\/ (build\/.*\.js)$/gm)].map(([, name = '']) => name),
+    [...readFileSync(file, 'utf8').matchAll(/^\/\/ (\w\S*\.js)$/gm)].map(([, name]) => `build/${name}`),
   )
 }
 

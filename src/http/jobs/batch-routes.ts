@@ -4,7 +4,7 @@ import type { Turn } from '../../core/engine/limits/rested.js'
 import { json } from '../routing/answer.js'
 import { Problem } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
-import { batchViewSchema, newBatchSchema, newBatchViewSchema } from './batch-schemas.js'
+import { batchEntries, batchViewSchema, newBatchSchema, newBatchViewSchema } from './batch-schemas.js'
 import { idempotencyHeader, idempotencyKey, jobFields, newJobProblems, requireUploads } from './create-job.js'
 
 const nameSchema = z.strictObject({ name: z.string().min(1).max(255).describe('The name of the batch.') })
@@ -20,6 +20,7 @@ export const batchRoutes = [
     access: 'key',
     bucket: 'create',
     body: newBatchSchema,
+    bodyEntries: batchEntries,
     answer: {
       description: 'The name of the batch and the ids of its new jobs, in their order.',
       schema: newBatchViewSchema,

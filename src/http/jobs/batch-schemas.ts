@@ -3,6 +3,8 @@ import { newJobSchema, timestampSchema } from '../schemas.js'
 
 /** As many as fit into a request of the usual size. */
 const mostJobs = 500
+/** Members of the body: for each job, its own and some of its params and metadata. */
+export const batchEntries = mostJobs * 16
 
 export const newBatchSchema = z
   .strictObject({

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { BulkAction } from '../../core/engine/engine.js'
+import { searchWords } from '../../core/engine/job/search-text.js'
 import { json } from '../routing/answer.js'
 import { Problem } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
@@ -52,6 +53,15 @@ const actions: { action: BulkAction; summary: string; description: string }[] = 
   },
 ]
 
+/** Every job matches it: a request that was meant for some would delete them all. */
+function refuseSearchWithoutWords(search: string | undefined): void {
+  if (search === undefined || searchWords(search).length > 0) return
+  const message = 'must have a word; leave it out to mean jobs of any name'
+  throw new Problem('BAD_INPUT', `The request is not valid. search: ${message}.`, {
+    issues: [{ path: 'search', message }],
+  })
+}
+
 export const bulkRoutes = actions.map(({ action, summary, description }) =>
   defineRoute({
     route: `POST /job/${action}`,
@@ -77,6 +87,7 @@ export const bulkRoutes = actions.map(({ action, summary, description }) =>
             issues: [{ path: 'all', message: 'must be true if there is no filter' }],
           },
         )
+      refuseSearchWithoutWords(filters.search)
       const [, createdAt, id = ''] = cursorForm.exec(after ?? '') ?? []
       const bulk = async () => {
         limiter.refuseDebtor(app, 'other')

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Handler } from './mountable.js'
-import { responder } from './node-bridge.js'
+import { mountPointOf, responder } from './node-bridge.js'
 
 /** What Express 4 and 5 add to a request; Express is not imported. */
 export interface ExpressRequest extends IncomingMessage {
@@ -20,6 +20,13 @@ export type ExpressMiddleware = (request: ExpressRequest, response: ServerRespon
  */
 export function expressMount(handler: Handler): ExpressMiddleware {
   const respond = responder(handler)
-  return (request, response) =>
-    void respond(request, response, { mountPath: request.baseUrl, originalUrl: request.originalUrl })
+  return (request, response) => {
+    // connect has no `baseUrl`: what it has cut off is missing in `url`.
+    const { baseUrl = '', url = '' } = request as Partial<ExpressRequest>
+    const { originalUrl } = request
+    // With a whole address in the request line, Express leaves its host in front of the path.
+    const isPath = url.startsWith('/')
+    const place = isPath ? mountPointOf(originalUrl, baseUrl + url, baseUrl) : { mountPath: baseUrl, originalUrl }
+    void respond(request, response, place)
+  }
 }

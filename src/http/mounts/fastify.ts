@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Handler } from './mountable.js'
-import { responder } from './node-bridge.js'
+import { mountPointOf, responder } from './node-bridge.js'
 
 /** The used part of a Fastify instance; Fastify is not imported. */
 export interface FastifyScope {
@@ -36,6 +36,9 @@ export function fastifyMount(
 ): (scope: FastifyScope, options: unknown, done: (error?: Error) => void) => void {
   const respond = responder(handler)
   return (scope, _options, done) => {
+    // As the request has it: with values in place of params, in its own case, with its own slashes.
+    const depth = scope.prefix.split('/').filter(Boolean).length
+    const front = new RegExp(`^(?:/+[^/?#]+){${depth}}`)
     scope.removeAllContentTypeParsers()
     // Leaves the payload unread.
     scope.addContentTypeParser('*', (_request, _payload, parsed) => parsed(null))
@@ -44,7 +47,9 @@ export function fastifyMount(
         if (value !== undefined) reply.raw.setHeader(name, value)
       }
       reply.hijack()
-      await respond(raw, reply.raw, { mountPath: scope.prefix, originalUrl, parsedBody: body })
+      const { url = '' } = raw
+      const place = mountPointOf(originalUrl, url, front.exec(url)?.[0] ?? scope.prefix)
+      await respond(raw, reply.raw, { ...place, parsedBody: body })
     }
     scope.all('/', answer)
     scope.all('/*', answer)

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Handler, mountPathOf } from './mountable.js'
-import { responder } from './node-bridge.js'
+import { mountPointOf, responder } from './node-bridge.js'
 
 /** The used part of a Koa context; Koa is not imported. */
 export interface KoaContext {
@@ -31,13 +31,10 @@ export function koaMount(handler: Handler, options: { path?: string } = {}): Koa
       await next()
       return
     }
-    const { originalUrl, url } = context
-    const outerPath = originalUrl.endsWith(url) ? originalUrl.slice(0, originalUrl.length - url.length) : ''
     // Koa would end the response a second time.
     context.respond = false
     await respond(context.req, context.res, {
-      mountPath: outerPath + path,
-      originalUrl,
+      ...mountPointOf(context.originalUrl, context.url, path),
       parsedBody: context.request?.body,
     })
   }

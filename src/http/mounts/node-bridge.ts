@@ -21,6 +21,17 @@ export interface MountPoint {
 }
 
 /**
+ * Where the mount is if the framework sees the request's URL as `url`, and the mount at `path` in it. What is before
+ * `url` in the original one was cut off on the way: it is part of the links. Any other URL was rewritten by the host.
+ */
+export function mountPointOf(originalUrl: string, url: string, path: string): MountPoint {
+  // Of "/v1" and "/v1?a=b", frameworks leave "/" and "/?a=b".
+  const whole = [originalUrl, originalUrl.replace(/(?=\?)|$/, '/')].find((given) => given.endsWith(url))
+  if (whole === undefined) return { mountPath: path, originalUrl: url }
+  return { mountPath: whole.slice(0, whole.length - url.length) + path, originalUrl }
+}
+
+/**
  * Answers a `node:http` request. Resolves when the response is handed over or the client has disconnected; never
  * rejects.
  */

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { JobRecord } from '../../core/engine/job/job.js'
 import { limitChangeSchema } from '../../core/engine/job/quota.js'
 import { ruleChangeSchema, ruleTargetSchema } from '../../core/engine/job/scheduling.js'
+import { searchWords } from '../../core/engine/job/search-text.js'
 import type { HttpEngine } from '../http-engine.js'
 import { empty, json } from '../routing/answer.js'
 import type { Call } from '../routing/call.js'
@@ -144,8 +145,9 @@ export const operatorPageRoutes: readonly Route[] = [
       summary: 'Cancels, retries or deletes one page of the jobs that match a search',
       body: jobSearchSchema,
       handle(call, { body }) {
-        const { after: _, ...filters } = body
-        if (Object.values(filters).every((filter) => filter === undefined || filter.trim() === ''))
+        const { after: _, text = '', ...filters } = body
+        const named = [searchWords(text).join(''), ...Object.values(filters)]
+        if (named.every((filter) => filter === undefined || filter.trim() === ''))
           throw new Problem(
             'BAD_INPUT',
             'Give a status, a workflow, an application or a text, so that not all jobs are affected.',

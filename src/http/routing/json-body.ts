@@ -12,7 +12,7 @@ const smallBytes = 16 * 1024
  *
  * @throws Problem `UNSUPPORTED_MEDIA_TYPE`, `TOO_LARGE`, `BAD_INPUT` or `RATE_LIMITED`.
  */
-export async function readJson(call: Call): Promise<unknown> {
+export async function readJson(call: Call, otherEntries = usualEntries): Promise<unknown> {
   const { headers } = call.request
   const type = headers.get('content-type')?.split(';')[0]?.trim().toLowerCase() ?? ''
   if (type !== 'application/json' && !/^application\/[^/\s]+\+json$/.test(type)) {
@@ -24,22 +24,22 @@ export async function readJson(call: Call): Promise<unknown> {
   }
   const { limits } = call.service.options
   const { parsed } = call.body
-  if (parsed) return parseJson(boundedBytes(parsed, limits.jsonBytes), limits.paramsBytes)
+  if (parsed) return parseJson(boundedBytes(parsed, limits.jsonBytes), limits.paramsBytes, otherEntries)
   if ((headers.get('content-encoding') ?? 'identity').trim().toLowerCase() !== 'identity') {
     throw new Problem('UNSUPPORTED_MEDIA_TYPE', 'Compressed request bodies are not accepted. Send the JSON as it is.')
   }
-  return parseJson(await bytesOf(call), limits.paramsBytes)
+  return parseJson(await bytesOf(call), limits.paramsBytes, otherEntries)
 }
 
 /** Members and values that a body may have besides those of `params`: twice the number that a job can have. */
-const otherEntries = 256
+const usualEntries = 256
 
 /**
  * @throws Problem `BAD_INPUT` for what is not JSON in UTF-8, nests deeper than 32 levels, or has more entries than any
  * valid body.
  */
-export function parseJson(bytes: Uint8Array, paramsBytes: number): unknown {
-  refuseManyEntries(bytes, paramsBytes)
+export function parseJson(bytes: Uint8Array, paramsBytes: number, otherEntries = usualEntries): unknown {
+  refuseManyEntries(bytes, paramsBytes, otherEntries)
   let text: string
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
@@ -68,7 +68,7 @@ const brace = 0x7b
  * them; counting their delimiters up to the limit takes a fraction of one. Within `paramsBytes`, a value takes at least
  * two bytes and a member six.
  */
-function refuseManyEntries(bytes: Uint8Array, paramsBytes: number): void {
+function refuseManyEntries(bytes: Uint8Array, paramsBytes: number, otherEntries: number): void {
   const maxValues = Math.floor(paramsBytes / 2) + otherEntries
   const maxMembers = Math.floor(paramsBytes / 6) + otherEntries
   if (bytes.byteLength < 2 * maxValues) return

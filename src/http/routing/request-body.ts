@@ -65,6 +65,19 @@ export class RequestBody {
     for (let chunk = await next(); chunk; chunk = await next()) yield chunk
   }
 
+  /** The same, for a file. @throws Problem also `INTERNAL_ERROR` if a parser has made a text with other bytes of it */
+  fileChunks(): AsyncGenerator<Uint8Array, void, undefined> {
+    const read = this.#parsedBody
+    if (typeof read === 'string' || read instanceof Uint8Array) {
+      const { headers } = this.#request
+      const isComparable = headers.has('content-length') && !headers.has('content-encoding')
+      const hasOtherLength = isComparable && Number(headers.get('content-length')) !== Buffer.byteLength(read)
+      // Bytes that are no text became this character, of three bytes.
+      if (hasOtherLength || (typeof read === 'string' && read.includes('\ufffd'))) throw bodyMadeText()
+    }
+    return this.chunks()
+  }
+
   /**
    * Reads and discards up to the end or `maxBytes`: a client that is still sending would not see the response. Never
    * throws. Returns whether the end was reached.
@@ -155,6 +168,14 @@ function bodyAlreadyRead(): Problem {
   return new Problem(
     'INTERNAL_ERROR',
     'The request body was read before it reached the service, and it is not in request.body. Mount the service ' +
+      'before your body parser, or exclude its path from that parser.',
+  )
+}
+
+function bodyMadeText(): Problem {
+  return new Problem(
+    'INTERNAL_ERROR',
+    'A body parser made a text of the file before it reached the service, and changed its bytes. Mount the service ' +
       'before your body parser, or exclude its path from that parser.',
   )
 }

@@ -4,7 +4,7 @@ import type { Route } from './route.js'
 export type Match =
   | { kind: 'route'; route: Route; params: Readonly<Record<string, string>> }
   /** The path exists, but not with this method. */
-  | { kind: 'method'; allow: string[] }
+  | { kind: 'method'; allow: string[]; optionsHeaders?: Record<string, string> }
   | { kind: 'none' }
 
 /** At most a thousand paths are kept, none longer than routes are: both bound the memory. */
@@ -50,6 +50,7 @@ export class RouteTable {
     return {
       kind: 'method',
       allow: [...allow.flatMap((other) => (other === 'GET' ? ['GET', 'HEAD'] : [other])), 'OPTIONS'],
+      optionsHeaders: closest.find(({ data }) => data.optionsHeaders)?.data.optionsHeaders,
     }
   }
 

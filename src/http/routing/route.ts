@@ -41,8 +41,12 @@ interface RouteFacts<A extends Access> {
   problems?: readonly ProblemCode[]
   /** Media types of a body that is not JSON. */
   rawBody?: readonly string[]
+  /** Members and values that a valid JSON body may have besides those of `params`. Default: 256. */
+  bodyEntries?: number
   /** It may come without that body. */
   isBodyOptional?: true
+  /** Headers of the answer to OPTIONS. */
+  optionsHeaders?: Record<string, string>
   /** It answers only requests to upgrade to a WebSocket. */
   isWebSocket?: true
   /** Also available at the root of the mount, where infrastructure expects it. */
@@ -99,7 +103,7 @@ export function defineRoute<
     )
   const run: Route['run'] = async (call, params) => {
     const queried = query && check(query, queryObject(call.search))
-    return pass(call, params, queried, body && check(body, await readJson(call)))
+    return pass(call, params, queried, body && check(body, await readJson(call, facts.bodyEntries)))
   }
   // Saves a promise on routes that are polled.
   return {

@@ -41,8 +41,10 @@ export function archiveName(jobs: readonly JobRecord[]): string {
 
 /** `name`, or `name (2)` and so on if it is taken. */
 function unused(name: string, taken: Set<string>): string {
+  // For macOS and Windows, these are one name.
+  const alike = (text: string) => text.normalize('NFC').toLowerCase()
   let free = name
-  for (let number = 2; taken.has(free.toLowerCase()); number++) free = `${name} (${number})`
-  taken.add(free.toLowerCase())
+  for (let number = 2; taken.has(alike(free)); number++) free = `${name} (${number})`
+  taken.add(alike(free))
   return free
 }

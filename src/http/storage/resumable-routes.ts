@@ -19,7 +19,14 @@ const protocolHeaders = {
 } as const
 const wholeNumber = { type: 'string', pattern: '^(0|[1-9][0-9]{0,14})$' }
 const problems: readonly ProblemCode[] = ['BAD_INPUT', 'NOT_FOUND', 'CONFLICT', 'GONE', 'PRECONDITION_FAILED']
-const shared = { access: 'key' } as const
+const shared = {
+  access: 'key',
+  optionsHeaders: {
+    'tus-resumable': '1.0.0',
+    'tus-version': '1.0.0',
+    'tus-extension': 'creation,creation-with-upload,termination,expiration',
+  },
+} as const
 
 /** Uploads that resume after a broken connection, by the protocol tus 1.0. */
 export const resumableRoutes = [

@@ -118,7 +118,7 @@ const passedOn = [
 /** A broken connection ends the body instead of failing it, so that what has come is kept. */
 async function* untilCut(call: KeyedCall): AsyncGenerator<Uint8Array, void, undefined> {
   try {
-    yield* call.body.chunks()
+    yield* call.body.fileChunks()
   } catch (error) {
     call.service.engine.options.logger.debug(
       { requestId: call.requestId, err: error },

@@ -69,7 +69,7 @@ async function* payload(
   grant: Grant,
   announced: number,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  const { boundary, bytes } = await peekBoundary(body.chunks())
+  const { boundary, bytes } = await peekBoundary(body.fileChunks())
   if (boundary === undefined) {
     if (announced > grant.maxBytes) throw tooLarge(grant.maxBytes)
     yield* atMost(bytes, grant.maxBytes, grant.maxBytes)

@@ -67,19 +67,20 @@ export function blobWrites(
       const trailer = encodeTrailer(facts)
       signal?.throwIfAborted()
       const temporary = temporaryOf(path)
-      // Moving a symbolic link would move the link itself.
-      const isFile = (await lstat(source)).isFile()
-      const isLinked = isFile && (await inFolder(dirname(path), change, () => linkFile(source, temporary, change)))
+      const stats = await lstat(source)
+      // Moving a symbolic link would move the link itself; and the trailer would also end a file's other names.
+      const isMovable = stats.isFile() && stats.nlink === 1
+      const isLinked = isMovable && (await inFolder(dirname(path), change, () => linkFile(source, temporary, change)))
       const stored = isLinked
         ? await whileWriting(temporary, change, async () => {
-            const { bytes, stats } = await publishWithTrailer(temporary, trailer, path, {
+            const { bytes, stats: published } = await publishWithTrailer(temporary, trailer, path, {
               change,
               publish: async () => {
                 signal?.throwIfAborted()
                 await publish(temporary, path, { key, ifAbsent: false, change })
               },
             })
-            return folder.keep(path, stats, { key, bytes, ...facts })
+            return folder.keep(path, published, { key, bytes, ...facts })
           })
         : await putCopy({ put }, key, source, options)
       await rm(source, { force: true })

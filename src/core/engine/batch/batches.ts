@@ -92,16 +92,34 @@ export class Batches {
         })
         if (created) return created
       } catch (error) {
-        // A repeatable request always yields the same job IDs: another call, or a node of version 0.1 that then
-        // stopped, has created these.
         if (!request || !StemworkError.is(error) || error.code !== 'ALREADY_EXISTS') throw error
-        await this.#change(app, name, (found) =>
-          isMade(found, request) ? undefined : withRequest(found ?? batch, request),
-        )
+        await this.#addRequest(batch, request, jobs)
         return undefined
       }
     }
     throw tooManyAtOnce()
+  }
+
+  /**
+   * A repeatable request always yields the same job IDs: another call, or a node of version 0.1 that then stopped, has
+   * created these; or one for a batch with another name.
+   */
+  async #addRequest(batch: Batch, request: NewBatch['request'], jobs: NewBatch['jobs']): Promise<void> {
+    const { app, name } = batch
+    const isOfThis = isMade((await this.#read(app, name))?.value, request) || (await this.#firstName(jobs)) === name
+    if (!isOfThis) throw conflict()
+    await this.#change(app, name, (found) =>
+      isMade(found, request) ? undefined : withRequest(found ?? batch, request),
+    )
+  }
+
+  /** The batch name of the first of the jobs that is still there. */
+  async #firstName(jobs: NewBatch['jobs']): Promise<string | null | undefined> {
+    for (const { id } of jobs) {
+      const job = await this.#ports.jobs.get(id)
+      if (job) return job.batchName
+    }
+    return undefined
   }
 
   /** The state of the batch; `undefined` if there are neither jobs with that name nor a batch. */

@@ -94,7 +94,8 @@ function requireOpen(target: Target, address: string, policy: AddressPolicy): vo
   if (range !== undefined) {
     if (allowPrivate && isIP(address) !== 0) return
     const what = `${address} is not a public address (${range})`
-    const remedy = `To allow it: createEngine({ fetch: { allow: ['${target.host}'] } }), or --allow-private-inputs`
+    const option = policy.detail ? '' : `createEngine({ fetch: { allow: ['${target.host}'] } }), or `
+    const remedy = `To allow it: ${option}--allow-private-inputs`
     const known = target.literal || target.host === 'localhost' || target.host.endsWith('.localhost')
     if (known || policy.detail) throw blocked(what, policy, remedy)
     throw downloadFailed(new Error(`${target.host}: ${what}. ${remedy}`), policy, { retryable: false })

@@ -12,11 +12,12 @@ interface Detail {
 /**
  * The address guard refused the URL for something that is visible in the URL itself.
  *
- * @param remedy for the operator's log only
+ * @param remedy for those who may know the details; others read it in the operator's log
  */
 export function blocked(what: string, { detail }: Detail, remedy?: string): StemworkError {
-  const cause = new Error(remedy === undefined ? what : `${what}. ${remedy}`)
-  return new StemworkError('BAD_INPUT', worded(what, detail), { reason: 'blocked_address', cause })
+  const whole = remedy === undefined ? what : `${what}. ${remedy}`
+  const cause = new Error(whole)
+  return new StemworkError('BAD_INPUT', worded(whole, detail), { reason: 'blocked_address', cause })
 }
 
 /** There was no usable response. */

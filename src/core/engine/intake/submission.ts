@@ -100,6 +100,16 @@ export interface SubmitOptions {
 const time = z.number().int().nonnegative().max(1e15)
 const texts = z.record(z.string(), z.string())
 
+/** They are stored as JSON, also what a workflow's schema lets through. */
+function isJson(params: unknown): boolean {
+  try {
+    JSON.stringify(params)
+    return true
+  } catch {
+    return false
+  }
+}
+
 const submitInputSchema = z.strictObject({
   app: z.string().min(1).max(128),
   workflow: z.string().min(1),
@@ -108,6 +118,7 @@ const submitInputSchema = z.strictObject({
       z.string(),
       z.unknown().refine((value) => !isLocalFile(value), 'localFile(path) goes into inputs, not into params'),
     )
+    .refine(isJson, 'must be JSON, without a BigInt or an object that contains itself')
     .optional(),
   inputs: z
     .record(

@@ -111,7 +111,9 @@ function issuesOf(error: unknown, index: number): FieldIssue[] {
   const { issues } = error.details
   const at = (path: string) => (path === '' ? `jobs.${index}` : `jobs.${index}.${path}`)
   if (Array.isArray(issues)) return (issues as FieldIssue[]).map(({ path, message }) => ({ path: at(path), message }))
-  return [{ path: at(error.code === 'UNKNOWN_WORKFLOW' ? 'workflow' : ''), message: error.message }]
+  const path = at(error.code === 'UNKNOWN_WORKFLOW' ? 'workflow' : '')
+  // Issues end without a full stop.
+  return [{ path, message: error.message.replace(/\.$/, '') }]
 }
 
 function invalid(issues: FieldIssue[]): StemworkError {

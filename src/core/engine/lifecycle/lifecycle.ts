@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { closeParts } from './close-parts.js'
 import type { Maintenance } from '../dispatch/maintenance.js'
 import { type EngineHealth, engineHealth, type ExaminedParts } from './engine-health.js'
@@ -24,6 +25,8 @@ export class Lifecycle {
 
   constructor(parts: LifecycleParts) {
     this.#parts = parts
+    // Each handler and each wait listens; a warning about more than ten would be wrong.
+    setMaxListeners(Infinity, this.closing)
     this.#forgetReminder = remindToStart(parts)
   }
 

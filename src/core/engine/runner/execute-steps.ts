@@ -66,6 +66,9 @@ export class StepRun implements Steps {
   readonly #kept: ReadonlyMap<string, StepState>
   readonly #used = new Set<string>()
   readonly #waits = new Set<string>()
+  /** The steps and waits that have not succeeded. */
+  readonly #open = new Map<string, Promise<unknown>>()
+  #isOver = false
   /** Labels of the first step that cannot run here. */
   #needs: readonly string[] | undefined
   #running = 0
@@ -79,10 +82,31 @@ export class StepRun implements Steps {
     this.#ports = ports
     this.#clock = ports.clock ?? realClock
     this.#kept = new Map(ports.kept.map((step) => [step.name, step]))
+    ports.signal.addEventListener('abort', () => this.end(), { once: true })
+  }
+
+  /**
+   * Call when the function has ended. A step that it began and does not await may fail after that, or with the others
+   * when the job is stopped: as an unhandled rejection, it would end the process of the host.
+   */
+  end(): void {
+    this.#isOver = true
+    for (const step of this.#open.values()) step.catch(() => {})
+  }
+
+  #follow<Result>(name: string, step: Promise<Result>): Promise<Result> {
+    if (!this.#open.has(name)) this.#open.set(name, step)
+    if (this.#isOver) this.end()
+    return step
   }
 
   run<Value>(name: string, work: Work<Value>, options: StepOptions = {}): Promise<Value> {
-    const { maxAttempts = 1, retryDelayMs = defaultRetryDelayMs, timeoutMs, share, needs } = options
+    const { maxAttempts = 1, retryDelayMs = defaultRetryDelayMs, timeoutMs, share, needs, ...others } = options
+    // A policy of another name would be taken for one that is in force.
+    for (const other of Object.keys(others))
+      throw wrongSteps(
+        `The step "${name}" has the option "${other}". Expected maxAttempts, retryDelayMs, timeoutMs, share or needs.`,
+      )
     const delayMs = (tries: number) => Math.min(retryDelayMs * 2 ** (tries - 1), longestTimerMs)
     // With a time limit and more than one try, a timeout is worth another try.
     const isRetried = (error: unknown) => isTransient(error) || jobError(error).code === 'TIMEOUT'
@@ -90,7 +114,11 @@ export class StepRun implements Steps {
   }
 
   /** As `run`, by any policy. */
-  async do<Value>(name: string, work: Work<Value>, policy: StepPolicy): Promise<Value> {
+  do<Value>(name: string, work: Work<Value>, policy: StepPolicy): Promise<Value> {
+    return this.#follow(name, this.#do(name, work, policy))
+  }
+
+  async #do<Value>(name: string, work: Work<Value>, policy: StepPolicy): Promise<Value> {
     this.#use(name)
     const done = await this.#busy(async () => {
       const { version = this.#ports.version, share = defaultShare } = policy
@@ -103,6 +131,7 @@ export class StepRun implements Steps {
         throw wrongSteps(`The steps of the job made more than ${maxStepFiles} files. Put several into one.`)
       this.#progress += share
       if (!finished) this.#ports.report(name, this.#progress)
+      this.#open.delete(name)
       return { value: withFiles(value, files) as Value }
     })
     return done ? done.value : await new Promise<never>(() => {})
@@ -120,12 +149,12 @@ export class StepRun implements Steps {
     return Object.fromEntries(await Promise.all(runs)) as Values
   }
 
-  async sleep(name: string, milliseconds: number): Promise<void> {
-    await this.#wait(name, milliseconds)
+  sleep(name: string, milliseconds: number): Promise<void> {
+    return this.#follow(name, this.#wait(name, milliseconds)) as Promise<void>
   }
 
-  async waitFor<Value>(name: string, { timeoutMs }: { timeoutMs: number }): Promise<Value | undefined> {
-    return (await this.#wait(name, timeoutMs)) as Value | undefined
+  waitFor<Value>(name: string, { timeoutMs }: { timeoutMs: number }): Promise<Value | undefined> {
+    return this.#follow(name, this.#wait(name, timeoutMs)) as Promise<Value | undefined>
   }
 
   /** @throws StemworkError `INTERNAL_ERROR` if earlier runs finished steps that this one did not ask for. */

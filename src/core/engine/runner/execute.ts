@@ -106,7 +106,7 @@ async function executeSteps(
     const returned = await run({ jobId, params, inputs, limits, signal, trace, detail, downloadName, step })
     step.requireAllUsed()
     await publishFiles(returned, outputPath)
-  })()
+  })().finally(() => step.end())
   const suspension = await Promise.race([ended, step.suspended]).catch((error: unknown) => {
     signal.throwIfAborted()
     throw StemworkError.is(error) ? error : internalError(error)

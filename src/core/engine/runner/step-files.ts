@@ -62,14 +62,7 @@ interface FileMark {
 /** The value as JSON, and the files that it contains. */
 export async function asKept(name: string, made: unknown): Promise<StepResult> {
   const files = new Map<string, MadeFile>()
-  const json = JSON.stringify(made, function (this: Record<string, unknown>, key, value: unknown) {
-    // `value` has gone through toJSON already.
-    const original = this[key]
-    if (original instanceof MadeFile) files.set(original.name, original)
-    if (original instanceof KeptFile)
-      throw wrongSteps(`The step "${name}" returned ${original.name} of another step, which has it already.`)
-    return value
-  })
+  const json = jsonOf(name, made, files)
   if (json !== undefined && json.length > maxValueCharacters)
     throw wrongSteps(
       `The step "${name}" returned ${json.length} characters of JSON. At most ${maxValueCharacters} are kept: write ` +
@@ -83,6 +76,23 @@ export async function asKept(name: string, made: unknown): Promise<StepResult> {
     kept[file] = { path, bytes: facts.size }
   }
   return { value: json === undefined ? null : JSON.parse(json), files: kept }
+}
+
+/** @throws StemworkError for a value that JSON does not have, such as a BigInt or a circle. */
+function jsonOf(name: string, made: unknown, files: Map<string, MadeFile>): string | undefined {
+  try {
+    return JSON.stringify(made, function (this: Record<string, unknown>, key, value: unknown) {
+      // `value` has gone through toJSON already.
+      const original = this[key]
+      if (original instanceof MadeFile) files.set(original.name, original)
+      if (original instanceof KeptFile)
+        throw wrongSteps(`The step "${name}" returned ${original.name} of another step, which has it already.`)
+      return value
+    })
+  } catch (error) {
+    if (StemworkError.is(error)) throw error
+    throw wrongSteps(`The step "${name}" returned a value that is not JSON, which cannot be kept: ${String(error)}`)
+  }
 }
 
 /** The value with its files in their places. */

@@ -23,7 +23,8 @@ export async function publishOutputs(
   { blobs, policy, signal, onFile, throughOutage }: PublishContext,
 ): Promise<Record<string, JobOutput>> {
   const outputs: Record<string, JobOutput> = {}
-  for (const [name, file] of Object.entries(result.outputs)) {
+  const files = Object.entries(result.outputs)
+  for (const [index, [name, file]] of files.entries()) {
     onFile()
     const { bytes, contentType, fileName, downloadName } = file
     const copyTo = job.copyResultsTo[name]
@@ -36,8 +37,10 @@ export async function publishOutputs(
     const isTaken = Object.values(outputs).some((other) => other.key.toLowerCase() === usual.toLowerCase())
     const key = isTaken ? `${attemptPrefix(job)}${name}-${fileName}` : usual
     const options = { contentType, signal, app: job.app }
+    // A composition may publish a file of a step under several names: only the last may take it away.
+    const isNeeded = files.slice(index + 1).some(([, { path }]) => path === file.path)
     await throughOutage(() =>
-      blobs.putFile ? blobs.putFile(key, file.path, options) : putCopy(blobs, key, file.path, options),
+      blobs.putFile && !isNeeded ? blobs.putFile(key, file.path, options) : putCopy(blobs, key, file.path, options),
     )
     outputs[name] = { key, bytes, contentType, fileName, downloadName }
   }
