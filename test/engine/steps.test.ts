@@ -1,7 +1,5 @@
-import { readFile, symlink, writeFile } from 'node:fs/promises'
-import { describe, expect, test } from 'vitest'
 import { EventEmitter, once } from 'node:events'
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile, symlink, writeFile } from 'node:fs/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { StemworkError } from '../../src/core/engine/errors.js'
