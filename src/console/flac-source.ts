@@ -1,7 +1,8 @@
+import { type FlacStreamInfo, longestHeader, readFrameHeader, readStreamInfo } from '../core/media/decode/flac-frame.js'
 import { decodeAudio, type OpenFile, type PcmSource } from './pcm.js'
 
 interface FlacInfo {
-  sampleRate: number
+  stream: FlacStreamInfo
   /** Samples per channel of every frame but the last. */
   blockSize: number
   frames: number
@@ -19,7 +20,6 @@ interface Mark {
 const magic = 0x664c_6143
 const infoBytes = 34
 const blockHeadBytes = 4
-const longestFrameHead = 16
 /** Bytes that are read around a guessed position. */
 const marginBytes = 24 * 1024
 const maxProbes = 12
@@ -39,8 +39,7 @@ export async function openFlac(file: OpenFile): Promise<PcmSource | undefined> {
 
 function infoOf(head: DataView): FlacInfo | undefined {
   const [smallest, largest] = [head.getUint16(8), head.getUint16(10)]
-  const facts = head.getUint32(18)
-  const frames = (head.getUint8(21) & 15) * 2 ** 32 + head.getUint32(22)
+  const { info: stream, sampleCount: frames } = readStreamInfo(new Uint8Array(head.buffer, 8))
   if (smallest !== largest || frames === 0) return undefined
   const prefix = new Uint8Array(8 + infoBytes)
   prefix.set(new Uint8Array(head.buffer, 0, 8 + 18))
@@ -49,7 +48,7 @@ function infoOf(head: DataView): FlacInfo | undefined {
   prefix.fill(0, 12, 18)
   prefix[21] = (prefix[21] ?? 0) & 0xf0
   prefix.fill(0, 22)
-  return { sampleRate: facts >>> 12, blockSize: largest, frames, prefix }
+  return { stream, blockSize: largest, frames, prefix }
 }
 
 async function audioStartOf({ read, head, signal }: OpenFile): Promise<number> {
@@ -73,7 +72,7 @@ class FlacSource implements PcmSource {
   #marks: Mark[]
 
   constructor(info: FlacInfo, audioStart: number, file: OpenFile) {
-    this.sampleRate = info.sampleRate
+    this.sampleRate = info.stream.sampleRate
     this.frames = info.frames
     this.#info = info
     this.#file = file
@@ -86,7 +85,7 @@ class FlacSource implements PcmSource {
   async read(fromFrame: number, frames: number, signal: AbortSignal): Promise<Float32Array<ArrayBuffer>[]> {
     const to = Math.min(fromFrame + frames, this.frames)
     if (to <= fromFrame) return [new Float32Array(0)]
-    const { blockSize, prefix, sampleRate } = this.#info
+    const { blockSize, prefix } = this.#info
     const first = Math.floor(fromFrame / blockSize) * blockSize
     const last = Math.min(this.frames, Math.ceil(to / blockSize) * blockSize)
     const { bytes, marks } = await this.#frames(first, last, signal)
@@ -94,7 +93,7 @@ class FlacSource implements PcmSource {
     const piece = new Uint8Array(prefix.byteLength + end - start)
     piece.set(prefix)
     piece.set(bytes.subarray(start, end), prefix.byteLength)
-    const planes = await decodeAudio(piece.buffer, sampleRate)
+    const planes = await decodeAudio(piece.buffer, this.sampleRate)
     return planes.map((plane) => plane.slice(fromFrame - first, to - first))
   }
 
@@ -124,7 +123,7 @@ class FlacSource implements PcmSource {
     if (!low || !high) return this.#file.totalBytes
     if (high.sample === sample) {
       // Known exactly; but a frame's own header must still be within reach.
-      return margin < 0 ? high.byte : Math.min(this.#file.totalBytes, high.byte + longestFrameHead)
+      return margin < 0 ? high.byte : Math.min(this.#file.totalBytes, high.byte + longestHeader)
     }
     const share = (sample - low.sample) / Math.max(1, high.sample - low.sample)
     const byte = Math.round(low.byte + share * (high.byte - low.byte)) + margin
@@ -133,13 +132,12 @@ class FlacSource implements PcmSource {
 
   /** Every frame of these bytes: its first sample to its offset. */
   #find(bytes: Uint8Array, startByte: number): Map<number, number> {
-    const { blockSize } = this.#info
+    const { blockSize, stream } = this.#info
     const found = new Map<number, number>()
-    for (let at = 0; at + longestFrameHead <= bytes.byteLength; at++) {
-      if (bytes[at] !== 0xff || bytes[at + 1] !== 0xf8) continue
-      const number = frameNumber(bytes, at)
-      if (number === undefined) continue
-      const sample = number * blockSize
+    for (let at = 0; at + longestHeader <= bytes.byteLength; at++) {
+      const position = readFrameHeader(bytes, at, stream)?.position
+      if (!position || !('frame' in position)) continue
+      const sample = position.frame * blockSize
       if (!this.#isPlausible(sample, startByte + at)) continue
       found.set(sample, at)
       this.#remember({ sample, byte: startByte + at })
@@ -159,33 +157,4 @@ class FlacSource implements PcmSource {
     const above = this.#marks.findIndex(({ sample }) => sample >= mark.sample)
     if (this.#marks[above]?.sample !== mark.sample) this.#marks.splice(above, 0, mark)
   }
-}
-
-/** The number in the header of a frame, if there is one at `at` (RFC 9639, 9.1). */
-// oxlint-disable-next-line complexity -- the fields of one header, in their order
-function frameNumber(bytes: Uint8Array, at: number): number | undefined {
-  const byte = (offset: number) => bytes[at + offset] ?? 0
-  const [blockCode, rateCode] = [byte(2) >> 4, byte(2) & 15]
-  if (blockCode === 0 || rateCode === 15 || (byte(3) & 1) === 1 || byte(3) >> 4 > 10) return undefined
-  const lead = byte(4)
-  const length = lead < 0x80 ? 1 : Math.clz32(~(lead << 24))
-  if (length > 7 || (lead >= 0x80 && length < 2)) return undefined
-  let number = length === 1 ? lead : lead & (0xff >> (length + 1))
-  for (let index = 1; index < length; index++) {
-    if (byte(4 + index) >> 6 !== 2) return undefined
-    number = number * 64 + (byte(4 + index) & 63)
-  }
-  const blockBytes = blockCode === 6 ? 1 : blockCode === 7 ? 2 : 0
-  const rateBytes = rateCode === 12 ? 1 : rateCode === 13 || rateCode === 14 ? 2 : 0
-  const headBytes = 4 + length + blockBytes + rateBytes
-  return crc8(bytes, at, at + headBytes) === byte(headBytes) ? number : undefined
-}
-
-function crc8(bytes: Uint8Array, from: number, to: number): number {
-  let sum = 0
-  for (let at = from; at < to; at++) {
-    sum ^= bytes[at] ?? 0
-    for (let bit = 0; bit < 8; bit++) sum = sum & 0x80 ? ((sum << 1) ^ 0x07) & 0xff : sum << 1
-  }
-  return sum
 }

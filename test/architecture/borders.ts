@@ -86,7 +86,7 @@ const borders: Border[] = [
       /^http\/operator\/answers\.ts$/,
       /^browser\/(index|can-separate|aac-packets)\.ts$/,
       /^core\/media\/(analysis|dsp|encode)\//,
-      /^core\/media\/(bytes|decode\/(file-bytes|frame-sync|mp4-stream|ogg-pages|ogg-stream))\.ts$/,
+      /^core\/media\/(bytes|decode\/(file-bytes|flac-frame|frame-sync|mp4-stream|ogg-pages|ogg-stream))\.ts$/,
     ],
     why: 'the page uses the public interface by way of the client, and separates as any page can',
   },

@@ -10,6 +10,7 @@ import { createMp3Kernels } from '../../src/core/media/dsp/kernels/mp3-kernels.j
 import { createStereoPacking } from '../../src/core/media/dsp/kernels/pack-stereo.js'
 import { createWienerKernels, filterFields, sumFields } from '../../src/core/media/dsp/kernels/wiener-kernels.js'
 import { writeCodeTables } from '../../src/core/media/encode/mp3/huffman-coding.js'
+import { packOnce, root } from '../package/tarball.js'
 import { noise } from '../separation/tracks.js'
 import { plainDotProduct } from './plain-kernels/dot-product.js'
 import { plainFlacKernels } from './plain-kernels/flac-kernels.js'
@@ -337,13 +338,7 @@ describe('the pipeline', () => {
 
 describe('the package', () => {
   it('has every kernel as WebAssembly, and neither the sources nor the compiler', async () => {
-    const root = new URL('../../', import.meta.url).pathname
-    const { stdout } = spawnSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
-      cwd: root,
-      encoding: 'utf8',
-    })
-    const [{ files }] = JSON.parse(stdout) as [{ files: { path: string }[] }]
-    const published = files.map(({ path }) => path)
+    const { files: published } = packOnce()
     const kernels = readdirSync(`${root}src/core/media/dsp/kernels/assembly`)
       .filter((file) => file.endsWith('.ts'))
       .map((file) => file.replace(/\.ts$/, ''))

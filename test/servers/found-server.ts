@@ -39,8 +39,13 @@ export function describeWith<Servers extends Record<string, FoundServer | NoServ
     })
 }
 
+/** Asked once: a process that has run many files, and holds their memory, takes 20 ms to start another. */
+const programs = new Map<string, boolean>()
+
 export function hasProgram(name: string): boolean {
-  return spawnSync(name, ['--version'], { stdio: 'ignore' }).status === 0
+  const known = programs.get(name) ?? spawnSync(name, ['--version'], { stdio: 'ignore' }).status === 0
+  programs.set(name, known)
+  return known
 }
 
 export async function freePort(): Promise<number> {

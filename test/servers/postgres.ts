@@ -84,14 +84,24 @@ function runAs(owner: object, cwd: string, program: string, words: string[]): vo
   if (status !== 0) throw new Error(`${program} failed: ${stderr}`)
 }
 
+interface Owner {
+  uid?: number
+  gid?: number
+}
+
+/** Looked up once, as in `hasProgram`. */
+let found: { owner: Owner | undefined } | undefined
+
 /** The user to run as: Postgres and its poolers refuse to be root. */
-export function databaseOwner(): { uid?: number; gid?: number } | undefined {
+export function databaseOwner(): Owner | undefined {
   if (process.getuid?.() !== 0) return {}
-  for (const name of ['postgres', 'nobody']) {
-    const ids = ['-u', '-g'].map((option) => spawnSync('id', [option, name], { encoding: 'utf8' }))
-    if (ids.every(({ status }) => status === 0)) return { uid: Number(ids[0]!.stdout), gid: Number(ids[1]!.stdout) }
-  }
-  return undefined
+  found ??= { owner: ['postgres', 'nobody'].map(idsOf).find((ids) => ids !== undefined) }
+  return found.owner
+}
+
+function idsOf(name: string): Owner | undefined {
+  const [uid, gid] = ['-u', '-g'].map((option) => spawnSync('id', [option, name], { encoding: 'utf8' }))
+  return uid?.status === 0 && gid?.status === 0 ? { uid: Number(uid.stdout), gid: Number(gid.stdout) } : undefined
 }
 
 export async function ping(url: string): Promise<void> {

@@ -1,3 +1,4 @@
+import { viewOf } from '../bytes.js'
 import { BitReader } from './bit-reader.js'
 import { crc16, crc8 } from './flac-checksum.js'
 
@@ -6,6 +7,12 @@ export interface FlacStreamInfo {
   sampleRate: number
   channelCount: number
   bits: number
+}
+
+export interface FlacMetadata {
+  info: FlacStreamInfo
+  /** Samples per channel; 0 if unknown. */
+  sampleCount: number
 }
 
 /** A frame's header (RFC 9639, 9.1), checked by its CRC-8. */
@@ -32,6 +39,16 @@ type FlacSamples = Int32Array | Float64Array
 
 /** Largest size of a frame header, in bytes. */
 export const longestHeader = 16
+
+/** The content of the first metadata block (RFC 9639, 8.2), 34 bytes. */
+export function readStreamInfo(bytes: Uint8Array): FlacMetadata {
+  const view = viewOf(bytes)
+  const packed = view.getUint32(10)
+  return {
+    info: { sampleRate: packed >>> 12, channelCount: ((packed >> 9) & 7) + 1, bits: ((packed >> 4) & 31) + 1 },
+    sampleCount: (packed & 15) * 2 ** 32 + view.getUint32(14),
+  }
+}
 
 /** The frame header at `at`, or undefined if there is none. */
 export function readFrameHeader(bytes: Uint8Array, at: number, info: FlacStreamInfo): FlacFrameHeader | undefined {

@@ -1,7 +1,7 @@
 import type { AudioStream } from '../dsp/audio-stream.js'
 import { damagedFile } from './damaged-file.js'
 import type { FileBytes } from './file-bytes.js'
-import type { FlacStreamInfo } from './flac-frame.js'
+import { type FlacMetadata, type FlacStreamInfo, readStreamInfo } from './flac-frame.js'
 import { decodeFrames, type FlacLosses } from './flac-stream.js'
 import { headerCount } from './header-count.js'
 
@@ -64,13 +64,7 @@ function lossText({ frames, samples }: FlacLosses, sampleRate: number): string |
   )
 }
 
-interface Metadata {
-  info: FlacStreamInfo
-  /** Samples per channel; 0 if unknown. */
-  sampleCount: number
-}
-
-async function readMetadata(file: FileBytes, start: number): Promise<Metadata & { firstByte: number }> {
+async function readMetadata(file: FileBytes, start: number): Promise<FlacMetadata & { firstByte: number }> {
   const head = await file.read(start, 8 + 34)
   if (head.length < 42 || (head[4]! & 0x7f) !== 0) throw damagedFile("The FLAC file's header is missing or cut off.")
   const metadata = readStreamInfo(head.subarray(8))
@@ -84,14 +78,4 @@ async function readMetadata(file: FileBytes, start: number): Promise<Metadata & 
     position += 4 + ((block[1]! << 16) | (block[2]! << 8) | block[3]!)
   }
   return { ...metadata, firstByte: position }
-}
-
-/** The content of the first metadata block (RFC 9639, 8.2), 34 bytes. */
-export function readStreamInfo(bytes: Uint8Array): Metadata {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  const packed = view.getUint32(10)
-  return {
-    info: { sampleRate: packed >>> 12, channelCount: ((packed >> 9) & 7) + 1, bits: ((packed >> 4) & 31) + 1 },
-    sampleCount: (packed & 15) * 2 ** 32 + view.getUint32(14),
-  }
 }

@@ -1,4 +1,4 @@
-import { concat, latin1Bytes, viewOf } from '../bytes.js'
+import { concat, latin1, latin1Bytes, viewOf } from '../bytes.js'
 import { damagedFile } from './damaged-file.js'
 import type { FileBytes } from './file-bytes.js'
 import { headerCount } from './header-count.js'
@@ -98,6 +98,6 @@ function boxAt(bytes: Uint8Array, at: number, room: number): Box | undefined {
   const size = isLong ? Number(view.getBigUint64(at + 8)) : short === 0 ? room : short
   const headerBytes = isLong ? 16 : 8
   if (size < headerBytes) return undefined
-  const type = String.fromCharCode(...bytes.subarray(at + 4, at + 8))
+  const type = latin1(bytes, at + 4, at + 8)
   return { type, start: at, body: at + headerBytes, end: at + size }
 }

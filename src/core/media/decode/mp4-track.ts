@@ -1,4 +1,5 @@
 import { badInput } from '../../engine/errors.js'
+import { latin1, viewOf } from '../bytes.js'
 import { damagedFile } from './damaged-file.js'
 import { childBoxes, findBox, tableOf, writeBox, type Box, type BoxRange, type Table } from './mp4-boxes.js'
 
@@ -43,7 +44,7 @@ export function readTrack(bytes: Uint8Array, movie: BoxRange): Mp4Track {
     if (track.type !== 'trak') continue
     const handler = findBox(bytes, track, 'mdia', 'hdlr')
     const table = findBox(bytes, track, 'mdia', 'minf', 'stbl')
-    if (!handler || !table || text(bytes, handler.body + 8) !== 'soun') continue
+    if (!handler || !table || latin1(bytes, handler.body + 8, handler.body + 12) !== 'soun') continue
     const description = findBox(bytes, table, 'stsd')
     if (!description || description.end < description.body + 24) continue
     if (description.end - description.body > longestDescription)
@@ -54,7 +55,7 @@ export function readTrack(bytes: Uint8Array, movie: BoxRange): Mp4Track {
 }
 
 function trackOf(bytes: Uint8Array, movie: BoxRange, track: Box, table: Box, description: Box): Mp4Track {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const view = viewOf(bytes)
   const header = findBox(bytes, track, 'tkhd')
   const mediaHeader = findBox(bytes, track, 'mdia', 'mdhd')
   const edits = findBox(bytes, track, 'edts', 'elst')
@@ -67,7 +68,7 @@ function trackOf(bytes: Uint8Array, movie: BoxRange, track: Box, table: Box, des
     boxes.filter((box) => box !== undefined).map((box) => writeBox(box.type, bytes.subarray(box.body, box.end)))
   return {
     id,
-    codec: text(bytes, description.body + 12),
+    codec: latin1(bytes, description.body + 12, description.body + 16),
     seconds: mediaHeader && secondsOf(view, mediaHeader),
     tables: readTables(bytes, table),
     fragmentSampleBytes: defaultSampleBytes(bytes, movie, id),
@@ -97,7 +98,7 @@ function readTables(bytes: Uint8Array, table: Box): SampleTables {
   const perChunk = findBox(bytes, table, 'stsc')
   const short = findBox(bytes, table, 'stco')
   const long = findBox(bytes, table, 'co64')
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const view = viewOf(bytes)
   if (sizes && sizes.end - sizes.body < 12) throw damagedFile('The table "stsz" of the MP4 file is cut off.')
   const fixedBytes = sizes ? view.getUint32(sizes.body + 4) : 0
   return {
@@ -112,7 +113,7 @@ function readTables(bytes: Uint8Array, table: Box): SampleTables {
 function defaultSampleBytes(bytes: Uint8Array, movie: BoxRange, trackId: number): number {
   const fragments = findBox(bytes, movie, 'mvex')
   if (!fragments) return 0
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const view = viewOf(bytes)
   for (const { type, body, end } of childBoxes(bytes, fragments.body, fragments.end)) {
     if (type === 'trex' && end - body >= 20 && view.getUint32(body + 4) === trackId) return view.getUint32(body + 16)
   }
@@ -132,8 +133,4 @@ function paddingTags(bytes: Uint8Array, ...ranges: BoxRange[]): Uint8Array {
     return writeBox('udta', writeBox('meta', new Uint8Array(4), writeBox('ilst', ...tags)))
   }
   return new Uint8Array(0)
-}
-
-function text(bytes: Uint8Array, at: number): string {
-  return String.fromCharCode(...bytes.subarray(at, at + 4))
 }
