@@ -4,7 +4,11 @@ import type { KeyedCall } from '../../src/http/routing/call.js'
 import { whilePermitted } from '../../src/http/routing/permission.js'
 
 /** A call whose key is valid until `end`, which takes effect with the next look at it. */
-function callWithKey(end: { ended: boolean } = { ended: false }): { call: KeyedCall; watched: () => number } {
+function callWithKey(end: { ended: boolean } = { ended: false }): {
+  call: KeyedCall
+  watched: () => number
+  gone: AbortController
+} {
   const keyWatch = new KeyWatch({ getKey: async () => (end.ended ? undefined : ({ expiresAt: null } as never)) })
   let watched = 0
   const counting = {
@@ -18,8 +22,10 @@ function callWithKey(end: { ended: boolean } = { ended: false }): { call: KeyedC
       return { signal, release: once }
     },
   }
-  const call = { caller: { id: 'app', keyId: 'key' }, service: { keyWatch: counting } } as unknown as KeyedCall
-  return { call, watched: () => watched }
+  const gone = new AbortController()
+  const request = { signal: gone.signal }
+  const call = { caller: { id: 'app', keyId: 'key' }, service: { keyWatch: counting }, request } as unknown as KeyedCall
+  return { call, watched: () => watched, gone }
 }
 
 /** Items that end with the signal, as those of event streams do. */
@@ -27,7 +33,7 @@ async function* untilEnd(signal: AbortSignal, log: string[]): AsyncGenerator<str
   log.push('opened')
   try {
     yield 'first'
-    await new Promise((resolve) => signal.addEventListener('abort', resolve))
+    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve))
     yield 'last'
   } finally {
     log.push('closed')
@@ -54,6 +60,17 @@ test('items of a reader that left before it began are never opened', async () =>
   await items.return?.()
   expect(await items.next()).toEqual({ done: true, value: undefined })
   expect(log).toEqual([])
+  expect(watched()).toBe(0)
+})
+
+test('a client that goes ends the items, where its server does not close the body', async () => {
+  const { call, watched, gone } = callWithKey()
+  const seen: string[] = []
+  for await (const item of whilePermitted(call, (signal) => untilEnd(signal, []))) {
+    seen.push(item)
+    gone.abort()
+  }
+  expect(seen).toEqual(['first', 'last'])
   expect(watched()).toBe(0)
 })
 

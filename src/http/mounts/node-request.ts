@@ -58,6 +58,7 @@ export class NodeRequestReader {
 /** Values are computed on demand. */
 class NodeApiRequest implements ApiRequest, RequestHeaders {
   readonly method: string
+  readonly closesBody = true
   readonly #reader: NodeRequestReader
   readonly #request: IncomingMessage
   readonly #response: ServerResponse

@@ -20,6 +20,8 @@ export interface ApiRequest {
   readonly isUpgrade?: boolean
   /** Fires when the client goes away. */
   readonly signal: AbortSignal
+  /** Whether the server then closes the body of the answer, too, so that a stream need not listen to the signal. */
+  readonly closesBody?: boolean
   /** The same as a web request, for the host's code. */
   readonly web: Request
 }

@@ -12,11 +12,10 @@ export function permit({ caller, request, service }: KeyedCall): Permission {
 }
 
 /**
- * Yields what `open` does. The signal fires when the reader closes it, which it does when the client has gone, or when
- * the sender is no longer permitted.
+ * Yields what `open` does. The signal fires when the client has gone, or is no longer permitted.
  *
- * Not a generator: closing one waits for its next item, so it would also need the signal of the request. Both together
- * take a kilobyte of each of thousands of streams.
+ * Not a generator: closing one waits for its next item, so that servers which close the body when the client has gone
+ * would need the signal of the request, too. Both together take a kilobyte of each of thousands of streams.
  */
 export function whilePermitted<Item>(
   call: KeyedCall,
@@ -56,10 +55,18 @@ class PermittedItems<Item> implements AsyncIterableIterator<Item, void, undefine
   }
 
   #begin(): AsyncIterator<Item> {
-    const { signal } = (this.#permission = permit(this.#call))
-    signal.addEventListener('abort', this.#end)
-    if (signal.aborted) this.#end()
+    this.#permission = permit(this.#call)
+    for (const signal of this.#signals) {
+      signal.addEventListener('abort', this.#end)
+      if (signal.aborted) this.#end()
+    }
     return this.#open(this.#ending.signal)[Symbol.asyncIterator]()
+  }
+
+  get #signals(): AbortSignal[] {
+    const { request } = this.#call
+    const signals = this.#permission ? [this.#permission.signal] : []
+    return request.closesBody ? signals : [...signals, request.signal]
   }
 
   readonly #end = (): void => this.#ending.abort()
@@ -75,7 +82,7 @@ class PermittedItems<Item> implements AsyncIterableIterator<Item, void, undefine
   }
 
   #release(): void {
-    this.#permission?.signal.removeEventListener('abort', this.#end)
+    for (const signal of this.#signals) signal.removeEventListener('abort', this.#end)
     this.#permission?.release()
     this.#permission = undefined
   }
