@@ -29,8 +29,11 @@ const applications = numbers('applications', '1,50')
 const peerVersion = '0.16.6'
 /** Jobs of one INSERT, which has to end within 20 s on a busy machine, too. */
 const createdAtOnce = 4000
-/** Per process, before timing begins: V8 compiles hot functions only after some thousand calls. */
-const warmUpJobs = numbers('warm-up', '2000')[0]
+/**
+ * Per process, before timing begins. V8 compiles hot functions after some thousand calls: with sixteen processes after
+ * 2,000 jobs each, its compilers still take a fifth of two processors.
+ */
+const warmUpJobs = numbers('warm-up', '10000')[0]
 /** A rate below this share of another counts as slower: as much as runs vary. */
 const tolerance = 0.9
 let postmaster
