@@ -49,7 +49,7 @@ export function ExportButton({ player, tracks, song, mix, part }: ExportButtonPr
   }
 
   return (
-    <span class="actions">
+    <span class="flow">
       <select
         aria-label="Format of the mix"
         value={format}

@@ -76,16 +76,18 @@ export function Practice({ player, beats, canFind }: { player: Player; beats: Be
       ) : (
         <span class="quiet">{needsHttps}</span>
       )}
-      <BeatButtons {...beats} />
-      <button
-        type="button"
-        class="plain"
-        style={findStyle}
-        disabled={!canFind || beats.rhythm !== undefined}
-        onClick={beats.find}
-      >
-        {findWords(beats)}
-      </button>
+      <span class="flow">
+        <BeatButtons {...beats} />
+        <button
+          type="button"
+          class="plain"
+          style={findStyle}
+          disabled={!canFind || beats.rhythm !== undefined}
+          onClick={beats.find}
+        >
+          {findWords(beats)}
+        </button>
+      </span>
     </div>
   )
 }
