@@ -124,6 +124,8 @@ async function operatorPicture() {
 }
 
 async function openPlayer(page) {
+  // Only rows near the view are in the document.
+  await page.getByRole('list', { name: 'Songs' }).evaluate((list) => list.scrollIntoView())
   await page.locator('.rows').getByRole('link', { name: songs[0], exact: true }).click()
   await page.getByRole('region', { name: 'Listen' }).waitFor()
   await page.waitForFunction(() => document.querySelectorAll('.drawing').length === 0)
