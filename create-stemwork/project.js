@@ -9,7 +9,7 @@ export const templates = {
   express: {
     about: 'the service in an Express server, with the console',
     parts: ['shared', 'service', 'express'],
-    dependencies: { express: '~5.2.1' },
+    dependencies: { express: '~5.3.0' },
     devDependencies: { '@types/express': '^5.0.6' },
     start: 'npm start',
   },

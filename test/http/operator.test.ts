@@ -246,7 +246,7 @@ describe("the operator's interface", () => {
     expect((await create()).status).toBe(200)
     expect(await (await create()).json()).toMatchObject({ code: 'QUOTA_EXCEEDED' })
     expect(await ask(path, { jobs: null })).toMatchObject({ own: { maxQueuedJobs: 5 }, used: { jobs: 1 } })
-    const { revision } = (await ask(path)) as { revision: string }
+    const { revision } = await ask<{ revision: string }>(path)
     expect(await ask(path, { jobs: null, revision })).toMatchObject({ own: { maxQueuedJobs: 5 }, revision })
     expect((await create()).status).toBe(200)
     await service.engine.bulk('delete', { app: fourth.id })
