@@ -20,6 +20,9 @@ interface WebSocketLibrary {
   }
 }
 
+/** `node:http` since Node 24.9. */
+type AskingServer = Server & { shouldUpgradeCallback?: (request: IncomingMessage) => boolean }
+
 /** Clients split longer runs of samples into several messages. */
 const mostMessageBytes = 1024 * 1024
 
@@ -38,13 +41,14 @@ export function acceptUpgrades(server: Server, handler: Handler, options: { path
   const answer = plainAnswerOf(handler)
   if (!answer || !hasWebSockets(handler)) return upgraded
   const upgrade = upgrader((request) => answer(request, context))
+  const isShared = () => server.listenerCount('upgrade') > 1
+  answerWithoutUpgrade(server, (request) => !asksForWebSocket(request) && !isShared())
   server.on('upgrade', (request, socket, head) => {
-    const isShared = server.listenerCount('upgrade') > 1
     if (asksForWebSocket(request)) {
       upgraded.add(socket)
       socket.once('close', () => upgraded.delete(socket))
-      upgrade(request, socket, { head, isShared })
-    } else if (!isShared) handBack(server, request, socket, head)
+      upgrade(request, socket, { head, isShared: isShared() })
+    } else if (!isShared()) handBack(server, request, socket, head)
   })
   return upgraded
 }
@@ -54,9 +58,16 @@ function asksForWebSocket({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * Answers the request as if it had asked for no other protocol, which a server may always do: clients such as Java's
- * ask for HTTP/2 with each request.
+ * Lets the server answer these requests as if they had asked for no other protocol, which it may always do: clients
+ * such as Java's ask for HTTP/2 with each request. Since Node 24.9 a server can be told; from Node 26 on, the socket of
+ * such a request gives no bytes before its body was read, so it could not be handed back.
  */
+function answerWithoutUpgrade(server: AskingServer, applies: (request: IncomingMessage) => boolean): void {
+  const accepts = server.shouldUpgradeCallback
+  if (accepts) server.shouldUpgradeCallback = (request) => !applies(request) && accepts.call(server, request)
+}
+
+/** For older versions of Node: such a request, as a new connection. */
 function handBack(server: Server, { method, url, rawHeaders }: IncomingMessage, socket: Duplex, head: Buffer): void {
   const lines = [`${method} ${url} HTTP/1.1`]
   for (let at = 0; at < rawHeaders.length; at += 2) {
