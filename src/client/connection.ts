@@ -30,6 +30,8 @@ export interface ApiRequest extends RequestOptions {
 
 /** A service that keeps asking for longer waits than this is reported instead of waited for. */
 export const longestWaitMs = 60_000
+/** Far more than any answer of the service has; another server's, once decompressed, must not fill the memory. */
+const longestAnswer = 2 ** 26
 const back = { firstMs: 500, longestMs: 10_000 }
 
 /** The requests of one client: key, errors and tries. */
@@ -98,6 +100,8 @@ export class Connection {
       response = await this.fetch(url, request)
     } catch (error) {
       signal?.throwIfAborted()
+      if (!isAddress(url))
+        throw new TypeError(`A link that was to be opened is ${JSON.stringify(url)}. Expected one of a job's result.`)
       throw networkError(error, this.baseUrl)
     }
     if (response.ok) return response
@@ -133,11 +137,28 @@ export class Connection {
   }
 }
 
+/** In a browser, an address may be relative to the page. */
+function isAddress(url: string): boolean {
+  return URL.canParse(url, (globalThis as { location?: { href: string } }).location?.href)
+}
+
 async function bodyText(response: Response, signal: AbortSignal | undefined): Promise<string> {
+  // Not every `fetch` gives bodies piece by piece.
+  const reader = response.body?.getReader()
+  const decoder = new TextDecoder()
+  let text = ''
   try {
-    return await response.text()
+    if (!reader) return await response.text()
+    for (;;) {
+      const { done, value } = await reader.read()
+      text += decoder.decode(value, { stream: !done })
+      if (done) return text
+      if (text.length > longestAnswer) break
+    }
+    await reader.cancel()
   } catch (error) {
     signal?.throwIfAborted()
     throw networkError(error)
   }
+  throw badAnswer(response.status, `it is longer than ${longestAnswer} characters`)
 }

@@ -103,16 +103,22 @@ function counted(
 
 function fileName(disposition: string | null, url: string): string {
   const encoded = /filename\*=UTF-8''([^\s;]+)/i.exec(disposition ?? '')?.[1]
-  const named = (encoded && decoded(encoded)) ?? /filename="([^"/\\]+)"/.exec(disposition ?? '')?.[1]
-  return named ?? (new URL(url).pathname.split('/').at(-1) || 'download')
+  const plain = /filename="([^"]+)"/.exec(disposition ?? '')?.[1]
+  // Where the host's `fetch` answers, there may be no whole address.
+  const last = url.split(/[?#]/, 1)[0]?.split('/').at(-1)
+  return [decoded(encoded), plain, last].find(isFileName) ?? 'download'
 }
 
-/** `undefined` for what is not UTF-8, or would name another folder. */
-function decoded(name: string): string | undefined {
+/** `undefined` for what is not UTF-8. */
+function decoded(name = ''): string | undefined {
   try {
-    const text = decodeURIComponent(name)
-    return /[/\\]/.test(text) ? undefined : text
+    return decodeURIComponent(name)
   } catch {
     return undefined
   }
+}
+
+/** Whether a program can put it behind a folder's path: it names no folder, and no system refuses it. */
+function isFileName(name: string | undefined): name is string {
+  return name !== undefined && !/^\.{0,2}$|[/\\\p{Cc}]/u.test(name)
 }

@@ -237,6 +237,30 @@ describe('what a host passes to the client', () => {
   })
 })
 
+describe('a download', () => {
+  test.each([
+    ['filename="vocals.wav"', 'vocals.wav'],
+    ['filename="a.wav"; filename*=UTF-8\'\'%C3%A4.wav', 'ä.wav'],
+    ['filename="a.wav"; filename*=UTF-8\'\'%2e%2e', 'a.wav'],
+    ["filename*=UTF-8''a%00.wav", 'link.wav'],
+    ['filename=".."', 'link.wav'],
+    ['filename="."', 'link.wav'],
+    ['filename="../a.wav"', 'link.wav'],
+    ['', 'link.wav'],
+  ])('with the header %j has a name that stays in its folder: %j', async (header, name) => {
+    const headers = { 'content-disposition': `attachment; ${header}` }
+    const named = createClient({ baseUrl: service.base, fetch: async () => new Response('x', { headers }) })
+    const { fileName } = await named.download(`${service.base}/link.wav?signature=a/b`)
+    expect(fileName).toBe(name)
+    // As `growing` has it from a `fetch` of the host: without an address.
+    expect((await named.growing('id', 'vocals')).fileName).toBe(name === 'link.wav' ? 'download' : name)
+  })
+
+  test.each(['not a link', undefined])('of %j is refused at once, with what was expected', async (link) => {
+    await expect(client.download(link as string)).rejects.toThrow(/^A link that was to be opened is .*job's result\.$/)
+  })
+})
+
 describe('behind a bad network the client', () => {
   test('names the new address where a request would lose its method, body or key', async () => {
     const elsewhere = { headers: { location: `${service.base}/job` } }
@@ -260,6 +284,17 @@ describe('behind a bad network the client', () => {
     expect(await failure(created)).toMatchObject({ code: 'BAD_ANSWER', status: 200 })
     expect(await failure(misled.waitForJob('id', { by: 'polling' }))).toMatchObject({ code: 'BAD_ANSWER' })
     await front.close()
+  })
+
+  test('does not read an endless answer to its end', async () => {
+    const zeros = new Uint8Array(2 ** 20).fill(48)
+    let sent = 0
+    const body = () => new ReadableStream({ pull: (stream) => stream.enqueue((sent++, zeros)) })
+    for (const status of [200, 404]) {
+      const flooded = createClient({ baseUrl: service.base, fetch: async () => new Response(body(), { status }) })
+      expect(await failure(flooded.application())).toMatchObject({ code: 'BAD_ANSWER', status })
+    }
+    expect(sent).toBeLessThan(150)
   })
 
   test('waits as long as Retry-After says and then tries again', async () => {
