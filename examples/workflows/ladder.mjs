@@ -3,10 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { defineWorkflow, program } from 'stemwork'
 import { z } from 'zod'
 
-const ffmpeg = program('ffmpeg', {
-  progress: 'ffmpeg',
-  badInput: /Invalid data found|matches no streams|not on whitelist/,
-})
+const ffmpeg = program('ffmpeg', { progress: 'ffmpeg', badInput: /Invalid data|matches no streams|not on whitelist/ })
 // A file of another format, such as a playlist, could name other files of this machine.
 const input = ['-nostdin', '-format_whitelist', 'mov,matroska,avi,mpegts,mp3,aac,wav,flac,ogg', '-i']
 const heights = [240, 360, 480]
