@@ -227,6 +227,26 @@ describe('what a host passes to the client', () => {
     expect(error.errors).toMatchObject([{ path: 'createdAfter' }])
   })
 
+  test.each(['..', '.', ''])(
+    'may not lead to another address, as "%s" does: the job is not deleted for a link',
+    async (dots) => {
+      const id = await held()
+      const asked = [
+        () => client.revokeJobLink(id, dots),
+        () => client.endKey(dots),
+        () => client.sendEvent(id, dots),
+        () => client.peaks(id, dots),
+        () => client.growing(id, dots),
+        () => client.growingPeaks(id, dots),
+        () => client.workflow(`service/${dots}`),
+        () => client.workflow(`${dots}/application`),
+      ]
+      for (const ask of asked) expect(await failure(ask())).toMatchObject({ code: 'NOT_FOUND', status: 404 })
+      expect(await client.getJob(id)).toMatchObject({ id })
+      await client.cancelJob(id)
+    },
+  )
+
   test.each(['?a=b', '#a'])('may not be a base address with %s, behind which no path can be put', (end) => {
     expect(() => createClient({ baseUrl: service.base + end })).toThrow(/createClient needs baseUrl/)
   })
