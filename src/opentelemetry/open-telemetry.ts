@@ -10,6 +10,7 @@ import {
   trace,
   type TracerProvider,
 } from '@opentelemetry/api'
+import { errorText, readableError } from '../core/engine/job/error-text.js'
 import type { TraceContext } from '../core/engine/job/trace-context.js'
 import type { Span, SpanOrder, Tracing } from '../core/engine/ports/tracing.js'
 
@@ -65,7 +66,8 @@ function spanOf(span: OtelSpan, own: Context, isOurs: boolean): Span {
 }
 
 function fail(span: OtelSpan, error: unknown): void {
-  const exception = error instanceof Error ? error : new Error(String(error))
+  const known = readableError(error)
+  const exception = known instanceof Error ? known : new Error(errorText(known))
   const { code } = exception as Error & { code?: unknown }
   span.setAttribute('error.type', typeof code === 'string' ? code : exception.name)
   span.recordException(exception)
