@@ -10,7 +10,6 @@ import {
   trace,
   type TracerProvider,
 } from '@opentelemetry/api'
-import { errorText, readableError } from '../core/engine/job/error-text.js'
 import type { TraceContext } from '../core/engine/job/trace-context.js'
 import type { Span, SpanOrder, Tracing } from '../core/engine/ports/tracing.js'
 
@@ -66,12 +65,16 @@ function spanOf(span: OtelSpan, own: Context, isOurs: boolean): Span {
 }
 
 function fail(span: OtelSpan, error: unknown): void {
-  const known = readableError(error)
-  const exception = known instanceof Error ? known : new Error(errorText(known))
-  const { code } = exception as Error & { code?: unknown }
-  span.setAttribute('error.type', typeof code === 'string' ? code : exception.name)
-  span.recordException(exception)
-  span.setStatus({ code: SpanStatusCode.ERROR, message: exception.message })
+  try {
+    const exception = error instanceof Error ? error : new Error(String(error))
+    const { code } = exception as Error & { code?: unknown }
+    span.setAttribute('error.type', typeof code === 'string' ? code : exception.name)
+    span.recordException(exception)
+    span.setStatus({ code: SpanStatusCode.ERROR, message: exception.message })
+  } catch {
+    // It has no text, or a getter that throws.
+    span.setStatus({ code: SpanStatusCode.ERROR, message: 'an error was thrown that cannot be read' })
+  }
 }
 
 /**

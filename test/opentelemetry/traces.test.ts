@@ -316,7 +316,7 @@ test('what was thrown cannot make the end of a span throw, whatever it is', () =
     openTelemetry({ tracerProvider: provider }).begin({ name: 'work', kind: 'internal' }).end(error)
   expect(ownSpans().map((span) => span.error)).toEqual([
     expect.stringContaining('cannot be read'),
-    '{}',
+    expect.stringContaining('cannot be read'),
     'Symbol(thrown)',
     'null',
   ])
