@@ -95,15 +95,7 @@ export class Connection {
   /** One request. @throws ClientError; the signal's reason */
   async once(url: string, request: RequestInit): Promise<Response> {
     const signal = request.signal ?? undefined
-    let response: Response
-    try {
-      response = await this.fetch(url, request)
-    } catch (error) {
-      signal?.throwIfAborted()
-      if (!isAddress(url))
-        throw new TypeError(`A link that was to be opened is ${JSON.stringify(url)}. Expected one of a job's result.`)
-      throw networkError(error, this.baseUrl)
-    }
+    const response = await overNetwork(() => this.fetch(url, request), signal, this.baseUrl)
     if (response.ok) return response
     const { status, type, redirected, headers } = response
     // The key is not sent to another origin.
@@ -137,28 +129,34 @@ export class Connection {
   }
 }
 
-/** In a browser, an address may be relative to the page. */
-function isAddress(url: string): boolean {
-  return URL.canParse(url, (globalThis as { location?: { href: string } }).location?.href)
+/** @throws ClientError for what the network throws; the signal's reason */
+async function overNetwork<Value>(work: () => Promise<Value>, signal?: AbortSignal, address?: string): Promise<Value> {
+  try {
+    return await work()
+  } catch (error) {
+    signal?.throwIfAborted()
+    throw networkError(error, address)
+  }
 }
 
 async function bodyText(response: Response, signal: AbortSignal | undefined): Promise<string> {
-  // Not every `fetch` gives bodies piece by piece.
+  const text = await overNetwork(() => textOf(response), signal)
+  if (text.length > longestAnswer) throw badAnswer(response.status, 'it is too long')
+  return text
+}
+
+/** The text of the body; only the beginning of one that is too long. */
+async function textOf(response: Response): Promise<string> {
   const reader = response.body?.getReader()
+  // Not every `fetch` gives bodies piece by piece.
+  if (!reader) return await response.text()
   const decoder = new TextDecoder()
   let text = ''
-  try {
-    if (!reader) return await response.text()
-    for (;;) {
-      const { done, value } = await reader.read()
-      text += decoder.decode(value, { stream: !done })
-      if (done) return text
-      if (text.length > longestAnswer) break
-    }
-    await reader.cancel()
-  } catch (error) {
-    signal?.throwIfAborted()
-    throw networkError(error)
+  while (text.length <= longestAnswer) {
+    const { done, value } = await reader.read()
+    text += decoder.decode(value, { stream: !done })
+    if (done) return text
   }
-  throw badAnswer(response.status, `it is longer than ${longestAnswer} characters`)
+  await reader.cancel()
+  return text
 }

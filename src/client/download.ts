@@ -29,10 +29,12 @@ export async function openDownload(
   url: string,
   { signal, range, onProgress }: DownloadOptions = {},
 ): Promise<Download> {
-  const response = await connection.retrying(() => connection.once(url, { headers: rangeHeader(range), signal }), {
-    isRepeatable: true,
-    signal,
-  })
+  const attempt = () =>
+    connection.once(url, { headers: rangeHeader(range), signal }).catch((error: unknown) => {
+      if (isAddress(url)) throw error
+      throw new TypeError(`The link of a download is ${JSON.stringify(url)}. Expected one of a job's result.`)
+    })
+  const response = await connection.retrying(attempt, { isRepeatable: true, signal })
   return downloadOf(response, url, { signal, onProgress })
 }
 
@@ -57,6 +59,11 @@ export async function openGrowing(
       await pause(Math.min(soonMs, error.retryAfterMs ?? 0), signal)
     }
   }
+}
+
+/** In a browser, an address may be relative to the page. */
+function isAddress(url: string): boolean {
+  return URL.canParse(url, (globalThis as { location?: { href: string } }).location?.href)
 }
 
 function rangeHeader(range: DownloadOptions['range']): Record<string, string> {

@@ -277,7 +277,7 @@ describe('a download', () => {
   })
 
   test.each(['not a link', undefined])('of %j is refused at once, with what was expected', async (link) => {
-    await expect(client.download(link as string)).rejects.toThrow(/^A link that was to be opened is .*job's result\.$/)
+    await expect(client.download(link as string)).rejects.toThrow(/^The link of a download is .*job's result\.$/)
   })
 })
 
