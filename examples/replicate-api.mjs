@@ -33,8 +33,11 @@ function prediction(job, origin) {
   }
 }
 
-/** A handler under /v1. Every request goes through the service's own handler: its keys and limits apply. */
-export function replicateApi(engine, service, webhookSecret) {
+/**
+ * A handler under /v1. Every request goes through the service's own handler: its keys and limits apply. Webhooks go to
+ * these origins alone: elsewhere, programs could reach what only this server can.
+ */
+export function replicateApi(engine, service, webhookSecret, webhookOrigins = []) {
   /** The webhooks of each job, lost with this process; those of the service (POST /job) survive it. */
   const receivers = new Map()
 
@@ -56,6 +59,8 @@ export function replicateApi(engine, service, webhookSecret) {
     const { id: app } = await ask(request, '/application') // first: strangers may send no body
     const given = (await request.json().catch(() => null)) ?? {}
     const { version, input, webhook, webhook_events_filter: events = ['start', 'completed'] } = given
+    if (webhook && !(URL.canParse(webhook) && webhookOrigins.includes(new URL(webhook).origin)))
+      throw new Refusal(Response.json({ detail: 'webhook: its origin is not in WEBHOOK_ORIGINS.' }, { status: 422 }))
     const body = { workflow: model ?? version, params: input, metadata: { prediction: randomUUID() } }
     if (webhook) receivers.set(body.metadata.prediction, { request, app, webhook, events })
     const { id } = await ask(request, '/job', { method: 'POST', body })
@@ -74,7 +79,8 @@ export function replicateApi(engine, service, webhookSecret) {
     const key = Buffer.from(applicationSecret(webhookSecret, app).slice('whsec_'.length), 'base64')
     const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')
     const headers = { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': `v1,${signature}` }
-    await fetch(webhook, { method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body })
+    const sent = { method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body }
+    await fetch(webhook, { ...sent, redirect: 'error', signal: AbortSignal.timeout(15_000) })
   }
   engine.on('job.started', ({ job }) => announce(job, 'start'))
   for (const name of ['job.succeeded', 'job.failed']) engine.on(name, ({ job }) => announce(job, 'completed'))
@@ -114,7 +120,8 @@ if (process.argv[1] === import.meta.filename) {
   await engine.start()
   const application = await createApplication(engine.applications, { name: 'my shop' })
   const { key } = await issueKey(engine.applications, application.id)
-  const handler = replicateApi(engine, createHandler(engine, { basePath: '/v1' }), webhookSecret)
+  const webhookOrigins = (process.env.WEBHOOK_ORIGINS ?? '').split(',')
+  const handler = replicateApi(engine, createHandler(engine, { basePath: '/v1' }), webhookSecret, webhookOrigins)
   const { origin } = await serve(handler, { port: Number(process.env.PORT ?? 8080) })
   console.log(`${origin}/v1 with API key ${key}`)
 }

@@ -26,7 +26,7 @@ function fileAt(path) {
 }
 
 const server = createServer((request, response) => {
-  const file = fileAt(new URL(request.url ?? '/', 'http://localhost').pathname)
+  const file = fileAt(request.url?.split('?', 1)[0])
   if (!file) return response.writeHead(404).end()
   const content = createReadStream(fileURLToPath(file))
   content.once('open', () => {

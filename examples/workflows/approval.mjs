@@ -2,7 +2,9 @@
 import { defineWorkflow, program, StemworkError } from 'stemwork'
 import { z } from 'zod'
 
-const ffmpeg = program('ffmpeg', { progress: 'ffmpeg', badInput: /Invalid data found/ })
+const ffmpeg = program('ffmpeg', { progress: 'ffmpeg', badInput: /Invalid data found|not on whitelist/ })
+// A file of another format, such as a playlist, could name other files of this machine.
+const input = ['-nostdin', '-format_whitelist', 'mov,matroska,avi,mpegts,mp3,aac,wav,flac,ogg', '-i']
 const week = 7 * 24 * 3600 * 1000
 
 export default defineWorkflow({
@@ -17,7 +19,7 @@ export default defineWorkflow({
       (name, ...options) =>
       async (context) => {
         const made = context.file(name)
-        await ffmpeg.run(context, ['-nostdin', '-i', inputs.inputUrl.path, ...options, made.path])
+        await ffmpeg.run(context, [...input, inputs.inputUrl.path, ...options, made.path])
         return made
       }
     await step.run('preview', encode('preview.mp3', '-t', '5'))

@@ -3,7 +3,9 @@ import { writeFile } from 'node:fs/promises'
 import { defineWorkflow, program } from 'stemwork'
 import { z } from 'zod'
 
-const ffmpeg = program('ffmpeg', { progress: 'ffmpeg', badInput: /Invalid data found|matches no streams/ })
+const ffmpeg = program('ffmpeg', { progress: 'ffmpeg', badInput: /Invalid data|matches no streams|not on whitelist/ })
+// A file of another format, such as a playlist, could name other files of this machine.
+const input = ['-nostdin', '-format_whitelist', 'mov,matroska,avi,mpegts,mp3,aac,wav,flac,ogg', '-i']
 const heights = [240, 360, 480]
 const video = (height) => [`video${height}`, { fileName: `${height}p.mp4`, contentType: 'video/mp4' }]
 
@@ -21,7 +23,7 @@ export default defineWorkflow({
     const rendition = (height) => async (context) => {
       const made = context.file(`${height}p.mp4`)
       const options = ['-vf', `scale=-2:${height}`, '-movflags', '+faststart']
-      await ffmpeg.run(context, ['-nostdin', '-i', inputs.inputUrl.path, ...options, made.path])
+      await ffmpeg.run(context, [...input, inputs.inputUrl.path, ...options, made.path])
       return made
     }
     const videos = await step.all(Object.fromEntries(heights.map((height) => [`video${height}`, rendition(height)])))

@@ -3,7 +3,8 @@ import { writeFile } from 'node:fs/promises'
 import { defineWorkflow, program } from 'stemwork'
 import { z } from 'zod'
 
-const ffmpeg = program('ffmpeg', { progress: 'ffmpeg', badInput: /Invalid data found|does not contain any stream/ })
+const ffmpeg = program('ffmpeg', { progress: 'ffmpeg', badInput: /Invalid data|contain any stream|not on whitelist/ })
+const input = ['-nostdin', '-format_whitelist', 'mov,matroska,avi,mpegts,mp3,aac,wav,flac,ogg', '-i'] // no playlists
 const withoutSilence = 'silenceremove=stop_periods=-1:stop_duration=1:stop_threshold=-50dB'
 const chapter = z.object({ title: z.string().regex(/^[\w ,.!?'-]+$/), seconds: z.number().min(0) })
 
@@ -18,7 +19,7 @@ export default defineWorkflow({
     const made =
       (name, ...options) =>
       async (context) => {
-        await ffmpeg.run(context, ['-nostdin', '-i', ...options, context.file(name).path])
+        await ffmpeg.run(context, [...input, ...options, context.file(name).path])
         return context.file(name)
       }
     const even = await step.run('level', made('even.wav', inputs.inputUrl.path, '-vn', '-af', 'loudnorm'))
@@ -31,8 +32,7 @@ export default defineWorkflow({
       await writeFile(file('chapters.txt').path, `;FFMETADATA1\n${lines.join('')}`)
       return file('chapters.txt')
     })
-    return {
-      episode: await step.run('encode', made('episode.mp3', dense.path, '-i', marks.path, '-map_chapters', '1')),
-    }
+    const all = made('episode.mp3', dense.path, '-i', marks.path, '-map_chapters', '1')
+    return { episode: await step.run('encode', all) }
   },
 })

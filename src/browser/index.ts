@@ -57,10 +57,15 @@ export async function separate(file: Blob, options: DeviceSeparationOptions = {}
   if (!canSeparate()) throw new StemworkError('MISSING_DEPENDENCY', notSupported)
   const target = options.folder ? chosenFolder(options.folder) : await createResultsFolder()
   const names = deviceStems.map((stem) => fileName(file, stem))
+  const made: string[] = []
   try {
     const handles = {} as Record<DeviceStem, FileSystemFileHandle>
-    for (const [index, stem] of deviceStems.entries())
-      handles[stem] = await target.folder.getFileHandle(names[index] ?? stem, { create: true })
+    for (const [index, stem] of deviceStems.entries()) {
+      const name = names[index] ?? stem
+      // A file that is there keeps its content until the new one is complete.
+      if (!(await hasFile(target.folder, name))) made.push(name)
+      handles[stem] = await target.folder.getFileHandle(name, { create: true })
+    }
     const request: DeviceRequest = {
       file,
       handles,
@@ -73,7 +78,7 @@ export async function separate(file: Blob, options: DeviceSeparationOptions = {}
     for (const stem of deviceStems) stems[stem] = await handles[stem].getFile()
     return { ...separated, stems, remove: () => target.remove(names) }
   } catch (error) {
-    await target.remove(names)
+    await target.remove(made)
     throw error
   }
 }
@@ -89,6 +94,13 @@ function chosenFolder(folder: FileSystemDirectoryHandle): ResultsFolder {
       for (const name of names) await folder.removeEntry(name).catch(() => undefined)
     },
   }
+}
+
+async function hasFile(folder: FileSystemDirectoryHandle, name: string): Promise<boolean> {
+  return await folder.getFileHandle(name).then(
+    () => true,
+    () => false,
+  )
 }
 
 function fileName(file: Blob, stem: DeviceStem): string {
@@ -112,6 +124,8 @@ async function inWorker(
   const post = (message: ToWorker) => worker.postMessage(message)
   const cancel = () => post({ kind: 'cancel' })
   try {
+    // It may have fired since the call.
+    signal?.throwIfAborted()
     return await new Promise((resolve, reject) => {
       worker.addEventListener('message', ({ data }: MessageEvent<FromWorker>) => {
         switch (data.kind) {

@@ -221,8 +221,8 @@ const forms = {
 } as const
 
 /** Before anything is said about the others: what is refused here is the mistake. */
-function refuseUnknown(option: keyof typeof forms, url: string): void {
-  if (!forms[option][0].test(url)) throw unknownUrl(option, url)
+export function refuseUnknown(option: keyof typeof forms, url: string | undefined): void {
+  if (url !== undefined && !forms[option][0].test(url)) throw unknownUrl(option, url)
 }
 
 function unknownUrl(option: keyof typeof forms, url: string): StemworkError {

@@ -8,7 +8,7 @@ import { finiteWork } from './finite-work.js'
 import { onInterruption } from './interruption.js'
 import { logJobs } from './job-log.js'
 import { serviceModelOptions } from './model-options.js'
-import type { DeploymentUrls } from './deployment.js'
+import { type DeploymentUrls, refuseUnknown } from './deployment.js'
 import { deploymentUrls, openStorage, privateInputsOption, storageOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 import { tracesOption, tracingOf } from './tracing.js'
@@ -123,7 +123,9 @@ export const workerCommand: Command = {
 function sharedUrls(input: CommandInput): DeploymentUrls {
   const given = deploymentUrls(input)
   const urls = { ...given, queue: given.queue ?? 'postgres:' }
-  for (const name of ['store', 'queue', 'blobs'] as const) {
+  const names = ['store', 'queue', 'blobs'] as const
+  for (const name of names) refuseUnknown(`--${name}`, urls[name])
+  for (const name of names) {
     if (urls[name] === undefined || urls[name] === 'memory:')
       throw new UsageError(
         `A worker shares its jobs with other processes: --${name} must name a server that all of them can reach.`,

@@ -30,6 +30,8 @@ export interface ApiRequest extends RequestOptions {
 
 /** A service that keeps asking for longer waits than this is reported instead of waited for. */
 export const longestWaitMs = 60_000
+/** Far more than any answer of the service has; another server's, once decompressed, must not fill the memory. */
+const longestAnswer = 2 ** 26
 const back = { firstMs: 500, longestMs: 10_000 }
 
 /** The requests of one client: key, errors and tries. */
@@ -93,13 +95,7 @@ export class Connection {
   /** One request. @throws ClientError; the signal's reason */
   async once(url: string, request: RequestInit): Promise<Response> {
     const signal = request.signal ?? undefined
-    let response: Response
-    try {
-      response = await this.fetch(url, request)
-    } catch (error) {
-      signal?.throwIfAborted()
-      throw networkError(error, this.baseUrl)
-    }
+    const response = await overNetwork(() => this.fetch(url, request), signal, this.baseUrl)
     if (response.ok) return response
     const { status, type, redirected, headers } = response
     // The key is not sent to another origin.
@@ -133,11 +129,34 @@ export class Connection {
   }
 }
 
-async function bodyText(response: Response, signal: AbortSignal | undefined): Promise<string> {
+/** @throws ClientError for what the network throws; the signal's reason */
+async function overNetwork<Value>(work: () => Promise<Value>, signal?: AbortSignal, address?: string): Promise<Value> {
   try {
-    return await response.text()
+    return await work()
   } catch (error) {
     signal?.throwIfAborted()
-    throw networkError(error)
+    throw networkError(error, address)
   }
+}
+
+async function bodyText(response: Response, signal: AbortSignal | undefined): Promise<string> {
+  const text = await overNetwork(() => textOf(response), signal)
+  if (text.length > longestAnswer) throw badAnswer(response.status, 'it is too long')
+  return text
+}
+
+/** The text of the body; only the beginning of one that is too long. */
+async function textOf(response: Response): Promise<string> {
+  const reader = response.body?.getReader()
+  // Not every `fetch` gives bodies piece by piece.
+  if (!reader) return await response.text()
+  const decoder = new TextDecoder()
+  let text = ''
+  while (text.length <= longestAnswer) {
+    const { done, value } = await reader.read()
+    text += decoder.decode(value, { stream: !done })
+    if (done) return text
+  }
+  await reader.cancel()
+  return text
 }

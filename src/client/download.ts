@@ -29,10 +29,12 @@ export async function openDownload(
   url: string,
   { signal, range, onProgress }: DownloadOptions = {},
 ): Promise<Download> {
-  const response = await connection.retrying(() => connection.once(url, { headers: rangeHeader(range), signal }), {
-    isRepeatable: true,
-    signal,
-  })
+  const attempt = () =>
+    connection.once(url, { headers: rangeHeader(range), signal }).catch((error: unknown) => {
+      if (isAddress(url)) throw error
+      throw new TypeError(`The link of a download is ${JSON.stringify(url)}. Expected one of a job's result.`)
+    })
+  const response = await connection.retrying(attempt, { isRepeatable: true, signal })
   return downloadOf(response, url, { signal, onProgress })
 }
 
@@ -57,6 +59,11 @@ export async function openGrowing(
       await pause(Math.min(soonMs, error.retryAfterMs ?? 0), signal)
     }
   }
+}
+
+/** In a browser, an address may be relative to the page. */
+function isAddress(url: string): boolean {
+  return URL.canParse(url, (globalThis as { location?: { href: string } }).location?.href)
 }
 
 function rangeHeader(range: DownloadOptions['range']): Record<string, string> {
@@ -103,16 +110,22 @@ function counted(
 
 function fileName(disposition: string | null, url: string): string {
   const encoded = /filename\*=UTF-8''([^\s;]+)/i.exec(disposition ?? '')?.[1]
-  const named = (encoded && decoded(encoded)) ?? /filename="([^"/\\]+)"/.exec(disposition ?? '')?.[1]
-  return named ?? (new URL(url).pathname.split('/').at(-1) || 'download')
+  const plain = /filename="([^"]+)"/.exec(disposition ?? '')?.[1]
+  // Where the host's `fetch` answers, there may be no whole address.
+  const last = url.split(/[?#]/, 1)[0]?.split('/').at(-1)
+  return [decoded(encoded), plain, last].find(isFileName) ?? 'download'
 }
 
-/** `undefined` for what is not UTF-8, or would name another folder. */
-function decoded(name: string): string | undefined {
+/** `undefined` for what is not UTF-8. */
+function decoded(name = ''): string | undefined {
   try {
-    const text = decodeURIComponent(name)
-    return /[/\\]/.test(text) ? undefined : text
+    return decodeURIComponent(name)
   } catch {
     return undefined
   }
+}
+
+/** Whether a program can put it behind a folder's path: it names no folder, and no system refuses it. */
+function isFileName(name: string | undefined): name is string {
+  return name !== undefined && !/^\.{0,2}$|[/\\\p{Cc}]/u.test(name)
 }

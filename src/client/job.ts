@@ -176,8 +176,17 @@ export interface JobPage<Offered extends AnyOffer = Offer> {
 
 /** @throws ClientError for what would be the path of something else */
 export function jobPath(id: string): string {
-  if (!/^\.{0,2}$/.test(id)) return `/job/${encodeURIComponent(id)}`
-  throw new ClientError(`There is no job with the id "${id}".`, { code: 'NOT_FOUND', status: 404 })
+  return `/job/${segment(id, 'job with the id')}`
+}
+
+/**
+ * A part of a path. Dots would lead to another address: a DELETE of a job's link `..` is one of the job.
+ *
+ * @throws ClientError `NOT_FOUND`
+ */
+export function segment(id: string, what: string): string {
+  if (!/^\.{0,2}$/.test(id)) return encodeURIComponent(id)
+  throw new ClientError(`There is no ${what} "${id}".`, { code: 'NOT_FOUND', status: 404 })
 }
 
 export function hasEnded(job: Pick<Job, 'status'>): boolean {

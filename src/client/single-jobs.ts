@@ -3,7 +3,7 @@ import type { Connection, RequestOptions } from './connection.js'
 import type { Download, DownloadOptions } from './download.js'
 import { followJobs, type FollowOptions } from './follow.js'
 import { randomKey } from './idempotency-key.js'
-import { jobPath as path } from './job.js'
+import { jobPath as path, segment } from './job.js'
 import type { Archive, Job, JobPage, NewJobOf, Peaks, Workflow, WorkflowSummary } from './job.js'
 import { type JobFilters, listQuery } from './job-filters.js'
 import type { JobLink, NewJobLink } from './job-link.js'
@@ -154,20 +154,20 @@ export function singleJobs(connection: Connection, hasOwnFetch: boolean): Single
     },
     async peaks(id, output, { length, signal } = {}) {
       const query = new URLSearchParams(length === undefined ? {} : { length: String(length) })
-      return await connection.value<Peaks>(`${path(id)}/peaks/${encodeURIComponent(output)}`, { query, signal })
+      return await connection.value<Peaks>(`${path(id)}/peaks/${segment(output, 'result')}`, { query, signal })
     },
     async download(url, download) {
       return (await import('./download.js')).openDownload(connection, url, download)
     },
-    growing: async (id, output, options) => growing(`${path(id)}/growing/${encodeURIComponent(output)}`, options),
+    growing: async (id, output, options) => growing(`${path(id)}/growing/${segment(output, 'result')}`, options),
     growingPeaks: async (id, output, options) =>
-      growing(`${path(id)}/growing/${encodeURIComponent(output)}/peaks`, options),
+      growing(`${path(id)}/growing/${segment(output, 'result')}/peaks`, options),
     cancelJob: async (id, { signal } = {}) =>
       connection.value(`${path(id)}/cancel`, { method: 'POST', isRepeatable: true, signal }),
     // Not repeatable: a repeat would find the job QUEUED and be refused.
     retryJob: async (id, { signal } = {}) => connection.value(`${path(id)}/retry`, { method: 'POST', signal }),
     sendEvent: async (id, name, value, { signal } = {}) =>
-      connection.value(`${path(id)}/event/${encodeURIComponent(name)}`, { method: 'POST', json: { value }, signal }),
+      connection.value(`${path(id)}/event/${segment(name, 'event')}`, { method: 'POST', json: { value }, signal }),
     async deleteJob(id, { signal } = {}) {
       await connection.json(path(id), { method: 'DELETE', signal })
     },
@@ -180,18 +180,18 @@ export function singleJobs(connection: Connection, hasOwnFetch: boolean): Single
     },
     async revokeJobLink(id, linkId, { signal } = {}) {
       const request = { method: 'DELETE', signal, isRepeatable: true } as const
-      await connection.send(`${path(id)}/link/${encodeURIComponent(linkId)}`, request)
+      await connection.send(`${path(id)}/link/${segment(linkId, 'link with the id')}`, request)
     },
     workflows: async ({ signal } = {}) =>
       (await connection.value<{ workflows: WorkflowSummary[] }>('/workflow', { signal })).workflows,
-    workflow: async (id, { signal } = {}) => connection.value(`/workflow/${encodeURI(id)}`, { signal }),
+    workflow: async (id, { signal } = {}) => connection.value(`/workflow/${workflowPath(id)}`, { signal }),
     application: async ({ signal } = {}) => connection.value('/application', { signal }),
     listKeys: async ({ signal } = {}) =>
       (await connection.value<{ keys: ApiKey[] }>('/application/key', { signal })).keys,
     createKey: async (key = {}, { signal } = {}) =>
       connection.value('/application/key', { method: 'POST', json: key, signal }),
     async endKey(id, { signal } = {}) {
-      await connection.json(`/application/key/${encodeURIComponent(id)}`, { method: 'DELETE', signal })
+      await connection.json(`/application/key/${segment(id, 'key with the id')}`, { method: 'DELETE', signal })
     },
     async usage({ groupBy, ...days } = {}, { signal } = {}) {
       const query = new URLSearchParams(groupBy?.length ? { groupBy: groupBy.join(',') } : {})
@@ -206,6 +206,13 @@ export function singleJobs(connection: Connection, hasOwnFetch: boolean): Single
     },
   }
 }
+
+/** Ids of workflows have slashes. */
+const workflowPath = (id: string) =>
+  id
+    .split('/')
+    .map((part) => segment(part, 'workflow with the part'))
+    .join('/')
 
 interface UploadTicket {
   uploadUrl: string

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { StemworkError } from '../core/engine/errors.js'
 import { packageFile } from '../core/engine/package-files.js'
 
 /** What of a Next.js configuration is read and set here. */
@@ -29,6 +30,13 @@ export function withStemwork<Settings extends object = NextSettings>(
   route?: string,
 ): Settings & NextSettings
 export function withStemwork(settings: NextSettings = {}, route = '/**'): NextSettings {
+  if (typeof settings !== 'object' || settings === null || 'then' in settings)
+    // Spread into the result, it would be lost without a word.
+    throw new StemworkError(
+      'INVALID_OPTIONS',
+      'withStemwork takes the configuration as an object. Of a function or a promise, pass what it returns: ' +
+        'export default async (phase) => withStemwork(await settings(phase)).',
+    )
   const { serverExternalPackages = [], outputFileTracingIncludes = {} } = settings
   const files = [...packageFolders()].flatMap(([name, folder]) => filesOf(name, folder))
   return {

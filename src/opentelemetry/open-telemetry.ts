@@ -65,11 +65,16 @@ function spanOf(span: OtelSpan, own: Context, isOurs: boolean): Span {
 }
 
 function fail(span: OtelSpan, error: unknown): void {
-  const exception = error instanceof Error ? error : new Error(String(error))
-  const { code } = exception as Error & { code?: unknown }
-  span.setAttribute('error.type', typeof code === 'string' ? code : exception.name)
-  span.recordException(exception)
-  span.setStatus({ code: SpanStatusCode.ERROR, message: exception.message })
+  try {
+    const exception = error instanceof Error ? error : new Error(String(error))
+    const { code } = exception as Error & { code?: unknown }
+    span.setAttribute('error.type', typeof code === 'string' ? code : exception.name)
+    span.recordException(exception)
+    span.setStatus({ code: SpanStatusCode.ERROR, message: exception.message })
+  } catch {
+    // It has no text, or a getter that throws.
+    span.setStatus({ code: SpanStatusCode.ERROR, message: 'an error was thrown that cannot be read' })
+  }
 }
 
 /**

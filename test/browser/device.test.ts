@@ -34,6 +34,26 @@ interface Input {
 interface Settings {
   /** Cancels with the first progress. */
   cancels?: boolean
+  /** Cancels before it can have begun. */
+  cancelsAtOnce?: boolean
+}
+
+/** What a test uses of a page's globals. */
+interface PageScope {
+  device: Device
+  navigator: { storage: { getDirectory(): Promise<PageFolder> } }
+  File: new (content: string[], name: string) => unknown
+}
+interface PageFolder {
+  keys(): AsyncIterable<string>
+  getDirectoryHandle(name: string, options: { create: true }): Promise<PageFolder>
+  getFileHandle(
+    name: string,
+    options: { create: true },
+  ): Promise<{
+    createWritable(): Promise<{ write(text: string): Promise<void>; close(): Promise<void> }>
+    getFile(): Promise<Blob>
+  }>
 }
 
 /** How it ended: with files, in Base64, or with an error. */
@@ -75,14 +95,16 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
   /** Separates the file in the page. */
   async function separateIn(page: Page, file: string, settings: Settings = {}): Promise<Ended> {
     await page.setInputFiles('input', file)
-    return await page.locator('input').evaluate(async (input, { cancels }): Promise<Ended> => {
+    return await page.locator('input').evaluate(async (input, { cancels, cancelsAtOnce }): Promise<Ended> => {
       const { device } = globalThis as unknown as { device: Device }
       const [chosen] = (input as unknown as Input).files
       const controller = new AbortController()
       const assets = { worker: '/stemwork/dist/browser/worker.js' }
       const onProgress = () => cancels && controller.abort()
       try {
-        const separated = await device.separate(chosen, { assets, onProgress, signal: controller.signal })
+        const separating = device.separate(chosen, { assets, onProgress, signal: controller.signal })
+        if (cancelsAtOnce) controller.abort()
+        const separated = await separating
         const stems: Record<string, string> = {}
         for (const [stem, content] of Object.entries(separated.stems)) {
           const bytes = new Uint8Array(await content.arrayBuffer())
@@ -175,6 +197,34 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
     const { error } = await separateIn(page, path('long.wav'), { cancels: true })
     expect(error).toMatchObject({ name: 'AbortError' })
     expect(await filesLeft(page)).toEqual(['stemwork'])
+  })
+
+  test('stops when it is canceled at once', async () => {
+    const page = await openPage()
+    const { error } = await separateIn(page, path('song.wav'), { cancelsAtOnce: true })
+    expect(error).toMatchObject({ name: 'AbortError' })
+    expect(await filesLeft(page)).toEqual(['stemwork'])
+  })
+
+  test('that fails leaves a chosen folder as it was, with the files of an earlier time', async () => {
+    const page = await openPage()
+    const left = await page.evaluate(async () => {
+      const { device, navigator, File } = globalThis as unknown as PageScope
+      const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle('music', { create: true })
+      const earlier = await folder.getFileHandle('song - vocals.wav', { create: true })
+      const stream = await earlier.createWritable()
+      await stream.write('earlier')
+      await stream.close()
+      const song = new File(['not audio'], 'song.mp3')
+      const assets = { worker: '/stemwork/dist/browser/worker.js' }
+      const { code } = (await device.separate(song, { folder, assets }).catch((error: { code: string }) => error)) as {
+        code: string
+      }
+      const names: string[] = []
+      for await (const name of folder.keys()) names.push(name)
+      return { code, names, text: await (await earlier.getFile()).text() }
+    })
+    expect(left).toEqual({ code: 'BAD_INPUT', names: ['song - vocals.wav'], text: 'earlier' })
   })
 
   test('removes what a closed tab left at the next separation', async () => {

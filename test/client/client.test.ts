@@ -227,6 +227,26 @@ describe('what a host passes to the client', () => {
     expect(error.errors).toMatchObject([{ path: 'createdAfter' }])
   })
 
+  test.each(['..', '.', ''])(
+    'may not lead to another address, as "%s" does: the job is not deleted for a link',
+    async (dots) => {
+      const id = await held()
+      const asked = [
+        () => client.revokeJobLink(id, dots),
+        () => client.endKey(dots),
+        () => client.sendEvent(id, dots),
+        () => client.peaks(id, dots),
+        () => client.growing(id, dots),
+        () => client.growingPeaks(id, dots),
+        () => client.workflow(`service/${dots}`),
+        () => client.workflow(`${dots}/application`),
+      ]
+      for (const ask of asked) expect(await failure(ask())).toMatchObject({ code: 'NOT_FOUND', status: 404 })
+      expect(await client.getJob(id)).toMatchObject({ id })
+      await client.cancelJob(id)
+    },
+  )
+
   test.each(['?a=b', '#a'])('may not be a base address with %s, behind which no path can be put', (end) => {
     expect(() => createClient({ baseUrl: service.base + end })).toThrow(/createClient needs baseUrl/)
   })
@@ -234,6 +254,30 @@ describe('what a host passes to the client', () => {
   test('may be days that are undefined', async () => {
     const { from, to }: { from?: string; to?: string } = {}
     expect(await client.usage({ from, to })).toEqual(await client.usage())
+  })
+})
+
+describe('a download', () => {
+  test.each([
+    ['filename="vocals.wav"', 'vocals.wav'],
+    ['filename="a.wav"; filename*=UTF-8\'\'%C3%A4.wav', 'ä.wav'],
+    ['filename="a.wav"; filename*=UTF-8\'\'%2e%2e', 'a.wav'],
+    ["filename*=UTF-8''a%00.wav", 'link.wav'],
+    ['filename=".."', 'link.wav'],
+    ['filename="."', 'link.wav'],
+    ['filename="../a.wav"', 'link.wav'],
+    ['', 'link.wav'],
+  ])('with the header %j has a name that stays in its folder: %j', async (header, name) => {
+    const headers = { 'content-disposition': `attachment; ${header}` }
+    const named = createClient({ baseUrl: service.base, fetch: async () => new Response('x', { headers }) })
+    const { fileName } = await named.download(`${service.base}/link.wav?signature=a/b`)
+    expect(fileName).toBe(name)
+    // As `growing` has it from a `fetch` of the host: without an address.
+    expect((await named.growing('id', 'vocals')).fileName).toBe(name === 'link.wav' ? 'download' : name)
+  })
+
+  test.each(['not a link', undefined])('of %j is refused at once, with what was expected', async (link) => {
+    await expect(client.download(link as string)).rejects.toThrow(/^The link of a download is .*job's result\.$/)
   })
 })
 
@@ -260,6 +304,17 @@ describe('behind a bad network the client', () => {
     expect(await failure(created)).toMatchObject({ code: 'BAD_ANSWER', status: 200 })
     expect(await failure(misled.waitForJob('id', { by: 'polling' }))).toMatchObject({ code: 'BAD_ANSWER' })
     await front.close()
+  })
+
+  test('does not read an endless answer to its end', async () => {
+    const zeros = new Uint8Array(2 ** 20).fill(48)
+    let sent = 0
+    const body = () => new ReadableStream({ pull: (stream) => stream.enqueue((sent++, zeros)) })
+    for (const status of [200, 404]) {
+      const flooded = createClient({ baseUrl: service.base, fetch: async () => new Response(body(), { status }) })
+      expect(await failure(flooded.application())).toMatchObject({ code: 'BAD_ANSWER', status })
+    }
+    expect(sent).toBeLessThan(150)
   })
 
   test('waits as long as Retry-After says and then tries again', async () => {

@@ -12,7 +12,7 @@ import { type Service, startService } from '../http/harness.js'
 /** The npm package `replicate`, unchanged but for its address, with `examples/replicate-api.mjs`. */
 
 interface Example {
-  replicateApi(engine: JobEngine, service: Handler, webhookSecret: string): Handler
+  replicateApi(engine: JobEngine, service: Handler, webhookSecret: string, webhookOrigins?: string[]): Handler
 }
 const path = new URL('../../examples/replicate-api.mjs', import.meta.url)
 // `npm install --prefix test/clients`, which `.ci/run` does.
@@ -42,6 +42,7 @@ let service: Service
 let server: RunningServer
 let replicate: Replicate
 let client: ReplicatePackage
+const webhookOrigins: string[] = []
 beforeAll(async () => {
   if (!hasClient) return
   const name = 'replicate'
@@ -49,7 +50,7 @@ beforeAll(async () => {
   service = await startService()
   const { replicateApi } = (await import(path.href)) as Example
   const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
-  server = await serve(replicateApi(service.engine, service.handler, secret), { port: 0 })
+  server = await serve(replicateApi(service.engine, service.handler, secret, webhookOrigins), { port: 0 })
   replicate = new client.default({ auth: service.app.key, baseUrl: `${server.origin}/v1` })
 })
 afterAll(async () => {
@@ -110,6 +111,7 @@ describe.skipIf(!hasClient)('a program written with replicate (skipped without t
     }).listen(0, '127.0.0.1')
     await new Promise((resolve) => receiver.once('listening', resolve))
     const webhook = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/hook`
+    webhookOrigins.push(new URL(webhook).origin)
     const { id } = await replicate.predictions.create({ model, input: await input(), webhook })
     await expect.poll(() => messages.length).toBe(2)
     const { key } = await replicate.webhooks.default.secret.get()
@@ -141,6 +143,21 @@ test('a request that is not JSON, or has no key, is refused by the service, not 
   expect(stranger.status).toBe(401)
 })
 
-test('the example has at most 120 lines', async () => {
-  expect((await readFile(path, 'utf8')).trimEnd().split('\n').length).toBeLessThanOrEqual(120)
+test.each(['http://127.0.0.1:1/', 'file:///tmp/hook', 'hook', 7, 'https://shop.example@127.0.0.1/'])(
+  'a webhook to %j, which the operator has not allowed, is refused',
+  async (webhook) => {
+    const { replicateApi } = (await import(path.href)) as Example
+    const plain = await startService()
+    onTestFinished(() => plain.close())
+    const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
+    const handler = replicateApi(plain.engine, plain.handler, secret, ['https://shop.example'])
+    const body = JSON.stringify({ version: held, input: {}, webhook })
+    const headers = { authorization: plain.app.key }
+    const answer = await handler(new Request(`${plain.base}/predictions`, { method: 'POST', body, headers }))
+    expect([answer.status, await answer.json()]).toEqual([422, { detail: expect.stringContaining('WEBHOOK_ORIGINS') }])
+  },
+)
+
+test('the example has at most 130 lines', async () => {
+  expect((await readFile(path, 'utf8')).trimEnd().split('\n').length).toBeLessThanOrEqual(130)
 })

@@ -298,6 +298,7 @@ describe('a checkpoint', () => {
     const elsewhere = join(folder, 'of-the-host')
     await writeFile(elsewhere, 'precious')
     const left: boolean[] = []
+    const said: string[] = []
     const kept = defineWorkflow({
       id: 'test/keeps',
       name: 'Keeps',
@@ -315,6 +316,7 @@ describe('a checkpoint', () => {
             await symlink(folder, join(directory, 'link'))
             for (const path of [elsewhere, join(directory, 'link', 'of-the-host'), '../of-the-host'])
               await expect(checkpoint.keep(path)).rejects.toMatchObject({ code: 'INTERNAL_ERROR' })
+            await checkpoint.keep(join('none', 'part')).catch(({ cause }: Error) => said.push((cause as Error).message))
             await checkpoint.keep(elsewhere)
           },
         },
@@ -326,6 +328,9 @@ describe('a checkpoint', () => {
     expect(job).toMatchObject({ status: 'FAILED', error: { code: 'INTERNAL_ERROR' } })
     expect(job?.failure).toContain(`checkpoint.keep was given ${elsewhere}, which is not in the run's folder.`)
     expect(left).toEqual([false])
+    expect(said).toEqual([
+      expect.stringMatching(/^checkpoint\.keep was given none.part, whose folder does not exist\. /),
+    ])
     expect(await readFile(elsewhere, 'utf8')).toBe('precious')
   })
 

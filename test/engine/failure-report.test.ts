@@ -20,7 +20,7 @@ import { type Logger, textLogger } from '../../src/core/engine/ports/logger.js'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
 import { memoryJobs } from '../../src/adapters/memory.js'
 import { startService } from '../http/harness.js'
-import { textWorkflow } from './harness.js'
+import { stepsWorkflow, textWorkflow } from './harness.js'
 
 const failing = () =>
   textWorkflow(() => {
@@ -33,6 +33,20 @@ function collected(): { stream: Writable; output(): string } {
     stream: new Writable({ write: (chunk: Buffer, _encoding, done) => (chunks.push(chunk), done()) }),
     output: () => Buffer.concat(chunks).toString(),
   }
+}
+
+function unreadable(field: string): Error {
+  return Object.defineProperty(new Error('seen'), field, {
+    get() {
+      throw new Error(`no ${field}`)
+    },
+  })
+}
+
+function revokedProxy(): unknown {
+  const { proxy, revoke } = Proxy.revocable({}, {})
+  revoke()
+  return proxy
 }
 
 async function failedJob(logger: Logger) {
@@ -174,6 +188,36 @@ describe('why a job failed', () => {
     const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {} })
     expect((await engine.run(job.id))?.status).toBe('FAILED')
     await engine.close()
+  })
+
+  test.each<[string, () => unknown]>([
+    ...['message', 'name', 'stack', 'code', 'cause'].map((field): [string, () => unknown] => [
+      `whose ${field} throws when it is read`,
+      () => unreadable(field),
+    ]),
+    ['whose cause cannot be read', () => new StemworkError('BAD_INPUT', 'bad', { cause: unreadable('message') })],
+    ['whose stack is a number', () => Object.assign(new Error('numbered'), { stack: 5 })],
+    ['that is a revoked Proxy', revokedProxy],
+  ])('is told of an error %s, and the job ends', async (_, make) => {
+    const { stream, output } = collected()
+    const throws = () => {
+      throw make()
+    }
+    const engine = createTestEngine({
+      workflows: [textWorkflow(throws), stepsWorkflow(throws)],
+      logger: pino({}, stream),
+      dispatch: { maxAttempts: 1 },
+    })
+    for (const workflow of ['test/text', 'test/steps']) {
+      const { job } = await engine.submit({ app: 'app', workflow, params: {} })
+      expect(await engine.run(job.id)).toMatchObject({
+        status: 'FAILED',
+        error: { code: 'INTERNAL_ERROR' },
+        failure: expect.stringMatching(/caused by Error: (an error was thrown that cannot be read|numbered)/),
+      })
+    }
+    await engine.close()
+    expect(output()).toContain('The job failed.')
   })
 
   test('is kept in the record, attempt by attempt, until the job succeeds', async () => {

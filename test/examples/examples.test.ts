@@ -3,9 +3,10 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { type AddressInfo, createServer } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { freePort } from '../servers/found-server.js'
@@ -27,7 +28,7 @@ afterEach(async () => {
   }
 })
 
-async function startExample(name: string): Promise<{ url: string; key: string }> {
+async function startProgram(name: string): Promise<{ line: string; problems: string }> {
   const child = spawn(process.execPath, [example(name)], {
     env: { ...process.env, PORT: String(await freePort()) },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -36,8 +37,13 @@ async function startExample(name: string): Promise<{ url: string; key: string }>
   let problems = ''
   child.stderr.on('data', (data: Buffer) => (problems += data))
   const [line] = (await Promise.race([once(child.stdout, 'data'), once(child, 'exit')])) as [Buffer | number]
-  const found = /(http:\/\/\S+) with API key (\S+)/.exec(String(line))
-  if (!found) throw new Error(`${name} did not start: ${String(line)} ${problems}`)
+  return { line: String(line), problems }
+}
+
+async function startExample(name: string): Promise<{ url: string; key: string }> {
+  const { line, problems } = await startProgram(name)
+  const found = /(http:\/\/\S+) with API key (\S+)/.exec(line)
+  if (!found) throw new Error(`${name} did not start: ${line} ${problems}`)
   return { url: found[1]!, key: found[2]! }
 }
 
@@ -88,6 +94,16 @@ describe('the server examples', () => {
   }
 
   // Express 5 hands the error to the callback of listen(), where it is easily taken for success.
+  test('the server of the page that separates goes on after a request for no address', async () => {
+    const { line } = await startProgram('browser/server.mjs')
+    const { host, port, origin } = new URL(line)
+    const socket = connect(Number(port), '127.0.0.1', () => {
+      socket.write(`GET // HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+    })
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 404/)
+    expect(await (await fetch(`${origin}/?a=b`)).text()).toContain('<!doctype html>')
+  })
+
   test('express.mjs fails when its port is taken', async () => {
     const server = createServer()
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

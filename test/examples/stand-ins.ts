@@ -103,9 +103,16 @@ export const treatments: Record<string, Treatment> = {
       '}',
       'const now = Math.floor(Date.now() / 1000)',
       'console.log(await send("right", now), await send("wrong", now), await send("right", now - 600))',
+      "const { connect } = await import('node:net')",
+      'const broken = connect(Number(new URL(url).port), "127.0.0.1")',
+      'broken.write("POST / HTTP/1.1\\r\\nHost: a\\r\\nContent-Length: 9\\r\\n\\r\\nhalf")',
+      'await new Promise((resolve) => server.once("request", (request) => request.once("data", resolve)))',
+      'broken.destroy()',
+      'const large = await fetch(url, { method: "POST", body: "x".repeat(100_000) })',
+      'console.log(await send("right", now), large.status)',
       'process.exit()',
     ].join('\n'),
-    prints: /^job\.succeeded one\n204 401 401$/m,
+    prints: /^job\.succeeded one\n204 401 401\njob\.succeeded one\n204 413$/m,
   },
   'docs/recipes.md: Karaoke versions of a folder': {
     before: [

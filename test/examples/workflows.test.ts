@@ -110,6 +110,20 @@ describe.skipIf(!hasProgram('ffmpeg'))('the workflows of ffmpeg (skipped where i
     await engine.close()
   })
 
+  test.each(['ladder.mjs', 'podcast.mjs', 'approval.mjs'])('%s does not open what a playlist names', async (name) => {
+    const other = join(folder, 'other.ts')
+    await runProgram('ffmpeg', ['-y', '-f', 'lavfi', '-i', 'sine=duration=1', '-f', 'mpegts', other])
+    const playlist = join(folder, 'playlist.m3u8')
+    const head = '#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-VERSION:3\n'
+    await writeFile(playlist, `${head}#EXTINF:1,\nfile://${other}\n#EXT-X-ENDLIST\n`)
+    const { engine, ended } = await started(await example(name), playlist)
+    engine.on('job.requeued', ({ job }) => engine.cancel(job.id))
+    const { done } = await ended()
+    expect(done).toMatchObject({ status: 'FAILED', attempts: 1, error: { code: 'BAD_INPUT' } })
+    expect(done.failure).toContain('not on whitelist')
+    await engine.close()
+  })
+
   test('approval.mjs makes the whole file once the preview is approved', async () => {
     const song = join(folder, 'song.wav')
     await runProgram('ffmpeg', ['-f', 'lavfi', '-i', 'sine=duration=8', song])

@@ -218,6 +218,23 @@ describe('a live stream', () => {
     second.terminate()
   })
 
+  test('that finds no room may break the protocol without harm to the server', async () => {
+    const first = await opened()
+    const second = await opened()
+    // The connection stays open until its client has answered, and what comes on it is read.
+    const socket = createConnection(Number(new URL(service.base).port), '127.0.0.1')
+    socket.write(asking(`/v1/live?${query}`, ['Upgrade: websocket', `Authorization: ${service.app.key}`]))
+    await expect.poll(() => String(socket.read() ?? '')).toContain('All live streams are taken')
+    const harm = vi.fn()
+    process.on('uncaughtException', harm)
+    onTestFinished(() => void process.off('uncaughtException', harm))
+    // A frame with reserved bits.
+    socket.end(Buffer.from([0xff, 0x80, 0, 0, 0, 0]))
+    await once(socket.resume(), 'close')
+    expect(harm).not.toHaveBeenCalled()
+    for (const client of [first, second]) client.terminate()
+  })
+
   test('makes room when its client is gone', async () => {
     for (let turn = 0; turn < 4; turn++) {
       const client = await opened()

@@ -11,6 +11,7 @@ import { type ExpressRequest, expressMount } from '../../src/http/mounts/express
 import { fastifyMount } from '../../src/http/mounts/fastify.js'
 import { koaMount } from '../../src/http/mounts/koa.js'
 import { type Service, startService } from './harness.js'
+import { rawRequest } from './raw-request.js'
 
 let service: Service
 const ends: (() => unknown)[] = []
@@ -105,6 +106,22 @@ test.each(cases)('a mount in %s is found, and its links lead there', async (_, s
   const ticket = (await answer.json()) as { uploadUrl: string }
   expect(ticket.uploadUrl).toContain(`${origin}${linked}/storage/uploads/`)
   expect((await fetch(ticket.uploadUrl, { method: 'PUT', body: 'la la la' })).status).toBe(200)
+})
+
+test.each<[string, Start, path: string]>([
+  ['Express 4', express4, '/of/a"b|<c>`{d}/media/v1'],
+  ['Express 5', (given) => express(express5, given), '/of/a"b|<c>`{d}/media/v1'],
+  ['Fastify', (given) => fastify(given, '/of/:shop/media'), '/of/a"b|<c>`{d}/media/v1'],
+])('a mount in %s is found by clients that do not escape the param before it', async (_, start, path) => {
+  const origin = await start(service.handler)
+  const head = `Host: ${new URL(origin).host}\r\nAuthorization: ${service.app.key}\r\nConnection: close\r\n\r\n`
+  for (const [end, says] of [
+    ['', 'openapi.json'],
+    ['/application', service.app.id],
+  ] as const) {
+    const { status, body } = await rawRequest(origin, [`GET ${path}${end} HTTP/1.1\r\n${head}`])
+    expect([end, status, body]).toEqual([end, 200, expect.stringContaining(says)])
+  }
 })
 
 test.each(cases.slice(0, 1))('a mount in %s answers at its own address, with or without a query', async (_, start) => {

@@ -71,6 +71,11 @@ const mistakes: CommandMistake[] = [
     says: [/mysql:.* is not understood.*postgres:/],
   },
   {
+    what: 'store of another kind for a worker',
+    words: 'worker --store bogus:x',
+    says: [/--store bogus:.* is not understood.*postgres:/],
+  },
+  {
     what: 'store of another kind, alone',
     words: 'serve --store mysql://x/y',
     says: [/--store mysql:.* is not understood.*postgres:/],

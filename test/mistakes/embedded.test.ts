@@ -4,6 +4,7 @@ import type { Workflow } from '../../src/core/engine/workflow/workflow.js'
 import { createApplication, createHandler, issueKey } from '../../src/http/index.js'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
 import { createEngine } from '../../src/index.js'
+import { withStemwork } from '../../src/next/index.js'
 import { textWorkflow } from '../engine/harness.js'
 import { frameworks, type StartOptions } from '../http/frameworks.js'
 import { freePort } from '../servers/found-server.js'
@@ -54,6 +55,19 @@ async function application(workflow: Workflow, bodies?: StartOptions['bodies']) 
       fetch(`${origin}/media/v1${path}`, { ...init, headers: { authorization: key, ...headers } }),
   }
 }
+
+test.each([
+  ['function', () => ({ output: 'standalone' })],
+  ['promise', Promise.resolve({ output: 'standalone' })],
+])('a configuration of Next.js that is a %s', (what, settings) => {
+  let message = ''
+  try {
+    withStemwork(settings as object)
+  } catch (error) {
+    message = (error as Error).message
+  }
+  expectToTeach({ what, says: [/withStemwork takes .* object\. .*withStemwork\(await settings\(phase\)\)/] }, message)
+})
 
 test('a body that was read before the mount', async () => {
   const { api } = await application(textWorkflow(), 'dropped')

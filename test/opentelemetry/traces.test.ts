@@ -306,6 +306,22 @@ test('a refused request is not an error of the service', async () => {
   ])
 })
 
+test('what was thrown cannot make the end of a span throw, whatever it is', () => {
+  const unreadable = Object.defineProperty(new Error('seen'), 'message', {
+    get() {
+      throw new Error('no message')
+    },
+  })
+  for (const error of [unreadable, Object.create(null), Symbol('thrown'), null])
+    openTelemetry({ tracerProvider: provider }).begin({ name: 'work', kind: 'internal' }).end(error)
+  expect(ownSpans().map((span) => span.error)).toEqual([
+    expect.stringContaining('cannot be read'),
+    expect.stringContaining('cannot be read'),
+    'Symbol(thrown)',
+    'null',
+  ])
+})
+
 test('without an SDK nothing is recorded, and the context of the request is passed on', async () => {
   trace.disable()
   const settings = { workflows: [twoStages()], logger: silentLogger, webhooks: { secret } }

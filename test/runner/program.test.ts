@@ -147,6 +147,32 @@ describe('a program', () => {
     expect({ details, kept, seen: context.seen }).toEqual({ details: { language: 'en' }, kept: ['part'], seen: [0.5] })
     expect(await readFile(join(directory, 'text'), 'utf8')).toBe('hello')
   })
+
+  test('may end its last line by its own end', async () => {
+    const code = `process.stdout.write('{"badInput":"It is silent."}'); process.exitCode = 1`
+    const ended = rejection(node(code, { protocol: 'stemwork' }).run(contextOf()))
+    expect(await ended).toMatchObject({ code: 'BAD_INPUT', message: 'It is silent.' })
+    const context = contextOf()
+    await node("process.stdout.write('50%')", { progress: /(\d+)%/ }).run(context)
+    expect(context.seen).toEqual([0.5])
+  })
+
+  test('may give a detail of hundreds of thousands of characters', async () => {
+    const details: unknown[] = []
+    const context = contextOf({ detail: (_, value) => void details.push(value) })
+    const code = "console.log(JSON.stringify({ detail: 'words', value: 'la '.repeat(2e5) }))"
+    await node(code, { protocol: 'stemwork' }).run(context)
+    expect(details).toEqual(['la '.repeat(2e5)])
+  })
+
+  test('fails if its lines cannot be read, and is ended; the error is not one of the process', async () => {
+    const error = new Error('no such line')
+    const progress = () => {
+      throw error
+    }
+    const code = "console.log('a line'); setInterval(() => {}, 1000)"
+    expect(await rejection(node(code, { progress }).run(contextOf()))).toBe(error)
+  })
 })
 
 // Groups of processes are a thing of POSIX; Windows has taskkill, which is not tested here.

@@ -33,6 +33,8 @@ export class LiveSession {
 
   /** Runs until the stream ends. Never rejects. */
   async run(): Promise<void> {
+    // First: an error without a listener would end the process, also of a client that is turned away.
+    this.#socket.on('close', () => this.#stopped.abort()).on('error', () => this.#stopped.abort())
     const { streams } = this.#call.service
     const share = streams?.tryTake(this.#call.caller.id, () =>
       this.#close(closing.tryLater, 'Other applications needed this stream. Try again later.'),
@@ -41,7 +43,6 @@ export class LiveSession {
     const timers = [this.#heartbeat(), this.#endIfSilent()]
     const permission = permit(this.#call)
     permission.signal.addEventListener('abort', () => this.#close(closing.policy, 'The API key has ended.'))
-    this.#socket.on('close', () => this.#stopped.abort()).on('error', () => this.#stopped.abort())
     try {
       await this.#separate()
     } catch (error) {

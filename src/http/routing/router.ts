@@ -33,7 +33,7 @@ export class Router {
 
   /** @throws Problem `BAD_INPUT` for an invalid address */
   locate(request: ApiRequest, mountPath: string): Destination {
-    const destination = this.#destination(request.method, readAddress(request), mountPath)
+    const destination = this.#destination(request.method, readAddress(request), escaped(mountPath))
     if (destination.match.kind === 'none') this.#tellMisplaced(destination)
     return destination
   }
@@ -72,6 +72,11 @@ function readAddress(request: ApiRequest): RequestUrl {
   } catch (cause) {
     throw new Problem('BAD_INPUT', 'The address of the request is not valid; check the Host header.', { cause })
   }
+}
+
+/** As a URL has it: frameworks report what the request line had, for example a quotation mark in a param's place. */
+function escaped(mountPath: string): string {
+  return /^[\w/.~%-]*$/.test(mountPath) ? mountPath : new URL(`http://localhost${mountPath}`).pathname
 }
 
 function isBelow(path: string, base: string): boolean {

@@ -25,12 +25,25 @@ export function inOneLine(text: string): string {
     .trim()
 }
 
+/**
+ * The error, or another in its place if reading it throws, as a getter or a Proxy may: wherever it is read later (at
+ * the end of the attempt, by a logger, for a span), that would keep the job from ending.
+ */
+export function readableError(error: unknown): unknown {
+  try {
+    errorText(error)
+    return error
+  } catch {
+    return new Error('an error was thrown that cannot be read: its text is no string, or reading it throws')
+  }
+}
+
 function described(error: unknown, depth: number): string {
   if (!(error instanceof Error) && !StemworkError.is(error)) return typeof error === 'string' ? error : safeJson(error)
-  const { name, message, stack = '', cause } = error
+  const { name, message, stack, cause } = error
   const labels = labelsOf(error)
   // A stack begins with the name and the message as they were when the error was made.
-  const frames = stack.slice(Math.max(0, stack.search(/^ {4}at /m)))
+  const frames = typeof stack === 'string' ? stack.slice(Math.max(0, stack.search(/^ {4}at /m))) : ''
   const own = `${name}${labels ? ` [${labels}]` : ''}: ${message}${/^ {4}at /.test(frames) ? `\n${frames}` : ''}`
   const inner = [
     ...(cause === undefined ? [] : [cause]),

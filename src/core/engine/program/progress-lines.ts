@@ -42,11 +42,12 @@ function secondsOf(clock: string): number {
 export function lineReader(onLine: (line: string) => void): (text: string) => void {
   let rest = ''
   return (text) => {
-    const lines = (rest + text).split(/[\r\n]+/)
+    const [first = '', ...lines] = text.split(/[\r\n]+/)
+    lines.unshift(rest + first)
     rest = (lines.pop() ?? '').slice(-longestLine)
     for (const line of lines) onLine(line)
   }
 }
 
-/** Binary output has none. */
-const longestLine = 64_000
+/** As much as a step may return: a detail is a line. Binary output has no lines. */
+const longestLine = 1_000_000

@@ -44,12 +44,19 @@ export async function runProgram(
     maxMemoryBytes: settings.memoryMb === undefined ? null : settings.memoryMb * mebibyte,
     maxOutputBytes: (settings.outputMb ?? defaultOutputMb) * mebibyte,
   })
-  const texts = readTexts(guard, (line) => {
-    if (messages?.read(line)) return
-    const fraction = read?.(line)
-    if (fraction !== undefined && Number.isFinite(fraction)) context.progress(fraction)
-  })
   const read = settings.progress === undefined ? undefined : progressReader(settings.progress)
+  let unread: { error: unknown } | undefined
+  const texts = readTexts(guard, (line) => {
+    try {
+      if (messages?.read(line)) return
+      const fraction = read?.(line)
+      if (fraction !== undefined && Number.isFinite(fraction)) context.progress(fraction)
+    } catch (error) {
+      // Here, nobody would catch it: it would end the process.
+      unread ??= { error }
+      killGroup(guard)
+    }
+  })
 
   let isLate = false
   const kill = () => killGroup(guard)
@@ -60,6 +67,7 @@ export async function runProgram(
     const ending = await endingOf(guard)
     await messages?.finished()
     signal.throwIfAborted()
+    if (unread) throw unread.error
     if (isLate) throw tookTooLong(needed, settings.timeoutMs ?? 0)
     if (ending?.exitCode !== 0) throw messages?.failure ?? failureOf(needed, ending, texts.stderr(), settings)
     return { stdout: texts.stdout() }
@@ -98,14 +106,21 @@ function readTexts(guard: ChildProcess, onLine: (line: string) => void) {
   const texts = { stdout: '', stderr: '' }
   const outLines = lineReader(onLine)
   const errorLines = lineReader(onLine)
-  guard.stdout?.setEncoding('utf8').on('data', (text: string) => {
-    if (texts.stdout.length < mostStdout) texts.stdout = (texts.stdout + text).slice(0, mostStdout)
-    outLines(text)
-  })
-  guard.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    texts.stderr = (texts.stderr + text).slice(-mostStderr)
-    errorLines(text)
-  })
+  guard.stdout
+    ?.setEncoding('utf8')
+    .on('data', (text: string) => {
+      if (texts.stdout.length < mostStdout) texts.stdout = (texts.stdout + text).slice(0, mostStdout)
+      outLines(text)
+    })
+    // The last line may have no end.
+    .on('end', () => outLines('\n'))
+  guard.stderr
+    ?.setEncoding('utf8')
+    .on('data', (text: string) => {
+      texts.stderr = (texts.stderr + text).slice(-mostStderr)
+      errorLines(text)
+    })
+    .on('end', () => errorLines('\n'))
   return { stdout: () => texts.stdout, stderr: () => texts.stderr }
 }
 

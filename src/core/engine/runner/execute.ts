@@ -1,6 +1,7 @@
 import { lstat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { internalError, StemworkError } from '../errors.js'
+import { readableError } from '../job/error-text.js'
 import { downloadName as safeDownloadName } from '../job/download-name.js'
 import type { OutputFile, RunOptions, WorkOrder, WorkResult } from '../ports/runner.js'
 import type { OutputDeclaration, Workflow } from '../workflow/workflow.js'
@@ -63,7 +64,7 @@ async function executeStages(
       })
     } catch (error) {
       signal.throwIfAborted()
-      throw stageError(error, stage.name)
+      throw runError(error, { stage: stage.name })
     }
     progress.report(index, 1)
   }
@@ -109,7 +110,7 @@ async function executeSteps(
   })().finally(() => step.end())
   const suspension = await Promise.race([ended, step.suspended]).catch((error: unknown) => {
     signal.throwIfAborted()
-    throw StemworkError.is(error) ? error : internalError(error)
+    throw runError(error)
   })
   signal.throwIfAborted()
   const outputs = suspension ? {} : await collect(declared, outputPath, downloadNames, workflow.id)
@@ -126,8 +127,9 @@ function paramsOf(workflow: Workflow, order: WorkOrder): Record<string, unknown>
   return checked.data as Record<string, unknown>
 }
 
-function stageError(error: unknown, stage: string): StemworkError {
-  return StemworkError.is(error) ? error : internalError(error, { stage })
+function runError(thrown: unknown, details?: Record<string, unknown>): StemworkError {
+  const error = readableError(thrown)
+  return StemworkError.is(error) ? error : internalError(error, details)
 }
 
 /**

@@ -1,5 +1,6 @@
 import { getHeapStatistics } from 'node:v8'
 import { internalError, StemworkError } from '../errors.js'
+import { readableError } from '../job/error-text.js'
 import { requirePrograms } from '../program/find-program.js'
 import { execute } from './execute.js'
 import { memoryLimit } from '../workflow/memory-limit.js'
@@ -49,7 +50,8 @@ function die(): void {
   process.kill(process.pid, 'SIGKILL')
 }
 
-function fail(run: number, error: unknown, fatal: boolean): void {
+function fail(run: number, thrown: unknown, fatal: boolean): void {
+  const error = readableError(thrown)
   const failure = failureOf(StemworkError.is(error) ? error : internalError(error))
   send({ type: 'failed', run, failure, fatal, processorSeconds: processorSeconds() - before }, fatal ? die : undefined)
   if (fatal) setTimeout(die, lastWordMs)
@@ -131,7 +133,7 @@ function receive(message: HostMessage): void {
 
 function lost(error: unknown): void {
   if (currentRun === undefined) die()
-  else fail(currentRun, internalError(error), true)
+  else fail(currentRun, internalError(readableError(error)), true)
 }
 
 process.on('disconnect', die)

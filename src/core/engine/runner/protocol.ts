@@ -154,10 +154,16 @@ export function errorOf(failure: Failure): StemworkError {
 
 /** The stack also contains the deeper causes. */
 function causeOf(cause: unknown): Failure['cause'] {
-  if (!(cause instanceof Error)) return { name: 'Error', message: String(cause), stack: errorText(cause) }
+  if (!(cause instanceof Error)) return { name: 'Error', message: errorText(cause), stack: errorText(cause) }
   const { name, message } = cause
   const { code } = cause as NodeJS.ErrnoException
-  return { name, code: typeof code === 'string' ? code : undefined, message, stack: errorText(cause) }
+  return {
+    // A workflow may have assigned anything to them.
+    name: String(name),
+    code: typeof code === 'string' ? code : undefined,
+    message: String(message),
+    stack: errorText(cause),
+  }
 }
 
 function plainDetails(details: Record<string, unknown>): Record<string, unknown> {

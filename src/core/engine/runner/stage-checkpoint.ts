@@ -114,9 +114,8 @@ export function noCheckpoint(directory: string): Checkpoint {
  */
 async function fileOfRun(directory: string, path: string): Promise<string> {
   const file = resolve(directory, path)
-  const [folder, root] = await Promise.all([realpath(dirname(file)).catch(() => ''), realpath(directory)])
-  if (folder === root || folder.startsWith(root + sep)) return file
-  throw internalError(
-    new Error(`checkpoint.keep was given ${path}, which is not in the run's folder. Write the part in \`directory\`.`),
-  )
+  const [folder, root] = await Promise.all([realpath(dirname(file)).catch(() => undefined), realpath(directory)])
+  if (folder === root || folder?.startsWith(root + sep)) return file
+  const why = folder === undefined ? 'whose folder does not exist' : "which is not in the run's folder"
+  throw internalError(new Error(`checkpoint.keep was given ${path}, ${why}. Write the part in \`directory\`.`))
 }

@@ -1,4 +1,5 @@
 import { isSetupError, preempted, StemworkError } from '../../errors.js'
+import { readableError } from '../../job/error-text.js'
 import { missedDeadline, timedOut } from '../../job/failure.js'
 import type { JobOutput, JobRecord } from '../../job/job.js'
 import { offersTo } from '../../job/pool.js'
@@ -177,7 +178,9 @@ export class Attempt {
       await this.#checkpoint.end()
       // The interrupted code may throw any error; the signal's reason is the real cause.
       const { signal } = this.#controller
-      const cause: unknown = signal.aborted ? signal.reason : explainFullDisk(error, this.#scratch.directory)
+      const cause: unknown = signal.aborted
+        ? signal.reason
+        : explainFullDisk(readableError(error), this.#scratch.directory)
       if (published) await this.#settlement.discardResults()
       end = this.#failure(cause)
       if (end?.kind === 'fail' && isWorthKeeping(end.error)) await this.#checkpoint.keepDownloads()
