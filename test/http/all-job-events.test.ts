@@ -26,17 +26,12 @@ function follow(of: Service, key = of.app.key) {
   return { seen, states, ended, stop: () => stop.abort(new Error('stopped')) }
 }
 
-async function create(of: Service, name: string): Promise<string> {
-  const body = JSON.stringify({ workflow: 'service/held', name, params: {} })
-  return ((await (await of.api('/job', { method: 'POST', body })).json()) as { id: string }).id
-}
-
 describe('the event stream of all jobs', () => {
   test('reports every change of the application, and no other', async () => {
     const other = await service.addApplication('Other')
     const [mine, theirs] = [follow(service), follow(service, other.key)]
     await vi.waitFor(() => expect([...mine.states, ...theirs.states]).toEqual(['connected', 'connected']))
-    const id = await create(service, 'a')
+    const id = await service.created({ name: 'a' })
     await vi.waitFor(() => expect(mine.seen).toContain('a STARTED'))
     service.release()
     await vi.waitFor(() => expect(mine.seen.at(-1)).toBe('a SUCCEEDED'))
@@ -69,7 +64,7 @@ describe('the event stream of all jobs', () => {
     const list = vi.spyOn(jobs, 'list')
     const many = await startService({ stores: { jobs } })
     const estimate = vi.spyOn(many.engine, 'estimate')
-    const before = await create(many, 'before')
+    const before = await many.created({ name: 'before' })
     await many.engine.cancel(before)
     await pollJob(many, before)
     const followers = Array.from({ length: 100 }, () => follow(many))
@@ -79,7 +74,7 @@ describe('the event stream of all jobs', () => {
     // Each follower by itself would read the two lists.
     expect(list.mock.calls.length).toBeLessThan(100)
     estimate.mockClear()
-    await create(many, 'a')
+    await many.created({ name: 'a' })
     await vi.waitFor(() => expect(followers.every(({ seen }) => seen.includes('a STARTED'))).toBe(true), {
       timeout: 10_000,
     })
@@ -92,7 +87,7 @@ describe('the event stream of all jobs', () => {
   test.each(['/job/events', '/job/:id/events'])('of %s is written in turns', async (path) => {
     const busy = await startService()
     const { port } = busy.server
-    const id = await create(busy, 'held')
+    const id = await busy.created({ name: 'held' })
     const follow = (n: number) => {
       // Links in the events begin with the address that the client asked.
       const headers = { authorization: busy.app.key, host: `service-${n}.example` }

@@ -23,14 +23,6 @@ async function start(settings?: ServiceSettings): Promise<Service> {
   return service
 }
 
-async function create(service: Service, body: Record<string, unknown>, init: { key?: string } = {}): Promise<Response> {
-  return service.api('/job', {
-    method: 'POST',
-    body: JSON.stringify({ workflow: 'service/held', params: {}, ...body }),
-    ...init,
-  })
-}
-
 interface Received {
   request: IncomingMessage
   body: string
@@ -76,7 +68,7 @@ describe('the limits of a new job', () => {
     ['an output that the workflow does not have', { copyResultsTo: { drums: 'https://bucket.example/drums' } }, 400],
   ])('%s', async (_what, body, status) => {
     const service = await start({ worker: false })
-    const answer = await create(service, body)
+    const answer = await service.submit(body)
     expect(answer.status).toBe(status)
     const { errors } = (await answer.json()) as { errors?: { path: string }[] }
     if (status === 400) expect(Object.keys(body)).toContain(errors?.[0]!.path.split('.')[0])
@@ -102,7 +94,7 @@ describe('a body with thousands of wrong values', () => {
     ['webhook.events', { webhook: { url: 'https://example.com', events: wrong } }, 'at most 20 entries'],
   ])('is counted before it is parsed: %s', async (path, body, message) => {
     const service = await start({ worker: false })
-    const answer = await create(service, body)
+    const answer = await service.submit(body)
     const text = await answer.text()
     expect([answer.status, text.length < 1000]).toEqual([400, true])
     // One issue: the values themselves were not checked.
@@ -129,13 +121,13 @@ describe('a body with thousands of wrong values', () => {
   test('is parsed if these are only characters in a string', async () => {
     const service = await start({ worker: false })
     const metadata = Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`k${index}`, ':,"\\'.repeat(125)]))
-    expect((await create(service, { metadata, params: { note: ',:'.repeat(8000) } })).status).toBe(200)
+    expect((await service.submit({ metadata, params: { note: ',:'.repeat(8000) } })).status).toBe(200)
   })
 
   test('is answered with at most 20 issues, in bounded text', async () => {
     const service = await start({ worker: false })
     const keys = Object.fromEntries(wrong.slice(0, 50).map((index) => ['k'.repeat(index + 2), 'x'.repeat(501)]))
-    const many = await create(service, { metadata: keys })
+    const many = await service.submit({ metadata: keys })
     const { message, errors } = (await many.json()) as { message: string; errors: unknown[] }
     expect([many.status, errors.length]).toEqual([400, 20])
     expect(message).toMatch(/and \d+ more\.$/)
@@ -157,8 +149,7 @@ describe('a list of large jobs', () => {
     const service = await start({ worker: false, http: { limits: { listBytes: 100 * 1024 } } })
     const params = { note: 'x'.repeat(15_000) }
     const ids: string[] = []
-    for (let index = 0; index < 15; index++)
-      ids.unshift(((await (await create(service, { params })).json()) as { id: string }).id)
+    for (let index = 0; index < 15; index++) ids.unshift(await service.created({ params }))
     const refused = await service.api('/job')
     const { message } = (await refused.json()) as { message: string }
     expect(refused.status).toBe(400)
@@ -178,7 +169,7 @@ describe('a list of large jobs', () => {
 
   test('with one row is never refused', async () => {
     const service = await start({ worker: false, http: { limits: { listBytes: 100 } } })
-    await create(service, {})
+    await service.submit()
     expect(await (await service.api('/job?size=1')).json()).toHaveLength(1)
   })
 })
@@ -192,7 +183,7 @@ describe('without options', () => {
 
   test('an application has 10 creates and 60 other requests a second, and the answers say so', async () => {
     const service = await start({ worker: false, http: { rateLimits: undefined } })
-    expect((await create(service, {})).headers.get('ratelimit-policy')).toBe('"create";q=10;w=1')
+    expect((await service.submit()).headers.get('ratelimit-policy')).toBe('"create";q=10;w=1')
     expect((await service.api('/application')).headers.get('ratelimit-policy')).toBe('"other";q=60;w=1')
   })
 
@@ -203,7 +194,7 @@ describe('without options', () => {
     const left = (url: string) => Number(new URL(url).searchParams.get('expires')) * seconds - Date.now()
     const ticket = (await (await service.api('/upload')).json()) as { uploadUrl: string; downloadUrl: string }
     service.release()
-    const { id } = (await (await create(service, {})).json()) as { id: string }
+    const id = await service.created()
     const links = [ticket.uploadUrl, ticket.downloadUrl, (await pollJob(service, id)).result?.report ?? '']
     for (const [index, lifetime] of [1, 24, 1].entries()) {
       expect(left(links[index]!)).toBe(lifetime * hours)
@@ -213,7 +204,7 @@ describe('without options', () => {
   test('results are kept for 72 hours from the end of the job', async () => {
     const service = await start()
     service.release()
-    const { id } = (await (await create(service, {})).json()) as { id: string }
+    const id = await service.created()
     const { completedAt, expiresAt } = await pollJob(service, id)
     expect(Date.parse(expiresAt ?? '') - Date.parse(completedAt ?? '')).toBe(72 * hours)
   })
@@ -230,14 +221,14 @@ describe('a deleted job', () => {
         for await (const { key } of blobs.list(prefix)) if (!key.endsWith('.used')) files++
       return files
     }
-    const running = ((await (await create(service, {})).json()) as { id: string }).id
+    const running = await service.created()
     await pollJob(service, running, (job) => job.status === 'STARTED')
     const body = { workflow: stems, params: { inputUrl: await service.uploaded(Buffer.from('song')) } }
-    const done = ((await (await create(service, body)).json()) as { id: string }).id
+    const done = await service.created(body)
     await pollJob(service, done)
     const unread = await start({ blobs, worker: false })
     const waiting = { workflow: stems, params: { inputUrl: await unread.uploaded(Buffer.from('song')) } }
-    const queued = ((await (await create(unread, waiting)).json()) as { id: string }).id
+    const queued = await unread.created(waiting)
     expect(await count()).toBeGreaterThan(0)
 
     for (const [owner, id] of [
@@ -260,9 +251,7 @@ test('results go to the client\'s storage with one PUT and a length, and are sho
   const service = await start({ engine: { fetch: policy } })
   const inputUrl = await service.uploaded(Buffer.from('song'))
   const copyResultsTo = { vocals: `${url}/vocals.wav?signature=1` }
-  const { id } = (await (await create(service, { workflow: stems, params: { inputUrl }, copyResultsTo })).json()) as {
-    id: string
-  }
+  const id = await service.created({ workflow: stems, params: { inputUrl }, copyResultsTo })
   const { result } = await pollJob(service, id)
   expect(result).toEqual({ vocals: '[custom storage]', accompaniments: expect.stringMatching(/accompaniments\.wav\?/) })
   expect(
@@ -281,9 +270,7 @@ test('a webhook that a job names is sent with the signature of its application a
   const { key } = await issueKey(service.engine.applications, app)
   service.release()
   const webhook = { url: `${url}/hook`, events: ['job.succeeded'] }
-  const { id } = (await (await create(service, { webhook, metadata: { order: '7' } }, { key })).json()) as {
-    id: string
-  }
+  const id = await service.created({ webhook, metadata: { order: '7' } }, { key })
   await expect.poll(() => received.length, patient).toBe(1)
   const { request, body } = received[0]!
   expect([request.method, request.url]).toEqual(['POST', '/hook'])
@@ -296,7 +283,7 @@ test('a webhook that a job names is sent with the signature of its application a
 
 test('a JSON answer is not cached and not sniffed as another type, whether it succeeds or not', async () => {
   const service = await start()
-  const { id } = (await (await create(service, {})).json()) as { id: string }
+  const id = await service.created()
   const paths = ['/upload', '/job', `/job/${id}`, `/job/${id}/status`, '/application', '/workflow', '/healthz', '/none']
   for (const path of paths) {
     const { headers } = await service.api(path)

@@ -3,8 +3,6 @@ import { issueKey, revokeKey } from '../../src/http/index.js'
 import { durableStores } from './durable-stores.js'
 import { type Service, type ServiceSettings, startService } from './harness.js'
 
-const heldJob = '{"workflow":"service/held","params":{}}'
-
 for (const [name, open, missing] of durableStores) {
   describe.skipIf(missing !== undefined)(`when a key is revoked, on ${name}${missing ? ` (${missing})` : ''}`, () => {
     async function start(settings: ServiceSettings = {}): Promise<Service> {
@@ -18,7 +16,7 @@ for (const [name, open, missing] of durableStores) {
     test('its event streams end, long before the next keep-alive, and those of other keys continue', async () => {
       const service = await start({ http: { limits: { heartbeatMs: 3_600_000 } } })
       const second = await issueKey(service.engine.applications, service.app.id)
-      const { id } = (await (await service.api('/job', { method: 'POST', body: heldJob })).json()) as { id: string }
+      const id = await service.created()
       const stream = await service.api(`/job/${id}/events`, { key: second.key })
       const all = await service.api('/job/events', { key: second.key })
       const other = await service.api(`/job/${id}/events`)

@@ -72,8 +72,7 @@ async function started(settings: ServiceSettings = {}) {
   const growing = growingWorkflow()
   const service = await startService({ ...settings, workflows: [growing.workflow] })
   onTestFinished(() => service.close())
-  const body = JSON.stringify({ workflow: 'service/growing', params: {} })
-  const { id } = (await (await service.api('/job', { method: 'POST', body })).json()) as { id: string }
+  const id = await service.created({ workflow: 'service/growing' })
   const ask = (range?: string, key?: string) =>
     service.api(`/job/${id}/growing/song`, { redirect: 'manual', key, headers: range ? { range } : {} })
   return { service, growing, id, ask }

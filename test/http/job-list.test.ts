@@ -8,15 +8,9 @@ const ids: string[] = []
 beforeAll(async () => {
   service = await startService({ worker: false })
   for (let index = 0; index < 7; index++) {
-    const body = {
-      workflow: 'service/held',
-      params: {},
-      name: `job ${index}`,
-      batchName: index < 3 ? 'night run' : null,
-      metadata: { index: String(index) },
-    }
-    const answer = await service.api('/job', { method: 'POST', body: JSON.stringify(body) })
-    ids.unshift(((await answer.json()) as { id: string }).id)
+    const metadata = { index: String(index) }
+    const batchName = index < 3 ? 'night run' : null
+    ids.unshift(await service.created({ name: `job ${index}`, batchName, metadata }))
     // The order of jobs of one millisecond is by id; these tests want the order of creation.
     await new Promise((resolve) => setTimeout(resolve, 2))
   }
@@ -64,10 +58,7 @@ describe('paging', () => {
     while (page !== undefined) {
       const got: Awaited<ReturnType<typeof list>> = await list(page)
       seen.push(...got.ids)
-      const created = (await (
-        await service.api('/job', { method: 'POST', body: '{"workflow":"service/held","params":{}}' })
-      ).json()) as { id: string }
-      extra.push(created.id)
+      extra.push(await service.created())
       page = got.next
       if (page !== undefined) await service.engine.cancel(got.ids[got.ids.length - 1]!)
     }
@@ -168,12 +159,12 @@ test('a workflow has the schema of its params, under its id with slashes plain o
 })
 
 describe('lists of large jobs', () => {
-  const large = JSON.stringify({ workflow: 'service/held', params: { note: 'x'.repeat(16_000) } })
+  const large = { params: { note: 'x'.repeat(16_000) } }
 
   /** A service with 40 large jobs, and how its engine was asked for lists. */
   async function startLarge(other: { requests: number; perSeconds: number } | false) {
     const own = await startService({ worker: false, http: { rateLimits: { create: false, other } } })
-    for (let index = 0; index < 40; index++) await own.api('/job', { method: 'POST', body: large })
+    for (let index = 0; index < 40; index++) await own.submit(large)
     const asked = { rows: [] as number[], running: 0, most: 0, turnsBetween: [] as number[] }
     /** Of the event loop. */
     let turns = 0

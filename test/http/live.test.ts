@@ -200,8 +200,8 @@ describe('a live stream', () => {
     expect(used.audioSeconds).toBeGreaterThanOrEqual(6)
     expect(await refusal(connect())).toEqual({ status: 429, code: 'QUOTA_EXCEEDED' })
     const inputUrl = await service.uploaded(new Uint8Array(10))
-    const body = JSON.stringify({ name: 'song', workflow: 'service/held', params: { inputUrl } })
-    expect(await (await service.api('/job', { method: 'POST', body })).json()).toMatchObject({ code: 'QUOTA_EXCEEDED' })
+    const refused = await service.submit({ name: 'song', params: { inputUrl } })
+    expect(await refused.json()).toMatchObject({ code: 'QUOTA_EXCEEDED' })
   })
 
   test('gives way to another application if one has all of them', async () => {

@@ -64,9 +64,8 @@ test('a full batch is taken whose jobs have metadata and settings', async () => 
 test('a used-up quota answers 429 with which one, how much, and when to come back', async () => {
   const service = await startService({ worker: false, engine: { quota: { jobs: 1 } } })
   onTestFinished(() => service.close())
-  const create = () => service.api('/job', { method: 'POST', body: JSON.stringify(held) })
-  expect((await create()).status).toBe(200)
-  const refused = await create()
+  expect((await service.submit()).status).toBe(200)
+  const refused = await service.submit()
   expect(refused.status).toBe(429)
   const seconds = Number(refused.headers.get('retry-after'))
   expect(seconds).toBeGreaterThan(0)

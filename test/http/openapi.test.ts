@@ -178,9 +178,7 @@ test('the fields of the specification are all in the job, always present', () =>
 
 test('a job that the service shows has exactly the described fields', async () => {
   service.release()
-  const { id } = (await (
-    await service.api('/job', { method: 'POST', body: '{"workflow":"service/held","params":{}}' })
-  ).json()) as { id: string }
+  const id = await service.created()
   for (const job of [await pollJob(service, id, () => true), await pollJob(service, id)])
     expect(jobViewSchema.strict().parse(job)).toEqual(job)
 })

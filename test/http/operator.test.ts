@@ -65,14 +65,7 @@ describe("the operator's interface", () => {
     return (await response.json()) as Answer
   }
 
-  async function submit(workflow: string, name: string, key = service.app.key): Promise<string> {
-    const answer = await service.api('/job', {
-      method: 'POST',
-      key,
-      body: JSON.stringify({ workflow, name, params: {} }),
-    })
-    return ((await answer.json()) as { id: string }).id
-  }
+  const submit = (workflow: string, name: string, key?: string) => service.created({ workflow, name }, { key })
 
   async function until(id: string, holds: (job: JobFacts) => boolean): Promise<JobFacts> {
     let found: JobFacts | undefined
@@ -237,12 +230,7 @@ describe("the operator's interface", () => {
     expect(await ask(path)).toMatchObject({ own: {}, effective: { maxQueuedJobs: 1000 }, used: { jobs: 0 } })
     const change = { jobs: 1, maxQueuedJobs: 5 }
     expect(await ask(path, change)).toMatchObject({ own: change, effective: change })
-    const create = () =>
-      service.api('/job', {
-        method: 'POST',
-        key: fourth.key,
-        body: JSON.stringify({ workflow: 'service/distant', name: 'One', params: {} }),
-      })
+    const create = () => service.submit({ workflow: 'service/distant', name: 'One' }, { key: fourth.key })
     expect((await create()).status).toBe(200)
     expect(await (await create()).json()).toMatchObject({ code: 'QUOTA_EXCEEDED' })
     expect(await ask(path, { jobs: null })).toMatchObject({ own: { maxQueuedJobs: 5 }, used: { jobs: 1 } })

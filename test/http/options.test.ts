@@ -7,8 +7,7 @@ import { createHandler } from '../../src/http/index.js'
 import { RateLimiter } from '../../src/http/routing/rate-limit.js'
 import { recordingLogger } from '../engine/harness.js'
 import { startService } from './harness.js'
-
-const held = JSON.stringify({ workflow: 'service/held', params: {} })
+import { stemsId } from './light-workflows.js'
 
 describe('rate limits', () => {
   test('refuse with 429, Retry-After and RateLimit headers, for each application and kind of request', async () => {
@@ -16,15 +15,14 @@ describe('rate limits', () => {
       worker: false,
       http: { rateLimits: { create: { requests: 2, perSeconds: 60 }, other: { requests: 3, perSeconds: 60 } } },
     })
-    const create = () => service.api('/job', { method: 'POST', body: held })
-    const first = await create()
+    const first = await service.submit()
     expect([first.headers.get('ratelimit-policy'), first.headers.get('ratelimit')]).toEqual([
       '"create";q=2;w=60',
       '"create";r=1;t=30',
     ])
     const { id } = (await first.json()) as { id: string }
-    expect((await create()).status).toBe(200)
-    const refused = await create()
+    expect((await service.submit()).status).toBe(200)
+    const refused = await service.submit()
     expect(refused.status).toBe(429)
     expect(refused.headers.get('ratelimit')).toMatch(/^"create";r=0;t=\d+$/)
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(20)
@@ -62,8 +60,8 @@ describe('rate limits', () => {
 
   test('hold for the queue of an application: 429 QUEUE_FULL', async () => {
     const service = await startService({ worker: false, engine: { limits: { maxQueuedJobs: 1 } } })
-    expect((await service.api('/job', { method: 'POST', body: held })).status).toBe(200)
-    const refused = await service.api('/job', { method: 'POST', body: held })
+    expect((await service.submit()).status).toBe(200)
+    const refused = await service.submit()
     expect([
       refused.status,
       refused.headers.has('retry-after'),
@@ -172,11 +170,8 @@ describe('direct storage', () => {
       const ticket = (await (await service.api('/upload')).json()) as { uploadUrl: string; downloadUrl: string }
       expect(ticket.uploadUrl).toMatch(/^https:\/\/bucket\.example\/uploads\/.+\?put=3600$/)
       await blobs.put(new URL(ticket.uploadUrl).pathname.slice(1), Buffer.from(content))
-      const body = JSON.stringify({
-        workflow: 'service/stems-vocals-accompaniment',
-        params: { inputUrl: ticket.downloadUrl },
-      })
-      return service.api('/job', { method: 'POST', body, headers: { prefer: 'wait=10' } })
+      const params = { inputUrl: ticket.downloadUrl }
+      return service.submit({ workflow: stemsId, params }, { headers: { prefer: 'wait=10' } })
     }
     expect(await (await flow('song')).json()).toMatchObject({
       result: {
@@ -261,23 +256,18 @@ describe('base paths', () => {
 describe('idempotency keys', () => {
   test('create one job for repeated and simultaneous requests, and refuse another body', async () => {
     const service = await startService({ worker: false })
-    const create = (body: string, key = 'a-key') =>
-      service.api('/job', { method: 'POST', body, headers: { 'idempotency-key': key } })
-    const answers = await Promise.all(Array.from({ length: 5 }, () => create(held)))
+    const create = (fields: object, idempotencyKey = 'a-key', key?: string) =>
+      service.submit(fields, { key, headers: { 'idempotency-key': idempotencyKey } })
+    const answers = await Promise.all(Array.from({ length: 5 }, () => create({})))
     const ids = await Promise.all(answers.map(async (answer) => ((await answer.json()) as { id: string }).id))
     expect(new Set(ids).size).toBe(1)
     expect(answers.map((answer) => answer.status)).toEqual([200, 200, 200, 200, 200])
-    const other = await create(JSON.stringify({ workflow: 'service/held', params: { note: 'other' } }))
+    const other = await create({ params: { note: 'other' } })
     expect([other.status, ((await other.json()) as { code: string }).code]).toEqual([422, 'IDEMPOTENCY_CONFLICT'])
-    expect((await create(held, 'b-key')).status).toBe(200)
-    expect((await create(held, 'x'.repeat(256))).status).toBe(400)
+    expect((await create({}, 'b-key')).status).toBe(200)
+    expect((await create({}, 'x'.repeat(256))).status).toBe(400)
     const { key } = await service.addApplication('Other')
-    const foreign = await service.api('/job', {
-      method: 'POST',
-      body: held,
-      key,
-      headers: { 'idempotency-key': 'a-key' },
-    })
+    const foreign = await create({}, 'a-key', key)
     expect(((await foreign.json()) as { id: string }).id).not.toBe(ids[0])
     await service.close()
   })
@@ -297,7 +287,7 @@ describe('for operators', () => {
     const service = await startService()
     await service.engine.close({ timeoutMs: 0 })
     expect((await fetch(`${service.base}/readyz`)).status).toBe(503)
-    const refused = await service.api('/job', { method: 'POST', body: held })
+    const refused = await service.submit()
     expect([
       refused.status,
       refused.headers.has('retry-after'),
@@ -313,10 +303,10 @@ describe('for operators', () => {
     )
     const { logger, lines } = recordingLogger()
     const service = await startService({ stores: { jobs }, engine: { logger } })
-    const { id } = (await (await service.api('/job', { method: 'POST', body: held })).json()) as { id: string }
+    const id = await service.created()
     away = true
     for (const [path, init] of [
-      ['/job', { method: 'POST', body: held }],
+      ['/job', { method: 'POST', body: '{"workflow":"service/held","params":{}}' }],
       [`/job/${id}`, {}],
       [`/job/${id}/status`, {}],
       ['/job', {}],
@@ -349,7 +339,7 @@ describe('for operators', () => {
     await off.close()
 
     const service = await startService({ worker: false, http: { metrics: true } })
-    await service.api('/job', { method: 'POST', body: held })
+    await service.submit()
     await service.api('/job/00000000-0000-4000-8000-000000000000')
     const answer = await fetch(`${service.server.origin}/metrics`)
     expect(answer.headers.get('content-type')).toContain('text/plain; version=0.0.4')

@@ -10,7 +10,7 @@ import { createClient } from '../../src/client/client.js'
 import { attachment } from '../../src/core/engine/job/attachment.js'
 import { downloadName, nameInUrl } from '../../src/core/engine/job/download-name.js'
 import { downloadName as nameOfResult } from '../../src/http/storage/download-name.js'
-import { type JobJson, pollJob, type Service, type ServiceSettings, startService } from './harness.js'
+import { separated, type Service, type ServiceSettings, startService } from './harness.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
 const song = '夜に"駆ける\r\nX: 1" 100%'
@@ -37,12 +37,6 @@ async function withService(settings: ServiceSettings, work: (service: Service) =
   }
 }
 
-async function jobOf(service: Service, inputUrl: string): Promise<JobJson> {
-  const body = JSON.stringify({ workflow: 'service/stems-vocals-accompaniment', params: { inputUrl } })
-  const { id } = (await (await service.api('/job', { method: 'POST', body })).json()) as { id: string }
-  return pollJob(service, id)
-}
-
 const safeName = '夜に"駆ける__X: 1" 100% - vocals.wav'
 
 describe('results in a folder', () => {
@@ -50,7 +44,7 @@ describe('results in a folder', () => {
     const directory = join(folder, 'blobs')
     const engine = { scratchDirectory: folder, fetch: { allowPrivate: true } }
     await withService({ blobs: fsBlobs({ directory }), engine }, async (service) => {
-      const { result, details } = await jobOf(service, songUrl())
+      const { result, details } = await separated(service, songUrl())
       const link = new URL(result?.vocals ?? '')
       expect(link.pathname).toMatch(/\/vocals\.wav$/)
       const answer = await fetch(link)
@@ -90,14 +84,14 @@ test('a store that serves clients itself gets the name', async () => {
     signPut: async (key: string) => `https://bucket.example/${key}`,
   }
   await withService({ blobs, http: { directStorage: true } }, async (service) => {
-    await jobOf(service, songUrl())
+    await separated(service, songUrl())
     expect(asked).toEqual(expect.arrayContaining([safeName, 'accompaniments.wav']))
   })
 })
 
 test('an upload never has a name that a result could have', async () => {
   await withService({}, async (service) => {
-    const { result } = await jobOf(service, await service.uploaded(Buffer.from('uploaded')))
+    const { result } = await separated(service, await service.uploaded(Buffer.from('uploaded')))
     const answer = await fetch(result?.vocals ?? '')
     expect(answer.headers.get('content-disposition')).toBe('attachment; filename="vocals.wav"')
     await answer.body?.cancel()
@@ -129,10 +123,7 @@ describe('names', () => {
 
   test('of a job whose name ends with half of a character: its links work', async () => {
     await withService({}, async (service) => {
-      const params = { inputUrl: songUrl() }
-      const body = JSON.stringify({ workflow: 'service/stems-vocals-accompaniment', params, name: 'Song \ud83c' })
-      const { id } = (await (await service.api('/job', { method: 'POST', body })).json()) as { id: string }
-      const { name, result, files: named } = await pollJob(service, id)
+      const { name, result, files: named } = await separated(service, songUrl(), { name: 'Song \ud83c' })
       expect([name, named?.vocals?.fileName]).toEqual(['Song \ufffd', 'Song \ufffd - vocals.wav'])
       expect((await fetch(result?.vocals ?? '')).status).toBe(200)
     })

@@ -10,6 +10,7 @@ import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { LoopTurns } from '../../src/http/routing/loop-turns.js'
 import { paced } from '../../src/http/routing/paced.js'
 import { type Service, startService } from './harness.js'
+import { stemsId } from './light-workflows.js'
 
 async function resultOf(
   service: Service,
@@ -18,9 +19,7 @@ async function resultOf(
 ): Promise<{ id: string; link: string }> {
   const ticket = (await (await service.api('/upload', { key })).json()) as { uploadUrl: string; downloadUrl: string }
   await fetch(ticket.uploadUrl, { method: 'PUT', body: bytes })
-  const params = { inputUrl: ticket.downloadUrl }
-  const body = JSON.stringify({ workflow: 'service/stems-vocals-accompaniment', params })
-  const { id } = (await (await service.api('/job', { method: 'POST', key, body })).json()) as { id: string }
+  const id = await service.created({ workflow: stemsId, params: { inputUrl: ticket.downloadUrl } }, { key })
   for (;;) {
     const job = (await (await service.api(`/job/${id}`, { key })).json()) as {
       status: string
@@ -74,8 +73,7 @@ async function withLargeLists(idleMs: number) {
   const limits = { paramsBytes: 200_000, listBytes: 50_000_000, idleMs }
   const service = await startService({ worker: false, http: { rateLimits, limits } })
   onTestFinished(() => service.close())
-  const body = JSON.stringify({ workflow: 'service/held', params: { filler: 'x'.repeat(180_000) } })
-  const create = (key: string) => service.api('/job', { method: 'POST', key, body })
+  const create = (key: string) => service.submit({ params: { filler: 'x'.repeat(180_000) } }, { key })
   for (let n = 0; n < 50; n++) expect((await create(service.app.key)).status).toBe(200)
   const list = () => begin(`${service.base}/job`, `Authorization: ${service.app.key}\r\n`)
   return { service, create, list }

@@ -10,7 +10,8 @@ import { createHandler } from '../../src/http/index.js'
 import { serve } from '../../src/http/mounts/node.js'
 import { StorageUse } from '../../src/http/routing/storage-use.js'
 import { durableStores } from './durable-stores.js'
-import { pollJob, type Service, type ServiceSettings, startService } from './harness.js'
+import { pollJob, separated, type Service, type ServiceSettings, startService } from './harness.js'
+import { stemsId } from './light-workflows.js'
 
 async function start(settings: ServiceSettings = {}): Promise<Service> {
   const service = await startService(settings)
@@ -111,12 +112,8 @@ describe('a used ticket', () => {
     const service = await start()
     const { uploadUrl, downloadUrl } = await newTicket(service)
     expect((await put(uploadUrl, 'song')).status).toBe(200)
-    const body = JSON.stringify({
-      workflow: 'service/stems-vocals-accompaniment',
-      params: { inputUrl: downloadUrl },
-    })
-    const { id } = (await (await service.api('/job', { method: 'POST', body })).json()) as { id: string }
-    expect((await pollJob(service, id)).status).toBe('SUCCEEDED')
+    const { id, status } = await separated(service, downloadUrl)
+    expect(status).toBe('SUCCEEDED')
     expect((await put(uploadUrl, 'second')).status).toBe(409)
     await service.api(`/job/${id}`, { method: 'DELETE' })
     expect((await fetch(downloadUrl)).status).toBe(404)
@@ -147,10 +144,7 @@ for (const [name, open, missing] of durableStores) {
       }
 
       const stems = async (service: Service, inputUrl: string) =>
-        service.api('/job', {
-          method: 'POST',
-          body: JSON.stringify({ workflow: 'service/stems-vocals-accompaniment', params: { inputUrl } }),
-        })
+        service.submit({ workflow: stemsId, params: { inputUrl } })
 
       test('accepts uploads up to its limit, to the byte, and says what to do then', async () => {
         const service = await startFull(1000)
@@ -203,11 +197,8 @@ for (const [name, open, missing] of durableStores) {
       test('counts what clients send with jobs, and has room again when these are deleted', async () => {
         const service = await startFull(22_000)
         const metadata = Object.fromEntries(Array.from({ length: 45 }, (_, n) => [`key-${n}`, 'x'.repeat(450)]))
-        const params = { inputUrl: await service.uploaded(Buffer.alloc(500)) }
-        const workflow = 'service/stems-vocals-accompaniment'
-        const made = await service.api('/job', { method: 'POST', body: JSON.stringify({ workflow, params, metadata }) })
-        const { id } = (await made.json()) as { id: string }
-        expect((await pollJob(service, id)).status).toBe('SUCCEEDED')
+        const { id, status } = await separated(service, Buffer.alloc(500), { metadata })
+        expect(status).toBe('SUCCEEDED')
         // A process that has not counted lately.
         const ticketOfAnother = async () => {
           const handler = createHandler(service.engine, { basePath: '/v1', limits: { storedBytes: 22_000 } })

@@ -25,9 +25,7 @@ afterAll(() => service.close())
 
 async function run(bytes: Uint8Array, fields: object = {}, key?: string) {
   const params = { inputUrl: await service.uploaded(bytes) }
-  const body = JSON.stringify({ workflow: stems, params, ...fields })
-  const { id } = (await (await service.api('/job', { method: 'POST', body, key })).json()) as { id: string }
-  return await pollJob(service, id)
+  return await pollJob(service, await service.created({ workflow: stems, params, ...fields }, { key }))
 }
 
 const usage = async (query = '', init: RequestInit & { key?: string } = {}) => service.api(`/usage${query}`, init)

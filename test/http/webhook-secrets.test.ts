@@ -41,8 +41,7 @@ for (const [name, open, missing] of durableStores) {
         ...service,
         async message(key) {
           const webhook = { url: `http://127.0.0.1:${port}/hook` }
-          const body = JSON.stringify({ workflow: 'service/held', params: {}, webhook })
-          expect((await service.api('/job', { method: 'POST', body, key })).status).toBe(200)
+          await service.created({ webhook }, { key })
           await expect.poll(() => received.length, { timeout: 15_000 }).toBe(1)
           return received.splice(0)[0]!
         },
@@ -114,8 +113,7 @@ test('an application that the service does not keep has no secret to rotate, and
   onTestFinished(() => service.close())
   const rotated = await service.api('/application/webhook-secret', { method: 'POST', body: '{}' })
   expect(rotated.status).toBe(404)
-  const body = JSON.stringify({ workflow: 'service/held', params: {}, webhook: { url: 'https://example.com/hook' } })
-  const created = await service.api('/job', { method: 'POST', body })
+  const created = await service.submit({ webhook: { url: 'https://example.com/hook' } })
   expect([created.status, await created.json()]).toEqual([
     400,
     expect.objectContaining({ errors: [expect.objectContaining({ path: 'webhook' })] }),
