@@ -9,7 +9,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import type { Handler } from '../../src/http/index.js'
 import { listener, serve } from '../../src/http/mounts/node.js'
-import { separated, type Service, type ServiceSettings, startService } from './harness.js'
+import { separated, type Service, serviceOfTest, type ServiceSettings } from './harness.js'
 import { chunkedPut, rawRequest } from './raw-request.js'
 
 /** The default is one second, which a busy machine may need. */
@@ -17,10 +17,8 @@ const patient = { timeout: 15_000 }
 
 async function start(settings: ServiceSettings = {}): Promise<{ service: Service; directory: string }> {
   const directory = mkdtempSync(join(tmpdir(), 'stemwork-http-'))
-  const service = await startService({ blobs: fsBlobs({ directory }), ...settings })
   onTestFinished(() => rmSync(directory, { recursive: true }))
-  onTestFinished(() => service.close())
-  return { service, directory }
+  return { service: await serviceOfTest({ blobs: fsBlobs({ directory }), ...settings }), directory }
 }
 
 /** Sends a head and then `piece` every `everyMs`, at most `count` times, until the server answers. */

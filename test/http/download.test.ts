@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { decideRange } from '../../src/http/storage/range.js'
 import { UrlSigner } from '../../src/http/auth/signed-url.js'
-import { type JobJson, separated, type Service, startService } from './harness.js'
+import { type JobJson, separated, type Service, serviceOfTest, startService } from './harness.js'
 
 const secret = 'a secret of at least thirty-two characters'
 const content = 'abcdefghijklmnopqrstuvwxyz'
@@ -186,13 +186,12 @@ describe('signing', () => {
 })
 
 test('a removed result answers 410 while its job is listed', async () => {
-  const own = await startService({ engine: { retention: { resultsMs: 0 } } })
+  const own = await serviceOfTest({ engine: { retention: { resultsMs: 0 } } })
   const ended = await separated(own, Buffer.from(content))
   await own.engine.sweep()
   const answer = await fetch(ended.result?.vocals ?? '')
   expect([answer.status, ((await answer.json()) as { code: string }).code]).toEqual([410, 'GONE'])
   expect((await own.api(`/job/${ended.id}`)).status).toBe(200)
-  await own.close()
 })
 
 test('dates decide if there is no ETag', () => {

@@ -1,16 +1,14 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { issueKey, revokeKey } from '../../src/http/index.js'
 import { durableStores } from './durable-stores.js'
-import { type Service, type ServiceSettings, startService } from './harness.js'
+import { type Service, serviceOfTest, type ServiceSettings } from './harness.js'
 
 for (const [name, open, missing] of durableStores) {
   describe.skipIf(missing !== undefined)(`when a key is revoked, on ${name}${missing ? ` (${missing})` : ''}`, () => {
     async function start(settings: ServiceSettings = {}): Promise<Service> {
       const stores = await open()
       onTestFinished(() => stores.close())
-      const service = await startService({ stores, ...settings })
-      onTestFinished(() => service.close())
-      return service
+      return serviceOfTest({ stores, ...settings })
     }
 
     test('its event streams end, long before the next keep-alive, and those of other keys continue', async () => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { type JobJson, pollJob, type Service, startService } from './harness.js'
+import { type JobJson, pollJob, type Service, serviceOfTest, startService } from './harness.js'
 
 /** The default is one second, which a busy machine may need. */
 const patient = { timeout: 15_000 }
@@ -158,7 +158,7 @@ describe('server-sent events', () => {
 })
 
 test('an application may have so many waiting requests; then Prefer is ignored, and streams are refused', async () => {
-  const few = await startService({ http: { limits: { waitingRequests: 1 } } })
+  const few = await serviceOfTest({ http: { limits: { waitingRequests: 1 } } })
   const id = await few.created()
   const abort = new AbortController()
   const stream = await few.api(`/job/${id}/events`, { signal: abort.signal })
@@ -168,7 +168,6 @@ test('an application may have so many waiting requests; then Prefer is ignored, 
   expect([answer.status, answer.headers.get('preference-applied')]).toEqual([200, null])
   abort.abort()
   await expect.poll(async () => (await few.api(`/job/${id}/events`, { method: 'HEAD' })).status, patient).toBe(200)
-  await few.close()
 })
 
 describe('cancel', () => {

@@ -1,3 +1,4 @@
+import { onTestFinished } from 'vitest'
 import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { memoryQueue } from '../../src/adapters/queues/memory/memory-queue.js'
 import { type EngineParts, JobEngine } from '../../src/core/engine/engine.js'
@@ -147,6 +148,13 @@ export async function pollJob(
 export async function separated(service: Service, input: Uint8Array | string, fields?: object): Promise<JobJson> {
   const inputUrl = typeof input === 'string' ? input : await service.uploaded(input)
   return pollJob(service, await service.created({ workflow: stemsId, params: { inputUrl }, ...fields }))
+}
+
+/** A service that ends with the test that asks for it. */
+export async function serviceOfTest(settings?: ServiceSettings): Promise<Service> {
+  const service = await startService(settings)
+  onTestFinished(() => service.close())
+  return service
 }
 
 export interface JobJson {

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import { createClient, type JobLink } from '../../src/client/client.js'
 import { JobLinks } from '../../src/core/engine/links/job-links.js'
 import { memoryJobs } from '../../src/adapters/memory.js'
-import { type JobJson, separated, type Service, startService } from './harness.js'
+import { type JobJson, separated, type Service, serviceOfTest, startService } from './harness.js'
 
 let service: Service
 let job: JobJson
@@ -90,9 +90,8 @@ describe('a link to a job', () => {
     await expect(stranger.jobLinks(job.id)).rejects.toMatchObject({ code: 'NOT_FOUND' })
     const tooLong = client().createJobLink(job.id, { expiresInSeconds: 366 * 24 * 60 * 60 })
     await expect(tooLong).rejects.toMatchObject({ code: 'BAD_INPUT' })
-    const plain = await startService()
+    const plain = await serviceOfTest()
     expect((await plain.api(`/job/${job.id}/link`)).status).toBe(404)
-    await plain.close()
   })
 })
 

@@ -6,7 +6,7 @@ import { StemworkError } from '../../src/core/engine/errors.js'
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
 import type { BulkFacts, JobFacts, JobPage, Overview } from '../../src/http/operator/answers.js'
 import { endedJobs } from './ended-jobs.js'
-import { type Service, startService } from './harness.js'
+import { type Service, serviceOfTest, startService } from './harness.js'
 
 const operatorKey = 'the-key-of-the-operator'
 const failing = defineWorkflow({
@@ -76,10 +76,9 @@ describe("the operator's interface", () => {
   }
 
   test('does not exist unless the host turns it on', async () => {
-    const plain = await startService()
+    const plain = await serviceOfTest()
     for (const path of ['/operator', '/operator/api/overview', '/operator/operator.js'])
       expect((await fetch(plain.base + path, { headers: { authorization: operatorKey } })).status).toBe(404)
-    await plain.close()
   })
 
   test.each([
@@ -119,7 +118,7 @@ describe("the operator's interface", () => {
   })
 
   test('counts wrong keys like those of applications', async () => {
-    const strict = await startService({
+    const strict = await serviceOfTest({
       http: { operator: { key: operatorKey }, rateLimits: { wrongKeys: { requests: 2, perSeconds: 3600 } } },
     })
     const statuses: number[] = []
@@ -127,7 +126,6 @@ describe("the operator's interface", () => {
       const answer = await fetch(`${strict.base}/operator/api/overview`, { headers: { authorization: `wrong ${i}` } })
       statuses.push(answer.status)
     }
-    await strict.close()
     expect(statuses).toEqual([401, 401, 429, 429])
   })
 
@@ -172,7 +170,7 @@ describe("the operator's interface", () => {
 
   test('counts ended jobs, with their reasons and times, however many there are', async () => {
     const jobs = memoryJobs()
-    const many = await startService({ worker: false, http: { operator: { key: operatorKey } }, stores: { jobs } })
+    const many = await serviceOfTest({ worker: false, http: { operator: { key: operatorKey } }, stores: { jobs } })
     const made = await endedJobs(jobs, 702, { fields: { workflow: 'service/held' } })
     const broken = await endedJobs(jobs, 601, { isFailed: true })
     // What was deleted has ended all the same.
@@ -187,7 +185,6 @@ describe("the operator's interface", () => {
     expect(failures).toMatchObject([{ code, reason, title, jobs: 601, last: { message } }])
     expect(broken.map(({ id }) => id)).toContain(failures[0]?.last.id)
     expect(queues.find(({ workflow }) => workflow === 'service/held')?.medianMs).toBeGreaterThanOrEqual(0)
-    await many.close()
   })
 
   test('shows idle workers, and jobs that no living worker takes', async () => {

@@ -13,15 +13,13 @@ import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
 import { s3ClientOf } from '../servers/s3-client.js'
 import { startS3Server } from '../servers/s3-server.js'
 import { type CuttingProxy, cuttingProxy } from './cutting-proxy.js'
-import { separated, type Service, type ServiceSettings, startService } from './harness.js'
+import { separated, type Service, serviceOfTest, type ServiceSettings } from './harness.js'
 
 const mebibyte = 1024 ** 2
 afterEach(() => void vi.useRealTimers())
 
 async function offering(settings: ServiceSettings = {}): Promise<Service> {
-  const service = await startService({ ...settings, http: { resumableUploads: true, ...settings.http } })
-  onTestFinished(() => service.close())
-  return service
+  return serviceOfTest({ ...settings, http: { resumableUploads: true, ...settings.http } })
 }
 
 async function cutting(service: Service, bytesOfConnection: number): Promise<CuttingProxy> {
@@ -315,8 +313,7 @@ describe('an upload that can be resumed', () => {
 })
 
 it('a service that does not offer it has the two links of the specification, and nothing else', async () => {
-  const service = await startService()
-  onTestFinished(() => service.close())
+  const service = await serviceOfTest()
   expect(Object.keys((await (await service.api('/upload')).json()) as object).sort()).toEqual([
     'downloadUrl',
     'uploadUrl',

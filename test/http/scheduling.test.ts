@@ -1,15 +1,13 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { durableStores } from './durable-stores.js'
-import { type Service, startService } from './harness.js'
+import { type Service, serviceOfTest } from './harness.js'
 
 for (const [name, open, missing] of durableStores) {
   describe.skipIf(missing !== undefined)(`scheduling over HTTP, on ${name}${missing ? ` (${missing})` : ''}`, () => {
     async function start(): Promise<Service> {
       const stores = await open()
       onTestFinished(() => stores.close())
-      const service = await startService({ stores })
-      onTestFinished(() => service.close())
-      return service
+      return serviceOfTest({ stores })
     }
 
     test('a job has a priority, a time before which it waits, a deadline and a position in the queue', async () => {

@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
 import { applicationSecret, createApplication, issueKey, rotateWebhookSecret } from '../../src/http/index.js'
 import { durableStores } from './durable-stores.js'
-import { type Service, startService } from './harness.js'
+import { type Service, serviceOfTest } from './harness.js'
 
 interface Message {
   headers: IncomingHttpHeaders
@@ -31,11 +31,10 @@ for (const [name, open, missing] of durableStores) {
       const stores = await open()
       onTestFinished(() => stores.close())
       const fetchPolicy = { allow: ['127.0.0.1/32'], ports: [port] }
-      const service = await startService({
+      const service = await serviceOfTest({
         stores,
         engine: { fetch: fetchPolicy, ...(serviceSecret ? { webhooks: { secret: serviceSecret } } : {}) },
       })
-      onTestFinished(() => service.close())
       service.release()
       return {
         ...service,
@@ -109,8 +108,7 @@ for (const [name, open, missing] of durableStores) {
 }
 
 test('an application that the service does not keep has no secret to rotate, and nothing to sign with', async () => {
-  const service = await startService({ http: { authenticate: () => ({ id: 'host', name: 'Host' }) } })
-  onTestFinished(() => service.close())
+  const service = await serviceOfTest({ http: { authenticate: () => ({ id: 'host', name: 'Host' }) } })
   const rotated = await service.api('/application/webhook-secret', { method: 'POST', body: '{}' })
   expect(rotated.status).toBe(404)
   const created = await service.submit({ webhook: { url: 'https://example.com/hook' } })
