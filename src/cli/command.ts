@@ -117,3 +117,16 @@ export function numberOf(
   if (/^\d+$/.test(text) && value >= min && value <= max) return value
   throw new UsageError(`--${name} must be a whole number from ${min} to ${max}, not "${text}".`)
 }
+
+/** @throws UsageError unless the option is absent or one of the choices */
+export function oneOf<Choice extends string>(
+  choices: readonly Choice[],
+  input: CommandInput,
+  option: string,
+): Choice | undefined {
+  const text = textOf(input, option)
+  const found = choices.find((name) => name === text)
+  if (text !== undefined && !found)
+    throw new UsageError(`--${option} must be one of ${choices.join(', ')}, not "${text}".`)
+  return found
+}

@@ -1,5 +1,4 @@
-import { rmSync } from 'node:fs'
-import { mkdir, open, rename, rm, stat } from 'node:fs/promises'
+import { mkdir, open, rename, stat } from 'node:fs/promises'
 import { getPriority } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -19,7 +18,7 @@ import { BatchReport } from './batch-report.js'
 import { exitStatus, type Terminal } from './command.js'
 import { foregroundOrder } from './foreground-run.js'
 import { onInterruption } from './interruption.js'
-import { makeFolder, requireFile, requirePath } from './local-file.js'
+import { makeFolder, removedAtExit, requireFile, requirePath } from './local-file.js'
 import type { BatchRequest } from './separation-request.js'
 
 /** Pause between two looks at the folders. A file that is the same at both is taken to be complete. */
@@ -195,14 +194,12 @@ class Batch {
     )
     await requireUnused(unclaimed)
     await this.#journal.start(input, outputs)
-    const directory = await makeProcessFolder(this.#ownFolder, workPrefix)
-    const removeAtOnce = () => rmSync(directory, { recursive: true, force: true })
-    process.once('exit', removeAtOnce)
+    const unfinished = removedAtExit(await makeProcessFolder(this.#ownFolder, workPrefix))
     try {
       const hash = await sha256(input.path)
       const file = { path: input.path, bytes: input.bytes, name: basename(input.path) }
       const result = await this.#runner.run(
-        foregroundOrder(workflow, { inputUrl: 'http://localhost/' }, file, directory),
+        foregroundOrder(workflow, { inputUrl: 'http://localhost/' }, file, unfinished.path),
         { signal, onProgress: ({ progress }) => this.#progress.show(input.shown, progress) },
       )
       signal.throwIfAborted()
@@ -211,8 +208,7 @@ class Batch {
       await this.#journal.finish(input, outputs, { sha256: hash, resultBytes })
       return { result, outputs }
     } finally {
-      await rm(directory, { recursive: true, force: true })
-      process.off('exit', removeAtOnce)
+      await unfinished.remove()
     }
   }
 }
