@@ -94,9 +94,12 @@ export function firstPositional({ positionals }: CommandInput): string {
   return first
 }
 
-/** For a command whose first argument says what to do. */
-export function unknownAction(command: string, action: string, known: readonly string[]): UsageError {
-  return new UsageError(`${command} ${action} is not a command. Expected one of: ${known.join(', ')}.`)
+/** What the first argument says to do. @throws UsageError for an action that the command does not have */
+export function actionOf(input: CommandInput, { usage, actions = {} }: Command): string {
+  const action = firstPositional(input)
+  if (Object.hasOwn(actions, action)) return action
+  const [name] = usage.split(' ', 1)
+  throw new UsageError(`${name} ${action} is not a command. Expected one of: ${Object.keys(actions).join(', ')}.`)
 }
 
 /** The value of an option that is given at most once. */

@@ -6,14 +6,13 @@ import type { JobRow } from '../http/operator/answers.js'
 import { jobSearchSchema, searchJobs } from '../http/operator/job-search.js'
 import { bulkJobs } from './bulk-jobs.js'
 import {
+  actionOf,
   type Command,
   type CommandInput,
   exitStatus,
-  firstPositional,
   flag,
   type Terminal,
   textOf,
-  unknownAction,
   UsageError,
   valued,
 } from './command.js'
@@ -80,14 +79,13 @@ export const jobsCommand: Command = {
     },
   },
   async run(input, terminal) {
-    const action = firstPositional(input)
-    const act = Object.hasOwn(actions, action) ? actions[action] : undefined
-    if (!act) throw unknownAction('jobs', action, Object.keys(actions))
+    const action = actionOf(input, jobsCommand)
     const isBulk = input.values.all === true
     checkTarget(action, input, isBulk)
     // A retry keeps to the limits of the deployment, whose options this command does not have.
     return withEngine(urlsOf(action, input), terminal, async (engine) => {
-      if (!isBulk || !isBulkAction(action)) return await act(engine, input, terminal)
+      if (!isBulk || !isBulkAction(action))
+        return await actions[action as keyof typeof actions](engine, input, terminal)
       const json = input.values.json === true
       return await bulkJobs(engine, action, await queryOf(engine, input), { terminal, json })
     })
@@ -142,7 +140,7 @@ async function queryOf(engine: JobEngine<never>, input: CommandInput): Promise<J
 
 type Action = (engine: JobEngine<never>, input: CommandInput, terminal: Terminal) => Promise<number>
 
-const actions: Record<string, Action> = {
+const actions = {
   async list(engine, input, { stdout }) {
     const applications = await engine.applications.listApplications()
     const app = namedApplication(applications, input)?.id
@@ -185,7 +183,7 @@ const actions: Record<string, Action> = {
     terminal.stdout.write(input.values.json === true ? `${JSON.stringify({ id, deleted: true })}\n` : `deleted ${id}\n`)
     return exitStatus.done
   },
-}
+} satisfies Record<string, Action>
 
 function shown(job: JobRecord | undefined, input: CommandInput, { stdout, stderr }: Terminal): number {
   if (!job) {
