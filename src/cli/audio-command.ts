@@ -1,6 +1,6 @@
 import { copyFile, rename, stat } from 'node:fs/promises'
 import { getPriority, tmpdir } from 'node:os'
-import { basename, dirname, extname, join, resolve } from 'node:path'
+import { dirname, join, parse, resolve } from 'node:path'
 import type { WorkResult } from '../core/engine/ports/runner.js'
 import { processRunner } from '../core/engine/runner/process-runner.js'
 import { checkInput } from '../core/engine/workflow/check-input.js'
@@ -109,7 +109,8 @@ export function decodersOf(input: CommandInput): { ffmpeg: true } | undefined {
 
 /** The path with another ending, and words before it. */
 export function pathBeside(path: string, words: string, extension: string): string {
-  return join(dirname(path), `${basename(path, extname(path))}${words}.${extension}`)
+  const { dir, name } = parse(path)
+  return join(dir, `${name}${words}.${extension}`)
 }
 
 function withoutUndefined(values: Record<string, unknown>): Record<string, unknown> {

@@ -1,6 +1,6 @@
 import { mkdir, open, rename, stat } from 'node:fs/promises'
 import { getPriority } from 'node:os'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname, join, parse } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { StemworkError } from '../core/engine/errors.js'
 import { makeProcessFolder, removeDeadFolders } from '../core/engine/dispatch/attempt/process-folder.js'
@@ -11,7 +11,7 @@ import { formatTable } from '../core/media/encode/output-format.js'
 import { requireModel } from '../core/models/installed.js'
 import { takeLock } from '../core/models/pull-lock.js'
 import { readTags } from '../core/media/tags/read-tags.js'
-import { type BatchInput, findInputs, GrowingFiles, nameWithoutEnding } from './batch-inputs.js'
+import { type BatchInput, findInputs, GrowingFiles } from './batch-inputs.js'
 import { BatchJournal, type Outputs, sha256 } from './batch-journal.js'
 import { BatchProgress } from './batch-progress.js'
 import { BatchReport } from './batch-report.js'
@@ -185,7 +185,7 @@ class Batch {
 
   async #run(input: BatchInput, signal: AbortSignal): Promise<{ result: WorkResult; outputs: Outputs }> {
     const { workflow, stems, settings, names } = this.#request
-    const song = { tags: await readTags(input.path), file: nameWithoutEnding(input.path), folder: input.folder }
+    const song = { tags: await readTags(input.path), file: parse(input.path).name, folder: input.folder }
     const ending = formatTable[settings.format ?? '16'].extension
     const { outputs, unclaimed } = this.#journal.reserve(input, (number) =>
       Object.fromEntries(

@@ -1,4 +1,4 @@
-import { basename, extname, resolve } from 'node:path'
+import { parse, resolve } from 'node:path'
 import { outputFormats } from '../core/media/encode/output-format.js'
 import { type StemName, stemNames } from '../core/models/stems.js'
 import { modelPreset, modelsOfPreset } from '../core/models/presets.js'
@@ -133,5 +133,5 @@ function workflowOf(settings: StemsSettings, stems: StemName[] | undefined): Wor
 
 function songName(source: string, isUrl: boolean): string {
   const path = isUrl && URL.canParse(source) ? new URL(source).pathname.replace(/%20/g, ' ') : source
-  return basename(path, extname(path)).replace(/[^\p{L}\p{N}._ -]/gu, '_') || 'song'
+  return parse(path).name.replace(/[^\p{L}\p{N}._ -]/gu, '_') || 'song'
 }
