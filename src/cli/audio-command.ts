@@ -1,6 +1,6 @@
 import { copyFile, rename, stat } from 'node:fs/promises'
 import { getPriority, tmpdir } from 'node:os'
-import { basename, dirname, extname, join, resolve } from 'node:path'
+import { dirname, join, parse, resolve } from 'node:path'
 import type { WorkResult } from '../core/engine/ports/runner.js'
 import { processRunner } from '../core/engine/runner/process-runner.js'
 import { checkInput } from '../core/engine/workflow/check-input.js'
@@ -22,8 +22,8 @@ export interface AudioRun {
   workflow: Workflow
   /** Without `inputUrl`. Undefined ones are left out. */
   params: Record<string, unknown>
-  /** The option that sets each param, where its name differs. */
-  options?: Record<string, string>
+  /** The option that sets each param that is a number. */
+  numbers?: Record<string, string>
   /** Label of the progress. */
   label: string
   /** Where to keep the results with these names; others are not kept. */
@@ -34,17 +34,21 @@ export interface AudioRun {
 
 /** Runs a workflow on a file in a child process, and prints its report. Returns the exit status. */
 export function runAudioCommand(input: CommandInput, terminal: Terminal, run: AudioRun): Promise<number> {
-  return runInForeground(input.values.json === true, terminal, (signal, progress) => runOnFile(run, signal, progress))
+  const numbers = Object.entries(run.numbers ?? {}).map(([param, option]) => [param, decimalOf(input, option)])
+  const params = { ...Object.fromEntries(numbers), ...run.params }
+  return runInForeground(input.values.json === true, terminal, (signal, progress) =>
+    runOnFile({ ...run, params }, signal, progress),
+  )
 }
 
 async function runOnFile(
-  { path, workflow, params, options = {}, label, keep, report }: AudioRun,
+  { path, workflow, params, numbers = {}, label, keep, report }: AudioRun,
   signal: AbortSignal,
   progress: ProgressLine,
 ) {
   const given = { inputUrl: 'http://localhost/', ...withoutUndefined(params) }
   const checked = checkInput(workflow.params, given)
-  if (!checked.success) throw new UsageError(`${namedByOption(firstIssueText(checked, 'options'), options)}.`)
+  if (!checked.success) throw new UsageError(`${namedByOption(firstIssueText(checked, 'options'), numbers)}.`)
   const targets = Object.values(keep)
   for (const target of targets) await refuseInput(path, target)
   const repeated = targets.find((target, n) => targets.slice(0, n).some((one) => resolve(one) === resolve(target)))
@@ -85,9 +89,9 @@ async function move(from: string, to: string): Promise<void> {
 }
 
 /** Names the option instead of the param, which the user does not know. */
-function namedByOption(issue: string, options: Record<string, string>): string {
+function namedByOption(issue: string, numbers: Record<string, string>): string {
   const [name = ''] = issue.split(':', 1)
-  return Object.hasOwn(options, name) ? `--${options[name]}${issue.slice(name.length)}` : issue
+  return Object.hasOwn(numbers, name) ? `--${numbers[name]}${issue.slice(name.length)}` : issue
 }
 
 /** @throws UsageError unless the option is absent or a number; the range is for the workflow's params to check */
@@ -105,7 +109,8 @@ export function decodersOf(input: CommandInput): { ffmpeg: true } | undefined {
 
 /** The path with another ending, and words before it. */
 export function pathBeside(path: string, words: string, extension: string): string {
-  return join(dirname(path), `${basename(path, extname(path))}${words}.${extension}`)
+  const { dir, name } = parse(path)
+  return join(dir, `${name}${words}.${extension}`)
 }
 
 function withoutUndefined(values: Record<string, unknown>): Record<string, unknown> {

@@ -1,6 +1,6 @@
 import type { Dirent, Stats } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
-import { basename, extname, join, relative, resolve, sep } from 'node:path'
+import { extname, join, relative, resolve, sep } from 'node:path'
 
 /** A file to separate, as it was when it was looked at. */
 export interface BatchInput {
@@ -100,8 +100,4 @@ export class GrowingFiles {
       return true
     })
   }
-}
-
-export function nameWithoutEnding(path: string): string {
-  return basename(path, extname(path))
 }

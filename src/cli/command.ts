@@ -94,9 +94,12 @@ export function firstPositional({ positionals }: CommandInput): string {
   return first
 }
 
-/** For a command whose first argument says what to do. */
-export function unknownAction(command: string, action: string, known: readonly string[]): UsageError {
-  return new UsageError(`${command} ${action} is not a command. Expected one of: ${known.join(', ')}.`)
+/** What the first argument says to do. @throws UsageError for an action that the command does not have */
+export function actionOf(input: CommandInput, { usage, actions = {} }: Command): string {
+  const action = firstPositional(input)
+  if (Object.hasOwn(actions, action)) return action
+  const [name] = usage.split(' ', 1)
+  throw new UsageError(`${name} ${action} is not a command. Expected one of: ${Object.keys(actions).join(', ')}.`)
 }
 
 /** The value of an option that is given at most once. */
@@ -116,4 +119,17 @@ export function numberOf(
   const value = Number(text)
   if (/^\d+$/.test(text) && value >= min && value <= max) return value
   throw new UsageError(`--${name} must be a whole number from ${min} to ${max}, not "${text}".`)
+}
+
+/** @throws UsageError unless the option is absent or one of the choices */
+export function oneOf<Choice extends string>(
+  choices: readonly Choice[],
+  input: CommandInput,
+  option: string,
+): Choice | undefined {
+  const text = textOf(input, option)
+  const found = choices.find((name) => name === text)
+  if (text !== undefined && !found)
+    throw new UsageError(`--${option} must be one of ${choices.join(', ')}, not "${text}".`)
+  return found
 }

@@ -1,4 +1,4 @@
-import { access } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
 import type { EngineSettings } from '../core/engine/options.js'
 import { nearest } from '../core/engine/workflow/nearest.js'
 import type { HandlerSettings } from '../http/options.js'
@@ -46,7 +46,7 @@ export async function configured(
   own: Options,
   all: () => Promise<Options>,
 ): Promise<Configured> {
-  const path = given ?? (await presentFile())
+  const path = given ?? fileNames.find((name) => existsSync(name))
   if (path === undefined) return { values: {} }
   const content = await contentOf(path)
   if (typeof content !== 'object' || content === null || Array.isArray(content))
@@ -79,17 +79,6 @@ function settingsOf(path: string, part: keyof FileSettings, value: unknown): obj
   const wrong = Object.keys(value).find((name) => !known.includes(name))
   if (wrong === undefined) return value
   throw new UsageError(`${path}: ${part}.${wrong} cannot be set in a file: expected only ${known.join(', ')}.`)
-}
-
-async function presentFile(): Promise<string | undefined> {
-  for (const name of fileNames) {
-    const exists = await access(name).then(
-      () => true,
-      () => false,
-    )
-    if (exists) return name
-  }
-  return undefined
 }
 
 async function contentOf(path: string): Promise<unknown> {

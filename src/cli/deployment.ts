@@ -107,15 +107,12 @@ async function openStores(url: string): Promise<Stores> {
     })
     return { jobs, applications, pool, schema, close: () => pool.end() }
   }
-  if (/^rediss?:/.test(url)) {
-    const [{ Keyv }, { default: KeyvRedis }] = await optional(['keyv', '@keyv/redis'], () =>
-      Promise.all([import('keyv'), import('@keyv/redis')]),
-    )
-    const { keyvStores } = await import('../adapters/stores/keyv/index.js')
-    const keyv = new Keyv({ store: new KeyvRedis(url), namespace: 'stemwork' })
-    return { ...keyvStores({ keyv }), close: () => keyv.disconnect() }
-  }
-  throw unknownUrl('--store', url)
+  const [{ Keyv }, { default: KeyvRedis }] = await optional(['keyv', '@keyv/redis'], () =>
+    Promise.all([import('keyv'), import('@keyv/redis')]),
+  )
+  const { keyvStores } = await import('../adapters/stores/keyv/index.js')
+  const keyv = new Keyv({ store: new KeyvRedis(url), namespace: 'stemwork' })
+  return { ...keyvStores({ keyv }), close: () => keyv.disconnect() }
 }
 
 async function openQueue(url: string, stores: Stores, logger: Logger): Promise<OpenQueue> {
@@ -128,12 +125,9 @@ async function openQueue(url: string, stores: Stores, logger: Logger): Promise<O
     const pool = await openPool(rest)
     return { queue: postgresQueue({ pool, schema, logger }), close: () => pool.end() }
   }
-  if (/^rediss?:/.test(url)) {
-    const { bullmqQueue } = await optional(['bullmq', 'ioredis'], () => import('../adapters/queues/bullmq/index.js'))
-    const { rest, value: prefix } = withoutParameter(url, 'prefix')
-    return { queue: bullmqQueue({ connection: rest, prefix, logger }), close: async () => {} }
-  }
-  throw unknownUrl('--queue', url)
+  const { bullmqQueue } = await optional(['bullmq', 'ioredis'], () => import('../adapters/queues/bullmq/index.js'))
+  const { rest, value: prefix } = withoutParameter(url, 'prefix')
+  return { queue: bullmqQueue({ connection: rest, prefix, logger }), close: async () => {} }
 }
 
 async function openPool(url: string): Promise<Pool> {
@@ -151,28 +145,23 @@ async function openBlobs(url: string): Promise<EngineParts['blobs']> {
     const { fsBlobs } = await import('../adapters/blobs/fs/index.js')
     return fsBlobs({ directory: folderOf(url) })
   }
-  if (url.startsWith('s3:')) {
-    const [{ S3Client }, { s3Blobs }] = await optional(['@aws-sdk/client-s3', '@aws-sdk/s3-request-presigner'], () =>
-      Promise.all([import('@aws-sdk/client-s3'), import('../adapters/blobs/s3/index.js')]),
-    )
-    const { hostname, pathname, searchParams } = new URL(url)
-    const endpoint = searchParams.get('endpoint') ?? undefined
-    const client = new S3Client({
-      region: searchParams.get('region') || process.env.AWS_REGION || 'us-east-1',
-      endpoint,
-      // Servers other than AWS rarely answer at <bucket>.<host>.
-      forcePathStyle: searchParams.has('pathStyle')
-        ? searchParams.get('pathStyle') !== 'false'
-        : endpoint !== undefined,
-      requestChecksumCalculation: 'WHEN_REQUIRED',
-      responseChecksumValidation: 'WHEN_REQUIRED',
-      // The SDK has no timeouts of its own. These leave room for a retry within that of a call (`requestTimeoutMs`).
-      requestHandler: { connectionTimeout: 3_000, requestTimeout: 15_000, throwOnRequestTimeout: true },
-    })
-    const prefix = pathname.replace(/^\/+|\/+$/g, '')
-    return s3Blobs({ client, bucket: hostname, ...(prefix ? { prefix: `${prefix}/` } : {}) })
-  }
-  throw unknownUrl('--blobs', url)
+  const [{ S3Client }, { s3Blobs }] = await optional(['@aws-sdk/client-s3', '@aws-sdk/s3-request-presigner'], () =>
+    Promise.all([import('@aws-sdk/client-s3'), import('../adapters/blobs/s3/index.js')]),
+  )
+  const { hostname, pathname, searchParams } = new URL(url)
+  const endpoint = searchParams.get('endpoint') ?? undefined
+  const client = new S3Client({
+    region: searchParams.get('region') || process.env.AWS_REGION || 'us-east-1',
+    endpoint,
+    // Servers other than AWS rarely answer at <bucket>.<host>.
+    forcePathStyle: searchParams.has('pathStyle') ? searchParams.get('pathStyle') !== 'false' : endpoint !== undefined,
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    // The SDK has no timeouts of its own. These leave room for a retry within that of a call (`requestTimeoutMs`).
+    requestHandler: { connectionTimeout: 3_000, requestTimeout: 15_000, throwOnRequestTimeout: true },
+  })
+  const prefix = pathname.replace(/^\/+|\/+$/g, '')
+  return s3Blobs({ client, bucket: hostname, ...(prefix ? { prefix: `${prefix}/` } : {}) })
 }
 
 /** `file:data/blobs` is relative to the working folder, as a path would be; `file:///data/blobs` is a file URL. */
@@ -220,14 +209,11 @@ const forms = {
   '--blobs': [/^(memory:$|file:|s3:)/, 'memory:, file:<folder>, s3://<bucket>'],
 } as const
 
-/** Before anything is said about the others: what is refused here is the mistake. */
+/** Before anything is said about the others: what is refused here is the mistake. No other form is opened. */
 export function refuseUnknown(option: keyof typeof forms, url: string | undefined): void {
-  if (url !== undefined && !forms[option][0].test(url)) throw unknownUrl(option, url)
-}
-
-function unknownUrl(option: keyof typeof forms, url: string): StemworkError {
-  const [, known] = forms[option]
-  return new StemworkError('INVALID_OPTIONS', `${option} ${nameOf(url)} is not understood. Expected one of: ${known}.`)
+  const [form, known] = forms[option]
+  if (url === undefined || form.test(url)) return
+  throw new StemworkError('INVALID_OPTIONS', `${option} ${nameOf(url)} is not understood. Expected one of: ${known}.`)
 }
 
 function withAddress(error: unknown, url: string): unknown {

@@ -122,10 +122,9 @@ export async function blobs(store: BlobStore): Promise<Outcome> {
 /** Writes a job that has already ended, so that no worker takes it, and removes it. Its times are the store's. */
 export async function jobStore(store: JobStore): Promise<Outcome> {
   const queued = await store.count({ statuses: ['QUEUED'] })
-  const request = { name: null, params: {}, uploads: {}, batchName: null, metadata: {}, copyResultsTo: {} }
-  const ended = {
-    ...newJob({ ...request, app: 'stemwork-doctor', workflow: 'stemwork/doctor', webhook: null, idempotency: null }),
-  }
+  const names = { app: 'stemwork-doctor', workflow: 'stemwork/doctor', name: null, batchName: null }
+  const rest = { params: {}, uploads: {}, metadata: {}, copyResultsTo: {}, webhook: null, idempotency: null }
+  const ended = newJob({ ...names, ...rest })
   const sentAt = Date.now()
   const { job } = await store.create({ ...ended, status: 'FAILED', completedAt: sentAt, expired: true })
   const answeredAt = Date.now()

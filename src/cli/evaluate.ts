@@ -1,7 +1,4 @@
-import { rmSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import {
   type EvaluatedModel,
   evaluateSongs,
@@ -12,9 +9,10 @@ import { summarise } from '../core/workflows/separation/evaluation/summary.js'
 import { requireModel } from '../core/models/installed.js'
 import { ensembleAlgorithms } from '../core/models/ensemble-algorithm.js'
 import { embeddedModelName } from '../core/models/registry.js'
-import { type Command, type CommandInput, firstPositional, flag, textOf, UsageError, valued } from './command.js'
+import { type Command, type CommandInput, firstPositional, flag, oneOf, UsageError, valued } from './command.js'
 import { evaluationTable } from './evaluation-table.js'
 import { runInForeground } from './foreground-run.js'
+import { unfinishedFolder } from './local-file.js'
 import { separationCommandOptions, separationSettings } from './model-options.js'
 import { duration, type ProgressLine } from './progress-line.js'
 
@@ -60,10 +58,7 @@ export const evaluateCommand: Command = {
 function modelsOf(input: CommandInput): EvaluatedModel[] {
   const { model } = input.values
   const names = Array.isArray(model) ? model : [embeddedModelName]
-  const wanted = textOf(input, 'ensemble')
-  const ensemble = ensembleAlgorithms.find((algorithm) => algorithm === wanted)
-  if (wanted !== undefined && !ensemble)
-    throw new UsageError(`--ensemble must be one of ${ensembleAlgorithms.join(', ')}, not "${wanted}".`)
+  const ensemble = oneOf(ensembleAlgorithms, input, 'ensemble')
   return names.map((name) => ({
     name,
     ensemble,
@@ -85,19 +80,16 @@ async function evaluateFolder(
   const { threads, provider, runtime } = separationSettings(input)
   const folders = await findSongs(firstPositional(input))
   for (const { choices } of models) for (const { model } of choices) await requireModel(model)
-  const scratchFolder = await mkdtemp(join(tmpdir(), 'stemwork-evaluation-'))
-  const removeAtOnce = () => rmSync(scratchFolder, { recursive: true, force: true })
-  process.once('exit', removeAtOnce)
+  const scratch = await unfinishedFolder(tmpdir(), 'stemwork-evaluation-')
   try {
     const songs: SongEvaluation[] = []
     const onProgress = (share: number) => progress.show('Evaluating', share)
     const network = { threads, provider, runtime }
-    for await (const song of evaluateSongs(folders, { models, scratchFolder, ...network, signal, onProgress }))
-      songs.push(song)
+    const settings = { models, scratchFolder: scratch.path, ...network, signal, onProgress }
+    for await (const song of evaluateSongs(folders, settings)) songs.push(song)
     return songs
   } finally {
-    await rm(scratchFolder, { recursive: true, force: true })
-    process.off('exit', removeAtOnce)
+    await scratch.remove()
   }
 }
 

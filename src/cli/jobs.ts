@@ -6,20 +6,19 @@ import type { JobRow } from '../http/operator/answers.js'
 import { jobSearchSchema, searchJobs } from '../http/operator/job-search.js'
 import { bulkJobs } from './bulk-jobs.js'
 import {
+  actionOf,
   type Command,
   type CommandInput,
   exitStatus,
-  firstPositional,
   flag,
   type Terminal,
   textOf,
-  unknownAction,
   UsageError,
   valued,
 } from './command.js'
 import type { DeploymentUrls } from './deployment.js'
 import { withEnvironment } from './environment.js'
-import { deploymentUrls, storageOptions, storeOptions } from './service-storage.js'
+import { storageOptions, storeOptions, storeUrls } from './service-storage.js'
 import { namedApplication, withEngine } from './store-engine.js'
 
 const store = ['data', 'store', 'blobs']
@@ -80,17 +79,13 @@ export const jobsCommand: Command = {
     },
   },
   async run(input, terminal) {
-    const action = firstPositional(input)
-    const act = Object.hasOwn(actions, action) ? actions[action] : undefined
-    if (!act) throw unknownAction('jobs', action, Object.keys(actions))
+    const action = actionOf(input, jobsCommand)
     const isBulk = input.values.all === true
     checkTarget(action, input, isBulk)
-    const urls = deploymentUrls(input)
-    if (urls.data === undefined && urls.store === undefined)
-      throw new UsageError('Jobs live in a store: give --data <dir> or --store <url>.')
     // A retry keeps to the limits of the deployment, whose options this command does not have.
-    return withEngine({ ...urls, blobs: blobsUrl(action, urls) }, terminal, async (engine) => {
-      if (!isBulk || !isBulkAction(action)) return await act(engine, input, terminal)
+    return withEngine(urlsOf(action, input), terminal, async (engine) => {
+      if (!isBulk || !isBulkAction(action))
+        return await actions[action as keyof typeof actions](engine, input, terminal)
       const json = input.values.json === true
       return await bulkJobs(engine, action, await queryOf(engine, input), { terminal, json })
     })
@@ -121,12 +116,13 @@ function checkTarget(action: string, { positionals, values }: CommandInput, isBu
 }
 
 /** @throws UsageError if files are needed and nothing says where they are */
-function blobsUrl(action: string, { data, store, blobs }: DeploymentUrls): string | undefined {
-  if (blobs !== undefined || (data !== undefined && store === undefined)) return blobs
-  if (action === 'retry' || action === 'delete')
+function urlsOf(action: string, input: CommandInput): DeploymentUrls {
+  const urls = storeUrls(input, 'Jobs live in a store: give --data <dir> or --store <url>.')
+  const blobs = textOf(input, 'blobs')
+  if (blobs !== undefined) return { ...urls, blobs }
+  if (urls.store !== undefined && (action === 'retry' || action === 'delete'))
     throw new UsageError(`jobs ${action} needs the files of the jobs: use the --blobs <url> of the service.`)
-  // A durable store requires durable files beside it; none is read here, so any folder will do.
-  return data === undefined ? 'file:.' : undefined
+  return urls
 }
 
 async function queryOf(engine: JobEngine<never>, input: CommandInput): Promise<JobQuery> {
@@ -144,7 +140,7 @@ async function queryOf(engine: JobEngine<never>, input: CommandInput): Promise<J
 
 type Action = (engine: JobEngine<never>, input: CommandInput, terminal: Terminal) => Promise<number>
 
-const actions: Record<string, Action> = {
+const actions = {
   async list(engine, input, { stdout }) {
     const applications = await engine.applications.listApplications()
     const app = namedApplication(applications, input)?.id
@@ -187,7 +183,7 @@ const actions: Record<string, Action> = {
     terminal.stdout.write(input.values.json === true ? `${JSON.stringify({ id, deleted: true })}\n` : `deleted ${id}\n`)
     return exitStatus.done
   },
-}
+} satisfies Record<string, Action>
 
 function shown(job: JobRecord | undefined, input: CommandInput, { stdout, stderr }: Terminal): number {
   if (!job) {

@@ -2,23 +2,20 @@ import { readFile } from 'node:fs/promises'
 import type { ApiKey, Application, ApplicationStore } from '../core/engine/ports/application-store.js'
 import { createApplication, issueKey, revokeKey, rotateKey, rotateWebhookSecret } from '../http/auth/applications.js'
 import {
+  actionOf,
   type Command,
   type CommandInput,
   exitStatus,
-  firstPositional,
   flag,
   numberOf,
   textOf,
-  unknownAction,
   UsageError,
   valued,
 } from './command.js'
 import { deploymentUrls, requireData, storeOptions, withStore } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 
-const actions = ['create', 'list', 'rotate', 'revoke', 'webhook-secret'] as const
 const hourMs = 60 * 60 * 1000
-type Action = (typeof actions)[number]
 
 export const keysCommand: Command = {
   usage: 'keys <create | list | rotate | revoke | webhook-secret> [key id] (--data <dir> | --store <url>) [options]',
@@ -59,9 +56,8 @@ export const keysCommand: Command = {
     },
   },
   async run(input, terminal) {
-    const action = firstPositional(input)
+    const action = actionOf(input, keysCommand) as keyof typeof perform
     const keyId = input.positionals[1]
-    if (!isAction(action)) throw unknownAction('keys', action, actions)
     if ((action === 'rotate' || action === 'revoke') !== (keyId !== undefined)) {
       throw new UsageError(
         action === 'rotate' || action === 'revoke'
@@ -94,7 +90,7 @@ interface KeyRequest {
 }
 
 /** What each action prints: as JSON, and in words. */
-const perform: Record<Action, (request: KeyRequest) => Promise<[value: unknown, text: string]>> = {
+const perform = {
   async create({ store, appName, known, input }) {
     const made = known ? undefined : await createApplication(store, { name: appName })
     const id = known?.id ?? made?.id ?? ''
@@ -140,13 +136,9 @@ const perform: Record<Action, (request: KeyRequest) => Promise<[value: unknown, 
     await revokeKey(store, keyId)
     return [{ id: keyId, state: 'ended' }, `The key ${keyId} no longer works.`]
   },
-}
+} satisfies Record<string, (request: KeyRequest) => Promise<[value: unknown, text: string]>>
 
 function stateOf({ expiresAt }: Pick<ApiKey, 'expiresAt'>): string {
   if (expiresAt === null) return 'active'
   return expiresAt > Date.now() ? `until ${new Date(expiresAt).toISOString()}` : 'ended'
-}
-
-function isAction(text: string): text is Action {
-  return (actions as readonly string[]).includes(text)
 }

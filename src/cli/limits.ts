@@ -1,16 +1,6 @@
 import type { ApplicationLimits } from '../core/engine/engine.js'
 import type { LimitChange, Limits } from '../core/engine/job/quota.js'
-import {
-  type Command,
-  type CommandInput,
-  exitStatus,
-  firstPositional,
-  flag,
-  textOf,
-  unknownAction,
-  UsageError,
-  valued,
-} from './command.js'
+import { actionOf, type Command, type CommandInput, exitStatus, flag, textOf, UsageError, valued } from './command.js'
 import { storeOptions, storeUrls } from './service-storage.js'
 import { namedApplication, withEngine } from './store-engine.js'
 
@@ -71,8 +61,7 @@ export const limitsCommand: Command = {
 
 /** What `set` changes; undefined for `show`. @throws UsageError if action and options do not fit together */
 function checkedChange(input: CommandInput): LimitChange | undefined {
-  const action = firstPositional(input)
-  if (action !== 'show' && action !== 'set') throw unknownAction('limits', action, ['show', 'set'])
+  const action = actionOf(input, limitsCommand)
   const change = changeOf(input)
   const hasChange = Object.keys(change).length > 0
   if ((action === 'set') !== hasChange)

@@ -10,6 +10,7 @@ import {
   exitStatus,
   flag,
   numberOf,
+  oneOf,
   type Terminal,
   textOf,
   UsageError,
@@ -20,7 +21,7 @@ import { separationCommandOptions, separationSettings } from './model-options.js
 import { type PcmPipe, rawPipe, wavPipe } from './pcm-pipe.js'
 
 const stems = ['vocals', 'accompaniments'] as const
-const rawFormats = Object.keys(rawEncodings)
+const rawFormats = Object.keys(rawEncodings) as RawFormat[]
 
 export const liveCommand: Command = {
   usage: 'live [options]',
@@ -78,18 +79,15 @@ export const liveCommand: Command = {
 }
 
 function rawOf(input: CommandInput): RawPcm | undefined {
-  const raw = textOf(input, 'raw')
   const sampleRate = numberOf(input, 'rate', { min: 8000, max: 192_000 })
   const channelCount = numberOf(input, 'channels', { min: 1, max: 64 })
+  const raw = oneOf(rawFormats, input, 'raw')
   if (raw === undefined) {
     if (sampleRate ?? channelCount)
       throw new UsageError('--rate and --channels are for raw samples. Add --raw, or leave them out.')
     return undefined
   }
-  if (!Object.hasOwn(rawEncodings, raw))
-    throw new UsageError(`--raw must be one of ${rawFormats.join(', ')}, not "${raw}".`)
-  const encoding = rawEncodings[raw as RawFormat]
-  return { sampleRate: sampleRate ?? 44_100, channelCount: channelCount ?? 2, encoding }
+  return { sampleRate: sampleRate ?? 44_100, channelCount: channelCount ?? 2, encoding: rawEncodings[raw] }
 }
 
 interface Output extends RawPcm {

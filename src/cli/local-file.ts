@@ -37,14 +37,16 @@ export interface UnfinishedFolder {
   remove(): Promise<void>
 }
 
-/**
- * A new folder for unfinished files, which a second Ctrl-C removes, too. An error names the folder that the user chose,
- * not the new one.
- */
+/** A new one. An error names the folder that the user chose, not the new one. */
 export async function unfinishedFolder(parent: string, prefix: string): Promise<UnfinishedFolder> {
   const path = await mkdtemp(join(parent, prefix)).catch((error: unknown) => {
     throw error instanceof Error ? Object.assign(error, { path: parent }) : error
   })
+  return removedAtExit(path)
+}
+
+/** @param path of a folder for unfinished files, which a second Ctrl-C removes, too */
+export function removedAtExit(path: string): UnfinishedFolder {
   const removeAtOnce = () => rmSync(path, { recursive: true, force: true })
   process.once('exit', removeAtOnce)
   return {

@@ -52,8 +52,8 @@ export const loudnessCommand: Command = {
     return runAudioCommand(input, terminal, {
       path,
       workflow: loudnessWorkflow({ decoders: decodersOf(input) }),
-      params: { normalizeTo, ceiling: decimalOf(input, 'ceiling'), format, picture: picture !== undefined },
-      options: { normalizeTo: 'normalize', ceiling: 'ceiling' },
+      params: { format, picture: picture !== undefined },
+      numbers: { normalizeTo: 'normalize', ceiling: 'ceiling' },
       label: 'Measuring',
       keep,
       async report({ outputs, details }) {

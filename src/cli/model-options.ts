@@ -10,7 +10,7 @@ import { modelInfo, requireModel } from '../core/models/installed.js'
 import { modelWords } from '../core/models/model-words.js'
 import { type StemsSettings, stemsWorkflow } from '../core/workflows/separation/stems-workflow.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
-import { type CommandInput, type CommandOption, flag, numberOf, textOf, UsageError, valued } from './command.js'
+import { type CommandInput, type CommandOption, flag, numberOf, oneOf, textOf, valued } from './command.js'
 
 const threads = valued('n', 'Processors for a separation. Default: all but one.')
 
@@ -99,16 +99,4 @@ export async function packageWorkflows(input: CommandInput, isRunHere: boolean):
     notesWorkflow({ decoders }),
     practiceWorkflow({ ...settings, model, allowedModels, modelTitles, formats, beats }),
   ]
-}
-
-function oneOf<Choice extends string>(
-  choices: readonly Choice[],
-  input: CommandInput,
-  option: string,
-): Choice | undefined {
-  const text = textOf(input, option)
-  const found = choices.find((name) => name === text)
-  if (text !== undefined && !found)
-    throw new UsageError(`--${option} must be one of ${choices.join(', ')}, not "${text}".`)
-  return found
 }

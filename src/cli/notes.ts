@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { notesWorkflow } from '../core/workflows/notes/notes-workflow.js'
-import { audioCommandOptions, decimalOf, decodersOf, pathBeside, runAudioCommand } from './audio-command.js'
+import { audioCommandOptions, decodersOf, pathBeside, runAudioCommand } from './audio-command.js'
 import { type Command, firstPositional, flag, valued } from './command.js'
 
 interface Report {
@@ -32,16 +32,10 @@ export const notesCommand: Command = {
       path,
       workflow: notesWorkflow({ decoders: decodersOf(input) }),
       params: {
-        onsetThreshold: decimalOf(input, 'onset'),
-        frameThreshold: decimalOf(input, 'frame'),
-        minimumNoteLength: decimalOf(input, 'shortest'),
-        minimumFrequency: decimalOf(input, 'min-frequency'),
-        maximumFrequency: decimalOf(input, 'max-frequency'),
         melodiaTrick: input.values['clear-only'] === true ? false : undefined,
         pitchBends: input.values['no-bends'] === true ? false : undefined,
-        tempo: decimalOf(input, 'tempo'),
       },
-      options: {
+      numbers: {
         onsetThreshold: 'onset',
         frameThreshold: 'frame',
         minimumNoteLength: 'shortest',

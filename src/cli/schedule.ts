@@ -8,14 +8,13 @@ import {
   type SchedulingRule,
 } from '../core/engine/job/scheduling.js'
 import {
+  actionOf,
   type Command,
   type CommandInput,
   exitStatus,
-  firstPositional,
   flag,
   numberOf,
   textOf,
-  unknownAction,
   UsageError,
   valued,
 } from './command.js'
@@ -54,9 +53,7 @@ export const scheduleCommand: Command = {
     limit: { description: 'Limits how many jobs run at a time, across all workers.', options: [...ofWhat, 'max'] },
   },
   async run(input, { stdout, stderr }) {
-    const action = firstPositional(input)
-    const change = changes[action]?.(input)
-    if (!change && action !== 'show') throw unknownAction('schedule', action, ['show', ...Object.keys(changes)])
+    const change = changes[actionOf(input, scheduleCommand)]?.(input)
     requireData(deploymentUrls(input))
     const missing = 'Rules are kept in a store. Add --data <dir> or --store <url>.'
     return withStore(input, missing, stderrLogger(stderr), async ({ parts: { jobs, applications } }) => {

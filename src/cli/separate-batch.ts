@@ -1,7 +1,6 @@
-import { rmSync } from 'node:fs'
-import { mkdir, open, rename, rm, stat } from 'node:fs/promises'
+import { mkdir, open, rename, stat } from 'node:fs/promises'
 import { getPriority } from 'node:os'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname, join, parse } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { StemworkError } from '../core/engine/errors.js'
 import { makeProcessFolder, removeDeadFolders } from '../core/engine/dispatch/attempt/process-folder.js'
@@ -12,14 +11,14 @@ import { formatTable } from '../core/media/encode/output-format.js'
 import { requireModel } from '../core/models/installed.js'
 import { takeLock } from '../core/models/pull-lock.js'
 import { readTags } from '../core/media/tags/read-tags.js'
-import { type BatchInput, findInputs, GrowingFiles, nameWithoutEnding } from './batch-inputs.js'
+import { type BatchInput, findInputs, GrowingFiles } from './batch-inputs.js'
 import { BatchJournal, type Outputs, sha256 } from './batch-journal.js'
 import { BatchProgress } from './batch-progress.js'
 import { BatchReport } from './batch-report.js'
 import { exitStatus, type Terminal } from './command.js'
 import { foregroundOrder } from './foreground-run.js'
 import { onInterruption } from './interruption.js'
-import { makeFolder, requireFile, requirePath } from './local-file.js'
+import { makeFolder, removedAtExit, requireFile, requirePath } from './local-file.js'
 import type { BatchRequest } from './separation-request.js'
 
 /** Pause between two looks at the folders. A file that is the same at both is taken to be complete. */
@@ -186,7 +185,7 @@ class Batch {
 
   async #run(input: BatchInput, signal: AbortSignal): Promise<{ result: WorkResult; outputs: Outputs }> {
     const { workflow, stems, settings, names } = this.#request
-    const song = { tags: await readTags(input.path), file: nameWithoutEnding(input.path), folder: input.folder }
+    const song = { tags: await readTags(input.path), file: parse(input.path).name, folder: input.folder }
     const ending = formatTable[settings.format ?? '16'].extension
     const { outputs, unclaimed } = this.#journal.reserve(input, (number) =>
       Object.fromEntries(
@@ -195,14 +194,12 @@ class Batch {
     )
     await requireUnused(unclaimed)
     await this.#journal.start(input, outputs)
-    const directory = await makeProcessFolder(this.#ownFolder, workPrefix)
-    const removeAtOnce = () => rmSync(directory, { recursive: true, force: true })
-    process.once('exit', removeAtOnce)
+    const unfinished = removedAtExit(await makeProcessFolder(this.#ownFolder, workPrefix))
     try {
       const hash = await sha256(input.path)
       const file = { path: input.path, bytes: input.bytes, name: basename(input.path) }
       const result = await this.#runner.run(
-        foregroundOrder(workflow, { inputUrl: 'http://localhost/' }, file, directory),
+        foregroundOrder(workflow, { inputUrl: 'http://localhost/' }, file, unfinished.path),
         { signal, onProgress: ({ progress }) => this.#progress.show(input.shown, progress) },
       )
       signal.throwIfAborted()
@@ -211,8 +208,7 @@ class Batch {
       await this.#journal.finish(input, outputs, { sha256: hash, resultBytes })
       return { result, outputs }
     } finally {
-      await rm(directory, { recursive: true, force: true })
-      process.off('exit', removeAtOnce)
+      await unfinished.remove()
     }
   }
 }

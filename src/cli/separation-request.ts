@@ -1,11 +1,11 @@
-import { basename, extname, resolve } from 'node:path'
+import { parse, resolve } from 'node:path'
 import { outputFormats } from '../core/media/encode/output-format.js'
 import { type StemName, stemNames } from '../core/models/stems.js'
 import { modelPreset, modelsOfPreset } from '../core/models/presets.js'
 import { presetWorkflow } from '../core/workflows/separation/preset-workflow.js'
 import { type StemsSettings, stemsWorkflow } from '../core/workflows/separation/stems-workflow.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
-import { type CommandInput, numberOf, textOf, UsageError } from './command.js'
+import { type CommandInput, numberOf, oneOf, textOf, UsageError } from './command.js'
 import { separationSettings } from './model-options.js'
 import { NameTemplate } from './result-names.js'
 
@@ -42,10 +42,7 @@ const defaultStems: StemName[] = ['vocals', 'accompaniments']
 
 /** @param threads of one separation, unless the user says how many */
 export function separationChoice(input: CommandInput, threads?: number): SeparationChoice {
-  const formatText = textOf(input, 'format')
-  const format = outputFormats.find((name) => name === formatText)
-  if (formatText !== undefined && !format)
-    throw new UsageError(`--format must be one of ${outputFormats.join(', ')}, not "${formatText}".`)
+  const format = oneOf(outputFormats, input, 'format')
   const given = separationSettings(input)
   const keepTags = input.values['no-tags'] !== true
   const settings = { ...given, threads: given.threads ?? threads, format, keepTags }
@@ -136,5 +133,5 @@ function workflowOf(settings: StemsSettings, stems: StemName[] | undefined): Wor
 
 function songName(source: string, isUrl: boolean): string {
   const path = isUrl && URL.canParse(source) ? new URL(source).pathname.replace(/%20/g, ' ') : source
-  return basename(path, extname(path)).replace(/[^\p{L}\p{N}._ -]/gu, '_') || 'song'
+  return parse(path).name.replace(/[^\p{L}\p{N}._ -]/gu, '_') || 'song'
 }

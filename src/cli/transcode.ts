@@ -1,5 +1,5 @@
 import { transcodeWorkflow } from '../core/workflows/transcode/transcode-workflow.js'
-import { audioCommandOptions, decimalOf, decodersOf, runAudioCommand } from './audio-command.js'
+import { audioCommandOptions, decodersOf, runAudioCommand } from './audio-command.js'
 import { type Command, firstPositional, flag, numberOf, textOf, valued } from './command.js'
 import { fileEndings, fileFormat } from './file-format.js'
 
@@ -32,13 +32,6 @@ export const transcodeCommand: Command = {
       format: fileFormat(output, textOf(input, 'bits')),
       sampleRate: numberOf(input, 'rate', { min: 8000, max: 192_000 }),
       channels: numberOf(input, 'channels', { min: 1, max: 2 }),
-      startSeconds: decimalOf(input, 'start'),
-      lengthSeconds: decimalOf(input, 'length'),
-      fadeInSeconds: decimalOf(input, 'fade-in'),
-      fadeOutSeconds: decimalOf(input, 'fade-out'),
-      gainDb: decimalOf(input, 'gain'),
-      tempo: decimalOf(input, 'tempo'),
-      semitones: decimalOf(input, 'semitones'),
       dither: input.values['no-dither'] !== true,
       keepTags: input.values['no-tags'] !== true,
     }
@@ -46,7 +39,7 @@ export const transcodeCommand: Command = {
       path,
       workflow: transcodeWorkflow({ decoders: decodersOf(input) }),
       params,
-      options: {
+      numbers: {
         startSeconds: 'start',
         lengthSeconds: 'length',
         fadeInSeconds: 'fade-in',

@@ -1,5 +1,5 @@
 import type { Worker, WorkerState } from '../core/engine/engine.js'
-import { type Command, exitStatus, firstPositional, flag, unknownAction, UsageError } from './command.js'
+import { actionOf, type Command, exitStatus, flag, UsageError } from './command.js'
 import { storeOptions, storeUrls } from './service-storage.js'
 import { withEngine } from './store-engine.js'
 
@@ -24,10 +24,9 @@ export const workersCommand: Command = {
     uncordon: { description: 'The worker takes jobs again.', options: store },
   },
   async run(input, terminal) {
-    const action = firstPositional(input)
+    const action = actionOf(input, workersCommand)
     const state = states[action]
     const name = input.positionals[1]
-    if (!state && action !== 'show') throw unknownAction('workers', action, ['show', ...Object.keys(states)])
     if (state && name === undefined)
       throw new UsageError(`Say which worker: stemwork workers ${action} <name>. workers show has the names.`)
     const missing = 'Workers are known by their store. Add --data <dir> or --store <url>.'

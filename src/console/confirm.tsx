@@ -8,14 +8,14 @@ interface ConfirmProps {
   buttonClass?: string
   title: string
   text: string
-  /** Label of the button that confirms. */
-  action: string
+  /** Label of the button that confirms. Default: `label`. */
+  action?: string
   isDanger?: boolean
   onConfirm(): Promise<void>
 }
 
 /** A button that asks before it acts. */
-export function Confirm({ label, name, buttonClass, title, text, action, isDanger, onConfirm }: ConfirmProps) {
+export function Confirm({ label, name, buttonClass, title, text, action = label, isDanger, onConfirm }: ConfirmProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const [isBusy, setBusy] = useState(false)
   return (

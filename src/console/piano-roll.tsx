@@ -11,6 +11,7 @@ import { useShownPosition } from './shown-position.js'
 import { stemColour } from './stem-names.js'
 import { type ViewWindow, zoomed } from './view-window.js'
 import { explain, type Explanation, outputWords } from './words.js'
+import { ZoomButtons } from './zoom-buttons.js'
 
 /** What `service/notes` writes. */
 interface NotesReport {
@@ -61,19 +62,7 @@ function Roll({ report: { seconds, tempo, tracks } }: { report: NotesReport }) {
       <NoteTransport player={player} />
       <div class="tools">
         <Tracks tracks={tracks} off={off} onChange={setOff} />
-        <span class="zoom">
-          Zoom
-          {[0.5, 2].map((factor) => (
-            <button
-              key={factor}
-              type="button"
-              aria-label={factor < 1 ? 'Zoom out' : 'Zoom in'}
-              onClick={() => setView((now) => zoomed(now, factor, player.position, seconds))}
-            >
-              {factor < 1 ? '−' : '+'}
-            </button>
-          ))}
-        </span>
+        <ZoomButtons onZoom={(factor) => setView((now) => zoomed(now, factor, player.position, seconds))} />
       </div>
       <div class="lanes">
         <Ruler view={view} onSeek={seek} onLoop={setView} />

@@ -1,5 +1,5 @@
 import type { JobStatus } from '../client/client.js'
-import { useHash } from './use-hash.js'
+import { queryOf, useHash } from './use-hash.js'
 
 /** What the list shows. It is kept in the address, so a reload, a link and the back button come back to it. */
 export interface ListFilters {
@@ -24,9 +24,7 @@ export function jobAddress(id: string, tab: 'player' | 'details' = 'player'): st
 }
 
 export function libraryAddress(filters: ListFilters = {}): string {
-  const query = new URLSearchParams()
-  for (const [name, value] of Object.entries(filters)) if (value !== undefined && value !== '') query.set(name, value)
-  return query.size > 0 ? `#/?${query.toString()}` : '#/'
+  return `#/${queryOf(filters)}`
 }
 
 export function useRoute(): Route {

@@ -4,6 +4,7 @@ import type { MixSettings } from './mix-settings.js'
 import { PlayButton } from './play-button.js'
 import type { Player } from './player.js'
 import { clock } from './words.js'
+import { ZoomButtons } from './zoom-buttons.js'
 
 interface TransportProps {
   player: Player
@@ -78,15 +79,7 @@ export function Transport(props: TransportProps) {
             </label>
           ))}
         </fieldset>
-        <span class="zoom">
-          Zoom
-          <button type="button" aria-label="Zoom out" onClick={() => props.onZoom(0.5)}>
-            −
-          </button>
-          <button type="button" aria-label="Zoom in" onClick={() => props.onZoom(2)}>
-            +
-          </button>
-        </span>
+        <ZoomButtons onZoom={props.onZoom} />
         <label class="slider">
           Volume
           <input

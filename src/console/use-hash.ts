@@ -1,5 +1,13 @@
 import { useEffect, useState } from 'preact/hooks'
 
+/** With a question mark, or empty. */
+export function queryOf(filters: object): string {
+  const query = new URLSearchParams()
+  for (const [name, value] of Object.entries(filters) as [string, string | undefined][])
+    if (value !== undefined && value !== '') query.set(name, value)
+  return query.size > 0 ? `?${query.toString()}` : ''
+}
+
 /** What the hash of the address says, also when it changes. */
 export function useHash<Value>(read: (hash: string) => Value): Value {
   const [value, setValue] = useState(() => read(location.hash))

@@ -293,7 +293,6 @@ describe('behind a bad network the client', () => {
     const created = moved.createJob({ workflow: 'service/held', params: {} })
     expect(await failure(created)).toMatchObject({ code: 'BAD_ANSWER', status: 301, message })
     expect(await failure(moved.listJobs())).toMatchObject({ code: 'BAD_ANSWER', status: 401, message })
-    await front.close()
   })
 
   test.each(['null', '"OK"', '{}', ''])('does not take %j for an answer of the service', async (body) => {
@@ -303,7 +302,6 @@ describe('behind a bad network the client', () => {
     const created = misled.createJob({ workflow: 'service/held', params: {} })
     expect(await failure(created)).toMatchObject({ code: 'BAD_ANSWER', status: 200 })
     expect(await failure(misled.waitForJob('id', { by: 'polling' }))).toMatchObject({ code: 'BAD_ANSWER' })
-    await front.close()
   })
 
   test('does not read an endless answer to its end', async () => {
@@ -341,7 +339,6 @@ describe('behind a bad network the client', () => {
     }
     expect(front.seen).toHaveLength(3)
     expect(requestsAtEnd).toEqual([1])
-    await front.close()
   })
 
   test('gives up after the allowed number of tries', async () => {
@@ -352,7 +349,6 @@ describe('behind a bad network the client', () => {
     const impatient = createClient({ baseUrl: front.base, apiKey: service.app.key, retries: 1 })
     expect(await failure(impatient.application())).toMatchObject({ code: 'HTTP_429', status: 429, retryAfterMs: 0 })
     expect(front.seen).toHaveLength(2)
-    await front.close()
   })
 
   test('explains the answers of a proxy that refuses a file or cannot reach the service', async () => {
@@ -371,7 +367,6 @@ describe('behind a bad network the client', () => {
       code: 'HTTP_504',
       message: expect.stringMatching(/^A proxy .* got no answer from it \(status 504\)/),
     })
-    await front.close()
   })
 
   test('creates only one job if the connection breaks after the service has received the request', async () => {
@@ -384,7 +379,6 @@ describe('behind a bad network the client', () => {
     })
     expect((await client.listJobs({ batchName })).jobs.map((job) => job.id)).toEqual([id])
     await client.deleteJob(id)
-    await front.close()
   })
 
   test('falls back to polling if event streams do not get through', async () => {
@@ -405,7 +399,6 @@ describe('behind a bad network the client', () => {
     expect(front.seen.filter((path) => path.endsWith('/events'))).toHaveLength(2)
     expect(front.seen.some((path) => path.endsWith('/status'))).toBe(true)
     await client.deleteJob(id)
-    await front.close()
   })
 
   test('continues with a new event stream if one breaks during a job', async () => {
@@ -425,7 +418,6 @@ describe('behind a bad network the client', () => {
     await canceled
     expect(front.seen.filter((path) => path.endsWith('/events'))).toHaveLength(2)
     await client.deleteJob(id)
-    await front.close()
   })
 })
 

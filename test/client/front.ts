@@ -1,5 +1,6 @@
 import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { onTestFinished } from 'vitest'
 
 /** What happens to the next request (or the next to `path`) instead of being forwarded. */
 export type Mishap = { status: number; headers?: Record<string, string>; body?: string; path?: RegExp } | 'answer lost'
@@ -9,10 +10,9 @@ export interface Front {
   /** Paths of the requests so far. */
   seen: string[]
   dropConnections(): void
-  close(): Promise<void>
 }
 
-/** A proxy before the service that causes the given failures, one after the other. */
+/** A proxy before the service that causes the given failures, one after the other, until the test ends. */
 export async function startFront(origin: string, mishaps: Mishap[]): Promise<Front> {
   const seen: string[] = []
   const server = createServer((incoming, answer) => {
@@ -25,15 +25,11 @@ export async function startFront(origin: string, mishaps: Mishap[]): Promise<Fro
     answer.writeHead(mishap.status, mishap.headers).end(mishap.body)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => (server.closeAllConnections(), void server.close()))
   return {
     base: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
     seen,
     dropConnections: () => server.closeAllConnections(),
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
   }
 }
 

@@ -102,18 +102,12 @@ describe.skipIf(!chromiumPath)('what the console costs (needs Chromium)', () => 
     ])
     pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
   })
-  tidyUp(() => ({ browser, service, pages }))
-
-  async function created(body: Record<string, unknown>, key = service.app.key): Promise<string> {
-    const response = await service.api('/job', { method: 'POST', body: JSON.stringify(body), key })
-    return ((await response.json()) as { id: string }).id
-  }
+  tidyUp(() => ({ browser, service }))
 
   test('the first row appears after few requests and few bytes, with a full page of songs', async () => {
     const { key } = await service.addApplication('Full')
     const ids: string[] = []
-    for (let n = 0; n < 60; n++)
-      ids.push(await created({ workflow: 'service/held', name: `Song ${n}`, params: {} }, key))
+    for (let n = 0; n < 60; n++) ids.push(await service.created({ name: `Song ${n}` }, { key }))
     try {
       const page = await pages.open({}, '/healthz')
       await pages.signIn(page, key)
@@ -150,7 +144,7 @@ describe.skipIf(!chromiumPath)('what the console costs (needs Chromium)', () => 
   test.each(formats)(
     'an hour of %s plays from any position without being downloaded or decoded completely',
     async (format) => {
-      const id = await created({ workflow: 'service/hours', name: `An hour.${format}`, params: { format } })
+      const id = await service.created({ workflow: 'service/hours', name: `An hour.${format}`, params: { format } })
       expect((await pollJob(service, id)).status).toBe('SUCCEEDED')
       const page = await pages.signedIn()
       const readings: Promise<number>[] = []

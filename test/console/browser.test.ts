@@ -8,9 +8,11 @@ import {
   barriers,
   type Canvas,
   ConsolePages,
+  downloaded,
   eventually,
   focused,
   hasFocus,
+  heardPeak,
   openSong,
   patienceMs,
   position,
@@ -50,7 +52,7 @@ describe.skipIf(!chromiumPath)(
       await openSong(page, 'short song.wav')
       await page.context().close()
     })
-    tidyUp(() => ({ browser, service, pages }))
+    tidyUp(() => ({ browser, service }))
 
     /** The player of the short song. */
     async function player(page: Page): Promise<void> {
@@ -125,23 +127,14 @@ describe.skipIf(!chromiumPath)(
       await page.mouse.up()
       await page.getByText('Loop 0:02 to 0:04').waitFor()
 
-      const [download] = await Promise.all([
-        page.waitForEvent('download'),
-        page.getByRole('link', { name: 'Vocals WAV · 1.4 MB' }).click(),
-      ])
+      const download = await downloaded(page.getByRole('link', { name: 'Vocals WAV · 1.4 MB' }))
       expect(download.suggestedFilename()).toBe('short song - vocals.wav')
       const bytes = await readFile(await download.path())
       expect([bytes.toString('latin1', 0, 4), bytes.length > 8 * rate * 4]).toEqual(['RIFF', true])
-      const [archive] = await Promise.all([
-        page.waitForEvent('download'),
-        page.getByRole('button', { name: 'All (ZIP)' }).click(),
-      ])
+      const archive = await downloaded(page.getByRole('button', { name: 'All (ZIP)' }))
       expect(archive.suggestedFilename()).toBe('short song - stems.zip')
       expect((await readFile(await archive.path())).includes('short song - accompaniments.wav')).toBe(true)
-      const [mix] = await Promise.all([
-        page.waitForEvent('download'),
-        page.getByRole('button', { name: 'Export this mix' }).click(),
-      ])
+      const mix = await downloaded(page.getByRole('button', { name: 'Export this mix' }))
       expect(mix.suggestedFilename()).toBe('short song - mix.wav')
       // Two of the eight seconds: the loop.
       const mixed = await readFile(await mix.path())
@@ -150,20 +143,7 @@ describe.skipIf(!chromiumPath)(
     })
 
     test('shows the level of each stem while it sounds, and the master volume is that of all', async () => {
-      const page = await pages.open()
-      // What goes to the loudspeaker is measured on its way there.
-      await page.addInitScript(`
-        const { connect } = AudioNode.prototype
-        AudioNode.prototype.connect = function (target, ...rest) {
-          if (target instanceof AudioDestinationNode) {
-            window.speaker = this.context.createAnalyser()
-            connect.call(this, window.speaker)
-          }
-          return connect.call(this, target, ...rest)
-        }`)
-      await page.goto('about:blank')
-      await pages.signIn(page)
-      await page.goto(`${service.base}/console`)
+      const page = await pages.listening(2048)
       await player(page)
       const level = (stem: string) =>
         page
@@ -172,12 +152,7 @@ describe.skipIf(!chromiumPath)(
           .evaluate((meter: { style: { getPropertyValue(name: string): string } }) =>
             Number(meter.style.getPropertyValue('--level')),
           )
-      const loudness = () =>
-        page.evaluate<number>(`(() => {
-          const samples = new Float32Array(speaker.fftSize)
-          speaker.getFloatTimeDomainData(samples)
-          return Math.max(...samples.map(Math.abs))
-        })()`)
+      const loudness = () => heardPeak(page)
       expect([await level('Vocals'), await level('Accompaniment')]).toEqual([0, 0])
       await page.getByRole('button', { name: 'Play', exact: true }).click()
       await eventually(() => level('Accompaniment')).toBeGreaterThan(0.05)
@@ -281,10 +256,7 @@ describe.skipIf(!chromiumPath)(
 
       await rowOf(page, 'damaged.mp3').getByRole('checkbox').check()
       await rowOf(page, 'A very long name').getByRole('checkbox').check()
-      const [archive] = await Promise.all([
-        page.waitForEvent('download'),
-        page.getByRole('button', { name: 'Download (ZIP)' }).click(),
-      ])
+      const archive = await downloaded(page.getByRole('button', { name: 'Download (ZIP)' }))
       expect(archive.suggestedFilename()).toMatch(/^A very long name .* - stems\.zip$/)
       await page.getByRole('button', { name: 'Delete', exact: true }).click()
       await eventually(() => page.locator('.rows li').count()).toBe(count - 2)

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core'
+import type { Browser, BrowserContextOptions, Download, Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, expect } from 'vitest'
 import type { ConsoleService } from './browser.js'
 
@@ -17,7 +17,9 @@ export const narrow = { viewport: { width: 320, height: 640 } }
 /** A screen of 1,280 by 800 points at 200 % has half as many CSS pixels. */
 export const zoomed = { viewport: { width: 640, height: 400 } }
 
-/** Opens pages of a service and collects their errors. */
+const all: ConsolePages[] = []
+
+/** Opens pages of a service and collects their errors, of which `tidyUp` allows none. */
 export class ConsolePages {
   readonly complaints: string[] = []
   readonly #browser: Browser
@@ -26,6 +28,7 @@ export class ConsolePages {
   constructor(browser: Browser, service: Pick<ConsoleService, 'base' | 'key'>) {
     this.#browser = browser
     this.#service = service
+    all.push(this)
   }
 
   async open(options: BrowserContextOptions = {}, path = '/console'): Promise<Page> {
@@ -58,19 +61,24 @@ export class ConsolePages {
     expect(answer.status()).toBe(200)
   }
 
-  /** Opens a page as a signed-in user, without waiting for its content. */
-  async entered(options?: BrowserContextOptions, key?: string): Promise<Page> {
+  /** A page of a signed-in user before the console is opened, for what has to be there by then. */
+  async arriving(options?: BrowserContextOptions, key?: string): Promise<Page> {
     const page = await this.open(options, '/console/icon.svg')
     await this.signIn(page, key)
+    return page
+  }
+
+  /** Opens a page as a signed-in user, without waiting for its content. */
+  async entered(options?: BrowserContextOptions, key?: string): Promise<Page> {
+    const page = await this.arriving(options, key)
     await page.goto(`${this.#service.base}/console`)
     return page
   }
 
   /** A wide page whose audio output is measured, so many samples at a time. */
   async listening(samples = 32_768): Promise<Page> {
-    const page = await this.open({ viewport: { width: 1280, height: 900 } }, '/console/icon.svg')
+    const page = await this.arriving({ viewport: { width: 1280, height: 900 } })
     await page.addInitScript(tap(samples))
-    await this.signIn(page)
     await page.goto(`${this.#service.base}/console`)
     return page
   }
@@ -86,17 +94,14 @@ export class ConsolePages {
 
 interface Parts {
   browser: Browser | undefined
-  service: { stop(): Promise<void> } | { close(): Promise<void> } | undefined
-  pages?: ConsolePages
+  service?: { stop(): Promise<void> } | { close(): Promise<void> }
 }
 
 /** Closes the pages after each test, none of which may have logged an error, and the rest at the end. */
 export function tidyUp(parts: () => Parts): void {
   afterEach(async () => {
-    const { browser, pages } = parts()
-    if (!pages) return
-    for (const context of browser?.contexts() ?? []) await context.close()
-    expect(pages.complaints.splice(0)).toEqual([])
+    for (const context of parts().browser?.contexts() ?? []) await context.close()
+    expect(all.flatMap(({ complaints }) => complaints.splice(0))).toEqual([])
   })
   afterAll(async () => {
     const { browser, service } = parts()
@@ -157,6 +162,12 @@ export async function openSong(page: Page, name: string): Promise<void> {
   await rowOf(page, name).locator('.status.succeeded').waitFor()
   await rowOf(page, name).getByRole('link', { name, exact: true }).click()
   await page.getByRole('region', { name: 'Listen' }).waitFor()
+}
+
+/** What a press of a button or a link saves. */
+export async function downloaded(control: Locator): Promise<Download> {
+  const [download] = await Promise.all([control.page().waitForEvent('download'), control.click()])
+  return download
 }
 
 export function hasFocus(element: Locator): Promise<boolean> {

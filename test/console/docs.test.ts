@@ -17,7 +17,7 @@ describe.skipIf(!chromiumPath)('/docs in a browser (needs Chromium; CHROMIUM_PAT
     ;[service, browser] = await Promise.all([startService({ http: { console: true } }), openBrowser()])
     pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
   })
-  tidyUp(() => ({ browser, service, pages }))
+  tidyUp(() => ({ browser, service }))
 
   // A page that is made narrower is the same page, which has loaded axe.
   test.each([

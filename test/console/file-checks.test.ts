@@ -64,7 +64,7 @@ describe.skipIf(!chromiumPath)('files are checked before they are sent (needs Ch
     ])
     pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
   })
-  tidyUp(() => ({ browser, service, pages }))
+  tidyUp(() => ({ browser, service }))
 
   async function songs(options?: Parameters<ConsolePages['signedIn']>[0], workflow = 'Songs'): Promise<Page> {
     const page = await pages.signedIn(options)

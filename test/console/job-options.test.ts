@@ -115,7 +115,7 @@ describe.skipIf(!chromiumPath)('the options of a job in the console (needs Chrom
     ])
     pages = new ConsolePages(browser, service)
   })
-  tidyUp(() => ({ browser, service, pages }))
+  tidyUp(() => ({ browser, service }))
 
   /** The job with this name once its row says that it is done, as the service tells it. */
   async function done(page: Page, name: string): Promise<Job> {

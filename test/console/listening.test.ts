@@ -8,6 +8,7 @@ import { chromiumPath, type ConsoleService, openBrowser, startConsole } from './
 import {
   barriers,
   ConsolePages,
+  downloaded,
   eventually,
   layoutShift,
   openSong,
@@ -41,7 +42,7 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
     await rowOf(page, 'damaged.mp3').locator('.status.failed').waitFor()
     await page.context().close()
   })
-  tidyUp(() => ({ browser, service, pages }))
+  tidyUp(() => ({ browser, service }))
 
   async function player(): Promise<Page> {
     const page = await pages.signedIn({ viewport: { width: 1280, height: 900 } })
@@ -219,8 +220,7 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
   })
 
   test('the list of workflows is loaded again after a failed request', async () => {
-    const page = await pages.open({}, '/console/icon.svg')
-    await pages.signIn(page)
+    const page = await pages.arriving()
     let failures = 0
     await page.route('**/workflow', (route) => {
       if (failures++ > 0) return route.continue()
@@ -256,9 +256,8 @@ describe.skipIf(!chromiumPath)('listening with mouse and keyboard (needs Chromiu
     await eventually(() => position(guest)).toBeGreaterThan(0.3)
     await guest.getByRole('button', { name: 'Pause' }).click()
     expect([await guest.context().cookies(), await barriers(guest)]).toEqual([[], []])
-    const saving = guest.waitForEvent('download')
-    await guest.getByRole('link', { name: /^Vocals WAV/ }).click()
-    expect((await saving).suggestedFilename()).toContain('vocals')
+    const saved = await downloaded(guest.getByRole('link', { name: /^Vocals WAV/ }))
+    expect(saved.suggestedFilename()).toContain('vocals')
     // Nothing of the page leads to what the link does not open.
     expect(await guest.getByRole('link', { name: /songs|Details|API keys|Library/ }).count()).toBe(0)
     expect(await guest.getByRole('button', { name: /Delete|ZIP|Share/ }).count()).toBe(0)

@@ -36,7 +36,7 @@ describe.skipIf(!chromiumPath)('a library of 10,000 songs (needs Chromium)', () 
     await fill(jobs, service.app.id)
     pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
   })
-  tidyUp(() => ({ browser, service, pages }))
+  tidyUp(() => ({ browser, service }))
 
   const rowCount = (page: Page) => page.locator('.rows li').count()
   const scrollTo = (page: Page, pixels: number | 'end') =>

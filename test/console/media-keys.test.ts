@@ -88,7 +88,7 @@ describe.skipIf(!chromiumPath)('media keys (needs Chromium)', () => {
     await openSong(page, 'song.wav')
     await page.context().close()
   })
-  tidyUp(() => ({ browser, service, pages }))
+  tidyUp(() => ({ browser, service }))
 
   const play = (page: Page) => page.getByRole('button', { name: 'Play', exact: true }).click()
 
@@ -119,7 +119,7 @@ describe.skipIf(!chromiumPath)('media keys (needs Chromium)', () => {
   })
 
   test('media keys and the lock screen play, pause and seek', async () => {
-    const page = await pages.open({}, '/console/icon.svg')
+    const page = await pages.arriving()
     await page.addInitScript(`
       window.handlers = {}
       const { setActionHandler } = MediaSession.prototype
@@ -132,7 +132,6 @@ describe.skipIf(!chromiumPath)('media keys (needs Chromium)', () => {
         window.positionState = state
         return setPositionState.call(this, state)
       }`)
-    await pages.signIn(page)
     await page.goto(`${service.base}/console`)
     await openSong(page, 'song.wav')
     await play(page)
@@ -172,7 +171,7 @@ describe.skipIf(!chromiumPath)('media keys (needs Chromium)', () => {
   })
 
   test('the screen stays on while a song plays, even after the page was hidden', async () => {
-    const page = await pages.open({}, '/console/icon.svg')
+    const page = await pages.arriving()
     // Headless, there is no screen; others need not ask.
     await page.context().grantPermissions(['screen-wake-lock'])
     await page.addInitScript(`
@@ -183,7 +182,6 @@ describe.skipIf(!chromiumPath)('media keys (needs Chromium)', () => {
         locks.push(lock)
         return lock
       }`)
-    await pages.signIn(page)
     await page.goto(`${service.base}/console`)
     await openSong(page, 'song.wav')
     const held = () => page.evaluate<number>('locks.filter(({ released }) => !released).length')

@@ -74,7 +74,7 @@ describe('an address that the service does not have', () => {
       browser = await openBrowser()
       pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
     })
-    tidyUp(() => ({ browser, service: undefined, pages }))
+    tidyUp(() => ({ browser }))
 
     test.each([
       ['below the base path, desktop', '/nothing', { colorScheme: 'light' as const }],

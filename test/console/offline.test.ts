@@ -36,11 +36,8 @@ describe.skipIf(!chromiumPath)('songs without a network (needs Chromium)', () =>
       await writeWav(join(folder, name), [sine(2 * rate, pitch, rate, 0.4)], rate, '16')
     ;[service, browser] = await Promise.all([startService({ http: { console: true } }), openBrowser()])
   })
+  afterEach(() => stopServing())
   tidyUp(() => ({ browser, service }))
-  afterEach(async () => {
-    for (const context of browser.contexts()) await context.close()
-    await stopServing()
-  })
 
   /** A server of its own, which a test takes away: the network of browsers' settings is not that of their workers. */
   const startServing = async (port = 0) => (server = await serve(service.handler, { port }))

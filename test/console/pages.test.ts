@@ -57,16 +57,12 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
     ])
     pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
   })
-  tidyUp(() => ({ browser, service, pages }))
+  tidyUp(() => ({ browser, service }))
 
   /** An application with a song that is done, one that has failed and one that is worked on; the key signs in to it. */
   async function withSongs(): Promise<string> {
     const { key } = await service.addApplication('Studio')
-    await service.api('/job', {
-      method: 'POST',
-      key,
-      body: '{"workflow":"service/held","name":"A long lecture","params":{}}',
-    })
+    await service.created({ name: 'A long lecture' }, { key })
     return key
   }
 

@@ -52,7 +52,7 @@ describe.skipIf(!chromiumPath)('the notes of a song in the console (needs Chromi
     await rowOf(page, 'melody.wav').locator('.status.succeeded').waitFor()
     await page.context().close()
   })
-  tidyUp(() => ({ browser, service, pages }))
+  tidyUp(() => ({ browser, service }))
 
   async function roll(): Promise<Page> {
     const page = await pages.listening(16_384)

@@ -9,6 +9,7 @@ import {
   barriers,
   type Canvas,
   ConsolePages,
+  downloaded,
   eventually,
   openSong,
   patienceMs,
@@ -61,7 +62,7 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
     await openSong(page, 'song.wav')
     await page.context().close()
   })
-  tidyUp(() => ({ browser, service, pages }))
+  tidyUp(() => ({ browser, service }))
 
   async function player(song = 'song.wav'): Promise<Page> {
     const page = await pages.listening()
@@ -220,10 +221,7 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
       await page.getByRole('slider', { name: 'Position' }).fill('8')
       await page.keyboard.press('[')
       await page.getByLabel('Format of the mix').selectOption(format)
-      const [download] = await Promise.all([
-        page.waitForEvent('download'),
-        page.getByRole('button', { name: 'Export this mix' }).click(),
-      ])
+      const download = await downloaded(page.getByRole('button', { name: 'Export this mix' }))
       const path = join(folder, download.suggestedFilename())
       await download.saveAs(path)
       const header = await readFile(path)
@@ -247,10 +245,7 @@ describe.skipIf(!chromiumPath)('practising (needs Chromium)', () => {
     // There is hardly any voice in the song, and this is 80 dB less.
     await page.getByRole('button', { name: 'Mute Accompaniment' }).click()
     await page.getByRole('slider', { name: 'Volume of Vocals' }).fill('1')
-    const [download] = await Promise.all([
-      page.waitForEvent('download'),
-      page.getByRole('button', { name: 'Export this mix' }).click(),
-    ])
+    const download = await downloaded(page.getByRole('button', { name: 'Export this mix' }))
     const path = join(folder, download.suggestedFilename())
     await download.saveAs(path)
     const [left = new Float32Array(0)] = (await readAudio(path)).channels

@@ -1,12 +1,12 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { createHandler, issueKey, revokeKey } from '../../src/http/index.js'
 import { listener } from '../../src/http/mounts/node.js'
 import { type Service, startService } from '../http/harness.js'
 import { chromiumPath, openBrowser } from './browser.js'
-import { barriers, ConsolePages, patienceMs } from './console-page.js'
+import { barriers, ConsolePages, patienceMs, tidyUp } from './console-page.js'
 
 vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 2 * patienceMs })
 
@@ -36,14 +36,8 @@ describe.skipIf(!chromiumPath)('signing in (needs Chromium)', () => {
     await new Promise<void>((resolve) => host.listen(0, '127.0.0.1', resolve))
     origin = `http://127.0.0.1:${(host.address() as AddressInfo).port}`
   })
-  afterAll(async () => {
-    await browser?.close()
-    host?.close()
-    await service?.close()
-  })
-  afterEach(async () => {
-    for (const context of browser.contexts()) await context.close()
-  })
+  tidyUp(() => ({ browser, service }))
+  afterAll(() => void host?.close())
 
   /** The link that somebody with a key of the application can make. */
   async function linkTo(name: string): Promise<string> {
@@ -71,6 +65,7 @@ describe.skipIf(!chromiumPath)('signing in (needs Chromium)', () => {
     await another.getByRole('button', { name: 'Sign in' }).click()
     await another.getByText('The link was used already').waitFor()
     expect(await another.getByLabel('API key').isVisible()).toBe(true)
+    expect(pages.complaints.splice(0)).toEqual([expect.stringContaining('409 (Conflict)')])
   })
 
   test('by a planted link leaves the user signed in as before unless confirmed; all tabs follow', async () => {
@@ -102,6 +97,7 @@ describe.skipIf(!chromiumPath)('signing in (needs Chromium)', () => {
     await stranger.goto(`${service.base}/console#key=${service.app.key}`)
     await stranger.reload()
     await stranger.getByLabel('API key').waitFor()
+    expect(pages.complaints.splice(0)).toEqual(Array(2).fill(expect.stringContaining('400 (Bad Request)')))
   })
 
   test('a new key comes with a link', async () => {
@@ -123,9 +119,8 @@ describe.skipIf(!chromiumPath)('signing in (needs Chromium)', () => {
     const [serverMs, pageMs] = [1000, 500]
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
     try {
-      const page = await pages.open({}, '/console/icon.svg')
+      const page = await pages.arriving({}, key)
       await page.clock.install()
-      await pages.signIn(page, key)
       await page.goto(`${service.base}/console`)
       await page.getByText('Connected', { exact: true }).waitFor()
       await page.getByText('Loading …', { exact: true }).waitFor({ state: 'detached' })
@@ -181,5 +176,6 @@ describe.skipIf(!chromiumPath)('signing in (needs Chromium)', () => {
     const request = { method: 'POST', mode: 'no-cors', credentials: 'include', body: '{}' }
     await page.evaluate(`fetch('${service.base}/application/key', ${JSON.stringify(request)})`)
     expect(await sent).toEqual([expect.stringContaining('stemwork-console'), 401])
+    expect(pages.complaints.splice(0)).toEqual([`asked for ${origin}/first/v1/healthz`])
   })
 })

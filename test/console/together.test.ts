@@ -1,7 +1,7 @@
 import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
-import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Service, startService } from '../http/harness.js'
 import { sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, openBrowser } from './browser.js'
@@ -28,19 +28,12 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     ])
   })
   tidyUp(() => ({ browser, service }))
-  afterEach(async () => {
-    for (const context of browser.contexts()) await context.close()
-  })
 
   /** An application of its own with songs that are worked on until somebody stops them. */
   async function studio(...names: string[]): Promise<{ key: string; pages: ConsolePages; idOf(name: string): string }> {
     const { key } = await service.addApplication('Studio')
     const ids = new Map<string, string>()
-    for (const name of names) {
-      const body = JSON.stringify({ workflow: 'service/held', name, params: {} })
-      const answer = await service.api('/job', { method: 'POST', key, body })
-      ids.set(name, ((await answer.json()) as { id: string }).id)
-    }
+    for (const name of names) ids.set(name, await service.created({ name }, { key }))
     const pages = new ConsolePages(browser, { base: service.base, key })
     return { key, pages, idOf: (name) => ids.get(name) ?? '' }
   }
@@ -56,7 +49,6 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
       await page.getByRole('searchbox', { name: 'Search by name' }).fill(search)
       await eventually(found).toEqual([name])
     }
-    expect(pages.complaints).toEqual([])
   })
 
   const isShown = (page: Page, name: string) => rowOf(page, name).isVisible()
@@ -79,7 +71,6 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     await page.getByRole('button', { name: 'Send again', exact: true }).click()
     await eventually(() => page.locator('.status.started').count()).toBe(2)
     await eventually(() => page.getByRole('status').allInnerTexts()).toContain('Sent 2 songs again.')
-    expect(pages.complaints).toEqual([])
   })
 
   test('a deletion can be undone even if another song ends meanwhile; another tab shows both', async () => {
@@ -109,7 +100,6 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     await other.getByRole('link', { name: 'Library' }).click()
     await rowOf(other, 'Rough mix').waitFor()
     expect(await isShown(other, 'Outtake')).toBe(false)
-    expect(pages.complaints).toEqual([])
   })
 
   test('a song that ends while the page reads the list or is disconnected is shown and announced', async () => {
@@ -118,7 +108,7 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
       await service.api(`/job/${idOf(name)}/cancel`, { method: 'POST', key })
       await vi.waitUntil(async () => (await service.engine.get(idOf(name)))?.status === 'FAILED', patienceMs)
     }
-    const page = await pages.open({}, '/console/icon.svg')
+    const page = await pages.arriving()
     let holds = false
     let answered = () => {}
     const wasAnswered = new Promise<void>((resolve) => (answered = resolve))
@@ -132,7 +122,6 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
       await route.fulfill({ response: answer })
       answered()
     })
-    await pages.signIn(page)
     await page.goto(`${service.base}/console`)
     await rowOf(page, 'First take').locator('.status.started').waitFor()
     await page.getByText('Connected', { exact: true }).waitFor()
@@ -165,8 +154,7 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     // The page reads the list again once it is connected.
     await page.route(lists, async (route) => {
       const answer = await route.fetch()
-      const body = JSON.stringify({ workflow: 'service/held', name: 'Late take', params: {} })
-      await service.api('/job', { method: 'POST', key, body })
+      await service.created({ name: 'Late take' }, { key })
       // From here on the answer is older than what the stream has told.
       await rowOf(page, 'Late take').waitFor()
       await route.fulfill({ response: answer })
@@ -179,7 +167,6 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     await page.getByText('2 songs', { exact: true }).waitFor()
     // A list that is being answered is not waited for.
     await page.unrouteAll({ behavior: 'ignoreErrors' })
-    expect(pages.complaints).toEqual([])
   })
 
   test('a song that no longer matches the filter leaves the list and is no longer counted', async () => {
@@ -191,30 +178,27 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     await service.api(`/job/${idOf('First take')}/cancel`, { method: 'POST', key })
     await page.getByText('1 song', { exact: true }).waitFor()
     expect(await page.locator('.rows li').allInnerTexts()).toEqual([expect.stringContaining('Second take')])
-    expect(pages.complaints).toEqual([])
   })
 
   test('the count of a list that was read to its end is that of its songs', async () => {
     const { pages } = await studio('First take', 'Second take')
-    const page = await pages.open({}, '/console/icon.svg')
+    const page = await pages.arriving()
     await page.route(lists, async (route) => {
       const answer = await route.fetch()
       expect(answer.headers()['x-total-count']).toBe('2')
       // The service counts first and lists then: a song that changes in between is counted and not listed.
       await route.fulfill({ response: answer, headers: { ...answer.headers(), 'x-total-count': '3' } })
     })
-    await pages.signIn(page)
     await page.goto(`${service.base}/console`)
     await page.getByText('2 songs', { exact: true }).waitFor()
     // A list that is being answered is not waited for.
     await page.unrouteAll({ behavior: 'ignoreErrors' })
-    expect(pages.complaints).toEqual([])
   })
 
   test('a song beyond the pages read changes neither them nor the count; reconnected, all are read again', async () => {
     const names = Array.from({ length: 53 }, (_, index) => `Take ${index + 1}.`)
     const { key, pages, idOf } = await studio(...names)
-    const page = await pages.open({}, '/console/icon.svg')
+    const page = await pages.arriving()
     const stop = (name: string) => service.api(`/job/${idOf(name)}/cancel`, { method: 'POST', key })
     await page.route(lists, async (route) => {
       const answer = await route.fetch()
@@ -224,7 +208,6 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
       await page.evaluate('new Promise((resolve) => setTimeout(resolve, 200))')
       await route.fulfill({ response: answer })
     })
-    await pages.signIn(page)
     await page.goto(`${service.base}/console`)
     await page.getByText('53 songs', { exact: true }).waitFor()
     await page.unrouteAll({ behavior: 'ignoreErrors' })
@@ -244,7 +227,6 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     await rowOf(page, 'Take 3.').locator('.status.stopped').waitFor()
     await rowOf(page, 'Take 1.').waitFor()
     await page.getByText('53 songs', { exact: true }).waitFor()
-    expect(pages.complaints).toEqual([])
     // They would keep the jobs of other tests waiting.
     await Promise.all(names.map(stop))
   })
@@ -269,7 +251,6 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     await wasAnswered
     await page.evaluate('new Promise((resolve) => setTimeout(resolve, 200))')
     expect(await page.locator('.title .quiet').innerText()).toMatch(/ · Stopped/)
-    expect(pages.complaints).toEqual([])
   })
 
   test('with very long names fit a phone, while they are sent and when they are done', async () => {
@@ -292,6 +273,5 @@ describe.skipIf(!chromiumPath)('several songs, and several tabs (needs Chromium)
     await eventually(() => page.locator('.rows li').count()).toBe(2)
     expect(await overflow(page)).toBe(0)
     expect(await isShown(page, long(2).slice(0, 40))).toBe(false)
-    expect(pages.complaints).toEqual([])
   })
 })

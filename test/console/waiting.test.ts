@@ -41,19 +41,14 @@ describe.skipIf(!chromiumPath)('a song that waits (needs Chromium)', () => {
 
   test('shows its place and why it has not begun, updates both without polling, and can be stopped', async () => {
     const pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
-    const submit = async (priority: number) => {
-      const body = JSON.stringify({ workflow: 'service/held', params: {}, priority })
-      const answer = await service.api('/job', { method: 'POST', body })
-      return ((await answer.json()) as { id: string }).id
-    }
-    const id = await submit(0)
+    const id = await service.created({ priority: 0 })
     const page = await pages.signedIn()
     const asked: string[] = []
     page.on('request', (request) => asked.push(new URL(request.url()).pathname))
     await page.goto(`${page.url().replace(/#.*/, '')}#/job/${id}`)
     await page.getByText('No active worker accepts jobs of service/held').waitFor()
     await page.getByText('Next in your queue').waitFor()
-    const before = await submit(2)
+    const before = await service.created({ priority: 2 })
     await page.getByText('Number 2 in your queue').waitFor()
     await service.engine.schedule({ kind: 'workflow', id: 'service/held' }, { state: 'paused' })
     await page.getByText('The operator has paused such jobs').waitFor()
@@ -63,7 +58,6 @@ describe.skipIf(!chromiumPath)('a song that waits (needs Chromium)', () => {
     expect(own.length).toBeLessThanOrEqual(1)
     await page.getByRole('button', { name: /^Stop/ }).click()
     await page.getByText('This job was stopped.').waitFor()
-    expect(pages.complaints).toEqual([])
   })
 
   /** What the row of a song says of its place in the queue. */
@@ -76,10 +70,7 @@ describe.skipIf(!chromiumPath)('a song that waits (needs Chromium)', () => {
     const pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
     const page = await pages.signedIn()
     const ids: string[] = []
-    for (const name of ['First', 'Second', 'Third', 'Fourth']) {
-      const body = JSON.stringify({ workflow: 'service/held', name, params: {} })
-      ids.push(((await (await service.api('/job', { method: 'POST', body })).json()) as { id: string }).id)
-    }
+    for (const name of ['First', 'Second', 'Third', 'Fourth']) ids.push(await service.created({ name }))
     const places = () => Promise.all(['Second', 'Third', 'Fourth'].map((name) => placeOf(page, name)))
     await eventually(places).toEqual(['Number 2', 'Number 3', 'Number 4'])
     const [first = '', second = ''] = ids
@@ -88,8 +79,6 @@ describe.skipIf(!chromiumPath)('a song that waits (needs Chromium)', () => {
     await service.engine.delete(second)
     await eventually(async () => (await places()).slice(1)).toEqual(['Next', 'Number 2'])
     for (const id of ids.slice(2)) await service.engine.cancel(id)
-    await page.context().close()
-    expect(pages.complaints).toEqual([])
   })
 
   test('the time that is left does not count down while nothing moves', async () => {
@@ -99,15 +88,11 @@ describe.skipIf(!chromiumPath)('a song that waits (needs Chromium)', () => {
       workflows: [stuck],
     })
     const pages = new ConsolePages(browser, { base: other.base, key: other.app.key })
-    const page = await pages.open({}, '/console/icon.svg')
+    const page = await pages.arriving()
     await page.clock.install()
-    await pages.signIn(page)
     await page.goto(`${other.base}/console`)
     await page.getByText('Connected', { exact: true }).waitFor()
-    await other.api('/job', {
-      method: 'POST',
-      body: JSON.stringify({ workflow: 'service/stuck', name: 'Stuck', params: {} }),
-    })
+    await other.created({ workflow: 'service/stuck', name: 'Stuck' })
     const left = rowOf(page, 'Stuck').getByText(/ left$/)
     await eventually(() => left.innerText()).toMatch(/^About \d+ (seconds|minutes) left$/)
     const before = await left.innerText()
@@ -116,13 +101,11 @@ describe.skipIf(!chromiumPath)('a song that waits (needs Chromium)', () => {
     expect(await left.innerText()).toBe(before)
     await page.context().close()
     await other.close()
-    expect(pages.complaints).toEqual([])
   })
 
   test('opened by its link, follows the song again after an error, and says so until then', async () => {
     const pages = new ConsolePages(browser, { base: service.base, key: service.app.key })
-    const body = JSON.stringify({ workflow: 'service/held', params: {} })
-    const { id } = (await (await service.api('/job', { method: 'POST', body })).json()) as { id: string }
+    const id = await service.created()
     const { url } = (await (await service.api(`/job/${id}/link`, { method: 'POST', body: '{}' })).json()) as {
       url: string
     }
@@ -138,5 +121,6 @@ describe.skipIf(!chromiumPath)('a song that waits (needs Chromium)', () => {
     await service.engine.cancel(id)
     await guest.getByText('This job was stopped.').waitFor()
     expect(await guest.getByRole('alert').count()).toBe(1)
+    for (const complaint of pages.complaints.splice(0)) expect(complaint).toContain('500')
   })
 })

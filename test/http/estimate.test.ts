@@ -40,10 +40,7 @@ interface Shown {
   estimate: { startsAt: string | null; endsAt: string } | null
 }
 
-async function submit(hold: boolean): Promise<string> {
-  const body = JSON.stringify({ workflow: 'service/holding', name: 'a job', params: { hold } })
-  return ((await (await service.api('/job', { method: 'POST', body })).json()) as { id: string }).id
-}
+const submit = (hold: boolean) => service.created({ workflow: 'service/holding', name: 'a job', params: { hold } })
 
 const view = async (id: string) => (await (await service.api(`/job/${id}`)).json()) as Shown
 const patient = { timeout: 30_000, interval: 20 }

@@ -2,9 +2,9 @@ import { createServer, request as httpsRequest } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { request as httpRequest } from 'node:http'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { canMakeCertificates, selfSigned } from './self-signed.js'
-import { type Service, startService } from './harness.js'
+import { type Service, serviceOfTest, startService } from './harness.js'
 import { rawRequest } from './raw-request.js'
 
 /** Clients of this interface that exist, as the table of the contract tells what they do, byte for byte. */
@@ -147,24 +147,21 @@ test('a client that crashes if the connection ends while it sends gets its 413 a
 })
 
 test('a client that polls each second never gets 429, nor do 40 of them at once', async () => {
-  const service = await startService({ http: { rateLimits: {} } })
-  const { id } = (await (
-    await service.api('/job', { method: 'POST', body: '{"workflow":"service/held","params":{}}' })
-  ).json()) as { id: string }
+  const service = await serviceOfTest({ http: { rateLimits: {} } })
+  const id = await service.created()
   const statuses = new Set<number>()
   for (let second = 0; second < 10; second++) {
     for (const answer of await Promise.all(Array.from({ length: 40 }, () => service.api(`/job/${id}/status`))))
       statuses.add(answer.status)
   }
   expect([...statuses]).toEqual([200])
-  await service.close()
 })
 
 test.skipIf(!canMakeCertificates())(
   'a client that takes only https results downloads them, named after the path, behind a TLS proxy (needs openssl)',
   async () => {
     const tls = selfSigned()
-    const proxied = await startService({ http: { trustProxy: true } })
+    const proxied = await serviceOfTest({ http: { trustProxy: true } })
     const { port } = new URL(proxied.base)
     const proxy = createServer(tls, (request, response) => {
       const headers = { ...request.headers, 'x-forwarded-proto': 'https', 'x-forwarded-host': request.headers.host }
@@ -178,6 +175,7 @@ test.skipIf(!canMakeCertificates())(
       request.pipe(upstream)
     })
     await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => (proxy.closeAllConnections(), void proxy.close()))
     const origin = `https://127.0.0.1:${(proxy.address() as AddressInfo).port}`
     const send = (url: string, method = 'GET', body?: string): Promise<string> =>
       new Promise((resolve, reject) => {
@@ -198,31 +196,25 @@ test.skipIf(!canMakeCertificates())(
         sent.on('error', reject)
         sent.end(body)
       })
-    try {
-      const ticket = JSON.parse(await send(`${origin}/v1/upload`)) as { uploadUrl: string; downloadUrl: string }
-      expect(ticket.uploadUrl.startsWith(`${origin}/v1/storage/`)).toBe(true)
-      await send(ticket.uploadUrl, 'PUT', 'song')
-      const { id } = JSON.parse(
-        await send(
-          `${origin}/v1/job`,
-          'POST',
-          JSON.stringify({ workflow: stems, params: { inputUrl: ticket.downloadUrl } }),
-        ),
-      ) as { id: string }
-      let job: { status: string; result: Record<string, string> }
-      do job = JSON.parse(await send(`${origin}/v1/job/${id}`)) as typeof job
-      while (job.status !== 'SUCCEEDED')
-      const saved: Record<string, string> = {}
-      for (const [name, link] of Object.entries(job.result)) {
-        if (!link.startsWith('https://')) continue
-        const extension = new URL(link).pathname.split('.').pop()
-        saved[`${name}.${extension}`] = await send(link)
-      }
-      expect(saved).toEqual({ 'vocals.wav': 'song', 'accompaniments.wav': 'song' })
-    } finally {
-      proxy.closeAllConnections()
-      proxy.close()
-      await proxied.close()
+    const ticket = JSON.parse(await send(`${origin}/v1/upload`)) as { uploadUrl: string; downloadUrl: string }
+    expect(ticket.uploadUrl.startsWith(`${origin}/v1/storage/`)).toBe(true)
+    await send(ticket.uploadUrl, 'PUT', 'song')
+    const { id } = JSON.parse(
+      await send(
+        `${origin}/v1/job`,
+        'POST',
+        JSON.stringify({ workflow: stems, params: { inputUrl: ticket.downloadUrl } }),
+      ),
+    ) as { id: string }
+    let job: { status: string; result: Record<string, string> }
+    do job = JSON.parse(await send(`${origin}/v1/job/${id}`)) as typeof job
+    while (job.status !== 'SUCCEEDED')
+    const saved: Record<string, string> = {}
+    for (const [name, link] of Object.entries(job.result)) {
+      if (!link.startsWith('https://')) continue
+      const extension = new URL(link).pathname.split('.').pop()
+      saved[`${name}.${extension}`] = await send(link)
     }
+    expect(saved).toEqual({ 'vocals.wav': 'song', 'accompaniments.wav': 'song' })
   },
 )

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { type JobJson, pollJob, type Service, startService } from './harness.js'
+import { type JobJson, pollJob, type Service, serviceOfTest, startService } from './harness.js'
 
 /** The default is one second, which a busy machine may need. */
 const patient = { timeout: 15_000 }
@@ -14,7 +14,7 @@ afterEach(() => {
 })
 
 async function createHeld(headers: Record<string, string> = {}): Promise<{ answer: Response; body: JobJson }> {
-  const answer = await service.api('/job', { method: 'POST', body: '{"workflow":"service/held","params":{}}', headers })
+  const answer = await service.submit({}, { headers })
   return { answer, body: (await answer.json()) as JobJson }
 }
 
@@ -158,19 +158,16 @@ describe('server-sent events', () => {
 })
 
 test('an application may have so many waiting requests; then Prefer is ignored, and streams are refused', async () => {
-  const few = await startService({ http: { limits: { waitingRequests: 1 } } })
-  const create = (headers?: Record<string, string>) =>
-    few.api('/job', { method: 'POST', body: '{"workflow":"service/held","params":{}}', headers })
-  const { id } = (await (await create()).json()) as JobJson
+  const few = await serviceOfTest({ http: { limits: { waitingRequests: 1 } } })
+  const id = await few.created()
   const abort = new AbortController()
   const stream = await few.api(`/job/${id}/events`, { signal: abort.signal })
   await stream.body?.getReader().read()
   expect((await few.api(`/job/${id}/events`)).status).toBe(429)
-  const answer = await create({ prefer: 'wait=30' })
+  const answer = await few.submit({}, { headers: { prefer: 'wait=30' } })
   expect([answer.status, answer.headers.get('preference-applied')]).toEqual([200, null])
   abort.abort()
   await expect.poll(async () => (await few.api(`/job/${id}/events`, { method: 'HEAD' })).status, patient).toBe(200)
-  await few.close()
 })
 
 describe('cancel', () => {

@@ -34,11 +34,7 @@ beforeAll(async () => {
     http: { metrics: true, cors: { origins: '*' } },
   })
   document = (await (await fetch(`${service.base}/openapi.json`)).json()) as OpenApiDocument
-  knownJob = (
-    (await (await service.api('/job', { method: 'POST', body: '{"workflow":"service/held","params":{}}' })).json()) as {
-      id: string
-    }
-  ).id
+  knownJob = await service.created()
   tickets = []
   for (let index = 0; index < 20; index++) {
     const ticket = (await (await service.api('/upload')).json()) as { uploadUrl: string; downloadUrl: string }

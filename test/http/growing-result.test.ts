@@ -11,7 +11,7 @@ import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
 import { LoopTurns } from '../../src/http/routing/loop-turns.js'
 import { gate } from '../engine/harness.js'
-import { pollJob, type Service, type ServiceSettings, startService } from './harness.js'
+import { pollJob, type Service, serviceOfTest, type ServiceSettings } from './harness.js'
 
 /**
  * A workflow whose result grows as the test says; the first byte is corrected at the end, as the lengths of a header
@@ -70,10 +70,8 @@ function growingWorkflow() {
 
 async function started(settings: ServiceSettings = {}) {
   const growing = growingWorkflow()
-  const service = await startService({ ...settings, workflows: [growing.workflow] })
-  onTestFinished(() => service.close())
-  const body = JSON.stringify({ workflow: 'service/growing', params: {} })
-  const { id } = (await (await service.api('/job', { method: 'POST', body })).json()) as { id: string }
+  const service = await serviceOfTest({ ...settings, workflows: [growing.workflow] })
+  const id = await service.created({ workflow: 'service/growing' })
   const ask = (range?: string, key?: string) =>
     service.api(`/job/${id}/growing/song`, { redirect: 'manual', key, headers: range ? { range } : {} })
   return { service, growing, id, ask }
@@ -221,8 +219,7 @@ describe('a result that grows', () => {
     const shared = { jobs: memoryJobs(), applications: memoryApplications() }
     const blobs = memoryBlobs()
     const { service, growing, id } = await started({ stores: shared, blobs })
-    const api = await startService({ stores: shared, blobs, worker: false, workflows: [growingWorkflow().workflow] })
-    onTestFinished(() => api.close())
+    const api = await serviceOfTest({ stores: shared, blobs, worker: false, workflows: [growingWorkflow().workflow] })
     await growing.write('half')
     const { key } = service.app
     const other = await api.api(`/job/${id}/growing/song`, { key })

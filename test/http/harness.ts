@@ -1,3 +1,4 @@
+import { onTestFinished } from 'vitest'
 import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
 import { memoryQueue } from '../../src/adapters/queues/memory/memory-queue.js'
 import { type EngineParts, JobEngine } from '../../src/core/engine/engine.js'
@@ -8,7 +9,7 @@ import type { Workflow } from '../../src/core/engine/workflow/workflow.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import { createApplication, createHandler, type Handler, type HandlerSettings, issueKey } from '../../src/http/index.js'
 import { type RunningServer, serve } from '../../src/http/mounts/node.js'
-import { copyingStems, heldWorkflow } from './light-workflows.js'
+import { copyingStems, heldWorkflow, stemsId } from './light-workflows.js'
 
 export interface Service {
   engine: JobEngine
@@ -21,6 +22,10 @@ export interface Service {
   release(): void
   /** A request with the application's key. */
   api(path: string, init?: RequestInit & { key?: string }): Promise<Response>
+  /** The answer to a request for a job of `service/held`, unless the fields say otherwise. */
+  submit(fields?: object, init?: RequestInit & { key?: string }): Promise<Response>
+  /** The ID of such a job. */
+  created(fields?: object, init?: RequestInit & { key?: string }): Promise<string>
   /** Uploads bytes and returns the URL to use as an input. */
   uploaded(bytes: Uint8Array): Promise<string>
   addApplication(name: string): Promise<{ id: string; key: string }>
@@ -95,6 +100,9 @@ export async function startService(settings: ServiceSettings = {}): Promise<Serv
       },
     })
 
+  const submit: Service['submit'] = (fields, init) =>
+    api('/job', { method: 'POST', body: JSON.stringify({ workflow: 'service/held', params: {}, ...fields }), ...init })
+
   return {
     engine,
     handler,
@@ -103,6 +111,12 @@ export async function startService(settings: ServiceSettings = {}): Promise<Serv
     app,
     release: held.release,
     api,
+    submit,
+    async created(fields, init) {
+      const answer = await submit(fields, init)
+      if (answer.status !== 200) throw new Error(`job: ${answer.status} ${await answer.text()}`)
+      return ((await answer.json()) as { id: string }).id
+    },
     addApplication,
     async uploaded(bytes) {
       const ticket = (await (await api('/upload')).json()) as { uploadUrl: string; downloadUrl: string }
@@ -128,6 +142,19 @@ export async function pollJob(
     if (done(job)) return job
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
+}
+
+/** A job of `copyingStems` that has ended. @param input bytes, or the address of some */
+export async function separated(service: Service, input: Uint8Array | string, fields?: object): Promise<JobJson> {
+  const inputUrl = typeof input === 'string' ? input : await service.uploaded(input)
+  return pollJob(service, await service.created({ workflow: stemsId, params: { inputUrl }, ...fields }))
+}
+
+/** A service that ends with the test that asks for it. */
+export async function serviceOfTest(settings?: ServiceSettings): Promise<Service> {
+  const service = await startService(settings)
+  onTestFinished(() => service.close())
+  return service
 }
 
 export interface JobJson {

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import { createClient, type JobLink } from '../../src/client/client.js'
 import { JobLinks } from '../../src/core/engine/links/job-links.js'
 import { memoryJobs } from '../../src/adapters/memory.js'
-import { type JobJson, pollJob, type Service, startService } from './harness.js'
+import { type JobJson, separated, type Service, serviceOfTest, startService } from './harness.js'
 
 let service: Service
 let job: JobJson
@@ -14,12 +14,8 @@ beforeAll(async () => {
 afterEach(() => vi.useRealTimers())
 afterAll(() => service.close())
 
-async function ended(name: string): Promise<JobJson> {
-  const params = { inputUrl: await service.uploaded(Buffer.from('the song')) }
-  const workflow = 'service/stems-vocals-accompaniment'
-  const body = JSON.stringify({ workflow, params, name, batchName: 'secret plans', metadata: { price: '12' } })
-  const { id } = (await (await service.api('/job', { method: 'POST', body })).json()) as { id: string }
-  return pollJob(service, id)
+function ended(name: string): Promise<JobJson> {
+  return separated(service, Buffer.from('the song'), { name, batchName: 'secret plans', metadata: { price: '12' } })
 }
 
 const client = () => createClient({ baseUrl: service.base, apiKey: service.app.key })
@@ -94,9 +90,8 @@ describe('a link to a job', () => {
     await expect(stranger.jobLinks(job.id)).rejects.toMatchObject({ code: 'NOT_FOUND' })
     const tooLong = client().createJobLink(job.id, { expiresInSeconds: 366 * 24 * 60 * 60 })
     await expect(tooLong).rejects.toMatchObject({ code: 'BAD_INPUT' })
-    const plain = await startService()
+    const plain = await serviceOfTest()
     expect((await plain.api(`/job/${job.id}/link`)).status).toBe(404)
-    await plain.close()
   })
 })
 

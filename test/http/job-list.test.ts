@@ -1,6 +1,6 @@
 import { ServerResponse } from 'node:http'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type JobJson, type Service, startService } from './harness.js'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { type JobJson, type Service, serviceOfTest, startService } from './harness.js'
 
 let service: Service
 const ids: string[] = []
@@ -8,15 +8,9 @@ const ids: string[] = []
 beforeAll(async () => {
   service = await startService({ worker: false })
   for (let index = 0; index < 7; index++) {
-    const body = {
-      workflow: 'service/held',
-      params: {},
-      name: `job ${index}`,
-      batchName: index < 3 ? 'night run' : null,
-      metadata: { index: String(index) },
-    }
-    const answer = await service.api('/job', { method: 'POST', body: JSON.stringify(body) })
-    ids.unshift(((await answer.json()) as { id: string }).id)
+    const metadata = { index: String(index) }
+    const batchName = index < 3 ? 'night run' : null
+    ids.unshift(await service.created({ name: `job ${index}`, batchName, metadata }))
     // The order of jobs of one millisecond is by id; these tests want the order of creation.
     await new Promise((resolve) => setTimeout(resolve, 2))
   }
@@ -64,10 +58,7 @@ describe('paging', () => {
     while (page !== undefined) {
       const got: Awaited<ReturnType<typeof list>> = await list(page)
       seen.push(...got.ids)
-      const created = (await (
-        await service.api('/job', { method: 'POST', body: '{"workflow":"service/held","params":{}}' })
-      ).json()) as { id: string }
-      extra.push(created.id)
+      extra.push(await service.created())
       page = got.next
       if (page !== undefined) await service.engine.cancel(got.ids[got.ids.length - 1]!)
     }
@@ -168,12 +159,12 @@ test('a workflow has the schema of its params, under its id with slashes plain o
 })
 
 describe('lists of large jobs', () => {
-  const large = JSON.stringify({ workflow: 'service/held', params: { note: 'x'.repeat(16_000) } })
+  const large = { params: { note: 'x'.repeat(16_000) } }
 
   /** A service with 40 large jobs, and how its engine was asked for lists. */
   async function startLarge(other: { requests: number; perSeconds: number } | false) {
-    const own = await startService({ worker: false, http: { rateLimits: { create: false, other } } })
-    for (let index = 0; index < 40; index++) await own.api('/job', { method: 'POST', body: large })
+    const own = await serviceOfTest({ worker: false, http: { rateLimits: { create: false, other } } })
+    for (let index = 0; index < 40; index++) await own.submit(large)
     const asked = { rows: [] as number[], running: 0, most: 0, turnsBetween: [] as number[] }
     /** Of the event loop. */
     let turns = 0
@@ -183,6 +174,7 @@ describe('lists of large jobs', () => {
       immediate = setImmediate(counter)
     }
     let immediate = setImmediate(counter)
+    onTestFinished(() => clearImmediate(immediate))
     const real = own.engine.list.bind(own.engine)
     own.engine.list = async (page) => {
       if (asked.rows.length > 0) asked.turnsBetween.push(turns - turnsBefore)
@@ -194,15 +186,11 @@ describe('lists of large jobs', () => {
         turnsBefore = turns
       })
     }
-    const close = async () => {
-      clearImmediate(immediate)
-      await own.close()
-    }
-    return { own, asked, close }
+    return { own, asked }
   }
 
   test('are read a few rows at a time, so that others are served in between', async () => {
-    const { own, asked, close } = await startLarge(false)
+    const { own, asked } = await startLarge(false)
     const write = vi.spyOn(ServerResponse.prototype, 'write')
     const jobs = (await (await own.api('/job')).json()) as JobJson[]
     const written = write.mock.calls.map(([piece]) => (piece as Buffer).byteLength)
@@ -216,11 +204,10 @@ describe('lists of large jobs', () => {
     // Sent in pieces as small, too.
     expect(Math.max(...written)).toBeLessThanOrEqual(64 * 1024)
     expect(written.length).toBe(14)
-    await close()
   })
 
   test('are built one at a time for each application', async () => {
-    const { own, asked, close } = await startLarge(false)
+    const { own, asked } = await startLarge(false)
     const answers = await Promise.all(Array.from({ length: 8 }, () => own.api('/job')))
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
     expect(asked.most).toBe(1)
@@ -236,11 +223,10 @@ describe('lists of large jobs', () => {
     expect(await (await own.api('/job', { key })).json()).toEqual([])
     release()
     expect((await waiting).status).toBe(200)
-    await close()
   })
 
   test('count as one request more for each 64 KiB, and those that waited meanwhile are refused', async () => {
-    const { own, close } = await startLarge({ requests: 20, perSeconds: 600 })
+    const { own } = await startLarge({ requests: 20, perSeconds: 600 })
     const answers = await Promise.all(Array.from({ length: 4 }, () => own.api('/job')))
     // 660 KB are ten requests more: after the first list six are left, after the second it owes four.
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(2)
@@ -250,6 +236,5 @@ describe('lists of large jobs', () => {
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(100)
     const { key } = await own.addApplication('Other')
     expect((await own.api('/workflow', { key })).status).toBe(200)
-    await close()
   })
 })

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Service, startService } from './harness.js'
+import { type Service, serviceOfTest, startService } from './harness.js'
 
 let service: Service
 beforeAll(async () => {
@@ -49,8 +49,7 @@ describe('keys of the own application', () => {
   })
 
   test('are managed only if the host turns it on', async () => {
-    const plain = await startService()
+    const plain = await serviceOfTest()
     expect((await plain.api('/application/key')).status).toBe(404)
-    await plain.close()
   })
 })

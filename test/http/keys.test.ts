@@ -4,7 +4,7 @@ import { crc32 } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { fingerprint, generateApiKey } from '../../src/http/auth/api-key.js'
 import { createApplication, issueKey, revokeKey, rotateKey } from '../../src/http/index.js'
-import { type Service, startService } from './harness.js'
+import { type Service, serviceOfTest, startService } from './harness.js'
 
 let service: Service
 beforeAll(async () => {
@@ -121,7 +121,7 @@ describe('API keys', () => {
 
 describe('who may call', () => {
   test("is decided by the host's own check, if there is one", async () => {
-    const own = await startService({
+    const own = await serviceOfTest({
       http: {
         authenticate: (request) =>
           request.headers.get('x-user') === 'mia' ? { id: 'user-mia', name: 'Mia' } : undefined,
@@ -132,21 +132,18 @@ describe('who may call', () => {
       name: 'Mia',
     })
     expect(await status(own.app.key, own)).toBe(401)
-    await own.close()
   })
 
   test('is an error of the service when the check returns an id that cannot be one', async () => {
-    const own = await startService({ http: { authenticate: () => ({ id: '../mia', name: 'Mia' }) } })
+    const own = await serviceOfTest({ http: { authenticate: () => ({ id: '../mia', name: 'Mia' }) } })
     expect(await status('x', own)).toBe(500)
-    await own.close()
   })
 
   test('can be everyone without a key, if the host allows it, but not with a wrong key', async () => {
-    const own = await startService({ http: { anonymous: { id: 'local', name: 'Local' } } })
+    const own = await serviceOfTest({ http: { anonymous: { id: 'local', name: 'Local' } } })
     expect(await (await fetch(`${own.base}/application`)).json()).toEqual({ id: 'local', name: 'Local' })
     expect(await status('wrong', own)).toBe(401)
     expect(await status(own.app.key, own)).toBe(200)
-    await own.close()
   })
 })
 

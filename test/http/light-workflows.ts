@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { badInput } from '../../src/core/engine/errors.js'
 import { defineWorkflow, type Workflow } from '../../src/core/engine/workflow/workflow.js'
 
+export const stemsId = 'service/stems-vocals-accompaniment'
 const params = z.object({ inputUrl: z.url() })
 
 /**
@@ -11,7 +12,7 @@ const params = z.object({ inputUrl: z.url() })
  */
 export function copyingStems(): Workflow {
   return defineWorkflow({
-    id: 'service/stems-vocals-accompaniment',
+    id: stemsId,
     name: 'Vocals and accompaniment',
     description: 'Separates a mixed track into vocals and accompaniments.',
     params,

@@ -16,7 +16,7 @@ import { acceptUpgrades, listener } from '../../src/http/mounts/node.js'
 import { writeModel } from '../separation/models.js'
 import { maskNetwork } from '../separation/onnx-graph.js'
 import { noise } from '../separation/tracks.js'
-import { type Service, startService } from './harness.js'
+import { type Service, serviceOfTest, startService } from './harness.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
 /** What is used of the package `ws`, which brings no types. */
@@ -166,10 +166,9 @@ describe('a live stream', () => {
   })
 
   test('is at one address only; a request for a file as a stream takes no slot', async () => {
-    const one = await startService({
+    const one = await serviceOfTest({
       http: { live: { separate: liveService(), streams: 1 }, limits: { downloads: 1 } },
     })
-    onTestFinished(() => one.close())
     const link = new URL(await one.uploaded(new Uint8Array(100)))
     const client = createConnection(one.server.port, '127.0.0.1')
     client.end(asking(link.pathname + link.search, ['Upgrade: websocket']))
@@ -200,8 +199,8 @@ describe('a live stream', () => {
     expect(used.audioSeconds).toBeGreaterThanOrEqual(6)
     expect(await refusal(connect())).toEqual({ status: 429, code: 'QUOTA_EXCEEDED' })
     const inputUrl = await service.uploaded(new Uint8Array(10))
-    const body = JSON.stringify({ name: 'song', workflow: 'service/held', params: { inputUrl } })
-    expect(await (await service.api('/job', { method: 'POST', body })).json()).toMatchObject({ code: 'QUOTA_EXCEEDED' })
+    const refused = await service.submit({ name: 'song', params: { inputUrl } })
+    expect(await refused.json()).toMatchObject({ code: 'QUOTA_EXCEEDED' })
   })
 
   test('gives way to another application if one has all of them', async () => {
@@ -275,9 +274,7 @@ describe('a client', () => {
     limits: HandlerSettings['limits'] = {},
     engine: EngineSettings = {},
   ): Promise<Service> {
-    const started = await startService({ http: { live: { separate, streams: 1 }, limits }, engine })
-    onTestFinished(() => started.close())
-    return started
+    return serviceOfTest({ http: { live: { separate, streams: 1 }, limits }, engine })
   }
 
   test('that reads nothing is disconnected, and what it sends is not read', async () => {
@@ -399,11 +396,7 @@ describe('a client', () => {
 })
 
 test('there is none unless the host turns it on', async () => {
-  const other = await startService()
-  try {
-    expect((await other.api(`/live?${query}`)).status).toBe(404)
-    expect(() => createHandler(other.engine, { live: { separate: 'x' as never } })).toThrow(/live\.separate/)
-  } finally {
-    await other.close()
-  }
+  const other = await serviceOfTest()
+  expect((await other.api(`/live?${query}`)).status).toBe(404)
+  expect(() => createHandler(other.engine, { live: { separate: 'x' as never } })).toThrow(/live\.separate/)
 })

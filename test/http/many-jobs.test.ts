@@ -1,13 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { createClient } from '../../src/client/client.js'
-import { startService } from './harness.js'
+import { serviceOfTest } from './harness.js'
 
 const held = { workflow: 'service/held', params: {} }
 
 test('a batch is created whole and read by name; its jobs are canceled, run again and deleted together', async () => {
-  const service = await startService({ worker: false })
-  onTestFinished(() => service.close())
+  const service = await serviceOfTest({ worker: false })
   const client = createClient({ baseUrl: service.base, apiKey: service.app.key })
   const { name, ids } = await client.createBatch({ name: 'Album / 1', jobs: [held, held, held] })
   expect([name, ids.length]).toEqual(['Album / 1', 3])
@@ -35,8 +34,7 @@ test('a batch is created whole and read by name; its jobs are canceled, run agai
 })
 
 test('the errors of a batch are given for each job, and none is created', async () => {
-  const service = await startService({ worker: false })
-  onTestFinished(() => service.close())
+  const service = await serviceOfTest({ worker: false })
   const jobs = [held, { ...held, priority: 3 }, { workflow: 'service/held', params: { x: 'y'.repeat(20_000) } }]
   const create = async (some: unknown[]) => {
     const answer = await service.api('/batch', { method: 'POST', body: JSON.stringify({ jobs: some }) })
@@ -52,8 +50,7 @@ test('the errors of a batch are given for each job, and none is created', async 
 })
 
 test('a full batch is taken whose jobs have metadata and settings', async () => {
-  const service = await startService({ worker: false })
-  onTestFinished(() => service.close())
+  const service = await serviceOfTest({ worker: false })
   const metadata = Object.fromEntries(Array.from({ length: 12 }, (_, index) => [`field${index}`, 'x']))
   const job = { ...held, name: 'A song', metadata }
   const full = { jobs: Array.from({ length: 500 }, () => job) }
@@ -62,11 +59,9 @@ test('a full batch is taken whose jobs have metadata and settings', async () => 
 })
 
 test('a used-up quota answers 429 with which one, how much, and when to come back', async () => {
-  const service = await startService({ worker: false, engine: { quota: { jobs: 1 } } })
-  onTestFinished(() => service.close())
-  const create = () => service.api('/job', { method: 'POST', body: JSON.stringify(held) })
-  expect((await create()).status).toBe(200)
-  const refused = await create()
+  const service = await serviceOfTest({ worker: false, engine: { quota: { jobs: 1 } } })
+  expect((await service.submit()).status).toBe(200)
+  const refused = await service.submit()
   expect(refused.status).toBe(429)
   const seconds = Number(refused.headers.get('retry-after'))
   expect(seconds).toBeGreaterThan(0)
@@ -79,8 +74,7 @@ test('a used-up quota answers 429 with which one, how much, and when to come bac
 })
 
 test('metrics count waiting and running jobs by workflow and pool, and a waiting job says why it waits', async () => {
-  const service = await startService({ worker: false, http: { metrics: true } })
-  onTestFinished(() => service.close())
+  const service = await serviceOfTest({ worker: false, http: { metrics: true } })
   const client = createClient({ baseUrl: service.base, apiKey: service.app.key })
   const { id } = await client.createJob(held)
   expect((await client.getJob(id)).waiting).toMatchObject({ reason: 'no_worker' })
@@ -96,8 +90,7 @@ test('metrics count waiting and running jobs by workflow and pool, and a waiting
     '# TYPE stemwork_pool_backlog_seconds gauge',
   ])
     expect(metrics).toContain(line)
-  const other = await startService({ worker: false, http: { metrics: true } })
-  onTestFinished(() => other.close())
+  const other = await serviceOfTest({ worker: false, http: { metrics: true } })
   await createClient({ baseUrl: other.base, apiKey: other.app.key }).createJob(held)
   expect(await (await fetch(`${other.base}/metrics`)).text()).toContain(
     'stemwork_pool_queued{workflow="service/held",pool=""} 1',
@@ -106,8 +99,7 @@ test('metrics count waiting and running jobs by workflow and pool, and a waiting
 
 test('a batch counts as several new jobs against the rate, whether it is created or refused', async () => {
   const create = { requests: 40, perSeconds: 3600 }
-  const service = await startService({ worker: false, http: { rateLimits: { create } } })
-  onTestFinished(() => service.close())
+  const service = await serviceOfTest({ worker: false, http: { rateLimits: { create } } })
   const statusOf = async (path: string, body: unknown, key?: string) =>
     (await service.api(path, { method: 'POST', body: JSON.stringify(body), key })).status
   const jobs = Array.from({ length: 500 }, () => held)
@@ -119,8 +111,7 @@ test('a batch counts as several new jobs against the rate, whether it is created
 })
 
 test('batches of an application are created one at a time', async () => {
-  const service = await startService({ worker: false })
-  onTestFinished(() => service.close())
+  const service = await serviceOfTest({ worker: false })
   const submit = service.engine.submitBatch.bind(service.engine)
   const running = { now: 0, most: 0 }
   vi.spyOn(service.engine, 'submitBatch').mockImplementation(async (...given) => {

@@ -17,7 +17,7 @@ import { honoMount } from '../../src/http/mounts/hono.js'
 import { koaMount } from '../../src/http/mounts/koa.js'
 import { listener } from '../../src/http/mounts/node.js'
 import { type Framework, frameworks, type Host } from './frameworks.js'
-import { type Service, startService } from './harness.js'
+import { type Service, serviceOfTest, startService } from './harness.js'
 
 const ignore = () => {}
 const megabyte = 1024 * 1024
@@ -115,41 +115,35 @@ describe.each(frameworks)('mounted in $name', (framework: Framework) => {
 
   test('a body that a parser of the host has read is taken from where the parser left it', async () => {
     const parsing = await framework.start(service.handler, { bodies: 'parsed' })
-    try {
-      const headers = { authorization: service.app.key, 'content-type': 'application/json' }
-      const post = (body: string) => fetch(`${parsing.origin}/media/v1/job`, { method: 'POST', body, headers })
-      const created = await post('{"workflow":"service/held","params":{"note":"é"},"metadata":{"a":"b"}}')
-      const { id } = (await created.json()) as { id: string }
-      expect(created.status).toBe(200)
-      expect(await service.engine.get(id)).toMatchObject({ params: { note: 'é' }, metadata: { a: 'b' } })
-      await service.engine.delete(id)
-      const wrong = await post('{"workflow":5}')
-      expect([wrong.status, await wrong.json()]).toMatchObject([400, { code: 'BAD_INPUT' }])
-      const large = await post(JSON.stringify({ workflow: 'service/held', params: { note: 'x'.repeat(90_000) } }))
-      expect(large.status).toBe(400)
-      const ticket = (await (await fetch(`${parsing.origin}/media/v1/upload`, { headers })).json()) as {
-        uploadUrl: string
-      }
-      const put = await fetch(ticket.uploadUrl, { method: 'PUT', body: 'song' })
-      expect([put.status, await put.json()]).toMatchObject([200, { bytes: 4 }])
-    } finally {
-      await parsing.close()
+    onTestFinished(() => parsing.close())
+    const headers = { authorization: service.app.key, 'content-type': 'application/json' }
+    const post = (body: string) => fetch(`${parsing.origin}/media/v1/job`, { method: 'POST', body, headers })
+    const created = await post('{"workflow":"service/held","params":{"note":"é"},"metadata":{"a":"b"}}')
+    const { id } = (await created.json()) as { id: string }
+    expect(created.status).toBe(200)
+    expect(await service.engine.get(id)).toMatchObject({ params: { note: 'é' }, metadata: { a: 'b' } })
+    await service.engine.delete(id)
+    const wrong = await post('{"workflow":5}')
+    expect([wrong.status, await wrong.json()]).toMatchObject([400, { code: 'BAD_INPUT' }])
+    const large = await post(JSON.stringify({ workflow: 'service/held', params: { note: 'x'.repeat(90_000) } }))
+    expect(large.status).toBe(400)
+    const ticket = (await (await fetch(`${parsing.origin}/media/v1/upload`, { headers })).json()) as {
+      uploadUrl: string
     }
+    const put = await fetch(ticket.uploadUrl, { method: 'PUT', body: 'song' })
+    expect([put.status, await put.json()]).toMatchObject([200, { bytes: 4 }])
   })
 
   test('a body that is gone is answered with a message that names the cause', async () => {
     const reading = await framework.start(service.handler, { bodies: 'dropped' })
-    try {
-      const answer = await fetch(`${reading.origin}/media/v1/job`, {
-        method: 'POST',
-        body: JSON.stringify({ workflow: 'service/held', params: {} }),
-        headers: { authorization: service.app.key, 'content-type': 'application/json' },
-      })
-      expect(answer.status).toBe(500)
-      expect(((await answer.json()) as { message: string }).message).toContain('before your body parser')
-    } finally {
-      await reading.close()
-    }
+    onTestFinished(() => reading.close())
+    const answer = await fetch(`${reading.origin}/media/v1/job`, {
+      method: 'POST',
+      body: JSON.stringify({ workflow: 'service/held', params: {} }),
+      headers: { authorization: service.app.key, 'content-type': 'application/json' },
+    })
+    expect(answer.status).toBe(500)
+    expect(((await answer.json()) as { message: string }).message).toContain('before your body parser')
   })
 })
 
@@ -210,7 +204,7 @@ test.each([
 const handlerOf = () => async () => new Response()
 
 test('the node:http listener serves HTTP/2 too', async () => {
-  const service = await startService({ engine: { limits: { maxFileBytes: 10 } } })
+  const service = await serviceOfTest({ engine: { limits: { maxFileBytes: 10 } } })
   const server = createHttp2Server(listener(service.handler) as unknown as Parameters<typeof createHttp2Server>[1])
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
@@ -233,7 +227,6 @@ test('the node:http listener serves HTTP/2 too', async () => {
   expect(await send('PUT', pathname + search, 'song')).toMatchObject({ status: 200, json: { bytes: 4 } })
   client.close()
   server.close()
-  await service.close()
 })
 
 describe('behind a middleware of the host that compresses', () => {

@@ -13,7 +13,7 @@ import { problemTypes } from '../../src/http/routing/problem.js'
 import { allRoutes } from '../../src/http/routes.js'
 import { consoleRoutes } from '../../src/http/service/console.js'
 import { jobViewSchema, newJobSchema } from '../../src/http/schemas.js'
-import { pollJob, type Service, startService } from './harness.js'
+import { pollJob, type Service, serviceOfTest, startService } from './harness.js'
 
 const described = allRoutes({ docs: true, console: true, manageKeys: true, live: true }).filter(
   (route) => !consoleRoutes.includes(route),
@@ -178,9 +178,7 @@ test('the fields of the specification are all in the job, always present', () =>
 
 test('a job that the service shows has exactly the described fields', async () => {
   service.release()
-  const { id } = (await (
-    await service.api('/job', { method: 'POST', body: '{"workflow":"service/held","params":{}}' })
-  ).json()) as { id: string }
+  const id = await service.created()
   for (const job of [await pollJob(service, id, () => true), await pollJob(service, id)])
     expect(jobViewSchema.strict().parse(job)).toEqual(job)
 })
@@ -207,9 +205,8 @@ test('examples on the page pass the schemas that they are examples of', async ()
 })
 
 test('both can be turned off', async () => {
-  const silent = await startService({ http: { docs: false } })
+  const silent = await serviceOfTest({ http: { docs: false } })
   for (const path of ['/docs', '/openapi.json']) expect((await fetch(silent.base + path)).status).toBe(404)
-  await silent.close()
 })
 
 test('is built for one client at a time, and 50 wait: anyone may request it under any address', async () => {

@@ -6,7 +6,7 @@ import { StemworkError } from '../../src/core/engine/errors.js'
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
 import type { BulkFacts, JobFacts, JobPage, Overview } from '../../src/http/operator/answers.js'
 import { endedJobs } from './ended-jobs.js'
-import { type Service, startService } from './harness.js'
+import { type Service, serviceOfTest, startService } from './harness.js'
 
 const operatorKey = 'the-key-of-the-operator'
 const failing = defineWorkflow({
@@ -65,14 +65,7 @@ describe("the operator's interface", () => {
     return (await response.json()) as Answer
   }
 
-  async function submit(workflow: string, name: string, key = service.app.key): Promise<string> {
-    const answer = await service.api('/job', {
-      method: 'POST',
-      key,
-      body: JSON.stringify({ workflow, name, params: {} }),
-    })
-    return ((await answer.json()) as { id: string }).id
-  }
+  const submit = (workflow: string, name: string, key?: string) => service.created({ workflow, name }, { key })
 
   async function until(id: string, holds: (job: JobFacts) => boolean): Promise<JobFacts> {
     let found: JobFacts | undefined
@@ -83,10 +76,9 @@ describe("the operator's interface", () => {
   }
 
   test('does not exist unless the host turns it on', async () => {
-    const plain = await startService()
+    const plain = await serviceOfTest()
     for (const path of ['/operator', '/operator/api/overview', '/operator/operator.js'])
       expect((await fetch(plain.base + path, { headers: { authorization: operatorKey } })).status).toBe(404)
-    await plain.close()
   })
 
   test.each([
@@ -126,7 +118,7 @@ describe("the operator's interface", () => {
   })
 
   test('counts wrong keys like those of applications', async () => {
-    const strict = await startService({
+    const strict = await serviceOfTest({
       http: { operator: { key: operatorKey }, rateLimits: { wrongKeys: { requests: 2, perSeconds: 3600 } } },
     })
     const statuses: number[] = []
@@ -134,7 +126,6 @@ describe("the operator's interface", () => {
       const answer = await fetch(`${strict.base}/operator/api/overview`, { headers: { authorization: `wrong ${i}` } })
       statuses.push(answer.status)
     }
-    await strict.close()
     expect(statuses).toEqual([401, 401, 429, 429])
   })
 
@@ -179,7 +170,7 @@ describe("the operator's interface", () => {
 
   test('counts ended jobs, with their reasons and times, however many there are', async () => {
     const jobs = memoryJobs()
-    const many = await startService({ worker: false, http: { operator: { key: operatorKey } }, stores: { jobs } })
+    const many = await serviceOfTest({ worker: false, http: { operator: { key: operatorKey } }, stores: { jobs } })
     const made = await endedJobs(jobs, 702, { fields: { workflow: 'service/held' } })
     const broken = await endedJobs(jobs, 601, { isFailed: true })
     // What was deleted has ended all the same.
@@ -194,7 +185,6 @@ describe("the operator's interface", () => {
     expect(failures).toMatchObject([{ code, reason, title, jobs: 601, last: { message } }])
     expect(broken.map(({ id }) => id)).toContain(failures[0]?.last.id)
     expect(queues.find(({ workflow }) => workflow === 'service/held')?.medianMs).toBeGreaterThanOrEqual(0)
-    await many.close()
   })
 
   test('shows idle workers, and jobs that no living worker takes', async () => {
@@ -237,12 +227,7 @@ describe("the operator's interface", () => {
     expect(await ask(path)).toMatchObject({ own: {}, effective: { maxQueuedJobs: 1000 }, used: { jobs: 0 } })
     const change = { jobs: 1, maxQueuedJobs: 5 }
     expect(await ask(path, change)).toMatchObject({ own: change, effective: change })
-    const create = () =>
-      service.api('/job', {
-        method: 'POST',
-        key: fourth.key,
-        body: JSON.stringify({ workflow: 'service/distant', name: 'One', params: {} }),
-      })
+    const create = () => service.submit({ workflow: 'service/distant', name: 'One' }, { key: fourth.key })
     expect((await create()).status).toBe(200)
     expect(await (await create()).json()).toMatchObject({ code: 'QUOTA_EXCEEDED' })
     expect(await ask(path, { jobs: null })).toMatchObject({ own: { maxQueuedJobs: 5 }, used: { jobs: 1 } })

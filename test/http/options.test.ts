@@ -6,25 +6,23 @@ import { StemworkError } from '../../src/core/engine/errors.js'
 import { createHandler } from '../../src/http/index.js'
 import { RateLimiter } from '../../src/http/routing/rate-limit.js'
 import { recordingLogger } from '../engine/harness.js'
-import { startService } from './harness.js'
-
-const held = JSON.stringify({ workflow: 'service/held', params: {} })
+import { serviceOfTest, startService } from './harness.js'
+import { stemsId } from './light-workflows.js'
 
 describe('rate limits', () => {
   test('refuse with 429, Retry-After and RateLimit headers, for each application and kind of request', async () => {
-    const service = await startService({
+    const service = await serviceOfTest({
       worker: false,
       http: { rateLimits: { create: { requests: 2, perSeconds: 60 }, other: { requests: 3, perSeconds: 60 } } },
     })
-    const create = () => service.api('/job', { method: 'POST', body: held })
-    const first = await create()
+    const first = await service.submit()
     expect([first.headers.get('ratelimit-policy'), first.headers.get('ratelimit')]).toEqual([
       '"create";q=2;w=60',
       '"create";r=1;t=30',
     ])
     const { id } = (await first.json()) as { id: string }
-    expect((await create()).status).toBe(200)
-    const refused = await create()
+    expect((await service.submit()).status).toBe(200)
+    const refused = await service.submit()
     expect(refused.status).toBe(429)
     expect(refused.headers.get('ratelimit')).toMatch(/^"create";r=0;t=\d+$/)
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(20)
@@ -35,7 +33,6 @@ describe('rate limits', () => {
     for (let index = 0; index < 100; index++) expect((await service.api(`/job/${id}/status`)).status).toBe(200)
     const { key } = await service.addApplication('Other')
     expect((await service.api('/application', { key })).status).toBe(200)
-    await service.close()
   })
 
   test('fill up again with time, never above the limit', () => {
@@ -61,28 +58,26 @@ describe('rate limits', () => {
   })
 
   test('hold for the queue of an application: 429 QUEUE_FULL', async () => {
-    const service = await startService({ worker: false, engine: { limits: { maxQueuedJobs: 1 } } })
-    expect((await service.api('/job', { method: 'POST', body: held })).status).toBe(200)
-    const refused = await service.api('/job', { method: 'POST', body: held })
+    const service = await serviceOfTest({ worker: false, engine: { limits: { maxQueuedJobs: 1 } } })
+    expect((await service.submit()).status).toBe(200)
+    const refused = await service.submit()
     expect([
       refused.status,
       refused.headers.has('retry-after'),
       ((await refused.json()) as { code: string }).code,
     ]).toEqual([429, true, 'QUEUE_FULL'])
-    await service.close()
   })
 })
 
 describe('CORS', () => {
   test('is off unless turned on', async () => {
-    const service = await startService()
+    const service = await serviceOfTest()
     const answer = await service.api('/application', { headers: { origin: 'https://app.example' } })
     expect(answer.headers.has('access-control-allow-origin')).toBe(false)
-    await service.close()
   })
 
   test('lets listed origins in, on errors and files too, and answers preflights without a key', async () => {
-    const service = await startService({ http: { cors: { origins: ['https://app.example'] } } })
+    const service = await serviceOfTest({ http: { cors: { origins: ['https://app.example'] } } })
     const allowed = async (origin: string, path: string) =>
       (await fetch(service.base + path, { headers: { origin } })).headers.get('access-control-allow-origin')
     expect(await allowed('https://app.example', '/application')).toBe('https://app.example')
@@ -103,16 +98,14 @@ describe('CORS', () => {
       'access-control-allow-headers': expect.stringContaining('Authorization'),
       vary: 'Origin',
     })
-    await service.close()
   })
 })
 
 describe('links', () => {
   test('begin with publicUrl, whatever the request says', async () => {
-    const service = await startService({ http: { publicUrl: 'https://stems.example.com/v1/' } })
+    const service = await serviceOfTest({ http: { publicUrl: 'https://stems.example.com/v1/' } })
     const { uploadUrl } = (await (await service.api('/upload')).json()) as { uploadUrl: string }
     expect(uploadUrl).toMatch(/^https:\/\/stems\.example\.com\/v1\/storage\/uploads\//)
-    await service.close()
   })
 
   test('follow X-Forwarded headers only if the proxy is trusted', async () => {
@@ -125,32 +118,29 @@ describe('links', () => {
       [true, 'https://stems.example.com/media/v1/storage/'],
       [false, 'http://127.0.0.1'],
     ] as const) {
-      const service = await startService({ http: { trustProxy } })
+      const service = await serviceOfTest({ http: { trustProxy } })
       const { uploadUrl } = (await (await service.api('/upload', { headers })).json()) as { uploadUrl: string }
       expect(uploadUrl.startsWith(start)).toBe(true)
-      await service.close()
     }
   })
 
   test.each(['/..', '/../..', '/media/../..', '/.', '/media/./x', '//evil.example'])(
     'do not follow the forwarded prefix %s out of their path',
     async (prefix) => {
-      const service = await startService({ http: { trustProxy: true } })
+      const service = await serviceOfTest({ http: { trustProxy: true } })
       const answer = await service.api('/upload', { headers: { 'x-forwarded-prefix': prefix } })
       const { uploadUrl } = (await answer.json()) as { uploadUrl: string }
       expect(uploadUrl.startsWith(`${service.base}/storage/uploads/`)).toBe(true)
-      await service.close()
     },
   )
 
   test('live as long as the options say', async () => {
     vi.useFakeTimers({ toFake: ['Date'], now: 1_700_000_000_000 })
     onTestFinished(() => void vi.useRealTimers())
-    const service = await startService({ http: { links: { uploadSeconds: 10, inputSeconds: 20 } } })
+    const service = await serviceOfTest({ http: { links: { uploadSeconds: 10, inputSeconds: 20 } } })
     const ticket = (await (await service.api('/upload')).json()) as { uploadUrl: string; downloadUrl: string }
     const left = (url: string) => Number(new URL(url).searchParams.get('expires')) - Date.now() / 1000
     expect([left(ticket.uploadUrl), left(ticket.downloadUrl)]).toEqual([10, 20])
-    await service.close()
   })
 })
 
@@ -163,7 +153,7 @@ describe('direct storage', () => {
       signGet: async (key: string, { fileName }: { fileName: string }) =>
         `https://bucket.example/${key}?name=${fileName}`,
     }
-    const service = await startService({
+    const service = await serviceOfTest({
       blobs,
       engine: { limits: { maxFileBytes: 5 } },
       http: { directStorage: true },
@@ -172,11 +162,8 @@ describe('direct storage', () => {
       const ticket = (await (await service.api('/upload')).json()) as { uploadUrl: string; downloadUrl: string }
       expect(ticket.uploadUrl).toMatch(/^https:\/\/bucket\.example\/uploads\/.+\?put=3600$/)
       await blobs.put(new URL(ticket.uploadUrl).pathname.slice(1), Buffer.from(content))
-      const body = JSON.stringify({
-        workflow: 'service/stems-vocals-accompaniment',
-        params: { inputUrl: ticket.downloadUrl },
-      })
-      return service.api('/job', { method: 'POST', body, headers: { prefer: 'wait=10' } })
+      const params = { inputUrl: ticket.downloadUrl }
+      return service.submit({ workflow: stemsId, params }, { headers: { prefer: 'wait=10' } })
     }
     expect(await (await flow('song')).json()).toMatchObject({
       result: {
@@ -195,15 +182,13 @@ describe('direct storage', () => {
     })
     const padded = await flow(form('x'.repeat(300_000)))
     expect([padded.status, await padded.json()]).toEqual([422, expect.objectContaining({ reason: 'too_large' })])
-    await service.close()
   })
 
   test('is refused with a store that cannot sign', async () => {
-    const service = await startService()
+    const service = await serviceOfTest()
     expect(() => createHandler(service.engine, { directStorage: true })).toThrow(
       expect.objectContaining({ code: 'INVALID_OPTIONS' }),
     )
-    await service.close()
   })
 })
 
@@ -212,7 +197,7 @@ describe('base paths', () => {
     const deprecated = {
       '/api': { since: '2025-01-01', sunset: '2026-01-01', link: 'https://stems.example.com/changes' },
     }
-    const service = await startService({ http: { basePath: ['/v1', '/api'], deprecated } })
+    const service = await serviceOfTest({ http: { basePath: ['/v1', '/api'], deprecated } })
     const get = (base: string) =>
       fetch(`${service.server.origin}${base}/application`, { headers: { authorization: service.app.key } })
     expect((await get('/v1')).headers.has('deprecation')).toBe(false)
@@ -225,7 +210,6 @@ describe('base paths', () => {
     })
     expect((await get('')).status).toBe(404)
     expect((await get('/v11')).status).toBe(404)
-    await service.close()
   })
 
   test.each([
@@ -235,12 +219,11 @@ describe('base paths', () => {
     [{ publicUrl: 'ftp://x' }],
     [{ unknown: 1 }],
   ])('wrong options are refused with their name: %j', async (http) => {
-    const service = await startService()
+    const service = await serviceOfTest()
     const name = Object.keys(http)[0]
     expect(() => createHandler(service.engine, http as object)).toThrow(
       expect.objectContaining({ code: 'INVALID_OPTIONS', message: expect.stringContaining(name!) }),
     )
-    await service.close()
   })
 
   test('a publicUrl that is not https is warned of, except on this machine', async () => {
@@ -260,50 +243,42 @@ describe('base paths', () => {
 
 describe('idempotency keys', () => {
   test('create one job for repeated and simultaneous requests, and refuse another body', async () => {
-    const service = await startService({ worker: false })
-    const create = (body: string, key = 'a-key') =>
-      service.api('/job', { method: 'POST', body, headers: { 'idempotency-key': key } })
-    const answers = await Promise.all(Array.from({ length: 5 }, () => create(held)))
+    const service = await serviceOfTest({ worker: false })
+    const create = (fields: object, idempotencyKey = 'a-key', key?: string) =>
+      service.submit(fields, { key, headers: { 'idempotency-key': idempotencyKey } })
+    const answers = await Promise.all(Array.from({ length: 5 }, () => create({})))
     const ids = await Promise.all(answers.map(async (answer) => ((await answer.json()) as { id: string }).id))
     expect(new Set(ids).size).toBe(1)
     expect(answers.map((answer) => answer.status)).toEqual([200, 200, 200, 200, 200])
-    const other = await create(JSON.stringify({ workflow: 'service/held', params: { note: 'other' } }))
+    const other = await create({ params: { note: 'other' } })
     expect([other.status, ((await other.json()) as { code: string }).code]).toEqual([422, 'IDEMPOTENCY_CONFLICT'])
-    expect((await create(held, 'b-key')).status).toBe(200)
-    expect((await create(held, 'x'.repeat(256))).status).toBe(400)
+    expect((await create({}, 'b-key')).status).toBe(200)
+    expect((await create({}, 'x'.repeat(256))).status).toBe(400)
     const { key } = await service.addApplication('Other')
-    const foreign = await service.api('/job', {
-      method: 'POST',
-      body: held,
-      key,
-      headers: { 'idempotency-key': 'a-key' },
-    })
+    const foreign = await create({}, 'a-key', key)
     expect(((await foreign.json()) as { id: string }).id).not.toBe(ids[0])
-    await service.close()
   })
 })
 
 describe('for operators', () => {
   test('health needs no key, under the base path and at the root', async () => {
-    const service = await startService()
+    const service = await serviceOfTest()
     for (const base of [service.base, service.server.origin]) {
       expect(await (await fetch(`${base}/healthz`)).json()).toEqual({ ok: true })
       expect(await (await fetch(`${base}/readyz`)).json()).toEqual({ ok: true, problems: [], warnings: [] })
     }
-    await service.close()
   })
 
   test('a service that shuts down is not ready and takes no job: 503', async () => {
-    const service = await startService()
+    const service = await serviceOfTest()
     await service.engine.close({ timeoutMs: 0 })
     expect((await fetch(`${service.base}/readyz`)).status).toBe(503)
-    const refused = await service.api('/job', { method: 'POST', body: held })
+    const refused = await service.submit()
     expect([
       refused.status,
       refused.headers.has('retry-after'),
       ((await refused.json()) as { code: string }).code,
     ]).toEqual([503, true, 'SHUTTING_DOWN'])
-    await service.close()
   })
 
   test('an unreachable store is 503 with Retry-After on each route that needs it, and a logged error', async () => {
@@ -312,11 +287,11 @@ describe('for operators', () => {
       away ? new StemworkError('STORE_UNAVAILABLE', 'postgres at db.internal is away', { retryable: true }) : undefined,
     )
     const { logger, lines } = recordingLogger()
-    const service = await startService({ stores: { jobs }, engine: { logger } })
-    const { id } = (await (await service.api('/job', { method: 'POST', body: held })).json()) as { id: string }
+    const service = await serviceOfTest({ stores: { jobs }, engine: { logger } })
+    const id = await service.created()
     away = true
     for (const [path, init] of [
-      ['/job', { method: 'POST', body: held }],
+      ['/job', { method: 'POST', body: '{"workflow":"service/held","params":{}}' }],
       [`/job/${id}`, {}],
       [`/job/${id}/status`, {}],
       ['/job', {}],
@@ -331,25 +306,22 @@ describe('for operators', () => {
     away = false
     expect((await service.api(`/job/${id}`)).status).toBe(200)
     service.release()
-    await service.close()
   })
 
   test('a store that cannot recover by itself is 500, without Retry-After', async () => {
     const broken = new StemworkError('STORE_UNAVAILABLE', 'The job database is damaged.')
     const jobs = withFaults(memoryJobs(), ({ method }) => (method === 'get' ? broken : undefined))
-    const service = await startService({ stores: { jobs } })
+    const service = await serviceOfTest({ stores: { jobs } })
     const answer = await service.api(`/job/${randomUUID()}`)
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([500, null])
-    await service.close()
   })
 
   test('metrics are off unless turned on, and count requests by route and jobs by event', async () => {
-    const off = await startService()
+    const off = await serviceOfTest()
     expect((await fetch(`${off.base}/metrics`)).status).toBe(404)
-    await off.close()
 
-    const service = await startService({ worker: false, http: { metrics: true } })
-    await service.api('/job', { method: 'POST', body: held })
+    const service = await serviceOfTest({ worker: false, http: { metrics: true } })
+    await service.submit()
     await service.api('/job/00000000-0000-4000-8000-000000000000')
     const answer = await fetch(`${service.server.origin}/metrics`)
     expect(answer.headers.get('content-type')).toContain('text/plain; version=0.0.4')
@@ -361,7 +333,6 @@ describe('for operators', () => {
     expect(lines).toContain('stemwork_http_request_seconds_count{operation="createJob"} 1')
     for (const line of lines.filter((one) => one && !one.startsWith('#')))
       expect(line).toMatch(/^[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9.e+-]+$/)
-    await service.close()
   })
 
   test('an internal error is logged with the request id and reveals nothing to the client', async () => {
@@ -373,7 +344,7 @@ describe('for operators', () => {
       warn: ignore,
       error: (fields: Record<string, unknown>) => void logged.push(fields),
     }
-    const service = await startService({
+    const service = await serviceOfTest({
       engine: { logger },
       http: { authenticate: () => Promise.reject(new Error('no database at 10.0.0.7')) },
     })
@@ -387,6 +358,5 @@ describe('for operators', () => {
         err: expect.objectContaining({ message: 'no database at 10.0.0.7' }),
       }),
     ])
-    await service.close()
   })
 })

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { audioPeaks } from '../../src/core/media/pictures/audio-peaks.js'
 import { fewerPeaks, type Peaks } from '../../src/http/jobs/fewer-peaks.js'
 import { sine, writeWav } from '../separation/tracks.js'
-import { pollJob, type Service, startService } from './harness.js'
+import { separated, type Service, startService } from './harness.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
 const rate = 8000
@@ -20,20 +20,16 @@ beforeAll(async () => {
   await writeWav(join(folder, 'tone.wav'), [sine(seconds * rate, 100, rate, 0.5)], rate, '16')
   song = await readFile(join(folder, 'tone.wav'))
   service = await startService({ audioPeaks: audioPeaks({ directory: folder }) })
-  id = await separated(song)
+  id = await measured(song)
 })
 afterAll(async () => {
   await service.close()
 })
 
-async function separated(bytes: Uint8Array): Promise<string> {
-  const body = JSON.stringify({
-    workflow: 'service/stems-vocals-accompaniment',
-    params: { inputUrl: await service.uploaded(bytes) },
-  })
-  const created = (await (await service.api('/job', { method: 'POST', body })).json()) as { id: string }
-  expect((await pollJob(service, created.id)).status).toBe('SUCCEEDED')
-  return created.id
+async function measured(bytes: Uint8Array): Promise<string> {
+  const { id, status } = await separated(service, bytes)
+  expect(status).toBe('SUCCEEDED')
+  return id
 }
 
 async function problem(path: string, init?: Parameters<Service['api']>[1]): Promise<[number, unknown, unknown]> {
@@ -115,26 +111,24 @@ describe('peaks of a result', () => {
       'NOT_FOUND',
       undefined,
     ])
-    const held = await service.api('/job', { method: 'POST', body: '{"workflow":"service/held","params":{}}' })
-    const running = ((await held.json()) as { id: string }).id
-    expect(await problem(`/job/${running}/peaks/report`)).toEqual([404, 'NOT_FOUND', undefined])
+    expect(await problem(`/job/${await service.created()}/peaks/report`)).toEqual([404, 'NOT_FOUND', undefined])
   })
 
   test('of a file that is not audio are refused with the reason', async () => {
-    const damaged = await separated(Buffer.from('RIFF and then nothing that could be played'))
+    const damaged = await measured(Buffer.from('RIFF and then nothing that could be played'))
     expect(await problem(`/job/${damaged}/peaks/vocals`)).toEqual([400, 'BAD_INPUT', 'decode_failed'])
   })
 
   test.runIf(process.platform === 'linux')('are measured by a kept process that is given no secrets', async () => {
-    const measured = async () => {
-      const own = await separated(song)
+    const measurer = async () => {
+      const own = await measured(song)
       expect((await service.api(`/job/${own}/peaks/vocals`)).status).toBe(200)
       return (await measurers()).at(-1)
     }
     process.env['STEMWORK_LINK_SECRET'] = 'not for decoders'
     try {
-      const pid = await measured()
-      expect(await measured()).toBe(pid)
+      const pid = await measurer()
+      expect(await measurer()).toBe(pid)
       expect(await readFile(`/proc/${pid}/environ`, 'utf8')).not.toContain('not for decoders')
     } finally {
       delete process.env['STEMWORK_LINK_SECRET']
@@ -142,7 +136,7 @@ describe('peaks of a result', () => {
   })
 
   test('are measured once, and go with the job', async () => {
-    const own = await separated(song)
+    const own = await measured(song)
     const path = `/job/${own}/peaks/accompaniments`
     const answers = await Promise.all([1, 2, 3].map(async () => (await service.api(path)).text()))
     expect(new Set(answers).size).toBe(1)

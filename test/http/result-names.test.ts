@@ -10,7 +10,7 @@ import { createClient } from '../../src/client/client.js'
 import { attachment } from '../../src/core/engine/job/attachment.js'
 import { downloadName, nameInUrl } from '../../src/core/engine/job/download-name.js'
 import { downloadName as nameOfResult } from '../../src/http/storage/download-name.js'
-import { type JobJson, pollJob, type Service, type ServiceSettings, startService } from './harness.js'
+import { separated, type Service, serviceOfTest, type ServiceSettings } from './harness.js'
 import { temporaryFolder } from '../temporary-folder.js'
 
 const song = '夜に"駆ける\r\nX: 1" 100%'
@@ -28,19 +28,8 @@ function songUrl(name = song): string {
   return `http://127.0.0.1:${(files.address() as AddressInfo).port}/songs/${encodeURIComponent(name)}?token=secret`
 }
 
-async function withService(settings: ServiceSettings, work: (service: Service) => Promise<void>): Promise<void> {
-  const service = await startService({ ...settings, engine: { fetch: { allowPrivate: true }, ...settings.engine } })
-  try {
-    await work(service)
-  } finally {
-    await service.close()
-  }
-}
-
-async function jobOf(service: Service, inputUrl: string): Promise<JobJson> {
-  const body = JSON.stringify({ workflow: 'service/stems-vocals-accompaniment', params: { inputUrl } })
-  const { id } = (await (await service.api('/job', { method: 'POST', body })).json()) as { id: string }
-  return pollJob(service, id)
+function fetching(settings: ServiceSettings = {}): Promise<Service> {
+  return serviceOfTest({ ...settings, engine: { fetch: { allowPrivate: true }, ...settings.engine } })
 }
 
 const safeName = '夜に"駆ける__X: 1" 100% - vocals.wav'
@@ -49,33 +38,32 @@ describe('results in a folder', () => {
   test('are the files that the workflow wrote, and are offered by the name that it gave them', async () => {
     const directory = join(folder, 'blobs')
     const engine = { scratchDirectory: folder, fetch: { allowPrivate: true } }
-    await withService({ blobs: fsBlobs({ directory }), engine }, async (service) => {
-      const { result, details } = await jobOf(service, songUrl())
-      const link = new URL(result?.vocals ?? '')
-      expect(link.pathname).toMatch(/\/vocals\.wav$/)
-      const answer = await fetch(link)
-      expect(await answer.text()).toBe('the song')
-      expect(answer.headers.get('content-disposition')).toBe(
-        `attachment; filename="________X: 1_ 100_ - vocals.wav"; filename*=UTF-8''${encodeURIComponent(safeName)}`,
-      )
-      const key = link.pathname.slice(link.pathname.indexOf('results/'))
-      expect((await stat(join(directory, key))).ino).toBe((details as { inode: number }).inode)
+    const service = await fetching({ blobs: fsBlobs({ directory }), engine })
+    const { result, details } = await separated(service, songUrl())
+    const link = new URL(result?.vocals ?? '')
+    expect(link.pathname).toMatch(/\/vocals\.wav$/)
+    const answer = await fetch(link)
+    expect(await answer.text()).toBe('the song')
+    expect(answer.headers.get('content-disposition')).toBe(
+      `attachment; filename="________X: 1_ 100_ - vocals.wav"; filename*=UTF-8''${encodeURIComponent(safeName)}`,
+    )
+    const key = link.pathname.slice(link.pathname.indexOf('results/'))
+    expect((await stat(join(directory, key))).ino).toBe((details as { inode: number }).inode)
 
-      // The name is part of what is signed.
-      link.searchParams.set('name', 'other.exe')
-      expect((await fetch(link)).status).toBe(403)
-      link.searchParams.delete('name')
-      expect((await fetch(link)).status).toBe(403)
+    // The name is part of what is signed.
+    link.searchParams.set('name', 'other.exe')
+    expect((await fetch(link)).status).toBe(403)
+    link.searchParams.delete('name')
+    expect((await fetch(link)).status).toBe(403)
 
-      const unnamed = await fetch(result?.accompaniments ?? '')
-      expect(unnamed.headers.get('content-disposition')).toBe('attachment; filename="accompaniments.wav"')
-      await unnamed.body?.cancel()
+    const unnamed = await fetch(result?.accompaniments ?? '')
+    expect(unnamed.headers.get('content-disposition')).toBe('attachment; filename="accompaniments.wav"')
+    await unnamed.body?.cancel()
 
-      const client = createClient({ baseUrl: service.base, apiKey: service.app.key })
-      const download = await client.download(result?.vocals ?? '')
-      expect(download.fileName).toBe(safeName)
-      await download.stream.cancel()
-    })
+    const client = createClient({ baseUrl: service.base, apiKey: service.app.key })
+    const download = await client.download(result?.vocals ?? '')
+    expect(download.fileName).toBe(safeName)
+    await download.stream.cancel()
   })
 })
 
@@ -89,19 +77,17 @@ test('a store that serves clients itself gets the name', async () => {
     },
     signPut: async (key: string) => `https://bucket.example/${key}`,
   }
-  await withService({ blobs, http: { directStorage: true } }, async (service) => {
-    await jobOf(service, songUrl())
-    expect(asked).toEqual(expect.arrayContaining([safeName, 'accompaniments.wav']))
-  })
+  const service = await fetching({ blobs, http: { directStorage: true } })
+  await separated(service, songUrl())
+  expect(asked).toEqual(expect.arrayContaining([safeName, 'accompaniments.wav']))
 })
 
 test('an upload never has a name that a result could have', async () => {
-  await withService({}, async (service) => {
-    const { result } = await jobOf(service, await service.uploaded(Buffer.from('uploaded')))
-    const answer = await fetch(result?.vocals ?? '')
-    expect(answer.headers.get('content-disposition')).toBe('attachment; filename="vocals.wav"')
-    await answer.body?.cancel()
-  })
+  const service = await fetching()
+  const { result } = await separated(service, await service.uploaded(Buffer.from('uploaded')))
+  const answer = await fetch(result?.vocals ?? '')
+  expect(answer.headers.get('content-disposition')).toBe('attachment; filename="vocals.wav"')
+  await answer.body?.cancel()
 })
 
 describe('names', () => {
@@ -128,14 +114,10 @@ describe('names', () => {
   })
 
   test('of a job whose name ends with half of a character: its links work', async () => {
-    await withService({}, async (service) => {
-      const params = { inputUrl: songUrl() }
-      const body = JSON.stringify({ workflow: 'service/stems-vocals-accompaniment', params, name: 'Song \ud83c' })
-      const { id } = (await (await service.api('/job', { method: 'POST', body })).json()) as { id: string }
-      const { name, result, files: named } = await pollJob(service, id)
-      expect([name, named?.vocals?.fileName]).toEqual(['Song \ufffd', 'Song \ufffd - vocals.wav'])
-      expect((await fetch(result?.vocals ?? '')).status).toBe(200)
-    })
+    const service = await fetching()
+    const { name, result, files: named } = await separated(service, songUrl(), { name: 'Song \ud83c' })
+    expect([name, named?.vocals?.fileName]).toEqual(['Song \ufffd', 'Song \ufffd - vocals.wav'])
+    expect((await fetch(result?.vocals ?? '')).status).toBe(200)
     expect(nameOfResult({ name: 'Song \ud83c' }, { fileName: 'vocals.wav' })).toBe('Song - vocals.wav')
   })
 

@@ -13,15 +13,13 @@ import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
 import { s3ClientOf } from '../servers/s3-client.js'
 import { startS3Server } from '../servers/s3-server.js'
 import { type CuttingProxy, cuttingProxy } from './cutting-proxy.js'
-import { pollJob, type Service, type ServiceSettings, startService } from './harness.js'
+import { separated, type Service, serviceOfTest, type ServiceSettings } from './harness.js'
 
 const mebibyte = 1024 ** 2
 afterEach(() => void vi.useRealTimers())
 
 async function offering(settings: ServiceSettings = {}): Promise<Service> {
-  const service = await startService({ ...settings, http: { resumableUploads: true, ...settings.http } })
-  onTestFinished(() => service.close())
-  return service
+  return serviceOfTest({ ...settings, http: { resumableUploads: true, ...settings.http } })
 }
 
 async function cutting(service: Service, bytesOfConnection: number): Promise<CuttingProxy> {
@@ -60,11 +58,8 @@ async function begin(service: Service, bytes: number): Promise<{ url: string; do
   return { url: answer.headers.get('location')!, downloadUrl: answer.headers.get('download-url')! }
 }
 
-async function separated(service: Service, inputUrl: string): Promise<Buffer> {
-  const body = JSON.stringify({ workflow: 'service/stems-vocals-accompaniment', params: { inputUrl } })
-  const created = await service.api('/job', { method: 'POST', body })
-  const { id } = (await created.json()) as { id: string }
-  const { result, error } = await pollJob(service, id)
+async function vocalsOf(service: Service, inputUrl: string): Promise<Buffer> {
+  const { result, error } = await separated(service, inputUrl)
   expect(error).toBeNull()
   return Buffer.from(await (await fetch(result!.vocals!)).arrayBuffer())
 }
@@ -124,7 +119,7 @@ describe.each(stores)('an upload into %s', (_name, open) => {
     })
     // No connection can carry the whole, so each began where the one before it was cut.
     expect(network.cuts).toBeGreaterThanOrEqual(4)
-    expect((await separated(service, downloadUrl!)).equals(file)).toBe(true)
+    expect((await vocalsOf(service, downloadUrl!)).equals(file)).toBe(true)
     const id = new URL(downloadUrl!).pathname.split('/').at(-1)
     expect(await keys(blobs)).toEqual([id, `${id}.resumable`])
   })
@@ -140,9 +135,9 @@ describe('the client', () => {
     const { downloadUrl } = await client.upload(new Blob([file]), { onProgress: ({ bytes }) => progress.push(bytes) })
     expect(network.cuts).toBeGreaterThanOrEqual(1)
     expect(progress.at(-1)).toBe(file.byteLength)
-    expect((await separated(service, downloadUrl)).equals(file)).toBe(true)
+    expect((await vocalsOf(service, downloadUrl)).equals(file)).toBe(true)
     const small = await client.upload(Buffer.from('small'))
-    expect((await separated(service, small.downloadUrl)).toString()).toBe('small')
+    expect((await vocalsOf(service, small.downloadUrl)).toString()).toBe('small')
   })
 })
 
@@ -235,7 +230,7 @@ describe('an upload that can be resumed', () => {
     expect([failed.status, ((await failed.json()) as { code: string }).code]).toEqual([500, 'INTERNAL_ERROR'])
     fails = false
     expect((await tus(service, 'HEAD', { url })).headers.get('upload-offset')).toBe('4')
-    expect((await separated(service, downloadUrl)).toString()).toBe('song')
+    expect((await vocalsOf(service, downloadUrl)).toString()).toBe('song')
   })
 
   it('exists only for its own application', async () => {
@@ -310,7 +305,7 @@ describe('an upload that can be resumed', () => {
     const service = await offering()
     const { url, downloadUrl } = await begin(service, 4)
     await tus(service, 'PATCH', { url, headers: { 'upload-offset': '0' }, body: 'song' })
-    await separated(service, downloadUrl)
+    await vocalsOf(service, downloadUrl)
     const [{ id }] = (await (await service.api('/job')).json()) as [{ id: string }]
     await service.api(`/job/${id}`, { method: 'DELETE' })
     expect((await tus(service, 'HEAD', { url })).status).toBe(410)
@@ -318,8 +313,7 @@ describe('an upload that can be resumed', () => {
 })
 
 it('a service that does not offer it has the two links of the specification, and nothing else', async () => {
-  const service = await startService()
-  onTestFinished(() => service.close())
+  const service = await serviceOfTest()
   expect(Object.keys((await (await service.api('/upload')).json()) as object).sort()).toEqual([
     'downloadUrl',
     'uploadUrl',

@@ -1,10 +1,9 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createClient } from '../../src/client/client.js'
-import { startService } from './harness.js'
+import { serviceOfTest } from './harness.js'
 
 test('a failed job is run again by POST /job/{id}/retry; others are refused; other applications get 404', async () => {
-  const service = await startService({ worker: false })
-  onTestFinished(() => service.close())
+  const service = await serviceOfTest({ worker: false })
   const client = createClient({ baseUrl: service.base, apiKey: service.app.key })
   const { id } = await client.createJob({ workflow: 'service/held', params: {} })
   const retry = async (key?: string, path: string = id) => {

@@ -9,7 +9,8 @@ import { expect, onTestFinished, test } from 'vitest'
 import { fsBlobs } from '../../src/adapters/blobs/fs/index.js'
 import { LoopTurns } from '../../src/http/routing/loop-turns.js'
 import { paced } from '../../src/http/routing/paced.js'
-import { type Service, startService } from './harness.js'
+import { type Service, serviceOfTest } from './harness.js'
+import { stemsId } from './light-workflows.js'
 
 async function resultOf(
   service: Service,
@@ -18,9 +19,7 @@ async function resultOf(
 ): Promise<{ id: string; link: string }> {
   const ticket = (await (await service.api('/upload', { key })).json()) as { uploadUrl: string; downloadUrl: string }
   await fetch(ticket.uploadUrl, { method: 'PUT', body: bytes })
-  const params = { inputUrl: ticket.downloadUrl }
-  const body = JSON.stringify({ workflow: 'service/stems-vocals-accompaniment', params })
-  const { id } = (await (await service.api('/job', { method: 'POST', key, body })).json()) as { id: string }
+  const id = await service.created({ workflow: stemsId, params: { inputUrl: ticket.downloadUrl } }, { key })
   for (;;) {
     const job = (await (await service.api(`/job/${id}`, { key })).json()) as {
       status: string
@@ -45,8 +44,7 @@ async function begin(link: string, headers = ''): Promise<{ status: string; sock
 }
 
 test('downloads by link have slots; an application without one gets one of the application with the most', async () => {
-  const service = await startService({ http: { limits: { downloads: 3, allDownloads: 4 } } })
-  onTestFinished(() => service.close())
+  const service = await serviceOfTest({ http: { limits: { downloads: 3, allDownloads: 4 } } })
   const other = await service.addApplication('Other')
   const third = await service.addApplication('Third')
   const mine = await resultOf(service, service.app.key, Buffer.alloc(20_000_000))
@@ -72,10 +70,8 @@ test('downloads by link have slots; an application without one gets one of the a
 async function withLargeLists(idleMs: number) {
   const rateLimits = { create: false, other: false } as const
   const limits = { paramsBytes: 200_000, listBytes: 50_000_000, idleMs }
-  const service = await startService({ worker: false, http: { rateLimits, limits } })
-  onTestFinished(() => service.close())
-  const body = JSON.stringify({ workflow: 'service/held', params: { filler: 'x'.repeat(180_000) } })
-  const create = (key: string) => service.api('/job', { method: 'POST', key, body })
+  const service = await serviceOfTest({ worker: false, http: { rateLimits, limits } })
+  const create = (key: string) => service.submit({ params: { filler: 'x'.repeat(180_000) } }, { key })
   for (let n = 0; n < 50; n++) expect((await create(service.app.key)).status).toBe(200)
   const list = () => begin(`${service.base}/job`, `Authorization: ${service.app.key}\r\n`)
   return { service, create, list }
@@ -109,8 +105,7 @@ test('a list that is not read is ended', async () => {
 test('files read with the memory of one chunk arrive intact, however slowly, alone and in an archive', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'stemwork-sending-'))
   onTestFinished(() => rm(directory, { recursive: true }))
-  const service = await startService({ blobs: fsBlobs({ directory }) })
-  onTestFinished(() => service.close())
+  const service = await serviceOfTest({ blobs: fsBlobs({ directory }) })
   const bytes = randomBytes(8_000_000)
   const { id, link } = await resultOf(service, service.app.key, bytes)
   const archive = (await (await service.api(`/archive?job=${id}`)).json()) as { url: string }
@@ -133,8 +128,7 @@ test('files read with the memory of one chunk arrive intact, however slowly, alo
 })
 
 test('requests by link are counted for the application of the link', async () => {
-  const service = await startService({ http: { rateLimits: { link: { requests: 3, perSeconds: 60 } } } })
-  onTestFinished(() => service.close())
+  const service = await serviceOfTest({ http: { rateLimits: { link: { requests: 3, perSeconds: 60 } } } })
   const { link } = await resultOf(service, service.app.key)
   const statuses: number[] = []
   for (let n = 0; n < 4; n++) statuses.push((await fetch(link, { method: 'HEAD' })).status)

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { KeySeal, signInCode } from '../../src/http/auth/sealed-key.js'
 import { issueKey, revokeKey } from '../../src/http/index.js'
-import { type Service, startService } from './harness.js'
+import { type Service, serviceOfTest, startService } from './harness.js'
 
 const secret = 'a-secret-of-the-tests-of-sessions'
 /** Of the application of `startService`. */
@@ -132,7 +132,7 @@ describe("a page's session", () => {
 
 test('the check of a host sees the key of a session as if it were in the header', async () => {
   const seen: (string | null)[] = []
-  const service = await startService({
+  const service = await serviceOfTest({
     http: {
       console: true,
       authenticate({ headers }) {
@@ -141,20 +141,16 @@ test('the check of a host sees the key of a session as if it were in the header'
       },
     },
   })
-  try {
-    const headers = { origin: new URL(service.base).origin, 'content-type': 'application/json' }
-    const body = JSON.stringify({ key: 'ticket of Ann' })
-    const response = await fetch(`${service.base}/session`, { method: 'POST', headers, body })
-    const cookie = response.headers.get('set-cookie')?.split(';', 1)[0] ?? ''
-    const session = await fetch(`${service.base}/session`, { headers: { cookie } })
-    expect(await session.json()).toEqual({ application: 'Ann', session: { isRemembered: false } })
-    // To ask is no mistake, and browsers log refusals.
-    const nobody = await fetch(`${service.base}/session`)
-    expect([nobody.status, await nobody.json()]).toEqual([200, { application: null, session: null }])
-    const refused = await fetch(`${service.base}/session`, { headers: { authorization: 'wrong' } })
-    expect(refused.status).toBe(401)
-    expect(seen).toEqual(['ticket of Ann', 'ticket of Ann', null, 'wrong'])
-  } finally {
-    await service.close()
-  }
+  const headers = { origin: new URL(service.base).origin, 'content-type': 'application/json' }
+  const body = JSON.stringify({ key: 'ticket of Ann' })
+  const response = await fetch(`${service.base}/session`, { method: 'POST', headers, body })
+  const cookie = response.headers.get('set-cookie')?.split(';', 1)[0] ?? ''
+  const session = await fetch(`${service.base}/session`, { headers: { cookie } })
+  expect(await session.json()).toEqual({ application: 'Ann', session: { isRemembered: false } })
+  // To ask is no mistake, and browsers log refusals.
+  const nobody = await fetch(`${service.base}/session`)
+  expect([nobody.status, await nobody.json()]).toEqual([200, { application: null, session: null }])
+  const refused = await fetch(`${service.base}/session`, { headers: { authorization: 'wrong' } })
+  expect(refused.status).toBe(401)
+  expect(seen).toEqual(['ticket of Ann', 'ticket of Ann', null, 'wrong'])
 })

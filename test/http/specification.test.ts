@@ -22,7 +22,7 @@ async function json<T = Record<string, unknown>>(response: Promise<Response>, st
 }
 
 async function createJob(body: Record<string, unknown>): Promise<string> {
-  const answer = await json<{ id: string }>(service.api('/job', { method: 'POST', body: JSON.stringify(body) }))
+  const answer = await json<{ id: string }>(service.submit(body))
   expect(Object.keys(answer)).toEqual(['id'])
   expect(answer.id).toMatch(uuid)
   return answer.id
@@ -215,17 +215,14 @@ describe('errors', () => {
   })
 
   test('an unknown workflow is answered with the known ones', async () => {
-    const answer = await service.api('/job', { method: 'POST', body: '{"workflow":"service/none","params":{}}' })
+    const answer = await service.submit({ workflow: 'service/none' })
     const { message } = (await answer.json()) as { message: string }
     expect(message).toContain(stems)
     expect(message).toContain('service/held')
   })
 
   test('field problems carry the path of the field', async () => {
-    const answer = await service.api('/job', {
-      method: 'POST',
-      body: JSON.stringify({ workflow: stems, params: { inputUrl: 7 } }),
-    })
+    const answer = await service.submit({ workflow: stems, params: { inputUrl: 7 } })
     const { errors } = (await answer.json()) as { errors: { path: string }[] }
     expect(errors.map((error) => error.path)).toEqual(['params.inputUrl'])
   })
@@ -236,10 +233,7 @@ describe('errors', () => {
   })
 
   test('a JSON body over the limit is refused with 413', async () => {
-    const answer = await service.api('/job', {
-      method: 'POST',
-      body: JSON.stringify({ workflow: stems, params: { x: 'y'.repeat(300_000) } }),
-    })
+    const answer = await service.submit({ workflow: stems, params: { x: 'y'.repeat(300_000) } })
     expect(answer.status).toBe(413)
   })
 

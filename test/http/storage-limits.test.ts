@@ -10,13 +10,8 @@ import { createHandler } from '../../src/http/index.js'
 import { serve } from '../../src/http/mounts/node.js'
 import { StorageUse } from '../../src/http/routing/storage-use.js'
 import { durableStores } from './durable-stores.js'
-import { pollJob, type Service, type ServiceSettings, startService } from './harness.js'
-
-async function start(settings: ServiceSettings = {}): Promise<Service> {
-  const service = await startService(settings)
-  onTestFinished(() => service.close())
-  return service
-}
+import { pollJob, separated, type Service, serviceOfTest } from './harness.js'
+import { stemsId } from './light-workflows.js'
 
 interface Ticket {
   uploadUrl: string
@@ -49,7 +44,7 @@ describe('uploads under way', () => {
   test('with the same ticket are refused, except for one, before any of their bytes are stored', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'stemwork-http-'))
     onTestFinished(() => rmSync(directory, { recursive: true }))
-    const service = await start({ blobs: fsBlobs({ directory }) })
+    const service = await serviceOfTest({ blobs: fsBlobs({ directory }) })
     const { uploadUrl, downloadUrl } = await newTicket(service)
     const files = () =>
       readdirSync(directory, { recursive: true, withFileTypes: true }).filter(
@@ -70,7 +65,7 @@ describe('uploads under way', () => {
   })
 
   test('are limited for each application, and those of others go on', async () => {
-    const service = await start({ http: { limits: { uploadsInFlight: 2 } } })
+    const service = await serviceOfTest({ http: { limits: { uploadsInFlight: 2 } } })
     const tickets = await Promise.all(Array.from({ length: 3 }, () => newTicket(service)))
     const held = [await beginUpload(tickets[0]!.uploadUrl), await beginUpload(tickets[1]!.uploadUrl)]
     await expect.poll(async () => (await put((await newTicket(service)).uploadUrl, 'probe')).status).toBe(429)
@@ -98,7 +93,7 @@ test('an upload asks the store three things at once and writes once, and a downl
       return (inner[name] as (...given: unknown[]) => ReturnType<(typeof inner)[Name]>)(...given)
     }
   const blobs = { ...inner, put: telling('put'), get: telling('get'), stat: telling('stat'), delete: telling('delete') }
-  const service = await start({ blobs })
+  const service = await serviceOfTest({ blobs })
   const { uploadUrl, downloadUrl } = await newTicket(service)
   calls.length = 0
   expect((await put(uploadUrl, 'song')).status).toBe(200)
@@ -108,15 +103,11 @@ test('an upload asks the store three things at once and writes once, and a downl
 
 describe('a used ticket', () => {
   test('takes no second file when its job has ended and was deleted', async () => {
-    const service = await start()
+    const service = await serviceOfTest()
     const { uploadUrl, downloadUrl } = await newTicket(service)
     expect((await put(uploadUrl, 'song')).status).toBe(200)
-    const body = JSON.stringify({
-      workflow: 'service/stems-vocals-accompaniment',
-      params: { inputUrl: downloadUrl },
-    })
-    const { id } = (await (await service.api('/job', { method: 'POST', body })).json()) as { id: string }
-    expect((await pollJob(service, id)).status).toBe('SUCCEEDED')
+    const { id, status } = await separated(service, downloadUrl)
+    expect(status).toBe('SUCCEEDED')
     expect((await put(uploadUrl, 'second')).status).toBe(409)
     await service.api(`/job/${id}`, { method: 'DELETE' })
     expect((await fetch(downloadUrl)).status).toBe(404)
@@ -128,7 +119,7 @@ describe('a used ticket', () => {
   })
 
   test('is not remembered for longer than unused uploads are kept, so no ticket lives longer', async () => {
-    const service = await start({ engine: { retention: { unusedUploadsMs: 90_000 } } })
+    const service = await serviceOfTest({ engine: { retention: { unusedUploadsMs: 90_000 } } })
     const { uploadUrl } = await newTicket(service)
     const left = Number(new URL(uploadUrl).searchParams.get('expires')) - Date.now() / 1000
     expect(left).toBeLessThanOrEqual(90)
@@ -142,15 +133,12 @@ for (const [name, open, missing] of durableStores) {
       async function startFull(storedBytes: number): Promise<Service & { stores: Awaited<ReturnType<typeof open>> }> {
         const stores = await open()
         onTestFinished(() => stores.close())
-        const service = await start({ stores, http: { limits: { storedBytes } } })
+        const service = await serviceOfTest({ stores, http: { limits: { storedBytes } } })
         return { ...service, stores }
       }
 
       const stems = async (service: Service, inputUrl: string) =>
-        service.api('/job', {
-          method: 'POST',
-          body: JSON.stringify({ workflow: 'service/stems-vocals-accompaniment', params: { inputUrl } }),
-        })
+        service.submit({ workflow: stemsId, params: { inputUrl } })
 
       test('accepts uploads up to its limit, to the byte, and says what to do then', async () => {
         const service = await startFull(1000)
@@ -203,11 +191,8 @@ for (const [name, open, missing] of durableStores) {
       test('counts what clients send with jobs, and has room again when these are deleted', async () => {
         const service = await startFull(22_000)
         const metadata = Object.fromEntries(Array.from({ length: 45 }, (_, n) => [`key-${n}`, 'x'.repeat(450)]))
-        const params = { inputUrl: await service.uploaded(Buffer.alloc(500)) }
-        const workflow = 'service/stems-vocals-accompaniment'
-        const made = await service.api('/job', { method: 'POST', body: JSON.stringify({ workflow, params, metadata }) })
-        const { id } = (await made.json()) as { id: string }
-        expect((await pollJob(service, id)).status).toBe('SUCCEEDED')
+        const { id, status } = await separated(service, Buffer.alloc(500), { metadata })
+        expect(status).toBe('SUCCEEDED')
         // A process that has not counted lately.
         const ticketOfAnother = async () => {
           const handler = createHandler(service.engine, { basePath: '/v1', limits: { storedBytes: 22_000 } })
@@ -239,7 +224,10 @@ test('stored files are not counted again for each ticket, since counting many fi
   onTestFinished(() => void vi.useRealTimers())
   const blobs = memoryBlobs()
   let looks = 0
-  const service = await start({ blobs: { ...blobs, list: (prefix) => (looks++, blobs.list(prefix)) }, worker: false })
+  const service = await serviceOfTest({
+    blobs: { ...blobs, list: (prefix) => (looks++, blobs.list(prefix)) },
+    worker: false,
+  })
   for (let index = 0; index < 10; index++) await put((await newTicket(service)).uploadUrl, 'song')
   expect(looks).toBe(1)
   vi.advanceTimersByTime(1000)
@@ -289,7 +277,7 @@ test('uploads straight to the blob store count, too', async () => {
     signPut: async () => 'https://bucket.example/put',
     signGet: async () => 'https://bucket.example/get',
   }
-  const service = await start({ blobs, http: { directStorage: true, limits: { storedBytes: 10 } } })
+  const service = await serviceOfTest({ blobs, http: { directStorage: true, limits: { storedBytes: 10 } } })
   expect((await service.api('/upload')).status).toBe(200)
   await blobs.put(`uploads/${service.app.id}/direct`, Readable.from([Buffer.from('more than ten bytes')]))
   // When the store is looked at again.

@@ -35,11 +35,8 @@ async function createJob(
   inputUrl: string,
   idempotencyKey?: string,
 ): Promise<{ status: number; body: { id?: string; code?: string; reason?: string; message?: string } }> {
-  const answer = await service.api('/job', {
-    method: 'POST',
-    headers: idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey },
-    body: JSON.stringify({ workflow: stems, params: { inputUrl } }),
-  })
+  const headers: Record<string, string> = idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }
+  const answer = await service.submit({ workflow: stems, params: { inputUrl } }, { headers })
   return { status: answer.status, body: (await answer.json()) as Record<string, string> }
 }
 
@@ -317,11 +314,7 @@ describe('the download URL as an input', () => {
   test('is refused for another application', async () => {
     const inputUrl = await service.uploaded(song)
     const { key } = await service.addApplication('Thief')
-    const answer = await service.api('/job', {
-      method: 'POST',
-      key,
-      body: JSON.stringify({ workflow: stems, params: { inputUrl } }),
-    })
+    const answer = await service.submit({ workflow: stems, params: { inputUrl } }, { key })
     expect(answer.status).toBe(422)
   })
 

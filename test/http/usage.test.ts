@@ -6,7 +6,7 @@ import { createClient } from '../../src/client/client.js'
 import type { LedgerEntry } from '../../src/core/engine/job/ledger.js'
 import { dayMs } from '../../src/core/engine/job/quota.js'
 import { usageCsv } from '../../src/http/service/usage-routes.js'
-import { pollJob, type Service, startService } from './harness.js'
+import { pollJob, type Service, serviceOfTest, startService } from './harness.js'
 
 /** The ledger of use: what ended jobs used, kept beyond them. */
 
@@ -25,9 +25,7 @@ afterAll(() => service.close())
 
 async function run(bytes: Uint8Array, fields: object = {}, key?: string) {
   const params = { inputUrl: await service.uploaded(bytes) }
-  const body = JSON.stringify({ workflow: stems, params, ...fields })
-  const { id } = (await (await service.api('/job', { method: 'POST', body, key })).json()) as { id: string }
-  return await pollJob(service, id)
+  return await pollJob(service, await service.created({ workflow: stems, params, ...fields }, { key }))
 }
 
 const usage = async (query = '', init: RequestInit & { key?: string } = {}) => service.api(`/usage${query}`, init)
@@ -117,7 +115,7 @@ test('the ledger is kept for as long as the option says, to the day', async () =
   let time = now
   const { memoryJobs } = await import('../../src/adapters/memory.js')
   const jobs = memoryJobs({ clock: () => time })
-  const short = await startService({ stores: { jobs }, worker: false, engine: { retention: { usageMs: 2 * dayMs } } })
+  const short = await serviceOfTest({ stores: { jobs }, worker: false, engine: { retention: { usageMs: 2 * dayMs } } })
   const { job } = await short.engine.submit({ app: 'a', workflow: 'service/held' })
   await short.engine.cancel(job.id)
   const ends = async () => (await short.engine.usageTotals({ from: 0, to: time }))[0]?.jobs ?? 0
@@ -128,5 +126,4 @@ test('the ledger is kept for as long as the option says, to the day', async () =
   // The first sweep of an engine looks at the ledger.
   await short.engine.sweep()
   expect(await ends()).toBe(0)
-  await short.close()
 })

@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
 import { applicationSecret, createApplication, issueKey, rotateWebhookSecret } from '../../src/http/index.js'
 import { durableStores } from './durable-stores.js'
-import { type Service, startService } from './harness.js'
+import { type Service, serviceOfTest } from './harness.js'
 
 interface Message {
   headers: IncomingHttpHeaders
@@ -31,18 +31,16 @@ for (const [name, open, missing] of durableStores) {
       const stores = await open()
       onTestFinished(() => stores.close())
       const fetchPolicy = { allow: ['127.0.0.1/32'], ports: [port] }
-      const service = await startService({
+      const service = await serviceOfTest({
         stores,
         engine: { fetch: fetchPolicy, ...(serviceSecret ? { webhooks: { secret: serviceSecret } } : {}) },
       })
-      onTestFinished(() => service.close())
       service.release()
       return {
         ...service,
         async message(key) {
           const webhook = { url: `http://127.0.0.1:${port}/hook` }
-          const body = JSON.stringify({ workflow: 'service/held', params: {}, webhook })
-          expect((await service.api('/job', { method: 'POST', body, key })).status).toBe(200)
+          await service.created({ webhook }, { key })
           await expect.poll(() => received.length, { timeout: 15_000 }).toBe(1)
           return received.splice(0)[0]!
         },
@@ -110,12 +108,10 @@ for (const [name, open, missing] of durableStores) {
 }
 
 test('an application that the service does not keep has no secret to rotate, and nothing to sign with', async () => {
-  const service = await startService({ http: { authenticate: () => ({ id: 'host', name: 'Host' }) } })
-  onTestFinished(() => service.close())
+  const service = await serviceOfTest({ http: { authenticate: () => ({ id: 'host', name: 'Host' }) } })
   const rotated = await service.api('/application/webhook-secret', { method: 'POST', body: '{}' })
   expect(rotated.status).toBe(404)
-  const body = JSON.stringify({ workflow: 'service/held', params: {}, webhook: { url: 'https://example.com/hook' } })
-  const created = await service.api('/job', { method: 'POST', body })
+  const created = await service.submit({ webhook: { url: 'https://example.com/hook' } })
   expect([created.status, await created.json()]).toEqual([
     400,
     expect.objectContaining({ errors: [expect.objectContaining({ path: 'webhook' })] }),

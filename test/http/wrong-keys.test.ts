@@ -1,12 +1,13 @@
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { clientAddress, WrongKeys } from '../../src/http/routing/wrong-keys.js'
 import { generateApiKey } from '../../src/http/auth/api-key.js'
 import { issueKey } from '../../src/http/index.js'
-import { type Service, type ServiceSettings, startService } from './harness.js'
+import { type Service, serviceOfTest, type ServiceSettings } from './harness.js'
 
 async function start(http: ServiceSettings['http'] = {}): Promise<Service & { lookUps(): number }> {
-  const service = await startService({ http: { rateLimits: { wrongKeys: { requests: 5, perSeconds: 600 } }, ...http } })
-  onTestFinished(() => service.close())
+  const service = await serviceOfTest({
+    http: { rateLimits: { wrongKeys: { requests: 5, perSeconds: 600 } }, ...http },
+  })
   let lookUps = 0
   const { applications } = service.engine
   const getKey = applications.getKey.bind(applications)

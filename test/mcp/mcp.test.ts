@@ -17,7 +17,7 @@ import { type RunningServer, serve } from '../../src/http/mounts/node.js'
 import { withMcp } from '../../src/cli/mcp-mount.js'
 import { createMcpHandler } from '../../src/mcp/index.js'
 import { startService as startCommand } from '../cli/stemwork.js'
-import { type JobJson, type Service, startService } from '../http/harness.js'
+import { type JobJson, type Service, serviceOfTest, startService } from '../http/harness.js'
 import { rawRequest } from '../http/raw-request.js'
 
 let service: Service
@@ -192,8 +192,7 @@ it('a param that is called jobName reaches its workflow', async () => {
     outputs: { report: { fileName: 'report.json', contentType: 'application/json' } },
     stages: [{ name: 'nothing', run: () => Promise.resolve() }],
   })
-  const other = await startService({ workflows: [named], worker: false })
-  onTestFinished(() => other.close())
+  const other = await serviceOfTest({ workflows: [named], worker: false })
   const handler = createMcpHandler(other.handler, { basePath: '/v1' })
   const beside = await serve(handler, { port: 0 })
   onTestFinished(() => beside.close({ timeoutMs: 100 }))

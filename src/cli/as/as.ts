@@ -1,5 +1,5 @@
 import { mkdir, rename } from 'node:fs/promises'
-import { basename, dirname, extname, join, resolve } from 'node:path'
+import { basename, dirname, join, parse, resolve } from 'node:path'
 import { StemworkError } from '../../core/engine/errors.js'
 import { modelInfo } from '../../core/models/index.js'
 import { nearest } from '../../core/engine/workflow/nearest.js'
@@ -126,7 +126,8 @@ function targetsOf(
   source: string,
   taken: Set<string>,
 ): Record<string, string> {
-  const track = { name: basename(source, extname(source)), extension: extname(source).slice(1) }
+  const { name, ext } = parse(source)
+  const track = { name, extension: ext.slice(1) }
   const written = choice.stems.filter((stem) => isWanted(request, program.stemName(stem)))
   if (written.length === 0)
     throw new UsageError(

@@ -1,5 +1,5 @@
-import { useHash } from '../use-hash.js'
-import { type JobFilters, queryOf } from './service.js'
+import { queryOf, useHash } from '../use-hash.js'
+import type { JobFilters } from './service.js'
 
 /** What the page shows: kept in the address, so that links and the back button lead there. */
 export type Address = { name: 'overview' } | { name: 'jobs'; filters: JobFilters } | { name: 'job'; id: string }

@@ -70,7 +70,6 @@ export function BulkLevers({ filters, onDone, onError }: BulkLeversProps) {
             label={label}
             title={title}
             text={text}
-            action={label}
             isDanger={action !== 'retry'}
             onConfirm={() => run(action, done)}
           />

@@ -131,7 +131,6 @@ function Levers({ job: { id, status, cancelRequested }, onLoad, onDelete }: Leve
           label="Run again"
           title="Run this job again?"
           text="It is queued again with its params and inputs; its attempts start from zero."
-          action="Run again"
           onConfirm={() => onLoad(() => service.act('retry', id))}
         />
       )}

@@ -33,14 +33,12 @@ export function Levers({ target, name, rules, onChange }: LeversProps) {
             label="Pause"
             title={`Pause ${name}?`}
             text="New jobs are accepted and wait. None starts until you resume. Running jobs continue."
-            action="Pause"
             onConfirm={() => onChange(target, { state: 'paused' })}
           />
           <Confirm
             label="Drain"
             title={`Drain ${name}?`}
             text="New jobs are refused. Waiting and running jobs are finished."
-            action="Drain"
             onConfirm={() => onChange(target, { state: 'draining' })}
           />
         </>

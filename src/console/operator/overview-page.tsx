@@ -211,14 +211,12 @@ function WorkerLevers({ name, state, onWorker }: { name: string; state: WorkerSt
         label="Cordon"
         title={`Cordon ${name}?`}
         text="It takes no more jobs and finishes those that it runs. It learns of this with its next heartbeat."
-        action="Cordon"
         onConfirm={() => onWorker(name, 'cordoned')}
       />
       <Confirm
         label="Drain"
         title={`Drain ${name}?`}
         text="It takes no more jobs. Those still running after its grace period are handed over to other workers."
-        action="Drain"
         onConfirm={() => onWorker(name, 'draining')}
       />
     </div>

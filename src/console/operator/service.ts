@@ -10,6 +10,7 @@ import type {
   RuleState,
   WorkerState,
 } from '../../http/operator/answers.js'
+import { queryOf } from '../use-hash.js'
 
 /** The page lies at `<base>/operator`. No retries: the next overview requests again what failed. */
 const baseUrl = new URL('operator', location.href.replace(/[?#].*$/, '')).href
@@ -65,13 +66,6 @@ export const service = {
 }
 
 const limitsPath = (app: string) => `application/${encodeURIComponent(app)}/limits`
-
-export function queryOf(filters: JobFilters): string {
-  const query = new URLSearchParams()
-  for (const [name, value] of Object.entries(filters) as [string, string | undefined][])
-    if (value !== undefined && value !== '') query.set(name, value)
-  return query.size > 0 ? `?${query.toString()}` : ''
-}
 
 function ask<Answer>(path: string, json?: object): Promise<Answer> {
   return connection.value<Answer>(`/api/${path}`, json && { method: 'POST', json })

@@ -6,6 +6,7 @@ import { Problem } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
 import { batchEntries, batchViewSchema, newBatchSchema, newBatchViewSchema } from './batch-schemas.js'
 import { idempotencyHeader, idempotencyKey, jobFields, newJobProblems, requireUploads } from './create-job.js'
+import { timeOrNull } from './job-view.js'
 
 const nameSchema = z.strictObject({ name: z.string().min(1).max(255).describe('The name of the batch.') })
 
@@ -71,9 +72,9 @@ export const batchRoutes = [
       const read = () => engine.batch(app, name, { turn: (work) => queries.slice(app, work) })
       const batch = await queries.request(app, read, call.request.signal)
       if (!batch) throw new Problem('NOT_FOUND', 'There is no batch with this name, and no job in it.')
-      const time = (at: number | null) => (at === null ? null : new Date(at).toISOString())
       const { total, counts, progress } = batch
-      return json({ name, total, counts, progress, createdAt: time(batch.createdAt), endedAt: time(batch.endedAt) })
+      const times = { createdAt: timeOrNull(batch.createdAt), endedAt: timeOrNull(batch.endedAt) }
+      return json({ name, total, counts, progress, ...times })
     },
   }),
 ]

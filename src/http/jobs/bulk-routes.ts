@@ -2,11 +2,12 @@ import { z } from 'zod'
 import type { BulkAction } from '../../core/engine/engine.js'
 import { searchWords } from '../../core/engine/job/search-text.js'
 import { json } from '../routing/answer.js'
-import { Problem } from '../routing/problem.js'
+import { invalidField, Problem } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
 import { bodyFilters, jobQueryOf } from './filter-params.js'
 
-const cursorForm = /^(\d{1,16})@([0-9a-f-]{0,36})$/i
+/** How far an action on many jobs has come, as text. */
+export const cursorForm = /^(\d{1,16})@([0-9a-f-]{0,36})$/i
 
 /** One of these says which jobs are meant. */
 const decisive = [...Object.keys(bodyFilters), 'all']
@@ -53,13 +54,19 @@ const actions: { action: BulkAction; summary: string; description: string }[] = 
   },
 ]
 
+export function cursorOf(text = ''): { createdAt: number; id: string } | undefined {
+  const [, createdAt, id] = cursorForm.exec(text) ?? []
+  return id === undefined ? undefined : { createdAt: Number(createdAt), id }
+}
+
+export function cursorText(next: { createdAt: number; id: string } | undefined): string | null {
+  return next ? `${next.createdAt}@${next.id}` : null
+}
+
 /** Every job matches it: a request that was meant for some would delete them all. */
 function refuseSearchWithoutWords(search: string | undefined): void {
   if (search === undefined || searchWords(search).length > 0) return
-  const message = 'must have a word; leave it out to mean jobs of any name'
-  throw new Problem('BAD_INPUT', `The request is not valid. search: ${message}.`, {
-    issues: [{ path: 'search', message }],
-  })
+  throw invalidField('search', 'must have a word; leave it out to mean jobs of any name')
 }
 
 export const bulkRoutes = actions.map(({ action, summary, description }) =>
@@ -88,12 +95,11 @@ export const bulkRoutes = actions.map(({ action, summary, description }) =>
           },
         )
       refuseSearchWithoutWords(filters.search)
-      const [, createdAt, id = ''] = cursorForm.exec(after ?? '') ?? []
       const bulk = async () => {
         limiter.refuseDebtor(app, 'other')
         const options = {
           limit,
-          after: createdAt === undefined ? undefined : { createdAt: Number(createdAt), id },
+          after: cursorOf(after),
           turn: <Result>(work: () => Promise<Result>) => queries.slice(app, work),
         }
         const made = await engine.bulk(action, { ...filters, app }, options)
@@ -102,7 +108,7 @@ export const bulkRoutes = actions.map(({ action, summary, description }) =>
       }
       const report = await queries.request(app, bulk, call.request.signal)
       const { done, refused, next } = report
-      return json({ done, refused, next: next ? `${next.createdAt}@${next.id}` : null })
+      return json({ done, refused, next: cursorText(next) })
     },
   }),
 )

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import type { JobRecord } from '../../core/engine/job/job.js'
 import type { RequestHeaders } from '../routing/api-request.js'
 import type { KeyedCall } from '../routing/call.js'
-import { Problem, type ProblemCode } from '../routing/problem.js'
+import { invalidField, Problem, type ProblemCode } from '../routing/problem.js'
 import type { newJobSchema } from '../schemas.js'
 import { type OwnUpload, ownUpload } from '../storage/storage-link.js'
 import { requireUpload } from '../storage/upload-refusal.js'
@@ -88,10 +88,7 @@ function findUploads(call: KeyedCall, body: NewJob): InputUpload[] {
 function refuseLongParams(params: Record<string, unknown>, maxBytes: number, path: string): void {
   const bytes = Buffer.byteLength(JSON.stringify(params))
   if (bytes <= maxBytes) return
-  const message = `may have at most ${maxBytes} bytes as JSON, but has ${bytes}`
-  throw new Problem('BAD_INPUT', `The request is not valid. ${path}params: ${message}.`, {
-    issues: [{ path: `${path}params`, message }],
-  })
+  throw invalidField(`${path}params`, `may have at most ${maxBytes} bytes as JSON, but has ${bytes}`)
 }
 
 /** Describes the header in the OpenAPI document. */

@@ -4,7 +4,7 @@ import type { JobPage } from '../../core/engine/ports/job-store.js'
 import { readSlices } from '../../core/engine/queries/job-slices.js'
 import { givenWords } from '../../core/engine/workflow/issue-words.js'
 import type { KeyedCall } from '../routing/call.js'
-import { Problem } from '../routing/problem.js'
+import { invalidField, Problem } from '../routing/problem.js'
 import { jobQueryOf, queryFilters } from './filter-params.js'
 import { jobView } from './job-view.js'
 import { mostCounted } from '../../core/engine/job/most-counted.js'
@@ -144,12 +144,11 @@ class Page {
 }
 
 function tooFarDown(size: number): Problem {
-  const message =
+  return invalidField(
+    'page',
     `must be at most ${Math.floor(deepestOffset / size)} with size=${size}; follow the Link header to ` +
-    'reach further jobs, or filter with createdBefore'
-  return new Problem('BAD_INPUT', `The request is not valid. page: ${message}.`, {
-    issues: [{ path: 'page', message }],
-  })
+      'reach further jobs, or filter with createdBefore',
+  )
 }
 
 function tooLargePage(fitting: number, listBytes: number): Problem {
@@ -174,8 +173,8 @@ async function cursor(call: KeyedCall, text: string): Promise<JobPage['after']> 
   if (createdAt !== undefined) return { id, createdAt: Number(createdAt) }
   const job = await call.service.engine.get(id, { app: call.caller.id })
   if (job) return { id, createdAt: job.createdAt }
-  const message = 'names a job that does not exist (any more); follow the Link header instead, which does not need it'
-  throw new Problem('BAD_INPUT', `The request is not valid. after: ${message}.`, {
-    issues: [{ path: 'after', message }],
-  })
+  throw invalidField(
+    'after',
+    'names a job that does not exist (any more); follow the Link header instead, which does not need it',
+  )
 }

@@ -115,10 +115,10 @@ function workflowSummary(job: JobRecord, call: Call): JobView['workflow'] {
   return { id, name: workflow?.name ?? id, description: workflow?.description ?? '' }
 }
 
-function timeOrNull(milliseconds: number | null): string | null {
+export function timeOrNull(milliseconds: number | null): string | null {
   return milliseconds === null ? null : timestamp(milliseconds)
 }
 
-function timestamp(milliseconds: number): string {
+export function timestamp(milliseconds: number): string {
   return new Date(milliseconds).toISOString()
 }

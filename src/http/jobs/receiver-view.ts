@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { FailingReceiver } from '../../core/engine/job/receiver.js'
+import { timeOrNull, timestamp } from './job-view.js'
 
 const time = z.iso.datetime()
 
@@ -27,12 +28,8 @@ export function receiverView(receiver: FailingReceiver): z.output<typeof receive
     state: disabledAt !== null ? 'disabled' : nextTrialAt !== null ? 'paused' : 'failing',
     failures,
     lastStatus,
-    failingSince: isoTime(failingSince),
-    nextTrialAt: nextTrialAt === null || disabledAt !== null ? null : isoTime(nextTrialAt),
-    disabledAt: disabledAt === null ? null : isoTime(disabledAt),
+    failingSince: timestamp(failingSince),
+    nextTrialAt: disabledAt === null ? timeOrNull(nextTrialAt) : null,
+    disabledAt: timeOrNull(disabledAt),
   }
-}
-
-function isoTime(at: number): string {
-  return new Date(at).toISOString()
 }

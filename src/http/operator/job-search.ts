@@ -4,9 +4,9 @@ import { type JobRecord, jobStatusSchema } from '../../core/engine/job/job.js'
 import { labelsOf } from '../../core/engine/job/pool.js'
 import type { JobQuery } from '../../core/engine/ports/job-store.js'
 import type { HttpEngine } from '../http-engine.js'
+import { cursorForm, cursorOf, cursorText } from '../jobs/bulk-routes.js'
 import type { BulkFacts, JobFacts, JobPage, JobRow } from './answers.js'
 
-const cursorForm = /^(\d{1,16})@([0-9a-f-]{0,36})$/i
 const pageSize = 50
 
 export const jobSearchSchema = z.strictObject({
@@ -29,14 +29,14 @@ export async function searchJobs(engine: HttpEngine, query: JobSearch): Promise<
     { ...filtersOf(query), limit: pageSize, after: cursorOf(query.after) },
     where,
   )
-  return { jobs: jobs.map(jobRow), next: next ? cursorText(next) : null, looked: where ? looked : null }
+  return { jobs: jobs.map(jobRow), next: cursorText(next), looked: where ? looked : null }
 }
 
 /** Changes one page of the matching jobs that can be changed. Continue with `after: next`. */
 export async function actOnFound(engine: HttpEngine, action: BulkAction, query: JobSearch): Promise<BulkFacts> {
   const page = { limit: pageSize, after: cursorOf(query.after), where: whereOf(query) }
   const { done, refused, next, isFull } = await engine.bulk(action, filtersOf(query), page)
-  return { done, refused, next: next ? cursorText(next) : null, isFull }
+  return { done, refused, next: cursorText(next), isFull }
 }
 
 function filtersOf({ status, workflow, app, text, error }: JobSearch): JobQuery {
@@ -57,15 +57,6 @@ function whereOf({ error }: JobSearch): ((job: JobRecord) => boolean) | undefine
 
 function errorTexts(error: JobRecord['error'], failure: string | null): string {
   return [error?.code, error?.reason, error?.message, failure].join('\n').toLowerCase()
-}
-
-function cursorOf(text: string | undefined): { createdAt: number; id: string } | undefined {
-  const [, createdAt, id] = cursorForm.exec(text ?? '') ?? []
-  return id === undefined ? undefined : { createdAt: Number(createdAt), id }
-}
-
-function cursorText({ createdAt, id }: { createdAt: number; id: string }): string {
-  return `${createdAt}@${id}`
 }
 
 function jobRow(job: JobRecord): JobRow {

@@ -69,6 +69,11 @@ export class Problem extends Error {
   }
 }
 
+/** One field of the request has a value that only its handler can refuse. */
+export function invalidField(path: string, message: string): Problem {
+  return new Problem('BAD_INPUT', `The request is not valid. ${path}: ${message}.`, { issues: [{ path, message }] })
+}
+
 /** What a client sees of the engine's errors, with their message. Those that are not here are hidden. */
 const shown: Partial<Record<ErrorCode, (error: StemworkError) => [ProblemCode, ProblemOptions?]>> = {
   INVALID_PARAMS: ({ details }) => ['BAD_INPUT', { issues: fieldIssues(details.issues) }],

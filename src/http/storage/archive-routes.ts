@@ -4,7 +4,7 @@ import type { JobRecord } from '../../core/engine/job/job.js'
 import { readSlices, sliceRows } from '../../core/engine/queries/job-slices.js'
 import { type ApiAnswer, empty, json } from '../routing/answer.js'
 import type { Call, KeyedCall } from '../routing/call.js'
-import { Problem } from '../routing/problem.js'
+import { invalidField, Problem } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
 import { paced } from '../routing/paced.js'
 import { archiveEntries, archiveName, keptOutputs, maxArchiveJobs } from './archive.js'
@@ -76,12 +76,7 @@ async function wantedJobs(
   { job: ids, batchName }: { job?: string[]; batchName?: string },
 ): Promise<JobRecord[]> {
   const app = call.caller.id
-  if ((ids === undefined) === (batchName === undefined)) {
-    const message = 'give either job or batchName'
-    throw new Problem('BAD_INPUT', `The request is not valid. job: ${message}.`, {
-      issues: [{ path: 'job', message }],
-    })
-  }
+  if ((ids === undefined) === (batchName === undefined)) throw invalidField('job', 'give either job or batchName')
   if (ids !== undefined) return existing(call, app, [...new Set(ids)])
   const { engine, queries } = call.service
   const jobs: JobRecord[] = []
