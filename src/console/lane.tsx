@@ -51,7 +51,7 @@ export function Lane(props: LaneProps) {
         <h2>
           {title} <kbd aria-hidden="true">{digit}</kbd>
         </h2>
-        <div class="switches">
+        <div class="flow switches">
           <button
             type="button"
             aria-pressed={settings.isMuted}

@@ -76,18 +76,7 @@ export function Practice({ player, beats, canFind }: { player: Player; beats: Be
       ) : (
         <span class="quiet">{needsHttps}</span>
       )}
-      <span class="flow">
-        <BeatButtons {...beats} />
-        <button
-          type="button"
-          class="plain"
-          style={findStyle}
-          disabled={!canFind || beats.rhythm !== undefined}
-          onClick={beats.find}
-        >
-          {findWords(beats)}
-        </button>
-      </span>
+      <BeatButtons beats={beats} canFind={canFind} />
     </div>
   )
 }
@@ -103,20 +92,26 @@ function findWords({ rhythm, share }: Beats): string {
   return share === undefined ? 'Find the beats' : `Stop (${Math.floor(share * 100)} %)`
 }
 
-function BeatButtons({ rhythm, switches, change }: Pick<Beats, 'rhythm' | 'switches' | 'change'>) {
+function BeatButtons({ beats, canFind }: { beats: Beats; canFind: boolean }) {
+  const { rhythm, switches, change, find } = beats
   return (
-    <div class="switches" role="group" aria-label="Beats">
-      {(Object.keys(switchTexts) as (keyof BeatSwitches)[]).map((name) => (
-        <button
-          key={name}
-          type="button"
-          disabled={!rhythm}
-          aria-pressed={rhythm !== undefined && switches[name]}
-          onClick={() => change({ [name]: !switches[name] })}
-        >
-          {switchTexts[name]}
-        </button>
-      ))}
-    </div>
+    <span class="flow">
+      <div class="flow switches" role="group" aria-label="Beats">
+        {(Object.keys(switchTexts) as (keyof BeatSwitches)[]).map((name) => (
+          <button
+            key={name}
+            type="button"
+            disabled={!rhythm}
+            aria-pressed={rhythm !== undefined && switches[name]}
+            onClick={() => change({ [name]: !switches[name] })}
+          >
+            {switchTexts[name]}
+          </button>
+        ))}
+      </div>
+      <button type="button" class="plain" style={findStyle} disabled={!canFind || rhythm !== undefined} onClick={find}>
+        {findWords(beats)}
+      </button>
+    </span>
   )
 }
