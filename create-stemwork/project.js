@@ -16,7 +16,7 @@ export const templates = {
   hono: {
     about: 'the same in a Hono server',
     parts: ['shared', 'service', 'hono'],
-    dependencies: { '@hono/node-server': '^2.1.8', hono: '^4.13.19' },
+    dependencies: { '@hono/node-server': '^2.1.9', hono: '^4.13.19' },
     devDependencies: {},
     start: 'npm start',
   },

@@ -189,6 +189,17 @@ export async function barriers(page: Page): Promise<string[]> {
   return page.evaluate<string[]>(run)
 }
 
+/** Buttons that look like one and whose words are cut off or take more than a line. */
+export function crampedButtons(page: Page): Promise<string[]> {
+  return page.evaluate<string[]>(`[...document.querySelectorAll('button:not(.plain)')].filter((button) => {
+    const range = document.createRange()
+    range.selectNodeContents(button)
+    const lines = new Set([...range.getClientRects()].map(({ bottom }) => Math.round(bottom)))
+    const isOfWords = button.children.length === 0
+    return isOfWords && (lines.size > 1 || button.scrollWidth > button.clientWidth)
+  }).map(({ textContent }) => textContent)`)
+}
+
 /** Pixels by which the page is wider than the screen. */
 export function overflow(page: Page): Promise<number> {
   return page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')

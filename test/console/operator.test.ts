@@ -8,7 +8,17 @@ import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
 import { endedJobs } from '../http/ended-jobs.js'
 import { type Service, startService } from '../http/harness.js'
 import { chromiumPath, openBrowser } from './browser.js'
-import { barriers, ConsolePages, eventually, narrow, overflow, patienceMs, phone, tidyUp } from './console-page.js'
+import {
+  barriers,
+  ConsolePages,
+  crampedButtons,
+  eventually,
+  narrow,
+  overflow,
+  patienceMs,
+  phone,
+  tidyUp,
+} from './console-page.js'
 
 vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 2 * patienceMs })
 
@@ -95,7 +105,8 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
     async (_, size, withAxe) => {
       const found: unknown[] = []
       const check = async (state: string, page: Page) => {
-        const [problems, pixels] = [withAxe ? await barriers(page) : [], await overflow(page)]
+        const problems = [...(withAxe ? await barriers(page) : []), ...(await crampedButtons(page))]
+        const pixels = await overflow(page)
         if (problems.length > 0 || pixels > 0) found.push([state, problems, pixels])
       }
       const stranger = await pages.open(size, '/operator')
@@ -106,6 +117,11 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
 
       const page = await signedIn(size)
       await check('overview', page)
+      const buttons = queue(page, 'Held').getByRole('button')
+      const tops = await buttons.evaluateAll((all: { getBoundingClientRect(): { top: number } }[]) =>
+        all.map((one) => one.getBoundingClientRect().top),
+      )
+      expect([tops.length, new Set(tops).size]).toEqual([3, 1])
       await queue(page, 'Held').getByRole('button', { name: 'Limit' }).click()
       await check('limit', page)
       await page.getByRole('button', { name: 'Back' }).click()

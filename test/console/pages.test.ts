@@ -8,6 +8,7 @@ import { sine, writeWav } from '../separation/tracks.js'
 import { chromiumPath, openBrowser } from './browser.js'
 import {
   barriers,
+  crampedButtons,
   ConsolePages,
   eventually,
   focused,
@@ -77,7 +78,8 @@ describe.skipIf(!chromiumPath)('every page and state of the console (needs Chrom
     async (_, size, widths) => {
       const found: unknown[] = []
       const check = async (state: string, page: Page) => {
-        const [problems, pixels] = [await barriers(page), await overflow(page)]
+        const problems = [...(await barriers(page)), ...(await crampedButtons(page))]
+        const pixels = await overflow(page)
         if (problems.length > 0 || pixels > 0) found.push([state, problems, pixels])
         for (const width of widths) {
           await page.setViewportSize(width)
