@@ -97,7 +97,7 @@ describe.skipIf(!chromiumPath)("the operator's page (needs Chromium)", () => {
   const queue = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name })
 
   test.each([
-    ['desktop, light', { colorScheme: 'light' }, true],
+    ['desktop, light', { colorScheme: 'light', viewport: { width: 1120, height: 800 } }, true],
     ['phone, dark', { ...phone, colorScheme: 'dark' }, true],
     ['320 px', narrow, false],
   ] as [string, BrowserContextOptions, boolean][])(
