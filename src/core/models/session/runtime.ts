@@ -7,4 +7,4 @@ export const runtimeChoices = ['auto', 'native', 'wasm'] as const
 export type RuntimeChoice = (typeof runtimeChoices)[number]
 
 /** The command that installs the native library, also where only the npm registry can be reached. */
-export const installCommand = 'npm install onnxruntime-node --onnxruntime-node-install=skip'
+export const installCommand = 'npm install onnxruntime-node --ignore-scripts'
