@@ -31,7 +31,7 @@ export function withStemwork<Settings extends object = NextSettings>(
 ): Settings & NextSettings
 export function withStemwork(settings: NextSettings = {}, route = '/**'): NextSettings {
   if (typeof settings !== 'object' || settings === null || 'then' in settings)
-    // Spread into the result, it would be lost without a word.
+    // Spread into the result, it would be ignored silently.
     throw new StemworkError(
       'INVALID_OPTIONS',
       'withStemwork takes the configuration as an object. Of a function or a promise, pass what it returns: ' +

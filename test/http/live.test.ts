@@ -149,6 +149,31 @@ describe('a live stream', () => {
     expect(await received(client)).toMatchObject({ code: 1000 })
   })
 
+  test('shares a server with those of other handlers, and none of their requests stays without an answer', async () => {
+    const server = createServer().listen(0, '127.0.0.1')
+    onTestFinished(() => void server.close())
+    const live = { separate: liveService({ model: identity }), streams: 1 }
+    const paths = ['/one', '/two']
+    const handlers = paths.map(() => createHandler(service.engine, { live }))
+    for (const [index, handler] of handlers.entries()) acceptUpgrades(server, handler, { path: paths[index] })
+    server.on('request', listener(handlers[1]!, { path: '/two' }))
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    for (const path of paths) {
+      const headers = { authorization: service.app.key }
+      const client = new WebSocket(`ws://127.0.0.1:${port}${path}/live?${query}`, { headers })
+      await once(client, 'open')
+      client.send('end')
+      expect(await received(client)).toMatchObject({ code: 1000 })
+    }
+    const nowhere = new WebSocket(`ws://127.0.0.1:${port}/three/live`)
+    expect(String((await once(nowhere, 'error'))[0])).toMatch(/404/)
+    const other = createConnection(port, '127.0.0.1')
+    other.write(asking('/two/workflow', ['Upgrade: h2c'], 'GET'))
+    expect(String((await once(other, 'data'))[0])).toMatch(/^HTTP\/1\.1 401 /)
+    other.destroy()
+  })
+
   test('needs a key, valid parameters and a WebSocket', async () => {
     expect(await refusal(connect('stw_wrong'))).toEqual({ status: 401, code: 'UNAUTHORIZED' })
     expect(await refusal(connect(service.app.key, 'sampleRate=1'))).toEqual({ status: 400, code: 'BAD_INPUT' })

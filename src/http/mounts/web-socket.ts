@@ -26,31 +26,52 @@ type AskingServer = Server & { shouldUpgradeCallback?: (request: IncomingMessage
 /** Clients split longer runs of samples into several messages. */
 const mostMessageBytes = 1024 * 1024
 
+/** Of each server: its handlers with WebSockets, and the connections that became some. */
+const upgradesOf = new WeakMap<Server, { upgrades: Upgrade[]; sockets: Set<Duplex> }>()
+
 /**
  * Lets requests of a `node:http` server become WebSockets, if the handler has any. `serve` does it by itself; on a
- * server with another mount it is called once. Requests that are for none of the handler's routes are left to the
- * other listeners of the event `upgrade`, if the host has any.
+ * server with other mounts it is called once for each handler. Requests that are for none of their routes are left to
+ * the other listeners of the event `upgrade`, if the host has any.
  *
  * @param options.path where the handler is mounted, for example `/v1`
  * @returns the connections that became WebSockets, which the server does not close by itself
  * @throws StemworkError `INVALID_OPTIONS` for an impossible path.
  */
 export function acceptUpgrades(server: Server, handler: Handler, options: { path?: string } = {}): ReadonlySet<Duplex> {
-  const upgraded = new Set<Duplex>()
   const context = { mountPath: mountPathOf(options) }
   const answer = plainAnswerOf(handler)
-  if (!answer || !hasWebSockets(handler)) return upgraded
+  if (!answer || !hasWebSockets(handler)) return new Set()
   const upgrade = upgrader((request) => answer(request, context))
+  const known = upgradesOf.get(server)
+  if (known) {
+    known.upgrades.push(upgrade)
+    return known.sockets
+  }
+  const own = { upgrades: [upgrade], sockets: new Set<Duplex>() }
+  upgradesOf.set(server, own)
+  listenForUpgrades(server, own)
+  return own.sockets
+}
+
+/** One listener for all handlers: only so is it known whether the host has others. */
+function listenForUpgrades(server: Server, { upgrades, sockets }: { upgrades: Upgrade[]; sockets: Set<Duplex> }): void {
   const isShared = () => server.listenerCount('upgrade') > 1
   answerWithoutUpgrade(server, (request) => !asksForWebSocket(request) && !isShared())
   server.on('upgrade', (request, socket, head) => {
     if (asksForWebSocket(request)) {
-      upgraded.add(socket)
-      socket.once('close', () => upgraded.delete(socket))
-      upgrade(request, socket, { head, isShared: isShared() })
+      sockets.add(socket)
+      socket.once('close', () => sockets.delete(socket)).on('error', () => socket.destroy())
+      void upgradeByFirst(upgrades, (upgrade, isLast) => upgrade(request, socket, head, !isLast || isShared()))
     } else if (!isShared()) handBack(server, request, socket, head)
   })
-  return upgraded
+}
+
+async function upgradeByFirst(
+  upgrades: readonly Upgrade[],
+  attempt: (one: Upgrade, isLast: boolean) => Promise<boolean>,
+) {
+  for (const one of upgrades) if (await attempt(one, one === upgrades.at(-1))) return
 }
 
 function asksForWebSocket({ headers }: IncomingMessage): boolean {
@@ -78,8 +99,13 @@ function handBack(server: Server, { method, url, rawHeaders }: IncomingMessage, 
   server.emit('encrypted' in socket ? 'secureConnection' : 'connection', socket)
 }
 
-/** A WebSocket where the answer to the request is one, and the answer itself where it is not. */
-function upgrader(answer: (request: Parameters<Answer>[0]) => ReturnType<Answer>) {
+/**
+ * A WebSocket where the answer to the request is one, and the answer itself where it is not. Never rejects; false for
+ * an address that the handler does not have, if it may decline.
+ */
+type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer, mayDecline: boolean) => Promise<boolean>
+
+function upgrader(answer: (request: Parameters<Answer>[0]) => ReturnType<Answer>): Upgrade {
   const requests = new NodeRequestReader()
   const library = 'ws'
   const server = (import(library) as Promise<WebSocketLibrary>).then(
@@ -94,20 +120,23 @@ function upgrader(answer: (request: Parameters<Answer>[0]) => ReturnType<Answer>
   )
   // A missing library was reported when the handler was made.
   server.catch(() => undefined)
-  return (request: IncomingMessage, socket: Duplex, { head, isShared }: { head: Buffer; isShared: boolean }) => {
-    socket.on('error', () => socket.destroy())
-    const response = new ServerResponse(request)
-    const incoming = Object.assign(requests.read(request, response, undefined), { isUpgrade: true })
-    const open = async () => {
+  return async (request, socket, head, mayDecline) => {
+    try {
+      const response = new ServerResponse(request)
+      const incoming = Object.assign(requests.read(request, response, undefined), { isUpgrade: true })
       const { status, headers, body, upgrade } = await answer(incoming)
-      if (status === 404 && isShared) return
-      if (upgrade) return (await server).handleUpgrade(request, socket, head, upgrade)
-      response.assignSocket(socket as Parameters<ServerResponse['assignSocket']>[0])
-      // A client may leave its side open for ever.
-      response.once('finish', () => socket.end(() => socket.destroy()))
-      response.writeHead(status, { ...headers, connection: 'close' })
-      response.end(typeof body === 'string' ? body : undefined)
+      if (status === 404 && mayDecline) return false
+      if (upgrade) (await server).handleUpgrade(request, socket, head, upgrade)
+      else {
+        response.assignSocket(socket as Parameters<ServerResponse['assignSocket']>[0])
+        // A client may leave its side open for ever.
+        response.once('finish', () => socket.end(() => socket.destroy()))
+        response.writeHead(status, { ...headers, connection: 'close' })
+        response.end(typeof body === 'string' ? body : undefined)
+      }
+    } catch {
+      socket.destroy()
     }
-    open().catch(() => socket.destroy())
+    return true
   }
 }
