@@ -22,7 +22,7 @@ import { sampleJob } from '../build/contract/job-samples.js'
 import { middle } from './shared/benchmark.mjs'
 
 const databaseUrl = process.env.DATABASE_URL ?? 'postgres://root@127.0.0.1:5432/test'
-const jobs = numbers('jobs', '8000')[0]
+const jobs = numbers('jobs', '24000')[0]
 const rounds = numbers('rounds', '3')[0]
 const processes = numbers('processes', '1,4,16')
 const applications = numbers('applications', '1,50')

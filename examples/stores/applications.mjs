@@ -27,6 +27,7 @@ export async function fileApplications({ path }) {
     putKey: (key) => put(`key/${key.id}`, key),
     getKey: async (id) => get(`key/${id}`),
     listKeys: async (app) => list('key/').filter((key) => key.app === app),
+    deleteKey: ({ id }) => put(`key/${id}`, undefined),
   }
   return { applications, close: () => journal.close() }
 }

@@ -106,6 +106,18 @@ const applicationCases = {
     assert.deepEqual(await store.listKeys('b'), [keys[3]], 'The keys of one application are not listed for another.')
   },
 
+  async 'a deleted key is gone, and others are not'({ store }) {
+    // Optional, as stores of earlier versions lack it.
+    if (!store.deleteKey) return
+    for (const id of ['k1', 'k2']) await store.putKey(key(id, 'a'))
+    await store.deleteKey({ id: 'k1', app: 'a' })
+    await store.deleteKey({ id: 'k1', app: 'a' })
+    assert.equal(await store.getKey('k1'), undefined, 'A deleted key is not found.')
+    assert.deepEqual(await store.listKeys('a'), [key('k2', 'a')], 'A deleted key is not listed, and others are.')
+    await store.putKey(key('k1', 'a'))
+    assert.deepEqual(await store.getKey('k1'), key('k1', 'a'), 'A key may be put again after it was deleted.')
+  },
+
   async 'a caller may change the records that it passed or received without changing the store'({ store }) {
     const given = application('a', { webhook: structuredClone(webhook) })
     const expected = structuredClone(given)

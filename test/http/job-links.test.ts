@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import { createClient, type JobLink } from '../../src/client/client.js'
 import { JobLinks } from '../../src/core/engine/links/job-links.js'
 import { memoryJobs } from '../../src/adapters/memory.js'
+import { settableClock } from '../contract/settable-clock.js'
 import { type JobJson, separated, type Service, serviceOfTest, startService } from './harness.js'
 
 let service: Service
@@ -96,9 +97,24 @@ describe('a link to a job', () => {
 })
 
 test('a job has at most 50 links', async () => {
-  const links = new JobLinks(memoryJobs().documents)
+  const { documents, time } = memoryJobs()
+  const links = new JobLinks(documents, { time })
   for (let made = 0; made < 50; made++) await links.create('a', { expiresInMs: 1e6 })
   await expect(links.create('a', { expiresInMs: 1e6 })).rejects.toMatchObject({ code: 'CONFLICT' })
   expect(await links.list('a')).toHaveLength(50)
   await links.create('0', { expiresInMs: 1e6 })
+})
+
+test('a link ends by the time of the store, whatever the clock of the node on which it is opened says', async () => {
+  const { clock, advance } = settableClock()
+  const { documents, time } = memoryJobs({ clock })
+  const links = new JobLinks(documents, { time })
+  const { id, createdAt, expiresAt } = await links.create('a', { expiresInMs: 60_000 })
+  expect([createdAt, expiresAt]).toEqual([clock(), clock() + 60_000])
+  await links.countOpen('a', id)
+  advance(59_000)
+  expect(await links.isOpen('a', id)).toBe(true)
+  await links.countOpen('a', id)
+  advance(2000)
+  expect(await links.isOpen('a', id)).toBe(false)
 })

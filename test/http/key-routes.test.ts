@@ -48,6 +48,24 @@ describe('keys of the own application', () => {
     expect((await post(null, key)).status).toBe(409)
   })
 
+  test('are forgotten some time after they were revoked, so that they cannot fill the store', async () => {
+    const { id: app, key } = await service.addApplication('Rotating')
+    const { applications } = service.engine
+    const ended = Array.from({ length: 105 }, (_, n) => ({
+      id: `rotating-${n}`,
+      app,
+      hash: 'none',
+      label: null,
+      createdAt: n,
+      expiresAt: n + 1,
+    }))
+    await Promise.all(ended.map((each) => applications.putKey(each)))
+    expect((await post('new', key)).status).toBe(200)
+    const left = (await applications.listKeys(app)).filter(({ expiresAt }) => expiresAt !== null)
+    expect(left).toEqual(ended.slice(5).toReversed())
+    expect(await list(key)).toHaveLength(2)
+  })
+
   test('are managed only if the host turns it on', async () => {
     const plain = await serviceOfTest()
     expect((await plain.api('/application/key')).status).toBe(404)

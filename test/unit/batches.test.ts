@@ -12,6 +12,7 @@ import {
   isOfBatch,
   nextLookMs,
   repeatedId,
+  withRequest,
 } from '../../src/core/engine/batch/batch.js'
 import { Batches, type NewBatch } from '../../src/core/engine/batch/batches.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
@@ -144,6 +145,21 @@ describe('the record of a batch', () => {
       open,
       { ...pending, id: 'new', occurredAt: 7, nextAttemptAt: 7 },
     ])
+  })
+
+  test('keeps the last hundred requests and twenty messages, however often jobs are added and end', () => {
+    let batch = sample
+    const message = { id: 'm', url: 'u', event: 'batch.ended' }
+    for (let now = 1; now <= 300; now++) {
+      // Some databases keep the keys in an order of their own.
+      const shuffled = Object.fromEntries(Object.entries(batch.requests).toSorted())
+      batch = withRequest({ ...batch, requests: shuffled }, { key: `k${now}`, digest: 'd' }, now)
+      batch = ended(batch, { now, counts: null, message })
+    }
+    expect(Object.values(batch.requests).map(({ at }) => at)).toEqual(Array.from({ length: 100 }, (_, n) => 201 + n))
+    expect(batch.deliveries.map(({ occurredAt }) => occurredAt)).toEqual(Array.from({ length: 20 }, (_, n) => 281 + n))
+    // Of equal times, the new one stays.
+    expect(withRequest({ ...batch }, { key: 'new', digest: 'd' }, 201).requests).toHaveProperty('new')
   })
 
   test('is checked again while it is open, and when its first message is due', () => {
@@ -348,7 +364,7 @@ describe('adding to a batch', () => {
     await jobs.createAll(given, {})
     // The jobs exist, so this is a repetition.
     expect(await add({ request, jobs: given })).toBeUndefined()
-    expect((await stored())?.requests).toEqual({ k: { digest: 'd', made: true } })
+    expect((await stored())?.requests).toEqual({ k: { digest: 'd', made: true, at: start } })
     expect(await add({ request })).toBeUndefined()
     expect(await jobs.count({})).toBe(1)
     await expect(add({ request: { key: 'k', digest: 'other' } })).rejects.toMatchObject({
@@ -358,6 +374,15 @@ describe('adding to a batch', () => {
     expect(Object.keys((await stored())?.requests ?? {})).toEqual(['k', 'l'])
     await add()
     expect(Object.keys((await stored())?.requests ?? {})).toEqual(['k', 'l'])
+  })
+
+  test('is recognised as a repeat by its jobs once its key is forgotten', async () => {
+    const { add, stored } = batches()
+    const first = { request: { key: 'k', digest: 'd' }, jobs: [sampleJob({ app: 'a', batchName: 'b' })] }
+    await add(first)
+    for (let n = 0; n < 100; n++) await add({ request: { key: `later ${n}`, digest: 'd' } })
+    expect((await stored())?.requests).not.toHaveProperty('k')
+    expect(await add(first)).toBeUndefined()
   })
 
   test('does not change a batch whose jobs an earlier try has stored', async () => {

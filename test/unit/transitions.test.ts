@@ -286,6 +286,16 @@ describe('each change writes exactly its fields:', () => {
     expect(after(failed as JobRecord, { kind: 'retry' })?.settlement).toBeNull()
   })
 
+  test('an end keeps the last twenty messages: a client may cancel and retry a job any number of times', () => {
+    let job = running
+    for (let n = 0; n < 30; n++) {
+      const message = { id: `m${n}`, url: 'u', event: 'e' }
+      job = after({ ...job, status: 'QUEUED', lease: null }, cancel({ retentionMs: 60, messages: [message] }))!
+      job = after(job, { kind: 'retry' })!
+    }
+    expect(job.deliveries.map(({ id }) => id)).toEqual(Array.from({ length: 20 }, (_, n) => `m${10 + n}`))
+  })
+
   test('a failure', () => {
     const change: JobChange = { kind: 'fail', ...held, error: sampleError, retentionMs: 60, messages }
     const failed = { ...running, ...done, status: 'FAILED', error: sampleError }

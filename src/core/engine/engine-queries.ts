@@ -43,7 +43,7 @@ export class EngineQueries<Offered extends Workflow = Workflow> {
     this.workflows = parts.workflows
     this.blobs = parts.blobs
     this.applications = parts.applications
-    this.links = new JobLinks(parts.jobs.documents)
+    this.links = new JobLinks(parts.jobs.documents, parts.clock)
   }
 
   get(id: string, scope: JobScope = {}): Promise<JobRecord | undefined> {

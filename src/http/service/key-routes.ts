@@ -7,8 +7,9 @@ import { Problem } from '../routing/problem.js'
 import { defineRoute } from '../routing/route.js'
 import { issuedKeySchema, keyListSchema, keyViewSchema, newKeySchema } from '../schemas.js'
 
-/** Most working keys of an application, so that they cannot fill the store. */
+/** Most working keys of an application, so that they cannot fill the store, and most that are kept after their end. */
 const maxWorkingKeys = 100
+const maxEndedKeys = 100
 
 export const keyRoutes = [
   defineRoute({
@@ -32,12 +33,17 @@ export const keyRoutes = [
     answer: { description: 'The key, which is shown only this once.', schema: issuedKeySchema },
     problems: ['UNSUPPORTED_MEDIA_TYPE', 'TOO_LARGE', 'CONFLICT'],
     async handle(call, { body }) {
-      if ((await workingKeys(call)).length >= maxWorkingKeys)
+      const { applications } = call.service.engine
+      const keys = await applications.listKeys(call.caller.id)
+      if (keys.filter(isWorking).length >= maxWorkingKeys)
         throw new Problem(
           'CONFLICT',
           `An application may have ${maxWorkingKeys} keys. Revoke one that is no longer used.`,
         )
-      const { key, record } = await issueKey(call.service.engine.applications, call.caller.id, { label: body.label })
+      // One at most, but for those that earlier versions kept.
+      const forgotten = keys.filter((key) => !isWorking(key)).slice(maxEndedKeys, maxEndedKeys + 10)
+      await Promise.all(forgotten.map((key) => applications.deleteKey?.(key)))
+      const { key, record } = await issueKey(applications, call.caller.id, { label: body.label })
       return json({ ...keyView(record, call), key })
     },
   }),
@@ -66,7 +72,11 @@ export const keyRoutes = [
 
 async function workingKeys(call: KeyedCall): Promise<ApiKey[]> {
   const keys = await call.service.engine.applications.listKeys(call.caller.id)
-  return keys.filter(({ expiresAt }) => expiresAt === null || expiresAt > Date.now())
+  return keys.filter(isWorking)
+}
+
+function isWorking({ expiresAt }: ApiKey): boolean {
+  return expiresAt === null || expiresAt > Date.now()
 }
 
 function keyView({ id, label, createdAt, expiresAt }: ApiKey, { caller }: KeyedCall): z.output<typeof keyViewSchema> {

@@ -31,6 +31,11 @@ export function keyvApplications(options: KeyvApplicationsOptions): ApplicationS
     putKey: (key) => put(keyIndex(key.app), key.id, apiKeyKey, JSON.stringify(key)),
     getKey: (id) => AnswerDeadline.run(timeoutMs, () => get(apiKeyKey(id), apiKeySchema)),
     listKeys: (app) => list(keyIndex(app), apiKeyKey, apiKeySchema),
+    deleteKey: ({ id, app }) =>
+      AnswerDeadline.run(timeoutMs, async (deadline) => {
+        await locks.hold(apiKeyKey(id), () => backend.remove(apiKeyKey(id)))
+        await changeIds(keyIndex(app), deadline, (ids) => (ids.includes(id) ? ids.filter((each) => each !== id) : ids))
+      }),
   }
 
   /**
@@ -38,16 +43,21 @@ export function keyvApplications(options: KeyvApplicationsOptions): ApplicationS
    */
   async function put(index: string, id: string, keyOf: (id: string) => string, text: string): Promise<void> {
     await AnswerDeadline.run(timeoutMs, async (deadline) => {
-      await locks.hold(index, async () => {
-        deadline.check()
-        const ids = (await get(index, idsSchema)) ?? []
-        deadline.check()
-        if (!ids.includes(id)) await backend.write(index, JSON.stringify([...ids, id]))
-      })
+      await changeIds(index, deadline, (ids) => (ids.includes(id) ? ids : [...ids, id]))
       await locks.hold(keyOf(id), async () => {
         deadline.check()
         await backend.write(keyOf(id), text)
       })
+    })
+  }
+
+  async function changeIds(index: string, deadline: AnswerDeadline, change: (ids: string[]) => string[]) {
+    await locks.hold(index, async () => {
+      deadline.check()
+      const ids = (await get(index, idsSchema)) ?? []
+      deadline.check()
+      const changed = change(ids)
+      if (changed !== ids) await backend.write(index, JSON.stringify(changed))
     })
   }
 

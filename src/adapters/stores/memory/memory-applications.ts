@@ -26,6 +26,9 @@ export function memoryApplications(): ApplicationStore {
     async listKeys(app) {
       return newestFirst(plainCopy([...keys.values()].filter((key) => key.app === app)))
     },
+    async deleteKey({ id }) {
+      keys.delete(id)
+    },
   }
 }
 

@@ -75,7 +75,7 @@ export function claimNext(schema: string): PlannedFunction {
       its_app text;
       round integer;
       next_apps text[];
-      first_ids text[];
+      next_ids text[];
       chosen text[] := ARRAY[]::text[];
       served_apps text[] := ARRAY[]::text[];
       base bigint;
@@ -281,51 +281,52 @@ function nextApps(schema: string): string {
  * have more. The jobs of one list are locked as they are found; of several, only the one that comes first.
  */
 function takeRound(schema: string): string {
-  const waiting = (workflow: string, pool: string, more = '') => `
-    FROM ${schema}.jobs WHERE app = its_app AND workflow = ${workflow} AND pool = ${pool} AND waiting_since <= clock
+  const waiting = (app: string, workflow: string, pool: string, more = '') => `
+    FROM ${schema}.jobs WHERE app = ${app} AND workflow = ${workflow} AND pool = ${pool} AND waiting_since <= clock
       AND id <> ALL($5) AND id <> ALL(chosen)${more} ORDER BY rank, waiting_since, id`
-  const behind = ' AND (rank, waiting_since, id) > ($15, $16, $17)'
-  const firstOfOne = (more: string, limit: string) => `ARRAY(
-    SELECT id ${waiting('list_workflows[1]', 'list_pools[1]', more)} LIMIT ${limit} FOR UPDATE SKIP LOCKED
-  )`
-  const first = (of: string) => `
+  const ofOneList = (app: string, more = '', limit = 'wanted') => `
+    SELECT id ${waiting(app, 'list_workflows[1]', 'list_pools[1]', more)} LIMIT ${limit} FOR UPDATE SKIP LOCKED`
+  const firstOfLists = (limit: string) => `
     SELECT job.id FROM unnest(list_workflows, list_pools) AS list(workflow, pool) CROSS JOIN LATERAL (
-      SELECT id, rank, waiting_since ${waiting('list.workflow', 'list.pool')} LIMIT ${of}
+      SELECT id, rank, waiting_since ${waiting('turn.app', 'list.workflow', 'list.pool')} LIMIT ${limit}
     ) AS job ORDER BY rank, waiting_since, id`
+  const ofLists = `
+    SELECT locked.id FROM (${firstOfLists('wanted + $12')}) AS first CROSS JOIN LATERAL (
+      SELECT id FROM ${schema}.jobs WHERE id = first.id AND waiting_since IS NOT NULL FOR UPDATE SKIP LOCKED
+    ) AS locked LIMIT wanted`
+  // Simultaneous creates may have added two rows for one application.
+  const ofEach = (jobs: string) => `
+    SELECT coalesce(array_agg(app), '{}'), coalesce(array_agg(id), '{}') INTO next_apps, next_ids FROM (
+      SELECT turn.app, job.id FROM unnest(apps) WITH ORDINALITY AS turn(app, place) CROSS JOIN LATERAL (${jobs}) AS job
+      WHERE turn.app <> ALL(apps[:turn.place - 1]) LIMIT most - cardinality(chosen)
+    ) AS taken;`
   return `
-    next_apps := ARRAY[]::text[];
-    -- Simultaneous creates may have added two rows for one application.
-    FOREACH its_app IN ARRAY apps LOOP
-      CONTINUE WHEN its_app = ANY(next_apps);
-      wanted := CASE WHEN cardinality(apps) = 1 AND NOT may_be_more THEN most - cardinality(chosen) ELSE 1 END;
-      IF cardinality(list_workflows) = 1 AND NOT is_exact
-        AND $14 = ARRAY[its_app, list_workflows[1], list_pools[1]] THEN
-        first_ids := ${firstOfOne(' AND rank < $15', 'wanted')};
-        IF cardinality(first_ids) < wanted THEN
-          first_ids := first_ids || ${firstOfOne(behind, 'wanted - cardinality(first_ids)')};
-        END IF;
-      ELSIF cardinality(list_workflows) = 1 THEN
-        first_ids := ${firstOfOne('', 'wanted')};
-      ELSE
-        first_ids := ARRAY(
-          SELECT locked.id FROM (${first('wanted + $12')}) AS first CROSS JOIN LATERAL (
-            SELECT id FROM ${schema}.jobs WHERE id = first.id AND waiting_since IS NOT NULL FOR UPDATE SKIP LOCKED
-          ) AS locked LIMIT wanted
+    wanted := CASE WHEN cardinality(apps) = 1 AND NOT may_be_more THEN most - cardinality(chosen) ELSE 1 END;
+    IF cardinality(list_workflows) > 1 THEN
+      ${ofEach(ofLists)}
+    ELSIF NOT is_exact AND cardinality(apps) = 1 AND $14 = ARRAY[apps[1], list_workflows[1], list_pools[1]] THEN
+      next_ids := ARRAY(${ofOneList('apps[1]', ' AND rank < $15')});
+      IF cardinality(next_ids) < wanted THEN
+        next_ids := next_ids || ARRAY(
+          ${ofOneList('apps[1]', ' AND (rank, waiting_since, id) > ($15, $16, $17)', 'wanted - cardinality(next_ids)')}
         );
       END IF;
-      IF first_ids = '{}' THEN
-        IF cardinality(list_workflows) > 1 AND NOT may_be_more THEN
-          -- Whether any are left that other claims are taking.
-          may_be_more := EXISTS (${first('1')});
-        END IF;
-      ELSE
-        next_apps := next_apps || its_app;
-        chosen := chosen || first_ids;
-        served_apps := array_remove(served_apps, its_app) || its_app;
-        EXIT WHEN cardinality(chosen) = most;
-      END IF;
+      next_apps := CASE WHEN next_ids <> '{}' THEN apps ELSE '{}' END;
+    ELSE
+      ${ofEach(ofOneList('turn.app'))}
+    END IF;
+    chosen := chosen || next_ids;
+    FOREACH its_app IN ARRAY next_apps LOOP
+      served_apps := array_remove(served_apps, its_app) || its_app;
     END LOOP;
-    apps := next_apps;`
+    IF cardinality(list_workflows) > 1 AND cardinality(chosen) < most AND NOT may_be_more THEN
+      -- Whether any are left that other claims are taking.
+      may_be_more := EXISTS (
+        SELECT FROM unnest(apps) AS turn(app) CROSS JOIN LATERAL (${firstOfLists('1')}) AS job
+        WHERE turn.app <> ALL(next_apps)
+      );
+    END IF;
+    apps := CASE WHEN wanted = 1 THEN next_apps ELSE '{}' END;`
 }
 
 /** Records the turn. Not for a lone application that was served before: any new one comes before it in any case. */

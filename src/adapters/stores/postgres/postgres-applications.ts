@@ -45,6 +45,9 @@ export function postgresApplications(pool: PostgresPool, schema: string): Applic
       ])
       return rows.map(([record]) => parse(apiKeySchema, record))
     },
+    async deleteKey({ id }) {
+      await run(`DELETE FROM ${schema}.api_keys WHERE id = $1`, [columnText(id)])
+    },
   }
 }
 

@@ -51,6 +51,10 @@ export function sqliteApplications(database: SqliteDatabase): ApplicationStore {
         .all<Row>('SELECT record FROM api_keys WHERE app = ? ORDER BY created_at DESC, id DESC', app)
         .map(parseKey)
     },
+    async deleteKey({ id }) {
+      database.write('DELETE FROM api_keys WHERE id = ?', id)
+      await database.durable()
+    },
   }
 }
 

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { z } from 'zod'
-import { announced, isPending } from '../job/deliveries.js'
+import { isPending, withMessages } from '../job/deliveries.js'
 import { deliverySchema, type JobRecord, type JobStatus, jobStatusSchema } from '../job/job.js'
 import { traceContextSchema } from '../job/trace-context.js'
 import type { WebhookMessage } from '../job/transitions.js'
@@ -20,10 +20,10 @@ export const batchSchema = z.looseObject({
   /** Set only by nodes of version 0.1, which add jobs after this record: until then the batch has not ended. */
   addingUntil: z.number(),
   /**
-   * Digest of each request with an idempotency key, by a hash of the key. `made` is false only while a node of version
-   * 0.1 is adding its jobs, or if that node stopped halfway.
+   * Digest and time of the last requests with idempotency keys, by a hash of the key. `made` is false only while a node
+   * of version 0.1 is adding its jobs, or if that node stopped halfway. Older versions write no time.
    */
-  requests: z.record(z.string(), z.object({ digest: z.string(), made: z.boolean() })),
+  requests: z.record(z.string(), z.object({ digest: z.string(), made: z.boolean(), at: z.number().optional() })),
   deliveries: z.array(deliverySchema),
   /** Context of the last request that added jobs; absent in records of older versions. */
   trace: traceContextSchema.nullish(),
@@ -57,14 +57,34 @@ export function repeatedId(app: string, idempotencyKey: string, index: number | 
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
+/** A request with an idempotency key. */
+export interface RepeatableRequest {
+  /** A hash of it. */
+  key: string
+  digest: string
+}
+
+/**
+ * A client may add jobs to one batch any number of times, and its record is read and written as a whole. A repeat of an
+ * older request is still recognised by the IDs of its jobs.
+ */
+const maxRequestsKept = 100
+
+/** The batch, whose jobs of the request exist. */
+export function withRequest(batch: Batch, { key, digest }: RepeatableRequest, now: number): Batch {
+  const requests = Object.entries({ ...batch.requests, [key]: { digest, made: true, at: now } })
+  requests.sort(([, one], [, other]) => (one.at ?? 0) - (other.at ?? 0))
+  return { ...batch, requests: Object.fromEntries(requests.slice(-maxRequestsKept)) }
+}
+
 /** @param counts of its jobs, by status */
 export function ended(
   batch: Batch,
   { now, counts, message }: { now: number; counts: Batch['counts']; message: WebhookMessage | undefined },
 ): Batch {
-  const messages = message ? [announced(message, now)] : []
   // Keep only the unsent messages of earlier ends.
-  return { ...batch, endedAt: now, counts, deliveries: [...batch.deliveries.filter(isPending), ...messages] }
+  const deliveries = withMessages(batch.deliveries.filter(isPending), message ? [message] : [], now)
+  return { ...batch, endedAt: now, counts, deliveries }
 }
 
 /** The batch with open jobs. If the message about its end was never tried, it is dropped: nobody has seen that end. */

@@ -23,6 +23,8 @@ import {
   type JobOfBatch,
   nextLookMs,
   reopened,
+  type RepeatableRequest,
+  withRequest,
 } from './batch.js'
 import { mostCounted } from '../job/most-counted.js'
 
@@ -50,7 +52,7 @@ export interface NewBatch {
   name: string
   webhook: { url: string } | null
   /** Hash and digest of the request, if it may be repeated. */
-  request: { key: string; digest: string } | null
+  request: RepeatableRequest | null
   jobs: readonly JobRecord[]
 }
 
@@ -87,7 +89,7 @@ export class Batches {
       const version = known?.version ?? 0
       try {
         const created = await inBatchSpan(options.tracing, { app, name, jobs }, parent, (traced, trace) => {
-          const value = { ...withRequest(batch, request), trace }
+          const value = { ...(request ? withRequest(batch, request, now) : batch), trace }
           return store.createAll(traced, { ...limits, document: { ...this.#document(value, now), version } })
         })
         if (created) return created
@@ -104,12 +106,12 @@ export class Batches {
    * A repeatable request always yields the same job IDs: another call, or a node of version 0.1 that then stopped, has
    * created these; or one for a batch with another name.
    */
-  async #addRequest(batch: Batch, request: NewBatch['request'], jobs: NewBatch['jobs']): Promise<void> {
+  async #addRequest(batch: Batch, request: RepeatableRequest, jobs: NewBatch['jobs']): Promise<void> {
     const { app, name } = batch
     const isOfThis = isMade((await this.#read(app, name))?.value, request) || (await this.#firstName(jobs)) === name
     if (!isOfThis) throw conflict()
-    await this.#change(app, name, (found) =>
-      isMade(found, request) ? undefined : withRequest(found ?? batch, request),
+    await this.#change(app, name, async (found) =>
+      isMade(found, request) ? undefined : withRequest(found ?? batch, request, await this.#ports.clock.time()),
     )
   }
 
@@ -313,11 +315,6 @@ function isMade(batch: Batch | undefined, request: NewBatch['request']): boolean
   const earlier = request && batch?.requests[request.key]
   if (earlier && earlier.digest !== request.digest) throw conflict()
   return earlier?.made === true
-}
-
-function withRequest(batch: Batch, request: NewBatch['request']): Batch {
-  if (!request) return batch
-  return { ...batch, requests: { ...batch.requests, [request.key]: { digest: request.digest, made: true } } }
 }
 
 function sumOf(counts: NonNullable<Batch['counts']>): number {

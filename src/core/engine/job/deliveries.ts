@@ -5,9 +5,24 @@ interface Outgoing {
   deliveries: Delivery[]
 }
 
-/** A message to send now. */
-export function announced(message: Pick<Delivery, 'id' | 'url' | 'event'>, now: number): Delivery {
-  return { ...message, occurredAt: now, attempts: 0, nextAttemptAt: now, outcome: 'pending', lastStatus: null }
+/** A record is read and written as a whole, and its owner may end it any number of times, by retries or new jobs. */
+const maxMessagesKept = 20
+
+/** Adds messages to send now. The oldest ones go, even unsent: later ends have superseded theirs. */
+export function withMessages(
+  deliveries: readonly Delivery[],
+  messages: readonly Pick<Delivery, 'id' | 'url' | 'event'>[],
+  now: number,
+): Delivery[] {
+  const added = messages.map((message): Delivery => ({
+    ...message,
+    occurredAt: now,
+    attempts: 0,
+    nextAttemptAt: now,
+    outcome: 'pending',
+    lastStatus: null,
+  }))
+  return [...deliveries, ...added].slice(-maxMessagesKept)
 }
 
 export function isPending({ outcome }: Pick<Delivery, 'outcome'>): boolean {

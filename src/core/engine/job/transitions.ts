@@ -1,4 +1,4 @@
-import { announced, withTryBegun, withTryDeferred, withTryEnded } from './deliveries.js'
+import { withMessages, withTryBegun, withTryDeferred, withTryEnded } from './deliveries.js'
 import { claimableFrom } from './due-times.js'
 import { withAttempt, withEnd } from './history.js'
 import { ledgerEntry, type Used } from './ledger.js'
@@ -329,6 +329,6 @@ function ended(job: JobRecord, now: number, change: EndedJob): JobRecord {
     stage: null,
     completedAt: now,
     expiresAt: now + change.retentionMs,
-    deliveries: [...job.deliveries, ...change.messages.map((message) => announced(message, now))],
+    deliveries: withMessages(job.deliveries, change.messages, now),
   }
 }

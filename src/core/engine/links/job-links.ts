@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
 import type { DocumentStore } from '../ports/document-store.js'
+import type { StoreClock } from '../store-clock.js'
 
 const kind = 'job-link'
 const mostLinks = 50
@@ -19,16 +20,19 @@ export type JobLink = z.infer<typeof linkSchema>
 /** The links of jobs: documents beside them, which end with the link. */
 export class JobLinks {
   readonly #documents: DocumentStore
+  readonly #clock: Pick<StoreClock, 'time'>
 
-  constructor(documents: DocumentStore) {
+  /** @internal */
+  constructor(documents: DocumentStore, clock: Pick<StoreClock, 'time'>) {
     this.#documents = documents
+    this.#clock = clock
   }
 
   /** @throws StemworkError `CONFLICT` if the job already has 50. */
   async create(jobId: string, { expiresInMs }: { expiresInMs: number }): Promise<JobLink> {
     if ((await this.list(jobId)).length >= mostLinks)
       throw new StemworkError('CONFLICT', `A job may have ${mostLinks} links. Revoke one that is no longer used.`)
-    const createdAt = Date.now()
+    const createdAt = await this.#clock.time()
     const link = { id: randomUUID(), createdAt, expiresAt: createdAt + expiresInMs, opens: 0 }
     await this.#documents.put({ kind, key: keyOf(jobId, link.id), value: link, ttlMs: expiresInMs })
     return link
@@ -56,7 +60,7 @@ export class JobLinks {
       if (!known) return
       const link = linkSchema.parse(known.value)
       const value = { ...link, opens: link.opens + 1 }
-      const ttlMs = Math.max(1, link.expiresAt - Date.now())
+      const ttlMs = Math.max(1, link.expiresAt - (await this.#clock.time()))
       if (await this.#documents.put({ kind, key, value, ttlMs }, { version: known.version })) return
     }
   }
