@@ -11,10 +11,10 @@ export interface NextSettings {
 }
 
 /**
- * Packages that the child process loads if the project has them. Hosts import the other peers themselves, so Next.js
- * sees those.
+ * Packages that only this package loads, and only once they are needed, if the project has them. Next.js sees the other
+ * peers: hosts import them, or a subpath that does.
  */
-const peersOfTheChild = ['onnxruntime-node']
+const latePeers = ['onnxruntime-node', '@tus/server']
 
 /**
  * A configuration of Next.js for a project that embeds stemwork: keeps the package out of the bundles, and puts what
@@ -72,7 +72,7 @@ function packageFolders(): Map<string, string> {
       if (neededFolder !== undefined) visit(needed, neededFolder, [])
     }
   }
-  visit('stemwork', own, peersOfTheChild)
+  visit('stemwork', own, latePeers)
   return found
 }
 

@@ -1,0 +1,8 @@
+import { expect, test } from 'vitest'
+import { withStemwork } from '../../src/next/index.js'
+
+test('a standalone build contains the packages that are loaded only once they are needed', () => {
+  const files = withStemwork({}, '/api/**').outputFileTracingIncludes?.['/api/**'] ?? []
+  for (const name of ['onnxruntime-node', '@tus/server', '@tus/utils'])
+    expect(files).toContainEqual(expect.stringContaining(`/node_modules/${name}/`))
+})
