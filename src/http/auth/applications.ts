@@ -28,7 +28,7 @@ export async function createApplication(
     id?: string
     webhook?: { url: string; secret?: string; events?: string[] | null } | null
   },
-): Promise<Application & Required<Pick<Application, 'webhookSecrets'>>> {
+): Promise<Application & { webhookSecrets: NonNullable<Application['webhookSecrets']> }> {
   // oxlint-disable-next-line typescript/no-unnecessary-condition -- programs in JavaScript forget it
   if (typeof input?.name !== 'string' || input.name === '')
     throw new StemworkError('INVALID_OPTIONS', 'createApplication needs a name: { name: "my shop" }.')
