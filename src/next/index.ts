@@ -38,7 +38,7 @@ export function withStemwork(settings: NextSettings = {}, route = '/**'): NextSe
         'export default async (phase) => withStemwork(await settings(phase)).',
     )
   const { serverExternalPackages = [], outputFileTracingIncludes = {} } = settings
-  const files = [...packageFolders()].flatMap(([name, folder]) => filesOf(name, folder))
+  const files = [...packageFolders()].flatMap(([folder, name]) => filesOf(name, folder))
   return {
     ...settings,
     serverExternalPackages: [...new Set([...serverExternalPackages, 'stemwork'])],
@@ -57,13 +57,13 @@ function filesOf(name: string, folder: string): string[] {
   return [inside('package.json'), inside('dist/**/*'), inside(`bin/*/${process.platform}/${process.arch}/**/*`)]
 }
 
-/** This package and all that it needs at run time, by their names. */
+/** This package and all that it needs at run time: their names by folder, as one may be there twice. */
 function packageFolders(): Map<string, string> {
   const found = new Map<string, string>()
   const own = fileURLToPath(packageFile('./'))
   const visit = (name: string, folder: string, peers: readonly string[]) => {
-    if (found.has(name)) return
-    found.set(name, folder)
+    if (found.has(folder)) return
+    found.set(folder, name)
     const { dependencies, optionalDependencies } = JSON.parse(
       readFileSync(join(folder, 'package.json'), 'utf8'),
     ) as Record<string, Record<string, string> | undefined>

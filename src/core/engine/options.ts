@@ -259,9 +259,8 @@ export const engineOptionsSchema = z.strictObject({
     .default({})
     .describe(
       'Which addresses inputs, webhooks and copy targets may have. Default: public ones on ports 80 and 443. ' +
-        '`allow`: others, such as `10.1.0.0/16`, `192.168.1.5` or `nas.local`, on every port, or `nas.local:8080` on ' +
-        'one. `ports`: more ports of public addresses. `allowPrivate`: all addresses, for development. `detail`: ' +
-        'tells clients why an address was refused.',
+        '`allow`: others, such as `10.1.0.0/16` or `nas.local:8080`. `ports`: more ports of public ones. ' +
+        '`allowPrivate`: all, for development. `detail`: tells clients why one was refused.',
     ),
   scratchDirectory: z
     .string()
