@@ -18,5 +18,7 @@ export const GET = (request) => handler(request)
 export const HEAD = GET
 export const POST = GET
 export const PUT = GET
+export const PATCH = GET
 export const DELETE = GET
+export const OPTIONS = GET
 export const runtime = 'nodejs'

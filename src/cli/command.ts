@@ -94,12 +94,20 @@ export function firstPositional({ positionals }: CommandInput): string {
   return first
 }
 
-/** What the first argument says to do. @throws UsageError for an action that the command does not have */
-export function actionOf(input: CommandInput, { usage, actions = {} }: Command): string {
+/** What the first argument says to do. @throws UsageError for an unknown action, and for an option of another one */
+export function actionOf(input: CommandInput, { usage, options, actions = {} }: Command): string {
   const action = firstPositional(input)
-  if (Object.hasOwn(actions, action)) return action
   const [name] = usage.split(' ', 1)
-  throw new UsageError(`${name} ${action} is not a command. Expected one of: ${Object.keys(actions).join(', ')}.`)
+  if (!Object.hasOwn(actions, action))
+    throw new UsageError(`${name} ${action} is not a command. Expected one of: ${Object.keys(actions).join(', ')}.`)
+  // A filter that is ignored would let a change reach more than was asked for. What the environment sets is for all.
+  const takers = (option: string) => Object.keys(actions).filter((one) => actions[one]?.options.includes(option))
+  const stray = Object.keys(input.values).find(
+    (option) =>
+      options[option]?.variable === undefined && takers(option).length > 0 && !takers(option).includes(action),
+  )
+  if (stray !== undefined) throw new UsageError(`--${stray} belongs to ${takers(stray).join(', ')}, not to ${action}.`)
+  return action
 }
 
 /** The value of an option that is given at most once. */

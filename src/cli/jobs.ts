@@ -102,7 +102,6 @@ function isBulkAction(action: string): action is BulkAction {
 function checkTarget(action: string, { positionals, values }: CommandInput, isBulk: boolean): void {
   const hasId = positionals[1] !== undefined
   if (!isBulkAction(action)) {
-    if (isBulk) throw new UsageError(`--all belongs to ${bulkActions.join(', ')}, not to ${action}.`)
     if (action === 'show' && !hasId) throw new UsageError('jobs show needs a job id.')
     return
   }

@@ -28,7 +28,7 @@ const changes: Record<string, (input: CommandInput) => RuleChange> = {
   drain: () => ({ state: 'draining' }),
   limit: (input) => ({ maxRunning: numberOf(input, 'max', { min: 1, max: 1_000_000 }) ?? null }),
 }
-const ofWhat = ['data', 'store', 'app', 'workflow']
+const ofWhat = ['data', 'store', 'app', 'workflow', 'json']
 
 export const scheduleCommand: Command = {
   usage:

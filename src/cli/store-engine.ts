@@ -3,7 +3,7 @@ import { DeploymentLimits } from '../core/engine/limits/limits.js'
 import type { Application } from '../core/engine/ports/application-store.js'
 import { createEngine } from '../create-engine.js'
 import { type CommandInput, type Terminal, textOf, UsageError } from './command.js'
-import { type Deployment, type DeploymentUrls } from './deployment.js'
+import type { Deployment, DeploymentUrls } from './deployment.js'
 import { openStorage, requireData } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 

@@ -4,7 +4,7 @@ import { storeOptions, storeUrls } from './service-storage.js'
 import { withEngine } from './store-engine.js'
 
 const states: Record<string, WorkerState> = { cordon: 'cordoned', drain: 'draining', uncordon: 'open' }
-const store = ['data', 'store']
+const options = ['data', 'store', 'json']
 
 export const workersCommand: Command = {
   usage: 'workers <show | cordon | drain | uncordon> [<name>] (--data <dir> | --store <url>)',
@@ -13,15 +13,15 @@ export const workersCommand: Command = {
   positionals: { min: 1, max: 2 },
   options: { ...storeOptions, json: flag('Print JSON.') },
   actions: {
-    show: { description: 'Shows the live workers and what they do.', options: [...store, 'json'] },
-    cordon: { description: 'The worker takes no more jobs and finishes those that it runs.', options: store },
+    show: { description: 'Shows the live workers and what they do.', options },
+    cordon: { description: 'The worker takes no more jobs and finishes those that it runs.', options },
     drain: {
       description:
         'As cordon, but jobs that still run after the time of its --grace are handed over to other workers, which ' +
         'continue from the kept work.',
-      options: store,
+      options,
     },
-    uncordon: { description: 'The worker takes jobs again.', options: store },
+    uncordon: { description: 'The worker takes jobs again.', options },
   },
   async run(input, terminal) {
     const action = actionOf(input, workersCommand)

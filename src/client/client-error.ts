@@ -97,8 +97,10 @@ export function answerError(answer: {
   })
 }
 
-/** For proxies, which tell nothing but the status. */
+/** For proxies and other servers, which tell nothing but the status. */
 function statusWords(status: number): string {
+  if (status === 404)
+    return 'There is no such service here (status 404). Check baseUrl: it ends with a path such as /v1.'
   if (status === 413)
     return (
       'A proxy in front of the service refuses requests of this size (status 413). Its operator can raise the limit; ' +

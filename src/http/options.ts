@@ -85,8 +85,8 @@ export const handlerOptionsSchema = z.strictObject({
     .min(1)
     .optional()
     .describe(
-      'Secrets that sign links. The first one signs, and all are accepted. Default: a random one, so links work ' +
-        'only as long as this process, and only in it.',
+      'Secrets that sign links, of 32 or more characters. The first one signs, and all are accepted. Default: a ' +
+        'random one, so links work only as long as this process, and only in it.',
     ),
   authenticate: z
     .custom<Authenticate>((value) => typeof value === 'function')

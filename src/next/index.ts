@@ -11,10 +11,10 @@ export interface NextSettings {
 }
 
 /**
- * Packages that the child process loads if the project has them. Hosts import the other peers themselves, so Next.js
- * sees those.
+ * Packages that only this package loads, and only once they are needed, if the project has them. Next.js sees the other
+ * peers: hosts import them, or a subpath that does.
  */
-const peersOfTheChild = ['onnxruntime-node']
+const latePeers = ['onnxruntime-node', '@tus/server']
 
 /**
  * A configuration of Next.js for a project that embeds stemwork: keeps the package out of the bundles, and puts what
@@ -38,7 +38,7 @@ export function withStemwork(settings: NextSettings = {}, route = '/**'): NextSe
         'export default async (phase) => withStemwork(await settings(phase)).',
     )
   const { serverExternalPackages = [], outputFileTracingIncludes = {} } = settings
-  const files = [...packageFolders()].flatMap(([name, folder]) => filesOf(name, folder))
+  const files = [...packageFolders()].flatMap(([folder, name]) => filesOf(name, folder))
   return {
     ...settings,
     serverExternalPackages: [...new Set([...serverExternalPackages, 'stemwork'])],
@@ -57,13 +57,13 @@ function filesOf(name: string, folder: string): string[] {
   return [inside('package.json'), inside('dist/**/*'), inside(`bin/*/${process.platform}/${process.arch}/**/*`)]
 }
 
-/** This package and all that it needs at run time, by their names. */
+/** This package and all that it needs at run time: their names by folder, as one may be there twice. */
 function packageFolders(): Map<string, string> {
   const found = new Map<string, string>()
   const own = fileURLToPath(packageFile('./'))
   const visit = (name: string, folder: string, peers: readonly string[]) => {
-    if (found.has(name)) return
-    found.set(name, folder)
+    if (found.has(folder)) return
+    found.set(folder, name)
     const { dependencies, optionalDependencies } = JSON.parse(
       readFileSync(join(folder, 'package.json'), 'utf8'),
     ) as Record<string, Record<string, string> | undefined>
@@ -72,7 +72,7 @@ function packageFolders(): Map<string, string> {
       if (neededFolder !== undefined) visit(needed, neededFolder, [])
     }
   }
-  visit('stemwork', own, peersOfTheChild)
+  visit('stemwork', own, latePeers)
   return found
 }
 

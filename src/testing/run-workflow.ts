@@ -3,8 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { internalError, StemworkError } from '../core/engine/errors.js'
 import { jobError } from '../core/engine/job/failure.js'
+import { fieldIssues, issuesText } from '../core/engine/job/field-issues.js'
 import type { InputFile, KeptStep, RunSteps, WorkOrder } from '../core/engine/ports/runner.js'
 import { execute } from '../core/engine/runner/execute.js'
+import { checkInput } from '../core/engine/workflow/check-input.js'
 import type { RunContext, Steps, Work } from '../core/engine/workflow/steps.js'
 import type { Workflow } from '../core/engine/workflow/workflow.js'
 
@@ -162,14 +164,21 @@ class TestRun {
     for (const [name, given] of Object.entries(this.#options.inputs ?? {})) {
       const path = typeof given === 'string' ? given : join(this.#directory, `input-${name}`)
       if (typeof given !== 'string') await writeFile(path, given)
-      inputs[name] = { path, bytes: (await stat(path)).size }
+      const found = await stat(path).catch((cause: unknown) => {
+        const message = `inputs.${name}: there is no file "${path}". Pass the path of one, or its bytes as a Buffer.`
+        throw new StemworkError('INVALID_PARAMS', message, { cause })
+      })
+      inputs[name] = { path, bytes: found.size }
     }
     const addresses = Object.fromEntries(Object.keys(inputs).map((name) => [name, `http://localhost/${name}`]))
     const params = { ...addresses, ...this.#options.params }
-    const checked = this.#workflow.params.safeParse(params)
-    if (!checked.success) throw new StemworkError('INVALID_PARAMS', `The params are wrong: ${checked.error.message}`)
-    const limits = { maxAudioSeconds: Infinity }
     const { id: workflow } = this.#workflow
+    const checked = checkInput(this.#workflow.params, params)
+    if (!checked.success) {
+      const problems = issuesText(fieldIssues(checked.issues, ['params']), checked.issues.length)
+      throw new StemworkError('INVALID_PARAMS', `Invalid params for ${workflow}: ${problems}.`)
+    }
+    const limits = { maxAudioSeconds: Infinity }
     return { jobId: 'test', workflow, module: null, settings: null, params, inputs, directory: this.#directory, limits }
   }
 

@@ -127,6 +127,7 @@ describe('retry and delete', () => {
     ['an id and --all', ['delete', 'some-id', '--all'], 'not both'],
     ['a filter beside an id', ['retry', 'some-id', '--app', 'one'], 'belongs to --all'],
     ['--all with list', ['list', '--all'], 'belongs to cancel, retry, delete'],
+    ['a filter of another action', ['delete', '--all', '--error', '404'], '--error belongs to list, not to delete'],
     ['an unknown status', ['cancel', '--all', '--status', 'LOST'], 'must be one of QUEUED'],
     ['an unknown application', ['cancel', '--all', '--app', 'nobody'], 'There is no application nobody'],
   ])('%s changes nothing', async (_, words, message) => {

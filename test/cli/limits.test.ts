@@ -89,7 +89,7 @@ test.each([
   ['another action', ['stop'], 'Expected one of: show, set'],
   ['set without a figure', ['set', '--app', 'Tapes'], 'needs a figure'],
   ['set without an application', ['set', '--jobs', '1'], 'needs --app'],
-  ['show with a figure', ['show', '--jobs', '1'], 'changes nothing'],
+  ['show with a figure', ['show', '--jobs', '1'], '--jobs belongs to set, not to show'],
   ['what is no number', ['set', '--app', 'Tapes', '--jobs', 'many'], 'must be a whole number or "default"'],
   ['no job at all', ['set', '--app', 'Tapes', '--max-queued', '0'], 'must be a whole number or "default"'],
   ['an unknown application', ['set', '--app', 'nobody', '--jobs', '1'], 'There is no application nobody'],

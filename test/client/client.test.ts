@@ -351,10 +351,11 @@ describe('behind a bad network the client', () => {
     expect(front.seen).toHaveLength(2)
   })
 
-  test('explains the answers of a proxy that refuses a file or cannot reach the service', async () => {
+  test('explains the answers of servers that are not the service, or refuse a file, or cannot reach it', async () => {
     const front = await startFront(service.server.origin, [
       { status: 413, path: /\/storage\/uploads\// },
       { status: 504, path: /\/application$/ },
+      { status: 404, path: /\/job$/ },
     ])
     const behind = createClient({ baseUrl: front.base, apiKey: service.app.key, retries: 0 })
     expect(await failure(behind.upload(Buffer.from('song')))).toMatchObject({
@@ -366,6 +367,10 @@ describe('behind a bad network the client', () => {
     expect(await failure(behind.application())).toMatchObject({
       code: 'HTTP_504',
       message: expect.stringMatching(/^A proxy .* got no answer from it \(status 504\)/),
+    })
+    expect(await failure(behind.listJobs())).toMatchObject({
+      code: 'HTTP_404',
+      message: expect.stringMatching(/^There is no such service .* \(status 404\)\. Check baseUrl: .*\/v1\.$/),
     })
   })
 

@@ -28,6 +28,8 @@ describe('createEngine refuses', () => {
     ['a definition that was not made', { workflows: [{ id: 'a' }] }, 'what defineWorkflow()'],
     ['a logger without levels', { logger: () => {} }, 'must have the methods debug, info, warn and error'],
     ['an option that it does not have', { job: memoryJobs() }, 'job: is not known'],
+    ['an address rule that it does not have', { fetch: { allowed: ['nas.local'] } }, 'fetch.allowed: is not known'],
+    ['allowed addresses that are no list', { fetch: { allow: 'nas.local' } }, 'fetch.allow: '],
     ['variables of a child that are no texts', { child: { environment: { A: 1 } } }, 'environment'],
     [
       'a set-up of children for a runner that is given',

@@ -132,6 +132,17 @@ describe('the server examples', () => {
     expect(stdout.trim(), stderr).toBe('https://media.example.org true')
   })
 
+  test('next-route.mjs answers every method of the service', () => {
+    const route = JSON.stringify(`file://${example('next-route.mjs')}`)
+    const script = `console.log(Object.keys(await import(${route})).sort().join())`
+    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+      cwd: root,
+      encoding: 'utf8',
+      env: { ...process.env, NEXT_PHASE: 'phase-production-build' },
+    })
+    expect(stdout.trim(), stderr).toBe('DELETE,GET,HEAD,OPTIONS,PATCH,POST,PUT,runtime')
+  })
+
   test('next-route.mjs takes an upload and a job as plain requests', () => {
     const script = `
       import { readFile } from 'node:fs/promises'

@@ -43,6 +43,7 @@ describe('an allow-list entry', () => {
     'user@nas',
     'nas/path',
     'http://nas',
+    '*.local',
     'n as',
     '[fd00::5',
     'fd00::5]:80',

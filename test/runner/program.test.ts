@@ -1,7 +1,8 @@
-import { fork } from 'node:child_process'
+import { fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
@@ -271,6 +272,18 @@ describe.skipIf(!hasProgram('ffmpeg'))('a workflow of ffmpeg (skipped where it i
     expect(failed.failure).toContain('Invalid data found')
     expect(failed.error?.message).not.toContain('ffmpeg')
   })
+})
+
+test('the standard input of the host is left alone: its lines and its end stop nothing', async () => {
+  const script = fileURLToPath(new URL('fixtures/program-host.mjs', import.meta.url))
+  for (const given of ['{}\n', null, undefined]) {
+    const host = spawn(process.execPath, [script, directory, 'setTimeout(() => {}, 100)'], { detached: true })
+    if (given !== undefined) host.stdin.write(given ?? '\n')
+    if (given === null) host.stdin.end()
+    const [[exitCode], errors] = await Promise.all([once(host, 'exit'), text(host.stderr)])
+    expect({ exitCode, errors }).toEqual({ exitCode: 0, errors: '' })
+    host.stdin.destroy()
+  }
 })
 
 test('a workflow whose program is missing is unavailable, and the others run', async () => {

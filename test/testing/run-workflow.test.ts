@@ -45,7 +45,14 @@ test('a workflow runs in a unit test: waits take no time, events come, and files
   expect(approved.waitedMs).toBe(day)
   expect((await runWorkflow(shout, { inputs })).waitedMs).toBe(8 * day)
   expect(ran).toEqual(['read', 'loud', 'read', 'loud'])
-  await expect(runWorkflow(shout)).rejects.toMatchObject({ code: 'INVALID_PARAMS' })
+  await expect(runWorkflow(shout)).rejects.toMatchObject({
+    code: 'INVALID_PARAMS',
+    message: expect.stringMatching(/^Invalid params for test\/shout: params\.inputUrl: [^{]*\.$/),
+  })
+  await expect(runWorkflow(shout, { inputs: { inputUrl: 'hello' } })).rejects.toMatchObject({
+    code: 'INVALID_PARAMS',
+    message: 'inputs.inputUrl: there is no file "hello". Pass the path of one, or its bytes as a Buffer.',
+  })
 })
 
 test('the failures that the test names occur in its steps, and the job continues as on an engine', async () => {

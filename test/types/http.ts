@@ -19,7 +19,8 @@ expectType<Handler>()(handler)
 
 export async function use(): Promise<void> {
   expectType<Response>()(await handler(new Request('https://example.org/v1/job')))
-  const { id } = await createApplication(engine.applications, { name: 'Shop' })
+  const { id, webhookSecrets } = await createApplication(engine.applications, { name: 'Shop' })
+  expectType<string | undefined>()(webhookSecrets[0]?.secret)
   const { key, record } = await issueKey(engine.applications, id, { label: 'first' })
   expectType<string>()(key)
   await rotateKey(engine.applications, record.id, { overlapMs: 1000 })

@@ -1,4 +1,4 @@
-import { type EngineAssembly } from './assembly.js'
+import type { EngineAssembly } from './assembly.js'
 import type { BatchStatus } from './batch/batch.js'
 import { policyOf } from './dispatch/attempt/policy.js'
 import { type GrowingResult, growingResult } from './dispatch/growing-result.js'

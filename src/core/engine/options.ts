@@ -218,7 +218,15 @@ export const webhooksSchema = z.strictObject({
     .describe('Waits between the attempts to deliver a message: by default seven attempts over about 18 hours.'),
 })
 
-const policySchema = z.custom<AddressPolicy>((value) => typeof value === 'object' && value !== null)
+const policySchema: z.ZodType<AddressPolicy> = z.strictObject({
+  allowPrivate: z.boolean().optional(),
+  allow: z.array(z.string()).optional(),
+  ports: z.array(z.number().int().min(1).max(65_535)).optional(),
+  detail: z.boolean().optional(),
+  resolver: z
+    .custom<AddressPolicy['resolver']>((value) => typeof value === 'function', 'must be a function')
+    .optional(),
+})
 
 export const engineOptionsSchema = z.strictObject({
   limits: limitsSchema.prefault({}),
@@ -249,7 +257,11 @@ export const engineOptionsSchema = z.strictObject({
   webhooks: webhooksSchema.prefault({}),
   fetch: policySchema
     .default({})
-    .describe('Which addresses inputs, webhooks and copy targets may have. Default: public ones only.'),
+    .describe(
+      'Which addresses inputs, webhooks and copy targets may have. Default: public ones on ports 80 and 443. ' +
+        '`allow`: others, such as `10.1.0.0/16` or `nas.local:8080`. `ports`: more ports of public ones. ' +
+        '`allowPrivate`: all, for development. `detail`: tells clients why one was refused.',
+    ),
   scratchDirectory: z
     .string()
     .min(1)

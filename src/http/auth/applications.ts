@@ -17,7 +17,8 @@ const defaultOverlapMs = 24 * 60 * 60 * 1000
 
 /**
  * Registers an application. It can do nothing until a key is issued for it. The secret that signs its webhooks, a new
- * one unless it is given, is in the result: hand it to the application, which is never shown it again.
+ * one unless it is given, is in the result: hand it to the application, which is never shown it again. An application
+ * with the same `id` is replaced, with its secret and limits: ask `store.getApplication(id)` first.
  *
  * @throws StemworkError `INVALID_OPTIONS` for a secret of another form.
  */
@@ -28,7 +29,7 @@ export async function createApplication(
     id?: string
     webhook?: { url: string; secret?: string; events?: string[] | null } | null
   },
-): Promise<Application & Required<Pick<Application, 'webhookSecrets'>>> {
+): Promise<Application & { webhookSecrets: NonNullable<Application['webhookSecrets']> }> {
   // oxlint-disable-next-line typescript/no-unnecessary-condition -- programs in JavaScript forget it
   if (typeof input?.name !== 'string' || input.name === '')
     throw new StemworkError('INVALID_OPTIONS', 'createApplication needs a name: { name: "my shop" }.')

@@ -1,4 +1,4 @@
-import { type Backlog } from '../../../core/engine/ports/job-store.js'
+import type { Backlog } from '../../../core/engine/ports/job-store.js'
 import { mergedBacklog } from '../shared/merged-backlog.js'
 import type { SqliteDatabase } from './sqlite-database.js'
 import { mostCounted } from '../../../core/engine/job/most-counted.js'

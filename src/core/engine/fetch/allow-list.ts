@@ -38,7 +38,7 @@ function parse(entry: string): Entry {
     if (name.includes('/') || isIP(name) !== 0) return { block: blockOf(name), host: name, port }
     const url = new URL(`http://${name}/`)
     const host = url.hostname.replace(/\.$/, '')
-    const plain = url.host === url.hostname && url.pathname === '/' && url.username === '' && host !== ''
+    const plain = url.host === url.hostname && url.pathname === '/' && url.username === '' && /^[^*]+$/.test(host)
     if (!plain) throw new RangeError('not a host name')
     return { block: isIP(host) === 0 ? undefined : blockOf(host), host, port }
   } catch (error) {
