@@ -17,7 +17,8 @@ export function runsTypeScript(): boolean {
 export async function readJson(what: string, path: string): Promise<unknown> {
   const text = await readFile(path, 'utf8').catch((error) => fail(what, path, systemErrorText(error), error))
   try {
-    return JSON.parse(text)
+    // Some editors begin a file with a byte order mark.
+    return JSON.parse(text.replace(/^\uFEFF/, ''))
   } catch (error) {
     return fail(what, path, `it is not JSON: ${(error as Error).message}`, error)
   }

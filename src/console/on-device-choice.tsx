@@ -26,7 +26,7 @@ export function OnDeviceChoice() {
   }
   return (
     <div class="on-device">
-      <button type="button" class="plain" onClick={choose}>
+      <button type="button" onClick={choose}>
         Separate on this device (nothing is uploaded)
       </button>
       <ul ref={list} class="rows songs" />

@@ -57,6 +57,8 @@ export const rulesCases = {
     await store.changeRule(application('a'), { state: 'draining' })
     await store.changeRule(deployment, { state: 'paused' })
     assert.deepEqual(await names(store), [], 'Nothing is claimed in a paused deployment.')
+    await store.changeRule(workflow('w/b'), { maxRunning: 5 })
+    assert.deepEqual(await names(store), [], 'Nor is it where a limit of running jobs is not reached.')
     await store.changeRule(deployment, { state: 'open' })
     assert.deepEqual(await names(store), ['lapsed', 'a2'], 'Jobs of a draining application are claimed, lapsed first.')
   },

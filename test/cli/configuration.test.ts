@@ -62,7 +62,9 @@ describe('a configuration file', () => {
   })
 
   test('may have another name, and be JSON', async () => {
-    const folder = await folderWith({ 'other.json': '{ "data": "elsewhere" }' })
+    // As some editors begin files.
+    const mark = '\uFEFF'
+    const folder = await folderWith({ 'other.json': `${mark}{ "data": "elsewhere" }` })
     const made = await command(['keys', 'create', '--config', 'other.json'], folder)
     expect(made.status, made.stderr).toBe(0)
     expect((await command(['keys', 'list', '--json', '--data', 'elsewhere'], folder)).stdout).toContain('"id"')

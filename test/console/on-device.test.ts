@@ -27,8 +27,12 @@ describe.skipIf(!chromiumPath)('the choice to separate on the device (needs Chro
     const page = await pages.signedIn()
     const sent: string[] = []
     page.on('request', (request) => request.method() !== 'GET' && sent.push(request.url()))
+    const button = page.getByRole('button', { name: choice })
+    await button.waitFor()
+    const looks = 'getComputedStyle(document.querySelector(".on-device button")).borderTopColor'
+    expect(await page.evaluate<string>(looks), 'it looks like a button').not.toBe('rgba(0, 0, 0, 0)')
     const chooser = page.waitForEvent('filechooser')
-    await page.getByRole('button', { name: choice }).click()
+    await button.click()
     await (await chooser).setFiles(song)
     const row = page.locator('.on-device li')
     await row.getByText('Separated.').waitFor()

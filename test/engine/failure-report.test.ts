@@ -16,7 +16,7 @@ import { createTestEngine } from '../../src/testing/index.js'
 import { canceled } from '../../src/core/engine/job/failure.js'
 import { errorText } from '../../src/core/engine/job/error-text.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
-import { type Logger, textLogger } from '../../src/core/engine/ports/logger.js'
+import { type Logger, silentLogger, textLogger } from '../../src/core/engine/ports/logger.js'
 import { newWebhookSecret } from '../../src/core/engine/webhooks/signature.js'
 import { memoryJobs } from '../../src/adapters/memory.js'
 import { startService } from '../http/harness.js'
@@ -195,7 +195,6 @@ describe('why a job failed', () => {
       `whose ${field} throws when it is read`,
       () => unreadable(field),
     ]),
-    ['whose cause cannot be read', () => new StemworkError('BAD_INPUT', 'bad', { cause: unreadable('message') })],
     ['whose stack is a number', () => Object.assign(new Error('numbered'), { stack: 5 })],
     ['that is a revoked Proxy', revokedProxy],
   ])('is told of an error %s, and the job ends', async (_, make) => {
@@ -218,6 +217,21 @@ describe('why a job failed', () => {
     }
     await engine.close()
     expect(output()).toContain('The job failed.')
+  })
+
+  test('is told of a bad input whose cause cannot be read, and the client what is bad', async () => {
+    const workflow = textWorkflow(() => {
+      throw new StemworkError('BAD_INPUT', 'no audio', { reason: 'no_audio', cause: unreadable('message') })
+    })
+    const engine = createTestEngine({ workflows: [workflow], logger: silentLogger })
+    const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {} })
+    expect(await engine.run(job.id)).toMatchObject({
+      status: 'FAILED',
+      attempts: 1,
+      error: { code: 'BAD_INPUT', reason: 'no_audio', message: 'no audio' },
+      failure: expect.stringContaining('caused by Error: an error was thrown that cannot be read'),
+    })
+    await engine.close()
   })
 
   test('is kept in the record, attempt by attempt, until the job succeeds', async () => {

@@ -55,6 +55,13 @@ async function outputPath(blobs: Parameters<typeof textOf>[0], { outputs }: JobR
 const probed = async (path: string, ...what: string[]) =>
   (await runProgram('ffprobe', ['-v', 'error', '-of', 'default=nw=1', ...what, path])).stdout
 
+async function playlistOf(file: string) {
+  const path = join(folder, 'playlist.m3u8')
+  const head = '#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-VERSION:3\n'
+  await writeFile(path, `${head}#EXTINF:1,\nfile://${file}\n#EXT-X-ENDLIST\n`)
+  return path
+}
+
 test('each is shorter than 40 lines', async () => {
   const files = await readdir(here('../../examples/workflows'))
   expect(files.length).toBeGreaterThan(3)
@@ -113,10 +120,7 @@ describe.skipIf(!hasProgram('ffmpeg'))('the workflows of ffmpeg (skipped where i
   test.each(['ladder.mjs', 'podcast.mjs', 'approval.mjs'])('%s does not open what a playlist names', async (name) => {
     const other = join(folder, 'other.ts')
     await runProgram('ffmpeg', ['-y', '-f', 'lavfi', '-i', 'sine=duration=1', '-f', 'mpegts', other])
-    const playlist = join(folder, 'playlist.m3u8')
-    const head = '#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-VERSION:3\n'
-    await writeFile(playlist, `${head}#EXTINF:1,\nfile://${other}\n#EXT-X-ENDLIST\n`)
-    const { engine, ended } = await started(await example(name), playlist)
+    const { engine, ended } = await started(await example(name), await playlistOf(other))
     engine.on('job.requeued', ({ job }) => engine.cancel(job.id))
     const { done } = await ended()
     expect(done).toMatchObject({ status: 'FAILED', attempts: 1, error: { code: 'BAD_INPUT' } })
@@ -166,23 +170,27 @@ describe.skipIf(!hasProgram('python3'))('transcribe.mjs (skipped where Python is
     expect(stderr).toContain('TypeError: set is not JSON: pass numbers, texts, lists or dicts')
   })
 
-  test('returns what the Python program wrote, or its message about a silent file', async () => {
+  test.skipIf(!hasProgram('ffmpeg'))('returns what it wrote, or its message (skipped without ffmpeg)', async () => {
     vi.stubEnv('PYTHONPATH', `${here('fixtures/fake-whisper')}:${here('../../clients/python')}`)
-    const recording = join(folder, 'recording.txt')
-    await writeFile(recording, 'hello')
     const workflow = await example('transcribe.mjs')
+    const recording = join(folder, 'recording.mp3')
+    await runProgram('ffmpeg', ['-f', 'lavfi', '-i', 'sine=duration=1', recording])
     const { engine, ended } = await started(workflow, recording, { model: 'tiny' })
     const { done, text } = await ended()
     expect(done).toMatchObject({ status: 'SUCCEEDED', details: { language: 'en' } })
     expect(JSON.parse(await text('text'))).toEqual({ text: 'tiny: hello', language: 'en' })
     await engine.close()
-    await writeFile(recording, '')
-    const silent = await started(workflow, recording)
-    expect((await silent.ended()).done).toMatchObject({
-      status: 'FAILED',
-      attempts: 1,
-      error: { code: 'BAD_INPUT', message: 'The recording has no speech. Send one that has.' },
-    })
-    await silent.engine.close()
+    const silence = join(folder, 'silence.wav')
+    await runProgram('ffmpeg', ['-f', 'lavfi', '-i', 'anullsrc=duration=1', '-t', '1', silence])
+    for (const [file, message] of [
+      [silence, 'The recording has no speech. Send one that has.'],
+      // Whisper itself would let ffmpeg open the recording.
+      [await playlistOf(recording), 'The recording cannot be decoded. Send MP3, M4A, WAV, FLAC or Ogg.'],
+    ] as const) {
+      const refused = await started(workflow, file)
+      const { done: failed } = await refused.ended()
+      expect(failed).toMatchObject({ status: 'FAILED', attempts: 1, error: { code: 'BAD_INPUT', message } })
+      await refused.engine.close()
+    }
   })
 })

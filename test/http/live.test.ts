@@ -110,6 +110,18 @@ describe('a live stream', () => {
     ])
   })
 
+  test('has no samples after its end, and is not charged for any', async () => {
+    const charges = vi.spyOn(service.engine, 'chargeAudio')
+    const client = await opened()
+    const all = received(client)
+    const samples = new Uint8Array(secondBytes)
+    for (const message of [samples, 'end', samples, samples, 'more']) client.send(message)
+    const { bytes, texts, code } = await all
+    expect({ bytes: bytes.length, code }).toEqual({ bytes: secondBytes, code: 1000 })
+    expect(texts.map((text) => JSON.parse(text) as object)).toEqual([expect.objectContaining({ seconds: 1 })])
+    expect(charges.mock.calls.reduce((sum, [, seconds]) => sum + seconds, 0)).toBeCloseTo(1)
+  })
+
   test('is served by a server of the host, too, once it accepts upgrades', async () => {
     const separate = liveService({ model: identity })
     const handler = createHandler(service.engine, { live: { separate, streams: 1 } })

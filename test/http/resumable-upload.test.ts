@@ -84,6 +84,25 @@ const stores: [string, () => Promise<BlobStore>][] = [
   ],
 ]
 
+it('lists the pieces once, not for each of them, and continues after one of another process', async () => {
+  const blobs = memoryBlobs()
+  const listed = vi.spyOn(blobs, 'list')
+  const service = await offering({ blobs })
+  const { url } = await begin(service, 12)
+  const send = async (offset: number, body: string) => {
+    const headers = { 'upload-offset': String(offset) }
+    const answer = await tus(service, 'PATCH', { url, headers, body })
+    return [answer.status, answer.headers.get('upload-offset')]
+  }
+  for (let offset = 0; offset < 5; offset++) expect(await send(offset, 'x')).toEqual([204, String(offset + 1)])
+  // Only before the first: later ones would take longer and longer.
+  expect(listed.mock.calls.filter(([prefix]) => prefix.endsWith('.parts/')).length).toBeLessThan(3)
+  const id = url.split('/').at(-1)
+  await blobs.put(`uploads/${service.app.id}/${id}.parts/${'5'.padStart(16, '0')}`, 'abc')
+  expect(await send(5, 'x')).toEqual([409, null])
+  expect(await send(8, '1234')).toEqual([204, '12'])
+})
+
 it('says at both of its addresses which protocol it speaks', async () => {
   const service = await offering()
   for (const path of ['', '/8d3b1c9e-5a4f-4e0b-9d2c-7f6a5b4c3d2e']) {

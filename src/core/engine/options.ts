@@ -5,8 +5,8 @@ import { quotaSchema } from './job/quota.js'
 import type { AddressPolicy } from './fetch/address-guard.js'
 import { allowList } from './fetch/allow-list.js'
 import { workflowPolicySchema } from './workflow/policy.js'
-import { defaultLogger, isLogger, type Logger } from './ports/logger.js'
-import { isTracing, noTracing, type Tracing } from './ports/tracing.js'
+import { defaultLogger, isLogger, type Logger, steadyLogger } from './ports/logger.js'
+import { isTracing, noTracing, steadyTracing, type Tracing } from './ports/tracing.js'
 import { childOptionsSchema } from './runner/child-options.js'
 import { nicenessSchema } from './runner/process-priority.js'
 import { checkInput } from './workflow/check-input.js'
@@ -299,8 +299,9 @@ export function resolveEngineOptions(settings: EngineSettings): EngineOptions {
   if (result.success) {
     // Read here for its check alone: a wrong entry is an error of the start, not of a job.
     allowList(result.data.fetch.allow ?? [])
-    const { logger = defaultLogger, tracing = noTracing } = result.data
-    return { ...result.data, logger, tracing }
+    const { tracing } = result.data
+    const logger = steadyLogger(result.data.logger ?? defaultLogger)
+    return { ...result.data, logger, tracing: tracing ? steadyTracing(tracing, logger) : noTracing }
   }
   const problems = issueTexts(result, 'options')
   throw new StemworkError('INVALID_OPTIONS', `Invalid engine options. ${problems.join('; ')}.`, {

@@ -18,6 +18,8 @@ export class ReceivedSamples implements AsyncIterable<Uint8Array> {
   constructor(socket: WebSocketConnection) {
     this.#socket = socket
     socket.on('message', (data, isBinary) => {
+      // Nothing belongs to the stream after `end`, nor is it charged.
+      if (this.#isEnded) return
       if (isBinary) this.#add(data)
       else if (String(data) === 'end') this.#isEnded = true
       else

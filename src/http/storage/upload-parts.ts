@@ -16,6 +16,19 @@ import { isUsed } from './used-ticket.js'
 export const partBytes = 8 * 1024 ** 2
 const offsetDigits = 16
 
+/**
+ * Offsets of the latest uploads that this process stored pieces of. To list the pieces takes longer with each, so a
+ * file in pieces of a byte would cost more and more.
+ */
+const offsets = new Map<string, number>()
+const mostOffsets = 1000
+
+function noteOffset(id: string, offset: number): void {
+  offsets.delete(id)
+  offsets.set(id, offset)
+  for (const oldest of offsets.keys()) if (offsets.size > mostOffsets) offsets.delete(oldest)
+}
+
 const factsSchema = z.object({ size: z.number().int().nonnegative(), createdAt: z.string() })
 const idForm = /^[0-9a-f-]{36}$/
 
@@ -68,7 +81,7 @@ export class UploadParts extends DataStore {
       if (!(await this.#blobs.stat(key))) throw uploadOver()
       return upload(size)
     }
-    const { bytes } = await this.#parts(id)
+    const bytes = (await this.#knownOffset(id)) ?? (await this.#parts(id)).bytes
     // A crash may have come between the last piece and the file.
     if (bytes === size && size > 0) await this.complete(id)
     return upload(bytes)
@@ -87,6 +100,7 @@ export class UploadParts extends DataStore {
         const part = pieceOf(source, rest, (bytes) => slot.received(bytes))
         const { bytes } = await this.#blobs.put(this.#partKey(id, at), part, { ifAbsent: true })
         at += bytes
+        noteOffset(id, at)
       }
     } catch (error) {
       // Another process has stored this piece: the client asks for the offset and continues from there.
@@ -113,6 +127,12 @@ export class UploadParts extends DataStore {
     await this.getUpload(id)
     await this.#blobs.deletePrefix(this.#partsPrefix(id))
     await this.#blobs.delete(this.#factsKey(id))
+  }
+
+  async #knownOffset(id: string): Promise<number | undefined> {
+    const offset = offsets.get(id)
+    // Another process may have stored more.
+    return offset === undefined || (await this.#blobs.stat(this.#partKey(id, offset))) ? undefined : offset
   }
 
   /** The pieces in their order, each beginning where the one before it ends. */

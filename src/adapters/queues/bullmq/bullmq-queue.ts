@@ -3,7 +3,7 @@ import { Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { requireOption, StemworkError } from '../../../core/engine/errors.js'
 import type { JobQueue, QueueSubscription } from '../../../core/engine/ports/job-queue.js'
-import { defaultLogger, type Logger } from '../../../core/engine/ports/logger.js'
+import { defaultLogger, type Logger, steadyLogger } from '../../../core/engine/ports/logger.js'
 import { type RedisAddress, RedisConnections } from './redis-connections.js'
 import { subscribe } from './subscription.js'
 import { coalesced } from '../../shared/coalesced.js'
@@ -45,7 +45,8 @@ const jobOptions = { attempts: 1, removeOnComplete: true, removeOnFail: true }
 export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
   const isGiven = Boolean(options?.connection)
   requireOption(isGiven, options, "bullmqQueue({ connection: 'redis://127.0.0.1' })", 'the address of a Redis')
-  const { connection, name = 'stemwork', prefix = 'bull', answerTimeoutMs = 5000, logger = defaultLogger } = options
+  const { connection, name = 'stemwork', prefix = 'bull', answerTimeoutMs = 5000 } = options
+  const logger = steadyLogger(options.logger ?? defaultLogger)
   if (!/^[^:]+$/.test(name))
     throw new StemworkError(
       'INVALID_OPTIONS',

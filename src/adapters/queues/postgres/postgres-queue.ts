@@ -1,6 +1,6 @@
 import { requireOption, StemworkError } from '../../../core/engine/errors.js'
 import type { JobQueue } from '../../../core/engine/ports/job-queue.js'
-import { defaultLogger, type Logger } from '../../../core/engine/ports/logger.js'
+import { defaultLogger, type Logger, steadyLogger } from '../../../core/engine/ports/logger.js'
 import { type PostgresPool, query, surviveLostConnections } from '../../stores/postgres/database.js'
 import { requireSchemaName } from '../../stores/postgres/schema-name.js'
 import { coalesced } from '../../shared/coalesced.js'
@@ -40,13 +40,8 @@ export interface PostgresQueueOptions {
  */
 export function postgresQueue(options: PostgresQueueOptions): JobQueue {
   requireOption(typeof options?.pool?.query === 'function', options, 'postgresQueue({ pool })', 'a Pool of pg')
-  const {
-    pool,
-    schema = 'stemwork',
-    answerTimeoutMs = 5000,
-    checkIntervalMs = 60_000,
-    logger = defaultLogger,
-  } = options
+  const { pool, schema = 'stemwork', answerTimeoutMs = 5000, checkIntervalMs = 60_000 } = options
+  const logger = steadyLogger(options.logger ?? defaultLogger)
   requireSchemaName(schema)
   if (pool.options?.max === 1)
     throw new StemworkError(

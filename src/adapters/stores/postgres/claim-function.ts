@@ -232,7 +232,7 @@ function closeFull(schema: string): string {
       ) AND NOT EXISTS (SELECT FROM ${schema}.rules AS own
         WHERE own.kind = 'application' AND own.id = begun.app AND own.max_running IS NOT NULL)
     )
-    SELECT NOT $7 OR coalesce(bool_or(kind = 'deployment'), false),
+    SELECT is_closed OR NOT $7 OR coalesce(bool_or(kind = 'deployment'), false),
       closed_apps || coalesce(array_agg(id) FILTER (WHERE kind = 'application'), '{}'),
       closed_workflows || coalesce(array_agg(id) FILTER (WHERE kind = 'workflow'), '{}')
     INTO is_closed, closed_apps, closed_workflows FROM full_ones;

@@ -24,10 +24,11 @@ function conditions(param: Param, app: string | undefined): ByFilter<string> {
     statuses: (statuses) => statusIn(statuses, app),
     workflows: (workflows) => `workflow = ANY(${param(textsOf(workflows))}::text[])`,
     batchName: (name) => `batch_name = ${param(columnText(name))}`,
-    createdAfter: (time) => `created_at >= ${param(time)}`,
-    createdBefore: (time) => `created_at < ${param(time)}`,
-    completedAfter: (time) => `ended_at >= ${param(time)}`,
-    completedBefore: (time) => `ended_at < ${param(time)}`,
+    // Columns have whole milliseconds, so the next one divides them alike.
+    createdAfter: (time) => `created_at >= ${param(Math.ceil(time))}`,
+    createdBefore: (time) => `created_at < ${param(Math.ceil(time))}`,
+    completedAfter: (time) => `ended_at >= ${param(Math.ceil(time))}`,
+    completedBefore: (time) => `ended_at < ${param(Math.ceil(time))}`,
     uploadKey: (key) => `upload_keys @> ARRAY[${param(columnText(key))}]::text[]`,
     search: (search) =>
       searchWords(search)

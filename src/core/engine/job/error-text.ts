@@ -34,7 +34,21 @@ export function readableError(error: unknown): unknown {
     errorText(error)
     return error
   } catch {
-    return new Error('an error was thrown that cannot be read: its text is no string, or reading it throws')
+    const unreadable = new Error('an error was thrown that cannot be read: its text is no string, or reading it throws')
+    return withCause(error, unreadable) ?? unreadable
+  }
+}
+
+/** What the job shows does not depend on the cause. */
+function withCause(error: unknown, cause: Error): StemworkError | undefined {
+  try {
+    if (!StemworkError.is(error)) return undefined
+    const { code, message, reason, retryable, details } = error
+    const readable = new StemworkError(code, message, { reason, retryable, details, cause })
+    errorText(readable)
+    return readable
+  } catch {
+    return undefined
   }
 }
 

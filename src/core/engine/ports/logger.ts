@@ -1,4 +1,4 @@
-import { errorText } from '../job/error-text.js'
+import { errorText, readableError } from '../job/error-text.js'
 
 /**
  * A structured logger. pino, Fastify's logger and `console` work as they are. An error is passed in the field `err`,
@@ -49,6 +49,31 @@ export function isLogger(value: unknown): value is Logger {
     value !== null &&
     levels.every((level) => typeof (value as Logger)[level] === 'function')
   )
+}
+
+/**
+ * The same logger, which never throws: the host's code must not keep a job from ending, nor end the process. Its first
+ * failure is told on stderr.
+ */
+export function steadyLogger(logger: Logger): Logger {
+  let hasFailed = false
+  const failed = (error: unknown) => {
+    if (hasFailed) return
+    hasFailed = true
+    defaultLogger.error({ err: readableError(error) }, 'The logger failed, and log lines are lost. Mend the logger.')
+  }
+  const steady = { ...silentLogger }
+  for (const level of levels)
+    steady[level] = (fields, message) => {
+      try {
+        // It may be `async`, though nothing waits for it.
+        const written: unknown = logger[level](fields, message)
+        if (written instanceof Promise) written.catch(failed)
+      } catch (error) {
+        failed(error)
+      }
+    }
+  return steady
 }
 
 /** The default logger: warnings and errors go to stderr, and everything else is dropped. */

@@ -1,4 +1,6 @@
-import type { TraceContext } from '../job/trace-context.js'
+import { readableError } from '../job/error-text.js'
+import { type TraceContext, traceContextSchema } from '../job/trace-context.js'
+import type { Logger } from './logger.js'
 
 export type SpanAttributes = Record<string, string | number | boolean>
 
@@ -45,6 +47,56 @@ export const noTracing: Tracing = {
 
 export function isTracing(value: unknown): value is Tracing {
   return typeof value === 'object' && value !== null && typeof (value as Tracing).begin === 'function'
+}
+
+/**
+ * The same tracing, which never throws, and does the work of a span exactly once: a claimed job whose span failed would
+ * not run, and stay claimed.
+ */
+export function steadyTracing(tracing: Tracing, logger: Logger): Tracing {
+  let hasFailed = false
+  const attempted = <Result>(work: () => Result): Result | undefined => {
+    try {
+      return work()
+    } catch (error) {
+      // Whatever fails once may fail for each span.
+      if (!hasFailed)
+        logger.error({ err: readableError(error) }, 'Tracing failed, and spans are lost; jobs are not affected.')
+      hasFailed = true
+      return undefined
+    }
+  }
+  return {
+    begin(order) {
+      const span = attempted(() => tracing.begin(order))
+      const read = () => traceContextSchema.optional().parse(span?.context)
+      return {
+        context: span ? attempted(read) : (order.parent ?? undefined),
+        set: (attributes) => attempted(() => span?.set(attributes)),
+        within: <Result>(work: () => Result) => {
+          const once = doneOnce(work)
+          attempted(() => span?.within(() => once().result))
+          const done = once()
+          if (done.error) throw done.error.thrown
+          return done.result
+        },
+        end: (error) => attempted(() => span?.end(error)),
+      }
+    },
+  }
+}
+
+type Outcome<Result> = { result: Result; error?: undefined } | { result?: undefined; error: { thrown: unknown } }
+
+function doneOnce<Result>(work: () => Result): () => Outcome<Result> {
+  let outcome: Outcome<Result> | undefined
+  return () => {
+    try {
+      return (outcome ??= { result: work() })
+    } catch (thrown) {
+      return (outcome = { error: { thrown } })
+    }
+  }
 }
 
 /** Does the work in a span that ends with it and records a thrown error. */

@@ -1,4 +1,4 @@
-import { defaultLogger, type Logger } from '../ports/logger.js'
+import { defaultLogger, type Logger, steadyLogger } from '../ports/logger.js'
 import type { Runner, RunOptions, WorkOrder, WorkProgress, WorkResult } from '../ports/runner.js'
 import { untilAborted } from '../workflow/until-aborted.js'
 import type { Workflow } from '../workflow/workflow.js'
@@ -15,7 +15,8 @@ const loadExecute = async () => (loadedExecute ??= (await import('./execute.js')
  * blocks the host, and an aborted stage that ignores its signal continues unseen; `processRunner` avoids both.
  */
 export function inlineRunner(options: { resolve(workflowId: string): Workflow; logger?: Logger }): Runner {
-  const { resolve, logger = defaultLogger } = options
+  const { resolve } = options
+  const logger = steadyLogger(options.logger ?? defaultLogger)
   const runs = new RunGroup()
 
   return {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { StemworkError } from '../errors.js'
-import { defaultLogger, isLogger, type Logger } from '../ports/logger.js'
+import { defaultLogger, isLogger, type Logger, steadyLogger } from '../ports/logger.js'
 import type { Runner, RunOptions, WorkResult } from '../ports/runner.js'
 import type { Workflow } from '../workflow/workflow.js'
 import { type ChildOptions, childOptionsSchema } from './child-options.js'
@@ -45,7 +45,8 @@ export function processRunner(options: ProcessRunnerOptions): Runner {
   if (!checked.success) {
     throw new StemworkError('INVALID_OPTIONS', `processRunner: ${firstIssueText(checked, 'options')}.`)
   }
-  const { resolve, slots: count, logger = defaultLogger, ...child } = checked.data
+  const { resolve, slots: count, ...child } = checked.data
+  const logger = steadyLogger(child.logger ?? defaultLogger)
   const slots = Array.from({ length: count }, () => new ProcessSlot({ ...child, logger }))
   // Last in, first out: the last one is the warmest.
   const free = [...slots]
