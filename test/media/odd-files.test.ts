@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { openAudio } from '../../src/core/media/decode/open-audio.js'
 import { aiffFile, flacFile } from './plain-files.js'
+import { hasProgram, runProgram } from './programs.js'
 import { fixture } from './test-signal.js'
 import { collect, noise } from '../separation/tracks.js'
 import { temporaryFolder } from '../temporary-folder.js'
@@ -180,7 +181,54 @@ describe('the missing part', () => {
     )
   })
 
-  it.each(['stereo.flac', 'stereo.mp3', 'vorbis.ogg', 'stereo.opus', 'stereo.m4a', 'fragmented.m4a', 'video.mkv'])(
+  it.each<[string, RegExp]>([
+    ['stereo.wma', /states a length of 1\.0\d seconds, but 0\.\d\d were decoded: it was cut off/],
+    ['fragmented.m4a', /cut off or is damaged: the sound after its last whole fragment is missing/],
+    ...['adpcm.wav', 'stereo.caf', 'video.avi', 'video.mkv', 'video.webm'].map((name): [string, RegExp] => [
+      name,
+      /states a size of \d+ bytes, but has \d+: it was cut off/,
+    ]),
+  ])('is mentioned where the file was cut off: %s', async (name, warning) => {
+    const bytes = await readFile(fixture(name))
+    const { warnings } = await decode(await file(bytes.subarray(0, Math.floor(bytes.length * 0.6))))
+    expect(warnings).toEqual([expect.stringMatching(warning)])
+  })
+
+  // Their fixtures are too short to be cut.
+  it.skipIf(!hasProgram('ffmpeg'))('of WavPack and TTA is given in seconds (skipped without ffmpeg)', async () => {
+    for (const name of ['cut.wv', 'cut.tta']) {
+      const path = join(folder, name)
+      await runProgram('ffmpeg', ['-y', '-f', 'lavfi', '-i', 'sine=duration=3', path])
+      const bytes = await readFile(path)
+      const { warnings } = await decode(await file(bytes.subarray(0, Math.floor(bytes.length * 0.6))))
+      expect(warnings).toEqual([expect.stringMatching(/states a length of 3\.00 seconds, but 1\.\d\d were decoded/)])
+    }
+  })
+
+  it('of an M4A whose middle is damaged is mentioned, unless an edit leaves it out', async () => {
+    const bytes = await readFile(fixture('faststart.m4a'))
+    bytes.fill(0xa5, 8000, 14_000)
+    const differs = expect.stringMatching(/states a length of 1\.00 seconds, but 0\.\d\d were decoded/)
+    expect((await decode(await file(bytes))).warnings).toContainEqual(differs)
+    const whole = await readFile(fixture('faststart.m4a'))
+    // The first entry of the list: duration, start.
+    whole.writeUInt32BE(22_050, whole.indexOf('elst') + 16)
+    const { channels, warnings } = await decode(await file(whole))
+    expect(channels[0]!.length).toBeLessThan(30_000)
+    expect(warnings).toEqual([])
+  })
+
+  it('of a fragmented MP4 whose middle is damaged is mentioned', async () => {
+    const bytes = await readFile(fixture('fragmented.m4a'))
+    // No box is that short.
+    bytes.writeUInt32BE(3, bytes.indexOf('mfra') - 4)
+    const { warnings } = await decode(await file(bytes, bytes.subarray(bytes.indexOf('moof') - 4)))
+    expect(warnings).toEqual([expect.stringContaining('after its last whole fragment is missing')])
+  })
+
+  const undamaged = ['flac', 'mp3', 'opus', 'm4a', 'caf', 'tta', 'wma', 'aac'].map((extension) => `stereo.${extension}`)
+  const videos = ['mkv', 'webm', 'avi', 'mp4', 'mov'].map((extension) => `video.${extension}`)
+  it.each([...undamaged, ...videos, 'vorbis.ogg', 'fragmented.m4a', 'alac.m4a', 'mono.wv', 'adpcm.wav'])(
     'is not mentioned if nothing is missing: %s',
     async (name) => {
       expect((await decode(fixture(name))).warnings).toEqual([])

@@ -16,6 +16,8 @@ export interface Samples {
   sizes: number[]
   /** Fraction of the listed bytes that lie past the end of the file, because it was cut off. */
   missing: number
+  /** Whether the fragments end where the file does. */
+  isComplete: boolean
 }
 
 /** A day of AAC has 4 million. */
@@ -50,6 +52,7 @@ class SampleCollector {
   readonly #joins: boolean
   #totalBytes = 0
   #listedBytes = 0
+  isComplete = true
 
   constructor(fileSize: number, runBytes: number, joins: boolean) {
     this.#fileSize = fileSize
@@ -59,7 +62,7 @@ class SampleCollector {
 
   get samples(): Samples {
     const missing = this.#listedBytes > 0 ? 1 - this.#totalBytes / this.#listedBytes : 0
-    return { runs: this.#runs, sizes: this.#sizes, missing }
+    return { runs: this.#runs, sizes: this.#sizes, missing, isComplete: this.isComplete }
   }
 
   /** Adds `count` samples of `bytes` each, one after another from `position`. Returns the position after them. */
@@ -107,6 +110,7 @@ export async function listSamples(
   addTables(collector, track)
   if (track.isFragmented) {
     for await (const box of topBoxes(file, indexEnd)) {
+      collector.isComplete = box.end === file.size
       if (box.type !== 'moof') continue
       if (box.end - box.body > largestFragmentHeader)
         throw damagedFile('The header of a fragment of the MP4 file is far too long.')

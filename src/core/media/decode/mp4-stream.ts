@@ -40,7 +40,10 @@ export async function openMp4(file: FileBytes, pieceBytes: number): Promise<Mp4S
 /** Rounding, or a last sample past the end, is not worth a warning. */
 const leastMissing = 0.001
 
-function cutOff({ missing }: Samples, { seconds }: Mp4Track): string[] {
+function cutOff({ missing, isComplete }: Samples, { seconds }: Mp4Track): string[] {
+  // Nothing says how many fragments there were.
+  if (!isComplete)
+    return ['The MP4 file was cut off or is damaged: the sound after its last whole fragment is missing.']
   if (missing < leastMissing) return []
   const lost = seconds === undefined ? '' : `, about ${(missing * seconds).toFixed(1)} of ${seconds.toFixed(1)} seconds`
   return [`The MP4 file was cut off: ${(missing * 100).toFixed(1)} % of its sound is missing${lost}.`]

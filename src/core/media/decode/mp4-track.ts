@@ -8,7 +8,7 @@ export interface Mp4Track {
   id: number
   /** Four characters, for example `mp4a`. */
   codec: string
-  /** Length by the media header; undefined for fragmented files. */
+  /** Length of what is played; undefined for fragmented files, and where the track has several edits. */
   seconds: number | undefined
   tables: SampleTables
   /** Bytes of a sample that a fragment does not state. */
@@ -60,7 +60,7 @@ function trackOf(bytes: Uint8Array, movie: BoxRange, track: Box, table: Box, des
   const mediaHeader = findBox(bytes, track, 'mdia', 'mdhd')
   const edits = findBox(bytes, track, 'edts', 'elst')
   const durations = findBox(bytes, table, 'stts')
-  if (edits) tableOf(bytes, edits, 8, bytes[edits.body] === 1 ? 20 : 12)
+  const editTable = edits && tableOf(bytes, edits, 8, bytes[edits.body] === 1 ? 20 : 12)
   if (durations) tableOf(bytes, durations, 8, 8)
   const idAt = header && header.body + (bytes[header.body] === 1 ? 20 : 12)
   const id = idAt !== undefined && idAt + 4 <= bytes.length ? view.getUint32(idAt) : 0
@@ -69,7 +69,7 @@ function trackOf(bytes: Uint8Array, movie: BoxRange, track: Box, table: Box, des
   return {
     id,
     codec: latin1(bytes, description.body + 12, description.body + 16),
-    seconds: mediaHeader && secondsOf(view, mediaHeader),
+    seconds: mediaHeader && playedSeconds(view, mediaHeader, findBox(bytes, movie, 'mvhd'), editTable),
     tables: readTables(bytes, table),
     fragmentSampleBytes: defaultSampleBytes(bytes, movie, id),
     isFragmented: findBox(bytes, movie, 'mvex') !== undefined,
@@ -83,14 +83,34 @@ function trackOf(bytes: Uint8Array, movie: BoxRange, track: Box, table: Box, des
   }
 }
 
-function secondsOf(view: DataView, { body, end }: Box): number | undefined {
-  if (end - body < 20) return undefined
+/** Decoders play the part of the media that an edit names (ISO/IEC 14496-12, 8.6.6). */
+function playedSeconds(view: DataView, media: Box, movie: Box | undefined, edits?: Table): number | undefined {
+  const { seconds, timescale } = timesOf(view, media)
+  if (!edits || seconds === undefined) return seconds
+  const { view: table, entryBytes, count } = edits
+  const isLong = entryBytes === 20
+  const read = (at: number) => (isLong ? Number(table.getBigInt64(at)) : table.getInt32(at))
+  const rows = Array.from({ length: Math.min(count, 3) }, (_, row) => ({
+    duration: read(row * entryBytes),
+    start: read(row * entryBytes + (isLong ? 8 : 4)),
+  }))
+  // A pause before the sound starts at -1.
+  const [edit, another] = rows.filter(({ start }) => start !== -1)
+  if (!edit || another) return undefined
+  const movieScale = movie ? timesOf(view, movie).timescale : 0
+  const most = edit.duration > 0 && movieScale > 0 ? edit.duration / movieScale : Infinity
+  return Math.min(most, seconds - edit.start / timescale)
+}
+
+/** Of a header of the media or the movie, which begin alike. */
+function timesOf(view: DataView, { body, end }: Box): { timescale: number; seconds?: number } {
+  if (end - body < 20) return { timescale: 0 }
   const isLong = view.getUint8(body) === 1 && end - body >= 32
   const timescale = view.getUint32(body + (isLong ? 20 : 12))
   const duration = isLong ? Number(view.getBigUint64(body + 24)) : view.getUint32(body + 16)
   // All ones means unknown; fragmented files state 0.
   const isKnown = timescale > 0 && duration > 0 && duration < (isLong ? 2 ** 63 : 0xffff_ffff)
-  return isKnown ? duration / timescale : undefined
+  return isKnown ? { timescale, seconds: duration / timescale } : { timescale }
 }
 
 function readTables(bytes: Uint8Array, table: Box): SampleTables {

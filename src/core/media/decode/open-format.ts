@@ -61,8 +61,10 @@ export async function openFormat(
     }
     case 'mp4': {
       const sound = await openMp4(file, codecPieceBytes)
-      const stream = withWarnings(await decode('mp4', sound.pieces), () => sound.warnings)
-      return { stream, seconds: sound.seconds }
+      const { seconds, warnings } = sound
+      const stream = withWarnings(await decode('mp4', sound.pieces), () => warnings)
+      // What was cut off need not be told twice.
+      return { stream: { ...stream, statedSeconds: warnings.length > 0 ? undefined : seconds }, seconds }
     }
     case 'vorbis':
     case 'opus':
@@ -78,12 +80,10 @@ export async function openFormat(
         seconds,
       }
     }
-    case 'wma':
-      // The decoder would decode the video stream as sound.
-      if (latin1(await file.read(0, asfHeaderBytes)).includes(asfVideoStream))
-        throw new UndecodedError('The file is a Windows Media video (WMV).')
-      return { stream: await decode('wma') }
     default: {
+      // The decoder would decode the video stream as sound.
+      if (format === 'wma' && latin1(await file.read(0, asfHeaderBytes)).includes(asfVideoStream))
+        throw new UndecodedError('The file is a Windows Media video (WMV).')
       const seconds = await statedSeconds(file, format, head.bytes)
       const stream = await decode(codecNames[format] ?? format)
       return { stream: { ...stream, statedSeconds: seconds }, seconds }

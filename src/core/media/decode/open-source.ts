@@ -8,7 +8,9 @@ import { findMpegAudio } from './frame-sync.js'
 import { headerCount } from './header-count.js'
 import { openFormat, type Head } from './open-format.js'
 import { foreignFormats, sniff, sniffBytes, type ForeignFormat, type InputFormat } from './sniff.js'
+import { statedBytes } from './stated-length.js'
 import { UndecodedError } from './undecoded.js'
+import { withWarnings } from './with-warnings.js'
 
 export interface OpenSourceOptions {
   signal?: AbortSignal
@@ -53,7 +55,18 @@ export async function openSource(source: ReadableBytes, options: OpenSourceOptio
     )
   }
   const { readFraction = file.readFraction } = stream
-  return limited({ ...stream, sampleRate: Math.round(stream.sampleRate), readFraction }, options)
+  const told = stream.statedSeconds === undefined ? missingBytes(head, file.size) : []
+  const whole = told.length > 0 ? withWarnings(stream, () => told) : stream
+  return limited({ ...whole, sampleRate: Math.round(stream.sampleRate), readFraction }, options)
+}
+
+/** Rounding, or padding at the end, is not worth a warning. */
+const leastMissing = 0.001
+
+function missingBytes({ format, bytes, position }: FoundAudio, size: number): string[] {
+  const stated = position + (statedBytes(format, bytes) ?? 0)
+  if (size >= stated * (1 - leastMissing)) return []
+  return [`The file states a size of ${stated} bytes, but has ${size}: it was cut off.`]
 }
 
 /** With a decoder of the package. A header that states too much is checked against the audio. */
@@ -80,7 +93,9 @@ export function isForeign(format: InputFormat | ForeignFormat): format is Foreig
 /** MP3 streams may begin with other data: web pages, large pictures. */
 const mostJunkBytes = 4 * 1024 * 1024
 
-async function findAudio(file: FileBytes): Promise<Head & { format: InputFormat | ForeignFormat }> {
+type FoundAudio = Head & { format: InputFormat | ForeignFormat }
+
+async function findAudio(file: FileBytes): Promise<FoundAudio> {
   const head = await readHead(file)
   try {
     return { ...head, format: sniff(head.bytes) }

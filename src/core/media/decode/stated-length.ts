@@ -19,6 +19,12 @@ export async function statedSeconds(
     case 'vorbis':
     case 'opus':
       return oggSeconds(head, await file.read(Math.max(0, file.size - tailBytes), tailBytes), format)
+    case 'wavpack':
+      return wavpackSeconds(viewOf(head))
+    case 'tta':
+      return head.length < 18 ? undefined : viewOf(head).getUint32(14, true) / viewOf(head).getUint32(10, true)
+    case 'wma':
+      return asfSeconds(head)
     default:
       return undefined
   }
@@ -69,4 +75,70 @@ function granule(bytes: DataView, page: number, serial: number): number | undefi
   if (page + 18 > bytes.byteLength || bytes.getUint32(page + 14, true) !== serial) return undefined
   const value = bytes.getBigInt64(page + 6, true)
   return value > 0n ? Number(value) : undefined
+}
+
+const wavpackRates = [
+  6000, 8000, 9600, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000, 64000, 88200, 96000, 192000,
+]
+
+/** From the header of the first block (https://www.wavpack.com/WavPack5FileFormat.pdf, 2). */
+function wavpackSeconds(head: DataView): number | undefined {
+  if (head.byteLength < 28) return undefined
+  const samples = head.getUint32(12, true)
+  const sampleRate = wavpackRates[(head.getUint32(24, true) >> 23) & 15]
+  return samples === 0xffff_ffff || sampleRate === undefined ? undefined : samples / sampleRate
+}
+
+/** From the file properties object (ASF specification, 3.2): the time to play without that to fill a buffer. */
+function asfSeconds(head: Uint8Array): number | undefined {
+  const at = latin1(head).indexOf('\xa1\xdc\xab\x8c\x47\xa9\xcf\x11\x8e\xe4\x00\xc0\x0c\x20\x53\x65')
+  if (at < 0 || at + 92 > head.length) return undefined
+  const view = viewOf(head)
+  const isBroadcast = (view.getUint8(at + 88) & 1) === 1
+  return isBroadcast ? undefined : Number(view.getBigUint64(at + 64, true)) / 1e7 - view.getUint32(at + 80, true) / 1e3
+}
+
+/**
+ * The size that a file states in its first bytes, where they tell no length, or undefined: for a stream they may say
+ * that it is unknown.
+ */
+export function statedBytes(format: string, head: Uint8Array): number | undefined {
+  switch (format) {
+    case 'wav':
+    case 'avi':
+      return riffBytes(head)
+    case 'caf':
+      return cafBytes(head)
+    case 'webm':
+    case 'mkv':
+      return matroskaBytes(head)
+    default:
+      return undefined
+  }
+}
+
+function riffBytes(head: Uint8Array): number | undefined {
+  const size = viewOf(head).getUint32(4, true)
+  return latin1(head, 0, 4) === 'RIFF' && size < 0xffff_ffff ? size + 8 : undefined
+}
+
+/** Up to the end of the audio, after which only tags may come. */
+function cafBytes(head: Uint8Array): number | undefined {
+  for (let at = 8; at + 12 <= head.length;) {
+    const end = at + 12 + Number(viewOf(head).getBigInt64(at + 4))
+    if (end < at + 12) return undefined
+    if (latin1(head, at, at + 4) === 'data') return end
+    at = end
+  }
+  return undefined
+}
+
+/** Up to the end of the segment (RFC 8794, 4 and 6): as many bytes as the first one has leading zeros follow it. */
+function matroskaBytes(head: Uint8Array): number | undefined {
+  const at = latin1(head).indexOf('\x18\x53\x80\x67') + 4
+  const bytes = Math.clz32(head[at] ?? 0) - 23
+  if (at < 4 || bytes > 8 || at + 8 > head.length) return undefined
+  const unknown = (1n << BigInt(7 * bytes)) - 1n
+  const size = (viewOf(head).getBigUint64(at) >> BigInt(64 - 8 * bytes)) & unknown
+  return size === unknown ? undefined : at + bytes + Number(size)
 }
