@@ -27,8 +27,9 @@ export function OnDeviceChoice() {
   return (
     <div class="on-device">
       <button type="button" onClick={choose}>
-        Separate on this device (nothing is uploaded)
+        Separate on this device
       </button>
+      <span class="quiet small"> Nothing is uploaded.</span>
       <ul ref={list} class="rows songs" />
     </div>
   )

@@ -9,7 +9,7 @@ import { barriers, ConsolePages, downloaded, patienceMs, tidyUp } from './consol
 vi.setConfig({ testTimeout: 5 * patienceMs, hookTimeout: 2 * patienceMs })
 
 const song = fileURLToPath(new URL('../fixtures/audio/stereo.mp3', import.meta.url))
-const choice = 'Separate on this device (nothing is uploaded)'
+const choice = 'Separate on this device'
 
 describe.skipIf(!chromiumPath)('the choice to separate on the device (needs Chromium)', () => {
   let service: Service

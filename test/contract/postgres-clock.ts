@@ -6,14 +6,14 @@ import { vi } from 'vitest'
  * that name, in a schema that is searched before the built-in one. A slow machine lets no lease run out. The store's
  * local clock stands still with it.
  */
-export async function poolWithClock(connectionString: string, schema: string) {
+export async function poolWithClock(connectionString: string, schema: string, start = Date.now()) {
   const clock = `${schema}_clock`
   const pool = new Pool({ connectionString, options: `-c search_path=${clock},pg_catalog` })
   await pool.query(`CREATE SCHEMA ${clock};
-    CREATE TABLE ${clock}.clock AS SELECT pg_catalog.clock_timestamp() AS now;
+    CREATE TABLE ${clock}.clock AS SELECT to_timestamp(${start / 1000}) AS now;
     CREATE FUNCTION ${clock}.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
       AS 'SELECT now FROM ${clock}.clock'`)
-  let localNow = performance.now()
+  let localNow = Math.floor(performance.now())
   const spy = vi.spyOn(performance, 'now').mockImplementation(() => localNow)
   return {
     pool,

@@ -152,7 +152,9 @@ describe('the record of a batch', () => {
     const message = { id: 'm', url: 'u', event: 'batch.ended' }
     for (let now = 1; now <= 300; now++) {
       // Some databases keep the keys in an order of their own.
-      const shuffled = Object.fromEntries(Object.entries(batch.requests).toSorted())
+      const shuffled = Object.fromEntries(
+        Object.entries(batch.requests).toSorted(([one], [other]) => (one < other ? -1 : 1)),
+      )
       batch = withRequest({ ...batch, requests: shuffled }, { key: `k${now}`, digest: 'd' }, now)
       batch = ended(batch, { now, counts: null, message })
     }

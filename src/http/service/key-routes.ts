@@ -42,7 +42,7 @@ export const keyRoutes = [
         )
       // One at most, but for those that earlier versions kept.
       const forgotten = keys.filter((key) => !isWorking(key)).slice(maxEndedKeys, maxEndedKeys + 10)
-      await Promise.all(forgotten.map((key) => applications.deleteKey?.(key)))
+      for (const key of forgotten) await applications.deleteKey?.(key)
       const { key, record } = await issueKey(applications, call.caller.id, { label: body.label })
       return json({ ...keyView(record, call), key })
     },
