@@ -25,8 +25,8 @@ export interface Seen {
 }
 
 /**
- * Milliseconds that no other operation adds to the time, which goes by whole seconds: which of two jobs comes first that
- * have waited equally long, or whose leases ended together, is up to the store.
+ * Milliseconds that no other operation adds to the time, which goes by whole seconds: which of two jobs comes first
+ * that have waited equally long, or whose leases ended together, is up to the store.
  */
 function own({ count }: Seen, index = 0): number {
   return 1 + count + 300 * index
