@@ -29,7 +29,7 @@ export function OnDeviceChoice() {
       <button type="button" onClick={choose}>
         Separate on this device
       </button>
-      <span class="quiet small"> Nothing is uploaded.</span>
+      <div class="quiet small">Nothing is uploaded.</div>
       <ul ref={list} class="rows songs" />
     </div>
   )
