@@ -28,7 +28,7 @@ const bounds = [
   ['Length of its audio', 'engine', 'limits.maxAudioSeconds', 's'],
   ['Queued jobs of an application', 'engine', 'limits.maxQueuedJobs'],
   ['Duration of one attempt at a job', 'engine', 'limits.jobTimeoutMs', 'ms'],
-  ['Stored uploads, results and job records of an application', 'handler', 'limits.storedBytes', 'bytes'],
+  ['Stored uploads, results and records of an application', 'handler', 'limits.storedBytes', 'bytes'],
   ['Simultaneous uploads of an application', 'handler', 'limits.uploadsInFlight'],
   ['Uploads with one ticket, at a time and in total', undefined, '1'],
   ['Bytes that a form adds around its file', undefined, '262,144 bytes'],

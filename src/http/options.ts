@@ -124,9 +124,9 @@ export const handlerOptionsSchema = z.strictObject({
         .union([z.literal(false), count])
         .default(100 * 1024 ** 3)
         .describe(
-          'Uploads, results and job records that an application may keep. When they are full, uploads and new jobs ' +
-            'get 429 STORAGE_FULL. Results of accepted jobs may exceed the limit, as may the uploads in progress of ' +
-            'each process that shares a store. `false`: no limit.',
+          'Uploads, results and records (of jobs, batches and failing webhook receivers) that an application may ' +
+            'keep. When they are full, uploads and new jobs get 429 STORAGE_FULL. Results of accepted jobs may ' +
+            'exceed the limit, as may the uploads in progress of each process that shares a store. `false`: no limit.',
         ),
       uploadsInFlight: count.default(20).describe('Uploads of an application at a time, for each process.'),
       idleMs: count

@@ -205,6 +205,17 @@ for (const [name, open, missing] of durableStores) {
         expect(await ticketOfAnother()).toBe(200)
       })
 
+      test('counts batches and failing webhook receivers, which outlive their jobs', async () => {
+        const { engine, app } = await startFull(22_000)
+        const keptBy = async () => [await engine.recordBytes(app.id), await engine.recordBytes(`${app.id}/other`)]
+        const webhook = { url: `https://example.com/${'x'.repeat(1000)}` }
+        const jobs = [{ workflow: 'service/held', params: {} }]
+        for (let n = 0; n < 30; n++) await engine.submitBatch({ app: app.id, name: `${n}`, webhook, jobs })
+        await engine.bulk('delete', { app: app.id })
+        const [kept = 0, ofOther] = await keptBy()
+        expect([kept > 30 * 1000, ofOther]).toEqual([true, 0])
+      })
+
       test('is not exceeded by uploads in parallel', async () => {
         const service = await startFull(1000)
         const tickets = await Promise.all(Array.from({ length: 15 }, () => newTicket(service)))

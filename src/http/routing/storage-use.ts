@@ -51,8 +51,8 @@ const maxIdleAccounts = 1000
 
 /**
  * What applications keep in the store, and the uploads under way in this process. Usage is measured, not kept as a
- * running total: uploads in the blob store, results and records in the jobs, so that no crash makes it wrong. Uploads
- * of one process together cannot exceed the limit; each further process may add its own uploads in progress.
+ * running total: uploads in the blob store, results and records in the job store, so that no crash makes it wrong.
+ * Uploads of one process together cannot exceed the limit; each further process may add its own uploads in progress.
  */
 export class StorageUse {
   readonly #engine: CountedStores
@@ -192,7 +192,7 @@ export class StorageUse {
 function storageFull(maxBytes: number): Problem {
   return new Problem(
     'STORAGE_FULL',
-    `The uploads, results and jobs of this application fill its ${maxBytes} bytes of storage, or would do so with ` +
+    `The uploads, results and records of this application fill its ${maxBytes} bytes of storage, or would do so with ` +
       'this file. Delete jobs that are no longer needed, or wait until their results expire.',
     { reason: 'storage_full', headers: { 'retry-after': '600' } },
   )

@@ -45,6 +45,15 @@ describe('a webhook receiver', () => {
     expect(await admit()).toEqual({ kind: 'wait', delayMs: minute })
   })
 
+  test('counts as storage of its application while it fails', async () => {
+    const { all, fail } = receivers()
+    for (let n = 0; n < 60; n++) await fail(1, { app: 'a', url: `https://${n}.example.com/` })
+    expect((await all.bytes('a')) / 60).toBeGreaterThan(500)
+    expect(await all.bytes('b')).toBe(0)
+    for (let n = 0; n < 60; n++) await all.succeeded({ app: 'a', url: `https://${n}.example.com/` })
+    expect(await all.bytes('a')).toBe(0)
+  })
+
   test('that failed is tried with one message of all processes, after pauses that grow up to two hours', async () => {
     const { all, jobs, fail, admit } = receivers()
     const other = receivers(jobs)

@@ -8,6 +8,7 @@ import type { DocumentWrite } from '../ports/document-store.js'
 import type { JobStore } from '../ports/job-store.js'
 import { inBatchSpan } from './batch-span.js'
 import type { EngineOptions } from '../options.js'
+import { documentBytes } from '../limits/document-bytes.js'
 import type { Turn } from '../limits/rested.js'
 import type { Logger } from '../ports/logger.js'
 import { readSlices } from '../queries/job-slices.js'
@@ -269,6 +270,11 @@ export class Batches {
       ]),
     )
     return Object.fromEntries(counted) as Record<JobStatus, number>
+  }
+
+  /** About what the records of an application's batches take in the store. */
+  bytes(app: string): Promise<number> {
+    return documentBytes(this.#ports.jobs.documents, batchKind, `${app}/`)
   }
 
   #document(batch: Batch, now: number): DocumentWrite {

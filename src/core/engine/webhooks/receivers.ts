@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { StemworkError } from '../errors.js'
 import type { JobEvents } from '../events.js'
 import type { EngineOptions } from '../options.js'
+import { documentBytes } from '../limits/document-bytes.js'
 import type { DocumentStore } from '../ports/document-store.js'
 import type { StoreClock } from '../store-clock.js'
 import type { Logger } from '../ports/logger.js'
@@ -92,6 +93,11 @@ export class Receivers {
       .map(({ value }) => failingReceiverSchema.parse(value))
       .sort((one, other) => orderOf(one) - orderOf(other) || one.failingSince - other.failingSince)
       .slice(0, mostListed)
+  }
+
+  /** About what the records of an application's failing receivers take in the store. */
+  bytes(app: string): Promise<number> {
+    return documentBytes(this.#parts.documents, kind, keyOf(app, ''))
   }
 
   /** Lets it get messages again. @throws StemworkError `NOT_FOUND` if it is not failing. */

@@ -1,0 +1,21 @@
+import type { DocumentStore } from '../ports/document-store.js'
+
+/** Bytes of a document besides its value, with its rows in indexes. */
+const ordinaryDocumentBytes = 500
+/** A page is read at once, and one of a batch with many repeatable requests has 12 kB. */
+const perPage = 25
+
+/** About what a store needs for the documents of this kind whose keys are `prefix` and a name without a slash. */
+export async function documentBytes(documents: DocumentStore, kind: string, prefix: string): Promise<number> {
+  let bytes = 0
+  let after = prefix
+  for (;;) {
+    const page = await documents.list(kind, { limit: perPage, after })
+    for (const { key, value } of page) {
+      if (!key.startsWith(prefix)) return bytes
+      if (!key.includes('/', prefix.length)) bytes += ordinaryDocumentBytes + JSON.stringify(value).length
+      after = key
+    }
+    if (page.length < perPage) return bytes
+  }
+}
