@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { sampleJob } from '../../src/contract/job-samples.js'
 import { answerToFailure, crowdedOut, hindranceOf } from '../../src/core/engine/dispatch/attempt/attempt-failure.js'
+import { explainFullDisk } from '../../src/core/engine/dispatch/attempt/full-disk.js'
 import { leaseLost } from '../../src/core/engine/dispatch/attempt/heartbeat.js'
 import { policyOf } from '../../src/core/engine/dispatch/attempt/policy.js'
-import { badInput, preempted, shuttingDown } from '../../src/core/engine/errors.js'
+import { badInput, preempted, shuttingDown, StemworkError } from '../../src/core/engine/errors.js'
 import { canceled } from '../../src/core/engine/job/failure.js'
 import type { JobRecord } from '../../src/core/engine/job/job.js'
 import { resolveEngineOptions } from '../../src/core/engine/options.js'
@@ -62,6 +63,17 @@ describe('a failure is answered', () => {
       kind: 'fail',
       error: { reason: 'download_failed', retryable: true },
     })
+  })
+
+  test('by hand-backs in the same way if a disk is full, unless the workflow says that no attempt can help', () => {
+    const full = explainFullDisk(Object.assign(new Error('no space left'), { code: 'ENOSPC' }), '/scratch')
+    const failure = expect.stringContaining('A disk is full')
+    const handBack = { kind: 'requeue', ...claim, processorSeconds: 1.5, onShutdown: true, failure }
+    expect(answer(full, { attempts: 3 })).toEqual({ ...handBack, delayMs: 1000 })
+    expect(answer(full, { shutdownRequeues: 1, attempts: 3 })).toEqual({ ...handBack, delayMs: 2000 })
+    expect(answer(full, { shutdownRequeues: 2, attempts: 3 })).toMatchObject({ kind: 'fail', failure })
+    const own = new StemworkError('INTERNAL_ERROR', 'The archive is full.', { retryable: false, cause: full })
+    expect(answer(own)).toMatchObject({ kind: 'fail' })
   })
 
   test('by another attempt, each after a longer wait, while attempts are left', () => {

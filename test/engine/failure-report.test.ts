@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { Console } from 'node:console'
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
@@ -26,6 +26,8 @@ const failing = () =>
   textWorkflow(() => {
     throw new Error('no disk at /mnt/secret', { cause: new TypeError('quota of 10.0.0.7 exceeded') })
   })
+
+const mayMount = spawnSync('unshare', ['-rm', 'mount', '-t', 'tmpfs', 'none', '/mnt']).status === 0
 
 function collected(): { stream: Writable; output(): string } {
   const chunks: Buffer[] = []
@@ -139,7 +141,7 @@ describe('why a job failed', () => {
       workflows: [textWorkflow(() => writeFile('/dev/full', 'x'))],
       logger: textLogger(stream, 'info'),
       scratchDirectory,
-      dispatch: { maxAttempts: 1 },
+      dispatch: { maxAttempts: 1, maxShutdownRequeues: 0 },
     })
     const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {} })
     const ended = await engine.run(job.id)
@@ -153,6 +155,24 @@ describe('why a job failed', () => {
     expect(ended?.error).toMatchObject({ code: 'INTERNAL_ERROR', retryable: true })
     expect(ended?.error?.message).not.toContain('disk')
   })
+
+  test.skipIf(!mayMount)(
+    'waits for room on a full disk without using an attempt (skipped without unshare)',
+    async () => {
+      const place = await mkdtemp(join(tmpdir(), 'stemwork-full-'))
+      await mkdir(join(place, 'disk'))
+      const program = fileURLToPath(new URL('./fixtures/full-disk.mjs', import.meta.url))
+      const words = ['-rm', process.execPath, program]
+      const { stdout, stderr } = spawnSync('unshare', words, { cwd: place, encoding: 'utf8', timeout: 30_000 })
+      await rm(place, { recursive: true })
+      expect(JSON.parse(stdout), stderr).toEqual({
+        status: 'SUCCEEDED',
+        warnings: [
+          expect.stringMatching(/^The disk with the files of running jobs has only \d MiB free; .* Free some/),
+        ],
+      })
+    },
+  )
 
   test('passes what a workflow says about a full disk to the client unchanged', async () => {
     const own = new StemworkError('INTERNAL_ERROR', 'The archive takes no more songs today.', {

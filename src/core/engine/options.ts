@@ -107,7 +107,12 @@ export const dispatchSchema = z.strictObject({
       'How many workers a job may lose (killed, stopped or unreachable for longer than a lease) without counting ' +
         'an attempt. After one more, it ends FAILED.',
     ),
-  maxShutdownRequeues: whole.default(20).describe('Graceful shutdowns that do not count as an attempt.'),
+  maxShutdownRequeues: whole
+    .default(20)
+    .describe(
+      'Ends of a run that do not count as an attempt: graceful shutdowns, downloads that made room for others, and ' +
+        'full disks. The wait after one of the last two grows as between attempts.',
+    ),
   storageOutageMs: milliseconds
     .default(30 * minutes)
     .describe(

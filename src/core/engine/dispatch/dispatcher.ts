@@ -130,6 +130,11 @@ export class Dispatcher {
     return this.#scratch.pathOf(`${id}-${token}`)
   }
 
+  /** What an operator should do about the disk of the files of running jobs; `undefined`: nothing. */
+  diskWarning(): Promise<string | undefined> {
+    return this.#scratch.warning()
+  }
+
   /** Ends the run of a job in this process, if there is one. */
   interrupt(jobId: string, reason: StemworkError): void {
     this.#running.get(jobId)?.interrupt(reason)

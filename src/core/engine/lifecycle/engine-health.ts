@@ -84,7 +84,9 @@ export async function engineHealth(
     problems,
     warnings: [
       ...(isReady ? [...readiness.unavailable()].map(([id, why]) => `The workflow ${id} is unavailable: ${why}`) : []),
-      ...(fileSweep.problem === undefined ? [] : [fileSweep.problem]),
+      ...[fileSweep.problem, runsJobs ? await dispatcher.diskWarning() : undefined].filter(
+        (text) => text !== undefined,
+      ),
       ...(await wrongClock(clock)),
       ...(await unreadableJobs(jobs)),
       ...(await unservedJobs(workers, options)),

@@ -10,6 +10,7 @@ import type { InputFile } from '../../ports/runner.js'
 import { webhookMessages } from '../../webhooks/webhook-message.js'
 import { claimOf } from './attempt-end.js'
 import { usageOf } from './attempt-usage.js'
+import { fullDisk } from './full-disk.js'
 import type { Policy } from './policy.js'
 
 interface FailedAttempt {
@@ -56,11 +57,12 @@ export function answerToFailure(
   const claim = { ...claimOf(job), processorSeconds }
   if (StemworkError.is(error) && error.code === 'PREEMPTED') return { kind: 'preempt', ...claim }
   const failure = errorText(error)
-  // Neither is the job's fault, but it must not repeat forever: a runner may be closed while its engine goes on.
+  // None of these is the job's fault, but they must not repeat forever: a runner may be closed while its engine goes
+  // on, and a file too large for the disk.
   const mayHandBack = job.shutdownRequeues < dispatch.maxShutdownRequeues
   if (mayHandBack && StemworkError.is(error) && error.code === 'SHUTTING_DOWN')
     return { kind: 'requeue', ...claim, delayMs: 0, onShutdown: true }
-  if (mayHandBack && isCrowdedOut(error))
+  if (mayHandBack && (isCrowdedOut(error) || (fullDisk(error) && policy.isRetried(error))))
     return { kind: 'requeue', ...claim, delayMs: policy.delayMs(job.shutdownRequeues + 1), onShutdown: true, failure }
   if (attempts < policy.maxAttempts && policy.isRetried(error))
     return { kind: 'requeue', ...claim, delayMs: policy.delayMs(attempts), onShutdown: false, failure }

@@ -9,7 +9,6 @@ const maxDepth = 8
  * the same. Stores report a full disk themselves.
  */
 export function explainFullDisk(error: unknown, directory: string): unknown {
-  if (StemworkError.is(error) && error.code !== 'INTERNAL_ERROR') return error
   const full = fullDisk(error)
   if (!full) return error
   const text =
@@ -21,7 +20,9 @@ export function explainFullDisk(error: unknown, directory: string): unknown {
   return new StemworkError(code, message, { reason, retryable, details, cause })
 }
 
-function fullDisk(error: unknown): Error | undefined {
+/** The error by which a full disk ended the attempt, if it did. */
+export function fullDisk(error: unknown): Error | undefined {
+  if (StemworkError.is(error) && error.code !== 'INTERNAL_ERROR') return undefined
   let cause = error
   for (let depth = 0; depth < maxDepth && cause instanceof Error; depth++, cause = cause.cause)
     if (fullCodes.includes(String((cause as NodeJS.ErrnoException).code))) return cause

@@ -1,10 +1,12 @@
-import { access, constants, mkdir, rm } from 'node:fs/promises'
+import { access, constants, mkdir, rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StemworkError } from '../../errors.js'
 import type { Logger } from '../../ports/logger.js'
 import { makeProcessFolder, removeDeadFolders } from './process-folder.js'
 
 const prefix = 'stemwork-scratch'
+/** A song of ten minutes needs about this much at a time. */
+const fewMiB = 256
 
 /** Folders for the files of running attempts, inside one folder of this process that only its user can enter. */
 export class Scratch {
@@ -26,6 +28,19 @@ export class Scratch {
     } catch (error) {
       throw this.#unusable(error)
     }
+  }
+
+  /** What an operator should do about the disk, without its path; `undefined`: nothing. */
+  async warning(): Promise<string | undefined> {
+    const space = await statfs(this.directory).catch(() => undefined)
+    // Some file systems do not say how large they are.
+    if (!space || space.blocks === 0) return undefined
+    const freeMiB = Math.floor((space.bavail * space.bsize) / 1024 ** 2)
+    if (freeMiB >= fewMiB) return undefined
+    return (
+      `The disk with the files of running jobs has only ${freeMiB} MiB free; jobs that need more wait and are tried ` +
+      'again. Free some space, or name a folder on another disk as scratchDirectory.'
+    )
   }
 
   /** A new empty folder for one attempt. */
