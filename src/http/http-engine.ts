@@ -10,6 +10,7 @@ export type HttpEngine = Pick<
   | 'count'
   | 'resultBytes'
   | 'recordBytes'
+  | 'documentBytes'
   | 'queuePosition'
   | 'estimate'
   | 'peaks'

@@ -11,7 +11,7 @@ export interface StorageLimits {
 }
 
 /** Where applications keep something. */
-type CountedStores = Pick<HttpEngine, 'blobs' | 'resultBytes' | 'recordBytes'>
+type CountedStores = Pick<HttpEngine, 'blobs' | 'resultBytes' | 'recordBytes' | 'documentBytes'>
 
 /** An upload in progress. */
 export interface UploadSlot {
@@ -27,6 +27,8 @@ interface Account {
   uploads: Map<string, number>
   /** Bytes in the store at the last check. */
   stored: number
+  /** Of these, the bytes of documents, and the monotonic milliseconds until which they are not read again. */
+  documents: { bytes: number; until: number }
   /** Bytes of uploads that have ended since that check began. */
   added: number
   look: Promise<void> | undefined
@@ -47,6 +49,8 @@ const filesInTurn = 20
 /** Below half of the limit, no exact figure is needed. The next check runs, but nobody waits for it. */
 const roughShare = 0.5
 const roughForMs = 10_000
+/** Clients add little to documents. */
+const documentsForMs = 10 * 60_000
 const maxIdleAccounts = 1000
 
 /**
@@ -115,6 +119,7 @@ export class StorageUse {
     const account = this.#accounts.get(app) ?? {
       uploads: new Map<string, number>(),
       stored: 0,
+      documents: { bytes: 0, until: 0 },
       added: 0,
       look: undefined,
       freshUntil: 0,
@@ -145,7 +150,7 @@ export class StorageUse {
   async #look(app: string, account: Account): Promise<void> {
     const startedAt = performance.now()
     const addedBefore = account.added
-    account.stored = await this.#storedBytes(app)
+    account.stored = await this.#storedBytes(app, account)
     // Uploads that ended during the check may or may not be included; they stay counted, to be safe.
     account.added -= addedBefore
     const endedAt = performance.now()
@@ -161,14 +166,21 @@ export class StorageUse {
     if (total > storedBytes) throw storageFull(storedBytes)
   }
 
-  async #storedBytes(app: string): Promise<number> {
+  async #storedBytes(app: string, account: Account): Promise<number> {
     // All are awaited together: an unhandled rejection of one during another would end the process.
     const [uploads, results, records] = await Promise.all([
       this.#uploadBytes(app),
       this.#engine.resultBytes(app),
       this.#engine.recordBytes(app),
+      this.#readDocuments(app, account),
     ])
-    return uploads + results + records
+    return uploads + results + records + account.documents.bytes
+  }
+
+  async #readDocuments(app: string, account: Account): Promise<void> {
+    if (performance.now() < account.documents.until) return
+    const bytes = await this.#engine.documentBytes(app)
+    account.documents = { bytes, until: performance.now() + documentsForMs }
   }
 
   async #uploadBytes(app: string): Promise<number> {
