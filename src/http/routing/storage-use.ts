@@ -34,7 +34,7 @@ interface Account {
   look: Promise<void> | undefined
   /** Monotonic milliseconds until which the last check is valid. */
   freshUntil: number
-  /** The same, if it found plenty of room. */
+  /** The same, if it found plenty of room; for as long again, nobody waits for the next check. */
   roughUntil: number
 }
 
@@ -46,7 +46,7 @@ const lookShare = 20
 const minFreshMs = 1000
 /** Files that are checked before it is another application's turn. */
 const filesInTurn = 20
-/** Below half of the limit, no exact figure is needed. The next check runs, but nobody waits for it. */
+/** Below half of the limit, no exact figure is needed. */
 const roughShare = 0.5
 const roughForMs = 10_000
 /** Clients add little to documents. */
@@ -119,11 +119,11 @@ export class StorageUse {
     const account = this.#accounts.get(app) ?? {
       uploads: new Map<string, number>(),
       stored: 0,
-      documents: { bytes: 0, until: 0 },
+      documents: { bytes: 0, until: -Infinity },
       added: 0,
       look: undefined,
-      freshUntil: 0,
-      roughUntil: 0,
+      freshUntil: -Infinity,
+      roughUntil: -Infinity,
     }
     this.#accounts.delete(app)
     this.#accounts.set(app, account)
@@ -136,11 +136,13 @@ export class StorageUse {
 
   async #lookIfDue(app: string, account: Account): Promise<void> {
     const { storedBytes } = this.#limits
+    if (storedBytes === false) return
     const now = performance.now()
-    if (storedBytes === false || now < account.freshUntil) return
+    const isRough = account.stored + account.added < roughShare * storedBytes
+    if (now < (isRough ? account.roughUntil : account.freshUntil)) return
     const look = (account.look ??= this.#look(app, account).finally(() => (account.look = undefined)))
-    if (now < account.roughUntil && account.stored + account.added < roughShare * storedBytes) {
-      // A caller after the rough figure has expired checks again and gets its errors.
+    if (isRough && now < account.roughUntil + roughForMs) {
+      // A caller after that checks again and gets its errors.
       look.catch(() => {})
       return
     }
