@@ -26,10 +26,12 @@ export function OnDeviceChoice() {
   }
   return (
     <div class="on-device">
-      <button type="button" onClick={choose}>
-        Separate on this device
-      </button>
-      <div class="quiet small">Nothing is uploaded.</div>
+      <div class="flow">
+        <button type="button" onClick={choose}>
+          Separate on this device
+        </button>
+        <div class="quiet small">Nothing is uploaded.</div>
+      </div>
       <ul ref={list} class="rows songs" />
     </div>
   )
