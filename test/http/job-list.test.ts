@@ -199,8 +199,9 @@ describe('lists of large jobs', () => {
     expect(new Set(jobs.map(({ id }) => id)).size).toBe(40)
     // One row more tells whether there are others.
     expect(asked.rows).toEqual(Array<number>(6).fill(8))
-    // Others get far more turns than one, or a request of theirs that takes ten would wait ten times.
-    expect(asked.turnsBetween.toSorted((a, b) => a - b)[2]).toBeGreaterThan(10)
+    // Others get a turn after each slice, and many after a millisecond of them: a request may take ten.
+    expect(Math.min(...asked.turnsBetween)).toBeGreaterThan(0)
+    expect(Math.max(...asked.turnsBetween)).toBeGreaterThan(10)
     // Sent in pieces as small, too.
     expect(Math.max(...written)).toBeLessThanOrEqual(64 * 1024)
     expect(written.length).toBe(14)

@@ -1,10 +1,10 @@
-import { rested, type Spent } from '../../core/engine/limits/rested.js'
+import { type Spent, timed } from '../../core/engine/limits/rested.js'
 import { Shares } from '../../core/engine/limits/shares.js'
 import { Problem } from './problem.js'
 
 /** Requests of one application that may wait for an earlier one of this kind. */
 const mostWaiting = 50
-/** Slices of work at a time; each rests for most of its time. One is kept for applications that seldom ask. */
+/** Applications with a slice at a time; each rests for most of it. One is kept for those that seldom ask. */
 const slicesAtOnce = 3
 
 /**
@@ -18,16 +18,25 @@ export class QueryTurns {
     reserve: 0,
     waitingPerApplication: mostWaiting,
   })
-  readonly #slices = new Shares({ total: slicesAtOnce, reserve: 1 })
+  readonly #slices = new Shares({ total: slicesAtOnce, perApplication: 1, reserve: 1 })
 
   /** @throws Problem `RATE_LIMITED` if too many requests of the application wait already; the signal's reason */
   async request<Result>(app: string, work: () => Promise<Result>, signal?: AbortSignal): Promise<Result> {
     return await this.#requests.use(app, work, { signal, refusal: tooManyWaiting })
   }
 
-  /** A part of a request that holds the event loop for a few milliseconds at most. */
+  /** A part of a request that holds the event loop for a few milliseconds at most. The next one waits for its rest. */
   async slice<Result>(app: string, work: (spent?: Spent) => Promise<Result>): Promise<Result> {
-    return await this.#slices.use(app, () => rested(work))
+    const share = await this.#slices.take(app)
+    let rest = 0
+    try {
+      const { result, restMs } = await timed(work)
+      rest = restMs
+      return result
+    } finally {
+      if (rest === 0) share?.release()
+      else setTimeout(() => share?.release(), rest)
+    }
   }
 }
 

@@ -10,8 +10,10 @@ export type Spent = (ms: number) => void
 /** Runs work on the terms of this process: it may wait its turn first, or rest afterwards. */
 export type Turn = <Result>(work: (spent?: Spent) => Promise<Result>) => Promise<Result>
 
-/** After work that kept the event loop busy, leaves it to others for four times as long. */
-export const rested: Turn = async (work) => {
+/** Does work, and says for how many milliseconds the event loop should then be left to others. */
+export async function timed<Result>(
+  work: (spent?: Spent) => Promise<Result>,
+): Promise<{ result: Result; restMs: number }> {
   const before = performance.eventLoopUtilization()
   const startedAt = performance.now()
   let spentMs: number | undefined
@@ -20,7 +22,13 @@ export const rested: Turn = async (work) => {
   const atOnceMs = performance.now() - startedAt
   const result = await working
   const { active } = performance.eventLoopUtilization(before)
-  await delay(restMs(active, spentMs === undefined ? undefined : atOnceMs + spentMs))
+  return { result, restMs: restMs(active, spentMs === undefined ? undefined : atOnceMs + spentMs) }
+}
+
+/** After work that kept the event loop busy, leaves it to others for four times as long. */
+export const rested: Turn = async (work) => {
+  const { result, restMs } = await timed(work)
+  await delay(restMs)
   return result
 }
 

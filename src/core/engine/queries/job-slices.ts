@@ -1,9 +1,14 @@
+import { performance } from 'node:perf_hooks'
+import { setImmediate } from 'node:timers/promises'
 import type { JobRecord } from '../job/job.js'
 import { rested, type Turn } from '../limits/rested.js'
 import type { JobPage } from '../ports/job-store.js'
 
 /** Records read at a time. Stores read them on the event loop: this many of the largest take a few milliseconds. */
 export const sliceRows = 8
+
+/** Until the event loop was busy for so many milliseconds, slices follow each other: a rest would only be idle time. */
+const shortMs = 1
 
 /** Hands the jobs of a page to `each` in slices, between which others are served. */
 export async function readSlices(
@@ -13,20 +18,25 @@ export async function readSlices(
   turn: Turn = rested,
 ): Promise<void> {
   let { after, offset } = page
-  for (let left = limit; left > 0;) {
-    const wanted = Math.min(left, sliceRows)
-    const jobs = await turn(async (spent) => {
-      const found = await list({ ...page, limit: wanted, after, offset })
-      const startedAt = performance.now()
-      await each(found)
-      // A store elsewhere leaves the event loop to others while it searches; then the rows are parsed.
-      spent?.(2 * (performance.now() - startedAt))
-      return found
+  let left = limit
+  while (left > 0) {
+    await turn(async (spent) => {
+      const before = performance.eventLoopUtilization()
+      let spentMs = 0
+      while (left > 0 && performance.eventLoopUtilization(before).active < shortMs) {
+        if (spentMs > 0) await setImmediate()
+        const wanted = Math.min(left, sliceRows)
+        const jobs = await list({ ...page, limit: wanted, after, offset })
+        const startedAt = performance.now()
+        await each(jobs)
+        // A store elsewhere leaves the event loop to others while it searches; then the rows are parsed.
+        spentMs += 2 * (performance.now() - startedAt)
+        const last = jobs.at(-1)
+        left = last && jobs.length === wanted ? left - wanted : 0
+        after = last && { createdAt: last.createdAt, id: last.id }
+        offset = undefined
+      }
+      spent?.(spentMs)
     })
-    const last = jobs.at(-1)
-    if (!last || jobs.length < wanted) return
-    left -= jobs.length
-    after = { createdAt: last.createdAt, id: last.id }
-    offset = undefined
   }
 }
