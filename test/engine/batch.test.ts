@@ -126,6 +126,41 @@ describe('a batch', () => {
     }
   })
 
+  test('has not ended while a job is open that was added alone', async () => {
+    const { engine } = testEngine(textWorkflow(), settings)
+    await engine.submitBatch({ app: 'a', name: 'b', jobs: [job()] })
+    await engine.run()
+    await expect.poll(() => engine.batch('a', 'b')).toMatchObject({ endedAt: expect.any(Number) })
+    await engine.submit({ app: 'a', ...job(), batchName: 'b' })
+    expect(await engine.batch('a', 'b')).toMatchObject({ endedAt: null, counts: { QUEUED: 1 } })
+    await engine.run()
+    await expect.poll(() => engine.batch('a', 'b')).toMatchObject({ endedAt: expect.any(Number), total: 2 })
+  })
+
+  test('does not end if a job is run again while the ended ones are counted', async () => {
+    const { url, messages } = await receiver()
+    const memory = memoryJobs()
+    let retried = false
+    const jobs: typeof memory = {
+      ...memory,
+      async count(query, options) {
+        if (query.statuses?.[0] === 'QUEUED' && query.statuses.length === 1 && !retried) {
+          retried = true
+          await engine.retry(ids[0] ?? '')
+        }
+        return await memory.count(query, options)
+      },
+    }
+    const { engine } = testEngine(failsIf(), settings, { jobs })
+    const { ids } = await engine.submitBatch({ app: 'a', name: 'b', jobs: [job({ fails: true })], webhook: { url } })
+    await engine.run()
+    await expect.poll(() => retried).toBe(true)
+    await engine.sendWebhooks()
+    await engine.run()
+    await sent(engine, messages, 1)
+    expect(messages.map(({ data }) => data.counts)).toEqual([{ QUEUED: 0, STARTED: 0, SUCCEEDED: 0, FAILED: 1 }])
+  })
+
   test('is announced once by many processes, even if the one that ended its last job died at once', async () => {
     const { url, messages } = await receiver()
     const clock = steppingClock(Date.now())

@@ -1,7 +1,9 @@
 import { attemptPrefix } from '../../job/blob-keys.js'
+import { canceled, jobError } from '../../job/failure.js'
 import type { JobRecord } from '../../job/job.js'
 import { isWorthKeeping } from '../../job/retry.js'
 import type { JobChange } from '../../job/transitions.js'
+import { webhookMessages } from '../../webhooks/webhook-message.js'
 import { longestTimerMs } from '../../workflow/policy.js'
 import type { AttemptCheckpoint } from './attempt-checkpoint.js'
 import { type EndPatience, writeEnd } from './attempt-end.js'
@@ -35,11 +37,13 @@ export class Settlement {
    * @throws the store's error, if it stays unavailable
    */
   async settle(change: JobChange | undefined): Promise<JobRecord | undefined> {
-    const settled = change && (await this.#write(change))
-    if (!settled) {
+    const written = change && (await this.#write(change))
+    if (!written) {
       await this.discardResults()
       return undefined
     }
+    // Nobody may come for a queued job, and this worker was the one to act on the cancel.
+    const settled = written.status === 'QUEUED' && written.cancelRequested ? await this.#cancel(written) : written
     const { events, onEnd, waking } = this.#ports
     const { checkpoint } = this.#attempt
     switch (settled.status) {
@@ -71,6 +75,12 @@ export class Settlement {
     await this.#ports.blobs
       .deletePrefix(attemptPrefix(job), { app: job.app })
       .catch((error: unknown) => log.warn('Discarded results could not be removed; the sweep will do it.', error))
+  }
+
+  async #cancel(job: JobRecord): Promise<JobRecord> {
+    const { failedInputsMs: retentionMs } = this.#ports.options.retention
+    const messages = webhookMessages(job, 'job.failed')
+    return (await this.#write({ kind: 'cancel', error: jobError(canceled()), retentionMs, messages })) ?? job
   }
 
   #write(change: JobChange): Promise<JobRecord | undefined> {
