@@ -96,7 +96,10 @@ export class Settlement {
 }
 
 /** When a worker should look for the job. A sweep finds those that wait longer. */
-function delayOf(change: JobChange, { dueAt }: JobRecord): number {
+function delayOf(change: JobChange, { dueAt, history }: JobRecord): number {
   if (change.kind === 'requeue') return change.delayMs + timerSlackMs
-  return change.kind === 'suspend' ? Math.min(Math.max(0, (dueAt ?? 0) - Date.now()) + timerSlackMs, longestTimerMs) : 0
+  if (change.kind !== 'suspend') return 0
+  // Both by the store's clock.
+  const waitMs = (dueAt ?? 0) - (history.at(-1)?.endedAt ?? 0)
+  return Math.min(Math.max(0, waitMs) + timerSlackMs, longestTimerMs)
 }
