@@ -9,6 +9,7 @@ import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/
 import { createClient } from '../../src/client/client.js'
 import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
+import { answerGrowing } from '../../src/http/jobs/growing-result.js'
 import { LoopTurns } from '../../src/http/routing/loop-turns.js'
 import { gate } from '../engine/harness.js'
 import { pollJob, type Service, serviceOfTest, type ServiceSettings } from './harness.js'
@@ -242,4 +243,25 @@ describe('a result that grows', () => {
     await expect(reading).rejects.toThrow('terminated')
     expect((await ask()).headers.get('retry-after')).toBeNull()
   })
+})
+
+it('closes the file for a client that disconnects while it is being opened', async () => {
+  const close = vi.fn(async () => {})
+  const result = { bytes: 4, contentType: 'audio/wav', fileName: 'song.wav', part: async function* () {}, close }
+  const call = {
+    caller: { id: 'app' },
+    request: { method: 'GET', headers: new Headers({ range: 'bytes=0-3' }), signal: AbortSignal.abort() },
+    service: {
+      engine: { growingResult: async () => result },
+      options: { limits: { idleMs: 1000 } },
+      turns: new LoopTurns(),
+      downloads: { take: () => ({}) },
+    },
+  }
+  await answerGrowing(
+    call as unknown as Parameters<typeof answerGrowing>[0],
+    { status: 'STARTED' } as Parameters<typeof answerGrowing>[1],
+    'song',
+  )
+  expect(close).toHaveBeenCalled()
 })
