@@ -105,6 +105,16 @@ test('a job has at most 50 links', async () => {
   await links.create('0', { expiresInMs: 1e6 })
 })
 
+test('a job has at most 50 links that are made at the same time, and each is listed', async () => {
+  const { documents, time } = memoryJobs()
+  const links = new JobLinks(documents, { time })
+  for (let made = 0; made < 45; made++) await links.create('a', { expiresInMs: 1e6 })
+  await Promise.allSettled(Array.from({ length: 20 }, () => links.create('a', { expiresInMs: 1e6 })))
+  const stored = await documents.list('job-link', { limit: 100 })
+  expect(stored.length).toBeLessThanOrEqual(50)
+  expect(await links.list('a')).toHaveLength(stored.length)
+})
+
 test('a link ends by the time of the store, whatever the clock of the node on which it is opened says', async () => {
   const { clock, advance } = settableClock()
   const { documents, time } = memoryJobs({ clock })
