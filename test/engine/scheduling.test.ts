@@ -40,6 +40,16 @@ describe('deadlines', () => {
     expect(await engine.run(job.id)).toMatchObject({ status: 'FAILED', error: { code: 'TIMEOUT', reason: 'deadline' } })
   })
 
+  test('end a job that waits for its next attempt, also where a host runs it and nothing sweeps', async () => {
+    const workflow = textWorkflow(() => {
+      throw new Error('temporary')
+    })
+    const { engine } = testEngine(workflow, { dispatch: { retryDelayMs: 600_000 } })
+    const { job } = await engine.submit({ app: 'a', workflow: 'test/text', deadline: Date.now() + 150 })
+    const ended = await engine.run(job.id)
+    expect(ended).toMatchObject({ status: 'FAILED', attempts: 1, error: { code: 'TIMEOUT', reason: 'deadline' } })
+  })
+
   test('that are months away stop nothing', async () => {
     const { engine } = testEngine(textWorkflow())
     const { job } = await engine.submit({ app: 'a', workflow: 'test/text', deadline: Date.now() + 90 * 86_400_000 })

@@ -124,23 +124,28 @@ export class Sweep {
 
   /** Works even if no live worker could claim them. */
   #endUnheldJobs(reason: 'overdue' | 'abandoned'): Promise<number> {
-    const { jobs, contact, events, onEnd, options } = this.#ports
+    const { contact } = this.#ports
     return this.#each(reason, async (due) => {
       // After an outage, a worker that is back may still end the job itself.
       if (reason === 'abandoned' && due.lease !== null && due.lease.until > (await contact.lapsedBefore())) return false
-      const job = await jobs.apply(due.id, {
-        ...(due.cancelRequested
-          ? { kind: 'cancel', error: jobError(canceled()) }
-          : { kind: 'miss', error: jobError(missedDeadline(due.deadline ?? 0)) }),
-        retentionMs: options.retention.failedInputsMs,
-        messages: webhookMessages(due, 'job.failed'),
-      })
-      // It started or ended meanwhile.
-      if (!job) return false
-      onEnd(job)
-      events.announce('job.failed', { job })
-      return true
+      return (await this.endUnheld(due)) !== undefined
     })
+  }
+
+  /** Ends a job that nobody runs, if it was canceled or has missed its deadline; `undefined`: it goes on, or is over. */
+  async endUnheld(due: JobRecord): Promise<JobRecord | undefined> {
+    const { jobs, events, onEnd, options } = this.#ports
+    const job = await jobs.apply(due.id, {
+      ...(due.cancelRequested
+        ? { kind: 'cancel', error: jobError(canceled()) }
+        : { kind: 'miss', error: jobError(missedDeadline(due.deadline ?? 0)) }),
+      retentionMs: options.retention.failedInputsMs,
+      messages: webhookMessages(due, 'job.failed'),
+    })
+    if (!job) return undefined
+    onEnd(job)
+    events.announce('job.failed', { job })
+    return job
   }
 
   /**
