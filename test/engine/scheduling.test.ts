@@ -27,6 +27,15 @@ describe('deadlines', () => {
     expect(failed).toEqual([job.id])
   })
 
+  test('end all jobs that have missed them in one sweep', async () => {
+    const clock = steppingClock(Date.now())
+    const { engine } = testEngine(textWorkflow(), {}, { jobs: memoryJobs({ clock: clock.now }) })
+    const job = { workflow: 'test/text', params: {}, deadline: clock.now() + 1000 }
+    await engine.submitBatch({ app: 'a', jobs: Array.from({ length: 250 }, () => job) })
+    clock.advance(1000)
+    expect((await engine.sweep()).missed).toBe(250)
+  })
+
   test('stop a job that runs', async () => {
     const { engine } = testEngine(
       textWorkflow(

@@ -123,13 +123,15 @@ export class Sweep {
   }
 
   /** Works even if no live worker could claim them. */
-  #endUnheldJobs(reason: 'overdue' | 'abandoned'): Promise<number> {
+  async #endUnheldJobs(reason: 'overdue' | 'abandoned'): Promise<number> {
     const { contact } = this.#ports
-    return this.#each(reason, async (due) => {
+    const ended = await this.#each(reason, async (due) => {
       // After an outage, a worker that is back may still end the job itself.
       if (reason === 'abandoned' && due.lease !== null && due.lease.until > (await contact.lapsedBefore())) return false
       return (await this.endUnheld(due)) !== undefined
     })
+    // A deadline is a promise, so the others do not wait for the next sweep.
+    return ended < batch ? ended : ended + (await this.#endUnheldJobs(reason))
   }
 
   /** Ends a job that nobody runs, if it was canceled or has missed its deadline; `undefined`: it goes on, or is over. */
