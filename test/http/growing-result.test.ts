@@ -245,6 +245,24 @@ describe('a result that grows', () => {
   })
 })
 
+it('is followed by a link to the job until the link is revoked', async () => {
+  const { service, growing, id } = await started({ http: { console: true, limits: { heartbeatMs: 20 } } })
+  const client = createClient({ baseUrl: service.base, apiKey: service.app.key })
+  await growing.write('?first ')
+  const link = await client.createJobLink(id)
+  const key = `job-link ${new URL(link.url).hash.slice('#job='.length)}`
+  const checks = vi.spyOn(service.engine.links, 'isOpen')
+  const answer = await service.api(`/job/${id}/growing/song`, { key })
+  const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader()
+  expect((await reader.read()).value).toBe('?first ')
+  await expect.poll(() => checks.mock.calls.length).toBeGreaterThan(3)
+  await growing.write('second ')
+  expect((await reader.read()).value).toBe('second ')
+  await client.revokeJobLink(id, link.id)
+  await expect(reader.read()).rejects.toThrow()
+  growing.end()
+})
+
 it('closes the file for a client that disconnects while it is being opened', async () => {
   const close = vi.fn(async () => {})
   const result = { bytes: 4, contentType: 'audio/wav', fileName: 'song.wav', part: async function* () {}, close }
