@@ -215,7 +215,7 @@ describe('cancel', () => {
     await worker.engine.close()
   })
 
-  test('ends a job that its worker hands back before it learns of the cancel, even if nobody takes the job', async () => {
+  test('ends a job that its worker hands back before it learns of the cancel', async () => {
     const jobs = memoryJobs()
     const [started, canceled] = [gate(), gate()]
     const workflow = textWorkflow(async () => {

@@ -259,7 +259,7 @@ it('is followed by a link to the job until the link is revoked', async () => {
   await growing.write('second ')
   expect((await reader.read()).value).toBe('second ')
   await client.revokeJobLink(id, link.id)
-  await expect(reader.read()).rejects.toThrow()
+  await expect(reader.read()).rejects.toThrow(TypeError)
   growing.end()
 })
 
