@@ -96,6 +96,15 @@ describe('a link to a job', () => {
   })
 })
 
+test('nothing of the links to a job is left once it is deleted', async () => {
+  const { id } = await ended('A third song')
+  await client().createJobLink(id)
+  await client().createJobLink(id)
+  expect(await service.engine.links.list(id)).toHaveLength(2)
+  await client().deleteJob(id)
+  expect(await service.engine.links.list(id)).toEqual([])
+})
+
 test('a job has at most 50 links', async () => {
   const { documents, time } = memoryJobs()
   const links = new JobLinks(documents, { time })

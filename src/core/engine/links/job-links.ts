@@ -73,6 +73,11 @@ export class JobLinks {
   async revoke(jobId: string, id: string): Promise<void> {
     await this.#documents.delete(kind, keyOf(jobId, id))
   }
+
+  /** Of a job that is deleted: they could last for another year. */
+  async revokeAll(jobId: string): Promise<void> {
+    for (const { id } of await this.list(jobId)) await this.revoke(jobId, id)
+  }
 }
 
 function keyOf(jobId: string, id: string): string {

@@ -4,6 +4,7 @@ import { jobCheckpointPrefix } from '../../job/checkpoint-keys.js'
 import { canceled, jobError, missedDeadline } from '../../job/failure.js'
 import type { JobRecord } from '../../job/job.js'
 import { dayOf } from '../../job/quota.js'
+import { JobLinks } from '../../links/job-links.js'
 import type { EngineOptions } from '../../options.js'
 import type { BlobStore } from '../../ports/blob-store.js'
 import type { JobStore } from '../../ports/job-store.js'
@@ -190,5 +191,6 @@ export async function finishDeletion(
   if (job.startedAt !== null && job.status !== 'SUCCEEDED')
     await ports.blobs.deletePrefix(jobCheckpointPrefix(job.id), { app })
   await removeUploads(job, ports)
+  await new JobLinks(ports.jobs.documents, ports.clock).revokeAll(job.id)
   await ports.jobs.purge({ id: job.id })
 }
