@@ -32,7 +32,8 @@ export function sqliteDocuments(database: SqliteDatabase, clock: () => number): 
     async list(kind, { limit, after = '' }) {
       return database
         .all<Row>(
-          `SELECT ${columns} FROM documents WHERE kind = ? AND key > ? AND expires_at > ? ORDER BY documents.key LIMIT ?`,
+          `SELECT ${columns} FROM documents WHERE kind = ? AND key > ? AND expires_at > ?
+          ORDER BY documents.key LIMIT ?`,
           kind,
           after,
           clock(),

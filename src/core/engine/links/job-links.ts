@@ -74,7 +74,7 @@ export class JobLinks {
     await this.#documents.delete(kind, keyOf(jobId, id))
   }
 
-  /** Of a job that is deleted: they could last for another year. */
+  /** Of a job that is deleted: they could last for another year. @internal */
   async revokeAll(jobId: string): Promise<void> {
     for (const { id } of await this.list(jobId)) await this.revoke(jobId, id)
   }
