@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { memoryJobs } from '../../src/adapters/memory.js'
 import { badInput } from '../../src/core/engine/errors.js'
 import type { JobEngine } from '../../src/core/engine/engine.js'
@@ -87,6 +87,21 @@ describe('a batch', () => {
       code: 'IDEMPOTENCY_CONFLICT',
     })
     expect((await engine.submitBatch({ ...given, app: 'b' })).created).toBe(true)
+  })
+
+  test('that is sent again is not checked again: what it needed may be gone, and the service be draining', async () => {
+    const clock = steppingClock()
+    const { engine } = testEngine(textWorkflow(), {}, { jobs: memoryJobs({ clock: clock.now }) })
+    const deadline = clock.now() + 1000
+    const given = { app: 'a', jobs: [{ ...job(), deadline }], idempotencyKey: 'k' }
+    const first = await engine.submitBatch(given)
+    clock.advance(2000)
+    await engine.schedule({ kind: 'deployment' }, { state: 'draining' })
+    const beforeCreate = vi.fn()
+    expect(await engine.submitBatch(given, { beforeCreate })).toEqual({ ...first, created: false })
+    expect(beforeCreate).not.toHaveBeenCalled()
+    const withoutJson = { ...given, jobs: [job({ n: 1n })], idempotencyKey: 'other' }
+    await expect(engine.submitBatch(withoutJson)).rejects.toMatchObject({ code: 'INVALID_PARAMS' })
   })
 
   test('sends one message when all its jobs have ended, and another when a job that was run again has', async () => {

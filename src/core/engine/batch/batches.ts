@@ -103,6 +103,11 @@ export class Batches {
     throw tooManyAtOnce()
   }
 
+  /** Whether the request was made before. @throws StemworkError `IDEMPOTENCY_CONFLICT`. */
+  async has(app: string, { name, request }: Pick<NewBatch, 'name' | 'request'>): Promise<boolean> {
+    return request !== null && isMade((await this.#read(app, name))?.value, request)
+  }
+
   /**
    * A repeatable request always yields the same job IDs: another call, or a node of version 0.1 that then stopped, has
    * created these; or one for a batch with another name.
