@@ -140,7 +140,7 @@ export async function jobStore(store: JobStore): Promise<Outcome> {
   }
   return {
     status: 'ok',
-    found: `a job was stored and removed in ${answeredAt - sentAt} ms; ${queued} jobs wait; its clock agrees`,
+    found: `a job was stored and removed in ${answeredAt - sentAt} ms; jobs that wait: ${queued}; its clock agrees`,
   }
 }
 

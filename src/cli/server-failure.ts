@@ -46,6 +46,11 @@ const remedies: readonly (readonly [RegExp, string])[] = [
     /^(28P01|28000|WRONGPASS|NOAUTH|ERR AUTH|SASL: .*client password)/,
     'The server refuses the user or the password. Correct them in the URL.',
   ],
+  [
+    /^SQLITE_BUSY$/,
+    'If a service runs with it, use its operator page instead (<its address>/v1/operator, with `serve ' +
+      '--operator-key`) or its HTTP interface, or stop it first.',
+  ],
   [/^3D000$/, 'Create the database, or correct its name in the URL.'],
   [
     /^(InvalidAccessKeyId|SignatureDoesNotMatch)$/,

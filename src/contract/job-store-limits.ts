@@ -119,7 +119,8 @@ export const limitCases = {
   // oxlint-disable-next-line complexity -- no branches: one scenario, it counts `?.`
   async 'a failed job can be queued again as if it were new; a job in any other state cannot'({ store, advance }) {
     const { job } = await store.create(sampleJob({ idempotency: { key: 'k', digest: 'd' } }))
-    assert.equal(await store.apply(job.id, { kind: 'retry' }), undefined, 'A queued job cannot be retried.')
+    const withoutRoom = { kind: 'retry', maxQueued: 1, quota: { jobs: 0 } } as const
+    assert.equal(await store.apply(job.id, withoutRoom), undefined, 'A queued job cannot be retried, room or not.')
     const running = await store.claim({ id: job.id, owner: 'w', leaseMs: 60_000 })
     assert.equal(await store.apply(job.id, { kind: 'retry' }), undefined, 'A running job cannot be retried.')
     const failed = await store.apply(job.id, fail(running?.token ?? 0))

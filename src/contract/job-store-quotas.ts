@@ -155,8 +155,9 @@ export const quotaCases = {
       'ALREADY_EXISTS',
       'If one of the jobs has an existing id, all are refused even with a document.',
     )
-    const refused = await store.createAll(many(2), { quota: { jobs: 9 }, document: document('old', 1) })
-    assert.equal(refused, undefined, 'createAll returns undefined for a version that the document does not have.')
+    const limits = { maxQueued: 5, quota: { jobs: 1 } }
+    const refused = await store.createAll(many(2), { ...limits, document: document('old', 1) })
+    assert.equal(refused, undefined, 'A version that the document does not have is told before there being no room.')
     assert.equal(await stored(), 'next', 'If no job was created, the document is not written.')
     assert.equal(await store.count({ app: 'app-1' }), 5, 'If the document was not written, no job is created.')
     assert.equal((await store.usage('app-1')).jobs, 0, 'Jobs that were not created are not counted.')

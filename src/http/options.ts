@@ -15,7 +15,7 @@ export interface Sender extends Caller {
   /** Public part of the key; absent if the host identifies its callers. */
   keyId?: string
   /** The link that the request came by, instead of a key; it expires at this time (epoch milliseconds). */
-  link?: { id: string; expiresAt: number }
+  link?: { id: string; jobId: string; expiresAt: number }
 }
 
 /** Identifies the sender of a request; `undefined` means 401. */

@@ -53,6 +53,19 @@ test('jobs of all applications are listed, found by text, and canceled', async (
   expect(await list('--status', 'queued')).toEqual([])
 })
 
+test('beside a running service, the commands and the doctor say where to look instead', async () => {
+  const { close } = sqliteStores({ path: join(data, 'stemwork.db') })
+  const remedy = /If a service runs with it, use its operator page instead \(.*\/v1\/operator/
+  const list = await command(['jobs', 'list', '--data', data])
+  expect(list).toMatchObject({ status: 1, stderr: expect.stringMatching(remedy) })
+  const doctor = await command(['doctor', '--api-only', '--json', '--data', data])
+  const { findings } = JSON.parse(doctor.stdout) as { findings: unknown[] }
+  expect(findings).toContainEqual(
+    expect.objectContaining({ check: 'storage', status: 'problem', todo: expect.stringMatching(remedy) }),
+  )
+  close()
+})
+
 test('an unknown job, another action and a missing store are named', async () => {
   expect(await command(['jobs', 'show', 'nothing', '--data', data])).toMatchObject({
     status: 1,

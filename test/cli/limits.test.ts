@@ -36,7 +36,7 @@ test('a retry keeps to the limits of the deployment, which the command itself do
     await submit(engine)
   })
   const retry = () => command(['jobs', 'retry', id, '--data', data])
-  expect(await retry()).toMatchObject({ status: 1, stderr: expect.stringContaining('has 1 jobs waiting') })
+  expect(await retry()).toMatchObject({ status: 1, stderr: expect.stringContaining('may wait: the limit is 1.') })
   expect((await command(['jobs', 'cancel', '--all', '--data', data])).status).toBe(0)
   expect((await retry()).status).toBe(0)
   expect((await command(['jobs', 'cancel', id, '--data', data])).status).toBe(0)

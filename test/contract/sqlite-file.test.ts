@@ -169,6 +169,20 @@ describe('a SQLite file', () => {
     close()
   })
 
+  test('gives back ids and keys with U+0000 whole', async () => {
+    const { jobs, close } = sqliteStores({ path })
+    const id = 'a\u0000b'
+    await jobs.create(sampleJob({ id }))
+    await jobs.apply(id, { kind: 'delete' })
+    expect(await jobs.purge({ id })).toEqual([id])
+    for (const key of ['', id, 'c']) await jobs.documents.put({ kind: 'k', key, value: 1, ttlMs: 60_000, dueInMs: 0 })
+    expect((await jobs.documents.get('k', id))?.key).toBe(id)
+    const keys = (found: { key: string }[]) => found.map(({ key }) => key)
+    expect(keys(await jobs.documents.list('k', { limit: 9, after: '' }))).toEqual([id, 'c'])
+    expect(keys(await jobs.documents.due('k', 9)).sort()).toEqual(['', id, 'c'])
+    close()
+  })
+
   test('is written in part by no failed create', async () => {
     const { jobs, close } = sqliteStores({ path })
     const { job } = await jobs.create(sampleJob({ uploads: { inputUrl: 'uploads/app-1/a' } }))

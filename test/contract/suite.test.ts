@@ -189,7 +189,7 @@ describe('a failing case says in words what was expected:', () => {
       }),
       'a create with an existing id is refused and overwrites nothing',
       'A create with an existing id fails with ALREADY_EXISTS. ' +
-        'It failed with QUEUE_FULL: The application has 1 jobs waiting',
+        'It failed with QUEUE_FULL: No more jobs of this application may wait',
     ],
   ]
   test.each(jobs)('%s', async (_, change, name, message) => {

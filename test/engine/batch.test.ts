@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { memoryJobs } from '../../src/adapters/memory.js'
 import { badInput } from '../../src/core/engine/errors.js'
 import type { JobEngine } from '../../src/core/engine/engine.js'
@@ -89,6 +89,21 @@ describe('a batch', () => {
     expect((await engine.submitBatch({ ...given, app: 'b' })).created).toBe(true)
   })
 
+  test('that is sent again is not checked again: what it needed may be gone, and the service be draining', async () => {
+    const clock = steppingClock()
+    const { engine } = testEngine(textWorkflow(), {}, { jobs: memoryJobs({ clock: clock.now }) })
+    const deadline = clock.now() + 1000
+    const given = { app: 'a', jobs: [{ ...job(), deadline }], idempotencyKey: 'k' }
+    const first = await engine.submitBatch(given)
+    clock.advance(2000)
+    await engine.schedule({ kind: 'deployment' }, { state: 'draining' })
+    const beforeCreate = vi.fn()
+    expect(await engine.submitBatch(given, { beforeCreate })).toEqual({ ...first, created: false })
+    expect(beforeCreate).not.toHaveBeenCalled()
+    const withoutJson = { ...given, jobs: [job({ n: 1n })], idempotencyKey: 'other' }
+    await expect(engine.submitBatch(withoutJson)).rejects.toMatchObject({ code: 'INVALID_PARAMS' })
+  })
+
   test('sends one message when all its jobs have ended, and another when a job that was run again has', async () => {
     const { url, messages } = await receiver()
     const { engine } = testEngine(failsIf(), settings)
@@ -124,6 +139,41 @@ describe('a batch', () => {
       await engine[end](ids[1] ?? '')
       await sent(engine, messages, index + 1)
     }
+  })
+
+  test('has not ended while a job is open that was added alone', async () => {
+    const { engine } = testEngine(textWorkflow(), settings)
+    await engine.submitBatch({ app: 'a', name: 'b', jobs: [job()] })
+    await engine.run()
+    await expect.poll(() => engine.batch('a', 'b')).toMatchObject({ endedAt: expect.any(Number) })
+    await engine.submit({ app: 'a', ...job(), batchName: 'b' })
+    expect(await engine.batch('a', 'b')).toMatchObject({ endedAt: null, counts: { QUEUED: 1 } })
+    await engine.run()
+    await expect.poll(() => engine.batch('a', 'b')).toMatchObject({ endedAt: expect.any(Number), total: 2 })
+  })
+
+  test('does not end if a job is run again while the ended ones are counted', async () => {
+    const { url, messages } = await receiver()
+    const memory = memoryJobs()
+    let retried = false
+    const jobs: typeof memory = {
+      ...memory,
+      async count(query, options) {
+        if (query.statuses?.[0] === 'QUEUED' && query.statuses.length === 1 && !retried) {
+          retried = true
+          await engine.retry(ids[0] ?? '')
+        }
+        return await memory.count(query, options)
+      },
+    }
+    const { engine } = testEngine(failsIf(), settings, { jobs })
+    const { ids } = await engine.submitBatch({ app: 'a', name: 'b', jobs: [job({ fails: true })], webhook: { url } })
+    await engine.run()
+    await expect.poll(() => retried).toBe(true)
+    await engine.sendWebhooks()
+    await engine.run()
+    await sent(engine, messages, 1)
+    expect(messages.map(({ data }) => data.counts)).toEqual([{ QUEUED: 0, STARTED: 0, SUCCEEDED: 0, FAILED: 1 }])
   })
 
   test('is announced once by many processes, even if the one that ended its last job died at once', async () => {

@@ -215,6 +215,30 @@ describe('cancel', () => {
     await worker.engine.close()
   })
 
+  test('ends a job that its worker hands back before it learns of the cancel', async () => {
+    const jobs = memoryJobs()
+    const [started, canceled] = [gate(), gate()]
+    const workflow = textWorkflow(async () => {
+      started.open()
+      await canceled.opened
+      throw new Error('the attempt fails')
+    })
+    const dispatch = { progressIntervalMs: 60_000, retryDelayMs: 60_000 }
+    const worker = testEngine(workflow, { dispatch }, { jobs })
+    const api = testEngine(workflow, {}, { jobs })
+    const job = await api.submit()
+    const attempt = worker.engine.runOnce(job.id)
+    await started.opened
+    expect(await api.engine.cancel(job.id)).toMatchObject({ status: 'STARTED' })
+    canceled.open()
+    expect(await attempt).toMatchObject({ status: 'FAILED', error: { code: 'CANCELED' } })
+    expect(await api.engine.get(job.id)).toMatchObject({
+      status: 'FAILED',
+      settlement: { processorSeconds: expect.any(Number) },
+    })
+    expect(worker.events).toEqual(['job.started', 'job.failed'])
+  })
+
   test('is carried out by the next claim if the worker that should have received it is lost', async () => {
     const clock = steppingClock()
     const jobs = memoryJobs({ clock: clock.now })

@@ -6,7 +6,7 @@ import { keyvJobs } from '../../src/adapters/stores/keyv/keyv-jobs.js'
 import { DelayingMap } from '../contract/delaying-map.js'
 import { randomSource } from '../../src/contract/random-source.js'
 import { durableStores } from '../http/durable-stores.js'
-import { recordingLogger, testEngine, textWorkflow } from './harness.js'
+import { recordingLogger, steppingClock, testEngine, textWorkflow } from './harness.js'
 
 const close = async () => {}
 const stores: typeof durableStores = [
@@ -67,6 +67,19 @@ describe.each(stores)('limits of an application (%s)', (_, open, missing) => {
       await close()
     },
   )
+})
+
+test('audio without a job counts on the day of the store, whatever the node says', async () => {
+  const clock = steppingClock(Date.UTC(2026, 0, 31, 23, 59))
+  const jobs = memoryJobs({ clock: clock.now })
+  const { engine } = testEngine(textWorkflow(), { quota: { audioMinutes: 1 } }, { jobs })
+  await expect(engine.chargeAudio('app', 60)).rejects.toMatchObject({
+    code: 'QUOTA_EXCEEDED',
+    details: { resetsAt: '2026-02-01T00:00:00.000Z' },
+  })
+  clock.advance(60_000)
+  await engine.chargeAudio('app', 0)
+  expect(await engine.usage('app')).toMatchObject({ audioSeconds: 0 })
 })
 
 test('of an unknown application, and wrong ones, are refused', async () => {

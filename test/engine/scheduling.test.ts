@@ -27,6 +27,15 @@ describe('deadlines', () => {
     expect(failed).toEqual([job.id])
   })
 
+  test('end all jobs that have missed them in one sweep', async () => {
+    const clock = steppingClock(Date.now())
+    const { engine } = testEngine(textWorkflow(), {}, { jobs: memoryJobs({ clock: clock.now }) })
+    const job = { workflow: 'test/text', params: {}, deadline: clock.now() + 1000 }
+    await engine.submitBatch({ app: 'a', jobs: Array.from({ length: 250 }, () => job) })
+    clock.advance(1000)
+    expect((await engine.sweep()).missed).toBe(250)
+  })
+
   test('stop a job that runs', async () => {
     const { engine } = testEngine(
       textWorkflow(
@@ -38,6 +47,16 @@ describe('deadlines', () => {
     )
     const { job } = await engine.submit({ app: 'a', workflow: 'test/text', deadline: Date.now() + 300 })
     expect(await engine.run(job.id)).toMatchObject({ status: 'FAILED', error: { code: 'TIMEOUT', reason: 'deadline' } })
+  })
+
+  test('end a job that waits for its next attempt, also where a host runs it and nothing sweeps', async () => {
+    const workflow = textWorkflow(() => {
+      throw new Error('temporary')
+    })
+    const { engine } = testEngine(workflow, { dispatch: { retryDelayMs: 600_000 } })
+    const { job } = await engine.submit({ app: 'a', workflow: 'test/text', deadline: Date.now() + 150 })
+    const ended = await engine.run(job.id)
+    expect(ended).toMatchObject({ status: 'FAILED', attempts: 1, error: { code: 'TIMEOUT', reason: 'deadline' } })
   })
 
   test('that are months away stop nothing', async () => {

@@ -2,6 +2,8 @@ import { EventEmitter, once } from 'node:events'
 import { readFile, symlink, writeFile } from 'node:fs/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { memoryJobs } from '../../src/adapters/memory.js'
+import type { EngineParts } from '../../src/core/engine/engine.js'
 import { StemworkError } from '../../src/core/engine/errors.js'
 import { inlineRunner } from '../../src/core/engine/runner/inline-runner.js'
 import type { RunContext, StepFile } from '../../src/core/engine/workflow/steps.js'
@@ -9,7 +11,7 @@ import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
 import { keys, stepsWorkflow, testEngine, textOf } from './harness.js'
 
 /** An engine whose workflow is this function, which may be exchanged between attempts. */
-function engineOf(first: Run, policy = {}) {
+function engineOf(first: Run, policy = {}, parts: Partial<EngineParts> = {}) {
   const code = { run: first, version: '1' }
   const workflow = stepsWorkflow((context) => code.run(context), {
     outputs: { text: { fileName: 'text.txt', contentType: 'text/plain', optional: true } },
@@ -21,7 +23,7 @@ function engineOf(first: Run, policy = {}) {
       return code.version
     },
   }
-  return { ...testEngine(current, {}, { runner: inlineRunner({ resolve: () => current }) }), code }
+  return { ...testEngine(current, {}, { runner: inlineRunner({ resolve: () => current }), ...parts }), code }
 }
 type Run = (context: RunContext) => Promise<{ text?: StepFile } | void>
 
@@ -247,6 +249,18 @@ describe('a wait', () => {
     expect(ran).toEqual(['before', 'after'])
     expect(job.history.map(({ outcome }) => outcome)).toEqual(['suspended', 'succeeded'])
     expect(events).toContain('job.requeued')
+    await engine.close()
+  })
+
+  test.each([-60_000, 60_000])('lasts as long where the clock of the store is %i ms ahead', async (aheadMs) => {
+    const jobs = memoryJobs({ clock: () => Date.now() + aheadMs })
+    const { engine, submit, until } = engineOf(async ({ step }) => void (await step.sleep('pause', 100)), {}, { jobs })
+    await engine.start()
+    const { id } = await submit()
+    const { steps } = await until(id, 'QUEUED')
+    expect(Math.abs((steps[0]?.until ?? 0) - (Date.now() + aheadMs))).toBeLessThan(10_000)
+    const { history } = await until(id, 'SUCCEEDED')
+    expect(history.map(({ outcome }) => outcome)).toEqual(['suspended', 'succeeded'])
     await engine.close()
   })
 

@@ -9,6 +9,7 @@ import { memoryApplications, memoryBlobs, memoryJobs } from '../../src/adapters/
 import { createClient } from '../../src/client/client.js'
 import type { BlobStore } from '../../src/core/engine/ports/blob-store.js'
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
+import { answerGrowing } from '../../src/http/jobs/growing-result.js'
 import { LoopTurns } from '../../src/http/routing/loop-turns.js'
 import { gate } from '../engine/harness.js'
 import { pollJob, type Service, serviceOfTest, type ServiceSettings } from './harness.js'
@@ -242,4 +243,43 @@ describe('a result that grows', () => {
     await expect(reading).rejects.toThrow('terminated')
     expect((await ask()).headers.get('retry-after')).toBeNull()
   })
+})
+
+it('is followed by a link to the job until the link is revoked', async () => {
+  const { service, growing, id } = await started({ http: { console: true, limits: { heartbeatMs: 20 } } })
+  const client = createClient({ baseUrl: service.base, apiKey: service.app.key })
+  await growing.write('?first ')
+  const link = await client.createJobLink(id)
+  const key = `job-link ${new URL(link.url).hash.slice('#job='.length)}`
+  const checks = vi.spyOn(service.engine.links, 'isOpen')
+  const answer = await service.api(`/job/${id}/growing/song`, { key })
+  const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader()
+  expect((await reader.read()).value).toBe('?first ')
+  await expect.poll(() => checks.mock.calls.length).toBeGreaterThan(3)
+  await growing.write('second ')
+  expect((await reader.read()).value).toBe('second ')
+  await client.revokeJobLink(id, link.id)
+  await expect(reader.read()).rejects.toThrow(TypeError)
+  growing.end()
+})
+
+it('closes the file for a client that disconnects while it is being opened', async () => {
+  const close = vi.fn(async () => {})
+  const result = { bytes: 4, contentType: 'audio/wav', fileName: 'song.wav', part: async function* () {}, close }
+  const call = {
+    caller: { id: 'app' },
+    request: { method: 'GET', headers: new Headers({ range: 'bytes=0-3' }), signal: AbortSignal.abort() },
+    service: {
+      engine: { growingResult: async () => result },
+      options: { limits: { idleMs: 1000 } },
+      turns: new LoopTurns(),
+      downloads: { take: () => ({}) },
+    },
+  }
+  await answerGrowing(
+    call as unknown as Parameters<typeof answerGrowing>[0],
+    { status: 'STARTED' } as Parameters<typeof answerGrowing>[1],
+    'song',
+  )
+  expect(close).toHaveBeenCalled()
 })

@@ -96,6 +96,15 @@ describe('a link to a job', () => {
   })
 })
 
+test('nothing of the links to a job is left once it is deleted', async () => {
+  const { id } = await ended('A third song')
+  await client().createJobLink(id)
+  await client().createJobLink(id)
+  expect(await service.engine.links.list(id)).toHaveLength(2)
+  await client().deleteJob(id)
+  expect(await service.engine.links.list(id)).toEqual([])
+})
+
 test('a job has at most 50 links', async () => {
   const { documents, time } = memoryJobs()
   const links = new JobLinks(documents, { time })
@@ -103,6 +112,16 @@ test('a job has at most 50 links', async () => {
   await expect(links.create('a', { expiresInMs: 1e6 })).rejects.toMatchObject({ code: 'CONFLICT' })
   expect(await links.list('a')).toHaveLength(50)
   await links.create('0', { expiresInMs: 1e6 })
+})
+
+test('a job has at most 50 links that are made at the same time, and each is listed', async () => {
+  const { documents, time } = memoryJobs()
+  const links = new JobLinks(documents, { time })
+  for (let made = 0; made < 45; made++) await links.create('a', { expiresInMs: 1e6 })
+  await Promise.allSettled(Array.from({ length: 20 }, () => links.create('a', { expiresInMs: 1e6 })))
+  const stored = await documents.list('job-link', { limit: 100 })
+  expect(stored.length).toBeLessThanOrEqual(50)
+  expect(await links.list('a')).toHaveLength(stored.length)
 })
 
 test('a link ends by the time of the store, whatever the clock of the node on which it is opened says', async () => {

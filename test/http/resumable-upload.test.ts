@@ -103,6 +103,19 @@ it('lists the pieces once, not for each of them, and continues after one of anot
   expect(await send(8, '1234')).toEqual([204, '12'])
 })
 
+it('does not make a short file of what is left once the sweep has removed its first pieces', async () => {
+  const blobs = memoryBlobs()
+  const service = await offering({ blobs })
+  const { url } = await begin(service, 8)
+  const send = async (offset: number, body: string) =>
+    (await tus(service, 'PATCH', { url, headers: { 'upload-offset': String(offset) }, body })).status
+  expect(await send(0, 'abcd')).toBe(204)
+  const file = `uploads/${service.app.id}/${url.split('/').at(-1)}`
+  await blobs.delete(`${file}.parts/${'0'.repeat(16)}`)
+  expect(await send(4, 'efgh')).toBe(410)
+  expect(await blobs.stat(file)).toBeUndefined()
+})
+
 it('says at both of its addresses which protocol it speaks', async () => {
   const service = await offering()
   for (const path of ['', '/8d3b1c9e-5a4f-4e0b-9d2c-7f6a5b4c3d2e']) {
@@ -296,7 +309,9 @@ describe('an upload that can be resumed', () => {
       expect.stringMatching(/offset/),
     ])
     const tooMuch = tus(service, 'PATCH', { url, headers: { 'upload-offset': '0' }, body: 'x'.repeat(501) })
-    expect((await refused(tooMuch)).slice(0, 2)).toEqual([413, 'TOO_LARGE'])
+    expect(await refused(tooMuch)).toEqual([413, 'TOO_LARGE', expect.stringMatching(/^More bytes came than .*left/)])
+    const longer = tus(service, 'POST', { headers: { 'upload-length': '3' }, body: 'four' })
+    expect(await refused(longer)).toEqual([413, 'TOO_LARGE', expect.stringMatching(/^More bytes came than .*left/)])
     expect((await refused(tus(service, 'PATCH', { url, headers: { 'tus-resumable': '' } })))[0]).toBe(412)
     // Of extensions that are not offered.
     const deferred = { 'upload-defer-length': '1' }

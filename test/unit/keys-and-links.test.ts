@@ -224,6 +224,18 @@ describe('applications and their keys', () => {
     await expect(rotateKey(store, 'none')).rejects.toMatchObject({ code: 'NOT_FOUND' })
   })
 
+  test('stay revoked, even if that happens while they are rotated', async () => {
+    const store = memoryApplications()
+    const { id } = await createApplication(store, { name: 'A' })
+    const { record } = await issueKey(store, id)
+    const putKey: typeof store.putKey = async (key) => {
+      await store.putKey(key)
+      if (key.id !== record.id) await revokeKey(store, record.id)
+    }
+    await rotateKey({ ...store, putKey }, record.id)
+    expect(await store.getKey(record.id)).toMatchObject({ expiresAt: start })
+  })
+
   test('end a key at once, and do not change one that has ended', async () => {
     const { store } = await stored()
     const { record } = await issueKey(store, 'a')

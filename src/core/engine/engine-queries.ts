@@ -159,7 +159,7 @@ export class EngineQueries<Offered extends Workflow = Workflow> {
 
   /** What the application used of its quota today. */
   usage(app: string): Promise<Usage> {
-    return usageOf(app, this.#parts.jobs)
+    return usageOf(app, this.#parts)
   }
 
   /**

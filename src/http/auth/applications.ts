@@ -121,7 +121,9 @@ export async function rotateKey(
   }
   const successor = await issueKey(store, old.app, { label: old.label })
   const end = now + (options.overlapMs ?? defaultOverlapMs)
-  await store.putKey({ ...old, expiresAt: old.expiresAt === null ? end : Math.min(old.expiresAt, end) })
+  // Read again: it may have been revoked meanwhile, and must stay so.
+  const latest = await requireKey(store, keyId)
+  await store.putKey({ ...latest, expiresAt: Math.min(latest.expiresAt ?? Infinity, end) })
   return successor
 }
 

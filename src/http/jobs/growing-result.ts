@@ -35,7 +35,9 @@ async function answerFile(
 ): Promise<ApiAnswer> {
   if (!result) throw notHere(job, call.service.engine.isRunningHere(job.id))
   // A client may disconnect before anything is read.
-  call.request.signal.addEventListener('abort', () => void result.close(), { once: true })
+  const { signal } = call.request
+  signal.addEventListener('abort', () => void result.close(), { once: true })
+  if (signal.aborted) await result.close()
   const headers: Record<string, string> = {
     'content-type': result.contentType,
     'content-disposition': attachment(result.fileName),

@@ -50,9 +50,11 @@ function unauthorized(message: string): Problem {
   return new Problem('UNAUTHORIZED', message, { headers: { 'www-authenticate': 'Bearer realm="stemwork"' } })
 }
 
-/** Whether the host still knows the sender of a long request. */
+/** Whether the host still knows the sender of a long request, or the link by which it came still opens the job. */
 export async function isStillAllowed(request: ApiRequest, service: Service, sender: Sender): Promise<boolean> {
+  const { link } = sender
   try {
+    if (link) return link.expiresAt > Date.now() && (await service.engine.links.isOpen(link.jobId, link.id))
     return (await identify(request, service, false))?.id === sender.id
   } catch {
     // A brief outage of the store says nothing about the key.

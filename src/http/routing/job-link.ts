@@ -50,7 +50,7 @@ export async function senderOfLink(request: ApiRequest, service: Service, jobId:
       reason: 'link_expired',
     })
   await refuseRevoked(service, jobId, linkId)
-  return { id: grant.app, name: grant.app, link: { id: linkId, expiresAt } }
+  return { id: grant.app, name: grant.app, link: { id: linkId, jobId: ofJob, expiresAt } }
 }
 
 /** @throws Problem `GONE`. */

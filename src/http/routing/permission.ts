@@ -2,7 +2,7 @@ import type { Permission } from '../auth/key-watch.js'
 import { isStillAllowed } from './authenticate.js'
 import type { KeyedCall } from './call.js'
 
-/** Valid until the sender's key ends. If the host identifies senders, it is asked every `limits.heartbeatMs`. */
+/** Valid until the sender's key ends. The host's own check, and a link's, are asked every `limits.heartbeatMs`. */
 export function permit({ caller, request, service }: KeyedCall): Permission {
   if (caller.keyId !== undefined) return service.keyWatch.follow(caller.keyId)
   const ended = new AbortController()

@@ -43,12 +43,15 @@ export async function answerTus(call: KeyedCall, resumablePath: string, id: stri
       slot.end(false)
       return {}
     },
-    onUploadFinish: async (_request, { id: made }) => {
-      await parts.complete(made)
+    onUploadFinish: async (_request, { id: made, size = 0 }) => {
+      await parts.complete(made, size)
       return {}
     },
-    onResponseError(_request, error) {
-      refusal = asProblem(error, engine.options.limits.maxFileBytes)
+    onResponseError({ headers }, error) {
+      const { maxFileBytes } = engine.options.limits
+      // The library has one answer for both mistakes.
+      const isTooLarge = Number(headers.get('upload-length')) > maxFileBytes
+      refusal = asProblem(error, isTooLarge ? largerThan(maxFileBytes) : longerThanAnnounced)
       return { status_code: refusal.status, body: refusal.message }
     },
   })
@@ -127,20 +130,18 @@ async function* untilCut(call: KeyedCall): AsyncGenerator<Uint8Array, void, unde
   }
 }
 
+const largerThan = (maxBytes: number) =>
+  `The file is larger than the limit of ${maxBytes} bytes. Send a smaller or compressed file.`
+const longerThanAnnounced =
+  'More bytes came than the upload has left of its Upload-Length. Ask for its offset and send the rest of the file, ' +
+  'or start a new upload with the length of the whole file.'
+
 /** A failure of ours as it is; one of the library's, which is a status and a text, in words. */
-function asProblem(error: Error | { status_code: number; body: string }, maxBytes: number): Problem {
+function asProblem(error: Error | { status_code: number; body: string }, tooLarge: string): Problem {
   if (error instanceof Problem) return error
   if (error instanceof Error) throw error
   const { status_code: status, body } = error
-  if (status === 413) {
-    return new Problem(
-      'TOO_LARGE',
-      `The file is larger than the limit of ${maxBytes} bytes, or larger than announced.`,
-      {
-        reason: 'too_large',
-      },
-    )
-  }
+  if (status === 413) return new Problem('TOO_LARGE', tooLarge, { reason: 'too_large' })
   if (status === 404) return noSuchUpload()
   if (status === 410) return uploadOver()
   if (status === 409) return otherOffset()

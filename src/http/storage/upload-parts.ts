@@ -83,7 +83,7 @@ export class UploadParts extends DataStore {
     }
     const bytes = (await this.#knownOffset(id)) ?? (await this.#parts(id)).bytes
     // A crash may have come between the last piece and the file.
-    if (bytes === size && size > 0) await this.complete(id)
+    if (bytes === size && size > 0) await this.complete(id, size)
     return upload(bytes)
   }
 
@@ -111,10 +111,12 @@ export class UploadParts extends DataStore {
     }
   }
 
-  /** Joins the pieces to the file, unless that was done. */
-  async complete(id: string): Promise<void> {
+  /** Joins the pieces to the file, unless that was done. @throws Problem `GONE` once the first of them were swept */
+  async complete(id: string, size: number): Promise<void> {
     const key = uploadKey(this.#app, id)
-    const { parts } = await this.#parts(id)
+    const { parts, bytes } = await this.#parts(id)
+    // A request that lasts may bring the last bytes after the time of the upload: they would look like the whole file.
+    if (bytes !== size && !(await isUsed(this.#blobs, key))) throw uploadOver()
     try {
       await this.#blobs.put(key, this.#joined(parts), { ifAbsent: true, contentType: 'application/octet-stream' })
     } catch (error) {

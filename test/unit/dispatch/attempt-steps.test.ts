@@ -38,6 +38,7 @@ function stepsOf(records: StepRecord[] = [], written: JobRecord | undefined = jo
     jobs: { apply: async (...change: unknown[]) => (applied.push(change), isHeld ? written : undefined) },
     blobs,
     leaseMs,
+    aheadMs: 0,
     directory,
     signal: new AbortController().signal,
     outageMs: () => 0,

@@ -103,7 +103,8 @@ test.each([
   [null, 25],
   [now + 1e12, 2 ** 31 - 1],
 ])('a worker is woken for a step that waits until %s after %i ms', async (dueAt, delayMs) => {
-  const { calls } = await settle(ofKind('suspend'), { status: 'QUEUED', dueAt })
+  const history = [{ token: 1, worker: 'w', startedAt: now, endedAt: now, outcome: 'suspended' as const, reason: null }]
+  const { calls } = await settle(ofKind('suspend'), { status: 'QUEUED', dueAt, history })
   expect(calls.at(-1)).toEqual(['wake', true, { delayMs }])
 })
 

@@ -39,7 +39,10 @@ function portsWith(answers: Record<string, (...args: never[]) => unknown>): Swee
   const recorded = recordingLogger()
   lines = recorded.lines
   return {
-    jobs: asked(['due', 'apply', 'purge', 'get', 'count', 'list', 'beginFilePass']),
+    jobs: {
+      ...asked(['due', 'apply', 'purge', 'get', 'count', 'list', 'beginFilePass']),
+      documents: { list: async () => [] },
+    },
     clock: new StoreClock({ traits: { scope: 'process' }, time: async () => now }),
     contact: { lapsedBefore: async () => now - hour },
     blobs: {

@@ -112,8 +112,10 @@ export class LimitedCreates {
     id: string,
     change: Extract<JobChange, { kind: 'retry' }>,
   ): Promise<JobRecord | undefined> {
-    const app = known.index.get(id)?.app
-    if (app === undefined) return undefined
+    // The limits are no reason against a job that would not be queued anyway.
+    const failed = await known.read(id)
+    if (!failed || !transition(failed, change, this.#clock())) return undefined
+    const { app } = failed
     let release = () => {}
     const queue = () =>
       known.update(id, deadline, (job) => {

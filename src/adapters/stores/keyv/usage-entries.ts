@@ -24,9 +24,8 @@ export class UsageEntries {
     this.#clock = clock
   }
 
-  async read(app: string): Promise<Usage> {
-    const key = this.#key(app)
-    return parsed(usageSchema, key, await this.#backend.read(key)) ?? noUsage
+  read(app: string): Promise<Usage> {
+    return this.#read(this.#key(app))
   }
 
   /**
@@ -43,21 +42,28 @@ export class UsageEntries {
   ): Promise<Result> {
     if (!quota) return await work()
     return await this.#locks.hold(app, async () => {
-      const used = await this.read(app)
+      // The key once: it is another after midnight, when nothing has been used.
+      const key = this.#key(app)
+      const used = await this.#read(key)
       const refused = quotaExceeded(quota, used, jobs, this.#clock())
       if (refused) throw refused
       const result = await work()
-      if (result !== undefined) await this.#write(app, addUsage(used, { jobs }))
+      if (result !== undefined) await this.#write(key, addUsage(used, { jobs }))
       return result
     })
   }
 
   async add(app: string, more: Partial<Usage>): Promise<void> {
-    await this.#locks.hold(app, async () => this.#write(app, addUsage(await this.read(app), more)))
+    const key = this.#key(app)
+    await this.#locks.hold(app, async () => this.#write(key, addUsage(await this.#read(key), more)))
   }
 
-  #write(app: string, usage: Usage): Promise<void> {
-    return this.#backend.write(this.#key(app), JSON.stringify(usage), 2 * dayMs)
+  async #read(key: string): Promise<Usage> {
+    return parsed(usageSchema, key, await this.#backend.read(key)) ?? noUsage
+  }
+
+  #write(key: string, usage: Usage): Promise<void> {
+    return this.#backend.write(key, JSON.stringify(usage), 2 * dayMs)
   }
 
   #key(app: string): string {

@@ -21,11 +21,10 @@ export class Admission {
   }
 
   count(app: string, more: Partial<Usage>): void {
-    const sum = addUsage(this.used(app), more)
     const today = dayOf(this.#clock())
     if (this.#day !== today) this.#byApp = new Map()
     this.#day = today
-    this.#byApp.set(app, sum)
+    this.#byApp.set(app, addUsage(this.#byApp.get(app) ?? noUsage, more))
   }
 
   /** Counts more jobs against the quota. @throws StemworkError `QUEUE_FULL`, `QUOTA_EXCEEDED`. */

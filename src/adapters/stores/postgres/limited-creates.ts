@@ -55,10 +55,11 @@ export function limitedCreates(
     ): Promise<JobRecord[] | undefined> {
       return await transactionOf(app, async (client) => {
         await limits.lock(client, app)
-        const refused = await limits.refusal(client, app, given, jobs.length)
-        if (refused) throw refused
+        // First: a repeated request finds the document that the first one wrote, and needs no room.
         const isWritten = !document || (await write(sender(client), document, document.version)) !== undefined
         if (!isWritten) return undefined
+        const refused = await limits.refusal(client, app, given, jobs.length)
+        if (refused) throw refused
         const created = await inserts.insertFree(sender(client), app, jobs)
         if (given.quota) await limits.usage.addJobs(sender(client), app, jobs.length)
         return created.map((job, index) => {

@@ -2,12 +2,13 @@ import type { DocumentStore, DocumentWrite, StoredDocument } from '../../../core
 import type { SqliteDatabase } from './sqlite-database.js'
 
 interface Row {
-  key: string
+  key: ArrayBuffer
   version: number
   value: string
 }
 
-const columns = 'key, version, value'
+/** The driver ends a text at its first U+0000, but not bytes. */
+const columns = 'CAST(key AS BLOB) AS key, version, value'
 
 export function sqliteDocuments(database: SqliteDatabase, clock: () => number): DocumentStore {
   return {
@@ -31,7 +32,8 @@ export function sqliteDocuments(database: SqliteDatabase, clock: () => number): 
     async list(kind, { limit, after = '' }) {
       return database
         .all<Row>(
-          `SELECT ${columns} FROM documents WHERE kind = ? AND key > ? AND expires_at > ? ORDER BY key LIMIT ?`,
+          `SELECT ${columns} FROM documents WHERE kind = ? AND key > ? AND expires_at > ?
+          ORDER BY documents.key LIMIT ?`,
           kind,
           after,
           clock(),
@@ -90,5 +92,5 @@ export function writeDocument(
 }
 
 function stored({ key, version, value }: Row): StoredDocument {
-  return { key, version, value: JSON.parse(value) }
+  return { key: Buffer.from(key).toString(), version, value: JSON.parse(value) }
 }

@@ -108,6 +108,12 @@ function jobChanges(tables: JobTables): Pick<JobStore, 'apply'> {
   }
 }
 
+/** As bytes: the driver ends a text at its first U+0000. */
+const returningId = 'RETURNING CAST(id AS BLOB) AS id'
+interface PurgedRow {
+  id: ArrayBuffer
+}
+
 function jobSweep({
   database,
   rows,
@@ -122,15 +128,15 @@ function jobSweep({
     async purge(target) {
       const gone =
         'id' in target
-          ? database.all<{ id: string }>('DELETE FROM jobs WHERE id = ? AND deleted = 1 RETURNING id', target.id)
-          : database.all<{ id: string }>(
+          ? database.all<PurgedRow>(`DELETE FROM jobs WHERE id = ? AND deleted = 1 ${returningId}`, target.id)
+          : database.all<PurgedRow>(
               `DELETE FROM jobs WHERE id IN (
                 SELECT id FROM jobs WHERE completed_at < ? AND deleted = 0 ORDER BY completed_at LIMIT ?
-              ) RETURNING id`,
+              ) ${returningId}`,
               target.endedBefore,
               Math.max(target.limit, 0),
             )
-      return gone.map(({ id }) => id)
+      return gone.map(({ id }) => Buffer.from(id).toString())
     },
 
     unreadable: async () => rows.unreadable,

@@ -103,6 +103,11 @@ export class Batches {
     throw tooManyAtOnce()
   }
 
+  /** Whether the request was made before. @throws StemworkError `IDEMPOTENCY_CONFLICT`. */
+  async has(app: string, { name, request }: Pick<NewBatch, 'name' | 'request'>): Promise<boolean> {
+    return request !== null && isMade((await this.#read(app, name))?.value, request)
+  }
+
   /**
    * A repeatable request always yields the same job IDs: another call, or a node of version 0.1 that then stopped, has
    * created these; or one for a batch with another name.
@@ -139,7 +144,8 @@ export class Batches {
       counts,
       progress: total === 0 ? 1 : done / total,
       createdAt: batch?.value.createdAt ?? null,
-      endedAt: batch?.value.endedAt ?? null,
+      // A job that was submitted alone, or whose retry did not reach this record, is open all the same.
+      endedAt: isOpen(counts) ? null : (batch?.value.endedAt ?? null),
     }
   }
 
@@ -170,9 +176,9 @@ export class Batches {
       if (!batch || (batch.endedAt !== null && (completedAt ?? 0) <= batch.endedAt)) return undefined
       const open = await jobs.count({ app, batchName, statuses: ['QUEUED', 'STARTED'] }, { max: 1 })
       if (open > 0) return undefined
-      // Counted only now that all have ended: none of them changes any more.
+      // Counted only now that all have ended; one that is retried meanwhile ends the batch later.
       const [counts, now] = [await this.#count(app, batchName), await clock.read()]
-      if (batch.addingUntil > now) return undefined
+      if (isOpen(counts) || batch.addingUntil > now) return undefined
       const message = batch.webhook && { id: `msg_${randomUUID()}`, url: batch.webhook.url, event: 'batch.ended' }
       return ended(batch, { now, counts, message: message ?? undefined })
     })
@@ -183,8 +189,7 @@ export class Batches {
     await this.#change(app, batchName, async (batch) => {
       if (!batch || batch.endedAt === null) return undefined
       // It may have ended already.
-      const { QUEUED, STARTED } = await this.#count(app, batchName)
-      return QUEUED + STARTED > 0 ? reopened(batch) : undefined
+      return isOpen(await this.#count(app, batchName)) ? reopened(batch) : undefined
     })
   }
 
@@ -321,6 +326,10 @@ function isMade(batch: Batch | undefined, request: NewBatch['request']): boolean
   const earlier = request && batch?.requests[request.key]
   if (earlier && earlier.digest !== request.digest) throw conflict()
   return earlier?.made === true
+}
+
+function isOpen({ QUEUED, STARTED }: Record<JobStatus, number>): boolean {
+  return QUEUED + STARTED > 0
 }
 
 function sumOf(counts: NonNullable<Batch['counts']>): number {

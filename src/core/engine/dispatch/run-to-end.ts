@@ -3,6 +3,7 @@ import type { JobEvents } from '../events.js'
 import { isTerminal, type JobRecord } from '../job/job.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { Dispatcher } from './dispatcher.js'
+import type { Sweep } from './sweep/sweep.js'
 
 const firstWaitMs = 25
 const longestWaitMs = 1_000
@@ -12,6 +13,7 @@ interface RunToEndPorts {
   jobs: JobStore
   events: JobEvents
   dispatcher: Dispatcher
+  sweep: Sweep
 }
 
 /**
@@ -21,7 +23,7 @@ interface RunToEndPorts {
  * @throws the signal's reason; StemworkError `SHUTTING_DOWN`.
  */
 export async function runToEnd(
-  { jobs, events, dispatcher }: RunToEndPorts,
+  { jobs, events, dispatcher, sweep }: RunToEndPorts,
   id: string | undefined,
   { signal, closing }: { signal: AbortSignal | undefined; closing: AbortSignal },
 ): Promise<JobRecord | undefined> {
@@ -32,6 +34,8 @@ export async function runToEnd(
   if (jobId === undefined) return undefined
   for (let waitMs = firstWaitMs; ; waitMs = Math.min(2 * waitMs, longestWaitMs)) {
     job ??= await jobs.get(jobId)
+    // Its deadline may pass while it waits, and only a started engine sweeps.
+    if (job?.status === 'QUEUED' && job.deadline !== null) job = (await sweep.endUnheld(job)) ?? job
     if (!job || isTerminal(job)) return job
     ended.throwIfAborted()
     await stepOf(jobId, events, waitMs, ended)

@@ -6,6 +6,7 @@ import { effectiveLimits } from '../limits/limits.js'
 import type { EngineOptions } from '../options.js'
 import type { ApplicationStore } from '../ports/application-store.js'
 import type { JobStore } from '../ports/job-store.js'
+import type { StoreClock } from '../store-clock.js'
 import type { SubmitInput } from './submission.js'
 import { webhookTarget } from '../webhooks/webhook-target.js'
 import type { WorkflowRegistry } from '../workflow/registry.js'
@@ -14,6 +15,7 @@ import { needsOf } from '../workflow/needs.js'
 export interface AdmissionParts {
   applications: ApplicationStore
   jobs: JobStore
+  clock: StoreClock
   workflows: WorkflowRegistry
   options: EngineOptions
 }
@@ -40,14 +42,14 @@ export class Admission {
     limits: AdmissionLimits
     fieldsOf(input: SubmitInput): Pick<JobRecord, 'workflow' | 'alias' | 'webhook' | 'pool' | 'metered'>
   }> {
-    const { applications, jobs, workflows, options } = this.#parts
+    const { applications, workflows, options } = this.#parts
     const application = await applications.getApplication(app)
     const { maxQueuedJobs = Infinity, ...figures } = effectiveLimits(application, options)
     const quota = Object.values(figures).every((limit) => limit === undefined) ? undefined : figures
     const { audioMinutes } = figures
     // The store counts what jobs used, and nothing else.
     const left = audioMinutes && {
-      audioMinutes: Math.max(0, audioMinutes - (await chargedSeconds(app, jobs.documents)) / 60),
+      audioMinutes: Math.max(0, audioMinutes - (await chargedSeconds(app, this.#parts)) / 60),
     }
     return {
       limits: { maxQueued: maxQueuedJobs, quota: quota && { ...quota, ...left } },

@@ -5,7 +5,7 @@ import { type FieldIssue, issuesText } from '../job/field-issues.js'
 import { requestDigest } from '../job/idempotency.js'
 import type { JobRecord } from '../job/job.js'
 import { newJob } from '../job/new-job.js'
-import { checkSubmission, checkSubmitInput, jobRequest, type SubmitInput } from './submission.js'
+import { checkSubmission, checkSubmitInput, isJson, jobRequest, type SubmitInput } from './submission.js'
 import { checkInput } from '../workflow/check-input.js'
 import type { WorkflowRegistry } from '../workflow/registry.js'
 import { mapInTurns } from '../limits/map-in-turns.js'
@@ -48,6 +48,29 @@ export interface CheckedBatch {
 }
 
 /**
+ * The name of the batch and, if the request may be repeated, how to recognise it and the IDs of its jobs.
+ *
+ * @throws StemworkError `INVALID_PARAMS` for a malformed request; its jobs are not checked.
+ */
+export function batchRequest(
+  given: SubmitBatchInput,
+): Pick<CheckedBatch, 'name' | 'request'> & { repeatedIds: string[] } {
+  const form = checkInput(batchInputSchema, given)
+  if (!form.success) {
+    throw invalid(form.issues.map(({ path, message }) => ({ path: path.join('.'), message })))
+  }
+  const { app, idempotencyKey } = given
+  // What is no JSON has no digest, and is refused with its path when the jobs are checked.
+  if (idempotencyKey === undefined || !isJson(given))
+    return { name: given.name ?? crypto.randomUUID(), request: null, repeatedIds: [] }
+  return {
+    name: given.name ?? repeatedId(app, idempotencyKey, 'batch'),
+    request: { key: hash('sha256', idempotencyKey), digest: requestDigest({ ...given, idempotencyKey: null }) },
+    repeatedIds: given.jobs.map((_, index) => repeatedId(app, idempotencyKey, index)),
+  }
+}
+
+/**
  * Checks every job before creating any.
  *
  * @param now the store's time
@@ -55,17 +78,12 @@ export interface CheckedBatch {
  */
 export async function checkBatch(
   given: SubmitBatchInput,
+  { name, request }: Pick<CheckedBatch, 'name' | 'request'>,
   workflows: WorkflowRegistry,
   now: number,
   turn?: Turn,
 ): Promise<CheckedBatch> {
-  const form = checkInput(batchInputSchema, given)
-  if (!form.success) {
-    throw invalid(form.issues.map(({ path, message }) => ({ path: path.join('.'), message })))
-  }
   const { app, idempotencyKey, webhook = null } = given
-  const name =
-    given.name ?? (idempotencyKey === undefined ? crypto.randomUUID() : repeatedId(app, idempotencyKey, 'batch'))
   const issues: FieldIssue[] = []
   const jobs = await mapInTurns(
     given.jobs,
@@ -82,10 +100,6 @@ export async function checkBatch(
     turn,
   )
   if (issues.length > 0) throw invalid(issues)
-  const request =
-    idempotencyKey === undefined
-      ? null
-      : { key: hash('sha256', idempotencyKey), digest: requestDigest({ ...given, idempotencyKey: null }) }
   return { app, name, jobs, webhook, request, idempotencyKey }
 }
 

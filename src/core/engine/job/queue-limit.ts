@@ -4,7 +4,7 @@ import { StemworkError } from '../errors.js'
 export function queueFull(maxQueued: number): StemworkError {
   return new StemworkError(
     'QUEUE_FULL',
-    `The application has ${maxQueued} jobs waiting, which is the limit. Wait for some to finish, then submit again.`,
+    `No more jobs of this application may wait: the limit is ${maxQueued}. Wait for some to finish, then submit again.`,
     { retryable: true },
   )
 }

@@ -1,23 +1,29 @@
 import { addUsage, dayMs, dayOf, type Usage } from '../job/quota.js'
-import type { DocumentStore } from '../ports/document-store.js'
 import type { JobStore } from '../ports/job-store.js'
+import type { StoreClock } from '../store-clock.js'
 
 const kind = 'audio-charges'
 
+interface ChargePorts {
+  jobs: Pick<JobStore, 'documents' | 'usage'>
+  clock: Pick<StoreClock, 'time'>
+}
+
 /** Today's seconds of audio that belong to no job, such as those of live streams. */
-export async function chargedSeconds(app: string, documents: DocumentStore): Promise<number> {
-  return secondsIn(await documents.get(kind, keyOf(app)))
+export async function chargedSeconds(app: string, ports: ChargePorts): Promise<number> {
+  return secondsIn(await ports.jobs.documents.get(kind, await keyOf(app, ports)))
 }
 
 /** What today's jobs used, plus these seconds. */
-export async function usageOf(app: string, jobs: JobStore): Promise<Usage> {
-  const [used, audioSeconds] = await Promise.all([jobs.usage(app), chargedSeconds(app, jobs.documents)])
+export async function usageOf(app: string, ports: ChargePorts): Promise<Usage> {
+  const [used, audioSeconds] = await Promise.all([ports.jobs.usage(app), chargedSeconds(app, ports)])
   return addUsage(used, { audioSeconds })
 }
 
 /** Adds to these seconds; every process of the store sees it. */
-export async function addCharge(app: string, seconds: number, documents: DocumentStore): Promise<void> {
-  const key = keyOf(app)
+export async function addCharge(app: string, seconds: number, ports: ChargePorts): Promise<void> {
+  const { documents } = ports.jobs
+  const key = await keyOf(app, ports)
   // Other processes may add at the same time: one of them succeeds each time.
   for (;;) {
     const found = await documents.get(kind, key)
@@ -27,8 +33,8 @@ export async function addCharge(app: string, seconds: number, documents: Documen
   }
 }
 
-function keyOf(app: string): string {
-  return `${dayOf(Date.now())} ${app}`
+async function keyOf(app: string, { clock }: ChargePorts): Promise<string> {
+  return `${dayOf(await clock.time())} ${app}`
 }
 
 function secondsIn(document: { value: unknown } | undefined): number {

@@ -15,6 +15,7 @@ import type { EngineOptions, EngineSettings } from '../options.js'
 import type { Application, ApplicationStore } from '../ports/application-store.js'
 import type { DocumentStore } from '../ports/document-store.js'
 import type { JobStore } from '../ports/job-store.js'
+import type { StoreClock } from '../store-clock.js'
 import type { Logger } from '../ports/logger.js'
 import { addCharge, usageOf } from './audio-charges.js'
 import { checkInput } from '../workflow/check-input.js'
@@ -40,28 +41,35 @@ export function effectiveLimits(application: Application | undefined, options: E
   return { ...limitsForAll(options), ...ownLimits(application) }
 }
 
+interface LimitPorts {
+  jobs: JobStore
+  clock: StoreClock
+  applications: ApplicationStore
+  options: EngineOptions
+}
+
 /** See `JobEngine.limits`. */
 export async function limitsOf(
   app: string,
-  { jobs, applications, options }: { jobs: JobStore; applications: ApplicationStore; options: EngineOptions },
+  { jobs, clock, applications, options }: LimitPorts,
 ): Promise<ApplicationLimits> {
   const application = await applications.getApplication(app)
   const effective = effectiveLimits(application, options)
   const own = ownLimits(application)
-  return { own, effective, used: await usageOf(app, jobs), revision: revisionOf(own) }
+  return { own, effective, used: await usageOf(app, { jobs, clock }), revision: revisionOf(own) }
 }
 
 /** See `JobEngine.chargeAudio`. */
 export async function chargeAudio(
   app: string,
   seconds: number,
-  { jobs, applications, options }: { jobs: JobStore; applications: ApplicationStore; options: EngineOptions },
+  { jobs, clock, applications, options }: LimitPorts,
 ): Promise<void> {
   const { audioMinutes } = effectiveLimits(await applications.getApplication(app), options)
   if (audioMinutes === undefined) return
-  if (seconds > 0) await addCharge(app, seconds, jobs.documents)
-  const { audioSeconds } = await usageOf(app, jobs)
-  const error = quotaExceeded({ audioMinutes }, { ...noUsage, audioSeconds }, 0, Date.now())
+  if (seconds > 0) await addCharge(app, seconds, { jobs, clock })
+  const { audioSeconds } = await usageOf(app, { jobs, clock })
+  const error = quotaExceeded({ audioMinutes }, { ...noUsage, audioSeconds }, 0, await clock.time())
   if (error) throw error
 }
 

@@ -30,17 +30,21 @@ export class JobLinks {
 
   /** @throws StemworkError `CONFLICT` if the job already has 50. */
   async create(jobId: string, { expiresInMs }: { expiresInMs: number }): Promise<JobLink> {
-    if ((await this.list(jobId)).length >= mostLinks)
-      throw new StemworkError('CONFLICT', `A job may have ${mostLinks} links. Revoke one that is no longer used.`)
+    if ((await this.list(jobId)).length >= mostLinks) throw tooMany()
     const createdAt = await this.#clock.time()
     const link = { id: randomUUID(), createdAt, expiresAt: createdAt + expiresInMs, opens: 0 }
     await this.#documents.put({ kind, key: keyOf(jobId, link.id), value: link, ttlMs: expiresInMs })
+    // Others may have been made at the same time: one too many would be in no list, and nobody could revoke it.
+    if ((await this.list(jobId)).length > mostLinks) {
+      await this.revoke(jobId, link.id)
+      throw tooMany()
+    }
     return link
   }
 
   /** Those that still open the job, newest first. */
   async list(jobId: string): Promise<JobLink[]> {
-    const found = await this.#documents.list(kind, { limit: mostLinks, after: keyOf(jobId, '') })
+    const found = await this.#documents.list(kind, { limit: mostLinks + 1, after: keyOf(jobId, '') })
     return found
       .filter(({ key }) => key.startsWith(keyOf(jobId, '')))
       .map(({ value }) => linkSchema.parse(value))
@@ -69,8 +73,17 @@ export class JobLinks {
   async revoke(jobId: string, id: string): Promise<void> {
     await this.#documents.delete(kind, keyOf(jobId, id))
   }
+
+  /** Of a job that is deleted: they could last for another year. @internal */
+  async revokeAll(jobId: string): Promise<void> {
+    for (const { id } of await this.list(jobId)) await this.revoke(jobId, id)
+  }
 }
 
 function keyOf(jobId: string, id: string): string {
   return `${jobId}/${id}`
+}
+
+function tooMany(): StemworkError {
+  return new StemworkError('CONFLICT', `A job may have ${mostLinks} links. Revoke one that is no longer used.`)
 }

@@ -140,7 +140,8 @@ export interface JobStore {
   /**
    * Creates many jobs of one application, without idempotency keys, and returns them in their order: all of them, or,
    * where it throws, none. With a `document`, it is written in the same step, as `DocumentStore.put` does with its
-   * version: if it has another version, nothing is written or created, and the answer is `undefined`.
+   * version: if it has another version, nothing is written or created, and the answer is `undefined`, even where there
+   * is no room.
    *
    * @throws StemworkError as `create`; `QUEUE_FULL` and `QUOTA_EXCEEDED` if there is no room for all.
    */

@@ -18,6 +18,8 @@ interface StepsPorts extends EndPatience {
   jobs: JobStore
   blobs: BlobStore
   leaseMs: number
+  /** How far the store's clock is ahead of this node's. */
+  aheadMs: number
   /** The run's folder. */
   directory: string
   signal: AbortSignal
@@ -38,16 +40,16 @@ export class AttemptSteps implements RunSteps {
     this.#records = new Map(ports.job.steps.map((step) => [step.name, step]))
   }
 
-  /** What earlier attempts kept, for the order. */
+  /** What earlier attempts kept, for the order. The run waits by this node's clock, the job by the store's. */
   get kept(): StepState[] {
-    return [...this.#records.values()]
+    return [...this.#records.values()].map((step) => later(step, -this.#ports.aheadMs))
   }
 
   async save(step: KeptStep): Promise<Record<string, InputFile>> {
-    const { jobs, job, leaseMs, onKept } = this.#ports
+    const { jobs, job, leaseMs, aheadMs, onKept } = this.#ports
     const stored = await this.#store(step)
     const files = Object.fromEntries(Object.entries(stored).map(([name, { key, bytes }]) => [name, { key, bytes }]))
-    const record: StepRecord = { ...step, ...(await this.#recorded(step)), files }
+    const record: StepRecord = { ...later(step, aheadMs), ...(await this.#recorded(step)), files }
     // Idempotent: a repeated write changes nothing more.
     const written = await writeEnd(jobs, job, { kind: 'step', ...claimOf(job), leaseMs, step: record }, this.#ports)
     if (!written) throw leaseLost()
@@ -110,4 +112,8 @@ export class AttemptSteps implements RunSteps {
     await pipeline(blob.body, file, { signal })
     return { path, bytes: file.bytesWritten }
   }
+}
+
+function later<Waiting extends Pick<StepState, 'until'>>(step: Waiting, ms: number): Waiting {
+  return step.until === null ? step : { ...step, until: step.until + ms }
 }

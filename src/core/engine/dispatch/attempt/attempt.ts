@@ -56,6 +56,7 @@ export class Attempt {
   readonly #settlement: Settlement
   readonly #log: AttemptLog
   readonly #claimedAt: number
+  readonly #storeAheadMs: number
   readonly #processorTime = new ProcessorTime()
   #inputs: Record<string, InputFile> = {}
   /** Attempts without progress, including this one. Kept work is never repeated. */
@@ -95,6 +96,7 @@ export class Attempt {
     const { leaseMs, progressIntervalMs, storageOutageMs } = options.dispatch
     // The store's time: this node's date may be wrong.
     this.#claimedAt = (lease?.until ?? 0) - leaseMs
+    this.#storeAheadMs = this.#claimedAt - Date.now()
     if (deadline !== null && deadline - this.#claimedAt < longestTimerMs)
       this.#deadline = new RunTimeLimit(deadline - this.#claimedAt, () => this.interrupt(missedDeadline(deadline)))
     this.#heartbeat = new HeartbeatLoop(jobs, job, {
@@ -285,6 +287,7 @@ export class Attempt {
       job: this.#job,
       directory,
       leaseMs: options.dispatch.leaseMs,
+      aheadMs: this.#storeAheadMs,
       outageMs: () => this.#outageMs(),
       answeredAt: () => contact.answeredAt,
       signal: this.#controller.signal,

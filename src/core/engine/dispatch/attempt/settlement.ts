@@ -1,7 +1,9 @@
 import { attemptPrefix } from '../../job/blob-keys.js'
+import { canceled, jobError } from '../../job/failure.js'
 import type { JobRecord } from '../../job/job.js'
 import { isWorthKeeping } from '../../job/retry.js'
 import type { JobChange } from '../../job/transitions.js'
+import { webhookMessages } from '../../webhooks/webhook-message.js'
 import { longestTimerMs } from '../../workflow/policy.js'
 import type { AttemptCheckpoint } from './attempt-checkpoint.js'
 import { type EndPatience, writeEnd } from './attempt-end.js'
@@ -35,11 +37,13 @@ export class Settlement {
    * @throws the store's error, if it stays unavailable
    */
   async settle(change: JobChange | undefined): Promise<JobRecord | undefined> {
-    const settled = change && (await this.#write(change))
-    if (!settled) {
+    const written = change && (await this.#write(change))
+    if (!written) {
       await this.discardResults()
       return undefined
     }
+    // Nobody may come for a queued job, and this worker was the one to act on the cancel.
+    const settled = written.status === 'QUEUED' && written.cancelRequested ? await this.#cancel(written) : written
     const { events, onEnd, waking } = this.#ports
     const { checkpoint } = this.#attempt
     switch (settled.status) {
@@ -73,6 +77,12 @@ export class Settlement {
       .catch((error: unknown) => log.warn('Discarded results could not be removed; the sweep will do it.', error))
   }
 
+  async #cancel(job: JobRecord): Promise<JobRecord> {
+    const { failedInputsMs: retentionMs } = this.#ports.options.retention
+    const messages = webhookMessages(job, 'job.failed')
+    return (await this.#write({ kind: 'cancel', error: jobError(canceled()), retentionMs, messages })) ?? job
+  }
+
   #write(change: JobChange): Promise<JobRecord | undefined> {
     const { job, stages, outageMs, answeredAt, log } = this.#attempt
     const write = () =>
@@ -86,7 +96,10 @@ export class Settlement {
 }
 
 /** When a worker should look for the job. A sweep finds those that wait longer. */
-function delayOf(change: JobChange, { dueAt }: JobRecord): number {
+function delayOf(change: JobChange, { dueAt, history }: JobRecord): number {
   if (change.kind === 'requeue') return change.delayMs + timerSlackMs
-  return change.kind === 'suspend' ? Math.min(Math.max(0, (dueAt ?? 0) - Date.now()) + timerSlackMs, longestTimerMs) : 0
+  if (change.kind !== 'suspend') return 0
+  // Both by the store's clock.
+  const waitMs = (dueAt ?? 0) - (history.at(-1)?.endedAt ?? 0)
+  return Math.min(Math.max(0, waitMs) + timerSlackMs, longestTimerMs)
 }

@@ -4,6 +4,7 @@ import { jobCheckpointPrefix } from '../../job/checkpoint-keys.js'
 import { canceled, jobError, missedDeadline } from '../../job/failure.js'
 import type { JobRecord } from '../../job/job.js'
 import { dayOf } from '../../job/quota.js'
+import { JobLinks } from '../../links/job-links.js'
 import type { EngineOptions } from '../../options.js'
 import type { BlobStore } from '../../ports/blob-store.js'
 import type { JobStore } from '../../ports/job-store.js'
@@ -123,24 +124,31 @@ export class Sweep {
   }
 
   /** Works even if no live worker could claim them. */
-  #endUnheldJobs(reason: 'overdue' | 'abandoned'): Promise<number> {
-    const { jobs, contact, events, onEnd, options } = this.#ports
-    return this.#each(reason, async (due) => {
+  async #endUnheldJobs(reason: 'overdue' | 'abandoned'): Promise<number> {
+    const { contact } = this.#ports
+    const ended = await this.#each(reason, async (due) => {
       // After an outage, a worker that is back may still end the job itself.
       if (reason === 'abandoned' && due.lease !== null && due.lease.until > (await contact.lapsedBefore())) return false
-      const job = await jobs.apply(due.id, {
-        ...(due.cancelRequested
-          ? { kind: 'cancel', error: jobError(canceled()) }
-          : { kind: 'miss', error: jobError(missedDeadline(due.deadline ?? 0)) }),
-        retentionMs: options.retention.failedInputsMs,
-        messages: webhookMessages(due, 'job.failed'),
-      })
-      // It started or ended meanwhile.
-      if (!job) return false
-      onEnd(job)
-      events.announce('job.failed', { job })
-      return true
+      return (await this.endUnheld(due)) !== undefined
     })
+    // A deadline is a promise, so the others do not wait for the next sweep.
+    return ended < batch ? ended : ended + (await this.#endUnheldJobs(reason))
+  }
+
+  /** Ends a job that nobody runs, if it was canceled or has missed its deadline; `undefined`: it goes on, or is over. */
+  async endUnheld(due: JobRecord): Promise<JobRecord | undefined> {
+    const { jobs, events, onEnd, options } = this.#ports
+    const job = await jobs.apply(due.id, {
+      ...(due.cancelRequested
+        ? { kind: 'cancel', error: jobError(canceled()) }
+        : { kind: 'miss', error: jobError(missedDeadline(due.deadline ?? 0)) }),
+      retentionMs: options.retention.failedInputsMs,
+      messages: webhookMessages(due, 'job.failed'),
+    })
+    if (!job) return undefined
+    onEnd(job)
+    events.announce('job.failed', { job })
+    return job
   }
 
   /**
@@ -183,5 +191,6 @@ export async function finishDeletion(
   if (job.startedAt !== null && job.status !== 'SUCCEEDED')
     await ports.blobs.deletePrefix(jobCheckpointPrefix(job.id), { app })
   await removeUploads(job, ports)
+  await new JobLinks(ports.jobs.documents, ports.clock).revokeAll(job.id)
   await ports.jobs.purge({ id: job.id })
 }
