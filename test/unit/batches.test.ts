@@ -182,10 +182,14 @@ describe('the state of a batch', () => {
     await add({ jobs: Array.from({ length: 30 }, () => sampleJob({ app: 'a', batchName: 'b' })) })
     await run(20, 0.5)
     const list = vi.spyOn(jobs, 'list')
-    const turn = vi.fn<Turn>((work) => work())
+    let turns = 0
+    const turn: Turn = (work) => {
+      turns++
+      return work()
+    }
     expect(await all.status('a', 'b', turn)).toMatchObject({ total: 30, progress: 10 / 30 })
     expect(Math.max(...list.mock.calls.map(([{ limit }]) => limit))).toBe(sliceRows)
-    expect(turn).toHaveBeenCalled()
+    expect(turns).toBeGreaterThan(0)
   })
 
   test('counts its jobs, ended ones as done and running ones by their progress', async () => {
