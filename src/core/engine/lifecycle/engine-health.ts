@@ -65,10 +65,6 @@ export async function engineHealth(
     problems.push('The job store does not answer.')
     return 0
   })
-  await queue.check().catch((error: unknown) => {
-    logger.warn({ err: error }, 'The queue did not answer a health check.')
-    problems.push('The queue does not answer.')
-  })
   await blobCheck.check().catch((error: unknown) => {
     logger.warn({ err: error }, 'The blob store did not take a small file in a health check.')
     problems.push(`Files cannot be stored or removed. ${StemworkError.is(error) ? error.message : 'The log says why.'}`)
@@ -87,6 +83,7 @@ export async function engineHealth(
       ...[fileSweep.problem, runsJobs ? await dispatcher.diskWarning() : undefined].filter(
         (text) => text !== undefined,
       ),
+      ...(await silentQueue(queue, logger, options)),
       ...(await wrongClock(clock)),
       ...(await unreadableJobs(jobs)),
       ...(await unservedJobs(workers, options)),
@@ -94,6 +91,19 @@ export async function engineHealth(
     running: dispatcher.running,
     queued,
     runner: runner.status(),
+  }
+}
+
+/** No problem: this process works, and jobs only begin later. A load balancer would take all nodes away. */
+async function silentQueue(queue: JobQueue, logger: Logger, { dispatch }: EngineOptions): Promise<string[]> {
+  try {
+    await queue.check()
+    return []
+  } catch (error) {
+    logger.warn({ err: error }, 'The queue did not answer a health check.')
+    return [
+      `The queue does not answer. Workers find jobs only by their sweep, every ${dispatch.sweepIntervalMs / 1000} s.`,
+    ]
   }
 }
 
