@@ -157,7 +157,7 @@ const actions = {
     if (input.values.json === true) stdout.write(`${JSON.stringify(page)}\n`)
     else {
       const names = new Map(applications.map((one) => [one.id, one.name]))
-      stdout.write(page.jobs.map((job) => rowText(job, names.get(job.app) ?? job.app)).join('') || 'No such job.\n')
+      stdout.write(page.jobs.map((job) => rowText(job, names.get(job.app) ?? job.app)).join('') || 'No jobs.\n')
       if (page.next !== null) stdout.write(`More: --after ${page.next}\n`)
     }
     return exitStatus.done

@@ -53,6 +53,11 @@ test('jobs of all applications are listed, found by text, and canceled', async (
   expect(await list('--status', 'queued')).toEqual([])
 })
 
+test('an empty answer is told in words', async () => {
+  expect((await command(['jobs', 'list', '--status', 'queued', '--data', data])).stdout).toBe('No jobs.\n')
+  expect((await command(['workers', 'show', '--data', data])).stdout).toBe('No workers.\n')
+})
+
 test('an unknown job, another action and a missing store are named', async () => {
   expect(await command(['jobs', 'show', 'nothing', '--data', data])).toMatchObject({
     status: 1,
