@@ -94,7 +94,7 @@ async function runtime({ provider = 'cpu', runtime: choice = defaultRuntime() }:
     if (provider !== 'cpu')
       return { status: 'problem', found: `${found}, and --provider asks for ${provider}`, todo: useCpu }
     if (native === undefined) return { status: 'ok', found }
-    return { status: 'note', found, todo: `${native} It is about three times as fast.` }
+    return { status: 'note', found, todo: `The native library would be about three times as fast. ${native}` }
   }
   const names = native.listSupportedBackends().map(({ name }) => name)
   const found = `the native library runs the networks; it supports ${names.join(', ')}`
