@@ -1,6 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { Keyv } from 'keyv'
 import { describe, expect, test, vi } from 'vitest'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
+import { keyvJobs } from '../../src/adapters/stores/keyv/keyv-jobs.js'
 import { memoryQueue } from '../../src/adapters/queues/memory/memory-queue.js'
 import { attemptPrefix } from '../../src/core/engine/job/blob-keys.js'
 import type { JobStore } from '../../src/core/engine/ports/job-store.js'
@@ -278,6 +280,25 @@ describe('health', () => {
     isDown = true
     await submit()
     expect(told()).toBe(2)
+  })
+
+  test('notices that the backend of a store which counts by an index in memory is down', async () => {
+    let isDown = false
+    class Server extends Map<string, unknown> {
+      override get(key: string) {
+        if (isDown) throw new Error('ECONNREFUSED')
+        return super.get(key)
+      }
+    }
+    const { engine, submit } = testEngine(
+      textWorkflow(),
+      {},
+      { jobs: keyvJobs({ keyv: new Keyv({ store: new Server() }) }) },
+    )
+    await submit()
+    expect(await engine.health()).toMatchObject({ ok: true, queued: 1 })
+    isDown = true
+    expect(await engine.health()).toMatchObject({ ok: false, problems: ['The job store does not answer.'] })
   })
 
   test('reports jobs that lost their worker and that no other takes over', async () => {
