@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { fail, sampleJob } from '../../src/contract/job-samples.js'
 import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
+import { createApplication } from '../../src/http/index.js'
 import { command, stemwork } from './stemwork.js'
 import { folderOfEachTest } from '../temporary-folder.js'
 
@@ -51,6 +52,19 @@ test('jobs of all applications are listed, found by text, and canceled', async (
   const canceled = await command(['jobs', 'cancel', waiting, '--data', data])
   expect(canceled).toMatchObject({ status: 0, stdout: expect.stringMatching(/status +FAILED[\s\S]*CANCELED/) })
   expect(await list('--status', 'queued')).toEqual([])
+})
+
+test('a job is shown with its name and that of its application, and an attempt that lost its worker in words', async () => {
+  const { jobs, applications, close } = sqliteStores({ path: join(data, 'stemwork.db') })
+  const app = await createApplication(applications, { name: 'Tapes' })
+  const job = (await jobs.create({ ...sampleJob(), app: app.id, name: 'Harbour Lights' })).job
+  await jobs.claim({ id: job.id, owner: 'worker-1', leaseMs: 1 })
+  await expect.poll(() => jobs.claim({ id: job.id, owner: 'worker-2', leaseMs: 60_000 })).toBeDefined()
+  close()
+  const { stdout } = await command(['jobs', 'show', job.id, '--data', data])
+  expect(stdout).toMatch(/^name +Harbour Lights$/m)
+  expect(stdout).toMatch(/^application +Tapes$/m)
+  expect(stdout).toMatch(/^attempt 1 .* worker-1 {2}worker lost$/m)
 })
 
 test('an empty answer is told in words', async () => {
