@@ -102,8 +102,8 @@ export async function refuseRunning({ store }: DeploymentUrls, { documents }: Jo
   if (worker)
     throw new StemworkError(
       'STORE_UNAVAILABLE',
-      `The service ${worker.key.replace(/#.*/, '')} runs on this store, on which only one process may work at a time. ` +
-        'Stop it, then try again; if it was killed, in half a minute.',
+      `The service ${worker.key.replace(/#.*/, '')} runs on this store, on which only one process may work at a ` +
+        'time. Stop it, then try again; if it was killed, in half a minute.',
     )
 }
 

@@ -54,7 +54,7 @@ test('jobs of all applications are listed, found by text, and canceled', async (
   expect(await list('--status', 'queued')).toEqual([])
 })
 
-test('a job is shown with its name and that of its application, and an attempt that lost its worker in words', async () => {
+test('a job is shown with its name, that of its application, and an attempt that lost its worker', async () => {
   const { jobs, applications, close } = sqliteStores({ path: join(data, 'stemwork.db') })
   const app = await createApplication(applications, { name: 'Tapes' })
   const job = (await jobs.create({ ...sampleJob(), app: app.id, name: 'Harbour Lights' })).job
