@@ -7,7 +7,7 @@ import { makeProcessFolder, removeDeadFolders } from '../core/engine/dispatch/at
 import { StemworkError } from '../core/engine/errors.js'
 import type { JobStore } from '../core/engine/ports/job-store.js'
 import type { Logger } from '../core/engine/ports/logger.js'
-import { workerKind } from '../core/engine/workers/worker.js'
+import type { workerKind } from '../core/engine/workers/worker.js'
 import { type CommandInput, type CommandOption, flag, textOf, UsageError, valued } from './command.js'
 import { type Deployment, type DeploymentUrls, openDeployment } from './deployment.js'
 import { configurable } from './configuration.js'
@@ -98,7 +98,9 @@ export async function withStore<Result>(
  */
 export async function refuseRunning({ store }: DeploymentUrls, { documents }: JobStore): Promise<void> {
   if (!store?.startsWith('redis')) return
-  const [worker] = await documents.list(workerKind, { limit: 1 })
+  // Only its type is imported: the value would split a chunk that every import of the package loads.
+  const kind: typeof workerKind = 'worker'
+  const [worker] = await documents.list(kind, { limit: 1 })
   if (worker)
     throw new StemworkError(
       'STORE_UNAVAILABLE',
