@@ -185,7 +185,7 @@ function isMemory(url: string): boolean {
   return url === 'memory:'
 }
 
-function isPostgres(url: string): boolean {
+export function isPostgres(url: string): boolean {
   return /^postgres(ql)?:/.test(url)
 }
 

@@ -13,7 +13,7 @@ import { makeFolder } from './local-file.js'
 import { separationSettings } from './model-options.js'
 import { serveCommand, serviceRequest } from './serve.js'
 import { serverAddress } from './server-failure.js'
-import { deploymentUrls } from './service-storage.js'
+import { deploymentUrls, refuseRunning } from './service-storage.js'
 import { allWorkflows } from './workflow-modules.js'
 
 const stemsId = 'service/stems-vocals-accompaniment'
@@ -94,7 +94,7 @@ async function runtime({ provider = 'cpu', runtime: choice = defaultRuntime() }:
     if (provider !== 'cpu')
       return { status: 'problem', found: `${found}, and --provider asks for ${provider}`, todo: useCpu }
     if (native === undefined) return { status: 'ok', found }
-    return { status: 'note', found, todo: `${native} It is about three times as fast.` }
+    return { status: 'note', found, todo: `The native library would be about three times as fast. ${native}` }
   }
   const names = native.listSupportedBackends().map(({ name }) => name)
   const found = `the native library runs the networks; it supports ${names.join(', ')}`
@@ -111,7 +111,12 @@ async function* storage(input: CommandInput): AsyncGenerator<Finding, void, void
   const open = async (): Promise<Outcome> => {
     // As `serve` does: a database creates its file, but not its folder.
     if (urls.data !== undefined) await makeFolder(urls.data, 0o700)
-    deployment = await openDeployment(urls, silentLogger)
+    const opened = await openDeployment(urls, silentLogger)
+    await refuseRunning(urls, opened.parts.jobs).catch(async (error: unknown) => {
+      await opened.close()
+      throw error
+    })
+    deployment = opened
     return {
       status: 'ok',
       found: deployment.durable ? 'jobs survive a restart' : 'nothing survives a restart (use --data to keep it)',

@@ -157,34 +157,39 @@ const actions = {
     if (input.values.json === true) stdout.write(`${JSON.stringify(page)}\n`)
     else {
       const names = new Map(applications.map((one) => [one.id, one.name]))
-      stdout.write(page.jobs.map((job) => rowText(job, names.get(job.app) ?? job.app)).join('') || 'No such job.\n')
+      stdout.write(page.jobs.map((job) => rowText(job, names.get(job.app) ?? job.app)).join('') || 'No jobs.\n')
       if (page.next !== null) stdout.write(`More: --after ${page.next}\n`)
     }
     return exitStatus.done
   },
 
   async show(engine, input, terminal) {
-    return shown(await engine.get(input.positionals[1] ?? ''), input, terminal)
+    return await shown(engine, await engine.get(input.positionals[1] ?? ''), input, terminal)
   },
 
   async cancel(engine, input, terminal) {
-    return shown(await engine.cancel(input.positionals[1] ?? ''), input, terminal)
+    return await shown(engine, await engine.cancel(input.positionals[1] ?? ''), input, terminal)
   },
 
   async retry(engine, input, terminal) {
-    return shown(await engine.retry(input.positionals[1] ?? ''), input, terminal)
+    return await shown(engine, await engine.retry(input.positionals[1] ?? ''), input, terminal)
   },
 
   async delete(engine, input, terminal) {
     const job = await engine.delete(input.positionals[1] ?? '')
-    if (!job) return shown(job, input, terminal)
+    if (!job) return await shown(engine, job, input, terminal)
     const { id } = job
     terminal.stdout.write(input.values.json === true ? `${JSON.stringify({ id, deleted: true })}\n` : `deleted ${id}\n`)
     return exitStatus.done
   },
 } satisfies Record<string, Action>
 
-function shown(job: JobRecord | undefined, input: CommandInput, { stdout, stderr }: Terminal): number {
+async function shown(
+  { applications }: Pick<JobEngine<never>, 'applications'>,
+  job: JobRecord | undefined,
+  input: CommandInput,
+  { stdout, stderr }: Terminal,
+): Promise<number> {
   if (!job) {
     const id = input.positionals[1] ?? ''
     stderr.write(
@@ -192,7 +197,8 @@ function shown(job: JobRecord | undefined, input: CommandInput, { stdout, stderr
     )
     return exitStatus.failed
   }
-  const facts = summary(job, input.values.why === true)
+  const application = (await applications.getApplication(job.app))?.name ?? null
+  const facts = summary(job, application, input.values.why === true)
   stdout.write(input.values.json === true ? `${JSON.stringify(facts)}\n` : lines(facts))
   return exitStatus.done
 }
@@ -207,11 +213,13 @@ function time(at: number | null): string | null {
   return at === null ? null : new Date(at).toISOString()
 }
 
-function summary(job: JobRecord, why: boolean): Record<string, unknown> {
-  const { id, app, workflow, status, stage, attempts, error, cancelRequested } = job
+function summary(job: JobRecord, application: string | null, why: boolean): Record<string, unknown> {
+  const { id, name, app, workflow, status, stage, attempts, error, cancelRequested } = job
   return {
     id,
+    name,
     app,
+    application,
     workflow,
     status,
     stage,
@@ -241,10 +249,9 @@ function lines({ history, ...shown }: Record<string, unknown>): string {
     })
   const attempts = (
     history as { token: number; worker: string; startedAt: string; outcome: string; reason?: string | null }[]
-  ).map(
-    ({ token, worker, startedAt, outcome, reason }) =>
-      `attempt ${String(token).padEnd(4)} ` +
-      `${startedAt}  ${worker}  ${outcome.replaceAll('_', ' ')}${reason ? `: ${reason}` : ''}\n`,
-  )
+  ).map(({ token, worker, startedAt, outcome, reason }) => {
+    const end = outcome === 'lapsed' ? 'worker lost' : outcome.replaceAll('_', ' ')
+    return `attempt ${String(token).padEnd(4)} ${startedAt}  ${worker}  ${end}${reason ? `: ${reason}` : ''}\n`
+  })
   return [...facts, ...attempts].join('')
 }

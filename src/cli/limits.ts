@@ -75,8 +75,11 @@ function changeOf(input: CommandInput): LimitChange {
     const text = textOf(input, figures[figure])
     if (text === undefined) continue
     const value = text === 'default' ? null : Number(text)
-    const isFine = value === null || (/^\d+$/.test(text) && (figure !== 'maxQueuedJobs' || value > 0))
-    if (!isFine) throw new UsageError(`--${figures[figure]} must be a whole number or "default", not "${text}".`)
+    const least = figure === 'maxQueuedJobs' ? 1 : 0
+    if (value !== null && (!/^\d+$/.test(text) || value < least)) {
+      const expected = `"default" or a whole number, ${least} or more`
+      throw new UsageError(`--${figures[figure]} must be ${expected}, not "${text}".`)
+    }
     change[figure] = value
   }
   return change

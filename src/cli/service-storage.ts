@@ -5,7 +5,9 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { makeProcessFolder, removeDeadFolders } from '../core/engine/dispatch/attempt/process-folder.js'
 import { StemworkError } from '../core/engine/errors.js'
+import type { JobStore } from '../core/engine/ports/job-store.js'
 import type { Logger } from '../core/engine/ports/logger.js'
+import type { workerKind } from '../core/engine/workers/worker.js'
 import { type CommandInput, type CommandOption, flag, textOf, UsageError, valued } from './command.js'
 import { type Deployment, type DeploymentUrls, openDeployment } from './deployment.js'
 import { configurable } from './configuration.js'
@@ -43,7 +45,7 @@ export const privateInputsOption: CommandOption = flag('Allow input URLs that le
 /** Where a command finds the store of an existing service. */
 export const storeOptions = configurable({
   data: valued('dir', 'Data folder of the service, as its --data. The service must be stopped.'),
-  store: valued('url', 'Store of the service, as its --store: postgres://... or sqlite:<path>.'),
+  store: valued('url', 'Store of the service, as its --store. It must be stopped, except with postgres://....'),
 })
 
 export function deploymentUrls(input: CommandInput): DeploymentUrls {
@@ -79,12 +81,32 @@ export async function withStore<Result>(
   logger: Logger,
   use: (storage: ServiceStorage) => Promise<Result>,
 ): Promise<Result> {
-  const storage = await openStorage(storeUrls(input, missing), logger)
+  const urls = storeUrls(input, missing)
+  const storage = await openStorage(urls, logger)
   try {
+    await refuseRunning(urls, storage.parts.jobs)
     return await use(storage)
   } finally {
     await storage.close()
   }
+}
+
+/**
+ * A Keyv store has no lock, unlike a SQLite file: the service would not see what a command changes, and overwrite it.
+ *
+ * @throws StemworkError for such a store on which a service runs
+ */
+export async function refuseRunning({ store }: DeploymentUrls, { documents }: JobStore): Promise<void> {
+  if (!store?.startsWith('redis')) return
+  // Only its type is imported: the value would split a chunk that every import of the package loads.
+  const kind: typeof workerKind = 'worker'
+  const [worker] = await documents.list(kind, { limit: 1 })
+  if (worker)
+    throw new StemworkError(
+      'STORE_UNAVAILABLE',
+      `The service ${worker.key.replace(/#.*/, '')} runs on this store, on which only one process may work at a ` +
+        'time. Stop it, then try again; if it was killed, in half a minute.',
+    )
 }
 
 /** Opens what the URLs name; without any, a storage that ends with the process. */

@@ -4,7 +4,7 @@ import type { Application } from '../core/engine/ports/application-store.js'
 import { createEngine } from '../create-engine.js'
 import { type CommandInput, type Terminal, textOf, UsageError } from './command.js'
 import type { Deployment, DeploymentUrls } from './deployment.js'
-import { openStorage, requireData } from './service-storage.js'
+import { openStorage, refuseRunning, requireData } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 
 /** Gives `use` an engine over the store of a service, with the limits of that and without workflows. */
@@ -17,6 +17,7 @@ export async function withEngine(
   const logger = stderrLogger(stderr)
   const { parts, close } = await openStorage(urls, logger)
   try {
+    await refuseRunning(urls, parts.jobs)
     const limits = await DeploymentLimits.settings(parts.jobs.documents)
     const engine = createEngine({ ...parts, ...limits, workflows: [], logger })
     try {

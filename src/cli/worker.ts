@@ -8,7 +8,7 @@ import { finiteWork } from './finite-work.js'
 import { onInterruption } from './interruption.js'
 import { logJobs } from './job-log.js'
 import { serviceModelOptions } from './model-options.js'
-import { type DeploymentUrls, refuseUnknown } from './deployment.js'
+import { type DeploymentUrls, isPostgres, refuseUnknown } from './deployment.js'
 import { deploymentUrls, openStorage, privateInputsOption, storageOptions } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 import { tracesOption, tracingOf } from './tracing.js'
@@ -48,7 +48,8 @@ export const workerCommand: Command = {
     ...serviceModelOptions,
     workflows: valued(
       'file',
-      'ES module with your own workflows, or JSON file with compositions. Use the same files on every node.',
+      'ES module with your own workflows, JSON file with compositions of known workflows, or a folder of such files. ' +
+        'Use the same on every node.',
       { multiple: true },
     ),
     'health-host': valued('address', 'Address of the health port. Default: 127.0.0.1.'),
@@ -126,12 +127,19 @@ function sharedUrls(input: CommandInput): DeploymentUrls {
   const names = ['store', 'queue', 'blobs'] as const
   for (const name of names) refuseUnknown(`--${name}`, urls[name])
   for (const name of names) {
-    if (urls[name] === undefined || urls[name] === 'memory:')
+    const url = urls[name]
+    if (url === undefined || url === 'memory:' || (name === 'store' && !isPostgres(url)))
       throw new UsageError(
-        `A worker shares its jobs with other processes: --${name} must name a server that all of them can reach.`,
+        `A worker shares its jobs with other processes: --${name} must be ${reachable[name]}, which all of them reach.`,
       )
   }
   return urls
+}
+
+const reachable = {
+  store: 'postgres://...',
+  queue: 'postgres: or redis://...',
+  blobs: 's3://<bucket> or file:<shared folder>',
 }
 
 /** Health and metrics, and nothing else of the HTTP interface. */

@@ -33,7 +33,8 @@ export const workersCommand: Command = {
     return withEngine(storeUrls(input, missing), terminal, async (engine) => {
       if (state && name !== undefined) await engine.setWorkerState(name, state)
       const workers = await engine.workers()
-      terminal.stdout.write(input.values.json === true ? `${JSON.stringify(workers)}\n` : workers.map(line).join(''))
+      const text = () => workers.map(line).join('') || 'No workers.\n'
+      terminal.stdout.write(input.values.json === true ? `${JSON.stringify(workers)}\n` : text())
       return exitStatus.done
     })
   },

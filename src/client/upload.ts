@@ -11,14 +11,16 @@ export interface UploadOptions extends TransferOptions {
   onInterrupted?(): void
 }
 
-/** PUTs the source to an upload link. @throws ClientError; the signal's reason */
+/** PUTs the source to an upload link, again if it was refused for now. @throws ClientError; the signal's reason */
 export async function putFile(
   connection: Connection,
   url: string,
   source: UploadSource,
   options: TransferOptions & { hasOwnFetch: boolean },
 ): Promise<void> {
-  await sendBytes(connection, { method: 'PUT', url, headers: {} }, source, options)
+  const send = () => sendBytes(connection, { method: 'PUT', url, headers: {} }, source, options)
+  // A stream can be read only once.
+  await (isWhole(source) ? connection.retrying(send, { isRepeatable: false, signal: options.signal }) : send())
 }
 
 /** Where bytes go. */

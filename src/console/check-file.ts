@@ -25,7 +25,7 @@ export async function checkFile(client: Client, workflow: string, file: File): P
   if (file.size > maxFileBytes)
     return {
       text:
-        `This file has ${sizeWords(file.size)}. The service takes at most ${sizeWords(maxFileBytes)}. A ` +
+        `This file is ${sizeWords(file.size)}. The service takes at most ${sizeWords(maxFileBytes)}. A ` +
         'compressed copy, for example MP3, is smaller.',
     }
   if (!extensions) return undefined

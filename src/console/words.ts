@@ -17,6 +17,7 @@ const refusals: Record<string, string | undefined> = {
   FORBIDDEN: 'This link is no longer valid. Reload the page.',
   RATE_LIMITED: 'Too many requests. Wait a moment and try again.',
   QUEUE_FULL: 'Too many songs are waiting. Try again when some of them are done.',
+  QUOTA_EXCEEDED: 'You have used all that you may use in a day. Try again tomorrow, or ask the operator for more.',
   STORAGE_FULL: 'Your storage is full. Delete songs that you no longer need.',
   STORE_UNAVAILABLE: 'The service cannot reach its storage at the moment. Try again in a minute.',
   DRAINING: 'The service is not accepting new songs at the moment. Try again later.',

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { fail, sampleJob } from '../../src/contract/job-samples.js'
 import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
+import { createApplication } from '../../src/http/index.js'
 import { command, stemwork } from './stemwork.js'
 import { folderOfEachTest } from '../temporary-folder.js'
 
@@ -53,6 +54,7 @@ test('jobs of all applications are listed, found by text, and canceled', async (
   expect(await list('--status', 'queued')).toEqual([])
 })
 
+<<<<<<< HEAD
 test('beside a running service, the commands and the doctor say where to look instead', async () => {
   const { close } = sqliteStores({ path: join(data, 'stemwork.db') })
   const remedy = /If a service runs with it, use its operator page instead \(.*\/v1\/operator/
@@ -64,6 +66,24 @@ test('beside a running service, the commands and the doctor say where to look in
     expect.objectContaining({ check: 'storage', status: 'problem', todo: expect.stringMatching(remedy) }),
   )
   close()
+=======
+test('a job is shown with its name, that of its application, and an attempt that lost its worker', async () => {
+  const { jobs, applications, close } = sqliteStores({ path: join(data, 'stemwork.db') })
+  const app = await createApplication(applications, { name: 'Tapes' })
+  const job = (await jobs.create({ ...sampleJob(), app: app.id, name: 'Harbour Lights' })).job
+  await jobs.claim({ id: job.id, owner: 'worker-1', leaseMs: 1 })
+  await expect.poll(() => jobs.claim({ id: job.id, owner: 'worker-2', leaseMs: 60_000 })).toBeDefined()
+  close()
+  const { stdout } = await command(['jobs', 'show', job.id, '--data', data])
+  expect(stdout).toMatch(/^name +Harbour Lights$/m)
+  expect(stdout).toMatch(/^application +Tapes$/m)
+  expect(stdout).toMatch(/^attempt 1 .* worker-1 {2}worker lost$/m)
+})
+
+test('an empty answer is told in words', async () => {
+  expect((await command(['jobs', 'list', '--status', 'queued', '--data', data])).stdout).toBe('No jobs.\n')
+  expect((await command(['workers', 'show', '--data', data])).stdout).toBe('No workers.\n')
+>>>>>>> host2
 })
 
 test('an unknown job, another action and a missing store are named', async () => {

@@ -90,8 +90,16 @@ test.each([
   ['set without a figure', ['set', '--app', 'Tapes'], 'needs a figure'],
   ['set without an application', ['set', '--jobs', '1'], 'needs --app'],
   ['show with a figure', ['show', '--jobs', '1'], '--jobs belongs to set, not to show'],
-  ['what is no number', ['set', '--app', 'Tapes', '--jobs', 'many'], 'must be a whole number or "default"'],
-  ['no job at all', ['set', '--app', 'Tapes', '--max-queued', '0'], 'must be a whole number or "default"'],
+  [
+    'what is no number',
+    ['set', '--app', 'Tapes', '--jobs', 'many'],
+    'must be "default" or a whole number, 0 or more, not "many"',
+  ],
+  [
+    'no job at all',
+    ['set', '--app', 'Tapes', '--max-queued', '0'],
+    'must be "default" or a whole number, 1 or more, not "0"',
+  ],
   ['an unknown application', ['set', '--app', 'nobody', '--jobs', '1'], 'There is no application nobody'],
 ])('%s is refused', async (_, words, message) => {
   expect(await command(['limits', ...words, '--data', data])).toMatchObject({

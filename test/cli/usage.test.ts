@@ -101,12 +101,11 @@ describe('the command line', () => {
     ],
     [
       ['worker', '--store', 'sqlite:jobs.db', '--blobs', 'file:blobs'],
-      '--queue postgres: notifies several processes, and --store sqlite:... is correct only while one process ' +
-        'writes it.',
+      'A worker shares its jobs with other processes: --store must be postgres://..., which all of them reach.',
     ],
     [
       ['worker', '--store', 'postgres://db/jobs', '--blobs', 'file:blobs', '--queue', 'memory:'],
-      '--queue must name a server that all of them can reach.',
+      '--queue must be postgres: or redis://..., which all of them reach.',
     ],
     [['serve', '--api-only'], 'give --store postgres://... and leave --queue out.'],
   ])('refuses options that do not go together: %j', async (args, message) => {

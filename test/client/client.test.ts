@@ -351,6 +351,17 @@ describe('behind a bad network the client', () => {
     expect(front.seen).toHaveLength(2)
   })
 
+  test('sends a file again that was refused for now, but not a stream, of which nothing is left', async () => {
+    const busy = () => ({ status: 429, headers: { 'retry-after': '0' }, path: /\/storage\/uploads\// })
+    const front = await startFront(service.server.origin, [busy(), busy()])
+    const behind = createClient({ baseUrl: front.base, apiKey: service.app.key })
+    const { downloadUrl } = await behind.upload(Buffer.from('song'))
+    expect(await (await fetch(downloadUrl)).text()).toBe('song')
+    const stopped = await startFront(service.server.origin, [busy()])
+    const streaming = createClient({ baseUrl: stopped.base, apiKey: service.app.key })
+    expect(await failure(streaming.upload(new Blob(['song']).stream()))).toMatchObject({ status: 429 })
+  })
+
   test('explains the answers of servers that are not the service, or refuse a file, or cannot reach it', async () => {
     const front = await startFront(service.server.origin, [
       { status: 413, path: /\/storage\/uploads\// },

@@ -86,7 +86,7 @@ describe.skipIf(!chromiumPath)('files are checked before they are sent (needs Ch
         'empty.mp3': 'This file is empty.',
         'clip.wmv': 'This service cannot read .wmv files.',
         'two minutes.wav': 'This recording lasts 2 min. The service takes at most 1 min. Send it in parts.',
-        'huge.wav': 'This file has 6.4 MB. The service takes at most 5.0 MB.',
+        'huge.wav': 'This file is 6.4 MB. The service takes at most 5.0 MB.',
       }
       await send(page, ...Object.keys(reasons).map(path))
       for (const [name, reason] of Object.entries(reasons)) {

@@ -161,6 +161,33 @@ describeWith('bullmqQueue on a Redis that goes away', { own }, ({ own: server })
     await queue.close()
   })
 
+  test('an outage is told once for each problem, and so is its end', async () => {
+    const lines: string[] = []
+    const log = (fields: Record<string, unknown>, message: string) =>
+      void lines.push(`${message} ${fields.err instanceof Error ? fields.err.message : ''}`)
+    const logger = { debug: log, info: log, warn: log, error: log }
+    const queue = bullmqQueue({ connection: server.url, prefix: randomUUID(), logger })
+    let calls = 0
+    const subscription = await queue.subscribe(async () => void calls++)
+    await queue.notify()
+    while (calls === 0) await sleep(10)
+    await server.kill()
+    for (let n = 0; n < 20; n++) {
+      await assert.rejects(queue.notify(), isOutage)
+      await sleep(20)
+    }
+    assert.notEqual(lines.length, 0)
+    await server.start()
+    while (calls === 1) {
+      await queue.notify().catch(() => {})
+      await sleep(50)
+    }
+    await subscription.stop()
+    await queue.close()
+    assert.deepEqual(lines, [...new Set(lines)])
+    assert.equal(lines.filter((line) => line.startsWith('Redis answers the queue again.')).length, 1)
+  })
+
   test('a queue that never reached Redis fails in bounded time and works once Redis is there', async () => {
     await server.kill()
     const queue = bullmqQueue({ connection: server.url, prefix: randomUUID(), answerTimeoutMs: 300 })

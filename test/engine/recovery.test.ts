@@ -1,9 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { Keyv } from 'keyv'
 import { describe, expect, test, vi } from 'vitest'
 import { memoryBlobs, memoryJobs } from '../../src/adapters/memory.js'
+import { keyvJobs } from '../../src/adapters/stores/keyv/keyv-jobs.js'
+import { memoryQueue } from '../../src/adapters/queues/memory/memory-queue.js'
 import { attemptPrefix } from '../../src/core/engine/job/blob-keys.js'
 import type { JobStore } from '../../src/core/engine/ports/job-store.js'
-import { bytes, gate, keys, steppingClock, testEngine, textWorkflow } from './harness.js'
+import { bytes, gate, keys, recordingLogger, steppingClock, testEngine, textWorkflow } from './harness.js'
 
 const minute = 60 * 1000
 const hour = 60 * minute
@@ -252,6 +255,52 @@ describe('two claims with one token, after a job store lost its last commits', (
 })
 
 describe('health', () => {
+  test('warns of a queue that does not answer, although jobs are accepted and run', async () => {
+    const queue = { ...memoryQueue(), check: () => Promise.reject(new Error('ECONNREFUSED')) }
+    const { engine } = testEngine(textWorkflow(), {}, { queue })
+    expect(await engine.health()).toMatchObject({
+      ok: true,
+      problems: [],
+      warnings: [expect.stringContaining('The queue does not answer.')],
+    })
+  })
+
+  test('a queue that fails is told in the log once, until a notification succeeds', async () => {
+    const { logger, lines } = recordingLogger()
+    let isDown = true
+    const notify = async () => {
+      if (isDown) throw new Error('ECONNREFUSED')
+    }
+    const { submit } = testEngine(textWorkflow(), { logger }, { queue: { ...memoryQueue(), notify } })
+    const told = () => lines.filter(({ level }) => level === 'warn').length
+    for (let n = 0; n < 3; n++) await submit()
+    expect(told()).toBe(1)
+    isDown = false
+    await submit()
+    isDown = true
+    await submit()
+    expect(told()).toBe(2)
+  })
+
+  test('notices that the backend of a store which counts by an index in memory is down', async () => {
+    let isDown = false
+    class Server extends Map<string, unknown> {
+      override get(key: string) {
+        if (isDown) throw new Error('ECONNREFUSED')
+        return super.get(key)
+      }
+    }
+    const { engine, submit } = testEngine(
+      textWorkflow(),
+      {},
+      { jobs: keyvJobs({ keyv: new Keyv({ store: new Server() }) }) },
+    )
+    await submit()
+    expect(await engine.health()).toMatchObject({ ok: true, queued: 1 })
+    isDown = true
+    expect(await engine.health()).toMatchObject({ ok: false, problems: ['The job store does not answer.'] })
+  })
+
   test('reports jobs that lost their worker and that no other takes over', async () => {
     const clock = steppingClock(Date.now() - hour)
     const jobs = memoryJobs({ clock: clock.now })

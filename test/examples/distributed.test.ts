@@ -64,7 +64,7 @@ describeWith(
       const command =
         new RegExp(`^  ${service}:\\n[\\s\\S]*?command: >\\n((?: {6}.*\\n)+)`, 'm').exec(compose)?.[1] ?? ''
       const standIns = {
-        'npx stemwork': join(root, 'dist/cli/main.js'),
+        'node_modules/.bin/stemwork': join(root, 'dist/cli/main.js'),
         '${API_KEY:?}': apiKey,
         'postgres://stemwork:stemwork@postgres/stemwork': postgres.url,
         'redis://redis:6379': redis.url,

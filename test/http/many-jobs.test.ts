@@ -69,7 +69,7 @@ test('a used-up quota answers 429 with which one, how much, and when to come bac
   expect(await refused.json()).toMatchObject({
     code: 'QUOTA_EXCEEDED',
     reason: 'jobs',
-    message: expect.stringMatching(/1 jobs a day and has used 1\. .*T00:00:00\.000Z/),
+    message: expect.stringMatching(/1 job a day and has used 1\. .*T00:00:00\.000Z/),
   })
 })
 

@@ -110,6 +110,16 @@ test('each end is an event, and a webhook message for those who ask for it, with
   receiver.close()
 })
 
+test('sums have no error of additions', async () => {
+  const { memoryJobs } = await import('../../src/adapters/memory.js')
+  const jobs = memoryJobs()
+  const sums = { jobs: 2, succeeded: 2, audioSeconds: 0.1 + 0.2, bytes: 3, processorSeconds: 0.6600000000000081 }
+  const ledger = { ...jobs.ledger!, totals: async () => [sums] }
+  const { engine } = await serviceOfTest({ stores: { jobs: { ...jobs, ledger } }, worker: false })
+  const totals = await engine.usageTotals({ from: 0, to: Date.now() })
+  expect(totals).toEqual([{ ...sums, audioSeconds: 0.3, processorSeconds: 0.66 }])
+})
+
 test('the ledger is kept for as long as the option says, to the day', async () => {
   const now = Date.now()
   let time = now

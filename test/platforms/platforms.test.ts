@@ -126,7 +126,9 @@ installsFromRegistry('a NestJS application, made as the page says, separates a s
   const { files, commands } = section('NestJS')
   const place = project('nest', {
     ...files,
-    'app.module.ts': "import { Module } from '@nestjs/common'\n\n@Module({})\nexport class AppModule {}\n",
+    'app.module.ts':
+      "import { Module } from '@nestjs/common'\nimport { MediaModule } from './media.module'\n\n" +
+      '@Module({ imports: [MediaModule] })\nexport class AppModule {}\n',
   })
   for (const command of commands.slice(0, -1)) await run(command, place)
   const port = await freePort()

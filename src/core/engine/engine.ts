@@ -135,7 +135,7 @@ export class JobEngine<Offered extends Workflow = Workflow> extends EngineQuerie
   async setWorkerState(owner: string, state: WorkerState): Promise<void> {
     const found = await this.#parts.workers.setState(owner, state)
     if (found === 0)
-      throw new StemworkError('NOT_FOUND', `No worker named ${owner} is running. \`workers()\` lists those that are.`)
+      throw new StemworkError('NOT_FOUND', `No worker named ${owner} is running. Look at the list of workers.`)
     this.#parts.logger.info({ owner, state }, 'The state of a worker was changed.')
   }
 

@@ -2,9 +2,10 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { ClientError } from '../../../src/client/client.js'
 import { openPcm, type PcmSource, type RangeReader } from '../../../src/console/pcm-source.js'
 import { bands, readSpectrum } from '../../../src/console/spectrum.js'
-import { clock, durationWords, outputWords, timeLeftWords } from '../../../src/console/words.js'
+import { clock, durationWords, explain, outputWords, timeLeftWords } from '../../../src/console/words.js'
 import { openEncoder } from '../../../src/core/media/encode/encoder.js'
 
 const never = new AbortController().signal
@@ -70,6 +71,12 @@ describe('the spectrogram', () => {
       expect(Math.max(...reads)).toBeLessThan(2 ** 18 + 2048)
     },
   )
+})
+
+test('a used-up quota is told in the words of the page, and those of the service are a detail', () => {
+  const message = 'The application may use 5 jobs a day and has used 5.'
+  const { text, detail } = explain(new ClientError(message, { code: 'QUOTA_EXCEEDED', status: 429, requestId: 'r1' }))
+  expect([text, detail]).toEqual([expect.stringContaining('in a day'), `${message} (Request r1)`])
 })
 
 describe('the time left', () => {

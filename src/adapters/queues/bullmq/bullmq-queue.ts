@@ -54,9 +54,8 @@ export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
         'Redis keys.',
     )
 
-  const onError = (error: unknown) =>
-    logger.warn({ queue: name, err: error }, 'The connection of the queue to Redis has a problem.')
-  const connections = new RedisConnections(connection, onError)
+  const connections = new RedisConnections(connection, { name, logger })
+  const onError = (error: unknown) => connections.report(error)
   const subscriptions = new Set<QueueSubscription>()
   let publisher: Publisher | undefined
   let closed = false

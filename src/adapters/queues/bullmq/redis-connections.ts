@@ -1,5 +1,6 @@
 import { Redis, type RedisOptions } from 'ioredis'
 import { StemworkError } from '../../../core/engine/errors.js'
+import type { Logger } from '../../../core/engine/ports/logger.js'
 
 export type RedisAddress = Redis | RedisOptions | string
 
@@ -15,10 +16,11 @@ const longestBlockMs = 10_000
  */
 export class RedisConnections {
   readonly #address: RedisAddress
-  readonly #onError: (error: unknown) => void
+  readonly #log: { name: string; logger: Logger }
+  readonly #told = new Set<string>()
   #problem: unknown
 
-  constructor(address: RedisAddress, onError: (error: unknown) => void) {
+  constructor(address: RedisAddress, log: { name: string; logger: Logger }) {
     if (typeof address !== 'string' && (isConnection(address) ? address.options : address).keyPrefix) {
       throw new StemworkError(
         'INVALID_OPTIONS',
@@ -27,12 +29,22 @@ export class RedisConnections {
       )
     }
     this.#address = address
-    this.#onError = onError
+    this.#log = log
   }
 
   /** Why the last attempt to connect failed: a call that fails for it only learns `Connection is closed`. */
   get problem(): unknown {
     return this.#problem
+  }
+
+  /** Logs each problem once until Redis answers again: every attempt of every connection reports it, some twice. */
+  report(error: unknown): void {
+    if (this.#told.has(String(error))) return
+    this.#told.add(String(error))
+    this.#log.logger.warn(
+      { queue: this.#log.name, err: error },
+      'The queue has a problem with Redis, and tries again. Meanwhile, workers find jobs by their sweep.',
+    )
   }
 
   /**
@@ -68,10 +80,17 @@ export class RedisConnections {
     connection
       .on('error', (error: unknown) => {
         this.#problem = error
-        this.#onError(error)
+        this.report(error)
       })
-      .on('ready', () => (this.#problem = undefined))
+      .on('ready', () => this.#ready())
     return connection
+  }
+
+  #ready(): void {
+    this.#problem = undefined
+    if (this.#told.size === 0) return
+    this.#told.clear()
+    this.#log.logger.info({ queue: this.#log.name }, 'Redis answers the queue again.')
   }
 }
 

@@ -51,9 +51,7 @@ export function subscribe(listener: () => Promise<void>, options: SubscriptionOp
       removeOnFail: { count: 0 },
     },
   )
-  worker.on('error', (error) =>
-    logger.warn({ queue: name, err: error }, 'The queue reported an error; it continues when Redis responds again.'),
-  )
+  worker.on('error', (error) => connections.report(error))
 
   const stop = async () => {
     const closed = worker.close()

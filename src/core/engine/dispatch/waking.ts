@@ -32,6 +32,8 @@ export class Waking {
   /** Jobs of which only a few workers have been notified. */
   readonly #notifiedJobs = new Set<string>()
   #isClosed = false
+  /** The queue failed at the last attempt, which is logged once. */
+  #isUnheard = false
 
   constructor(parts: WakingParts) {
     this.#parts = parts
@@ -87,11 +89,14 @@ export class Waking {
 
   async #notify(to: { delayMs?: number; workers?: string[] }): Promise<void> {
     if (this.#isClosed) return
-    await this.#parts.queue
-      .notify(to)
-      .catch((error: unknown) =>
-        this.#parts.logger.warn({ err: error }, 'No worker could be notified; the next sweep finds the work.'),
-      )
+    try {
+      await this.#parts.queue.notify(to)
+      this.#isUnheard = false
+    } catch (error) {
+      if (!this.#isUnheard)
+        this.#parts.logger.warn({ err: error }, 'No worker could be notified; sweeps find the work until one can.')
+      this.#isUnheard = true
+    }
   }
 
   #after(delayMs: number, then: () => void): void {

@@ -51,7 +51,8 @@ export function quotaExceeded(quota: Quota, used: Usage, jobs: number, now: numb
         `at ${resetsAt}. Submit again then, or ask the operator for a larger quota.`,
       { retryable: true, details: { quota: what, limit, used: usedSoFar, resetsAt } },
     )
-  if (quota.jobs !== undefined && used.jobs + jobs > quota.jobs) return refused('jobs', quota.jobs, used.jobs, 'jobs')
+  if (quota.jobs !== undefined && used.jobs + jobs > quota.jobs)
+    return refused('jobs', quota.jobs, used.jobs, quota.jobs === 1 ? 'job' : 'jobs')
   const minutes = Math.round(used.audioSeconds / 0.6) / 100
   if (quota.audioMinutes !== undefined && used.audioSeconds >= quota.audioMinutes * 60)
     return refused('audioMinutes', quota.audioMinutes, minutes, 'minutes of audio')

@@ -22,8 +22,15 @@ export type UsageEntriesQuery = z.input<typeof entriesSchema>
 /** See `JobEngine.usageTotals`. */
 export async function usageTotals(jobs: JobStore, query: UsageTotalsQuery): Promise<LedgerTotal[]> {
   const { groupBy, ...given } = checked(totalsSchema, query, 'usageTotals')
-  return await ledgerOf(jobs).totals(daysOf(given), groupBy)
+  const totals = await ledgerOf(jobs).totals(daysOf(given), groupBy)
+  return totals.map((total) => {
+    const { audioSeconds, processorSeconds } = total
+    return { ...total, audioSeconds: inMicroseconds(audioSeconds), processorSeconds: inMicroseconds(processorSeconds) }
+  })
 }
+
+/** Without the error of additions, which no bill should show: 0.3 instead of 0.30000000000000004. */
+const inMicroseconds = (seconds: number) => Math.round(seconds * 1e6) / 1e6
 
 /** See `JobEngine.usageEntries`. */
 export async function usageEntries(jobs: JobStore, query: UsageEntriesQuery): Promise<LedgerEntry[]> {

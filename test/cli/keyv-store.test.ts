@@ -1,0 +1,33 @@
+import KeyvRedis from '@keyv/redis'
+import { Keyv } from 'keyv'
+import { afterAll, expect, test } from 'vitest'
+import { keyvStores } from '../../src/adapters/stores/keyv/keyv-stores.js'
+import { createEngine } from '../../src/create-engine.js'
+import { describeWith } from '../servers/found-server.js'
+import { startRedis } from '../servers/redis.js'
+import { command } from './stemwork.js'
+
+describeWith('a store in Redis', { redis: await startRedis() }, ({ redis }) => {
+  afterAll(() => redis.release())
+
+  test('commands change it only while its service is stopped', async () => {
+    const keyv = new Keyv({ store: new KeyvRedis(redis.url), namespace: 'stemwork' })
+    const engine = createEngine({ ...keyvStores({ keyv }), workflows: [], owner: 'the-service' })
+    const store = (...words: string[]) => command([...words, '--store', redis.url])
+    expect((await store('keys', 'create')).status).toBe(0)
+    await engine.start()
+    for (const words of [
+      ['schedule', 'pause'],
+      ['limits', 'set', '--app', 'default', '--jobs', '3'],
+    ])
+      expect(await store(...words)).toMatchObject({
+        status: 1,
+        stderr: expect.stringContaining('The service the-service runs on this store'),
+      })
+    const { status, stdout } = await store('doctor', '--blobs', 'file:/tmp')
+    expect([status, stdout]).toEqual([1, expect.stringMatching(/^problem +storage .*the-service runs on this store/m)])
+    await engine.close()
+    expect(await store('schedule', 'pause')).toMatchObject({ status: 0, stdout: expect.stringContaining('paused') })
+    await keyv.disconnect()
+  })
+})
