@@ -45,7 +45,7 @@ export const privateInputsOption: CommandOption = flag('Allow input URLs that le
 /** Where a command finds the store of an existing service. */
 export const storeOptions = configurable({
   data: valued('dir', 'Data folder of the service, as its --data. The service must be stopped.'),
-  store: valued('url', 'Store of the service, as its --store. It must be stopped, except with postgres://....'),
+  store: valued('url', 'Store of the service, as its --store. Unless it is Postgres, the service must be stopped.'),
 })
 
 export function deploymentUrls(input: CommandInput): DeploymentUrls {

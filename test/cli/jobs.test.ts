@@ -54,7 +54,6 @@ test('jobs of all applications are listed, found by text, and canceled', async (
   expect(await list('--status', 'queued')).toEqual([])
 })
 
-<<<<<<< HEAD
 test('beside a running service, the commands and the doctor say where to look instead', async () => {
   const { close } = sqliteStores({ path: join(data, 'stemwork.db') })
   const remedy = /If a service runs with it, use its operator page instead \(.*\/v1\/operator/
@@ -66,7 +65,8 @@ test('beside a running service, the commands and the doctor say where to look in
     expect.objectContaining({ check: 'storage', status: 'problem', todo: expect.stringMatching(remedy) }),
   )
   close()
-=======
+})
+
 test('a job is shown with its name, that of its application, and an attempt that lost its worker', async () => {
   const { jobs, applications, close } = sqliteStores({ path: join(data, 'stemwork.db') })
   const app = await createApplication(applications, { name: 'Tapes' })
@@ -83,7 +83,6 @@ test('a job is shown with its name, that of its application, and an attempt that
 test('an empty answer is told in words', async () => {
   expect((await command(['jobs', 'list', '--status', 'queued', '--data', data])).stdout).toBe('No jobs.\n')
   expect((await command(['workers', 'show', '--data', data])).stdout).toBe('No workers.\n')
->>>>>>> host2
 })
 
 test('an unknown job, another action and a missing store are named', async () => {
