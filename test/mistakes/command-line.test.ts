@@ -90,7 +90,11 @@ const mistakes: CommandMistake[] = [
     words: `serve --store ${pg} --blobs file:b`,
     says: [/127\.0\.0\.1:1\b/, /Start the server/],
   },
-  { what: 'second worker on one file', words: `worker ${stored}`, says: [/only while one process writes it/] },
+  {
+    what: 'second worker on one file',
+    words: `worker ${stored}`,
+    says: [/with other processes: --store must be postgres:/],
+  },
   { what: 'no link secret', words: `serve ${stored}`, says: [/links: set --data <dir>.*STEMWORK_LINK_SECRET/] },
   {
     what: 'short link secret',
