@@ -98,10 +98,7 @@ class Page {
     if ((query.page ?? 0) * this.#size > deepestOffset) throw tooFarDown(this.#size)
     const app = this.#call.caller.id
     const filters = { ...jobQueryOf(query, engine.workflows), app }
-    const total = await queries.slice(app, (spent) => {
-      spent?.(0)
-      return engine.count(filters, { max: mostCounted })
-    })
+    let total: number | undefined
     const after = query.after === undefined ? undefined : await cursor(this.#call, query.after)
     const offset = (query.page ?? 0) * this.#size
     let last: JobRecord | undefined
@@ -109,7 +106,12 @@ class Page {
     await readSlices(
       // One extra row shows whether there are more.
       { ...filters, limit: this.#size + 1, offset, after },
-      (page) => engine.list(page),
+      async (page) => {
+        const counting = total ?? engine.count(filters, { max: mostCounted })
+        const [jobs, count] = await Promise.all([engine.list(page), counting])
+        total = count
+        return jobs
+      },
       async (jobs) => {
         const rows = jobs.slice(0, this.#size - this.#rows)
         hasMore ||= rows.length < jobs.length
@@ -120,7 +122,7 @@ class Page {
     )
     this.#close()
     const next = hasMore && last ? nextQuery(this.#call.search, last) : undefined
-    return { json: this.#pieces, total, next }
+    return { json: this.#pieces, total: total ?? 0, next }
   }
 
   async #add(job: JobRecord): Promise<void> {
