@@ -28,6 +28,7 @@ import { settleKeys, settleWebhookSecret } from './service-keys.js'
 import {
   deploymentUrls,
   openStorage,
+  refuseRunning,
   requiredSecret,
   type ServiceStorage,
   privateInputsOption,
@@ -133,6 +134,7 @@ export const serveCommand: Command = {
     const logger = stderrLogger(terminal.stderr, { debug: request.verbose })
     const storage = await openStorage(request.urls, logger)
     try {
+      await refuseRunning(request.urls, storage.parts.jobs)
       await runService(request, storage, interruption, logger, terminal)
       return exitStatus.done
     } finally {

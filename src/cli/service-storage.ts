@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, rmSync } from 'node:fs'
 import { mkdir, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { hostname, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { makeProcessFolder, removeDeadFolders } from '../core/engine/dispatch/attempt/process-folder.js'
+import { isRunning, makeProcessFolder, removeDeadFolders } from '../core/engine/dispatch/attempt/process-folder.js'
 import { StemworkError } from '../core/engine/errors.js'
 import type { JobStore } from '../core/engine/ports/job-store.js'
 import type { Logger } from '../core/engine/ports/logger.js'
@@ -92,7 +92,7 @@ export async function withStore<Result>(
 }
 
 /**
- * A Keyv store has no lock, unlike a SQLite file: the service would not see what a command changes, and overwrite it.
+ * A Keyv store has no lock, unlike a SQLite file: two processes would not see what the other changes, and overwrite it.
  *
  * @throws StemworkError for such a store on which a service runs
  */
@@ -100,13 +100,21 @@ export async function refuseRunning({ store }: DeploymentUrls, { documents }: Jo
   if (!store?.startsWith('redis')) return
   // Only its type is imported: the value would split a chunk that every import of the package loads.
   const kind: typeof workerKind = 'worker'
-  const [worker] = await documents.list(kind, { limit: 1 })
-  if (worker)
+  const owners = (await documents.list(kind, { limit: 100 })).map(({ key }) => key.replace(/#.*/, ''))
+  const other = owners.find((owner) => !hasEndedHere(owner))
+  if (other !== undefined)
     throw new StemworkError(
       'STORE_UNAVAILABLE',
-      `The service ${worker.key.replace(/#.*/, '')} runs on this store, on which only one process may work at a ` +
-        'time. Stop it, then try again; if it was killed, in half a minute.',
+      `The service ${other} runs on this store, on which only one process may work at a time. Stop it, then try ` +
+        'again; if it was killed, in a minute and a half.',
     )
+}
+
+/** Whether it was a process of this machine that was killed: it is known for three leases. */
+function hasEndedHere(owner: string): boolean {
+  const [, host, pid] = /^(.*):(\d+)$/.exec(owner) ?? []
+  // In a container, a process may have the number of the one before it.
+  return host === hostname() && (Number(pid) === process.pid || !isRunning(Number(pid)))
 }
 
 /** Opens what the URLs name; without any, a storage that ends with the process. */

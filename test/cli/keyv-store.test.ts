@@ -1,3 +1,5 @@
+import { spawnSync } from 'node:child_process'
+import { hostname } from 'node:os'
 import KeyvRedis from '@keyv/redis'
 import { Keyv } from 'keyv'
 import { afterAll, expect, test } from 'vitest'
@@ -24,10 +26,24 @@ describeWith('a store in Redis', { redis: await startRedis() }, ({ redis }) => {
         status: 1,
         stderr: expect.stringContaining('The service the-service runs on this store'),
       })
+    expect(await store('serve', '--port', '0', '--blobs', 'file:/tmp')).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('The service the-service runs on this store'),
+    })
     const { status, stdout } = await store('doctor', '--blobs', 'file:/tmp')
     expect([status, stdout]).toEqual([1, expect.stringMatching(/^problem +storage .*the-service runs on this store/m)])
     await engine.close()
     expect(await store('schedule', 'pause')).toMatchObject({ status: 0, stdout: expect.stringContaining('paused') })
+    await keyv.disconnect()
+  })
+
+  test('a service that was killed on this machine stops none', async () => {
+    const keyv = new Keyv({ store: new KeyvRedis(redis.url), namespace: 'stemwork' })
+    const { pid } = spawnSync(process.execPath, ['-e', ''])
+    const engine = createEngine({ ...keyvStores({ keyv }), workflows: [], owner: `${hostname()}:${pid}` })
+    await engine.start()
+    expect(await command(['schedule', 'pause', '--store', redis.url])).toMatchObject({ status: 0 })
+    await engine.close()
     await keyv.disconnect()
   })
 })

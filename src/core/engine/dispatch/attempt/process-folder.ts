@@ -32,7 +32,8 @@ function isLeftover(rest: string): boolean {
   return Number(pid) === process.pid ? Number(started) !== startedAt : !isRunning(Number(pid))
 }
 
-function isRunning(pid: number): boolean {
+/** Whether there is such a process on this machine. */
+export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0)
     return true
