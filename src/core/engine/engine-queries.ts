@@ -151,10 +151,13 @@ export class EngineQueries<Offered extends Workflow = Workflow> {
     return this.#parts.jobs.recordBytes(app)
   }
 
-  /** The same for its batches and failing webhook receivers, which are read one by one. */
-  async documentBytes(app: string): Promise<number> {
+  /**
+   * The same for its batches and failing webhook receivers. All of them are read, a few at a time; `turn` says when.
+   * Default: with pauses for others.
+   */
+  async documentBytes(app: string, { turn }: { turn?: Turn } = {}): Promise<number> {
     const { batches, sender } = this.#parts
-    return (await batches.bytes(app)) + (await sender.receivers.bytes(app))
+    return (await batches.bytes(app, turn)) + (await sender.receivers.bytes(app, turn))
   }
 
   /** What the application used of its quota today. */

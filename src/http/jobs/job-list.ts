@@ -107,6 +107,7 @@ class Page {
       // One extra row shows whether there are more.
       { ...filters, limit: this.#size + 1, offset, after },
       async (page) => {
+        // Beside the first rows: one way to the store less.
         const counting = total ?? engine.count(filters, { max: mostCounted })
         const [jobs, count] = await Promise.all([engine.list(page), counting])
         total = count

@@ -1,4 +1,5 @@
 import { uploadsPrefix } from '../../core/engine/job/blob-keys.js'
+import { rested, type Turn } from '../../core/engine/limits/rested.js'
 import { Shares } from '../../core/engine/limits/shares.js'
 import type { HttpEngine } from '../http-engine.js'
 import { Problem } from './problem.js'
@@ -181,7 +182,8 @@ export class StorageUse {
 
   async #readDocuments(app: string, account: Account): Promise<void> {
     if (performance.now() < account.documents.until) return
-    const bytes = await this.#engine.documentBytes(app)
+    const turn: Turn = (work) => this.#looks.use(app, () => rested(work))
+    const bytes = await this.#engine.documentBytes(app, { turn })
     account.documents = { bytes, until: performance.now() + documentsForMs }
   }
 

@@ -45,6 +45,15 @@ export interface BatchStatus {
   endedAt: number | null
 }
 
+export function newBatch(app: string, name: string, createdAt: number): Batch {
+  return { app, name, createdAt, webhook: null, endedAt: null, addingUntil: 0, requests: {}, deliveries: [] }
+}
+
+/** Whether any of its jobs has not ended. */
+export function isOpen({ QUEUED, STARTED }: Record<JobStatus, number>): boolean {
+  return QUEUED + STARTED > 0
+}
+
 /** A key for any name. */
 export function batchKey(app: string, name: string): string {
   return `${app}/${hash('sha256', name)}`

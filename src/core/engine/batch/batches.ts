@@ -21,7 +21,9 @@ import {
   batchSchema,
   type BatchStatus,
   ended,
+  isOpen,
   type JobOfBatch,
+  newBatch,
   nextLookMs,
   reopened,
   type RepeatableRequest,
@@ -278,8 +280,8 @@ export class Batches {
   }
 
   /** About what the records of an application's batches take in the store. */
-  bytes(app: string): Promise<number> {
-    return documentBytes(this.#ports.jobs.documents, batchKind, `${app}/`)
+  bytes(app: string, turn?: Turn): Promise<number> {
+    return documentBytes(this.#ports.jobs.documents, { kind: batchKind, prefix: `${app}/` }, turn)
   }
 
   #document(batch: Batch, now: number): DocumentWrite {
@@ -317,19 +319,11 @@ export class Batches {
   }
 }
 
-function newBatch(app: string, name: string, createdAt: number): Batch {
-  return { app, name, createdAt, webhook: null, endedAt: null, addingUntil: 0, requests: {}, deliveries: [] }
-}
-
 /** Whether the jobs of the request exist. @throws StemworkError `IDEMPOTENCY_CONFLICT`. */
 function isMade(batch: Batch | undefined, request: NewBatch['request']): boolean {
   const earlier = request && batch?.requests[request.key]
   if (earlier && earlier.digest !== request.digest) throw conflict()
   return earlier?.made === true
-}
-
-function isOpen({ QUEUED, STARTED }: Record<JobStatus, number>): boolean {
-  return QUEUED + STARTED > 0
 }
 
 function sumOf(counts: NonNullable<Batch['counts']>): number {

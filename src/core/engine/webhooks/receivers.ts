@@ -3,6 +3,7 @@ import { StemworkError } from '../errors.js'
 import type { JobEvents } from '../events.js'
 import type { EngineOptions } from '../options.js'
 import { documentBytes } from '../limits/document-bytes.js'
+import type { Turn } from '../limits/rested.js'
 import type { DocumentStore } from '../ports/document-store.js'
 import type { StoreClock } from '../store-clock.js'
 import type { Logger } from '../ports/logger.js'
@@ -96,8 +97,8 @@ export class Receivers {
   }
 
   /** About what the records of an application's failing receivers take in the store. */
-  bytes(app: string): Promise<number> {
-    return documentBytes(this.#parts.documents, kind, keyOf(app, ''))
+  bytes(app: string, turn?: Turn): Promise<number> {
+    return documentBytes(this.#parts.documents, { kind, prefix: keyOf(app, '') }, turn)
   }
 
   /** Lets it get messages again. @throws StemworkError `NOT_FOUND` if it is not failing. */

@@ -55,7 +55,7 @@ export class Attempt {
   readonly #checkpoint: AttemptCheckpoint
   readonly #settlement: Settlement
   readonly #log: AttemptLog
-  readonly #claimedAt: number
+  /** How far the store's clock is ahead of this node's, whose date may be wrong. */
   readonly #storeAheadMs: number
   readonly #processorTime = new ProcessorTime()
   #inputs: Record<string, InputFile> = {}
@@ -90,15 +90,13 @@ export class Attempt {
       log: this.#log,
     })
     this.#policy = withSafeRetryOn(policyOf(job.workflow, workflows.get(job.workflow)?.policy, options), this.#log)
-    const { timeoutMs } = this.#policy
-    this.#timeLimit = new RunTimeLimit(timeoutMs, () => this.interrupt(timedOut(timeoutMs)))
+    this.#timeLimit = new RunTimeLimit(this.#policy.timeoutMs, () => this.interrupt(timedOut(this.#policy.timeoutMs)))
     const { deadline, lease } = job
     const { leaseMs, progressIntervalMs, storageOutageMs } = options.dispatch
-    // The store's time: this node's date may be wrong.
-    this.#claimedAt = (lease?.until ?? 0) - leaseMs
-    this.#storeAheadMs = this.#claimedAt - Date.now()
-    if (deadline !== null && deadline - this.#claimedAt < longestTimerMs)
-      this.#deadline = new RunTimeLimit(deadline - this.#claimedAt, () => this.interrupt(missedDeadline(deadline)))
+    const claimedAt = (lease?.until ?? 0) - leaseMs
+    this.#storeAheadMs = claimedAt - Date.now()
+    if (deadline !== null && deadline - claimedAt < longestTimerMs)
+      this.#deadline = new RunTimeLimit(deadline - claimedAt, () => this.interrupt(missedDeadline(deadline)))
     this.#heartbeat = new HeartbeatLoop(jobs, job, {
       leaseMs,
       progressIntervalMs,
@@ -140,7 +138,7 @@ export class Attempt {
   async #runToEnd(): Promise<JobRecord | undefined> {
     const { events, options, workflows } = this.#ports
     events.announce('job.started', { job: this.#job })
-    const hindrance = hindranceOf(this.#job, this.#claimedAt, options.dispatch.maxLapses)
+    const hindrance = hindranceOf(this.#job, Date.now() + this.#storeAheadMs, options.dispatch.maxLapses)
     if (hindrance) return this.#settlement.settle(this.#failure(hindrance))
 
     this.#timeLimit.start()
@@ -273,7 +271,6 @@ export class Attempt {
   }
 
   async #checkpointOf(directory: string, work: string) {
-    // Without a folder the workflow reads and writes no file.
     if (directory === '') return {}
     const checkpoint = await this.#readCheckpoint((signal) => this.#checkpoint.order(directory, signal, work))
     return { checkpoint, host: this.#checkpoint.of(directory, work) }
