@@ -2,7 +2,7 @@ import { Admission, type AdmissionParts } from './admission.js'
 import { isOfBatch } from '../batch/batch.js'
 import type { Turn } from '../limits/rested.js'
 import type { Batches } from '../batch/batches.js'
-import { batchRequest, checkBatch, jobsOfBatch, type SubmitBatchInput } from './submit-batch.js'
+import { batchRequest, checkBatch, jobsOfBatch, repeatedIds, type SubmitBatchInput } from './submit-batch.js'
 import { shuttingDown } from '../errors.js'
 import type { Waking } from '../dispatch/waking.js'
 import type { JobEvents } from '../events.js'
@@ -97,8 +97,8 @@ export class JobIntake {
   ): Promise<{ name: string; ids: string[]; created: boolean }> {
     this.#refuseClosing()
     const { batches, clock, events, rules, workflows } = this.#parts
-    const { repeatedIds, ...request } = batchRequest(given)
-    if (await batches.has(given.app, request)) return { name: request.name, ids: repeatedIds, created: false }
+    const request = batchRequest(given)
+    if (await batches.has(given.app, request)) return { name: request.name, ids: repeatedIds(given), created: false }
     const batch = await checkBatch(given, request, workflows, await clock.time(), options.turn)
     for (const workflow of new Set(batch.jobs.map((job) => workflows.idOf(job.workflow)))) {
       await rules.refuseDraining({ app: batch.app, workflow })

@@ -101,7 +101,7 @@ const time = z.number().int().nonnegative().max(1e15)
 const texts = z.record(z.string(), z.string())
 
 /** They are stored as JSON, also what a workflow's schema lets through. */
-export function isJson(params: unknown): boolean {
+function isJson(params: unknown): boolean {
   try {
     JSON.stringify(params)
     return true

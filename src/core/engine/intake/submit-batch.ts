@@ -5,7 +5,7 @@ import { type FieldIssue, issuesText } from '../job/field-issues.js'
 import { requestDigest } from '../job/idempotency.js'
 import type { JobRecord } from '../job/job.js'
 import { newJob } from '../job/new-job.js'
-import { checkSubmission, checkSubmitInput, isJson, jobRequest, type SubmitInput } from './submission.js'
+import { checkSubmission, checkSubmitInput, jobRequest, type SubmitInput } from './submission.js'
 import { checkInput } from '../workflow/check-input.js'
 import type { WorkflowRegistry } from '../workflow/registry.js'
 import { mapInTurns } from '../limits/map-in-turns.js'
@@ -48,26 +48,32 @@ export interface CheckedBatch {
 }
 
 /**
- * The name of the batch and, if the request may be repeated, how to recognise it and the IDs of its jobs.
+ * The name of the batch and, if the request may be repeated, how to recognise it.
  *
  * @throws StemworkError `INVALID_PARAMS` for a malformed request; its jobs are not checked.
  */
-export function batchRequest(
-  given: SubmitBatchInput,
-): Pick<CheckedBatch, 'name' | 'request'> & { repeatedIds: string[] } {
+export function batchRequest(given: SubmitBatchInput): Pick<CheckedBatch, 'name' | 'request'> {
   const form = checkInput(batchInputSchema, given)
   if (!form.success) {
     throw invalid(form.issues.map(({ path, message }) => ({ path: path.join('.'), message })))
   }
-  const { app, idempotencyKey } = given
-  // What is no JSON has no digest, and is refused with its path when the jobs are checked.
-  if (idempotencyKey === undefined || !isJson(given))
-    return { name: given.name ?? crypto.randomUUID(), request: null, repeatedIds: [] }
-  return {
-    name: given.name ?? repeatedId(app, idempotencyKey, 'batch'),
-    request: { key: hash('sha256', idempotencyKey), digest: requestDigest({ ...given, idempotencyKey: null }) },
-    repeatedIds: given.jobs.map((_, index) => repeatedId(app, idempotencyKey, index)),
+  const { app, name, idempotencyKey } = given
+  if (idempotencyKey === undefined) return { name: name ?? crypto.randomUUID(), request: null }
+  return { name: name ?? repeatedId(app, idempotencyKey, 'batch'), request: repeatable(given, idempotencyKey) }
+}
+
+/** Null for what is no JSON: it has no digest, and is refused with its path when the jobs are checked. */
+function repeatable(given: SubmitBatchInput, idempotencyKey: string): CheckedBatch['request'] {
+  try {
+    return { key: hash('sha256', idempotencyKey), digest: requestDigest({ ...given, idempotencyKey: null }) }
+  } catch {
+    return null
   }
+}
+
+/** The IDs that a repeatable request gives to its jobs. */
+export function repeatedIds({ app, jobs, idempotencyKey = '' }: SubmitBatchInput): string[] {
+  return jobs.map((_, index) => repeatedId(app, idempotencyKey, index))
 }
 
 /**
