@@ -133,7 +133,16 @@ async function openQueue(url: string, stores: Stores, logger: Logger): Promise<O
 async function openPool(url: string): Promise<Pool> {
   const { default: pg } = await optional(['pg'], () => import('pg'))
   // Without it, a server that accepts the connection and never answers would be waited for forever.
-  return new pg.Pool({ connectionString: url, connectionTimeoutMillis: 10_000, keepAlive: true })
+  const connectionTimeoutMillis = 10_000
+  // Postgres would compile statements of long lists, which takes longer than running them.
+  const noCompiler = { text: 'SET jit = off', query_timeout: connectionTimeoutMillis }
+  return new pg.Pool({
+    connectionString: url,
+    connectionTimeoutMillis,
+    keepAlive: true,
+    // oxlint-disable-next-line typescript/no-misused-promises -- pg waits for it, which its types do not say
+    onConnect: (client) => client.query(noCompiler),
+  })
 }
 
 async function openBlobs(url: string): Promise<EngineParts['blobs']> {

@@ -3,6 +3,7 @@ import { Pool } from 'pg'
 import { beforeEach, test } from 'vitest'
 import { sampleJob } from '../../src/contract/job-samples.js'
 import { postgresStores } from '../../src/adapters/postgres.js'
+import type { JobStore } from '../../src/core/engine/ports/job-store.js'
 import {
   countStatement,
   deliverableStatement,
@@ -32,7 +33,7 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
         '= j.app AND t.workflow = j.workflow AND t.pool = j.pool)',
     )
 
-  test('creates, claims and ends are functions, which Postgres plans once; a node creates missing ones', async () => {
+  test('creates, claims, ends and the queue are functions, planned once, never compiled, made if missing', async () => {
     const counting = new Pool({ connectionString: server.url, options: '-c track_functions=all' })
     const { jobs } = postgresStores({ pool: counting, schema })
     const run = async () => {
@@ -42,11 +43,13 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
       const ends = { outputs: {}, details: {}, retentionMs: 1000, messages: [] }
       const nonce = job.lease?.nonce
       assert.ok(await jobs.apply(job.id, { kind: 'succeed', token: job.token, nonce, ...ends }))
+      await jobs.queue?.({ max: 9 })
     }
     const functions = async () => {
       const { rows } = await pool.query<{ oid: string; calls: string }>(
         `SELECT oid::regprocedure::text AS oid, pg_stat_get_function_calls(oid) AS calls FROM pg_proc
-        WHERE pronamespace = $1::regnamespace AND prorettype <> 'trigger'::regtype ORDER BY proname`,
+        WHERE pronamespace = $1::regnamespace AND prorettype <> 'trigger'::regtype AND 'jit=off' = ANY(proconfig)
+        ORDER BY proname`,
         [schema],
       )
       return rows
@@ -63,6 +66,7 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
         ['add_jobs', 2],
         ['claim_next', 2],
         ['end_claims', 2],
+        ['queue_in_turn', 2],
       ],
     )
     for (const { oid } of await functions()) await pool.query(`DROP FUNCTION ${oid}`)
@@ -70,6 +74,20 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     const [first, second] = await Promise.all([jobsOf().claim(worker), jobsOf().claim(worker)])
     assert.ok(first && second && first.id !== second.id)
     assert.equal((await functions()).length, 2)
+  })
+
+  test('the queue reads as many jobs as it returns, however many each application has', async () => {
+    await pool.query(
+      `INSERT INTO ${schema}.jobs (id, version, app, status, deleted, workflow, pool, created_at, waiting_since, record)
+      SELECT 'job-' || n, 1, 'app-' || n % 200, 'QUEUED', false, 'w', '', n, n, $1::json
+        FROM generate_series(1, 10000) AS n`,
+      [JSON.stringify(sampleJob())],
+    )
+    await pool.query(
+      `INSERT INTO ${schema}.turns (app, workflow, pool) SELECT DISTINCT app, workflow, pool FROM ${schema}.jobs`,
+    )
+    const read = await rowsRead(async (jobs) => assert.equal((await jobs.queue!({ max: 200 })).waiting.length, 200))
+    assert.ok(read < 1000, `read ${read} rows`)
   })
 
   test('no waiting job is ever without a turn while applications become idle, are removed and come back', async () => {
@@ -209,8 +227,12 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     assert.equal(await waitingWithoutTurn(), 0)
   })
 
-  /** How many rows a claim by a worker with these labels reads, as Postgres counts them; of jobs, by indexes only. */
-  async function rowsReadByClaim(labels = ['cpu'], lapsedBefore?: number): Promise<number> {
+  /** How many rows a claim by a worker with these labels reads. */
+  const rowsReadByClaim = (labels = ['cpu'], lapsedBefore?: number) =>
+    rowsRead((jobs) => jobs.claim({ ...worker, workflows: ['w'], labels, lapsedBefore }))
+
+  /** How many rows the work reads, as Postgres counts them; of jobs, by indexes only. */
+  async function rowsRead(work: (jobs: JobStore) => Promise<unknown>): Promise<number> {
     await pool.query(`ANALYZE ${schema}.jobs, ${schema}.turns`)
     const one = new Pool({ connectionString: server.url, max: 1 })
     const read = async () => {
@@ -224,7 +246,7 @@ describeWith('turns in Postgres', { postgres }, ({ postgres: server }) => {
     }
     try {
       await one.query('BEGIN')
-      await postgresStores({ pool: one, schema }).jobs.claim({ ...worker, workflows: ['w'], labels, lapsedBefore })
+      await work(postgresStores({ pool: one, schema }).jobs)
       return await read()
     } finally {
       await one.query('COMMIT')

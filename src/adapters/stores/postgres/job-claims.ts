@@ -8,7 +8,7 @@ import { claimNext, mostAtOnce } from './claim-function.js'
 import { type PostgresPool, type Row, sender, type Send, transaction } from './database.js'
 import { columnText } from './job-row.js'
 import { plannedCall } from './planned-functions.js'
-import { aheadStatement, queueStatements, schedulingRules } from './scheduling-rules.js'
+import { aheadStatement, queueInTurn, runningStatement, schedulingRules } from './scheduling-rules.js'
 import type { StoredJobs } from './stored-jobs.js'
 import { lockClaims, tidyTurns } from './turns.js'
 
@@ -37,7 +37,7 @@ export function jobClaims(
   const inTurn = new ClaimsInTurn(pool, schema, jobs)
   const aheadSql = aheadStatement(schema)
   const backlogSql = backlogStatements(schema)
-  const queueSql = queueStatements(schema)
+  const nextInTurn = plannedCall(pool, schema, queueInTurn(schema))
 
   return {
     claim: async ({ id, ...request }) =>
@@ -51,8 +51,11 @@ export function jobClaims(
     },
 
     async queue({ max }) {
-      const jobsOf = (text: string) => jobs.select((unreadable) => ({ text, values: [Math.max(max, 0), unreadable] }))
-      const [running, waiting] = await Promise.all([jobsOf(queueSql.running), jobsOf(queueSql.waiting)])
+      const values = (unreadable: readonly string[]) => [Math.max(max, 0), unreadable]
+      const [running, waiting] = await Promise.all([
+        jobs.select((unreadable) => runningStatement(schema, values(unreadable))),
+        jobs.readWithout((unreadable) => nextInTurn(values(unreadable), (work) => work(jobs.sendPrepared))),
+      ])
       return { running, waiting }
     },
 
@@ -71,7 +74,7 @@ export function jobClaims(
     request: ClaimRequest,
     { exceptApps, onlyApps, workflows, labels, belowRunning }: Wanted,
   ): Promise<JobRecord | undefined> {
-    if (belowRunning !== undefined && !(await isBelow(id, belowRunning))) return undefined
+    if (belowRunning !== undefined && !(await isBelow(send, schema, id, belowRunning))) return undefined
     const isWanted = ({ app, workflow, pool: needed }: JobRecord) =>
       !exceptApps?.includes(app) &&
       onlyApps?.includes(app) !== false &&
@@ -86,16 +89,16 @@ export function jobClaims(
       return stored && !(await rules.holdBack(locked, known, stored.job)) ? await grant(locked) : undefined
     })
   }
+}
 
-  /** Whether fewer other jobs of the job's application run. */
-  async function isBelow(id: string, running: number): Promise<boolean> {
-    const [row] = await send(
-      `SELECT count(*) FROM ${schema}.jobs AS other JOIN ${schema}.jobs AS job ON job.id = $1 AND other.app = job.app
-        AND other.id <> job.id WHERE other.status = 'STARTED' AND NOT other.deleted`,
-      [columnText(id)],
-    )
-    return Number(row?.[0]) < running
-  }
+/** Whether fewer other jobs of the job's application run. */
+async function isBelow(send: Send, schema: string, id: string, running: number): Promise<boolean> {
+  const [row] = await send(
+    `SELECT count(*) FROM ${schema}.jobs AS other JOIN ${schema}.jobs AS job ON job.id = $1 AND other.app = job.app
+      AND other.id <> job.id WHERE other.status = 'STARTED' AND NOT other.deleted`,
+    [columnText(id)],
+  )
+  return Number(row?.[0]) < running
 }
 
 /** Claims of the next jobs. */

@@ -5,6 +5,7 @@ import { claimNext } from './claim-function.js'
 import { leaseBucketMs } from './job-row.js'
 import { claimedEnds } from './job-updates.js'
 import { createFunctions } from './planned-functions.js'
+import { queueInTurn } from './scheduling-rules.js'
 import { type PostgresClient, query, type PostgresPool, transaction } from './database.js'
 
 /** A step from one form of the tables to the next. */
@@ -269,7 +270,12 @@ export async function migrate(pool: PostgresPool, schema: string): Promise<void>
         step.isAdditive === true,
       ])
     }
-    await createFunctions(client, schema, [claimNext(schema), claimedEnds(schema), addJobs(schema)])
+    await createFunctions(client, schema, [
+      claimNext(schema),
+      claimedEnds(schema),
+      addJobs(schema),
+      queueInTurn(schema),
+    ])
   })
 }
 

@@ -62,11 +62,18 @@ export class StoredJobs {
     return { ...parseStored(stored), now: Number(now) }
   }
 
-  /** The jobs that the statement finds; those that cannot be read are passed to it, and others come instead. */
-  async select(statementWithout: (unreadable: readonly string[]) => Statement | undefined): Promise<JobRecord[]> {
+  /** The jobs that the statement finds. Those that cannot be read are passed to it, and others come instead. */
+  select(statementWithout: (unreadable: readonly string[]) => Statement | undefined): Promise<JobRecord[]> {
+    return this.readWithout(async (unreadable) => {
+      const found = statementWithout(unreadable)
+      return found ? await this.send(found.text, found.values) : []
+    })
+  }
+
+  /** Likewise. @param rowsWithout rows of `version, record, claims, id` */
+  async readWithout(rowsWithout: (unreadable: readonly string[]) => Promise<Row[]>): Promise<JobRecord[]> {
     for (;;) {
-      const found = statementWithout(this.unreadable)
-      const rows = found ? await this.send(found.text, found.values) : []
+      const rows = await rowsWithout(this.unreadable)
       const jobs = this.readable(rows)
       if (jobs.length === rows.length) return jobs
     }
