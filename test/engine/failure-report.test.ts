@@ -156,23 +156,32 @@ describe('why a job failed', () => {
     expect(ended?.error?.message).not.toContain('disk')
   })
 
-  test.skipIf(!mayMount)(
-    'waits for room on a full disk without using an attempt (skipped without unshare)',
-    async () => {
-      const place = await mkdtemp(join(tmpdir(), 'stemwork-full-'))
-      await mkdir(join(place, 'disk'))
-      const program = fileURLToPath(new URL('./fixtures/full-disk.mjs', import.meta.url))
-      const words = ['-rm', process.execPath, program]
-      const { stdout, stderr } = spawnSync('unshare', words, { cwd: place, encoding: 'utf8', timeout: 30_000 })
-      await rm(place, { recursive: true })
-      expect(JSON.parse(stdout), stderr).toEqual({
+  /** @param way of the fixture */
+  async function onFullDisk(way: string): Promise<unknown> {
+    const place = await mkdtemp(join(tmpdir(), 'stemwork-full-'))
+    await mkdir(join(place, 'disk'))
+    const program = fileURLToPath(new URL('./fixtures/full-disk.mjs', import.meta.url))
+    const words = ['-rm', process.execPath, program, way]
+    const { stdout, stderr } = spawnSync('unshare', words, { cwd: place, encoding: 'utf8', timeout: 30_000 })
+    await rm(place, { recursive: true })
+    expect(stdout, stderr).toMatch(/^\{/)
+    return JSON.parse(stdout)
+  }
+
+  describe.skipIf(!mayMount)('on a full disk (skipped without unshare)', () => {
+    test('waits for room without using an attempt', async () => {
+      expect(await onFullDisk('grows')).toEqual({
         status: 'SUCCEEDED',
         warnings: [
           expect.stringMatching(/^The disk with the files of running jobs has only \d MiB free; .* Free some/),
         ],
       })
-    },
-  )
+    })
+
+    test('leaves the other jobs to workers that have room', async () => {
+      expect(await onFullDisk('beside')).toEqual({ succeeded: 9, requeued: 1 })
+    })
+  })
 
   test('passes what a workflow says about a full disk to the client unchanged', async () => {
     const own = new StemworkError('INTERNAL_ERROR', 'The archive takes no more songs today.', {

@@ -196,21 +196,32 @@ export class Dispatcher {
   }
 
   #isFull(): boolean {
-    return this.#room <= 0 || this.#state !== 'open'
+    return this.#room <= 0 || !this.#isOpen()
+  }
+
+  /** Whether jobs may be claimed at all. While the disk is full, they are left to other workers. */
+  #isOpen(): boolean {
+    return this.#state === 'open' && this.#scratch.fullMs === 0
   }
 
   #addLane(attempt: Promise<unknown>): void {
-    const lane = attempt.then(() => {
-      this.#lanes.delete(lane)
+    const goOn = () => {
       this.#laneEnded()
       this.#fill()
+    }
+    const lane = attempt.then(() => {
+      this.#lanes.delete(lane)
+      goOn()
+      const { fullMs } = this.#scratch
+      // Timers may be a millisecond early.
+      if (fullMs > 0) setTimeout(goOn, fullMs + 1).unref()
     })
     this.#lanes.add(lane)
   }
 
   /** Claims a job for the slot of a running one, which keeps it until the inputs of the other are here. */
   async #replace(holder: Attempt, claimable: Pick<Claimable, 'belowRunning' | 'onlyApps'>): Promise<boolean> {
-    if (this.#state !== 'open') return false
+    if (!this.#isOpen()) return false
     const Work = await this.#loadAttempt()
     const [job] = await this.#claimAmong(1, claimable)
     if (job) this.#addLane(this.#attempt(Work, job, this.#stages, () => holder.giveWay()))

@@ -20,7 +20,7 @@ import { fetchInputs, needsDownload } from './attempt-inputs.js'
 import { publishOutputs } from './attempt-outputs.js'
 import type { AttemptPorts } from './attempt-ports.js'
 import { runWorkflow } from './attempt-run.js'
-import { explainFullDisk } from './full-disk.js'
+import { explainFullDisk, fullDisk } from './full-disk.js'
 import { HeartbeatLoop } from './heartbeat.js'
 import { RunSlot } from './run-slot.js'
 import { RunTimeLimit } from './run-time-limit.js'
@@ -127,10 +127,7 @@ export class Attempt {
     this.#heartbeat.stop()
   }
 
-  /**
-   * The settled record; `undefined` if the lease was lost and nothing was written. Throws only if the store stays
-   * unavailable.
-   */
+  /** The settled record; `undefined` if the lease was lost. Throws only if the store stays unavailable. */
   run(): Promise<JobRecord | undefined> {
     return this.#spans.whole(() => this.#runToEnd())
   }
@@ -339,8 +336,10 @@ export class Attempt {
       options: this.#ports.options,
       ...this.#processorTime.used,
     })
-    if (answer?.kind === 'requeue' && answer.failure !== undefined)
+    if (answer?.kind === 'requeue' && answer.failure !== undefined) {
       this.#log.warn(`Attempt ${this.#attempts} of ${this.#policy.maxAttempts} failed; the job is queued again.`, error)
+      if (fullDisk(error)) this.#scratch.noteFull(answer.delayMs)
+    }
     if (answer?.kind === 'fail') {
       if (isSetupError(error)) this.#ports.onSetupError()
       this.#log.failed(error)

@@ -14,6 +14,7 @@ export class Scratch {
   readonly directory: string
   readonly #logger: Logger
   #root: Promise<string> | undefined
+  #fullUntil = 0
 
   constructor(directory: string, logger: Logger) {
     this.directory = directory
@@ -41,6 +42,16 @@ export class Scratch {
       `The disk with the files of running jobs has only ${freeMiB} MiB free; jobs that need more wait and are tried ` +
       'again. Free some space, or name a folder on another disk as scratchDirectory.'
     )
+  }
+
+  /** An attempt found the disk full. For so long, the worker leaves jobs to others. */
+  noteFull(forMs: number): void {
+    this.#fullUntil = Math.max(this.#fullUntil, performance.now() + forMs)
+  }
+
+  /** How long the worker still leaves jobs to others. */
+  get fullMs(): number {
+    return Math.max(0, this.#fullUntil - performance.now())
   }
 
   /** A new empty folder for one attempt. */
