@@ -309,7 +309,8 @@ describe('health', () => {
     expect(await engine.health()).toMatchObject({ ok: true, problems: [], queued: 1 })
     await jobs.claim({ id: job.id, owner: 'dead', leaseMs: 1000 })
     clock.advance(hour)
-    expect(await engine.health()).toMatchObject({ ok: false, problems: [expect.stringContaining('lost their worker')] })
+    // A load balancer would take every node away that still accepts and shows jobs.
+    expect(await engine.health()).toMatchObject({ ok: true, warnings: [expect.stringContaining('lost their worker')] })
     await engine.run(job.id)
     expect(await engine.health()).toMatchObject({ ok: true, problems: [] })
   })

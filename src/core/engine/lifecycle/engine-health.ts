@@ -73,11 +73,6 @@ export async function engineHealth(
     logger.warn({ err: error }, 'The blob store did not take a small file in a health check.')
     problems.push(`Files cannot be stored or removed. ${StemworkError.is(error) ? error.message : 'The log says why.'}`)
   })
-  const lost = await lostJobs(jobs, clock, options)
-  if (lost > 0)
-    problems.push(
-      `${lost} running jobs lost their worker and no other has taken them over. Check that workers are running.`,
-    )
   if (isClosing) problems.push('The service is shutting down.')
   return {
     ok: problems.length === 0,
@@ -89,6 +84,7 @@ export async function engineHealth(
       ),
       ...(await silentQueue(queue, logger, options)),
       ...(await wrongClock(clock)),
+      ...(await lostJobs(jobs, clock, options)),
       ...(await unreadableJobs(jobs)),
       ...(await unservedJobs(workers, options)),
     ],
@@ -98,7 +94,7 @@ export async function engineHealth(
   }
 }
 
-/** No problem: this process works, and jobs only begin later. A load balancer would take all nodes away. */
+/** A warning: this process works, and jobs only begin later. Otherwise, a load balancer would take all nodes away. */
 async function silentQueue(queue: JobQueue, logger: Logger, { dispatch }: EngineOptions): Promise<string[]> {
   try {
     await queue.check()
@@ -139,15 +135,18 @@ async function unservedJobs(
     .map(({ workflow, needs, queued }) => `${noWorkerText(workflow, needs)}, and ${queued} wait.`)
 }
 
-/** Jobs whose lease expired so long ago that a live worker with room would have taken them over. */
+/** Jobs whose lease expired so long ago that a live worker with room would have taken them over. A warning, too. */
 async function lostJobs(
   jobs: JobStore,
   clock: StoreClock,
   { dispatch: { leaseMs, sweepIntervalMs } }: EngineOptions,
-): Promise<number> {
+): Promise<string[]> {
   const due = await jobs.due('lapsed', 100).catch(() => [])
-  if (due.length === 0) return 0
+  if (due.length === 0) return []
   // Nobody judges within the first lease after an outage (`StoreContact`).
   const longAgo = (await clock.time()) - 2 * leaseMs - 2 * sweepIntervalMs
-  return due.filter(({ lease }) => lease !== null && lease.until < longAgo).length
+  const { length } = due.filter(({ lease }) => lease !== null && lease.until < longAgo)
+  return length === 0
+    ? []
+    : [`${length} running jobs lost their worker and no other has taken them over. Check that workers are running.`]
 }
