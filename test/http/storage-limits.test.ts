@@ -140,6 +140,13 @@ for (const [name, open, missing] of durableStores) {
       const stems = async (service: Service, inputUrl: string) =>
         service.submit({ workflow: stemsId, params: { inputUrl } })
 
+      /** The status with which a process that has not counted lately answers the request for a ticket. */
+      async function ticketOfAnother({ engine, app }: Service, storedBytes: number): Promise<number> {
+        const server = await serve(createHandler(engine, { basePath: '/v1', limits: { storedBytes } }), { port: 0 })
+        onTestFinished(() => server.close({ timeoutMs: 0 }))
+        return (await fetch(`${server.origin}/v1/upload`, { headers: { authorization: app.key } })).status
+      }
+
       test('accepts uploads up to its limit, to the byte, and says what to do then', async () => {
         const service = await startFull(1000)
         const tickets = await Promise.all(Array.from({ length: 4 }, () => newTicket(service)))
@@ -167,14 +174,14 @@ for (const [name, open, missing] of durableStores) {
       })
 
       test('counts results, and has room again when their job is deleted', async () => {
-        const service = await startFull(1000)
-        const { id } = (await (await stems(service, await service.uploaded(Buffer.alloc(500)))).json()) as {
+        const service = await startFull(6000)
+        const { id } = (await (await stems(service, await service.uploaded(Buffer.alloc(2500)))).json()) as {
           id: string
         }
         expect((await pollJob(service, id)).status).toBe('SUCCEEDED')
-        expect(await service.engine.resultBytes(service.app.id)).toBe(1000)
+        expect(await service.engine.resultBytes(service.app.id)).toBe(5000)
         // A process that has not counted lately.
-        const handler = createHandler(service.engine, { basePath: '/v1', limits: { storedBytes: 1000 } })
+        const handler = createHandler(service.engine, { basePath: '/v1', limits: { storedBytes: 6000 } })
         const server = await serve(handler, { port: 0 })
         onTestFinished(() => server.close({ timeoutMs: 0 }))
         const refused = await fetch(`${server.origin}/v1/job`, {
@@ -193,16 +200,9 @@ for (const [name, open, missing] of durableStores) {
         const metadata = Object.fromEntries(Array.from({ length: 45 }, (_, n) => [`key-${n}`, 'x'.repeat(450)]))
         const { id, status } = await separated(service, Buffer.alloc(500), { metadata })
         expect(status).toBe('SUCCEEDED')
-        // A process that has not counted lately.
-        const ticketOfAnother = async () => {
-          const handler = createHandler(service.engine, { basePath: '/v1', limits: { storedBytes: 22_000 } })
-          const server = await serve(handler, { port: 0 })
-          onTestFinished(() => server.close({ timeoutMs: 0 }))
-          return (await fetch(`${server.origin}/v1/upload`, { headers: { authorization: service.app.key } })).status
-        }
-        expect(await ticketOfAnother()).toBe(429)
+        expect(await ticketOfAnother(service, 22_000)).toBe(429)
         await service.api(`/job/${id}`, { method: 'DELETE' })
-        expect(await ticketOfAnother()).toBe(200)
+        expect(await ticketOfAnother(service, 22_000)).toBe(200)
       })
 
       test('counts batches and failing webhook receivers, which outlive their jobs', async () => {
@@ -214,6 +214,16 @@ for (const [name, open, missing] of durableStores) {
         expect(await engine.documentBytes(app.id)).toBeGreaterThan(30_000)
         expect(await engine.documentBytes(`${app.id}/other`)).toBe(0)
         expect((await api('/upload')).status).toBe(429)
+      })
+
+      test('counts what is left of used tickets as the disk does', async () => {
+        const service = await startFull(20_000)
+        for (let n = 0; n < 5; n++) {
+          expect(await ticketOfAnother(service, 20_000)).toBe(200)
+          const { id } = await separated(service, Buffer.alloc(10))
+          await service.api(`/job/${id}`, { method: 'DELETE' })
+        }
+        expect(await ticketOfAnother(service, 20_000)).toBe(429)
       })
 
       test('is not exceeded by uploads in parallel', async () => {

@@ -53,6 +53,8 @@ const roughForMs = 10_000
 /** Clients add little to documents. */
 const documentsForMs = 10 * 60_000
 const maxIdleAccounts = 1000
+/** What the smallest file takes. */
+const diskBlockBytes = 4096
 
 /**
  * What applications keep in the store, and the uploads under way in this process. Usage is measured, not kept as a
@@ -192,8 +194,7 @@ export class StorageUse {
     let turn = await this.#looks.take(app)
     try {
       for await (const entry of this.#engine.blobs.list(`${uploadsPrefix}${app}/`)) {
-        // The markers of used and refused tickets take a few bytes, and are ours.
-        if (!/\.[a-z]+$/.test(entry.key)) bytes += entry.bytes
+        bytes += isMarker(entry.key) ? diskBlockBytes : entry.bytes
         if (++files % filesInTurn > 0) continue
         turn?.release()
         turn = await this.#looks.take(app)
@@ -203,6 +204,11 @@ export class StorageUse {
     }
     return bytes
   }
+}
+
+/** What says that a ticket was used or refused. Few bytes, but a client can cause many. */
+function isMarker(key: string): boolean {
+  return /\.[a-z]+$/.test(key)
 }
 
 function storageFull(maxBytes: number): Problem {
