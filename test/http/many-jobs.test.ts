@@ -1,7 +1,10 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { createClient } from '../../src/client/client.js'
-import { serviceOfTest } from './harness.js'
+import { pollJob, serviceOfTest } from './harness.js'
+import { stemsId } from './light-workflows.js'
 
 const held = { workflow: 'service/held', params: {} }
 
@@ -94,6 +97,21 @@ test('metrics count waiting and running jobs by workflow and pool, and a waiting
   await createClient({ baseUrl: other.base, apiKey: other.app.key }).createJob(held)
   expect(await (await fetch(`${other.base}/metrics`)).text()).toContain(
     'stemwork_pool_queued{workflow="service/held",pool=""} 1',
+  )
+})
+
+test('metrics have one series for all numbers of a class with which the servers of inputs answer', async () => {
+  const origin = createServer(({ url }, response) => response.writeHead(Number(url?.slice(1))).end())
+  await new Promise<void>((resolve) => void origin.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void origin.close())
+  const { port } = origin.address() as AddressInfo
+  const service = await serviceOfTest({ http: { metrics: true }, engine: { fetch: { allowPrivate: true } } })
+  for (const status of [404, 410]) {
+    const id = await service.created({ workflow: stemsId, params: { inputUrl: `http://127.0.0.1:${port}/${status}` } })
+    expect((await pollJob(service, id)).error).toMatchObject({ reason: `download_http_${status}` })
+  }
+  expect(await (await fetch(`${service.base}/metrics`)).text()).toContain(
+    'stemwork_workflow_failures_total{workflow="' + stemsId + '",code="BAD_INPUT",reason="download_http_4xx"} 2',
   )
 })
 
