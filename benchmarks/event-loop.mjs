@@ -1,7 +1,8 @@
 // How long large requests of one application block the event loop, and how long a small request of another waits
 // meanwhile: lists, an archive, the state of a running batch, searches and bulk deletes of large jobs in a SQLite file,
-// all in parallel. The delay is that of node:perf_hooks, sampled each millisecond, less its resolution. Options:
-// --jobs=N, --parallel=N (of each request).
+// all in parallel; and the look at the queue for an estimate, where 200 applications wait with 200 jobs each. The delay
+// is that of node:perf_hooks, sampled each millisecond, less its resolution. Options: --jobs=N, --parallel=N (of each
+// request).
 import { mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -40,6 +41,14 @@ try {
   await measure('bulk deletes of 250', other, mine, () =>
     many(() => ask(busy, '/job/delete', { all: true, limit: Math.ceil(ids.length / parallel) })),
   )
+  for (let n = 0; n < 200; n++)
+    await stores.jobs.createAll(Array.from({ length: 200 }, () => jobOf(`app-${n}`, { params: {}, metadata: {} })))
+  await measure('looks at the queue', other, mine, async () => {
+    for (let n = 0; n < 20; n++) {
+      await stores.jobs.queue({ max: 200 })
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  })
 } finally {
   await engine.close()
   stores.close()
@@ -102,11 +111,13 @@ async function fill(app, count = jobs) {
   const made = []
   for (let n = 0; n < count; n++) {
     const params = { text: 'y'.repeat(16_000), more: n }
-    const facts = { app, workflow: 'benchmark/nothing', params, metadata, uploads: {}, copyResultsTo: {} }
-    const { job } = await stores.jobs.create(
-      newJob({ ...facts, batchName: 'batch', name: null, webhook: null, idempotency: null }),
-    )
+    const { job } = await stores.jobs.create(jobOf(app, { params, metadata, batchName: 'batch' }))
     made.push(job.id)
   }
   return made
+}
+
+function jobOf(app, facts) {
+  const none = { uploads: {}, copyResultsTo: {}, batchName: null, name: null, webhook: null, idempotency: null }
+  return newJob({ app, workflow: 'benchmark/nothing', ...none, ...facts })
 }

@@ -97,9 +97,11 @@ export function runningStatement(schema: string, values: unknown[]): Statement {
 
 /**
  * What waits, for `JobStore.queue`, with the same parameters: one job of each application in turn, the first of each,
- * then the second.
+ * then the second. Of each, it looks at one, then at twice as many until there are enough, so at no more than four
+ * times as many as are wanted.
  *
- * A function, because Postgres takes it for so much work that it compiles it, which takes 0.4 s of processor time.
+ * A function, because Postgres takes such a statement for so much work that it compiles it, which takes 0.4 s of
+ * processor time.
  */
 export function queueInTurn(schema: string): PlannedFunction {
   const isDue = `waiting_since <= ${nowSql}`
@@ -107,24 +109,34 @@ export function queueInTurn(schema: string): PlannedFunction {
     name: 'queue_in_turn',
     parameters: 'integer, text[]',
     columns: 'integer, json, jsonb, text',
-    body: `BEGIN
-    RETURN QUERY
-    WITH lists AS MATERIALIZED (SELECT workflow, pool FROM (${waitingLists(schema)}) AS list),
-    turn AS MATERIALIZED (
-      SELECT app, max(served) AS served, min(t.id) AS came FROM ${schema}.turns AS t
-      WHERE EXISTS (SELECT FROM ${schema}.jobs WHERE app = t.app AND ${isDue}) GROUP BY app ORDER BY 2, 3 LIMIT $1
-    )
-    SELECT version, record, claims, id::text FROM (
-      SELECT found.id, row_number() OVER (PARTITION BY turn.app ORDER BY found.rank, found.waiting_since, found.id)
-        AS nth, served, came
-      FROM turn CROSS JOIN lists CROSS JOIN LATERAL (
-        SELECT id, rank, waiting_since FROM ${schema}.jobs AS job
-        WHERE job.app = turn.app AND job.workflow = lists.workflow AND job.pool = lists.pool AND job.${isDue}
-          AND id <> ALL($2)
-        -- The first of each of the other applications come before an application's second.
-        ORDER BY rank, waiting_since, id LIMIT $1 - (SELECT count(*) - 1 FROM turn)
-      ) AS found ORDER BY nth, served, came LIMIT $1
-    ) AS upcoming JOIN ${schema}.jobs USING (id) ORDER BY nth, served, came;
+    body: `
+    DECLARE
+      most integer := 1;
+      next_ids text[];
+    BEGIN
+      LOOP
+        WITH lists AS MATERIALIZED (SELECT workflow, pool FROM (${waitingLists(schema)}) AS list),
+        turn AS MATERIALIZED (
+          SELECT app, max(served) AS served, min(t.id) AS came FROM ${schema}.turns AS t
+          WHERE EXISTS (SELECT FROM ${schema}.jobs WHERE app = t.app AND ${isDue})
+          GROUP BY app ORDER BY 2, 3 LIMIT $1
+        )
+        SELECT array_agg(id ORDER BY nth, served, came) INTO next_ids FROM (
+          SELECT found.id, row_number() OVER (PARTITION BY turn.app ORDER BY found.rank, found.waiting_since, found.id)
+            AS nth, served, came
+          FROM turn CROSS JOIN lists CROSS JOIN LATERAL (
+            SELECT id, rank, waiting_since FROM ${schema}.jobs AS job
+            WHERE job.app = turn.app AND job.workflow = lists.workflow AND job.pool = lists.pool AND job.${isDue}
+              AND id <> ALL($2)
+            ORDER BY rank, waiting_since, id LIMIT most
+          ) AS found ORDER BY nth, served, came LIMIT $1
+        ) AS upcoming WHERE nth <= most;
+        EXIT WHEN cardinality(next_ids) >= $1 OR most >= $1;
+        most := most * 2;
+      END LOOP;
+      RETURN QUERY SELECT version, record, claims, job.id::text
+        FROM unnest(next_ids) WITH ORDINALITY AS next(id, place) JOIN ${schema}.jobs AS job ON job.id = next.id
+        ORDER BY place;
     END`,
   }
 }

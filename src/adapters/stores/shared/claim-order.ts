@@ -85,18 +85,18 @@ export class ClaimOrder<Item> {
 
   /** The items that `take` would give one after the other, if all groups were open; at most `max`. */
   upcoming(now: number, max: number): Item[] {
-    const queues = [...this.#unserved.values(), ...this.#served.values()].map((lists) =>
-      [...lists.values()]
-        .flatMap(({ priority, queue }) => queue.dueEntries(now, max).map((entry) => ({ priority, entry })))
-        .sort((a, b) => b.priority - a.priority || (isBefore(a.entry, b.entry) ? -1 : 1)),
-    )
-    const found: Item[] = []
-    for (let turn = 0; found.length < max; turn++) {
-      const items = queues.flatMap((queue) => queue[turn]?.entry.item ?? [])
-      if (items.length === 0) break
-      found.push(...items.slice(0, max - found.length))
+    // However many wait, it looks at no more than four times as many as are wanted.
+    for (let most = 1; ; most *= 2) {
+      const queues = [...this.#unserved.values(), ...this.#served.values()].map((lists) =>
+        [...lists.values()]
+          .flatMap(({ priority, queue }) => queue.dueEntries(now, most).map((entry) => ({ priority, entry })))
+          .sort((a, b) => b.priority - a.priority || (isBefore(a.entry, b.entry) ? -1 : 1)),
+      )
+      const found: Item[] = []
+      for (let turn = 0; turn < most && found.length < max; turn++)
+        found.push(...queues.flatMap((queue) => queue[turn]?.entry.item ?? []).slice(0, max - found.length))
+      if (found.length === max || most >= max) return found
     }
-    return found
   }
 
   /** Items that are due, by group except application and priority, counted up to `max` each. */

@@ -33,29 +33,41 @@ const runningSql = `SELECT id, record FROM jobs WHERE lapses_at IS NOT NULL
   AND id NOT IN (SELECT value FROM json_each(?)) LIMIT ?`
 /** One job of each application in turn: the first of each, then the second. */
 const upcomingSql = `
-  SELECT jobs.id, jobs.record FROM (
-    SELECT app, served, rowid AS came FROM turns
-    WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.app = turns.app AND waiting_since <= ?) ORDER BY served, rowid LIMIT ?
-  ) AS turn CROSS JOIN jobs ON jobs.id IN (
-    SELECT id FROM jobs WHERE jobs.app = turn.app AND waiting_since <= ?
-      AND id NOT IN (SELECT value FROM json_each(?)) ORDER BY rank, waiting_since, id LIMIT ?
-  )
-  ORDER BY row_number() OVER (PARTITION BY turn.app ORDER BY rank, waiting_since, jobs.id), served, came LIMIT ?`
+  SELECT id FROM (
+    SELECT jobs.id, served, came, row_number() OVER (PARTITION BY turn.app ORDER BY rank, waiting_since, jobs.id) AS nth
+    FROM (
+      SELECT app, served, rowid AS came FROM turns
+      WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.app = turns.app AND waiting_since <= ?) ORDER BY served, rowid LIMIT ?
+    ) AS turn CROSS JOIN jobs ON jobs.id IN (
+      SELECT id FROM jobs WHERE jobs.app = turn.app AND waiting_since <= ?
+        AND id NOT IN (SELECT value FROM json_each(?)) ORDER BY rank, waiting_since, id LIMIT ?
+    )
+  ) ORDER BY nth, served, came LIMIT ?`
+const recordsSql = `
+  SELECT jobs.id, jobs.record FROM json_each(?) AS wanted CROSS JOIN jobs ON jobs.id = wanted.value ORDER BY wanted.key`
 
-function queue(rows: JobTables['rows'], now: number, max: number): { running: JobRecord[]; waiting: JobRecord[] } {
+function queue({ rows, database, clock }: JobTables, max: number): { running: JobRecord[]; waiting: JobRecord[] } {
+  const now = clock()
+  const upcoming = (unreadable: readonly string[]) => {
+    // However many wait, it looks at no more than four times as many as are wanted.
+    for (let most = 1; ; most *= 2) {
+      const ids = database
+        .all<{ id: string }>(upcomingSql, now, max, now, JSON.stringify(unreadable), most, max)
+        .map(({ id }) => id)
+      if (ids.length >= max || most >= max) return ids
+    }
+  }
   return {
     running: rows.select((unreadable) => ({ text: runningSql, values: [JSON.stringify(unreadable), max] })),
-    waiting: rows.select((unreadable) => ({
-      text: upcomingSql,
-      values: [now, max, now, JSON.stringify(unreadable), max, max],
-    })),
+    waiting: rows.select((unreadable) => ({ text: recordsSql, values: [JSON.stringify(upcoming(unreadable))] })),
   }
 }
 
 type JobClaims = Pick<JobStore, 'claim' | 'ahead' | 'queue' | 'backlog' | 'rules' | 'changeRule'>
 
 /** Who is next. */
-export function jobClaims({ database, rows, clock }: JobTables): JobClaims {
+export function jobClaims(tables: JobTables): JobClaims {
+  const { database, rows, clock } = tables
   const rules = new SchedulingRules(database)
 
   return {
@@ -77,7 +89,7 @@ export function jobClaims({ database, rows, clock }: JobTables): JobClaims {
       return database.get<{ ahead: number }>(aheadSql, now, max, id, now)?.ahead
     },
 
-    queue: async ({ max }) => queue(rows, clock(), max),
+    queue: async ({ max }) => queue(tables, max),
 
     backlog: async () => backlog(database, clock()),
 
