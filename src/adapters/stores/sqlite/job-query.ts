@@ -32,13 +32,27 @@ const conditions: ByFilter<Condition> = {
   },
 }
 
-/** The plus keeps SQLite from searching by status and sorting what it finds. */
-const listConditions: ByFilter<Condition> = {
-  ...conditions,
-  statuses(statuses) {
-    const [text, ...values] = conditions.statuses(statuses)
+/** The plus keeps SQLite from searching by the column. */
+function unindexed<Value>(condition: (value: Value) => Condition): (value: Value) => Condition {
+  return (value) => {
+    const [text, ...values] = condition(value)
     return [`+${text}`, ...values]
-  },
+  }
+}
+
+/** For lists, which would be found by status and sorted. */
+const listConditions: ByFilter<Condition> = { ...conditions, statuses: unindexed(conditions.statuses) }
+/** For a batch: its jobs are fewer than those of a workflow. */
+const batchConditions: ByFilter<Condition> = { ...conditions, workflows: unindexed(conditions.workflows) }
+/** For the jobs that ended in some time. */
+const spanConditions: ByFilter<Condition> = { ...batchConditions, batchName: unindexed(conditions.batchName) }
+/** Likewise in the whole store: its index is without the status. */
+const spanOfAllConditions: ByFilter<Condition> = { ...spanConditions, statuses: unindexed(conditions.statuses) }
+/** For a stretch of jobs in the order of their creation. */
+const stretchConditions: ByFilter<Condition> = {
+  ...spanOfAllConditions,
+  completedAfter: unindexed(conditions.completedAfter),
+  completedBefore: unindexed(conditions.completedBefore),
 }
 
 export const resultBytesSql =
@@ -126,28 +140,65 @@ export function stretchEndSql(app: string | undefined, after: JobPage['after'], 
   }
 }
 
+/** Whether a list may have to pass, or to sort, any number of jobs that it does not want: no index has them in order. */
+export function passesMany(query: JobQuery): boolean {
+  const { app, statuses, workflows, batchName, uploadKey, search } = query
+  if (search !== undefined) return true
+  if (uploadKey !== undefined) return false
+  if (hasSpanOfEnds(query)) return true
+  if (app !== undefined) return workflows !== undefined && batchName !== undefined
+  return (workflows ?? batchName) !== undefined || (statuses !== undefined && String(statuses) !== 'QUEUED')
+}
+
+/** Likewise of a count, which needs no order. */
+export function countPassesMany(query: JobQuery): boolean {
+  const { app, workflows, batchName, search } = query
+  if (!passesMany(query)) return false
+  const narrowing = [workflows, batchName, hasSpanOfEnds(query) || undefined].filter((filter) => filter !== undefined)
+  return search !== undefined || narrowing.length > 1 || (app === undefined && workflows !== undefined)
+}
+
+/** The part of such a query for which an index tells whether few jobs are meant; `undefined`: there is none. */
+export function narrowPart(query: JobQuery): JobQuery | undefined {
+  const { app, statuses, batchName, completedAfter, completedBefore, search } = query
+  if (app === undefined || search !== undefined) return undefined
+  if (hasSpanOfEnds(query)) return { app, statuses, completedAfter, completedBefore }
+  return batchName === undefined ? undefined : { app, statuses, batchName }
+}
+
+function hasSpanOfEnds({ completedAfter, completedBefore }: JobQuery): boolean {
+  return (completedAfter ?? completedBefore) !== undefined
+}
+
+/** The conditions by which the narrowest index is used. */
+function conditionsOf(query: JobQuery): ByFilter<Condition> {
+  if (hasSpanOfEnds(query)) return query.app === undefined ? spanOfAllConditions : spanConditions
+  return query.batchName === undefined ? conditions : batchConditions
+}
+
 /** @param max where the count ends; it looks at no more jobs than that */
-export function countSql(query: JobQuery, max = Infinity, stretch: Stretch = { after: undefined }): Sql {
+export function countSql(query: JobQuery, max = Infinity, stretch?: Stretch): Sql {
   // The status narrows the search in the indexes of lists even where it excludes nothing.
-  const statuses = query.statuses ?? (hasLists(query) ? jobStatusSchema.options : undefined)
-  // Searches, and spans of ends in the whole store, have an index without the status.
-  const isBySpan = query.app === undefined && (query.completedAfter ?? query.completedBefore) !== undefined
-  const table = query.search === undefined && !isBySpan ? conditions : listConditions
-  const { text, values } = where([...eachFilter({ ...query, statuses }, table), ...within(stretch)])
+  const every = stretch === undefined && hasLists(query) ? jobStatusSchema.options : undefined
+  const { text, values } = where([
+    ...eachFilter({ ...query, statuses: query.statuses ?? every }, stretch ? stretchConditions : conditionsOf(query)),
+    ...(stretch ? within(stretch) : []),
+  ])
   if (max === Infinity) return { text: `SELECT count(*) AS count FROM jobs ${text}`, values }
   return { text: `SELECT count(*) AS count FROM (SELECT 1 FROM jobs ${text} LIMIT ?)`, values: [...values, max] }
 }
 
-/** Rows of `id, record`. */
+/** Rows of `id, record`. @param stretch instead of `after` */
 export function listSql(
-  { limit, offset = 0, after, last, ...query }: JobPage & Omit<Stretch, 'after'>,
+  { limit, offset = 0, after, ...query }: JobPage,
   exceptIds: readonly string[] = [],
+  stretch?: Stretch,
 ): Sql {
-  const position = within({ after, last })
+  const position = within(stretch ?? { after })
   if (exceptIds.length > 0) position.push(['id NOT IN (SELECT value FROM json_each(?))', JSON.stringify(exceptIds)])
   const rows = Math.max(limit, 0)
-  if (hasLists(query)) return mergedLists(query, position, rows, offset)
-  const { text, values } = where([...eachFilter(query, listConditions), ...position])
+  if (!stretch && hasLists(query)) return mergedLists(query, position, rows, offset)
+  const { text, values } = where([...eachFilter(query, stretch ? stretchConditions : listConditions), ...position])
   return {
     text: `SELECT id, record FROM jobs ${text} ${newestFirst} LIMIT ? OFFSET ?`,
     values: [...values, rows, offset],
@@ -159,27 +210,24 @@ export function listSql(
  * search reads the texts in the index of all jobs of an application, not the rows.
  */
 function hasLists(query: JobQuery): boolean {
-  const { app, statuses, workflows, batchName, completedAfter, completedBefore, uploadKey, search } = query
-  const listed = [statuses, workflows, batchName, completedAfter, completedBefore]
-  const isSearched = uploadKey !== undefined || search !== undefined
-  return app !== undefined && !isSearched && listed.some((filter) => filter !== undefined)
+  const { app, statuses, workflows, batchName, uploadKey, search } = query
+  const isListed = (statuses ?? workflows ?? batchName) !== undefined || hasSpanOfEnds(query)
+  return app !== undefined && uploadKey === undefined && search === undefined && isListed
 }
 
 /** The first rows of each status (and workflow), merged. */
-function mergedLists(
-  { statuses, workflows, ...rest }: JobQuery,
-  position: Condition[],
-  rows: number,
-  offset: number,
-): Sql {
+function mergedLists(query: JobQuery, position: Condition[], rows: number, offset: number): Sql {
+  const { statuses, workflows, ...rest } = query
+  const table = conditionsOf(query)
+  const plus = table === conditions ? '' : '+'
   const lists = [...new Set(statuses ?? jobStatusSchema.options)].flatMap((status) =>
     [...new Set(workflows ?? [undefined])].map((workflow) => [
       ['status = ?', status] satisfies Condition,
-      ...(workflow === undefined ? [] : [['workflow = ?', workflow] satisfies Condition]),
+      ...(workflow === undefined ? [] : [[`${plus}workflow = ?`, workflow] satisfies Condition]),
     ]),
   )
   if (lists.length === 0) return { text: 'SELECT id, record FROM jobs WHERE false', values: [] }
-  const others = [...eachFilter(rest, conditions), ...position]
+  const others = [...eachFilter(rest, table), ...position]
   const selects = lists.map((list) => {
     const { text, values } = where([...others, ...list])
     return {

@@ -5,10 +5,20 @@ import type { JobStore } from '../../../core/engine/ports/job-store.js'
 import { repeatable } from '../shared/repeatable.js'
 import { jobClaims } from './job-claims.js'
 import { admit, jobCreates, type JobTables } from './job-creates.js'
-import { countSql, deliverableSql, dueSql, listSql, resultBytesSql, type Stretch } from './job-query.js'
+import {
+  countPassesMany,
+  countSql,
+  deliverableSql,
+  dueSql,
+  listSql,
+  narrowPart,
+  passesMany,
+  resultBytesSql,
+  type Stretch,
+} from './job-query.js'
 import { BatchIntake } from './batch-intake.js'
 import { type FoundRow, JobRows, parse } from './job-rows.js'
-import { inStretches } from './job-search.js'
+import { inStretches, jobsAtOnce } from './job-search.js'
 import type { SqliteDatabase } from './sqlite-database.js'
 import { sqliteDocuments } from './sqlite-documents.js'
 import { sqliteLedger } from './sqlite-ledger.js'
@@ -44,6 +54,11 @@ function jobLists({
     return database.get<{ count: number }>(text, ...values)?.count ?? 0
   }
 
+  const isAboutFew = (query: JobQuery) => {
+    const part = narrowPart(query)
+    return part !== undefined && count(part, jobsAtOnce + 1) <= jobsAtOnce
+  }
+
   return {
     async get(id) {
       await intake.settleJob(id)
@@ -53,14 +68,14 @@ function jobLists({
 
     async list(page) {
       await intake.settle(page.app)
-      if (page.search === undefined) return rows.select((unreadable) => listSql(page, unreadable))
+      if (!passesMany(page) || isAboutFew(page)) return rows.select((unreadable) => listSql(page, unreadable))
       const found: JobRecord[] = []
       let { offset = 0 } = page
       await inStretches(database, page, (stretch) => {
         const passed = offset > 0 ? count(page, offset + 1, stretch) : 1
         if (passed > offset) {
-          const rest = { ...page, ...stretch, limit: page.limit - found.length, offset }
-          found.push(...rows.select((unreadable) => listSql(rest, unreadable)))
+          const rest = { ...page, limit: page.limit - found.length, offset }
+          found.push(...rows.select((unreadable) => listSql(rest, unreadable, stretch)))
         }
         offset = Math.max(0, offset - passed)
         return found.length >= page.limit
@@ -70,9 +85,9 @@ function jobLists({
 
     async count(query, { max = Infinity } = {}) {
       await intake.settle(query.app)
-      if (query.search === undefined) return count(query, max)
+      if (!countPassesMany(query) || isAboutFew(query)) return count(query, max)
       let found = 0
-      await inStretches(database, { app: query.app }, (stretch) => {
+      await inStretches(database, { ...query, after: undefined }, (stretch) => {
         found += count(query, max - found, stretch)
         return found >= max
       })
