@@ -16,6 +16,8 @@ const mebibyte = 1024 * 1024
 const defaultOutputMb = 20_480
 const mostStdout = mebibyte
 const mostStderr = 4_000
+/** For what ended with the guard to close its pipes. */
+const closingMs = 1_000
 
 type Settings = Omit<ProgramOptions, 'args' | 'stage' | 'path'>
 
@@ -36,6 +38,8 @@ export async function runProgram(
     await writeFile(file, JSON.stringify(jobFile(context)), { mode: 0o600 })
     environment.STEMWORK_JOB = file
   }
+  // Fired by now, it would no longer be heard.
+  signal.throwIfAborted()
   const guard = startGuard({
     path,
     args,
@@ -113,14 +117,14 @@ function readTexts(guard: ChildProcess, onLine: (line: string) => void) {
       outLines(text)
     })
     // The last line may have no end.
-    .on('end', () => outLines('\n'))
+    .on('close', () => outLines('\n'))
   guard.stderr
     ?.setEncoding('utf8')
     .on('data', (text: string) => {
       texts.stderr = (texts.stderr + text).slice(-mostStderr)
       errorLines(text)
     })
-    .on('end', () => errorLines('\n'))
+    .on('close', () => errorLines('\n'))
   return { stdout: () => texts.stdout, stderr: () => texts.stderr }
 }
 
@@ -130,10 +134,16 @@ async function endingOf(guard: ChildProcess): Promise<ProgramEnding | undefined>
   const pipe = guard.stdio[3] as Readable
   pipe.setEncoding('utf8').on('data', (chunk: string) => void (text += chunk))
   pipe.on('error', () => {})
+  // A program that left the group may hold the pipes of the others open for ever; what these wrote has been read then.
+  const closePipes = () => void (guard.stdout?.destroy(), guard.stderr?.destroy())
+  let timer: NodeJS.Timeout | undefined
+  guard.once('exit', () => (timer = setTimeout(() => setImmediate(closePipes), closingMs)))
   try {
     await once(guard, 'close')
   } catch (error) {
     throw internalError(error)
+  } finally {
+    clearTimeout(timer)
   }
   return text === '' ? undefined : (JSON.parse(text) as ProgramEnding)
 }
