@@ -138,9 +138,11 @@ async function* read(file: FileHandle, from: number, until: number): AsyncGenera
   }
 }
 
-/** A link could expose a file from outside the run. */
+/** A link could expose a file from outside the run; a pipe would hold a thread until its other end is opened. */
+const openFlags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
+
 async function openFile(path: string): Promise<FileHandle | undefined> {
-  const file = await open(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0)).catch(() => undefined)
+  const file = await open(path, openFlags).catch(() => undefined)
   if (!file) return undefined
   if ((await file.stat()).isFile()) return file
   await file.close()
