@@ -208,6 +208,17 @@ describe.skipIf(process.platform === 'win32')('a program and all that it started
     await gone(await startedIds())
   })
 
+  test('after its guard was killed', async () => {
+    const code = `
+      require('node:fs').writeFileSync('ids', String(process.pid))
+      process.kill(process.ppid, 'SIGKILL')
+      setInterval(() => {}, 1000)`
+    const run = rejection(node(code).run(contextOf()))
+    const ids = await startedIds()
+    expect(await run).toMatchObject({ retryable: true, cause: { message: expect.stringContaining('its guard') } })
+    await gone(ids)
+  })
+
   test('or nobody waits for those that left its group, even if they hold its output open', async () => {
     const code = `
       const daemon = require('node:child_process').spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'],

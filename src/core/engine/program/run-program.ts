@@ -58,12 +58,12 @@ export async function runProgram(
     } catch (error) {
       // Here, nobody would catch it: it would end the process.
       unread ??= { error }
-      killGroup(guard)
+      endGuard(guard)
     }
   })
 
   let isLate = false
-  const kill = () => killGroup(guard)
+  const kill = () => endGuard(guard)
   const timer =
     settings.timeoutMs === undefined ? undefined : setTimeout(() => void ((isLate = true), kill()), settings.timeoutMs)
   signal.addEventListener('abort', kill, { once: true })
@@ -137,7 +137,11 @@ async function endingOf(guard: ChildProcess): Promise<ProgramEnding | undefined>
   // A program that left the group may hold the pipes of the others open for ever; what these wrote has been read then.
   const closePipes = () => void (guard.stdout?.destroy(), guard.stderr?.destroy())
   let timer: NodeJS.Timeout | undefined
-  guard.once('exit', () => (timer = setTimeout(() => setImmediate(closePipes), closingMs)))
+  guard.once('exit', () => {
+    // It has done this itself, unless it was killed.
+    killGroup(guard.pid)
+    timer = setTimeout(() => setImmediate(closePipes), closingMs)
+  })
   try {
     await once(guard, 'close')
   } catch (error) {
@@ -148,12 +152,16 @@ async function endingOf(guard: ChildProcess): Promise<ProgramEnding | undefined>
   return text === '' ? undefined : (JSON.parse(text) as ProgramEnding)
 }
 
-function killGroup(guard: ChildProcess): void {
+function endGuard(guard: ChildProcess): void {
   guard.stdin?.destroy()
-  if (guard.pid === undefined || guard.exitCode !== null || guard.signalCode !== null || process.platform === 'win32')
-    return
+  // Once it has exited, its group is gone, and another may have its number.
+  if (guard.exitCode === null && guard.signalCode === null) killGroup(guard.pid)
+}
+
+function killGroup(guardId: number | undefined): void {
+  if (guardId === undefined || process.platform === 'win32') return
   try {
-    process.kill(-guard.pid, 'SIGKILL')
+    process.kill(-guardId, 'SIGKILL')
   } catch {
     // The group no longer exists.
   }
