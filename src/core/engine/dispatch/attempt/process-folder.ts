@@ -2,7 +2,7 @@ import { mkdtemp, readdir } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import type { Logger } from '../../ports/logger.js'
-import { removeFolder } from '../../runner/remove-folder.js'
+import { removeFolder } from '../../runner/run-folder.js'
 
 /** Identifies the process in folder names: after a restart, the same PID has a different time. */
 const startedAt = Math.trunc(performance.timeOrigin)

@@ -2,7 +2,7 @@ import { access, constants, mkdir, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StemworkError } from '../../errors.js'
 import type { Logger } from '../../ports/logger.js'
-import { removeFolder } from '../../runner/remove-folder.js'
+import { removeFolder } from '../../runner/run-folder.js'
 import { makeProcessFolder, removeDeadFolders } from './process-folder.js'
 
 const prefix = 'stemwork-scratch'
