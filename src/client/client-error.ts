@@ -93,7 +93,7 @@ export function answerError(answer: {
     requestId: text('requestId') ?? answer.header('x-request-id') ?? undefined,
     reason: text('reason'),
     errors: Array.isArray(problem.errors) ? (problem.errors as { path: string; message: string }[]) : undefined,
-    retryAfterMs: retryAfter(answer.header('retry-after')),
+    retryAfterMs: retryAfter(answer.header('retry-after'), answer.header('date')),
   })
 }
 
@@ -121,9 +121,10 @@ export function parsed(body: string): Record<string, unknown> | undefined {
   }
 }
 
-/** Seconds or a date, RFC 9110, 10.2.3. */
-function retryAfter(header: string | null): number | undefined {
+/** Seconds or a date, RFC 9110, 10.2.3, by the clock of the sender. */
+function retryAfter(header: string | null, date: string | null): number | undefined {
   if (header === null) return undefined
-  const ms = /^\d+$/.test(header.trim()) ? Number(header) * 1000 : Date.parse(header) - Date.now()
+  const now = Date.parse(date ?? '') || Date.now()
+  const ms = /^\d+$/.test(header.trim()) ? Number(header) * 1000 : Date.parse(header) - now
   return Number.isFinite(ms) ? Math.max(0, ms) : undefined
 }

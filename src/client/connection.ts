@@ -57,11 +57,11 @@ export class Connection {
 
   /** @throws ClientError for every status but 2xx; the signal's reason */
   async json<Answer>(path: string, request: ApiRequest = {}): Promise<{ value: Answer; headers: Headers }> {
-    const response = await this.send(path, request)
-    const text = await bodyText(response, request.signal)
-    const value = parsed(text)
-    if (value === undefined) throw badAnswer(response.status, 'it is not JSON')
-    return { value: value as Answer, headers: response.headers }
+    return this.#request(path, request, async (response) => {
+      const value = parsed(await bodyText(response, request.signal))
+      if (value === undefined) throw badAnswer(response.status, 'it is not JSON')
+      return { value: value as Answer, headers: response.headers }
+    })
   }
 
   /** The body of the answer. @throws as `json` */
@@ -70,10 +70,16 @@ export class Connection {
   }
 
   /** The answer with its body unread, after as many tries as are allowed. */
-  async send(
+  async send(path: string, request: ApiRequest = {}): Promise<Response> {
+    return this.#request(path, request, async (response) => response)
+  }
+
+  /** @param read belongs to the try: a connection may break within the answer */
+  #request<Value>(
     path: string,
-    { method = 'GET', query, json, headers, signal, isRepeatable = method === 'GET' }: ApiRequest = {},
-  ): Promise<Response> {
+    { method = 'GET', query, json, headers, signal, isRepeatable = method === 'GET' }: ApiRequest,
+    read: (response: Response) => Promise<Value>,
+  ): Promise<Value> {
     const search = query?.size ? `?${query.toString()}` : ''
     const request: RequestInit = {
       method,
@@ -89,7 +95,8 @@ export class Connection {
       },
       ...(json === undefined ? {} : { body: JSON.stringify(json) }),
     }
-    return this.retrying(() => this.once(this.baseUrl + path + search, request), { isRepeatable, signal })
+    const attempt = async () => read(await this.once(this.baseUrl + path + search, request))
+    return this.retrying(attempt, { isRepeatable, signal })
   }
 
   /** One request. @throws ClientError; the signal's reason */

@@ -45,7 +45,9 @@ export async function sendBytes(
   const { streamedBody } = await import('./streamed-body.js')
   let failure: { error: unknown } | undefined
   const body = streamedBody(source, options, (error) => (failure = { error }))
-  const response = await connection.once(url, { method, headers, signal: options.signal, ...body }).catch((error) => {
+  // Followed, a redirect may become a GET of a page, which would look like success.
+  const request: RequestInit = { method, headers, signal: options.signal, redirect: 'manual', ...body }
+  const response = await connection.once(url, request).catch((error) => {
     throw failure === undefined ? error : failure.error
   })
   await response.body?.cancel()

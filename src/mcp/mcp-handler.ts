@@ -56,8 +56,12 @@ export function createMcpHandler(handler: Handler, options: McpHandlerOptions = 
     const { id: app } = (await known.json()) as { id: string }
     const read = await jsonOf(request, context, { app, requestId: known.headers.get('x-request-id') ?? '' })
     if ('refused' in read) return read.refused
+    const messages: unknown[] = Array.isArray(read.value) ? read.value : [read.value]
+    const repeated = repeatedId(messages)
+    if (repeated !== undefined)
+      return refusal(400, `Two of these messages have the id ${repeated}. Give each request an id of its own.`)
     // Each further message counts as a request of its own.
-    for (let more = Array.isArray(read.value) ? read.value.length - 1 : 0; more > 0; more--) {
+    for (let more = messages.length - 1; more > 0; more--) {
       const counted = await ask(`${baseUrl}/application`, { signal: request.signal })
       if (!counted.ok) return counted
     }
@@ -78,6 +82,15 @@ export function createMcpHandler(handler: Handler, options: McpHandlerOptions = 
       return Object.assign(made, { ip: (request as Request & { ip?: string }).ip })
     }
   }
+}
+
+/** The protocol's library answers one request with an id, and loses track of the others. */
+function repeatedId(messages: readonly unknown[]): string | undefined {
+  const ids = messages.flatMap((message) => {
+    const { id } = (message ?? {}) as { id?: unknown }
+    return id === undefined ? [] : [JSON.stringify(id)]
+  })
+  return ids.find((id, index) => ids.indexOf(id) < index)
 }
 
 function refusal(status: number, message: string, headers: Record<string, string> = {}): Response {

@@ -62,10 +62,9 @@ export function createMcpServer(options: ClientOptions): Server {
         // A retried job starts again from 0, but the protocol requires rising numbers.
         if (token === undefined || progress <= shown) return
         shown = progress
-        await extra.sendNotification({
-          method: 'notifications/progress',
-          params: { progressToken: token, progress, total: 1, message },
-        })
+        const params = { progressToken: token, progress, total: 1, message }
+        // Nobody may be there to read it, which does the call no harm.
+        await extra.sendNotification({ method: 'notifications/progress', params }).catch(() => {})
       },
     }
     try {

@@ -397,6 +397,33 @@ describe('behind a bad network the client', () => {
     await client.deleteJob(id)
   })
 
+  test('asks again if the connection breaks within an answer', async () => {
+    const front = await startFront(service.server.origin, ['answer cut', 'answer cut'])
+    const behind = createClient({ baseUrl: front.base, apiKey: service.app.key })
+    expect(await behind.application()).toMatchObject({ id: service.app.id })
+    expect(front.seen).toHaveLength(3)
+  })
+
+  test('does not take a page that an upload is sent on to for the answer of the service', async () => {
+    const elsewhere = { headers: { location: `${service.base}/healthz` } }
+    const path = /\/storage\/uploads\//
+    const front = await startFront(service.server.origin, [
+      { status: 303, path, ...elsewhere },
+      { status: 307, path, ...elsewhere },
+    ])
+    const behind = createClient({ baseUrl: front.base, apiKey: service.app.key, retries: 0 })
+    for (const status of [303, 307])
+      expect(await failure(behind.upload(Buffer.from('song')))).toMatchObject({ code: 'BAD_ANSWER', status })
+  })
+
+  test('waits until the date of Retry-After by the clock of the sender', async () => {
+    const date = new Date(Date.now() - 3_600_000)
+    const headers = { date: date.toUTCString(), 'retry-after': new Date(date.getTime() + 7000).toUTCString() }
+    const front = await startFront(service.server.origin, [{ status: 503, headers }])
+    const behind = createClient({ baseUrl: front.base, apiKey: service.app.key, retries: 0 })
+    expect(await failure(behind.application())).toMatchObject({ status: 503, retryAfterMs: 7000 })
+  })
+
   test('falls back to polling if event streams do not get through', async () => {
     const broken = { path: /\/events$/, status: 502 }
     const front = await startFront(

@@ -3,7 +3,10 @@ import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 
 /** What happens to the next request (or the next to `path`) instead of being forwarded. */
-export type Mishap = { status: number; headers?: Record<string, string>; body?: string; path?: RegExp } | 'answer lost'
+export type Mishap =
+  | { status: number; headers?: Record<string, string>; body?: string; path?: RegExp }
+  | 'answer lost'
+  | 'answer cut'
 
 export interface Front {
   base: string
@@ -18,10 +21,9 @@ export async function startFront(origin: string, mishaps: Mishap[]): Promise<Fro
   const server = createServer((incoming, answer) => {
     const path = incoming.url ?? '/'
     seen.push(path)
-    const index = mishaps.findIndex((mishap) => mishap === 'answer lost' || !mishap.path || mishap.path.test(path))
+    const index = mishaps.findIndex((mishap) => typeof mishap === 'string' || !mishap.path || mishap.path.test(path))
     const [mishap] = index >= 0 ? mishaps.splice(index, 1) : []
-    if (mishap === undefined || mishap === 'answer lost')
-      return pass(origin, incoming, answer, mishap === 'answer lost')
+    if (mishap === undefined || typeof mishap === 'string') return pass(origin, incoming, answer, mishap)
     answer.writeHead(mishap.status, mishap.headers).end(mishap.body)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -33,13 +35,17 @@ export async function startFront(origin: string, mishaps: Mishap[]): Promise<Fro
   }
 }
 
-function pass(origin: string, incoming: IncomingMessage, answer: ServerResponse, isLost: boolean): void {
+function pass(origin: string, incoming: IncomingMessage, answer: ServerResponse, mishap?: string): void {
   const onward = request(origin + incoming.url, { method: incoming.method, headers: incoming.headers }, (response) => {
-    if (isLost) {
+    if (mishap === 'answer lost') {
       response.resume().on('end', () => answer.destroy())
       return
     }
     answer.writeHead(response.statusCode ?? 502, response.headers)
+    if (mishap === 'answer cut') {
+      response.once('data', (chunk: Buffer) => answer.write(chunk.subarray(0, -1), () => answer.destroy()))
+      return
+    }
     response.pipe(answer)
   })
   onward.on('error', () => answer.destroy())

@@ -50,7 +50,10 @@ describe('the sweep of files', () => {
     }
     const { engine } = testEngine(textWorkflow(), {}, { jobs: restored, blobs })
     expect(restoredPass).toBeLessThan(await passes())
-    expect(await engine.sweep({ files: true, allowMassRemoval: true })).toMatchObject({ orphans: 0 })
+    // Nor once it has made as many passes as the store that it replaces.
+    for (let pass = 0; pass < 9; pass++)
+      expect(await engine.sweep({ files: true, allowMassRemoval: true })).toMatchObject({ orphans: 0 })
+    expect(restoredPass).toBeGreaterThan(await passes())
     expect(await keys(blobs)).toHaveLength(1)
     const isOlder = expect.stringContaining('restored from a backup') as string
     expect(await engine.health()).toMatchObject({ ok: true, warnings: [isOlder] })

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { lstat, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
+import { chmod, lstat, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -59,6 +59,32 @@ test('nothing is written through a prepared link: the file behind it stays as it
   await readUpload(blobs, 'uploads/a/1', `${path}-2`, { signal, maxBytes: 100 })
   expect((await lstat(`${path}-2`)).isFile()).toBe(true)
   expect(await readFile(victim, 'utf8')).toBe('mine')
+})
+
+// Windows knows no folders that may not be written.
+test.skipIf(process.platform === 'win32')('what a program made read-only is removed, too', async () => {
+  await chmod(directory, 0o777)
+  // Root may write everywhere, so the process becomes another user once it has read its modules.
+  const module = new URL('../../build/core/engine/dispatch/attempt/scratch.js', import.meta.url)
+  const script = `
+    import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
+    import { Scratch } from ${JSON.stringify(module)}
+    if (process.getuid() === 0) process.seteuid(65_534)
+    const scratch = new Scratch('.', { warn: ({ err }) => console.log(err.message) })
+    async function madeReadOnly(name) {
+      const folder = await scratch.folder(name)
+      mkdirSync(folder + '/outer/inner', { recursive: true })
+      writeFileSync(folder + '/outer/inner/file', 'text')
+      for (const path of ['/outer/inner', '/outer']) chmodSync(folder + path, 0o555)
+      return folder
+    }
+    const folder = await madeReadOnly('job-1')
+    await scratch.remove(folder)
+    console.log(existsSync(folder))
+    await madeReadOnly('job-2')
+    await scratch.close()`
+  const child = spawnSync(process.execPath, ['--input-type=module', '-e', script], { cwd: directory, encoding: 'utf8' })
+  expect([child.stdout, child.stderr, await readdir(directory)]).toEqual(['false\n', '', []])
 })
 
 test('a start removes what dead processes of this machine left, and nothing else', async () => {

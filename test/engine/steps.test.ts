@@ -61,6 +61,16 @@ describe('a finished step', () => {
     await engine.close()
   })
 
+  test('returns what a client sent as it is, even if it looks like the mark of a file', async () => {
+    const sent = { $file: 'constructor' }
+    const { engine, submit, until } = engineOf(async ({ step }) => {
+      expect(await step.run('read', async () => ({ sent }))).toEqual({ sent })
+    })
+    await engine.start()
+    expect(await until((await submit()).id, 'SUCCEEDED', 'FAILED')).toMatchObject({ status: 'SUCCEEDED' })
+    await engine.close()
+  })
+
   test('counts as progress, which resets the count of attempts; one that fails is shown with its error', async () => {
     const failures = { one: 1, two: 1, three: 2 }
     const { engine, submit, until } = engineOf(

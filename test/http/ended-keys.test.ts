@@ -29,6 +29,19 @@ for (const [name, open, missing] of durableStores) {
       expect(await other.text()).toContain('"status":"SUCCEEDED"')
     })
 
+    test('its requests that wait for a job are refused, without news of the job and links to its results', async () => {
+      const service = await start()
+      const second = await issueKey(service.engine.applications, service.app.id)
+      const waiting = (key?: string) => service.submit({}, { key, headers: { prefer: 'wait=30' } })
+      const [ended, other] = [waiting(second.key), waiting()]
+      await expect.poll(() => service.engine.count({ app: service.app.id })).toBe(2)
+      await revokeKey(service.engine.applications, second.record.id)
+      const refused = await ended
+      expect([refused.status, await refused.json()]).toEqual([401, expect.objectContaining({ code: 'UNAUTHORIZED' })])
+      service.release()
+      expect(await (await other).json()).toMatchObject({ status: 'SUCCEEDED' })
+    })
+
     test('its upload links end, and those of other keys do not', async () => {
       const service = await start()
       const second = await issueKey(service.engine.applications, service.app.id)

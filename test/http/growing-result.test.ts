@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { open, rename, writeFile } from 'node:fs/promises'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -243,6 +244,42 @@ describe('a result that grows', () => {
     await expect(reading).rejects.toThrow('terminated')
     expect((await ask()).headers.get('retry-after')).toBeNull()
   })
+})
+
+// Windows has none.
+it.skipIf(process.platform === 'win32')('is no pipe, whose other end may never be opened', async () => {
+  const [made, ended] = [gate<string>(), gate()]
+  const workflow = defineWorkflow({
+    id: 'service/pipe',
+    name: 'Pipe',
+    description: 'Makes a pipe where its result grows, as an archive may.',
+    params: z.object({}),
+    inputs: [],
+    outputs: { song: { fileName: 'song.wav', contentType: 'audio/wav' } },
+    stages: [
+      {
+        name: 'pipe',
+        async run({ outputPath }) {
+          execFileSync('mkfifo', [`${outputPath('song')}.part`])
+          made.open(outputPath('song'))
+          await ended.opened
+        },
+      },
+    ],
+  })
+  const service = await serviceOfTest({ workflows: [workflow] })
+  const id = await service.created({ workflow: 'service/pipe' })
+  const path = await made.opened
+  const asked = service.api(`/job/${id}/growing/song`)
+  // Lets a reader of the pipe go on, so that a failure of this test holds no thread.
+  let isOpened = false
+  const opener = setTimeout(() => {
+    isOpened = true
+    void open(`${path}.part`, 'r+').then((file) => file.close())
+  }, 10_000)
+  expect([(await asked).status, isOpened]).toEqual([404, false])
+  clearTimeout(opener)
+  ended.open()
 })
 
 it('is followed by a link to the job until the link is revoked', async () => {

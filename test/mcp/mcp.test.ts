@@ -1,6 +1,7 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { InMemoryTransport } from '@modelcontextprotocol/sdk/inMemory.js'
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
@@ -15,7 +16,7 @@ import { z } from 'zod'
 import { defineWorkflow } from '../../src/core/engine/workflow/workflow.js'
 import { type RunningServer, serve } from '../../src/http/mounts/node.js'
 import { withMcp } from '../../src/cli/mcp-mount.js'
-import { createMcpHandler } from '../../src/mcp/index.js'
+import { createMcpHandler, createMcpServer } from '../../src/mcp/index.js'
 import { startService as startCommand } from '../cli/stemwork.js'
 import { type JobJson, type Service, serviceOfTest, startService } from '../http/harness.js'
 import { rawRequest } from '../http/raw-request.js'
@@ -324,12 +325,27 @@ describe('over HTTP, a request', () => {
     const few = await startService({ http: { rateLimits: { other: { requests: 10, perSeconds: 3600 } } } })
     const handler = createMcpHandler(few.handler, { basePath: '/v1' })
     const server = await serve(handler, { port: 0 })
-    const batch = Array.from({ length: 5 }, () => ping())
+    const batch = Array.from({ length: 5 }, (_, id) => ({ ...ping(), id }))
     const statuses: number[] = []
     // One after another: those that come together share what is left, so that all of them may be refused.
     for (let n = 0; n < 3; n++) statuses.push((await ask(batch, server, few.app.key)).status)
     expect(statuses).toEqual([200, 200, 429])
     await Promise.all([server.close({ timeoutMs: 100 }), few.close()])
+  })
+
+  it('may not share its id with another: only one of the answers could be sent', async () => {
+    const [ended, running] = [await service.created(), await service.created()]
+    await service.engine.cancel(ended)
+    const wait = (id: string) => ({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: { name: 'wait_for_job', arguments: { id }, _meta: { progressToken: id } },
+    })
+    const answer = await ask([wait(running), wait(ended)])
+    expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining('have the id 1')])
+    // The same as a number and as a text are two.
+    expect((await ask([ping(), { ...ping(), id: '1' }])).status).toBe(200)
   })
 
   it('is handled in turn: one message in a pass of the event loop', async () => {
@@ -366,6 +382,21 @@ describe('over HTTP, a request', () => {
     // The two of them may be on both sides of the count.
     expect(Math.max(...handled)).toBeLessThanOrEqual(2)
   })
+})
+
+it('progress that cannot be sent harms neither the call nor the process', async () => {
+  const [near, far] = InMemoryTransport.createLinkedPair()
+  const send = far.send.bind(far)
+  far.send = async (message, options) => {
+    if ('method' in message && message.method === 'notifications/progress') throw new Error('no connection')
+    await send(message, options)
+  }
+  await createMcpServer({ baseUrl: service.base, apiKey: service.app.key }).connect(far)
+  const client = await connected(near)
+  const id = await service.created()
+  service.release()
+  const { value } = await call(client, 'wait_for_job', { id }, () => {})
+  expect(value).toMatchObject({ id, status: 'SUCCEEDED' })
 })
 
 it('leaves it to the service to refuse an invalid address', async () => {

@@ -192,12 +192,43 @@ describe.skipIf(process.platform === 'win32')('a program and all that it started
     await gone(others)
   })
 
+  test('after its job was canceled just before the program was started', async () => {
+    const controller = new AbortController()
+    const outputPath = (name: string) => (controller.abort(new Error('canceled')), join(directory, name))
+    const endless = node('setInterval(() => {}, 1000)', { protocol: 'stemwork' })
+    const run = endless.run(contextOf({ signal: controller.signal, outputs: ['text'], outputPath }))
+    expect(await rejection(run)).toMatchObject({ message: 'canceled' })
+  })
+
   test('after it ended and left something running', async () => {
     const code = twoPrograms
       .replace(/setInterval.*$/, 'process.exit()')
       .replace("{ stdio: 'ignore' })", "{ stdio: 'ignore' }).on('spawn', go); function go() {")
     await node(`${code} }`).run(contextOf())
     await gone(await startedIds())
+  })
+
+  test('after its guard was killed', async () => {
+    const code = `
+      require('node:fs').writeFileSync('ids', String(process.pid))
+      process.kill(process.ppid, 'SIGKILL')
+      setInterval(() => {}, 1000)`
+    const run = rejection(node(code).run(contextOf()))
+    const ids = await startedIds()
+    expect(await run).toMatchObject({ retryable: true, cause: { message: expect.stringContaining('its guard') } })
+    await gone(ids)
+  })
+
+  test('or nobody waits for those that left its group, even if they hold its output open', async () => {
+    const code = `
+      const daemon = require('node:child_process').spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'],
+        { detached: true, stdio: 'inherit' })
+      daemon.on('spawn', () => (require('node:fs').writeFileSync('daemon', String(daemon.pid)),
+        console.log('last words'), process.exit()))`
+    const { stdout } = await node(code).run(contextOf())
+    const daemonId = Number(await readFile(join(directory, 'daemon'), 'utf8'))
+    expect([stdout, await isAlive(daemonId)]).toEqual(['last words\n', true])
+    process.kill(daemonId)
   })
 
   test('after the process that started them was killed', async () => {

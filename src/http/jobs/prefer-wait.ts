@@ -1,6 +1,8 @@
 import { isTerminal, type JobRecord } from '../../core/engine/job/job.js'
 import type { RequestHeaders } from '../routing/api-request.js'
 import type { KeyedCall } from '../routing/call.js'
+import { permit } from '../routing/permission.js'
+import { Problem } from '../routing/problem.js'
 
 const maxWaitSeconds = 60
 
@@ -13,6 +15,8 @@ export function preferredWait(headers: RequestHeaders): number | undefined {
 /**
  * The job when it has ended or the time is up, whichever comes first; `undefined` if it was deleted meanwhile. An
  * application with too many waiting requests gets the job at once: waiting is a preference, not a promise.
+ *
+ * @throws Problem `UNAUTHORIZED` if the key ends meanwhile: the job has links to its results.
  */
 export async function waitForEnd(call: KeyedCall, job: JobRecord, seconds: number): Promise<JobRecord | undefined> {
   const app = call.caller.id
@@ -21,13 +25,17 @@ export async function waitForEnd(call: KeyedCall, job: JobRecord, seconds: numbe
   if (isTerminal(job) || seconds === 0) return job
   const time = new AbortController()
   const timer = setTimeout(() => time.abort(), seconds * 1000)
-  const signal = AbortSignal.any([time.signal, call.request.signal])
+  const permission = permit(call)
+  const signal = AbortSignal.any([time.signal, call.request.signal, permission.signal])
   try {
     for await (const seen of call.service.watch.follow(job.id, { app, signal })) {
       if (typeof seen === 'object' && isTerminal(seen)) return seen
     }
   } finally {
     clearTimeout(timer)
+    permission.release()
   }
+  if (permission.signal.aborted)
+    throw new Problem('UNAUTHORIZED', 'The key ended while this request waited. Send it again with a valid key.')
   return call.service.engine.get(job.id, { app })
 }

@@ -5,7 +5,7 @@ import type { Dispatcher } from '../../../src/core/engine/dispatch/dispatcher.js
 import { growingResult, type GrowingResult } from '../../../src/core/engine/dispatch/growing-result.js'
 import type { JobRecord } from '../../../src/core/engine/job/job.js'
 import type { JobStore } from '../../../src/core/engine/ports/job-store.js'
-import { growingOutputFile, growingPeaksFile } from '../../../src/core/engine/runner/output-file.js'
+import { growingOutputFile, growingPeaksFile } from '../../../src/core/engine/runner/run-folder.js'
 import type { WorkflowRegistry } from '../../../src/core/engine/workflow/registry.js'
 import { folderOfEachTest } from '../../temporary-folder.js'
 

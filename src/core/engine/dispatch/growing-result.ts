@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { StemworkError } from '../errors.js'
 import type { JobRecord } from '../job/job.js'
-import { growingOutputFile, growingPeaksFile } from '../runner/output-file.js'
+import { growingOutputFile, growingPeaksFile } from '../runner/run-folder.js'
 import type { JobStore } from '../ports/job-store.js'
 import type { WorkflowRegistry } from '../workflow/registry.js'
 import type { Dispatcher } from './dispatcher.js'
@@ -138,9 +138,11 @@ async function* read(file: FileHandle, from: number, until: number): AsyncGenera
   }
 }
 
-/** A link could expose a file from outside the run. */
+/** A link could expose a file from outside the run; a pipe would hold a thread until its other end is opened. */
+const openFlags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
+
 async function openFile(path: string): Promise<FileHandle | undefined> {
-  const file = await open(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0)).catch(() => undefined)
+  const file = await open(path, openFlags).catch(() => undefined)
   if (!file) return undefined
   if ((await file.stat()).isFile()) return file
   await file.close()

@@ -16,6 +16,8 @@ const mebibyte = 1024 * 1024
 const defaultOutputMb = 20_480
 const mostStdout = mebibyte
 const mostStderr = 4_000
+/** For what ended with the guard to close its pipes. */
+const closingMs = 1_000
 
 type Settings = Omit<ProgramOptions, 'args' | 'stage' | 'path'>
 
@@ -36,6 +38,8 @@ export async function runProgram(
     await writeFile(file, JSON.stringify(jobFile(context)), { mode: 0o600 })
     environment.STEMWORK_JOB = file
   }
+  // Fired by now, it would no longer be heard.
+  signal.throwIfAborted()
   const guard = startGuard({
     path,
     args,
@@ -54,12 +58,12 @@ export async function runProgram(
     } catch (error) {
       // Here, nobody would catch it: it would end the process.
       unread ??= { error }
-      killGroup(guard)
+      endGuard(guard)
     }
   })
 
   let isLate = false
-  const kill = () => killGroup(guard)
+  const kill = () => endGuard(guard)
   const timer =
     settings.timeoutMs === undefined ? undefined : setTimeout(() => void ((isLate = true), kill()), settings.timeoutMs)
   signal.addEventListener('abort', kill, { once: true })
@@ -113,14 +117,14 @@ function readTexts(guard: ChildProcess, onLine: (line: string) => void) {
       outLines(text)
     })
     // The last line may have no end.
-    .on('end', () => outLines('\n'))
+    .on('close', () => outLines('\n'))
   guard.stderr
     ?.setEncoding('utf8')
     .on('data', (text: string) => {
       texts.stderr = (texts.stderr + text).slice(-mostStderr)
       errorLines(text)
     })
-    .on('end', () => errorLines('\n'))
+    .on('close', () => errorLines('\n'))
   return { stdout: () => texts.stdout, stderr: () => texts.stderr }
 }
 
@@ -130,20 +134,34 @@ async function endingOf(guard: ChildProcess): Promise<ProgramEnding | undefined>
   const pipe = guard.stdio[3] as Readable
   pipe.setEncoding('utf8').on('data', (chunk: string) => void (text += chunk))
   pipe.on('error', () => {})
+  // A program that left the group may hold the pipes of the others open for ever; what these wrote has been read then.
+  const closePipes = () => void (guard.stdout?.destroy(), guard.stderr?.destroy())
+  let timer: NodeJS.Timeout | undefined
+  guard.once('exit', () => {
+    // It has done this itself, unless it was killed.
+    killGroup(guard.pid)
+    timer = setTimeout(() => setImmediate(closePipes), closingMs)
+  })
   try {
     await once(guard, 'close')
   } catch (error) {
     throw internalError(error)
+  } finally {
+    clearTimeout(timer)
   }
   return text === '' ? undefined : (JSON.parse(text) as ProgramEnding)
 }
 
-function killGroup(guard: ChildProcess): void {
+function endGuard(guard: ChildProcess): void {
   guard.stdin?.destroy()
-  if (guard.pid === undefined || guard.exitCode !== null || guard.signalCode !== null || process.platform === 'win32')
-    return
+  // Once it has exited, its group is gone, and another may have its number.
+  if (guard.exitCode === null && guard.signalCode === null) killGroup(guard.pid)
+}
+
+function killGroup(guardId: number | undefined): void {
+  if (guardId === undefined || process.platform === 'win32') return
   try {
-    process.kill(-guard.pid, 'SIGKILL')
+    process.kill(-guardId, 'SIGKILL')
   } catch {
     // The group no longer exists.
   }

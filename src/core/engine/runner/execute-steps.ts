@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { mkdir, rm } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { StemworkError } from '../errors.js'
@@ -7,6 +7,7 @@ import { isTransient, jobError } from '../job/failure.js'
 import { maxStepFiles, maxSteps, stepNameSchema } from '../job/step.js'
 import { labelSchema } from '../job/pool.js'
 import type { InputFile, KeptStep, RunSteps, StepResult, StepState, WorkResult } from '../ports/runner.js'
+import { removeFolder } from './run-folder.js'
 import { asKept, MadeFile, withFiles, wrongSteps } from './step-files.js'
 import { longestTimerMs } from '../workflow/policy.js'
 import type { StepContext, StepOptions, Steps, Work } from '../workflow/steps.js'
@@ -301,7 +302,7 @@ export class StepRun implements Steps {
       ...shared
     } = this.#ports
     const directory = join(parent, `step-${name}`)
-    await rm(directory, { recursive: true, force: true, maxRetries: 3 })
+    await removeFolder(directory)
     await mkdir(directory, { recursive: true })
     const limit = new AbortController()
     const timer =

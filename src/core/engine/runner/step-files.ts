@@ -100,7 +100,7 @@ export function withFiles(value: unknown, files: Readonly<Record<string, InputFi
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map((each) => withFiles(each, files))
   if (isMark(value)) {
-    const file = files[value.$file]
+    const file = Object.hasOwn(files, value.$file) ? files[value.$file] : undefined
     if (file) return new KeptFile(value.$file, file.path)
   }
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, withFiles(each, files)]))

@@ -1,7 +1,8 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdtemp, readdir } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import type { Logger } from '../../ports/logger.js'
+import { removeFolder } from '../../runner/run-folder.js'
 
 /** Identifies the process in folder names: after a restart, the same PID has a different time. */
 const startedAt = Math.trunc(performance.timeOrigin)
@@ -19,7 +20,7 @@ export async function makeProcessFolder(directory: string, prefix: string): Prom
 export async function removeDeadFolders(directory: string, prefix: string, logger: Logger): Promise<void> {
   const names = await readdir(directory).catch(() => [])
   for (const name of names.filter((one) => one.startsWith(`${prefix}.`) && isLeftover(one.slice(prefix.length)))) {
-    await rm(join(directory, name), { recursive: true, force: true }).catch((error: unknown) =>
+    await removeFolder(join(directory, name)).catch((error: unknown) =>
       logger.warn({ folder: name, err: error }, 'The files of a dead process could not be removed.'),
     )
   }

@@ -1,7 +1,8 @@
-import { access, constants, mkdir, rm, statfs } from 'node:fs/promises'
+import { access, constants, mkdir, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StemworkError } from '../../errors.js'
 import type { Logger } from '../../ports/logger.js'
+import { removeFolder } from '../../runner/run-folder.js'
 import { makeProcessFolder, removeDeadFolders } from './process-folder.js'
 
 const prefix = 'stemwork-scratch'
@@ -67,7 +68,7 @@ export class Scratch {
 
   /** Removes the folder of an attempt. What cannot be removed now goes with the process's folder. */
   async remove(folder: string): Promise<void> {
-    await rm(folder, { recursive: true, force: true, maxRetries: 3 }).catch((error: unknown) =>
+    await removeFolder(folder).catch((error: unknown) =>
       this.#logger.warn({ folder, err: error }, 'Scratch files could not be removed.'),
     )
   }
@@ -82,7 +83,7 @@ export class Scratch {
   async close(): Promise<void> {
     const root = await this.#root?.catch(() => undefined)
     this.#root = undefined
-    if (root !== undefined) await rm(root, { recursive: true, force: true })
+    if (root !== undefined) await removeFolder(root)
   }
 
   /** Removes the leftovers of processes on this machine that ended without `close`. */

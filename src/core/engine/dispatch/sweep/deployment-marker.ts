@@ -8,6 +8,8 @@ import type { SweepPorts } from './sweep.js'
 /** Which job store the files belong to, and its last pass over them. */
 const markerSchema = z.object({ deployment: z.string(), pass: z.number().int() })
 type Marker = z.infer<typeof markerSchema>
+/** Of files that wait for the operator: a store that was restored would catch up with any other pass. */
+const unreachedPass = Number.MAX_SAFE_INTEGER
 
 /** `undefined`: no pass is due. `now`: when it began, by the clock that gives the files their times. */
 export type FilePass = { isOwn: true; now: number } | { isOwn: false; problem: string } | undefined
@@ -33,13 +35,11 @@ export async function beginFilePass({ jobs, blobs, logger }: SweepPorts, everyMs
       'The job store is older than the files: it was restored from a backup and does not know the later jobs. No ' +
       'file was removed. If the files of unknown jobs may be deleted, delete the blob `deployment`.'
     logger.error({ key: deploymentKey, files: seen.pass, jobs: begun.pass }, problem)
+    if (seen.pass !== unreachedPass) await write(blobs, { ...seen, pass: unreachedPass })
     return { isOwn: false, problem }
   }
   try {
-    await blobs.put(deploymentKey, JSON.stringify(begun), {
-      contentType: 'application/json',
-      ifAbsent: seen === undefined,
-    })
+    await write(blobs, begun, seen === undefined)
   } catch (error) {
     // Another process was first; the next pass reads its marker.
     if (StemworkError.is(error) && error.code === 'ALREADY_EXISTS') return undefined
@@ -47,6 +47,10 @@ export async function beginFilePass({ jobs, blobs, logger }: SweepPorts, everyMs
   }
   const marker = await blobs.stat(deploymentKey)
   return marker && { isOwn: true, now: marker.modifiedAt }
+}
+
+async function write(blobs: BlobStore, marker: Marker, ifAbsent = false): Promise<void> {
+  await blobs.put(deploymentKey, JSON.stringify(marker), { contentType: 'application/json', ifAbsent })
 }
 
 async function read(blobs: BlobStore): Promise<Marker | undefined> {

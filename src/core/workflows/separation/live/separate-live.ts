@@ -45,6 +45,9 @@ export async function* separateLive(
   }
 }
 
+/** Far above integers taken for floats. From 1e19 on, squares are no numbers, and an estimate is none for seconds. */
+const loudest = 1e10
+
 interface Request {
   answer: Promise<AudioBlock[]>
   isEnd: boolean
@@ -102,7 +105,8 @@ class LiveSeparation {
 
   #sendPush(): Request {
     const { start, end } = this.#unsent
-    const planes = this.#unsent.views(start, end).map((plane) => plane.map((value) => (isFinite(value) ? value : 0)))
+    const audible = (value: number) => (Math.abs(value) < loudest ? value : 0)
+    const planes = this.#unsent.views(start, end).map((plane) => plane.map(audible))
     this.#unsent.dropBefore(end)
     return this.#sent(this.#worker.push(planes, this.#mix.done), false)
   }
