@@ -24,27 +24,39 @@ const withKernels: Options = {
           namespace: 'nothing',
         }))
         onLoad({ filter: /.*/, namespace: 'nothing' }, () => ({ contents: '' }))
+        // For pages from files, onnxruntime-web names its own file, which is not there, and Turbopack looks for it.
+        onLoad({ filter: /ort\.wasm\.bundle\.min\.mjs$/ }, ({ path }) => ({
+          contents: readFileSync(path, 'utf8').replaceAll(
+            /new \w+\("ort[\w.]+", ?import\.meta\.url\)/g,
+            'new URL(import.meta.url)',
+          ),
+        }))
       },
     },
   ],
 }
 
+/** `stemwork/browser`: a script for the page, those of its workers and that of the audio thread. */
+const ofPages: Options = {
+  ...withKernels,
+  outDir: 'dist/browser',
+  tsconfig: 'tsconfig.browser.json',
+  footer: { js: `/*\n${readFileSync('scripts/onnxruntime-licences.txt', 'utf8').trim()}\n*/` },
+}
+
 export default defineConfig([
-  // `stemwork/browser`: a script for the page, those of its workers and that of the audio thread.
   {
-    ...withKernels,
+    ...ofPages,
     entry: {
       index: 'src/browser/index.ts',
       worker: 'src/browser/worker.ts',
       'live-worker': 'src/browser/live-worker.ts',
-      'live-processor': 'src/browser/live-processor.ts',
       // Of `/console`, which finds beats with the transform of the separation.
       'analysis-worker': 'src/console/analysis-worker.ts',
     },
-    outDir: 'dist/browser',
-    tsconfig: 'tsconfig.browser.json',
-    footer: { js: `/*\n${readFileSync('scripts/onnxruntime-licences.txt', 'utf8').trim()}\n*/` },
   },
+  // Vite would put a script below 4 kB into that of the page, as a `data:` address, which the page's policy forbids.
+  { ...ofPages, entry: { 'live-processor': 'src/browser/live-processor.ts' }, minify: false },
   // Of `/console`, loaded when they are used.
   {
     ...withKernels,

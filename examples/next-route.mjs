@@ -1,4 +1,4 @@
-// A Next.js route handler: save it as app/api/media/[...path]/route.js, with the next.config.mjs of docs/platforms.md.
+// A Next.js route handler, for app/api/media/[[...path]]/route.js with the next.config.mjs of docs/platforms.md.
 // Next.js builds a module more than once, so the engine is kept on globalThis. The handler is a plain (Request) =>
 // Promise<Response>, as in every framework with such routes.
 import { createEngine } from 'stemwork'

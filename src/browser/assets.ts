@@ -1,5 +1,4 @@
 import { StemworkError } from '../core/engine/errors.js'
-import type { NetworkAddresses } from './load-network.js'
 
 /** Addresses of the files that are loaded, where they are not where the package has them. */
 export interface DeviceAssets {
@@ -18,7 +17,12 @@ export interface DeviceAssets {
   model?: string | URL
 }
 
-/** What a worker needs to know of them. */
+/** What a worker needs to know of them: those that are not beside its script. */
+export interface NetworkAddresses {
+  wasm: string | undefined
+  model: string | undefined
+}
+
 export function addressesOf({ wasm, model }: DeviceAssets): NetworkAddresses {
   return { wasm: wasm && absolute(wasm), model: model && absolute(model) }
 }
@@ -57,8 +61,8 @@ function trusted(address: string): string {
 export function notLoaded(cause: unknown): StemworkError {
   return new StemworkError(
     'MISSING_DEPENDENCY',
-    "The worker that separates could not be loaded. Serve the files of the package from the page's own origin, or " +
-      'name their addresses in assets, and allow them in the Content-Security-Policy: ' +
+    "The worker that separates, or its WebAssembly, could not be loaded. Serve the package's files from the page's " +
+      'own origin, or name their addresses in assets, and allow them in the Content-Security-Policy: ' +
       "worker-src 'self'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'.",
     { cause },
   )

@@ -85,7 +85,7 @@ export async function separate(file: Blob, options: DeviceSeparationOptions = {}
 
 const notSupported =
   'This page cannot separate on this device. It needs HTTPS (or localhost) and a browser with the File System API: ' +
-  'Chrome or Edge 109, Firefox 111, Safari 26 or newer.'
+  'Chrome or Edge 109, Firefox 114, Safari 26 or newer.'
 
 function chosenFolder(folder: FileSystemDirectoryHandle): ResultsFolder {
   return {

@@ -1,9 +1,9 @@
-import { embeddedArchitecture } from '../core/workflows/separation/architectures/embedded.js'
 import { coreSpeed } from '../core/workflows/separation/live/core-speed.js'
 import { LiveAnswers } from '../core/workflows/separation/live/live-answers.js'
 import { LiveEstimator } from '../core/workflows/separation/live/live-estimator.js'
 import type { LiveRequest, LiveStream } from '../core/workflows/separation/live/live-worker.js'
-import { loadNetwork, manifest, type NetworkAddresses } from './load-network.js'
+import type { NetworkAddresses } from './assets.js'
+import { loadNetwork } from './load-network.js'
 
 /** The first message. */
 export interface OpenRequest extends LiveStream, NetworkAddresses {
@@ -23,8 +23,7 @@ globalThis.addEventListener('message', ({ data }: MessageEvent<LiveRequest | Ope
   if (data.kind === 'close') return scope.close()
   if (data.kind !== 'open') return void answers.answer(data)
   void answers.open(async () => {
-    const network = await loadNetwork(data)
-    const architecture = await embeddedArchitecture(manifest, [network])
+    const { network, architecture } = await loadNetwork(data)
     return new LiveEstimator({ ...data, architecture, networks: [network], speed: coreSpeed.wasm })
   })
 })

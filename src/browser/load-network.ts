@@ -4,30 +4,37 @@ import { manifestSchema } from '../core/models/manifest.js'
 import { networkOf } from '../core/models/session/network-of.js'
 import type { Network } from '../core/models/session/network.js'
 import { openWasmSession } from '../core/models/session/wasm-session.js'
+import type { Architecture } from '../core/workflows/separation/architectures/architecture.js'
+import { embeddedArchitecture } from '../core/workflows/separation/architectures/embedded.js'
+import { type NetworkAddresses, notLoaded } from './assets.js'
 import { env, InferenceSession, Tensor } from './onnxruntime.js'
 
 /** Of the bundled model. */
 export const manifest = manifestSchema.parse(manifestJson)
 
-/** Addresses, where they are not beside the worker's script. */
-export interface NetworkAddresses {
-  wasm: string | undefined
-  model: string | undefined
-}
-
 /**
- * The bundled model's network.
+ * The bundled model's network, and the steps around it.
  *
- * @throws StemworkError `MODEL_UNAVAILABLE`; the signal's reason
+ * @throws StemworkError `MODEL_UNAVAILABLE`; `MISSING_DEPENDENCY` when its WebAssembly cannot be loaded; the signal's
+ *   reason
  */
-export async function loadNetwork({ wasm, model }: NetworkAddresses, signal?: AbortSignal): Promise<Network> {
-  // Else it is beside this script.
-  if (wasm !== undefined) env.wasm.wasmPaths = { wasm }
+export async function loadNetwork(
+  { wasm, model }: NetworkAddresses,
+  signal?: AbortSignal,
+): Promise<{ network: Network; architecture: Architecture }> {
+  // Always named: otherwise the runtime looks for its own script, whose address bundlers such as Turbopack do not keep.
+  env.wasm.wasmPaths = { wasm: wasm ?? new URL('./ort-wasm-simd-threaded.wasm', import.meta.url).href }
   // More threads need memory that the page may share only if its server isolates it from others.
   env.wasm.numThreads = 1
   const address = model ?? new URL('../../models/embedded/model.onnx', import.meta.url).href
-  const session = await openWasmSession({ InferenceSession, Tensor }, await download(address, signal))
-  return networkOf(session, { runtime: 'wasm' })
+  const onnx = await download(address, signal)
+  try {
+    const session = await openWasmSession({ InferenceSession, Tensor }, onnx)
+    const network = networkOf(session, { runtime: 'wasm' })
+    return { network, architecture: await embeddedArchitecture(manifest, [network]) }
+  } catch (error) {
+    throw notLoaded(StemworkError.is(error) ? error.cause : error)
+  }
 }
 
 async function download(address: string, signal: AbortSignal | undefined): Promise<Uint8Array> {

@@ -1,5 +1,5 @@
 import type { PcmFormat } from '../core/media/encode/pcm-encoder.js'
-import type { NetworkAddresses } from './load-network.js'
+import type { NetworkAddresses } from './assets.js'
 import type { SeparatedTrack } from '../core/workflows/separation/separate-track.js'
 import type { SeparationProgress } from '../core/workflows/separation/separate-track.js'
 

@@ -1,14 +1,13 @@
 import { openSource } from '../core/media/decode/open-source.js'
 import { resample } from '../core/media/dsp/resample.js'
 import { toStereo } from '../core/media/dsp/stereo.js'
-import { embeddedArchitecture } from '../core/workflows/separation/architectures/embedded.js'
 import { type SeparatedTrack, separateTrack } from '../core/workflows/separation/separate-track.js'
 import type { SeparationProgress } from '../core/workflows/separation/separate-track.js'
 import { blobBytes } from './blob-bytes.js'
 import { loadCodec } from './codecs.js'
 import { openDeviceFiles } from './device-files.js'
 import { type DeviceRequest, deviceStems } from './messages.js'
-import { loadNetwork, manifest } from './load-network.js'
+import { loadNetwork } from './load-network.js'
 
 interface Hooks {
   signal: AbortSignal
@@ -28,8 +27,7 @@ export async function separateOnDevice(
     load: loadCodec,
     openOther: (_, error) => Promise.reject(error.toBadInput(advice)),
   })
-  const network = await loadNetwork(request, signal)
-  const architecture = await embeddedArchitecture(manifest, [network])
+  const { network, architecture } = await loadNetwork(request, signal)
   const { sampleRate } = architecture
   const files = await openDeviceFiles(handles, { sampleRate, format })
   try {

@@ -255,18 +255,24 @@ describe.skipIf(!chromiumPath)('stemwork/browser (needs Chromium; CHROMIUM_PATH 
     }
   })
 
-  test('names the policy and the addresses if its worker cannot be loaded', async () => {
-    const bare = await startHost(['/stemwork/dist/browser/worker.js'])
-    try {
-      const page = await (await browser.newContext()).newPage()
-      await page.goto(bare.base)
-      await page.waitForFunction('globalThis.device')
-      const { error } = await separateIn(page, path('song.wav'))
-      expect(error).toMatchObject({ code: 'MISSING_DEPENDENCY', message: expect.stringContaining("worker-src 'self'") })
-    } finally {
-      await bare.close()
-    }
-  })
+  test.each(['worker.js', 'ort-wasm-simd-threaded.wasm', 'pffft.wasm'])(
+    'names the policy and the addresses if %s cannot be loaded',
+    async (name) => {
+      const bare = await startHost([`/stemwork/dist/browser/${name}`])
+      try {
+        const page = await (await browser.newContext()).newPage()
+        await page.goto(bare.base)
+        await page.waitForFunction('globalThis.device')
+        const { error } = await separateIn(page, path('song.wav'))
+        expect(error).toMatchObject({
+          code: 'MISSING_DEPENDENCY',
+          message: expect.stringContaining("worker-src 'self'"),
+        })
+      } finally {
+        await bare.close()
+      }
+    },
+  )
 })
 
 /** The largest difference of two WAV files of 16 bits. */

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, readFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { build as esbuild, type Format } from 'esbuild'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -77,4 +77,25 @@ describe('a program in a bundle', () => {
       expect(stderr).toContain('--external:stemwork')
     })
   }
+})
+
+test('a page that Vite builds has the scripts of stemwork/browser as files, which its policy allows', async () => {
+  writeFileSync(join(folder, 'page.js'), "import * as browser from 'stemwork/browser'\nglobalThis.browser = browser\n")
+  const build = { outDir: 'page', rollupOptions: { input: 'page.js' } }
+  await vite({ root: folder, configFile: false, logLevel: 'silent', build })
+  const files = readdirSync(join(folder, 'page/assets')).join(' ')
+  for (const script of ['worker', 'live-worker', 'live-processor'])
+    expect(files).toMatch(new RegExp(`(^| )${script}-[\\w-]+\\.js`))
+})
+
+test('each file that a script of stemwork/browser names is there, as Turbopack requires', () => {
+  const browser = join(folder, 'node_modules/stemwork/dist/browser')
+  const named = readdirSync(browser)
+    .filter((file) => file.endsWith('.js'))
+    .flatMap((file) => [
+      ...readFileSync(join(browser, file), 'utf8').matchAll(/new \w+\("([^"]+)", ?import\.meta\.url\)/g),
+    ])
+    .map(([, path]) => path ?? '')
+  expect(named).toContain('./worker.js')
+  expect(named.filter((path) => !existsSync(join(browser, path)))).toEqual([])
 })

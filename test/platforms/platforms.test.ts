@@ -69,11 +69,11 @@ describe('a Next.js application, made as the page says', () => {
   const { files, commands } = section('Next.js')
   const [install = '', dev = '', build = '', startCommand = ''] = commands
   const publicUrl = /PUBLIC_URL=(\S+)/.exec(startCommand)?.[1] ?? ''
-  const standalone = / or: (.*)/.exec(startCommand)?.[1] ?? ''
+  const [standalone = '', start = ''] = startCommand.replace(/^\S+ /, '').split(/ +# without standalone: /)
   const application = {
     'app/layout.js': 'export default function Layout({ children }) { return <html><body>{children}</body></html> }',
     'app/page.js': 'export default function Page() { return <p>stems</p> }',
-    'app/api/media/[...path]/route.js': readFileSync(join(root, 'examples/next-route.mjs'), 'utf8'),
+    'app/api/media/[[...path]]/route.js': readFileSync(join(root, 'examples/next-route.mjs'), 'utf8'),
   }
   let place: string
 
@@ -92,7 +92,7 @@ describe('a Next.js application, made as the page says', () => {
   installsFromRegistry('separates a song when it was built, with links that lead through the proxy', async () => {
     await run(build, place)
     const port = await freePort()
-    await serve(startCommand, place, `http://localhost:${port}`, { PORT: String(port) })
+    await serve(start, place, `http://localhost:${port}`, { PORT: String(port), PUBLIC_URL: publicUrl })
     await separateOverHttp(`http://localhost:${port}${mount}`, { publicUrl })
   })
 
