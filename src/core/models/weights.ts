@@ -1,12 +1,10 @@
-import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { pipeline } from 'node:stream/promises'
 import { StemworkError } from '../engine/errors.js'
 import type { LocatedFile } from './addresses/byte-source.js'
 import { locate, needsNetwork, onMirror } from './addresses/locate.js'
 import { download, type DownloadOptions } from './download.js'
+import { sha256 } from './file-hash.js'
 import type { ModelEntry, WeightFile } from './model-entry.js'
 import { PartialFile } from './partial-file.js'
 import type { PullOptions } from './pull-options.js'
@@ -76,10 +74,9 @@ export function unfinishedNames({ file, archive }: WeightFile): [part: string, a
 
 /** Size and hash of an existing file. @throws StemworkError `MODEL_UNAVAILABLE` if it is a different file */
 export async function hashedFile(path: string, weight: WeightFile): Promise<Weights> {
-  const hash = createHash('sha256')
-  await pipeline(createReadStream(path), hash)
+  const hash = await sha256(path)
   const { size: bytes } = await stat(path)
-  const found = { file: weight.file, bytes, sha256: hash.digest('hex') }
+  const found = { file: weight.file, bytes, sha256: hash }
   const problem = difference(found, weight)
   if (problem === undefined) return found
   throw new StemworkError(
