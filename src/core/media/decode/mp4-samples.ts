@@ -27,21 +27,7 @@ const largestSample = 4 * 1024 * 1024
 const largestFragmentHeader = 16 * 1024 * 1024
 
 /** Uncompressed audio has one sample in each frame of a few bytes, so its samples are joined. */
-const uncompressed = new Set([
-  'sowt',
-  'twos',
-  'in24',
-  'in32',
-  'fl32',
-  'fl64',
-  'raw ',
-  'NONE',
-  'ulaw',
-  'alaw',
-  'lpcm',
-  'ipcm',
-  'fpcm',
-])
+const uncompressed = /^(sowt|twos|in24|in32|fl32|fl64|raw |NONE|ulaw|alaw|lpcm|ipcm|fpcm)$/
 
 /** Adds `count` samples of `bytes` each, one after another from `position`. Returns the position after them. */
 type Add = (position: number, bytes: number, count?: number) => number
@@ -86,7 +72,7 @@ export async function listSamples(
   indexEnd: number,
   runBytes: number,
 ): Promise<Samples> {
-  const { runs, sizes, add, missing } = sampleCollector(file.size, runBytes, uncompressed.has(track.codec))
+  const { runs, sizes, add, missing } = sampleCollector(file.size, runBytes, uncompressed.test(track.codec))
   let isComplete = true
   addTables(add, track)
   if (track.isFragmented) {
