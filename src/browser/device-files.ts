@@ -1,6 +1,6 @@
 import { FileWriter } from '../core/media/encode/file-writer.js'
 import type { PcmFormat } from '../core/media/encode/pcm-encoder.js'
-import { PcmWriter } from '../core/media/encode/pcm-writer.js'
+import { openPcmWriter } from '../core/media/encode/pcm-writer.js'
 import { wavContainer } from '../core/media/encode/wav-container.js'
 import { type StemFile, StemFiles } from '../core/workflows/separation/stem-files.js'
 import { type DeviceStem, deviceStems } from './messages.js'
@@ -25,7 +25,7 @@ async function openFile(
     close: () => stream.close(),
   })
   const options = { sampleRate, channels: 2, format }
-  const writer = await PcmWriter.open(file, wavContainer(options), options)
+  const writer = await openPcmWriter(file, wavContainer(options), options)
   return {
     stem,
     path: handle.name,

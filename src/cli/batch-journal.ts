@@ -1,9 +1,7 @@
-import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
 import { type FileHandle, mkdir, open, readFile, stat } from 'node:fs/promises'
 import { join, relative, resolve, sep } from 'node:path'
-import { pipeline } from 'node:stream/promises'
 import { z } from 'zod'
+import { sha256 } from '../core/models/file-hash.js'
 import type { BatchInput } from './batch-inputs.js'
 import { sameNameKey } from './result-names.js'
 
@@ -164,11 +162,4 @@ function parsed(text: string): Line | undefined {
   } catch {
     return undefined
   }
-}
-
-/** SHA-256 of a file, hex. */
-export async function sha256(path: string): Promise<string> {
-  const hash = createHash('sha256')
-  await pipeline(createReadStream(path), hash)
-  return hash.digest('hex')
 }

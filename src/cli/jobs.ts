@@ -163,44 +163,36 @@ const actions = {
     return exitStatus.done
   },
 
-  async show(engine, input, terminal) {
-    return await shown(engine, await engine.get(input.positionals[1] ?? ''), input, terminal)
-  },
-
-  async cancel(engine, input, terminal) {
-    return await shown(engine, await engine.cancel(input.positionals[1] ?? ''), input, terminal)
-  },
-
-  async retry(engine, input, terminal) {
-    return await shown(engine, await engine.retry(input.positionals[1] ?? ''), input, terminal)
-  },
-
-  async delete(engine, input, terminal) {
-    const job = await engine.delete(input.positionals[1] ?? '')
-    if (!job) return await shown(engine, job, input, terminal)
-    const { id } = job
-    terminal.stdout.write(input.values.json === true ? `${JSON.stringify({ id, deleted: true })}\n` : `deleted ${id}\n`)
-    return exitStatus.done
-  },
+  show: withJob((engine, id) => engine.get(id), shown),
+  cancel: withJob((engine, id) => engine.cancel(id), shown),
+  retry: withJob((engine, id) => engine.retry(id), shown),
+  delete: withJob(
+    (engine, id) => engine.delete(id),
+    ({ id }, { values }) => (values.json === true ? `${JSON.stringify({ id, deleted: true })}\n` : `deleted ${id}\n`),
+  ),
 } satisfies Record<string, Action>
 
-async function shown(
-  { applications }: Pick<JobEngine<never>, 'applications'>,
-  job: JobRecord | undefined,
-  input: CommandInput,
-  { stdout, stderr }: Terminal,
-): Promise<number> {
-  if (!job) {
+/** What is done with the job whose id is given, and what is printed of it. */
+function withJob<Job extends object>(
+  act: (engine: JobEngine<never>, id: string) => Promise<Job | undefined>,
+  printed: (job: Job, input: CommandInput, engine: JobEngine<never>) => Promise<string> | string,
+): Action {
+  return async (engine, input, { stdout, stderr }) => {
     const id = input.positionals[1] ?? ''
-    stderr.write(
-      `stemwork: There is no job ${id} in this store. It may have been deleted, or it is in another store.\n`,
-    )
-    return exitStatus.failed
+    const job = await act(engine, id)
+    if (job) stdout.write(await printed(job, input, engine))
+    else
+      stderr.write(
+        `stemwork: There is no job ${id} in this store. It may have been deleted, or it is in another store.\n`,
+      )
+    return job ? exitStatus.done : exitStatus.failed
   }
+}
+
+async function shown(job: JobRecord, { values }: CommandInput, { applications }: JobEngine<never>): Promise<string> {
   const application = (await applications.getApplication(job.app))?.name ?? null
-  const facts = summary(job, application, input.values.why === true)
-  stdout.write(input.values.json === true ? `${JSON.stringify(facts)}\n` : lines(facts))
-  return exitStatus.done
+  const facts = summary(job, application, values.why === true)
+  return values.json === true ? `${JSON.stringify(facts)}\n` : lines(facts)
 }
 
 function rowText({ id, status, createdAt, workflow, name, error }: JobRow, app: string): string {

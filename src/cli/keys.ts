@@ -12,7 +12,7 @@ import {
   UsageError,
   valued,
 } from './command.js'
-import { deploymentUrls, requireData, storeOptions, withStore } from './service-storage.js'
+import { requireData, storeOptions, storeUrls, withStore } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 
 const hourMs = 60 * 60 * 1000
@@ -65,9 +65,9 @@ export const keysCommand: Command = {
           : `keys ${action} takes no key id.`,
       )
     }
-    if (action !== 'create') requireData(deploymentUrls(input))
-    const missing = 'Keys live in a store: give --data <dir> or --store <url>.'
-    return withStore(input, missing, stderrLogger(terminal.stderr), async ({ parts: { applications: store } }) => {
+    const urls = storeUrls(input, 'Keys live in a store: give --data <dir> or --store <url>.')
+    if (action !== 'create') requireData(urls)
+    return withStore(urls, stderrLogger(terminal.stderr), async ({ parts: { applications: store } }) => {
       const appName = textOf(input, 'app') ?? 'default'
       const known = (await store.listApplications()).find(({ name }) => name === appName)
       const hours = numberOf(input, 'overlap-hours', { min: 0, max: 24 * 365 }) ?? 24

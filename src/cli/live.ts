@@ -101,7 +101,7 @@ async function writeStem(blocks: AsyncIterable<LiveStems>, output: Output, termi
   const { stem, sampleRate, channelCount: channels, encoding, isRaw } = output
   const format = formatOf(encoding)
   const encoder = new PcmEncoder(format)
-  const late = new LateBlocks(terminal, sampleRate)
+  const late = lateBlocks(terminal, sampleRate)
   let isClosed = false
   stdout.once('error', () => (isClosed = true)).once('close', () => (isClosed = true))
   const write = async (bytes: Uint8Array) => {
@@ -125,36 +125,25 @@ function formatOf({ kind, bytes }: PcmPipe['encoding']): PcmFormat {
 }
 
 /** Reports that the machine is too slow: once when it first is, and at the end how often. */
-class LateBlocks {
-  readonly #terminal: Terminal
-  readonly #sampleRate: number
-  #blocks = 0
-  #samples = 0
-  #all = 0
-
-  constructor(terminal: Terminal, sampleRate: number) {
-    this.#terminal = terminal
-    this.#sampleRate = sampleRate
-  }
-
-  count({ isLate, stems: { vocals } }: LiveStems): void {
-    const samples = vocals[0]?.length ?? 0
-    this.#all += samples
-    if (!isLate) return
-    if (this.#blocks === 0)
-      this.#terminal.stderr.write(
-        'stemwork: This machine is too slow at the moment: the input passes unchanged. A longer --latency may help.\n',
-      )
-    this.#blocks++
-    this.#samples += samples
-  }
-
-  report(): void {
-    if (this.#blocks === 0) return
-    const seconds = (samples: number) => (samples / this.#sampleRate).toFixed(1)
-    this.#terminal.stderr.write(
-      `stemwork: ${this.#blocks} blocks were late: ${seconds(this.#samples)} of ${seconds(this.#all)} s passed ` +
-        'unchanged.\n',
-    )
+function lateBlocks({ stderr }: Terminal, sampleRate: number) {
+  let [blocks, late, all] = [0, 0, 0]
+  return {
+    count({ isLate, stems: { vocals } }: LiveStems): void {
+      const samples = vocals[0]?.length ?? 0
+      all += samples
+      if (!isLate) return
+      if (blocks === 0)
+        stderr.write(
+          'stemwork: This machine is too slow at the moment: the input passes unchanged. A longer --latency may ' +
+            'help.\n',
+        )
+      blocks++
+      late += samples
+    },
+    report(): void {
+      if (blocks === 0) return
+      const seconds = (samples: number) => (samples / sampleRate).toFixed(1)
+      stderr.write(`stemwork: ${blocks} blocks were late: ${seconds(late)} of ${seconds(all)} s passed unchanged.\n`)
+    },
   }
 }

@@ -1,6 +1,5 @@
 import { badInput } from '../core/engine/errors.js'
 import { concat } from '../core/media/bytes.js'
-import type { ReadableBytes } from '../core/media/decode/file-bytes.js'
 import { rawBlocks, type RawPcm } from '../core/media/decode/raw-pcm.js'
 import { readWavHeader } from '../core/media/decode/wav-header.js'
 import { wavEncoding } from '../core/media/decode/wav-reader.js'
@@ -21,7 +20,7 @@ export function rawPipe(input: AsyncIterable<Uint8Array>, raw: RawPcm): PcmPipe 
  * @throws StemworkError `BAD_INPUT` for anything else
  */
 export async function wavPipe(input: AsyncIterable<Uint8Array>): Promise<PcmPipe> {
-  const head = new PipeHead(input)
+  const head = pipeHead(input)
   if (!/^(RIFF|RIFX|RF64|BW64)$/.test(String.fromCharCode(...(await head.read(0, 4))))) throw badInput(...notWav)
   const header = await readWavHeader(head, 0)
   const encoding = wavEncoding(header)
@@ -40,33 +39,31 @@ const notWav = [
 /** A header's chunks are small; a pipe that hides its samples behind more is not worth the memory. */
 const longestHead = 16 * 2 ** 20
 
-/** What has come through a pipe, kept while the header is read. */
-class PipeHead implements ReadableBytes {
-  readonly size = Infinity
-  readonly #input: AsyncIterator<Uint8Array>
-  #bytes: Uint8Array = new Uint8Array(0)
+/** What comes through a pipe; kept while the header is read. */
+function pipeHead(source: AsyncIterable<Uint8Array>) {
+  const input = source[Symbol.asyncIterator]()
+  let bytes: Uint8Array = new Uint8Array(0)
+  return {
+    size: Infinity,
 
-  constructor(input: AsyncIterable<Uint8Array>) {
-    this.#input = input[Symbol.asyncIterator]()
-  }
+    async read(position: number, length: number): Promise<Uint8Array> {
+      while (bytes.length < position + length && bytes.length < longestHead) {
+        const next = await input.next()
+        if (next.done) break
+        bytes = concat([bytes, next.value])
+      }
+      return bytes.slice(position, position + length)
+    },
 
-  async read(position: number, length: number): Promise<Uint8Array> {
-    while (this.#bytes.length < position + length && this.#bytes.length < longestHead) {
-      const next = await this.#input.next()
-      if (next.done) break
-      this.#bytes = concat([this.#bytes, next.value])
-    }
-    return this.#bytes.slice(position, position + length)
-  }
-
-  /** Everything from `position` on; at least what precedes it has been read. */
-  async *rest(position: number): AsyncGenerator<Uint8Array, void, void> {
-    try {
-      yield this.#bytes.subarray(position)
-      this.#bytes = new Uint8Array(0)
-      for (let next = await this.#input.next(); !next.done; next = await this.#input.next()) yield next.value
-    } finally {
-      await this.#input.return?.()
-    }
+    /** Everything from `position` on; at least what precedes it has been read. */
+    async *rest(position: number): AsyncGenerator<Uint8Array, void, void> {
+      try {
+        yield bytes.subarray(position)
+        bytes = new Uint8Array(0)
+        for (let next = await input.next(); !next.done; next = await input.next()) yield next.value
+      } finally {
+        await input.return?.()
+      }
+    },
   }
 }

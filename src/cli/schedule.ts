@@ -18,7 +18,7 @@ import {
   UsageError,
   valued,
 } from './command.js'
-import { deploymentUrls, requireData, storeOptions, withStore } from './service-storage.js'
+import { requireData, storeOptions, storeUrls, withStore } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 import { namedApplication } from './store-engine.js'
 
@@ -54,9 +54,9 @@ export const scheduleCommand: Command = {
   },
   async run(input, { stdout, stderr }) {
     const change = changes[actionOf(input, scheduleCommand)]?.(input)
-    requireData(deploymentUrls(input))
-    const missing = 'Rules are kept in a store. Add --data <dir> or --store <url>.'
-    return withStore(input, missing, stderrLogger(stderr), async ({ parts: { jobs, applications } }) => {
+    const urls = storeUrls(input, 'Rules are kept in a store. Add --data <dir> or --store <url>.')
+    requireData(urls)
+    return withStore(urls, stderrLogger(stderr), async ({ parts: { jobs, applications } }) => {
       if (change) await new RememberedRules(jobs).change(await targetOf(input, applications), change)
       const rules = await jobs.rules()
       const names = new Map((await applications.listApplications()).map(({ id, name }) => [id, name]))

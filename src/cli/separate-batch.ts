@@ -8,13 +8,14 @@ import { silentLogger } from '../core/engine/ports/logger.js'
 import type { Runner, WorkResult } from '../core/engine/ports/runner.js'
 import { processRunner } from '../core/engine/runner/process-runner.js'
 import { formatTable } from '../core/media/encode/output-format.js'
+import { sha256 } from '../core/models/file-hash.js'
 import { requireModel } from '../core/models/installed.js'
 import { takeLock } from '../core/models/pull-lock.js'
 import { readTags } from '../core/media/tags/read-tags.js'
 import { type BatchInput, findInputs, GrowingFiles } from './batch-inputs.js'
-import { BatchJournal, type Outputs, sha256 } from './batch-journal.js'
+import { BatchJournal, type Outputs } from './batch-journal.js'
 import { BatchProgress } from './batch-progress.js'
-import { BatchReport } from './batch-report.js'
+import { batchReport, type BatchReport } from './batch-report.js'
 import { exitStatus, type Terminal } from './command.js'
 import { foregroundOrder } from './foreground-run.js'
 import { onInterruption } from './interruption.js'
@@ -39,7 +40,7 @@ export async function separateBatch(request: BatchRequest, json: boolean, termin
   for (const source of request.sources) if (!(await requirePath(source)).isDirectory()) await requireFile(source)
   if (request.settings.model !== undefined) await requireModel(request.settings.model)
   const progress = new BatchProgress(terminal.stderr)
-  const report = new BatchReport(terminal, progress, json)
+  const report = batchReport(terminal, progress, json)
   const interruption = onInterruption((status) => process.exit(status))
   const ownFolder = join(request.folder, ownName)
   await makeFolder(request.folder)
@@ -53,163 +54,147 @@ export async function separateBatch(request: BatchRequest, json: boolean, termin
   let batch: Batch | undefined
   try {
     await removeDeadFolders(ownFolder, workPrefix, silentLogger)
-    batch = await Batch.open(request, ownFolder, report, progress)
-    await (request.watch ? batch.follow(interruption.signal) : batch.once(interruption.signal))
+    batch = await openBatch({ request, ownFolder, report, progress })
+    await (request.watch ? follow : once)(batch, interruption.signal)
   } catch (error) {
     progress.clear()
     if (interruption.status() === undefined) throw error
   } finally {
-    await batch?.close()
+    await batch?.runner.close()
+    await batch?.journal.close()
     lock.close()
     interruption.release()
   }
   const status = interruption.status()
   report.end(status !== undefined)
-  return status ?? (report.hasFailures ? exitStatus.failed : exitStatus.done)
+  return status ?? (report.hasFailures() ? exitStatus.failed : exitStatus.done)
 }
 
-class Batch {
-  readonly #request: BatchRequest
-  readonly #ownFolder: string
-  readonly #journal: BatchJournal
-  readonly #runner: Runner
-  readonly #report: BatchReport
-  readonly #progress: BatchProgress
+interface Batch {
+  request: BatchRequest
+  ownFolder: string
+  journal: BatchJournal
+  runner: Runner
+  report: BatchReport
+  progress: BatchProgress
+}
 
-  private constructor(
-    request: BatchRequest,
-    ownFolder: string,
-    journal: BatchJournal,
-    report: BatchReport,
-    progress: BatchProgress,
-  ) {
-    this.#request = request
-    this.#ownFolder = ownFolder
-    this.#journal = journal
-    this.#report = report
-    this.#progress = progress
-    const { workflow, jobs: slots } = request
-    // The user waits for it, so it runs at this process's own priority.
-    this.#runner = processRunner({ resolve: () => workflow, slots, niceness: getPriority() })
-  }
+async function openBatch(parts: Omit<Batch, 'journal' | 'runner'>): Promise<Batch> {
+  const { folder, workflow, jobs: slots, settings, stems, names } = parts.request
+  const options = JSON.stringify([settings.model, settings.format, settings.keepTags, stems, names.text])
+  const journal = await BatchJournal.open(folder, parts.ownFolder, options)
+  // The user waits for it, so it runs at this process's own priority.
+  return { ...parts, journal, runner: processRunner({ resolve: () => workflow, slots, niceness: getPriority() }) }
+}
 
-  static async open(request: BatchRequest, ownFolder: string, report: BatchReport, progress: BatchProgress) {
-    const { settings, stems, names } = request
-    const options = JSON.stringify([settings.model, settings.format, settings.keepTags, stems, names.text])
-    const journal = await BatchJournal.open(request.folder, ownFolder, options)
-    return new Batch(request, ownFolder, journal, report, progress)
-  }
-
-  async once(signal: AbortSignal): Promise<void> {
-    const { inputs, unreadable } = await this.#find()
-    for (const { input, message } of unreadable) this.#report.failed(input, new Error(message))
-    if (inputs.length === 0 && unreadable.length === 0)
-      throw new StemworkError(
-        'NOT_FOUND',
-        `There are no audio or video files to separate in ${this.#request.sources.join(', ')}. Name files, or ` +
-          'folders that contain them.',
-      )
-    await this.#separateAll(inputs, signal)
-  }
-
-  /** Runs until the signal fires. */
-  async follow(signal: AbortSignal): Promise<void> {
-    const growing = new GrowingFiles()
-    this.#report.note('Waiting for files. Press Ctrl-C to stop.')
-    for (;;) {
-      const startedAt = performance.now()
-      const { inputs } = await this.#find()
-      const lookedMs = performance.now() - startedAt
-      await this.#separateAll(growing.complete(inputs), signal)
-      // Looking at a large or slow folder must not take all the time.
-      await wait(Math.max(lookMs, 10 * lookedMs), undefined, { signal })
-    }
-  }
-
-  async close(): Promise<void> {
-    await this.#runner.close()
-    await this.#journal.close()
-  }
-
-  #find() {
-    return findInputs(this.#request.sources, {
-      outputFolder: this.#request.folder,
-      isResult: (path) => this.#journal.isResult(path),
-      ffmpeg: this.#request.settings.decoders?.ffmpeg === true,
-    })
-  }
-
-  async #separateAll(inputs: readonly BatchInput[], signal: AbortSignal): Promise<void> {
-    const todo: BatchInput[] = []
-    for (const input of inputs) {
-      signal.throwIfAborted()
-      const outputs = await this.#journal.finished(input)
-      if (outputs) this.#report.skipped(input.shown, outputs)
-      else todo.push(input)
-    }
-    if (todo.length === 0) return
-    this.#progress.add(todo)
-    const waiting = todo[Symbol.iterator]()
-    const stop = new AbortController()
-    const either = AbortSignal.any([signal, stop.signal])
-    const worker = async () => {
-      for (const input of waiting) {
-        either.throwIfAborted()
-        await this.#separateOne(input, either)
-      }
-    }
-    const workers = Array.from({ length: this.#request.jobs }, () =>
-      worker().catch((error: unknown) => {
-        stop.abort(error)
-        throw error
-      }),
+async function once(batch: Batch, signal: AbortSignal): Promise<void> {
+  const { inputs, unreadable } = await find(batch)
+  for (const { input, message } of unreadable) batch.report.failed(input, new Error(message))
+  if (inputs.length === 0 && unreadable.length === 0)
+    throw new StemworkError(
+      'NOT_FOUND',
+      `There are no audio or video files to separate in ${batch.request.sources.join(', ')}. Name files, or ` +
+        'folders that contain them.',
     )
-    // All of them, because one that still runs writes files.
-    const ended = await Promise.allSettled(workers)
-    signal.throwIfAborted()
-    if (ended.some(({ status }) => status === 'rejected')) throw stop.signal.reason
-  }
+  await separateAll(batch, inputs, signal)
+}
 
-  async #separateOne(input: BatchInput, signal: AbortSignal): Promise<void> {
-    this.#progress.begin(input.shown, input.bytes)
+/** Runs until the signal fires. */
+async function follow(batch: Batch, signal: AbortSignal): Promise<void> {
+  const growing = new GrowingFiles()
+  batch.report.note('Waiting for files. Press Ctrl-C to stop.')
+  for (;;) {
     const startedAt = performance.now()
-    try {
-      const { result, outputs } = await this.#run(input, signal)
-      this.#report.done(input.shown, outputs, result.details, performance.now() - startedAt)
-    } catch (error) {
-      signal.throwIfAborted()
-      if (StemworkError.is(error) && setupCodes.includes(error.code)) throw error
-      this.#report.failed(input.shown, error)
+    const { inputs } = await find(batch)
+    const lookedMs = performance.now() - startedAt
+    await separateAll(batch, growing.complete(inputs), signal)
+    // Looking at a large or slow folder must not take all the time.
+    await wait(Math.max(lookMs, 10 * lookedMs), undefined, { signal })
+  }
+}
+
+function find(batch: Batch) {
+  return findInputs(batch.request.sources, {
+    outputFolder: batch.request.folder,
+    isResult: (path) => batch.journal.isResult(path),
+    ffmpeg: batch.request.settings.decoders?.ffmpeg === true,
+  })
+}
+
+async function separateAll(batch: Batch, inputs: readonly BatchInput[], signal: AbortSignal): Promise<void> {
+  const todo: BatchInput[] = []
+  for (const input of inputs) {
+    signal.throwIfAborted()
+    const outputs = await batch.journal.finished(input)
+    if (outputs) batch.report.skipped(input.shown, outputs)
+    else todo.push(input)
+  }
+  if (todo.length === 0) return
+  batch.progress.add(todo)
+  const waiting = todo[Symbol.iterator]()
+  const stop = new AbortController()
+  const either = AbortSignal.any([signal, stop.signal])
+  const worker = async () => {
+    for (const input of waiting) {
+      either.throwIfAborted()
+      await separateOne(batch, input, either)
     }
   }
+  const workers = Array.from({ length: batch.request.jobs }, () =>
+    worker().catch((error: unknown) => {
+      stop.abort(error)
+      throw error
+    }),
+  )
+  // All of them, because one that still runs writes files.
+  const ended = await Promise.allSettled(workers)
+  signal.throwIfAborted()
+  if (ended.some(({ status }) => status === 'rejected')) throw stop.signal.reason
+}
 
-  async #run(input: BatchInput, signal: AbortSignal): Promise<{ result: WorkResult; outputs: Outputs }> {
-    const { workflow, stems, settings, names } = this.#request
-    const song = { tags: await readTags(input.path), file: parse(input.path).name, folder: input.folder }
-    const ending = formatTable[settings.format ?? '16'].extension
-    const { outputs, unclaimed } = this.#journal.reserve(input, (number) =>
-      Object.fromEntries(
-        stems.map((stem) => [stem, `${names.pathOf(song, stem)}${number === 0 ? '' : ` (${number + 1})`}.${ending}`]),
-      ),
+async function separateOne(batch: Batch, input: BatchInput, signal: AbortSignal): Promise<void> {
+  batch.progress.begin(input.shown, input.bytes)
+  const startedAt = performance.now()
+  try {
+    const { result, outputs } = await run(batch, input, signal)
+    batch.report.done(input.shown, outputs, result.details, performance.now() - startedAt)
+  } catch (error) {
+    signal.throwIfAborted()
+    if (StemworkError.is(error) && setupCodes.includes(error.code)) throw error
+    batch.report.failed(input.shown, error)
+  }
+}
+
+async function run(
+  batch: Batch,
+  input: BatchInput,
+  signal: AbortSignal,
+): Promise<{ result: WorkResult; outputs: Outputs }> {
+  const { workflow, stems, settings, names } = batch.request
+  const song = { tags: await readTags(input.path), file: parse(input.path).name, folder: input.folder }
+  const ending = formatTable[settings.format ?? '16'].extension
+  const { outputs, unclaimed } = batch.journal.reserve(input, (number) =>
+    Object.fromEntries(
+      stems.map((stem) => [stem, `${names.pathOf(song, stem)}${number === 0 ? '' : ` (${number + 1})`}.${ending}`]),
+    ),
+  )
+  await requireUnused(unclaimed)
+  await batch.journal.start(input, outputs)
+  const unfinished = removedAtExit(await makeProcessFolder(batch.ownFolder, workPrefix))
+  try {
+    const hash = await sha256(input.path)
+    const file = { path: input.path, bytes: input.bytes, name: basename(input.path) }
+    const result = await batch.runner.run(
+      foregroundOrder(workflow, { inputUrl: 'http://localhost/' }, file, unfinished.path),
+      { signal, onProgress: ({ progress }) => batch.progress.show(input.shown, progress) },
     )
-    await requireUnused(unclaimed)
-    await this.#journal.start(input, outputs)
-    const unfinished = removedAtExit(await makeProcessFolder(this.#ownFolder, workPrefix))
-    try {
-      const hash = await sha256(input.path)
-      const file = { path: input.path, bytes: input.bytes, name: basename(input.path) }
-      const result = await this.#runner.run(
-        foregroundOrder(workflow, { inputUrl: 'http://localhost/' }, file, unfinished.path),
-        { signal, onProgress: ({ progress }) => this.#progress.show(input.shown, progress) },
-      )
-      signal.throwIfAborted()
-      await requireUnchanged(input)
-      const resultBytes = await publish(result, outputs)
-      await this.#journal.finish(input, outputs, { sha256: hash, resultBytes })
-      return { result, outputs }
-    } finally {
-      await unfinished.remove()
-    }
+    signal.throwIfAborted()
+    await requireUnchanged(input)
+    const resultBytes = await publish(result, outputs)
+    await batch.journal.finish(input, outputs, { sha256: hash, resultBytes })
+    return { result, outputs }
+  } finally {
+    await unfinished.remove()
   }
 }
 

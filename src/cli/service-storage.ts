@@ -74,14 +74,12 @@ export function requireData({ data }: DeploymentUrls): void {
     )
 }
 
-/** Gives `use` the store of --data or --store. @param missing as of `storeUrls` */
+/** Gives `use` the store of a service. */
 export async function withStore<Result>(
-  input: CommandInput,
-  missing: string,
+  urls: DeploymentUrls,
   logger: Logger,
   use: (storage: ServiceStorage) => Promise<Result>,
 ): Promise<Result> {
-  const urls = storeUrls(input, missing)
   const storage = await openStorage(urls, logger)
   try {
     await refuseRunning(urls, storage.parts.jobs)

@@ -3,31 +3,27 @@ import { DeploymentLimits } from '../core/engine/limits/limits.js'
 import type { Application } from '../core/engine/ports/application-store.js'
 import { createEngine } from '../create-engine.js'
 import { type CommandInput, type Terminal, textOf, UsageError } from './command.js'
-import type { Deployment, DeploymentUrls } from './deployment.js'
-import { openStorage, refuseRunning, requireData } from './service-storage.js'
+import type { DeploymentUrls } from './deployment.js'
+import { requireData, withStore } from './service-storage.js'
 import { stderrLogger } from './stderr-logger.js'
 
 /** Gives `use` an engine over the store of a service, with the limits of that and without workflows. */
 export async function withEngine(
   urls: DeploymentUrls,
   { stderr }: Terminal,
-  use: (engine: JobEngine<never>, parts: Deployment['parts']) => Promise<number>,
+  use: (engine: JobEngine<never>) => Promise<number>,
 ): Promise<number> {
   requireData(urls)
   const logger = stderrLogger(stderr)
-  const { parts, close } = await openStorage(urls, logger)
-  try {
-    await refuseRunning(urls, parts.jobs)
+  return await withStore(urls, logger, async ({ parts }) => {
     const limits = await DeploymentLimits.settings(parts.jobs.documents)
     const engine = createEngine({ ...parts, ...limits, workflows: [], logger })
     try {
-      return await use(engine, parts)
+      return await use(engine)
     } finally {
       await engine.close({ timeoutMs: 0 })
     }
-  } finally {
-    await close()
-  }
+  })
 }
 
 /** The application that --app names. @throws UsageError for a name that no application has */

@@ -3,7 +3,7 @@ import { latin1 } from '../core/media/bytes.js'
 import { fileBytes } from '../core/media/decode/file-bytes.js'
 import { openMp4 } from '../core/media/decode/mp4-stream.js'
 import { decodedPiece } from './decoded-piece.js'
-import { decodeAudio, type OpenFile, type PcmSource } from './pcm.js'
+import { decodeAudio, type OpenFile, type PcmSource, pcmSource } from './pcm.js'
 import { sampleAt } from './sample-at.js'
 
 /** Samples of an AAC packet, at the rate that its configuration states. */
@@ -14,10 +14,13 @@ const headerBytes = 7
 const windowBytes = 2 ** 20
 const firstBoxes = ['ftyp', 'moov', 'mdat', 'wide', 'free', 'skip']
 
-/** Where packet `n` of the file begins, and how long it is. */
 interface Packets {
+  file: OpenFile
+  /** Where packet `n` of the file begins, and how long it is. */
   positions: Float64Array
   sizes: readonly number[]
+  /** The header of an empty packet. */
+  header: Uint8Array
 }
 
 /**
@@ -48,8 +51,10 @@ export async function openAac(file: OpenFile): Promise<PcmSource | undefined> {
   const index = await sound?.pieces.next()
   const config = sound && index && !index.done && configOf(index.value)
   if (!config) return undefined
-  const packets = { positions: positionsOf(sound.samples), sizes: sound.samples.sizes }
-  return new AacSource(file, packets, config)
+  return source(
+    { file, positions: positionsOf(sound.samples), sizes: sound.samples.sizes, header: config.header },
+    config,
+  )
 }
 
 interface Config {
@@ -80,7 +85,13 @@ function configOf(index: Uint8Array): Config | undefined {
   return { sampleRate: config.sampleRate, header, ...window }
 }
 
-function positionsOf({ runs, sizes }: { runs: readonly Run[]; sizes: readonly number[] }): Float64Array {
+interface Samples {
+  /** Bytes of whole packets. */
+  runs: readonly { position: number; length: number }[]
+  sizes: readonly number[]
+}
+
+function positionsOf({ runs, sizes }: Samples): Float64Array {
   const positions = new Float64Array(sizes.length)
   let index = 0
   for (const { position, length } of runs) {
@@ -89,69 +100,47 @@ function positionsOf({ runs, sizes }: { runs: readonly Run[]; sizes: readonly nu
   return positions
 }
 
-interface Run {
-  position: number
-  length: number
+function source(packets: Packets, config: Config): PcmSource {
+  // Half of a usual rate may be that of HE-AAC, whose decoder doubles it; doubling any other does no harm.
+  const scale = config.sampleRate <= 24_000 ? 2 : 1
+  const sampleRate = config.sampleRate * scale
+  const [packetFrames, start] = [packetSamples * scale, config.start * scale]
+  const count = packets.sizes.length
+  const frames = Math.min(config.length * scale, count * packetFrames - start)
+  return pcmSource({ sampleRate, frames }, async (fromFrame, toFrame, signal) => {
+    const [from, to] = [fromFrame + start, toFrame + start]
+    const first = Math.max(0, Math.floor(from / packetFrames) - leadPackets)
+    const end = Math.min(count, Math.ceil(to / packetFrames) + 1)
+    const decoded = await decodeAudio(await streamOf(packets, first, end, signal), sampleRate)
+    return decodedPiece(decoded, end * packetFrames - from, to - from)
+  })
 }
 
-class AacSource implements PcmSource {
-  readonly sampleRate: number
-  readonly frames: number
-  readonly #file: OpenFile
-  readonly #packets: Packets
-  readonly #header: Uint8Array
-  /** Samples of a packet, and before the song, at the rate of this source. */
-  readonly #packetFrames: number
-  readonly #start: number
-
-  constructor(file: OpenFile, packets: Packets, { sampleRate, start, length, header }: Config) {
-    // Half of a usual rate may be that of HE-AAC, whose decoder doubles it; doubling any other does no harm.
-    const scale = sampleRate <= 24_000 ? 2 : 1
-    this.sampleRate = sampleRate * scale
-    this.frames = Math.min(length, packets.sizes.length * packetSamples - start) * scale
-    this.#file = file
-    this.#packets = packets
-    this.#header = header
-    this.#packetFrames = packetSamples * scale
-    this.#start = start * scale
-  }
-
-  async read(fromFrame: number, count: number, signal: AbortSignal): Promise<Float32Array<ArrayBuffer>[]> {
-    const to = Math.min(fromFrame + count, this.frames)
-    if (to <= fromFrame) return [new Float32Array(0)]
-    const [from, packetFrames] = [fromFrame + this.#start, this.#packetFrames]
-    const first = Math.max(0, Math.floor(from / packetFrames) - leadPackets)
-    const end = Math.min(this.#packets.sizes.length, Math.ceil((to + this.#start) / packetFrames) + 1)
-    const decoded = await decodeAudio(await this.#stream(first, end, signal), this.sampleRate)
-    return decodedPiece(decoded, end * packetFrames - from, to - fromFrame)
-  }
-
-  /** The packets from `first` to before `end`, each behind its header. */
-  async #stream(first: number, end: number, signal: AbortSignal): Promise<ArrayBuffer> {
-    const { positions, sizes } = this.#packets
-    const parts: BlobPart[] = []
-    for (let next = first; next < end;) {
-      const start = sampleAt(positions, next)
-      let past = start
-      const begin = next
-      // Adjacent packets are read at once; in a video, pictures lie between them.
-      while (next < end && positions[next] === past) past += sampleAt(sizes, next++)
-      const { bytes } = await this.#file.read({ start, end: past - 1 }, signal)
-      for (let packet = begin; packet < next; packet++) {
-        const at = sampleAt(positions, packet) - start
-        const size = sampleAt(sizes, packet)
-        parts.push(this.#headerOf(size), new Uint8Array(bytes, at, size))
-      }
+/** The packets from `first` to before `end`, each behind its header. */
+async function streamOf(packets: Packets, first: number, end: number, signal: AbortSignal): Promise<ArrayBuffer> {
+  const { file, positions, sizes, header } = packets
+  const parts: BlobPart[] = []
+  for (let next = first; next < end;) {
+    const start = sampleAt(positions, next)
+    let past = start
+    const begin = next
+    // Adjacent packets are read at once; in a video, pictures lie between them.
+    while (next < end && positions[next] === past) past += sampleAt(sizes, next++)
+    const { bytes } = await file.read({ start, end: past - 1 }, signal)
+    for (let packet = begin; packet < next; packet++) {
+      const at = sampleAt(positions, packet) - start
+      const size = sampleAt(sizes, packet)
+      parts.push(headerOf(header, size), new Uint8Array(bytes, at, size))
     }
-    return new Blob(parts).arrayBuffer()
   }
+  return new Blob(parts).arrayBuffer()
+}
 
-  #headerOf(size: number): Uint8Array<ArrayBuffer> {
-    const header = Uint8Array.from(this.#header)
-    const length = size + headerBytes
-    header[3] = (header[3] ?? 0) | (length >> 11)
-    header[4] = length >> 3
-    header[5] = ((length & 7) << 5) | 0x1f
-    return header
-  }
+function headerOf(empty: Uint8Array, size: number): Uint8Array<ArrayBuffer> {
+  const header = Uint8Array.from(empty)
+  const length = size + headerBytes
+  header[3] = (header[3] ?? 0) | (length >> 11)
+  header[4] = length >> 3
+  header[5] = ((length & 7) << 5) | 0x1f
+  return header
 }

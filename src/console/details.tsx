@@ -79,34 +79,21 @@ export function Details({ job }: { job: Job }) {
 }
 
 function Timeline({ job }: { job: Job }) {
+  const { createdAt, startedAt, completedAt, result, expiresAt } = job
+  const parts = [['Sent', whenWords(createdAt)]]
+  if (startedAt) parts.push(['Started', `${whenWords(startedAt)} · waited ${between(createdAt, startedAt)}`])
+  if (completedAt)
+    parts.push([jobStateWords(job), `${whenWords(completedAt)} · took ${between(startedAt ?? createdAt, completedAt)}`])
+  if (result && expiresAt) parts.push(['Files kept until', whenWords(expiresAt)])
   return (
     <section class="card" aria-labelledby="timeline-title">
       <h2 id="timeline-title">Timeline</h2>
       <ol class="facts">
-        <li>
-          <span>Sent</span> <span>{whenWords(job.createdAt)}</span>
-        </li>
-        {job.startedAt && (
-          <li>
-            <span>Started</span>{' '}
-            <span>
-              {whenWords(job.startedAt)} · waited {between(job.createdAt, job.startedAt)}
-            </span>
+        {parts.map(([label, words]) => (
+          <li key={label}>
+            <span>{label}</span> <span>{words}</span>
           </li>
-        )}
-        {job.completedAt && (
-          <li>
-            <span>{jobStateWords(job)}</span>{' '}
-            <span>
-              {whenWords(job.completedAt)} · took {between(job.startedAt ?? job.createdAt, job.completedAt)}
-            </span>
-          </li>
-        )}
-        {job.result && job.expiresAt && (
-          <li>
-            <span>Files kept until</span> <span>{whenWords(job.expiresAt)}</span>
-          </li>
-        )}
+        ))}
       </ol>
     </section>
   )

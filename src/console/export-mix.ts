@@ -2,7 +2,7 @@ import { Dither } from '../core/media/dsp/dither.js'
 import type { AudioEncoder } from '../core/media/encode/audio-encoder.js'
 import { FileWriter, type WritableBytes } from '../core/media/encode/file-writer.js'
 import { formatTable } from '../core/media/encode/output-format.js'
-import { PcmWriter } from '../core/media/encode/pcm-writer.js'
+import { openPcmWriter } from '../core/media/encode/pcm-writer.js'
 import { wavContainer } from '../core/media/encode/wav-container.js'
 import type { ExportFormat } from './export-formats.js'
 import type { PlayerTrack } from './player.js'
@@ -45,16 +45,16 @@ async function openEncoder(file: FileWriter, format: ExportFormat, sampleRate: n
   const shape = { sampleRate, channels: 2 }
   switch (format) {
     case 'flac24': {
-      const { FlacWriter } = await import('../core/media/encode/flac-writer.js')
+      const { openFlacWriter } = await import('../core/media/encode/flac-writer.js')
       const noSum = { update: () => undefined, digest: () => new Uint8Array(16) }
-      return FlacWriter.open(file, { ...shape, bits: 24 }, noSum)
+      return openFlacWriter(file, { ...shape, bits: 24 }, noSum)
     }
     case 'mp3': {
-      const { Mp3Writer } = await import('../core/media/encode/mp3-writer.js')
-      return Mp3Writer.open(async () => file, shape)
+      const { openMp3Writer } = await import('../core/media/encode/mp3-writer.js')
+      return openMp3Writer(async () => file, shape)
     }
     default:
-      return PcmWriter.open(file, wavContainer({ ...shape, format }), { ...shape, format })
+      return openPcmWriter(file, wavContainer({ ...shape, format }), { ...shape, format })
   }
 }
 

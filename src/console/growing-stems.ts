@@ -2,7 +2,7 @@ import type { Job } from '../client/client.js'
 import type { SongClient } from './page-client.js'
 import type { PcmSource, RangeReader } from './pcm-source.js'
 import { sampleAt } from './sample-at.js'
-import type { Peaks, Stem } from './stems.js'
+import type { Stem } from './stems.js'
 import { frameBytes, type SampleLayout, sampleLayout, uncompressedSource } from './uncompressed-source.js'
 
 /** Results that are written from start to end, by workflow. */
@@ -63,7 +63,7 @@ export async function openGrowingStems(client: SongClient, job: Job, { signal, o
     }
     // Older versions of the service have no peaks.
     const head = await readPeaks(0).catch(() => new ArrayBuffer(peaksHeaderBytes))
-    stems.push(new GrowingStem(name, { source: new GrowingSource(read, layout, head), head, readPeaks }))
+    stems.push(growingStem({ name, source: growingSource(read, layout, head), layout }, head, readPeaks))
   }
   void follow(client, job.id, { stems, signal, onGrown })
   return stems
@@ -75,60 +75,36 @@ function promisedFrames(head: ArrayBuffer): number | undefined {
   return header.getUint32(12, true) * header.getUint32(16, true) || undefined
 }
 
-class GrowingSource implements PcmSource {
-  readonly isGrowing = true
-  readonly sampleRate: number
-  readonly promisedFrames: number | undefined
-  readonly dataStart: number
-  readonly frameBytes: number
-  frames = 0
-  readonly #file: PcmSource
-
-  constructor(read: RangeReader, layout: SampleLayout, head: ArrayBuffer) {
-    this.sampleRate = layout.sampleRate
-    this.promisedFrames = promisedFrames(head)
-    this.dataStart = layout.dataStart
-    this.frameBytes = frameBytes(layout)
-    this.#file = uncompressedSource(read, { ...layout, frames: Infinity })
-  }
-
-  read(fromFrame: number, frames: number, signal: AbortSignal): Promise<Float32Array<ArrayBuffer>[]> {
-    return this.#file.read(fromFrame, Math.min(frames, this.frames - fromFrame), signal)
+function growingSource(read: RangeReader, layout: SampleLayout, head: ArrayBuffer): GrowingStem['source'] {
+  const file = uncompressedSource(read, { ...layout, frames: Infinity })
+  return {
+    isGrowing: true,
+    sampleRate: layout.sampleRate,
+    promisedFrames: promisedFrames(head),
+    frames: 0,
+    read(fromFrame, frames, signal) {
+      return file.read(fromFrame, Math.min(frames, this.frames - fromFrame), signal)
+    },
   }
 }
 
-interface StemFile {
-  source: GrowingSource
-  /** The header of the peaks, and the first peaks, which came with it. */
-  head: ArrayBuffer
-  readPeaks(start: number): Promise<ArrayBuffer>
-}
-
-class GrowingStem implements Stem {
-  readonly name: string
-  readonly source: GrowingSource
-  /** Never resolves: the file is measured as a whole when it is complete. */
-  readonly peaks = new Promise<never>(() => {})
-  grownPeaks: Peaks | undefined
-  readonly #perSecond: number
-  readonly #read: StemFile['readPeaks']
-  #bytes = peaksHeaderBytes
-
-  constructor(name: string, { source, head, readPeaks }: StemFile) {
-    this.name = name
-    this.source = source
-    this.#perSecond = source.sampleRate / new DataView(head).getUint32(12, true)
-    this.#read = readPeaks
-    if (this.#perSecond < Infinity) this.#add(head.slice(peaksHeaderBytes))
-  }
-
+interface GrowingStem extends Stem {
+  source: PcmSource & { frames: number }
+  layout: SampleLayout
   /** Reads the peaks of what has arrived. */
-  async outline(): Promise<void> {
-    if (this.grownPeaks) this.#add(await this.#read(this.#bytes))
-  }
+  outline(): Promise<void>
+}
 
-  #add(bytes: ArrayBuffer): void {
-    this.#bytes += bytes.byteLength
+/** @param head the header of the peaks, and the first peaks, which came with it */
+function growingStem(
+  { name, source, layout }: Pick<GrowingStem, 'name' | 'source' | 'layout'>,
+  head: ArrayBuffer,
+  readPeaks: (start: number) => Promise<ArrayBuffer>,
+): GrowingStem {
+  const perSecond = layout.sampleRate / new DataView(head).getUint32(12, true)
+  let start = peaksHeaderBytes
+  const add = (bytes: ArrayBuffer) => {
+    start += bytes.byteLength
     const pairs = new Int8Array(bytes)
     const every = (offset: number, known: Float32Array = new Float32Array(0)) => {
       const all = new Float32Array(known.length + Math.floor(pairs.length / 2))
@@ -137,9 +113,21 @@ class GrowingStem implements Stem {
         all[index] = sampleAt(pairs, 2 * (index - known.length) + offset) / fullPeak
       return all
     }
-    const { lowest, highest } = this.grownPeaks ?? {}
-    this.grownPeaks = { lowest: every(0, lowest), highest: every(1, highest), perSecond: this.#perSecond }
+    const { lowest, highest } = stem.grownPeaks ?? {}
+    stem.grownPeaks = { lowest: every(0, lowest), highest: every(1, highest), perSecond }
   }
+  const stem: GrowingStem = {
+    name,
+    source,
+    layout,
+    // Never resolves: the file is measured as a whole when it is complete.
+    peaks: new Promise(() => {}),
+    async outline() {
+      if (stem.grownPeaks) add(await readPeaks(start))
+    },
+  }
+  if (perSecond < Infinity) add(head.slice(peaksHeaderBytes))
+  return stem
 }
 
 /** Lets all stems grow together, until the job ends or the signal fires. */
@@ -148,12 +136,13 @@ async function follow(
   jobId: string,
   { stems, signal, onGrown }: Growth & { stems: readonly GrowingStem[] },
 ): Promise<void> {
-  const framesThere = async ({ name, source: { frames, dataStart, frameBytes, sampleRate } }: GrowingStem) => {
-    const start = dataStart + (frames + stepSeconds * sampleRate) * frameBytes - 1
+  const framesThere = async ({ name, source: { frames, sampleRate }, layout }: GrowingStem) => {
+    const { dataStart } = layout
+    const start = dataStart + (frames + stepSeconds * sampleRate) * frameBytes(layout) - 1
     // Waits until this byte is there. Of what follows, only the size is used.
     const rest = await client.growing(jobId, name, { range: { start }, signal })
     await rest.stream.cancel()
-    return Math.floor((start + (rest.bytes ?? 1) - dataStart) / frameBytes)
+    return Math.floor((start + (rest.bytes ?? 1) - dataStart) / frameBytes(layout))
   }
   try {
     while (!signal.aborted && stems.length > 0) {

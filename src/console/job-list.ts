@@ -186,36 +186,32 @@ function passes(job: Job, { status, days, workflow, batch }: ListFilters): boole
   )
 }
 
+export type ShownLists = ReturnType<typeof shownLists>
+
 /** The list that is shown. It is kept while another page is shown. */
-export class ShownLists {
-  readonly #client: Client
-  readonly #jobs: JobStore
-  #newest: JobList | undefined
-  #shown: JobList | undefined
-  /** Renders. */
-  changed: () => void = () => undefined
+export function shownLists(client: Client, jobs: JobStore) {
+  let newest: JobList | undefined
+  let shown: JobList | undefined
+  const lists = {
+    /** Renders. */
+    changed: (): void => undefined,
 
-  constructor(client: Client, jobs: JobStore) {
-    this.#client = client
-    this.#jobs = jobs
+    /** What a search found is shown until the next one has found something. */
+    of(filters: ListFilters): { shown: JobList; newest: JobList } {
+      const now =
+        newest && same(newest.filters, filters) ? newest : new JobList(client, jobs, filters, () => lists.changed())
+      if (newest && newest !== now && newest !== shown) newest.close()
+      const waiting =
+        shown?.isRead && !now.isRead && !now.problem && same({ ...shown.filters, search: filters.search }, filters)
+          ? shown
+          : undefined
+      if (shown && shown !== now && !waiting) shown.close()
+      newest = now
+      shown = waiting ?? now
+      return { shown, newest }
+    },
   }
-
-  /** What a search found is shown until the next one has found something. */
-  of(filters: ListFilters): { shown: JobList; newest: JobList } {
-    const [shown, newest] = [this.#shown, this.#newest]
-    const now = newest && same(newest.filters, filters) ? newest : this.#open(filters)
-    if (newest && newest !== now && newest !== shown) newest.close()
-    const isWaiting =
-      shown?.isRead && !now.isRead && !now.problem && same({ ...shown.filters, search: filters.search }, filters)
-    if (shown && shown !== now && !isWaiting) shown.close()
-    this.#newest = now
-    this.#shown = isWaiting ? shown : now
-    return { shown: this.#shown, newest: now }
-  }
-
-  #open(filters: ListFilters): JobList {
-    return new JobList(this.#client, this.#jobs, filters, () => this.changed())
-  }
+  return lists
 }
 
 function same(a: ListFilters, b: ListFilters): boolean {

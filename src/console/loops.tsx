@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import { SelectFilter } from './filter-controls.js'
 import type { NamedLoop } from './kept-songs.js'
 import type { Loop } from './player.js'
 import { clock } from './words.js'
@@ -26,18 +27,13 @@ export function Loops({ loop, loops, onLoop, onKeep }: LoopsProps) {
   return (
     <span class="actions">
       {loops.length > 0 && (
-        <select
-          aria-label="Kept loops"
-          value={String(chosen)}
-          onChange={({ currentTarget }) => onLoop(loops[Number(currentTarget.value)])}
-        >
-          <option value="-1">No kept loop</option>
-          {loops.map((one, index) => (
-            <option key={`${one.from} ${one.to}`} value={String(index)}>
-              {one.name}
-            </option>
-          ))}
-        </select>
+        <SelectFilter
+          label="Kept loops"
+          all="No kept loop"
+          choices={loops.map((one, index) => [String(index), one.name])}
+          chosen={chosen < 0 ? undefined : String(chosen)}
+          onChange={(index) => onLoop(index === undefined ? undefined : loops[Number(index)])}
+        />
       )}
       {loop && chosen >= 0 && (
         <button type="button" class="plain" onClick={() => onKeep(loops.filter((_, index) => index !== chosen))}>

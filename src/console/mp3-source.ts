@@ -1,7 +1,7 @@
 import { latin1, viewOf } from '../core/media/bytes.js'
 import { findMpegAudio, type MpegHeader, mpegHeader } from '../core/media/decode/frame-sync.js'
 import { decodedPiece } from './decoded-piece.js'
-import { decodeAudio, type OpenFile, type PcmSource } from './pcm.js'
+import { decodeAudio, type OpenFile, type PcmSource, pcmSource } from './pcm.js'
 import { sampleAt } from './sample-at.js'
 
 interface Mp3Info {
@@ -35,18 +35,12 @@ export async function openMp3(file: OpenFile): Promise<PcmSource | undefined> {
   if (!info) return undefined
   const { header, frames, frameCount, delay } = info
   const { sampleRate, samplesPerFrame } = header
-  return {
-    sampleRate,
-    frames,
-    async read(fromFrame, count, signal) {
-      const to = Math.min(fromFrame + count, frames)
-      if (to <= fromFrame) return [new Float32Array(0)]
-      const first = Math.max(0, Math.floor((fromFrame + delay) / samplesPerFrame) - leadFrames)
-      const end = Math.min(frameCount, Math.ceil((to + delay) / samplesPerFrame) + 1)
-      const decoded = await decodeAudio(await framesOf(file, info, first, end, signal), sampleRate)
-      return decodedPiece(decoded, end * samplesPerFrame - (fromFrame + delay), to - fromFrame)
-    },
-  }
+  return pcmSource({ sampleRate, frames }, async (from, to, signal) => {
+    const first = Math.max(0, Math.floor((from + delay) / samplesPerFrame) - leadFrames)
+    const end = Math.min(frameCount, Math.ceil((to + delay) / samplesPerFrame) + 1)
+    const decoded = await decodeAudio(await framesOf(file, info, first, end, signal), sampleRate)
+    return decodedPiece(decoded, end * samplesPerFrame - (from + delay), to - from)
+  })
 }
 
 async function infoOf(file: OpenFile): Promise<Mp3Info | undefined> {

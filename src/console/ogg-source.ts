@@ -2,7 +2,7 @@ import { concat, latin1, viewOf } from '../core/media/bytes.js'
 import { type OggPage, packetsOf, readPages, withoutParts } from '../core/media/decode/ogg-pages.js'
 import { oggCodecOf } from '../core/media/decode/ogg-stream.js'
 import { decodedPiece } from './decoded-piece.js'
-import { decodeAudio, type OpenFile, type PcmSource } from './pcm.js'
+import { decodeAudio, type OpenFile, type PcmSource, pcmSource } from './pcm.js'
 
 /** The pages of a stream that come before its sound, numbered from 0, and what they say. */
 interface Stream {
@@ -46,7 +46,29 @@ export async function openOgg(file: OpenFile): Promise<PcmSource | undefined> {
   const decoded = await decode(stream, first)
   // A recording of a broadcast may count from the beginning of the broadcast.
   const origin = Math.max(stream.preSkip, end - (decoded[0]?.length ?? 0))
-  return new OggSource(file, stream, { origin, last })
+  const { serial, headers, sampleRate } = stream
+  /** In ascending order. */
+  const marks = [
+    { granule: origin, byte: 0 },
+    { granule: last, byte: file.totalBytes },
+  ]
+  return pcmSource({ sampleRate, frames: last - origin }, async (fromFrame, toFrame, signal) => {
+    const [from, to, reading] = [fromFrame + origin, toFrame + origin, { ...file, signal }]
+    const pages: OggPage[] = []
+    for await (const page of pagesFrom(reading, await before(from - leadFrames, reading, stream, marks))) {
+      if (page.serial !== serial || page.sequence < headers.length) continue
+      // The last page before it may hold the beginning of its first packet.
+      if (page.granule !== undefined && page.granule <= from - leadFrames) pages.length = 0
+      pages.push(page)
+      if ((page.granule ?? 0) >= to) break
+    }
+    const [first, ...rest] = pages
+    const end = pages.at(-1)?.granule
+    if (!first || end === undefined) throw new Error('The Ogg file is damaged: a page of it was not found.')
+    const begun = withoutParts(first, { first: true, last: false })
+    const decoded = await decode(stream, begun ? [begun, ...rest] : rest)
+    return decodedPiece(decoded, end - from, to - from)
+  })
 }
 
 function decode({ headers, sampleRate }: Stream, pages: readonly OggPage[]): Promise<Float32Array<ArrayBuffer>[]> {
@@ -94,69 +116,26 @@ async function* bytesFrom({ read, signal }: OpenFile, from: number, until: numbe
     yield new Uint8Array((await read({ start, end: Math.min(until, start + probedBytes) - 1 }, signal)).bytes)
 }
 
-class OggSource implements PcmSource {
-  readonly sampleRate: number
-  readonly frames: number
-  readonly #file: OpenFile
-  readonly #stream: Stream
-  readonly #origin: number
-  /** In ascending order. */
-  readonly #marks: Mark[]
-
-  constructor(file: OpenFile, stream: Stream, { origin, last }: { origin: number; last: number }) {
-    this.sampleRate = stream.sampleRate
-    this.frames = last - origin
-    this.#file = file
-    this.#stream = stream
-    this.#origin = origin
-    this.#marks = [
-      { granule: origin, byte: 0 },
-      { granule: last, byte: file.totalBytes },
-    ]
+/** A byte before the page that ends at this sample or earlier, not far from it. */
+async function before(granule: number, file: OpenFile, { serial, sampleRate }: Stream, marks: Mark[]): Promise<number> {
+  for (let probe = 0; probe < maxProbes; probe++) {
+    const above = marks.findIndex((mark) => mark.granule > granule)
+    const [low, high] = [marks[above - 1], marks[above]]
+    if (!low || !high) break
+    const [passed, bytes] = [granule - low.granule, high.byte - low.byte]
+    if (passed < nearSeconds * sampleRate || bytes < 2 * probedBytes) return low.byte
+    const share = probe < guesses ? passed / (high.granule - low.granule) : 0.5
+    const byte = Math.floor(low.byte + share * bytes - probedBytes / 2)
+    if (byte <= low.byte) return low.byte
+    const found = await firstGranule(file, byte, serial)
+    if (found === undefined) break
+    marks.splice(above, 0, { granule: found, byte })
   }
+  return 0
+}
 
-  async read(fromFrame: number, frames: number, signal: AbortSignal): Promise<Float32Array<ArrayBuffer>[]> {
-    const to = Math.min(fromFrame + frames, this.frames)
-    if (to <= fromFrame) return [new Float32Array(0)]
-    const from = fromFrame + this.#origin
-    const pages: OggPage[] = []
-    const file = { ...this.#file, signal }
-    for await (const page of pagesFrom(file, await this.#before(from - leadFrames, file))) {
-      if (page.serial !== this.#stream.serial || page.sequence < this.#stream.headers.length) continue
-      // The last page before it may hold the beginning of its first packet.
-      if (page.granule !== undefined && page.granule <= from - leadFrames) pages.length = 0
-      pages.push(page)
-      if ((page.granule ?? 0) >= to + this.#origin) break
-    }
-    const [first, ...rest] = pages
-    const end = pages.at(-1)?.granule
-    if (!first || end === undefined) throw new Error('The Ogg file is damaged: a page of it was not found.')
-    const begun = withoutParts(first, { first: true, last: false })
-    const decoded = await decode(this.#stream, begun ? [begun, ...rest] : rest)
-    return decodedPiece(decoded, end - from, to - fromFrame)
-  }
-
-  /** A byte before the page that ends at this sample or earlier, not far from it. */
-  async #before(granule: number, file: OpenFile): Promise<number> {
-    for (let probe = 0; probe < maxProbes; probe++) {
-      const above = this.#marks.findIndex((mark) => mark.granule > granule)
-      const [low, high] = [this.#marks[above - 1], this.#marks[above]]
-      if (!low || !high) break
-      const [passed, bytes] = [granule - low.granule, high.byte - low.byte]
-      if (passed < nearSeconds * this.sampleRate || bytes < 2 * probedBytes) return low.byte
-      const share = probe < guesses ? passed / (high.granule - low.granule) : 0.5
-      const byte = Math.floor(low.byte + share * bytes - probedBytes / 2)
-      if (byte <= low.byte) return low.byte
-      const found = await this.#firstAt(byte, file)
-      if (found === undefined) break
-      this.#marks.splice(above, 0, { granule: found, byte })
-    }
-    return 0
-  }
-
-  async #firstAt(byte: number, file: OpenFile): Promise<number | undefined> {
-    for await (const { serial, granule } of pagesFrom(file, byte))
-      if (serial === this.#stream.serial && granule !== undefined) return granule
-    return undefined
-  }
+async function firstGranule(file: OpenFile, byte: number, serial: number): Promise<number | undefined> {
+  for await (const page of pagesFrom(file, byte))
+    if (page.serial === serial && page.granule !== undefined) return page.granule
+  return undefined
 }

@@ -1,8 +1,8 @@
-import { useEffect, useState } from 'preact/hooks'
 import type { Choices, Refusals } from './choices.js'
 import type { Client } from './page-client.js'
 import { type ParamField, paramFields, type Settings, usable } from './param-fields.js'
 import { ParamInput } from './param-input.js'
+import { useAnswer } from './use-answer.js'
 
 interface OptionsProps {
   client: Client
@@ -75,16 +75,7 @@ export function OptionCount(of: OptionsProps) {
 }
 
 function useUsable({ client, choices: { workflow, settings } }: OptionsProps): ParamField[] {
-  const [fields, setFields] = useState<readonly ParamField[]>([])
-  useEffect(() => {
-    let isGone = false
-    setFields([])
-    // Without an answer there is nothing to choose; sending a song will show what is wrong.
-    paramFields(client, workflow).then(
-      (read) => isGone || setFields(read),
-      () => undefined,
-    )
-    return () => void (isGone = true)
-  }, [client, workflow])
-  return usable(fields, settings[workflow] ?? {})
+  // Without an answer there is nothing to choose; sending a song will show what is wrong.
+  const fields = useAnswer(() => paramFields(client, workflow), [client, workflow])
+  return usable(fields ?? [], settings[workflow] ?? {})
 }

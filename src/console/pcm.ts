@@ -26,6 +26,21 @@ export interface OpenFile {
   signal: AbortSignal
 }
 
+/** @param read gets the samples from one to before another, which exist */
+export function pcmSource(
+  { sampleRate, frames }: Pick<PcmSource, 'sampleRate' | 'frames'>,
+  read: (from: number, to: number, signal: AbortSignal) => Promise<Float32Array<ArrayBuffer>[]>,
+): PcmSource {
+  return {
+    sampleRate,
+    frames,
+    async read(from, count, signal) {
+      const to = Math.min(from + count, frames)
+      return to > from ? read(from, to, signal) : [new Float32Array(0)]
+    },
+  }
+}
+
 /** Decodes a whole file, or a part of one that is a file of its own. */
 export async function decodeAudio(file: ArrayBuffer, sampleRate: number): Promise<Float32Array<ArrayBuffer>[]> {
   const buffer = await new OfflineAudioContext(2, 1, sampleRate).decodeAudioData(file)

@@ -9,6 +9,7 @@ import type { ResultFiles } from './result-files.js'
 import { Ruler } from './ruler.js'
 import { useShownPosition } from './shown-position.js'
 import { stemColour } from './stem-names.js'
+import { useAnswer } from './use-answer.js'
 import { type ViewWindow, zoomed } from './view-window.js'
 import { explain, type Explanation, outputWords } from './words.js'
 import { ZoomButtons } from './zoom-buttons.js'
@@ -22,16 +23,12 @@ interface NotesReport {
 
 /** The notes that a job has found, to look at and to listen to. */
 export function PianoRoll({ files }: { files: ResultFiles }) {
-  const [report, setReport] = useState<NotesReport>()
   const [problem, setProblem] = useState<Explanation>()
-  useEffect(() => {
-    const stop = new AbortController()
-    files
-      .reader('notes')({ start: 0 }, stop.signal)
-      .then(({ bytes }) => setReport(JSON.parse(new TextDecoder().decode(bytes)) as NotesReport))
-      .catch((error: unknown) => stop.signal.aborted || setProblem(explain(error)))
-    return () => stop.abort()
-  }, [files])
+  const report = useAnswer(
+    (signal) => files.json<NotesReport>('notes', signal),
+    [files],
+    (error) => setProblem(explain(error)),
+  )
   if (problem) return <ErrorNotice problem={problem} />
   return report ? <Roll report={report} /> : <p class="quiet">Loading …</p>
 }

@@ -1,6 +1,6 @@
 import { type Channel, meterSamples, openChannel } from './channels.js'
 import type { PcmSource } from './pcm-source.js'
-import { type PlayerOutput, ScheduledOutput } from './scheduled-output.js'
+import { type ClockedContext, type PlayerOutput, scheduledOutput } from './scheduled-output.js'
 import { Timeline } from './timeline.js'
 import { type CountIn, type Loop, pieceSeconds, type PlayerTrack, TrackPieces } from './track-pieces.js'
 
@@ -11,7 +11,7 @@ export type PlayerContext = Pick<
   AudioContext,
   'createAnalyser' | 'createGain' | 'createStereoPanner' | 'destination' | 'resume' | 'suspend' | 'close'
 > &
-  ConstructorParameters<typeof ScheduledOutput>[0]
+  ClockedContext
 
 export interface PlayerOptions {
   /** Called when it plays, waits, pauses or ends. */
@@ -276,7 +276,7 @@ export class Player {
   #scheduled({ timeline }: Run, context: PlayerContext): PlayerOutput {
     if (this.#limiter) this.#route(context)
     const targets = this.#targets
-    return new ScheduledOutput(context, this.#sampleRate, targets, {
+    return scheduledOutput(context, this.#sampleRate, targets, {
       heard: (stretch) => this.#heard(timeline, stretch),
       end: () => timeline.end,
     })
@@ -294,12 +294,12 @@ export class Player {
   }
 
   async #stretched({ timeline }: Run, context: PlayerContext): Promise<PlayerOutput> {
-    const { openLimiter, Stretcher } = await import('./stretcher.js')
+    const { openLimiter, openStretcher } = await import('./stretcher.js')
     this.#limiter ??= await openLimiter(context as AudioContext)
     this.#route(context, this.#limiter)
     const targets = this.#targets
     const options = { partCount: targets.length, tempo: this.#tempo, semitones: this.#semitones }
-    return Stretcher.open(context as AudioContext, options, targets, ({ at, position, tempo }) =>
+    return openStretcher(context as AudioContext, options, targets, ({ at, position, tempo }) =>
       this.#heard(timeline, { at, position, seconds: Infinity, speed: tempo }),
     )
   }

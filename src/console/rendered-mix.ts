@@ -33,14 +33,14 @@ export async function renderMix(tracks: readonly PlayerTrack[], options: HeardMi
   const sampleRate = tracks[0]?.source.sampleRate ?? 0
   const [first, end] = [Math.round(from * sampleRate), Math.round(to * sampleRate)]
   const mixes = tracks.map(({ name }) => mix[name] ?? { gain: 0, pan: 0 })
-  const sum = new MixSum(mixes, Math.round((end - first) / tempo))
+  const sum = mixSum(mixes, Math.round((end - first) / tempo))
   // As in playback, all tracks decide how each is stretched, even those that are silent.
   const change =
     tempo === 1 && semitones === 0
       ? undefined
       : new TempoAndPitch({ sampleRate, channelCount: 2, partCount: tracks.length, tempo, semitones })
   const pull = () => {
-    for (let output = change?.pull(); output && sum.isOpen; output = change?.pull()) sum.add(output)
+    for (let output = change?.pull(); output && sum.isOpen(); output = change?.pull()) sum.add(output)
   }
   for (let frame = first; frame < end; frame += pieceSamples) {
     const count = Math.min(pieceSamples, end - frame)
@@ -85,56 +85,46 @@ function padded(plane: Float32Array | undefined, count: number): Float32Array {
 }
 
 /** Sums up tracks, as loud and as far to one side as each is heard. */
-class MixSum {
-  readonly #mixes: readonly TrackMix[]
-  readonly #pieces: Blob[] = []
-  #left = new Float32Array(pieceSamples)
-  #right = new Float32Array(pieceSamples)
-  #filled = 0
-  #missing: number
-  #highest = 0
-
-  constructor(mixes: readonly TrackMix[], samples: number) {
-    this.#mixes = mixes
-    this.#missing = samples
+function mixSum(mixes: readonly TrackMix[], samples: number) {
+  const pieces: Blob[] = []
+  const [sumLeft, sumRight] = [new Float32Array(pieceSamples), new Float32Array(pieceSamples)]
+  let [filled, missing, highest] = [0, samples, 0]
+  const flush = () => {
+    const planes = [sumLeft.slice(0, filled), sumRight.slice(0, filled)]
+    // In a variable of its own: one that closures share is slow to write.
+    let peak = highest
+    for (const plane of planes) for (const sample of plane) peak = Math.max(peak, Math.abs(sample))
+    highest = peak
+    pieces.push(new Blob(planes))
+    sumLeft.fill(0)
+    sumRight.fill(0)
+    filled = 0
   }
-
-  get isOpen(): boolean {
-    return this.#missing > 0
-  }
-
-  /** @param planes two for each track; surplus samples at the end are left out */
-  add(planes: readonly Float32Array[]): void {
-    const count = Math.min(this.#missing, planes[0]?.length ?? 0)
-    if (this.#filled + count > pieceSamples) this.#flush()
-    for (const [index, { gain, pan }] of this.#mixes.entries()) {
-      const [left, right] = [planes[2 * index], planes[2 * index + 1]]
-      if (gain === 0 || !left || !right) continue
-      const { crossed, kept } = panned(pan)
-      // What goes to the other side, and what stays there.
-      const toLeft = pan < 0 ? { left: 1, right: crossed } : { left: pan > 0 ? kept : 1, right: 0 }
-      const toRight = pan > 0 ? { left: crossed, right: 1 } : { left: 0, right: pan < 0 ? kept : 1 }
-      addScaled(this.#left, this.#filled, left, gain * toLeft.left, count)
-      addScaled(this.#left, this.#filled, right, gain * toLeft.right, count)
-      addScaled(this.#right, this.#filled, left, gain * toRight.left, count)
-      addScaled(this.#right, this.#filled, right, gain * toRight.right, count)
-    }
-    this.#filled += count
-    this.#missing -= count
-  }
-
-  finish(): RenderedMix {
-    this.#flush()
-    return { pieces: this.#pieces, highest: this.#highest }
-  }
-
-  #flush(): void {
-    const planes = [this.#left.slice(0, this.#filled), this.#right.slice(0, this.#filled)]
-    for (const plane of planes) for (const sample of plane) this.#highest = Math.max(this.#highest, Math.abs(sample))
-    this.#pieces.push(new Blob(planes))
-    this.#left.fill(0)
-    this.#right.fill(0)
-    this.#filled = 0
+  return {
+    isOpen: () => missing > 0,
+    /** @param planes two for each track; surplus samples at the end are left out */
+    add(planes: readonly Float32Array[]): void {
+      const count = Math.min(missing, planes[0]?.length ?? 0)
+      if (filled + count > pieceSamples) flush()
+      for (const [index, { gain, pan }] of mixes.entries()) {
+        const [left, right] = [planes[2 * index], planes[2 * index + 1]]
+        if (gain === 0 || !left || !right) continue
+        const { crossed, kept } = panned(pan)
+        // What goes to the other side, and what stays there.
+        const toLeft = pan < 0 ? { left: 1, right: crossed } : { left: pan > 0 ? kept : 1, right: 0 }
+        const toRight = pan > 0 ? { left: crossed, right: 1 } : { left: 0, right: pan < 0 ? kept : 1 }
+        addScaled(sumLeft, filled, left, gain * toLeft.left, count)
+        addScaled(sumLeft, filled, right, gain * toLeft.right, count)
+        addScaled(sumRight, filled, left, gain * toRight.left, count)
+        addScaled(sumRight, filled, right, gain * toRight.right, count)
+      }
+      filled += count
+      missing -= count
+    },
+    finish(): RenderedMix {
+      flush()
+      return { pieces, highest }
+    },
   }
 }
 

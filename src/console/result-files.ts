@@ -52,6 +52,11 @@ export class ResultFiles {
     return this.link(name)
   }
 
+  async json<Content>(name: string, signal: AbortSignal): Promise<Content> {
+    const { bytes } = await this.reader(name)({ start: 0 }, signal)
+    return JSON.parse(new TextDecoder().decode(bytes)) as Content
+  }
+
   reader(name: string): RangeReader {
     const read = async (range: { start: number; end?: number }, signal: AbortSignal) => {
       const file = await this.#client.download(this.link(name), { range, signal })

@@ -14,6 +14,7 @@ import { ResultFiles } from './result-files.js'
 import { openStems, type Stem } from './stems.js'
 import { type AnalysisReport, rhythmOf, type SongRhythm } from './rhythm.js'
 import type { Upload } from './upload.js'
+import { useAnswer } from './use-answer.js'
 import { Rest, Work } from './work.js'
 import { explain, type Explanation } from './words.js'
 
@@ -99,14 +100,10 @@ function useHeard({ client, job, upload, files, onError }: HeardProps) {
 
 /** The song itself, from the file on this device, where its stems will be heard as they are made. */
 function useWhole(upload: Upload | undefined): PcmSource | undefined {
-  const [whole, setWhole] = useState<PcmSource>()
-  useEffect(() => {
-    if (!upload || !isGrown(upload.choices.workflow)) return
-    const stop = new AbortController()
-    void openLocalSong(upload.file, stop.signal).then((song) => stop.signal.aborted || setWhole(song))
-    return () => stop.abort()
-  }, [upload?.number])
-  return whole
+  return useAnswer(
+    (signal) => (upload && isGrown(upload.choices.workflow) ? openLocalSong(upload.file, signal) : undefined),
+    [upload?.number],
+  )
 }
 
 function playable(stems: Stem[] | undefined): Stem[] | undefined {
@@ -135,18 +132,12 @@ function Files(props: Parameters<typeof Downloads>[0]) {
 
 /** The rhythm of the song, if the job has analyzed it. */
 function useAnalysis(files: ResultFiles | undefined): SongRhythm | undefined {
-  const [found, setFound] = useState<SongRhythm>()
-  useEffect(() => {
-    if (!files?.names.includes('analysis')) return
-    const stop = new AbortController()
-    files
-      .reader('analysis')({ start: 0 }, stop.signal)
-      .then(({ bytes }) => setFound(rhythmOf(JSON.parse(new TextDecoder().decode(bytes)) as AnalysisReport)))
-      // The person can still have the beats found here.
-      .catch(() => undefined)
-    return () => stop.abort()
-  }, [files])
-  return found
+  // Without it, the person can still have the beats found here.
+  return useAnswer(
+    (signal) =>
+      files?.names.includes('analysis') ? files.json<AnalysisReport>('analysis', signal).then(rhythmOf) : undefined,
+    [files],
+  )
 }
 
 /** By the tags of its file, else by its name. */

@@ -17,7 +17,7 @@ export interface PlayerOutput {
 const leadSeconds = 0.08
 const checkMs = 200
 
-type ClockedContext = Pick<AudioContext, 'currentTime' | 'createBuffer' | 'createBufferSource'>
+export type ClockedContext = Pick<AudioContext, 'currentTime' | 'createBuffer' | 'createBufferSource'>
 
 /** What is heard when. */
 interface Schedule {
@@ -26,61 +26,47 @@ interface Schedule {
 }
 
 /** The tracks as they are: their pieces for a stretch of time are started at the same instant of the audio clock. */
-export class ScheduledOutput implements PlayerOutput {
-  readonly #context: ClockedContext
-  readonly #sampleRate: number
-  readonly #targets: readonly (AudioNode | undefined)[]
-  readonly #timeline: Schedule
-  readonly #nodes = new Set<AudioBufferSourceNode>()
-
-  constructor(
-    context: ClockedContext,
-    sampleRate: number,
-    targets: readonly (AudioNode | undefined)[],
-    timeline: Schedule,
-  ) {
-    this.#context = context
-    this.#sampleRate = sampleRate
-    this.#targets = targets
-    this.#timeline = timeline
-  }
-
-  get ahead(): number {
-    return (this.#timeline.end() ?? 0) - this.#context.currentTime
-  }
-
-  give(tracks: readonly Float32Array<ArrayBuffer>[][], position: number, frames: number): void {
-    const { currentTime } = this.#context
-    let at = this.#timeline.end()
-    if (at === undefined || at < currentTime + leadSeconds / 4) {
-      // At the start, or when the network was too slow, all tracks continue together from here.
-      at = Math.ceil((currentTime + leadSeconds) * this.#sampleRate) / this.#sampleRate
-    }
-    this.#timeline.heard({ at, position, seconds: frames / this.#sampleRate, speed: 1 })
-    for (const [index, planes] of tracks.entries()) this.#start(planes, this.#targets[index], at)
-  }
-
-  async end(signal: AbortSignal): Promise<void> {
-    while (this.ahead > 0 && !signal.aborted) await new Promise((resolve) => setTimeout(resolve, checkMs))
-  }
-
-  stop(): void {
-    for (const node of this.#nodes) node.stop()
-  }
-
-  #start(planes: readonly Float32Array<ArrayBuffer>[], target: AudioNode | undefined, at: number): void {
+export function scheduledOutput(
+  context: ClockedContext,
+  sampleRate: number,
+  targets: readonly (AudioNode | undefined)[],
+  timeline: Schedule,
+): PlayerOutput {
+  const nodes = new Set<AudioBufferSourceNode>()
+  const start = (planes: readonly Float32Array<ArrayBuffer>[], target: AudioNode | undefined, at: number) => {
     const frames = planes[0]?.length ?? 0
     if (frames <= 0 || !target) return
-    const buffer = this.#context.createBuffer(planes.length, frames, this.#sampleRate)
+    const buffer = context.createBuffer(planes.length, frames, sampleRate)
     planes.forEach((plane, index) => buffer.copyToChannel(plane, index))
-    const node = this.#context.createBufferSource()
+    const node = context.createBufferSource()
     node.buffer = buffer
     node.connect(target)
     node.onended = () => {
       node.disconnect()
-      this.#nodes.delete(node)
+      nodes.delete(node)
     }
-    this.#nodes.add(node)
+    nodes.add(node)
     node.start(at)
+  }
+  return {
+    get ahead() {
+      return (timeline.end() ?? 0) - context.currentTime
+    },
+    give(tracks, position, frames) {
+      const { currentTime } = context
+      let at = timeline.end()
+      if (at === undefined || at < currentTime + leadSeconds / 4) {
+        // At the start, or when the network was too slow, all tracks continue together from here.
+        at = Math.ceil((currentTime + leadSeconds) * sampleRate) / sampleRate
+      }
+      timeline.heard({ at, position, seconds: frames / sampleRate, speed: 1 })
+      for (const [index, planes] of tracks.entries()) start(planes, targets[index], at)
+    },
+    async end(signal) {
+      while (this.ahead > 0 && !signal.aborted) await new Promise((resolve) => setTimeout(resolve, checkMs))
+    },
+    stop() {
+      for (const node of nodes) node.stop()
+    },
   }
 }

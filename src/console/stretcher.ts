@@ -40,78 +40,63 @@ export async function openLimiter(context: BaseAudioContext): Promise<AudioNode>
   return new AudioWorkletNode(context, 'stemwork-limit', { outputChannelCount: [2] })
 }
 
-/** Tracks at another tempo and pitch, made on the audio thread. */
-export class Stretcher implements PlayerOutput {
-  readonly #node: AudioWorkletNode
-  readonly #ended: Promise<void>
-  readonly #sampleRate: number
-  ahead = 0
-
-  /**
-   * @param targets where each track goes
-   * @throws where the script of the audio thread cannot be loaded
-   */
-  static async open(
-    context: BaseAudioContext,
-    options: StretcherOptions,
-    targets: readonly (AudioNode | undefined)[],
-    onMark: (mark: StretchMark) => void,
-  ): Promise<Stretcher> {
-    await openScript(context)
-    const stretcher = new Stretcher(context, options, onMark)
-    targets.forEach((target, output) => target && stretcher.#node.connect(target, output))
-    return stretcher
-  }
-
-  private constructor(context: BaseAudioContext, options: StretcherOptions, onMark: (mark: StretchMark) => void) {
-    const { partCount } = options
-    this.#sampleRate = context.sampleRate
-    this.#node = new AudioWorkletNode(context, 'stemwork-stretch', {
-      numberOfInputs: 0,
-      numberOfOutputs: partCount,
-      outputChannelCount: Array.from({ length: partCount }, () => 2),
-      processorOptions: options,
-    })
-    this.#ended = new Promise((resolve) => {
-      this.#node.port.onmessage = ({ data }: MessageEvent<FromStretcher>) => {
-        if (data.kind === 'ended') return resolve()
-        this.ahead = data.ahead
-        onMark(data)
-      }
-    })
-  }
-
-  give(tracks: readonly Float32Array[][], position: number, frames: number): void {
-    const planes = tracks.flatMap(([left, right = left]) =>
-      // A track that is shorter than the others ends in silence.
-      [left, right].map((plane) => {
-        const copy = new Float32Array(frames)
-        if (plane) copy.set(plane)
-        return copy
-      }),
-    )
-    this.ahead += frames / this.#sampleRate
-    this.#post(
-      { kind: 'piece', planes, position },
-      planes.map(({ buffer }) => buffer),
-    )
-  }
-
-  setTempo(tempo: number): void {
-    this.#post({ kind: 'tempo', tempo })
-  }
-
-  end(): Promise<void> {
-    this.#post({ kind: 'end' })
-    return this.#ended
-  }
-
-  stop(): void {
-    this.#post({ kind: 'close' })
-    this.#node.disconnect()
-  }
-
-  #post(message: ToStretcher, transfer: Transferable[] = []): void {
-    this.#node.port.postMessage(message, transfer)
+/**
+ * Tracks at another tempo and pitch, made on the audio thread.
+ *
+ * @param targets where each track goes
+ * @throws where the script of the audio thread cannot be loaded
+ */
+export async function openStretcher(
+  context: BaseAudioContext,
+  options: StretcherOptions,
+  targets: readonly (AudioNode | undefined)[],
+  onMark: (mark: StretchMark) => void,
+): Promise<PlayerOutput> {
+  await openScript(context)
+  const { partCount } = options
+  const node = new AudioWorkletNode(context, 'stemwork-stretch', {
+    numberOfInputs: 0,
+    numberOfOutputs: partCount,
+    outputChannelCount: Array.from({ length: partCount }, () => 2),
+    processorOptions: options,
+  })
+  targets.forEach((target, output) => target && node.connect(target, output))
+  const post = (message: ToStretcher, transfer: Transferable[] = []) => node.port.postMessage(message, transfer)
+  let ahead = 0
+  const ended = new Promise<void>((resolve) => {
+    node.port.onmessage = ({ data }: MessageEvent<FromStretcher>) => {
+      if (data.kind === 'ended') return resolve()
+      ahead = data.ahead
+      onMark(data)
+    }
+  })
+  return {
+    get ahead() {
+      return ahead
+    },
+    give(tracks, position, frames) {
+      const planes = tracks.flatMap(([left, right = left]) =>
+        // A track that is shorter than the others ends in silence.
+        [left, right].map((plane) => {
+          const copy = new Float32Array(frames)
+          if (plane) copy.set(plane)
+          return copy
+        }),
+      )
+      ahead += frames / context.sampleRate
+      post(
+        { kind: 'piece', planes, position },
+        planes.map(({ buffer }) => buffer),
+      )
+    },
+    setTempo: (tempo) => post({ kind: 'tempo', tempo }),
+    end() {
+      post({ kind: 'end' })
+      return ended
+    },
+    stop() {
+      post({ kind: 'close' })
+      node.disconnect()
+    },
   }
 }

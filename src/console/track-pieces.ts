@@ -1,10 +1,7 @@
 import type { PcmSource } from './pcm-source.js'
-import { PieceCache } from './piece-cache.js'
+import { pieceCache, type PlayerTrack } from './piece-cache.js'
 
-export interface PlayerTrack {
-  name: string
-  source: PcmSource
-}
+export type { PlayerTrack } from './piece-cache.js'
 
 /** A stretch of the track, in seconds. */
 export interface Loop {
@@ -49,7 +46,7 @@ export class TrackPieces {
   readonly #whole: PlayerTrack | undefined
   readonly #pieceFrames: number
   #tracks: readonly PlayerTrack[]
-  #cache: PieceCache
+  #read: ReturnType<typeof pieceCache>
 
   /** All tracks have the same sample rate. */
   constructor(tracks: readonly PlayerTrack[], whole?: PcmSource) {
@@ -59,7 +56,7 @@ export class TrackPieces {
     this.#pieceFrames = Math.round(pieceSeconds * this.sampleRate)
     this.#whole = whole && { name: wholeName, source: whole }
     this.#tracks = tracks
-    this.#cache = this.#newCache()
+    this.#read = this.#cached()
   }
 
   /** In the order of what a piece has. */
@@ -85,7 +82,7 @@ export class TrackPieces {
   /** Replaces the tracks by others of the same song, from the next piece on. */
   replace(tracks: readonly PlayerTrack[]): void {
     this.#tracks = tracks
-    this.#cache = this.#newCache()
+    this.#read = this.#cached()
   }
 
   async *from({ from, loop: repeated, countIn, signal }: Part): AsyncGenerator<Piece, void, void> {
@@ -106,7 +103,7 @@ export class TrackPieces {
       const end = Math.min((index + 1) * this.#pieceFrames, limit)
       const read = await Promise.all(
         this.#all.map(async (track) =>
-          track.name === clickName || (track === this.#whole) === isWhole ? this.#cache.read(track, index) : [],
+          track.name === clickName || (track === this.#whole) === isWhole ? this.#read(track, index) : [],
         ),
       )
       if (signal.aborted) return
@@ -133,7 +130,7 @@ export class TrackPieces {
     return this.#tracks.some(({ source }) => source.isGrowing)
   }
 
-  #newCache(): PieceCache {
-    return new PieceCache(this.#pieceFrames, this.#tracks.length + 1)
+  #cached(): ReturnType<typeof pieceCache> {
+    return pieceCache(this.#pieceFrames, this.#tracks.length + 1)
   }
 }

@@ -1,4 +1,4 @@
-import type { PcmSource, RangeReader } from './pcm.js'
+import { type PcmSource, pcmSource, type RangeReader } from './pcm.js'
 
 /** Where the samples of an uncompressed file lie, and how they are stored. */
 export interface SampleLayout {
@@ -45,17 +45,11 @@ export function sampleLayout(head: DataView): SampleLayout | undefined {
 /** Reads exactly the samples that are asked for. */
 export function uncompressedSource(readRange: RangeReader, layout: SampleLayout): PcmSource {
   const bytesPerFrame = frameBytes(layout)
-  return {
-    sampleRate: layout.sampleRate,
-    frames: layout.frames,
-    async read(fromFrame, frames, signal) {
-      const count = Math.min(frames, layout.frames - fromFrame)
-      if (count <= 0) return [new Float32Array(0)]
-      const start = layout.dataStart + fromFrame * bytesPerFrame
-      const { bytes } = await readRange({ start, end: start + count * bytesPerFrame - 1 }, signal)
-      return decodeFrames(new DataView(bytes), layout)
-    },
-  }
+  const byteOf = (frame: number) => layout.dataStart + frame * bytesPerFrame
+  return pcmSource(layout, async (from, to, signal) => {
+    const { bytes } = await readRange({ start: byteOf(from), end: byteOf(to) - 1 }, signal)
+    return decodeFrames(new DataView(bytes), layout)
+  })
 }
 
 function decodeFrames(

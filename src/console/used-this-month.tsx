@@ -1,15 +1,11 @@
-import { useEffect, useState } from 'preact/hooks'
-import type { UsageTotal } from '../client/client.js'
 import type { Client } from './page-client.js'
 import { durationWords } from './job-words.js'
+import { useAnswer } from './use-answer.js'
 
 /** What the application has used, by workflow; nothing where it has used none, or where nobody counts. */
 export function UsedThisMonth({ client }: { client: Client }) {
-  const [totals, setTotals] = useState<readonly UsageTotal[]>([])
-  useEffect(() => {
-    client.usage({ groupBy: ['workflow'] }).then(setTotals, () => setTotals([]))
-  }, [client])
-  if (totals.length === 0) return null
+  const totals = useAnswer(() => client.usage({ groupBy: ['workflow'] }), [client])
+  if (!totals || totals.length === 0) return null
   return (
     <section class="stack">
       <h2>Used this month</h2>

@@ -1,8 +1,9 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useRef } from 'preact/hooks'
 import { canvasSize, useRedraws } from './canvas.js'
 import { sampleAt } from './sample-at.js'
 import type { SongRhythm } from './rhythm.js'
 import type { Peaks, Stem } from './stems.js'
+import { useAnswer } from './use-answer.js'
 import type { ViewWindow } from './view-window.js'
 
 const barPixels = 2
@@ -23,18 +24,9 @@ interface WaveformProps {
  * clips.
  */
 export function Waveform({ stem, rhythm, title, view, duration }: WaveformProps) {
-  const [measured, setPeaks] = useState<Peaks | 'none'>()
+  const measured = useAnswer<Peaks | 'none'>(() => stem.peaks.catch(() => 'none'), [stem])
   const rest = useRef<HTMLCanvasElement>(null)
   const played = useRef<HTMLCanvasElement>(null)
-  useEffect(() => {
-    let isGone = false
-    setPeaks(undefined)
-    stem.peaks.then(
-      (read) => isGone || setPeaks(read),
-      () => isGone || setPeaks('none'),
-    )
-    return () => void (isGone = true)
-  }, [stem])
   const peaks = measured ?? stem.grownPeaks
   useRedraws(rest, () => {
     if (!peaks || peaks === 'none') return

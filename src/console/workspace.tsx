@@ -7,7 +7,7 @@ import { type Choices, type Refusals, stemsWorkflowId } from './choices.js'
 import { keepChoices, keptChoices, offlineMark, type Session } from './session.js'
 import { useJobCommands } from './job-commands.js'
 import { Library } from './library.js'
-import { ShownLists } from './job-list.js'
+import { shownLists } from './job-list.js'
 import type { JobStore } from './job-store.js'
 import { useLiveJobs } from './live-jobs.js'
 import { useMessages } from './messages.js'
@@ -33,7 +33,7 @@ const retryMs = 5000
 export function Workspace({ client, session: { application, session }, onLeave, onRefused }: WorkspaceProps) {
   const route = useRoute()
   const { jobs, state } = useLiveJobs(client, onRefused)
-  const lists = useMemo(() => new ShownLists(client, jobs), [client, jobs])
+  const lists = useMemo(() => shownLists(client, jobs), [client, jobs])
   const { announce } = useMessages()
   const noteSent = useAnnouncedEnds(jobs)
   const [choices, setChoices] = useState<Choices>(() => keptChoices() ?? { workflow: stemsWorkflowId, settings: {} })

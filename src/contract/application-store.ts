@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import type { ApiKey, Application, ApplicationStore } from '../core/engine/ports/application-store.js'
+import { assertNone } from './broken-promise.js'
 import { type Cases, type ContractApi, registerSuite, type Skips } from './suite.js'
 
 export interface OpenApplicationStore {
@@ -18,13 +19,7 @@ export interface ApplicationStoreHarness {
 
 /** Proves that a store keeps the `ApplicationStore` port. */
 export function applicationStoreContract(api: ContractApi, harness: ApplicationStoreHarness): void {
-  registerSuite(api, {
-    title: 'the application store contract',
-    groups: { 'applications and keys': applicationCases },
-    skips: harness.skips ?? {},
-    timeoutMs: harness.timeoutMs,
-    open: () => harness.open(),
-  })
+  registerSuite(api, 'the application store contract', { 'applications and keys': applicationCases }, harness)
 }
 
 export type ApplicationStoreCase = keyof typeof applicationCases
@@ -60,8 +55,8 @@ const applicationCases = {
     await store.putApplication(application('a'))
     await store.putKey(key('k', 'a'))
     for (const id of ['', 'b', 'k0', "' or 1=1 --", '__proto__', '%']) {
-      assert.equal(await store.getApplication(id), undefined, `No application has the id ${JSON.stringify(id)}.`)
-      assert.equal(await store.getKey(id), undefined, `No key has the id ${JSON.stringify(id)}.`)
+      assertNone(await store.getApplication(id), `No application has the id ${JSON.stringify(id)}.`)
+      assertNone(await store.getKey(id), `No key has the id ${JSON.stringify(id)}.`)
       assert.deepEqual(await store.listKeys(id), [], `No application ${JSON.stringify(id)} has keys.`)
     }
   },
@@ -112,7 +107,7 @@ const applicationCases = {
     for (const id of ['k1', 'k2']) await store.putKey(key(id, 'a'))
     await store.deleteKey({ id: 'k1', app: 'a' })
     await store.deleteKey({ id: 'k1', app: 'a' })
-    assert.equal(await store.getKey('k1'), undefined, 'A deleted key is not found.')
+    assertNone(await store.getKey('k1'), 'A deleted key is not found.')
     assert.deepEqual(await store.listKeys('a'), [key('k2', 'a')], 'A deleted key is not listed, and others are.')
     await store.putKey(key('k1', 'a'))
     assert.deepEqual(await store.getKey('k1'), key('k1', 'a'), 'A key may be put again after it was deleted.')

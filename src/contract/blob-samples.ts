@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { BlobEntry, BlobStore, ByteRange } from '../core/engine/ports/blob-store.js'
+import { assertNone } from './broken-promise.js'
 
 /** What a case of the blob store contract works with. */
 export interface BlobStoreContext {
@@ -58,8 +59,8 @@ export async function keysUnder(store: BlobStore, prefix: string): Promise<strin
 
 /** Nothing of an unfinished write is left, neither to readers nor to the cleaner. */
 export async function assertNothingUnder(store: BlobStore, key: string): Promise<void> {
-  assert.equal(await store.get(key), undefined, 'get finds nothing of the unfinished write.')
-  assert.equal(await store.stat(key), undefined, 'stat finds nothing of the unfinished write.')
+  assertNone(await store.get(key), 'get finds nothing of the unfinished write.')
+  assertNone(await store.stat(key), 'stat finds nothing of the unfinished write.')
   assert.deepEqual(
     await keysUnder(store, key.slice(0, key.lastIndexOf('/') + 1)),
     [],

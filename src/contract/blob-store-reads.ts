@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { type BlobStoreContext, keysUnder, listed, read, readKey, sourceOf } from './blob-samples.js'
-import { assertFails } from './broken-promise.js'
+import { assertFails, assertNone } from './broken-promise.js'
 import type { Cases } from './suite.js'
 
 const key = 'results/job-1/1/vocals.wav'
@@ -17,8 +17,8 @@ export const blobReadCases = {
       'uploads/app/none',
       'results/job-1/1/vocals.wav.meta',
     ]) {
-      assert.equal(await store.get(absent), undefined, `get finds no blob ${absent}.`)
-      assert.equal(await store.stat(absent), undefined, `stat finds no blob ${absent}.`)
+      assertNone(await store.get(absent), `get finds no blob ${absent}.`)
+      assertNone(await store.stat(absent), `stat finds no blob ${absent}.`)
       await store.delete(absent)
     }
     assert.equal(await readKey(store, key), 'x', 'Deleting keys that are not there leaves the others.')
@@ -138,7 +138,7 @@ export const blobReadCases = {
       }
     }
     await store.delete(key)
-    assert.equal(await store.stat(key), undefined, 'A blob can be deleted after readers that stopped early.')
+    assertNone(await store.stat(key), 'A blob can be deleted after readers that stopped early.')
   },
 
   async 'an abort makes the read fail'({ store }) {
@@ -158,8 +158,8 @@ export const blobReadCases = {
   async 'a deleted blob is gone and its key can be used again'({ store }) {
     await store.put(key, sourceOf('first'))
     await store.delete(key)
-    assert.equal(await store.get(key), undefined, 'get finds no deleted blob.')
-    assert.equal(await store.stat(key), undefined, 'stat finds no deleted blob.')
+    assertNone(await store.get(key), 'get finds no deleted blob.')
+    assertNone(await store.stat(key), 'stat finds no deleted blob.')
     assert.deepEqual(await keysUnder(store, 'results/'), [], 'list shows no deleted blob.')
     await store.delete(key)
     await store.put(key, sourceOf('second'))
@@ -181,7 +181,7 @@ export const blobReadCases = {
       inside.length,
       'deletePrefix counts the blobs that it removes.',
     )
-    for (const each of inside) assert.equal(await store.stat(each), undefined, `deletePrefix removes ${each}.`)
+    for (const each of inside) assertNone(await store.stat(each), `deletePrefix removes ${each}.`)
     for (const each of outside)
       assert.equal(
         await readKey(store, each),

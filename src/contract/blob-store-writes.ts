@@ -13,7 +13,7 @@ import {
   readKey,
   sourceOf,
 } from './blob-samples.js'
-import { assertFails } from './broken-promise.js'
+import { assertFails, assertNone } from './broken-promise.js'
 import type { Cases } from './suite.js'
 
 const key = 'results/job-1/1/vocals.wav'
@@ -98,7 +98,7 @@ export const blobWriteCases = {
       undefined,
       'A stream of numbers is no content of a blob: put fails.',
     )
-    assert.equal(await store.stat('texts/4'), undefined, 'A put that failed leaves no blob.')
+    assertNone(await store.stat('texts/4'), 'A put that failed leaves no blob.')
   },
 
   async 'a put replaces the blob and changes its etag, even if the size stays the same'({ store }) {
@@ -164,8 +164,8 @@ export const blobWriteCases = {
     const source = new ManualSource()
     const put = store.put(key, source)
     await source.give('half')
-    assert.equal(await store.get(key), undefined, 'get does not find a blob before its last byte is stored.')
-    assert.equal(await store.stat(key), undefined, 'stat does not find a blob before its last byte is stored.')
+    assertNone(await store.get(key), 'get does not find a blob before its last byte is stored.')
+    assertNone(await store.stat(key), 'stat does not find a blob before its last byte is stored.')
     assert.deepEqual(
       await keysUnder(store, 'results/'),
       [],

@@ -34,11 +34,5 @@ export interface BlobStoreHarness {
  * blobStoreContract({ describe, test }, { open: async () => ({ store: myBlobs(), async close() {} }) })
  */
 export function blobStoreContract(api: ContractApi, harness: BlobStoreHarness): void {
-  registerSuite(api, {
-    title: 'the blob store contract',
-    groups,
-    skips: harness.skips ?? {},
-    timeoutMs: harness.timeoutMs,
-    open: () => harness.open(),
-  })
+  registerSuite(api, 'the blob store contract', groups, harness)
 }

@@ -20,6 +20,13 @@ export async function assertFails(
   if (outcome !== undefined) throw new AssertionError({ message: `${promise} ${outcome}`, stackStartFn: assertFails })
 }
 
+/** The adapter must have answered with `undefined`: there is nothing. */
+export function assertNone(answer: unknown, promise: string): void {
+  if (answer === undefined) return
+  const found = { actual: answer, expected: undefined, operator: 'strictEqual' }
+  throw new AssertionError({ message: promise, ...found, stackStartFn: assertNone })
+}
+
 function isExpected(error: unknown, expected: ErrorCode | Error | undefined): boolean {
   if (typeof expected === 'string') return StemworkError.is(error) && error.code === expected
   return expected === undefined || error === expected

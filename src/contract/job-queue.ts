@@ -22,13 +22,7 @@ export interface JobQueueHarness {
  * Proves that a queue fulfils the `JobQueue` port, and that it notifies as long as nothing crashes. Runs in real time.
  */
 export function jobQueueContract(api: ContractApi, harness: JobQueueHarness): void {
-  registerSuite(api, {
-    title: 'the job queue contract',
-    groups: { notifying: queueCases },
-    skips: harness.skips ?? {},
-    timeoutMs: harness.timeoutMs,
-    open: () => harness.open(),
-  })
+  registerSuite(api, 'the job queue contract', { notifying: queueCases }, harness)
 }
 
 export type JobQueueCase = keyof typeof queueCases

@@ -3,6 +3,7 @@ import type { JobError, JobOutput, JobRecord } from '../core/engine/job/job.js'
 import { newJob } from '../core/engine/job/new-job.js'
 import type { JobChange } from '../core/engine/job/transitions.js'
 import type { JobStore } from '../core/engine/ports/job-store.js'
+import { assertNone } from './broken-promise.js'
 import { leaseMs } from './job-store-context.js'
 
 /** A queued job as the engine would create it. */
@@ -87,10 +88,27 @@ export function creator(store: JobStore, advance: (milliseconds: number) => Prom
   }
 }
 
-/** Names of all jobs that can be claimed now, in the order of claims. */
-export async function names(store: JobStore): Promise<(string | null)[]> {
-  const found: (string | null)[] = []
-  for (let job = await store.claim(worker); job; job = await store.claim(worker)) found.push(job.name)
+/** The results of that many simultaneous calls. */
+export function together<Result>(count: number, call: (n: number) => Promise<Result>): Promise<Result[]> {
+  return Promise.all(Array.from({ length: count }, (_, n) => call(n)))
+}
+
+/** What the store answered to those of that many simultaneous calls that it accepted. */
+export async function accepted<Result>(
+  count: number,
+  call: (n: number) => Promise<Result | undefined>,
+): Promise<Result[]> {
+  return (await together(count, call)).filter((result) => result !== undefined)
+}
+
+/** Names of the jobs that up to `most` claims get, in their order; stops at the first claim that gets none. */
+export async function names(store: JobStore, most = Infinity, ms = worker.leaseMs): Promise<string[]> {
+  const found: string[] = []
+  while (found.length < most) {
+    const job = await store.claim({ ...worker, leaseMs: ms })
+    if (!job) break
+    found.push(job.name ?? '')
+  }
   return found
 }
 
@@ -133,32 +151,28 @@ export function cancel(fields: Partial<Change<'cancel'>> = {}): Change<'cancel'>
   return { kind: 'cancel', error: canceledError, retentionMs, messages: [], ...fields }
 }
 
-/** Creates a job and claims it. */
-export async function claimed(store: JobStore): Promise<JobRecord> {
-  const { job } = await store.create(sampleJob())
-  const running = await store.claim({ id: job.id, owner: 'worker', leaseMs })
+/** Claims a queued job. */
+export async function claim(store: JobStore, id: string): Promise<JobRecord> {
+  const running = await store.claim({ id, owner: 'worker', leaseMs })
   assert.ok(running, 'A claim of a queued job is granted.')
   return running
+}
+
+/** Creates a job and claims it. */
+export async function claimed(store: JobStore, fields: Partial<JobRecord> = {}): Promise<JobRecord> {
+  return claim(store, (await store.create(sampleJob(fields))).job.id)
 }
 
 /** Every change is refused and leaves the record as it is. */
 export async function changesNothing(store: JobStore, job: JobRecord, changes: JobChange[]): Promise<void> {
   for (const change of changes) {
-    assert.equal(
-      await store.apply(job.id, change),
-      undefined,
-      `${change.kind} does not apply to a job that is ${job.status}.`,
-    )
+    assertNone(await store.apply(job.id, change), `${change.kind} does not apply to a job that is ${job.status}.`)
     assert.deepEqual(
       await store.get(job.id),
       job,
       `${change.kind}, which was not accepted, leaves the record as it is.`,
     )
   }
-}
-
-export function idOf(job: JobRecord): string {
-  return job.id
 }
 
 /** The order of lists. */

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import type { JobRecord } from '../core/engine/job/job.js'
 import type { JobChange } from '../core/engine/job/transitions.js'
+import { assertNone } from './broken-promise.js'
 import { leaseMs, type JobStoreContext } from './job-store-context.js'
 import {
+  accepted,
   cancel,
   canceledError,
   changesNothing,
@@ -131,17 +133,9 @@ export const changeCases = {
       ['FAILED', canceledError],
       'A canceled queued job is FAILED with the error of the cancel.',
     )
-    assert.equal(
-      await store.claim({ id: job.id, owner: 'w', leaseMs }),
-      undefined,
-      'A canceled job is not claimed by name.',
-    )
-    assert.equal(
-      await store.claim({ owner: 'w', leaseMs }),
-      undefined,
-      'A canceled job is not claimed as the next one.',
-    )
-    assert.equal(await store.apply(job.id, cancel()), undefined, 'An ended job cannot be canceled again.')
+    assertNone(await store.claim({ id: job.id, owner: 'w', leaseMs }), 'A canceled job is not claimed by name.')
+    assertNone(await store.claim({ owner: 'w', leaseMs }), 'A canceled job is not claimed as the next one.')
+    assertNone(await store.apply(job.id, cancel()), 'An ended job cannot be canceled again.')
   },
 
   async 'a canceled running job keeps running until a heartbeat tells its worker'({ store }) {
@@ -177,17 +171,13 @@ export const changeCases = {
         requeue(1, { onShutdown: true }),
         cancel(),
       ])
-      assert.equal(
-        await store.claim({ id: running.id, owner: 'w', leaseMs }),
-        undefined,
-        'An ended job is not claimed.',
-      )
+      assertNone(await store.claim({ id: running.id, owner: 'w', leaseMs }), 'An ended job is not claimed.')
       assert.equal(
         (await store.apply(running.id, { kind: 'expire' }))?.expired,
         true,
         'Retention marks an ended job as expired.',
       )
-      assert.equal(await store.apply(running.id, { kind: 'expire' }), undefined, 'A job expires only once.')
+      assertNone(await store.apply(running.id, { kind: 'expire' }), 'A job expires only once.')
       assert.equal((await store.apply(running.id, { kind: 'delete' }))?.deleted, true, 'An ended job can be deleted.')
     }
   },
@@ -207,11 +197,9 @@ export const changeCases = {
   async 'only one of several simultaneous ends of one claim is accepted'({ store }) {
     for (let round = 0; round < 10; round++) {
       const running = await claimed(store)
-      const ends = Array.from({ length: 8 }, (_, n) => (n % 2 ? succeed(running) : fail(running.token)))
-      const results = await Promise.all(ends.map((end) => store.apply(running.id, end)))
-      const accepted = results.filter((result) => result !== undefined)
-      assert.equal(accepted.length, 1, 'Exactly one of eight simultaneous ends is accepted.')
-      assert.deepEqual(await store.get(running.id), accepted[0], 'get shows the end that was accepted.')
+      const ended = await accepted(8, (n) => store.apply(running.id, n % 2 ? succeed(running) : fail(running.token)))
+      assert.equal(ended.length, 1, 'Exactly one of eight simultaneous ends is accepted.')
+      assert.deepEqual(await store.get(running.id), ended[0], 'get shows the end that was accepted.')
     }
   },
 
@@ -221,7 +209,7 @@ export const changeCases = {
     const deleted = await store.apply(id, { kind: 'delete' })
     assert.equal(deleted?.deleted, true, 'A running job can be deleted.')
     assert.ok(deleted.token > token, 'A delete raises the token, so that the worker is fenced off.')
-    assert.equal(await store.get(id), undefined, 'get does not show a deleted job.')
+    assertNone(await store.get(id), 'get does not show a deleted job.')
     assert.deepEqual(await store.list({ limit: 10 }), [], 'list does not show a deleted job.')
     assert.equal(await store.count({}), 0, 'count does not count a deleted job.')
     assert.equal(await store.count({ statuses: ['STARTED'] }), 0, 'count by status does not count a deleted job.')
@@ -235,17 +223,15 @@ export const changeCases = {
       { kind: 'expire' },
       { kind: 'delete' },
     ] satisfies JobChange[]) {
-      assert.equal(await store.apply(id, change), undefined, `${change.kind} does not change a deleted job.`)
+      assertNone(await store.apply(id, change), `${change.kind} does not change a deleted job.`)
     }
     await advance(leaseMs + 100)
-    assert.equal(
+    assertNone(
       await store.claim({ id, owner: 'w', leaseMs }),
-      undefined,
       'A deleted job is not claimed by name, even when its lease has run out.',
     )
-    assert.equal(
+    assertNone(
       await store.claim({ owner: 'w', leaseMs }),
-      undefined,
       'A deleted job is not claimed as the next one, even when its lease has run out.',
     )
     assert.deepEqual(
@@ -257,11 +243,7 @@ export const changeCases = {
 
   async 'only one of several simultaneous deletes is accepted'({ store }) {
     const { job } = await store.create(sampleJob())
-    const results = await Promise.all(Array.from({ length: 8 }, () => store.apply(job.id, { kind: 'delete' })))
-    assert.equal(
-      results.filter((result) => result !== undefined).length,
-      1,
-      'Exactly one of eight simultaneous deletes is accepted.',
-    )
+    const deleted = await accepted(8, () => store.apply(job.id, { kind: 'delete' }))
+    assert.equal(deleted.length, 1, 'Exactly one of eight simultaneous deletes is accepted.')
   },
 } satisfies Cases<JobStoreContext>

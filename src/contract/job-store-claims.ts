@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { leaseMs, type JobStoreContext } from './job-store-context.js'
 import type { JobRecord } from '../core/engine/job/job.js'
-import type { JobStore } from '../core/engine/ports/job-store.js'
-import { cancel, requeue, sampleJob } from './job-samples.js'
-import { assertFails } from './broken-promise.js'
+import { accepted, cancel, creator, ids, names, requeue, sampleJob, together } from './job-samples.js'
+import { assertFails, assertNone } from './broken-promise.js'
 import type { Cases } from './suite.js'
 
 const worker = { owner: 'worker', leaseMs }
@@ -12,10 +11,7 @@ export const claimCases = {
   async 'only one of eight simultaneous claims of one job wins'({ store }) {
     for (let round = 0; round < 20; round++) {
       const { job } = await store.create(sampleJob())
-      const results = await Promise.all(
-        Array.from({ length: 8 }, (_, n) => store.claim({ id: job.id, owner: `worker-${n}`, leaseMs })),
-      )
-      const winners = results.filter((result) => result !== undefined)
+      const winners = await accepted(8, (n) => store.claim({ id: job.id, owner: `worker-${n}`, leaseMs }))
       assert.equal(winners.length, 1, 'Exactly one of eight simultaneous claims of one job is granted.')
       const [winner] = winners
       assert.deepEqual(
@@ -29,52 +25,51 @@ export const claimCases = {
 
   async 'simultaneous claims of the next job grant each job exactly once'({ store }) {
     for (let n = 0; n < 12; n++) await store.create(sampleJob())
-    const results = await Promise.all(Array.from({ length: 20 }, () => store.claim(worker)))
-    const got = results.filter((result) => result !== undefined)
+    const got = await accepted(20, () => store.claim(worker))
     assert.equal(got.length, 12, 'Twenty simultaneous claims of twelve jobs get twelve.')
-    assert.equal(new Set(got.map((job) => job.id)).size, 12, 'No job is granted to two simultaneous claims.')
-    assert.equal(await store.claim(worker), undefined, 'No job is left to claim.')
+    assert.equal(new Set(ids(got)).size, 12, 'No job is granted to two simultaneous claims.')
+    assertNone(await store.claim(worker), 'No job is left to claim.')
   },
 
   async 'the job that has waited longest is claimed first'({ store, advance }) {
-    const ids: string[] = []
+    const made: string[] = []
     for (let n = 0; n < 3; n++) {
-      ids.push((await store.create(sampleJob())).job.id)
+      made.push((await store.create(sampleJob())).job.id)
       await advance(20)
     }
     const first = await store.claim(worker)
     assert.ok(first, 'A claim is granted while a job waits.')
-    assert.equal(first.id, ids[0], 'The job that has waited longest is claimed first.')
+    assert.equal(first.id, made[0], 'The job that has waited longest is claimed first.')
     // A requeued job goes to the back of the queue, behind the jobs that already wait.
     await store.apply(first.id, requeue(1))
     assert.equal(
       (await store.claim(worker))?.id,
-      ids[1],
+      made[1],
       'A requeued job goes to the back of the queue: the second of the others is claimed before it.',
     )
     assert.equal(
       (await store.claim(worker))?.id,
-      ids[2],
+      made[2],
       'A requeued job goes to the back of the queue: the third of the others is claimed before it.',
     )
-    assert.equal((await store.claim(worker))?.id, ids[0], 'A requeued job is claimed again.')
+    assert.equal((await store.claim(worker))?.id, made[0], 'A requeued job is claimed again.')
   },
 
   async 'applications take turns, least recently served first; within one, the longest wait comes first'({
     store,
     advance,
   }) {
-    const create = creator(store, advance)
+    const create = namedCreator({ store, advance })
     for (const name of ['a1', 'a2', 'a3', 'b1', 'b2', 'c1']) await create(name)
     assert.deepEqual(
-      await claimed(store, 4),
+      await names(store, 4),
       ['a1', 'b1', 'c1', 'a2'],
       'Applications take turns in the order in which they came.',
     )
     // New jobs of known and of new applications: one that was never served comes first, then b (served before c and a).
     for (const name of ['c2', 'd1', 'd2', 'a4']) await create(name)
     assert.deepEqual(
-      await claimed(store, 9),
+      await names(store, 9),
       ['d1', 'b2', 'c2', 'a3', 'd2', 'a4'],
       'An application that was never served comes first, then the one served longest ago.',
     )
@@ -84,11 +79,11 @@ export const claimCases = {
     store,
     advance,
   }) {
-    const create = creator(store, advance)
+    const create = namedCreator({ store, advance })
     for (const name of ['a1', 'a2', 'b1', 'b2']) await create(name)
     const next = async (...exceptApps: string[]) => (await store.claim({ ...worker, exceptApps }))?.name
     assert.equal(await next('a'), 'b1', 'A job of an excluded application is passed over.')
-    assert.equal(await next('a', 'b'), undefined, 'Nothing is claimed when all applications with jobs are excluded.')
+    assertNone(await next('a', 'b'), 'Nothing is claimed when all applications with jobs are excluded.')
     assert.equal(await next(), 'a1', 'An excluded application keeps its turn.')
     await advance(leaseMs + 100)
     // Both leases have run out; b's ran out first.
@@ -96,43 +91,43 @@ export const claimCases = {
     assert.equal(await next('b'), 'a2', 'A waiting job is claimed if the application of the lapsed one is excluded.')
     assert.equal(await next('a'), 'b1', 'The lapsed job is claimed first once its application is no longer excluded.')
     assert.equal(await next('a'), 'b2', 'The jobs of the application that is not excluded are claimed.')
-    assert.equal(await next(), undefined, 'No job is left to claim.')
+    assertNone(await next(), 'No job is left to claim.')
   },
 
   async 'a claim that names applications gets only their jobs, in turn; others keep their turns'({ store, advance }) {
-    const create = creator(store, advance)
+    const create = namedCreator({ store, advance })
     for (const name of ['a1', 'b1', 'b2', 'c1', 'c2']) await create(name)
     const next = async (...names: string[]) =>
       (await store.claim({ ...worker, onlyApps: names.length > 0 ? names : undefined }))?.name
     assert.equal(await next('c'), 'c1', 'A job of the named application is claimed even if it is the turn of another.')
-    assert.equal(await next('d'), undefined, 'Nothing is claimed for an application without jobs.')
+    assertNone(await next('d'), 'Nothing is claimed for an application without jobs.')
     assert.equal(await next('b', 'c'), 'b1', 'Several named applications take turns.')
     assert.equal(await next(), 'a1', 'An application that was not named keeps its turn.')
     await advance(leaseMs + 100)
     assert.equal(await next('b'), 'b1', 'A job whose lease ran out is passed over if its application is not named.')
     assert.equal(await next('b'), 'b2', 'A waiting job of the named application is claimed after its lapsed one.')
-    assert.equal(await next('b'), undefined, 'The jobs of other applications are still there to claim.')
+    assertNone(await next('b'), 'The jobs of other applications are still there to claim.')
   },
 
   async 'an application with hundreds of jobs does not hold up the single job of another'({ store, advance }) {
-    const create = creator(store, advance)
-    await Promise.all(Array.from({ length: 300 }, () => store.create(named('busy'))))
-    assert.deepEqual(await claimed(store, 2), ['busy', 'busy'], 'The only application with jobs gets every claim.')
+    const create = namedCreator({ store, advance })
+    await together(300, () => store.create(named('busy')))
+    assert.deepEqual(await names(store, 2), ['busy', 'busy'], 'The only application with jobs gets every claim.')
     await create('quiet')
     assert.deepEqual(
-      await claimed(store, 3),
+      await names(store, 3),
       ['quiet', 'busy', 'busy'],
       "A new application's job is claimed before the many of another.",
     )
   },
 
   async 'an application whose jobs come one at a time takes turns with one that has many'({ store, advance }) {
-    const create = creator(store, advance)
+    const create = namedCreator({ store, advance })
     for (const name of ['busy1', 'busy2', 'busy3']) await create(name)
     const order: string[] = []
     for (let n = 1; n <= 3; n++) {
       await create(`single${n}`)
-      order.push(...(await claimed(store, 2)))
+      order.push(...(await names(store, 2)))
     }
     assert.deepEqual(
       order.map((name) => name.slice(0, -1)).sort(),
@@ -142,15 +137,15 @@ export const claimCases = {
   },
 
   async 'a job that is not due yet does not hold up other jobs, of its application or of others'({ store, advance }) {
-    const create = creator(store, advance)
+    const create = namedCreator({ store, advance })
     const first = await create('a1')
     await create('b1')
     await store.claim({ ...worker, id: first })
     await store.apply(first, requeue(1, { delayMs: leaseMs }))
-    assert.deepEqual(await claimed(store, 2), ['b1'], 'A job that is not due yet does not hold up another application.')
+    assert.deepEqual(await names(store, 2), ['b1'], 'A job that is not due yet does not hold up another application.')
     await create('a2')
     assert.deepEqual(
-      await claimed(store, 2),
+      await names(store, 2),
       ['a2'],
       'A job that is not due yet does not hold up another job of its application.',
     )
@@ -160,34 +155,34 @@ export const claimCases = {
   },
 
   async 'a job whose lease ran out is claimed before waiting ones, regardless of turns'({ store, advance }) {
-    const create = creator(store, advance)
+    const create = namedCreator({ store, advance })
     await create('a1')
-    const [lost] = await claimed(store, 1, leaseMs)
+    const [lost] = await names(store, 1, leaseMs)
     await create('a2')
     await create('b1')
     await advance(leaseMs + 100)
     assert.deepEqual(
-      [lost, await claimed(store, 4)],
+      [lost, await names(store, 4)],
       ['a1', ['a1', 'b1', 'a2']],
       'A job whose lease ran out is claimed before any waiting job.',
     )
   },
 
   async 'canceled and deleted jobs do not use up a turn of their application'({ store, advance }) {
-    const create = creator(store, advance)
+    const create = namedCreator({ store, advance })
     await store.apply(await create('a1'), cancel())
     await store.apply(await create('b1'), { kind: 'delete' })
     await store.apply(await create('c1'), { kind: 'delete' })
     for (const name of ['c2', 'd1']) await create(name)
     assert.deepEqual(
-      await claimed(store, 5),
+      await names(store, 5),
       ['c2', 'd1'],
       'Canceled and deleted jobs do not use up a turn of their applications.',
     )
     await create('b2')
     await create('a2')
     assert.deepEqual(
-      (await claimed(store, 5)).sort(),
+      (await names(store, 5)).sort(),
       ['a2', 'b2'],
       'Applications whose jobs were canceled or deleted are served when they have new ones.',
     )
@@ -195,10 +190,8 @@ export const claimCases = {
 
   async 'forty simultaneous claims of forty jobs of a few applications all get a job'({ store }) {
     for (let round = 0; round < 5; round++) {
-      await Promise.all(Array.from({ length: 40 }, (_, n) => store.create(named(n < 30 ? 'big' : `small-${n % 4}`))))
-      const results = await Promise.all(
-        Array.from({ length: 40 }, (_, n) => store.claim({ owner: `worker-${n}`, leaseMs: leaseMs * 100 })),
-      )
+      await together(40, (n) => store.create(named(n < 30 ? 'big' : `small-${n % 4}`)))
+      const results = await together(40, (n) => store.claim({ owner: `worker-${n}`, leaseMs: leaseMs * 100 }))
       assert.equal(
         new Set(results.map((job) => job?.id ?? 'nothing')).size,
         40,
@@ -223,32 +216,30 @@ export const claimCases = {
         while (claims++ < 60) results.push((await store.claim({ ...worker, leaseMs: leaseMs * 100 }))?.id)
       }),
     ])
-    for (;;) {
-      const job = await store.claim({ ...worker, leaseMs: leaseMs * 100 })
-      if (!job) break
-      results.push(job.id)
-    }
-    const ids = results.filter((id) => id !== undefined)
-    assert.deepEqual(ids.sort(), [...created].sort(), 'Every job that was created is claimed exactly once.')
+    for (let job; (job = await store.claim({ ...worker, leaseMs: leaseMs * 100 }));) results.push(job.id)
+    const claimed = results.filter((id) => id !== undefined)
+    assert.deepEqual(claimed.sort(), [...created].sort(), 'Every job that was created is claimed exactly once.')
   },
 
   async 'a claim of an empty store gets nothing'({ store }) {
-    assert.equal(await store.claim(worker), undefined, 'A claim of an empty store is undefined.')
+    assertNone(await store.claim(worker), 'A claim of an empty store is undefined.')
   },
 
   async 'records that cannot be read do not prevent other jobs from being claimed'({ store, advance, damage }) {
     assert.ok(damage, 'Give `damage`, or skip the case and say why no record can be damaged.')
-    const create = creator(store, advance)
-    const ids = new Map<string, string>()
-    for (const name of ['lapsed1', 'lapsed2', 'queued1', 'queued2', 'other1']) ids.set(name, await create(name))
-    for (const name of ['lapsed1', 'lapsed2']) await store.claim({ ...worker, id: ids.get(name) })
+    const create = namedCreator({ store, advance })
+    const made = new Map<string, string>()
+    for (const name of ['lapsed1', 'lapsed2', 'queued1', 'queued2', 'other1']) made.set(name, await create(name))
+    for (const name of ['lapsed1', 'lapsed2']) await store.claim({ ...worker, id: made.get(name) })
     await advance(leaseMs + 100)
-    for (const name of ['lapsed1', 'queued1']) await damage(ids.get(name) ?? '')
-    const names = new Set<string | null>()
-    for (let job = await store.claim(worker); job; job = await store.claim(worker)) names.add(job.name)
-    assert.deepEqual(names, new Set(['lapsed2', 'other1', 'queued2']), 'Every job whose record can be read is claimed.')
+    for (const name of ['lapsed1', 'queued1']) await damage(made.get(name) ?? '')
+    assert.deepEqual(
+      new Set(await names(store)),
+      new Set(['lapsed2', 'other1', 'queued2']),
+      'Every job whose record can be read is claimed.',
+    )
     await assertFails(
-      async () => store.get(ids.get('queued1') ?? ''),
+      async () => store.get(made.get('queued1') ?? ''),
       'STORE_UNAVAILABLE',
       'get of a record that cannot be read fails with STORE_UNAVAILABLE: it is neither there nor absent.',
     )
@@ -258,16 +249,11 @@ export const claimCases = {
     const { job } = await store.create(sampleJob())
     await store.claim({ ...worker, id: job.id })
     await store.apply(job.id, requeue(1, { delayMs: leaseMs }))
-    assert.equal(
+    assertNone(
       await store.claim({ ...worker, id: job.id }),
-      undefined,
       'A requeued job is not claimed by name before its delay has passed.',
     )
-    assert.equal(
-      await store.claim(worker),
-      undefined,
-      'A requeued job is not claimed as the next one before its delay has passed.',
-    )
+    assertNone(await store.claim(worker), 'A requeued job is not claimed as the next one before its delay has passed.')
     await advance(leaseMs + 100)
     assert.equal(
       (await store.claim(worker))?.token,
@@ -279,13 +265,9 @@ export const claimCases = {
   async 'a new job is not claimed before its notBefore'({ store, advance }) {
     const { job } = await store.create(sampleJob())
     const { job: later } = await store.create(sampleJob({ notBefore: job.createdAt + leaseMs }))
-    assert.equal(
-      await store.claim({ ...worker, id: later.id }),
-      undefined,
-      'A job is not claimed by name before its notBefore.',
-    )
+    assertNone(await store.claim({ ...worker, id: later.id }), 'A job is not claimed by name before its notBefore.')
     assert.equal((await store.claim(worker))?.id, job.id, 'A job that is due is claimed.')
-    assert.equal(await store.claim(worker), undefined, 'A job is not claimed as the next one before its notBefore.')
+    assertNone(await store.claim(worker), 'A job is not claimed as the next one before its notBefore.')
     await advance(leaseMs + 100)
     assert.equal(
       (await store.claim({ ...worker, id: later.id }))?.id,
@@ -320,24 +302,15 @@ export const claimCases = {
 
 /** A job whose application is given by the letters of its name. */
 function named(name: string): JobRecord {
-  return sampleJob({ app: name.replace(/\d+$/, ''), name })
+  return sampleJob({ app: applicationOf(name), name })
+}
+
+function applicationOf(name: string): string {
+  return name.replace(/\d+$/, '')
 }
 
 /** Creates named jobs, each some milliseconds after the one before; returns their ids. */
-function creator(store: JobStore, advance: (milliseconds: number) => Promise<void>) {
-  return async (name: string) => {
-    await advance(5)
-    return (await store.create(named(name))).job.id
-  }
-}
-
-/** Names of the jobs that up to `count` claims get; stops at the first claim that gets none. */
-async function claimed(store: JobStore, count: number, ms = leaseMs * 100): Promise<string[]> {
-  const names: string[] = []
-  while (names.length < count) {
-    const job = await store.claim({ owner: 'worker', leaseMs: ms })
-    if (!job) break
-    names.push(job.name ?? '')
-  }
-  return names
+function namedCreator({ store, advance }: Pick<JobStoreContext, 'store' | 'advance'>) {
+  const create = creator(store, advance)
+  return (name: string) => create(name, { app: applicationOf(name) })
 }

@@ -1,5 +1,5 @@
-import assert from 'node:assert/strict'
 import type { JobStore } from '../core/engine/ports/job-store.js'
+import { assertNone } from './broken-promise.js'
 
 /** What a case of the job store contract works with. */
 export interface JobStoreContext {
@@ -19,9 +19,8 @@ export async function passWindow(
   key: string,
 ): Promise<void> {
   await advance(idempotencyMs + 100)
-  assert.equal(
+  assertNone(
     (await store.findByIdempotencyKey('app-1', key))?.id,
-    undefined,
     `The idempotency key is still known ${idempotencyMs} ms after its job was created. Does the harness give its ` +
       'store the window, open({ idempotencyMs })?',
   )

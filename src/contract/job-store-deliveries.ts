@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { changesNothing, claimed, succeed } from './job-samples.js'
+import { accepted, changesNothing, claimed, succeed, together } from './job-samples.js'
 import type { JobStoreContext } from './job-store-context.js'
 import type { Cases } from './suite.js'
 
@@ -17,10 +17,8 @@ export const deliveryCases = {
         messages: Array.from({ length: 12 }, (_, n) => ({ id: `m${n}`, url: 'https://example.com', event: 'e' })),
       }),
     )
-    await Promise.all(
-      Array.from({ length: 12 }, (_, n) =>
-        store.apply(running.id, { kind: 'endDelivery', deliveryId: `m${n}`, outcome: 'delivered', status: 200 + n }),
-      ),
+    await together(12, (n) =>
+      store.apply(running.id, { kind: 'endDelivery', deliveryId: `m${n}`, outcome: 'delivered', status: 200 + n }),
     )
     const job = await store.get(running.id)
     assert.deepEqual(
@@ -47,13 +45,9 @@ export const deliveryCases = {
       })),
       'The messages of an end are stored with it, pending and due at once.',
     )
-    const takers = await Promise.all(
-      Array.from({ length: 8 }, () =>
-        store.apply(id, { kind: 'beginDelivery', deliveryId: 'message-1', attempts: 0, retryInMs: 500 }),
-      ),
-    )
+    const begin = { kind: 'beginDelivery', deliveryId: 'message-1', attempts: 0, retryInMs: 500 } as const
     assert.equal(
-      takers.filter((taker) => taker !== undefined).length,
+      (await accepted(8, () => store.apply(id, begin))).length,
       1,
       'Exactly one of eight simultaneous calls to begin a delivery attempt is accepted.',
     )

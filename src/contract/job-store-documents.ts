@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { assertNone } from './broken-promise.js'
+import { together } from './job-samples.js'
 import type { JobStoreContext } from './job-store-context.js'
 import type { Cases } from './suite.js'
 
@@ -7,7 +9,7 @@ const ttlMs = 60_000
 export const documentCases = {
   async 'a document is read as it was last written, and only under its kind and key'({ store: { documents } }) {
     const value = { text: 'Ünï 🎵 \u0000 "x"', list: [1, 2.5, null], deep: { a: {} } }
-    assert.equal(await documents.get('k', 'a'), undefined, 'A document that was never written is undefined.')
+    assertNone(await documents.get('k', 'a'), 'A document that was never written is undefined.')
     assert.equal(await documents.put({ kind: 'k', key: 'a', value, ttlMs }), 1, 'The first write creates version 1.')
     assert.deepEqual(
       await documents.get('k', 'a'),
@@ -24,21 +26,15 @@ export const documentCases = {
       ['other', 'a'],
       ['k', 'b'],
     ] as const)
-      assert.equal(await documents.get(kind, key), undefined, `There is no document ${key} of the kind ${kind}.`)
+      assertNone(await documents.get(kind, key), `There is no document ${key} of the kind ${kind}.`)
     await documents.delete('k', 'a')
     await documents.delete('k', 'a')
-    assert.equal(
-      await documents.get('k', 'a'),
-      undefined,
-      'A deleted document is gone, and deleting it again does not fail.',
-    )
+    assertNone(await documents.get('k', 'a'), 'A deleted document is gone, and deleting it again does not fail.')
   },
 
   async 'only one of several simultaneous writes with the same version succeeds'({ store: { documents } }) {
     for (const version of [0, 1]) {
-      const writes = await Promise.all(
-        Array.from({ length: 10 }, (_, value) => documents.put({ kind: 'k', key: 'a', value, ttlMs }, { version })),
-      )
+      const writes = await together(10, (value) => documents.put({ kind: 'k', key: 'a', value, ttlMs }, { version }))
       const made = writes.flatMap((written, value) => (written === undefined ? [] : [{ written, value }]))
       assert.equal(made.length, 1, `Of ten simultaneous writes with version ${version} exactly one succeeds.`)
       assert.equal(made[0]?.written, version + 1, 'A write creates the version that follows the one it was based on.')
@@ -48,12 +44,11 @@ export const documentCases = {
         'The document has the value of the write that succeeded.',
       )
     }
-    assert.equal(
+    assertNone(
       await documents.put({ kind: 'k', key: 'absent', value: 1, ttlMs }, { version: 1 }),
-      undefined,
       'A write with a version that the document does not have is refused.',
     )
-    assert.equal(await documents.get('k', 'absent'), undefined, 'A refused write changes nothing.')
+    assertNone(await documents.get('k', 'absent'), 'A refused write changes nothing.')
   },
 
   async 'documents are listed in the order of their keys, in pages'({ store: { documents } }) {
@@ -90,7 +85,7 @@ export const documentCases = {
     assert.deepEqual(await due(1), ['short'], 'due returns at most its limit.')
     await advance(200)
     assert.deepEqual(await due(), ['soon', 'late'], 'An expired document is not due.')
-    assert.equal(await documents.get('k', 'short'), undefined, 'An expired document is not found.')
+    assertNone(await documents.get('k', 'short'), 'An expired document is not found.')
     assert.deepEqual(
       (await documents.list('k', { limit: 10 })).map(({ key }) => key),
       ['late', 'never', 'soon'],

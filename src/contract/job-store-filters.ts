@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import type { JobRecord } from '../core/engine/job/job.js'
 import type { JobQuery, JobStore } from '../core/engine/ports/job-store.js'
-import { leaseMs, type JobStoreContext } from './job-store-context.js'
-import { cancel, idOf, newestFirst, sampleJob, succeed } from './job-samples.js'
+import type { JobStoreContext } from './job-store-context.js'
+import { cancel, claim, claimed, ids, newestFirst, sampleJob, succeed } from './job-samples.js'
 import type { Cases } from './suite.js'
 
 export const filterCases = {
@@ -24,12 +24,9 @@ export const filterCases = {
       search: [undefined, 'SONG batch', '', 'song none'],
     }
     for (const query of combinations(options)) {
-      const expected = jobs
-        .filter((job) => matches(job, query))
-        .sort(newestFirst)
-        .map(idOf)
+      const expected = ids(jobs.filter((job) => matches(job, query)).sort(newestFirst))
       assert.deepEqual(
-        (await store.list({ ...query, limit: 100 })).map(idOf),
+        ids(await store.list({ ...query, limit: 100 })),
         expected,
         `A list with the filters ${JSON.stringify(query)} shows exactly the jobs that match all of them, newest first.`,
       )
@@ -47,12 +44,12 @@ export const filterCases = {
     const { job: second } = await store.create(sampleJob())
     const { createdAt } = second
     assert.deepEqual(
-      (await store.list({ createdAfter: createdAt, limit: 10 })).map(idOf),
+      ids(await store.list({ createdAfter: createdAt, limit: 10 })),
       [second.id],
       'createdAfter shows jobs created at that time or later.',
     )
     assert.deepEqual(
-      (await store.list({ createdBefore: createdAt, limit: 10 })).map(idOf),
+      ids(await store.list({ createdBefore: createdAt, limit: 10 })),
       [first.id],
       'createdBefore shows jobs created earlier than that time.',
     )
@@ -67,20 +64,18 @@ export const filterCases = {
     store,
     advance,
   }) {
-    const { job } = await store.create(sampleJob())
-    const running = await store.claim({ id: job.id, owner: 'w', leaseMs })
-    assert.ok(running, 'A claim of a queued job is granted.')
+    const job = await claimed(store)
     await store.create(sampleJob())
     await advance(20)
-    const ended = await store.apply(job.id, succeed(running))
+    const ended = await store.apply(job.id, succeed(job))
     const time = ended?.completedAt ?? 0
     assert.deepEqual(
-      (await store.list({ completedAfter: time, limit: 10 })).map(idOf),
+      ids(await store.list({ completedAfter: time, limit: 10 })),
       [job.id],
       'completedAfter shows jobs that ended at that time or later.',
     )
     assert.deepEqual(
-      (await store.list({ completedBefore: time + 1, limit: 10 })).map(idOf),
+      ids(await store.list({ completedBefore: time + 1, limit: 10 })),
       [job.id],
       'completedBefore shows jobs that ended earlier than that time.',
     )
@@ -109,8 +104,7 @@ export const filterCases = {
       return counts.filter(([, count]) => count !== 0)
     }
     assert.deepEqual(await statusNow(), [['QUEUED', 1]], 'A new job is counted as QUEUED.')
-    const running = await store.claim({ owner: 'w', leaseMs })
-    assert.ok(running, 'A claim of a queued job is granted.')
+    const running = await claim(store, job.id)
     assert.deepEqual(await statusNow(), [['STARTED', 1]], 'A claimed job is counted as STARTED at once.')
     await store.apply(job.id, succeed(running))
     assert.deepEqual(await statusNow(), [['SUCCEEDED', 1]], 'A job that succeeded is counted as SUCCEEDED at once.')
@@ -124,7 +118,7 @@ export const filterCases = {
     )
     for (const uploadKey of ['uploads/app-1/one', 'uploads/app-1/two']) {
       assert.deepEqual(
-        (await store.list({ uploadKey, limit: 5 })).map(idOf),
+        ids(await store.list({ uploadKey, limit: 5 })),
         [job.id],
         'A job is listed by the key of each of its inputs.',
       )
@@ -178,10 +172,9 @@ export const filterCases = {
     ]
     for (const [search, ...jobs] of found) {
       const query: JobQuery = { app: 'app-1', search }
-      const expected = jobs.map(idOf)
       assert.deepEqual(
-        (await store.list({ ...query, limit: 10 })).map(idOf),
-        expected,
+        ids(await store.list({ ...query, limit: 10 })),
+        ids(jobs),
         `A search for ${JSON.stringify(search)} finds the jobs whose name and batch have all of its words.`,
       )
       assert.equal(await store.count(query), jobs.length, `So does a count of ${JSON.stringify(search)}.`)
@@ -189,7 +182,7 @@ export const filterCases = {
     assert.equal(await store.count({ search: 'lodz' }), 2, 'Without an application, a search covers all.')
     const [before] = await store.list({ app: 'app-1', search: 's', limit: 1 })
     assert.deepEqual(
-      (await store.list({ app: 'app-1', search: 's', limit: 9, after: before })).map(idOf),
+      ids(await store.list({ app: 'app-1', search: 's', limit: 9, after: before })),
       [second.id, first.id],
       'The next page of a search continues after the last job of the previous page.',
     )

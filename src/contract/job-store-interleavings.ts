@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import type { JobRecord } from '../core/engine/job/job.js'
 import type { JobStore } from '../core/engine/ports/job-store.js'
+import { assertNone } from './broken-promise.js'
 import { leaseMs, type JobStoreContext } from './job-store-context.js'
-import { cancel, fail, heartbeat, requeue, sampleJob, succeed } from './job-samples.js'
+import { cancel, fail, heartbeat, ids, requeue, sampleJob, succeed, together } from './job-samples.js'
 import { randomSource, type RandomSource } from './random-source.js'
 import type { Cases } from './suite.js'
 
@@ -15,11 +16,7 @@ export const interleavingCases = {
     try {
       const ledger = new Ledger()
       const random = randomSource(seed)
-      await Promise.all(
-        Array.from({ length: workers }, (_, n) =>
-          work(store, ledger, randomSource(random() * 2 ** 32), `worker-${n}`, advance),
-        ),
-      )
+      await together(workers, (n) => work(store, ledger, randomSource(random() * 2 ** 32), `worker-${n}`, advance))
       await ledger.check(store)
       // Holders of leases have died: others finish the rest.
       await advance(leaseMs + 100)
@@ -61,7 +58,7 @@ class Ledger {
     const listed = await store.list({ limit: 10_000 })
     const expected = this.created.filter((id) => !this.deleted.has(id))
     assert.deepEqual(
-      listed.map((job) => job.id).sort(),
+      ids(listed).sort(),
       expected.sort(),
       'list shows exactly the jobs that were created and not deleted.',
     )
@@ -92,8 +89,7 @@ class Ledger {
         `count and list agree on the jobs that are ${status}.`,
       )
     }
-    for (const id of this.deleted)
-      assert.equal(await store.get(id), undefined, `get does not show the deleted job ${id}.`)
+    for (const id of this.deleted) assertNone(await store.get(id), `get does not show the deleted job ${id}.`)
     const marked = await store.due('deleted', 10_000)
     for (const job of marked)
       assert.ok(this.deleted.has(job.id), `Only deleted jobs wait for their removal, and ${job.id} was not deleted.`)

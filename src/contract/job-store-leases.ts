@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { fail, heartbeat, requeue, sampleJob, succeed } from './job-samples.js'
+import { assertNone } from './broken-promise.js'
+import { accepted, claimed, fail, heartbeat, requeue, sampleJob, succeed } from './job-samples.js'
 import { leaseMs, type JobStoreContext } from './job-store-context.js'
 import type { Cases } from './suite.js'
 
@@ -9,8 +10,8 @@ export const leaseCases = {
   async 'a held lease is not granted again until it runs out, and then with the next token'({ store, advance }) {
     const { job } = await store.create(sampleJob())
     const first = await store.claim({ ...worker, id: job.id })
-    assert.equal(await store.claim({ ...worker, id: job.id }), undefined, 'A held lease is not granted again by name.')
-    assert.equal(await store.claim(worker), undefined, 'A held lease is not granted again as the next job.')
+    assertNone(await store.claim({ ...worker, id: job.id }), 'A held lease is not granted again by name.')
+    assertNone(await store.claim(worker), 'A held lease is not granted again as the next job.')
     await advance(leaseMs + 100)
     const second = await store.claim({ owner: 'second', leaseMs, id: job.id })
     assert.deepEqual(
@@ -32,11 +33,9 @@ export const leaseCases = {
     const { job } = await store.create(sampleJob())
     await store.claim({ ...worker, id: job.id })
     await advance(leaseMs + 100)
-    const results = await Promise.all(
-      Array.from({ length: 8 }, (_, n) => store.claim(n % 2 ? worker : { ...worker, id: job.id })),
-    )
+    const granted = await accepted(8, (n) => store.claim(n % 2 ? worker : { ...worker, id: job.id }))
     assert.deepEqual(
-      results.filter((result) => result !== undefined).map((result) => result.token),
+      granted.map(({ token }) => token),
       [2],
       'Exactly one of eight simultaneous claims of a lapsed job is granted, with the next token.',
     )
@@ -47,9 +46,8 @@ export const leaseCases = {
     const until = (await store.claim(worker))?.lease?.until ?? 0
     await advance(leaseMs + 100)
     for (const named of [{}, { id: job.id }])
-      assert.equal(
+      assertNone(
         await store.claim({ ...worker, ...named, lapsedBefore: until - 1 }),
-        undefined,
         'A lease that ended after `lapsedBefore` is not taken over, even by a claim that names the job.',
       )
     const { job: queued } = await store.create(sampleJob())
@@ -73,11 +71,7 @@ export const leaseCases = {
     await advance(long * 0.7)
     assert.ok(await store.apply(job.id, heartbeat(1, { leaseMs: long })), 'A heartbeat under a held lease is accepted.')
     await advance(long * 0.7)
-    assert.equal(
-      await store.claim({ ...worker, id: job.id }),
-      undefined,
-      'A renewed lease is not granted again before its new end.',
-    )
+    assertNone(await store.claim({ ...worker, id: job.id }), 'A renewed lease is not granted again before its new end.')
     assert.deepEqual(await store.due('lapsed', 10), [], 'A job with a renewed lease is not lapsed.')
   },
 
@@ -87,9 +81,8 @@ export const leaseCases = {
     assert.ok(granted, 'A claim of a queued job is granted.')
     for (const nonce of ['first', undefined]) {
       for (const change of [heartbeat(1), succeed(granted), fail(1), requeue(1)])
-        assert.equal(
+        assertNone(
           await store.apply(job.id, { ...change, nonce }),
-          undefined,
           `${change.kind} with the nonce ${nonce} changes nothing of a claim with another nonce.`,
         )
     }
@@ -118,11 +111,7 @@ export const leaseCases = {
       requeue(first.token),
       requeue(first.token, { onShutdown: true }),
     ]) {
-      assert.equal(
-        await store.apply(job.id, change),
-        undefined,
-        `${change.kind} of a superseded worker changes nothing.`,
-      )
+      assertNone(await store.apply(job.id, change), `${change.kind} of a superseded worker changes nothing.`)
       assert.deepEqual(
         await store.get(job.id),
         second,
@@ -131,36 +120,28 @@ export const leaseCases = {
     }
     const done = await store.apply(job.id, succeed(second))
     assert.equal(done?.status, 'SUCCEEDED', 'The worker that holds the lease can end the job.')
-    assert.equal(
-      await store.apply(job.id, fail(first.token)),
-      undefined,
-      'A superseded worker cannot end a job that has ended.',
-    )
+    assertNone(await store.apply(job.id, fail(first.token)), 'A superseded worker cannot end a job that has ended.')
     assert.deepEqual(await store.get(job.id), done, 'The end that was accepted stays.')
   },
 
   async 'a worker with a token that was not granted yet changes nothing'({ store }) {
-    const { job } = await store.create(sampleJob())
-    const held = await store.claim({ ...worker, id: job.id })
-    for (const change of [heartbeat(2), succeed({ id: job.id, token: 2 }), fail(2), requeue(2)])
-      assert.equal(
-        await store.apply(job.id, change),
-        undefined,
+    const held = await claimed(store)
+    for (const change of [heartbeat(2), succeed({ id: held.id, token: 2 }), fail(2), requeue(2)])
+      assertNone(
+        await store.apply(held.id, change),
         `${change.kind} with a token that was not granted yet changes nothing.`,
       )
-    assert.deepEqual(await store.get(job.id), held, 'Changes with a token that was not granted yet change nothing.')
+    assert.deepEqual(await store.get(held.id), held, 'Changes with a token that was not granted yet change nothing.')
   },
 
   async 'a worker whose lease ran out can still end its job if no other worker took over'({ store, advance }) {
-    const { job } = await store.create(sampleJob())
-    const held = await store.claim({ ...worker, id: job.id })
+    const held = await claimed(store)
     await advance(leaseMs + 100)
-    assert.ok(held, 'A claim of a queued job is granted.')
     assert.equal(
-      (await store.apply(job.id, succeed(held)))?.status,
+      (await store.apply(held.id, succeed(held)))?.status,
       'SUCCEEDED',
       'A worker whose lease ran out can end its job if no other worker took over.',
     )
-    assert.equal(await store.claim(worker), undefined, 'A job that has ended is not claimed.')
+    assertNone(await store.claim(worker), 'A job that has ended is not claimed.')
   },
 } satisfies Cases<JobStoreContext>

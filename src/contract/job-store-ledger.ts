@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { dayMs, dayOf } from '../core/engine/job/quota.js'
 import type { JobRecord } from '../core/engine/job/job.js'
 import type { JobStore, Ledger } from '../core/engine/ports/job-store.js'
-import { cancel, fail, sampleJob, succeed } from './job-samples.js'
+import { assertNone } from './broken-promise.js'
+import { cancel, fail, sampleJob, succeed, together } from './job-samples.js'
 import type { JobStoreContext } from './job-store-context.js'
 import type { Cases } from './suite.js'
 
@@ -74,7 +75,7 @@ export const ledgerCases = {
     const { ledger } = store
     if (!ledger) return
     const job = await ended(store, {}, 'fail')
-    assert.equal(await store.apply(job.id, fail(job.token)), undefined, 'A second end does not apply.')
+    assertNone(await store.apply(job.id, fail(job.token)), 'A second end does not apply.')
     await store.apply(job.id, { kind: 'expire' })
     assert.deepEqual(await ids(ledger), [`${job.id}/0`], 'An end is counted once.')
     await advance(5)
@@ -103,10 +104,8 @@ export const ledgerCases = {
     if (!ledger) return
     const { job } = await store.create(sampleJob())
     const { token = 0 } = (await store.claim({ id: job.id, ...worker })) ?? {}
-    await Promise.all(
-      Array.from({ length: 5 }, (_, n) => store.apply(job.id, n % 2 ? fail(token) : succeed(job, { token }))),
-    )
-    await Promise.all(Array.from({ length: 30 }, () => ended(store)))
+    await together(5, (n) => store.apply(job.id, n % 2 ? fail(token) : succeed(job, { token })))
+    await together(30, () => ended(store))
     assert.equal(new Set(await ids(ledger)).size, 31, 'Each job that has ended has one entry.')
     const [total] = await ledger.totals(always, [])
     assert.equal(total?.jobs, 31, 'The totals count each of them once.')

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { StemworkError } from '../core/engine/errors.js'
 import { type JobStoreContext, passWindow } from './job-store-context.js'
-import { cancel, fail, requeue, sampleJob, succeed } from './job-samples.js'
-import { assertFails } from './broken-promise.js'
+import { cancel, fail, requeue, sampleJob, succeed, together } from './job-samples.js'
+import { assertFails, assertNone } from './broken-promise.js'
 import type { Cases } from './suite.js'
 
 const withKey = (key: string, fields = {}) => sampleJob({ idempotency: { key, digest: 'd' }, ...fields })
@@ -100,9 +100,7 @@ export const limitCases = {
 
   async 'simultaneous creates with one idempotency key count once against the limit'({ store }) {
     for (let round = 1; round <= 5; round++) {
-      const results = await Promise.all(
-        Array.from({ length: 8 }, () => store.create(withKey(`k${round}`), { maxQueued: round })),
-      )
+      const results = await together(8, () => store.create(withKey(`k${round}`), { maxQueued: round }))
       assert.equal(
         results.filter(({ created }) => created).length,
         1,
@@ -120,9 +118,9 @@ export const limitCases = {
   async 'a failed job can be queued again as if it were new; a job in any other state cannot'({ store, advance }) {
     const { job } = await store.create(sampleJob({ idempotency: { key: 'k', digest: 'd' } }))
     const withoutRoom = { kind: 'retry', maxQueued: 1, quota: { jobs: 0 } } as const
-    assert.equal(await store.apply(job.id, withoutRoom), undefined, 'A queued job cannot be retried, room or not.')
+    assertNone(await store.apply(job.id, withoutRoom), 'A queued job cannot be retried, room or not.')
     const running = await store.claim({ id: job.id, owner: 'w', leaseMs: 60_000 })
-    assert.equal(await store.apply(job.id, { kind: 'retry' }), undefined, 'A running job cannot be retried.')
+    assertNone(await store.apply(job.id, { kind: 'retry' }), 'A running job cannot be retried.')
     const failed = await store.apply(job.id, fail(running?.token ?? 0))
     assert.deepEqual(
       [failed?.status, failed?.attempts, failed?.retries],
@@ -172,7 +170,7 @@ export const limitCases = {
       ['SUCCEEDED', undefined],
       'A job that succeeded cannot be retried.',
     )
-    assert.equal(await store.apply('unknown', { kind: 'retry' }), undefined, 'An unknown job cannot be retried.')
+    assertNone(await store.apply('unknown', { kind: 'retry' }), 'An unknown job cannot be retried.')
   },
 
   async 'a failed job whose deadline has passed is not queued again'({ store, advance }) {
@@ -180,15 +178,11 @@ export const limitCases = {
     const { job } = await store.create(sampleJob({ deadline: clock.createdAt + 1000 }))
     await store.apply(job.id, cancel())
     await advance(1100)
-    assert.equal(
-      await store.apply(job.id, { kind: 'retry' }),
-      undefined,
-      'A job whose deadline has passed cannot be retried.',
-    )
+    assertNone(await store.apply(job.id, { kind: 'retry' }), 'A job whose deadline has passed cannot be retried.')
   },
 
   async 'simultaneous retries queue exactly as many jobs as the limit allows'({ store }) {
-    const jobs = await Promise.all(Array.from({ length: 20 }, async () => (await store.create(sampleJob())).job))
+    const jobs = await together(20, async () => (await store.create(sampleJob())).job)
     for (const { id } of jobs) await store.apply(id, cancel())
     const outcomes = await Promise.allSettled(
       jobs.map(({ id }, n) =>
@@ -206,27 +200,15 @@ export const limitCases = {
   },
 
   async 'a job is found by its idempotency key for as long as a create would return it'({ store, advance }) {
-    assert.equal(
-      await store.findByIdempotencyKey('app-1', 'k1'),
-      undefined,
-      'A key that was not used yet belongs to no job.',
-    )
+    assertNone(await store.findByIdempotencyKey('app-1', 'k1'), 'A key that was not used yet belongs to no job.')
     const { job } = await store.create(withKey('k1'))
     assert.deepEqual(await store.findByIdempotencyKey('app-1', 'k1'), job, 'A used key finds its job.')
-    assert.equal(
-      await store.findByIdempotencyKey('app-2', 'k1'),
-      undefined,
-      'A key finds no job of another application.',
-    )
-    assert.equal(await store.findByIdempotencyKey('app-1', 'k2'), undefined, 'A different key finds no job.')
+    assertNone(await store.findByIdempotencyKey('app-2', 'k1'), 'A key finds no job of another application.')
+    assertNone(await store.findByIdempotencyKey('app-1', 'k2'), 'A different key finds no job.')
     const ended = await store.apply(job.id, cancel())
     assert.deepEqual(await store.findByIdempotencyKey('app-1', 'k1'), ended, 'A key finds its job as it is now.')
     await passWindow({ store, advance }, 'k1')
-    assert.equal(
-      await store.findByIdempotencyKey('app-1', 'k1'),
-      undefined,
-      'A key whose window has passed finds no job.',
-    )
+    assertNone(await store.findByIdempotencyKey('app-1', 'k1'), 'A key whose window has passed finds no job.')
     const next = await store.create(withKey('k1'))
     assert.deepEqual(
       await store.findByIdempotencyKey('app-1', 'k1'),
@@ -234,7 +216,7 @@ export const limitCases = {
       'A key that is used again finds the new job.',
     )
     await store.apply(next.job.id, { kind: 'delete' })
-    assert.equal(await store.findByIdempotencyKey('app-1', 'k1'), undefined, 'The key of a deleted job finds no job.')
+    assertNone(await store.findByIdempotencyKey('app-1', 'k1'), 'The key of a deleted job finds no job.')
   },
 } satisfies Cases<JobStoreContext>
 

@@ -1,22 +1,21 @@
 import assert from 'node:assert/strict'
 import type { JobRecord } from '../core/engine/job/job.js'
 import type { JobQuery, JobStore } from '../core/engine/ports/job-store.js'
-import { leaseMs, type JobStoreContext } from './job-store-context.js'
-import { idOf, newestFirst, sampleJob, sampleOutputs, succeed } from './job-samples.js'
+import type { JobStoreContext } from './job-store-context.js'
+import { claim, claimed, ids, newestFirst, sampleJob, sampleOutputs, succeed, together } from './job-samples.js'
 import type { Cases } from './suite.js'
 
 export const listCases = {
   async 'a list shows every job once, newest first, and those of one millisecond by descending id'({ store, advance }) {
     const made: JobRecord[] = []
     for (let round = 0; round < 5; round++) {
-      const jobs = await Promise.all(Array.from({ length: 30 }, () => store.create(sampleJob())))
+      const jobs = await together(30, () => store.create(sampleJob()))
       made.push(...jobs.map(({ job }) => job))
       await advance(3)
     }
-    const listed = await store.list({ limit: 1000 })
     assert.deepEqual(
-      listed.map(idOf),
-      made.sort(newestFirst).map(idOf),
+      ids(await store.list({ limit: 1000 })),
+      ids(made.sort(newestFirst)),
       'A list shows every job once, by createdAt and then by id, both descending.',
     )
     assert.equal(await store.count({}), 150, 'A count without filters counts every job.')
@@ -50,14 +49,12 @@ export const listCases = {
     const names = ['\0', '\\u0000', 'plain', 'plain', 'plain']
     const jobs: JobRecord[] = []
     for (const [index, name] of names.entries()) {
-      const { job } = await store.create(sampleJob({ name }))
-      const running = await store.claim({ id: job.id, owner: 'w', leaseMs })
-      assert.ok(running, 'A claim of a queued job is granted.')
-      const [output] = Object.values(sampleOutputs(job.id, running.token))
+      const running = await claimed(store, { name })
+      const [output] = Object.values(sampleOutputs(running.id, running.token))
       assert.ok(output, 'The sample has an output.')
       const bytes = 10 ** index
       const outputs = { a: { ...output, bytes }, b: { ...output, bytes }, c: { ...output, bytes, copied: true } }
-      jobs.push((await store.apply(job.id, succeed(running, { outputs }))) ?? job)
+      jobs.push((await store.apply(running.id, succeed(running, { outputs }))) ?? running)
     }
     await store.create(sampleJob())
     assert.equal(await store.resultBytes('app-1'), 22_222, 'Copied outputs do not count; all others do.')
@@ -87,9 +84,7 @@ export const listCases = {
     const all = await store.recordBytes('app-1')
     assert.ok(all >= ordinary + 30_000 && all < ordinary + 60_000, `What clients send counts, once: ${all} bytes.`)
     assert.equal(await store.recordBytes('app-2'), ordinary, 'Records of app-1 do not count for app-2.')
-    const running = await store.claim({ id: job.id, owner: 'w', leaseMs })
-    assert.ok(running, 'A claim of a queued job is granted.')
-    const ended = await store.apply(job.id, succeed(running))
+    const ended = await store.apply(job.id, succeed(await claim(store, job.id)))
     assert.ok(ended?.completedAt, 'The end is accepted.')
     assert.equal(await store.recordBytes('app-1'), all, 'The end of a job does not change the bytes of its record.')
     for (const { id } of large) await store.apply(id, { kind: 'delete' })
@@ -101,24 +96,24 @@ export const listCases = {
   },
 
   async 'pages by offset show every job exactly once'({ store }) {
-    const ids = await createMany(store, 25)
+    const made = await createMany(store, 25)
     const pages = await Promise.all([0, 10, 20, 30].map((offset) => store.list({ limit: 10, offset })))
     assert.deepEqual(
       pages.map((page) => page.length),
       [10, 10, 5, 0],
       'Pages of 10 of 25 jobs have 10, 10, 5 and 0.',
     )
-    assert.deepEqual(pages.flat().map(idOf), ids, 'Pages by offset show every job once, in the order of the list.')
+    assert.deepEqual(ids(pages.flat()), made, 'Pages by offset show every job once, in the order of the list.')
     assert.deepEqual(
-      (await store.list({ app: 'app-1', statuses: ['QUEUED'], limit: 3, offset: 4 })).map(idOf),
-      ids.slice(4, 7),
+      ids(await store.list({ app: 'app-1', statuses: ['QUEUED'], limit: 3, offset: 4 })),
+      made.slice(4, 7),
       'offset skips jobs that match the filters.',
     )
     assert.deepEqual(await store.list({ limit: 0 }), [], 'A limit of 0 lists nothing.')
   },
 
   async 'pages by cursor show every job exactly once while others are added and deleted'({ store, advance }) {
-    const ids = await createMany(store, 30)
+    const made = await createMany(store, 30)
     const seen: string[] = []
     let after: { createdAt: number; id: string } | undefined
     // A store that ignores the cursor would page forever.
@@ -126,7 +121,7 @@ export const listCases = {
       const page = await store.list({ limit: 7, after })
       const last = page.at(-1)
       if (!last) break
-      seen.push(...page.map(idOf))
+      seen.push(...ids(page))
       after = last
       await advance(2)
       await store.create(sampleJob({ name: 'added meanwhile' }))
@@ -134,19 +129,19 @@ export const listCases = {
       await store.apply(last.id, { kind: 'delete' })
       await store.purge({ id: last.id })
     }
-    assert.deepEqual(seen, ids, 'Pages by cursor show every job once, whatever is added and deleted meanwhile.')
+    assert.deepEqual(seen, made, 'Pages by cursor show every job once, whatever is added and deleted meanwhile.')
   },
 
   async 'a cursor works with a filter and among jobs of the same millisecond'({ store }) {
     for (let n = 0; n < 40; n++) await store.create(sampleJob({ app: n % 2 ? 'app-1' : 'app-2' }))
-    const all = (await store.list({ app: 'app-1', limit: 100 })).map(idOf)
+    const all = ids(await store.list({ app: 'app-1', limit: 100 }))
     const seen: string[] = []
     let after: JobRecord | undefined
     for (let pages = 0; pages < 10; pages++) {
       const page: JobRecord[] = await store.list({ app: 'app-1', limit: 3, after })
       const last = page.at(-1)
       if (!last) break
-      seen.push(...page.map(idOf))
+      seen.push(...ids(page))
       after = last
     }
     assert.equal(seen.length, 20, 'Pages by cursor show the twenty jobs of the application.')
@@ -164,26 +159,22 @@ export const listCases = {
   }) {
     assert.ok(damage, 'Give `damage`, or skip the case and say why no record can be damaged.')
     assert.deepEqual(await store.unreadable(), [], 'No record is unreadable yet.')
-    const ids: string[] = []
+    const made: string[] = []
     for (let n = 0; n < 5; n++) {
-      ids.unshift((await store.create(sampleJob({ batchName: 'b' }))).job.id)
+      made.unshift((await store.create(sampleJob({ batchName: 'b' }))).job.id)
       await advance(3)
     }
-    const [newest, damaged = '', ...others] = ids
+    const [newest, damaged = '', ...others] = made
     await damage(damaged)
     for (const query of [{}, { app: 'app-1' }, { app: 'app-1', batchName: 'b' }]) {
       const page = await store.list({ ...query, limit: 3 })
       assert.deepEqual(
-        page.map(({ id }) => id),
+        ids(page),
         [newest, ...others.slice(0, 2)],
         'Other jobs take the place of the one that cannot be read.',
       )
       const rest = await store.list({ ...query, limit: 3, after: page[2] })
-      assert.deepEqual(
-        rest.map(({ id }) => id),
-        others.slice(2),
-        'The next page continues after the last job of the previous page.',
-      )
+      assert.deepEqual(ids(rest), others.slice(2), 'The next page continues after the last job of the previous page.')
     }
     assert.deepEqual(await store.unreadable(), [damaged], 'unreadable names the job whose record cannot be read.')
   },
@@ -191,9 +182,6 @@ export const listCases = {
 
 /** Ids in the order of the list. */
 async function createMany(store: JobStore, count: number): Promise<string[]> {
-  const jobs = await Promise.all(Array.from({ length: count }, () => store.create(sampleJob())))
-  return jobs
-    .map(({ job }) => job)
-    .sort(newestFirst)
-    .map(idOf)
+  const made = await together(count, async () => (await store.create(sampleJob())).job)
+  return ids(made.sort(newestFirst))
 }

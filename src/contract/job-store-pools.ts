@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { assertNone } from './broken-promise.js'
 import { sampleJob } from './job-samples.js'
 import { type JobStoreContext, leaseMs } from './job-store-context.js'
 import type { Cases } from './suite.js'
@@ -18,11 +19,10 @@ export const poolCases = {
       await store.create(sampleJob({ name, pool, app: name }))
     const next = async (labels?: string[]) => (await store.claim({ ...worker, labels }))?.name
     assert.equal(await next(['model:big']), 'any', 'A worker gets no job that needs a label it does not have.')
-    assert.equal(await next([]), undefined, 'A worker without labels gets no job that needs one.')
+    assertNone(await next([]), 'A worker without labels gets no job that needs one.')
     const { job: named } = await store.create(sampleJob({ name: 'named', pool: 'gpu' }))
-    assert.equal(
+    assertNone(
       await store.claim({ ...worker, id: named.id, labels: ['cpu'] }),
-      undefined,
       'A named job is not granted to a worker without its label.',
     )
     assert.equal(
@@ -31,11 +31,11 @@ export const poolCases = {
       'A named job is granted to a worker that has its label among others.',
     )
     assert.equal(await next(['gpu']), 'gpu', 'A worker gets a job if it has its one label.')
-    assert.equal(await next(['gpu']), undefined, 'A worker gets no job if it has one of its two labels.')
+    assertNone(await next(['gpu']), 'A worker gets no job if it has one of its two labels.')
     assert.equal(await next(['gpu', 'model:big', 'x']), 'both', 'A worker gets a job if it has all of its labels.')
     await advance(leaseMs + 100)
     assert.equal(await next([]), 'any', 'A lapsed job without labels is granted to any worker.')
-    assert.equal(await next([]), undefined, 'A lapsed job that needs labels is not granted to a worker without them.')
+    assertNone(await next([]), 'A lapsed job that needs labels is not granted to a worker without them.')
     assert.deepEqual(
       new Set([await next(), await next(), await next()]),
       new Set(['both', 'gpu', 'named']),
@@ -48,9 +48,8 @@ export const poolCases = {
     const held = await store.claim({ ...worker, labels: ['eu'] })
     const suspend = { kind: 'suspend', token: held?.token ?? 0, waitsFor: [], pool: 'eu gpu' } as const
     assert.equal((await store.apply(job.id, suspend))?.pool, 'eu gpu', 'The record has the labels that it needs now.')
-    assert.equal(
+    assertNone(
       await store.claim({ ...worker, labels: ['eu'] }),
-      undefined,
       'A worker that has only the old labels no longer gets the job.',
     )
     const [lane, ...others] = await store.backlog()
@@ -74,11 +73,7 @@ export const poolCases = {
       job.id,
       'Jobs that a worker cannot take do not hide the one that it can.',
     )
-    assert.equal(
-      await store.claim({ ...worker, labels: [] }),
-      undefined,
-      'A worker gets none of the jobs that it cannot take.',
-    )
+    assertNone(await store.claim({ ...worker, labels: [] }), 'A worker gets none of the jobs that it cannot take.')
   },
 
   async 'the backlog counts waiting and running jobs by workflow and pool'({ store, advance }) {

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { StemworkError } from '../core/engine/errors.js'
 import type { Quota } from '../core/engine/job/quota.js'
 import type { JobStore } from '../core/engine/ports/job-store.js'
-import { cancel, fail, sampleJob, succeed } from './job-samples.js'
+import { cancel, claimed, fail, sampleJob, succeed, together } from './job-samples.js'
 import type { JobStoreContext } from './job-store-context.js'
-import { assertFails } from './broken-promise.js'
+import { assertFails, assertNone } from './broken-promise.js'
 import type { Cases } from './suite.js'
 
 const worker = { owner: 'worker', leaseMs: 60_000 }
@@ -63,12 +63,10 @@ export const quotaCases = {
     store,
   }) {
     const run = async (usage: { audioSeconds?: number; bytes?: number }, fails = false) => {
-      const { job } = await store.create(sampleJob())
-      const running = await store.claim({ ...worker, id: job.id })
-      assert.ok(running, 'A claim of a queued job is granted.')
+      const running = await claimed(store)
       const end = fails ? fail(running.token, { usage }) : succeed(running, { usage })
-      assert.ok(await store.apply(job.id, end), 'The end of a running job is accepted.')
-      assert.equal(await store.apply(job.id, end), undefined, 'The same end is not accepted twice.')
+      assert.ok(await store.apply(running.id, end), 'The end of a running job is accepted.')
+      assertNone(await store.apply(running.id, end), 'The same end is not accepted twice.')
     }
     await run({ audioSeconds: 100.5, bytes: 1000 })
     await run({ bytes: 500 }, true)
@@ -130,15 +128,15 @@ export const quotaCases = {
     assert.equal((await store.usage('app-1')).jobs, 5, 'Refused jobs are not counted.')
     for (let n = 0; n < 5; n++)
       assert.ok(await store.claim(worker), 'Each of the jobs created together can be claimed.')
-    assert.equal(await store.claim(worker), undefined, 'No other job was created.')
+    assertNone(await store.claim(worker), 'No other job was created.')
   },
 
   async 'jobs and their document are written together, or neither is'({ store }) {
     const many = (count: number) => Array.from({ length: count }, () => sampleJob())
     const document = (value: string, version: number) => ({ kind: 'k', key: 'd', value, ttlMs: 60_000, version })
     const stored = async () => (await store.documents.get('k', 'd'))?.value
-    const calls = [1, 2, 3].map((n) => store.createAll(many(2), { document: document(`d${n}`, 0) }))
-    const made = (await Promise.all(calls)).flatMap((jobs, index) => (jobs ? [index + 1] : []))
+    const calls = await together(3, (n) => store.createAll(many(2), { document: document(`d${n}`, 0) }))
+    const made = calls.flatMap((jobs, n) => (jobs ? [n] : []))
     assert.equal(made.length, 1, 'Only one of several simultaneous calls with the same document version succeeds.')
     assert.equal(await stored(), `d${made[0]}`, 'The document is that of the call whose jobs were created.')
     assert.equal(await store.count({ app: 'app-1' }), 2, 'The other calls create no job.')
@@ -157,7 +155,7 @@ export const quotaCases = {
     )
     const limits = { maxQueued: 5, quota: { jobs: 1 } }
     const refused = await store.createAll(many(2), { ...limits, document: document('old', 1) })
-    assert.equal(refused, undefined, 'A version that the document does not have is told before there being no room.')
+    assertNone(refused, 'A version that the document does not have is told before there being no room.')
     assert.equal(await stored(), 'next', 'If no job was created, the document is not written.')
     assert.equal(await store.count({ app: 'app-1' }), 5, 'If the document was not written, no job is created.')
     assert.equal((await store.usage('app-1')).jobs, 0, 'Jobs that were not created are not counted.')

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { jobRecordSchema } from '../core/engine/job/job.js'
 import { type JobStoreContext, passWindow } from './job-store-context.js'
-import { cancel, fullJob, heartbeat, sampleJob, succeed } from './job-samples.js'
-import { assertFails } from './broken-promise.js'
+import { cancel, claim, fullJob, heartbeat, sampleJob, succeed, together } from './job-samples.js'
+import { assertFails, assertNone } from './broken-promise.js'
 import type { Cases } from './suite.js'
 
 const withKey = (key: string, fields = {}) => sampleJob({ idempotency: { key, digest: 'd1' }, ...fields })
@@ -24,8 +24,7 @@ export const recordCases = {
   async 'fields that a newer version wrote are kept when this version changes the record'({ store }) {
     const added = { addedLater: { by: 'a newer node' } }
     const { job } = await store.create({ ...sampleJob(), ...added })
-    const claimed = await store.claim({ id: job.id, owner: 'w', leaseMs: 60_000 })
-    assert.ok(claimed, 'A claim of a queued job is granted.')
+    const claimed = await claim(store, job.id)
     await store.apply(job.id, heartbeat(claimed.token, { progress: 0.5, leaseMs: 60_000 }))
     await store.apply(job.id, succeed(claimed))
     assert.deepEqual(
@@ -49,15 +48,13 @@ export const recordCases = {
   async 'an unknown id gives undefined, never an error'({ store }) {
     await store.create(sampleJob())
     for (const id of ['', 'unknown', 'x'.repeat(500), "' or 1=1 --", '..', '%', '__proto__', 'constructor', '🎵']) {
-      assert.equal(await store.get(id), undefined, `get of the unknown id ${JSON.stringify(id)} is undefined.`)
-      assert.equal(
+      assertNone(await store.get(id), `get of the unknown id ${JSON.stringify(id)} is undefined.`)
+      assertNone(
         await store.claim({ id, owner: 'w', leaseMs: 1000 }),
-        undefined,
         `A claim of the unknown id ${JSON.stringify(id)} is undefined.`,
       )
-      assert.equal(
+      assertNone(
         await store.apply(id, { kind: 'delete' }),
-        undefined,
         `A change of the unknown id ${JSON.stringify(id)} is undefined.`,
       )
       assert.deepEqual(
@@ -87,9 +84,8 @@ export const recordCases = {
     assert.deepEqual(listed, expected, 'What a caller changes in a record that get returned does not reach the store.')
     spoil(listed)
 
-    const claimed = await store.claim({ id: original.id, owner: 'w', leaseMs: 1000 })
-    assert.ok(claimed, 'A claim of a queued job is granted.')
-    const token = claimed.token
+    const claimed = await claim(store, original.id)
+    const { token } = claimed
     spoil(claimed)
     const beating = await store.apply(original.id, heartbeat(token))
     assert.ok(beating, 'What a caller changes in a record that claim returned does not reach the store.')
@@ -145,7 +141,7 @@ export const recordCases = {
       'ALREADY_EXISTS',
       'A create with the id of a deleted job fails with ALREADY_EXISTS until that job is purged.',
     )
-    assert.equal(await store.get(job.id), undefined, 'A deleted job stays hidden.')
+    assertNone(await store.get(job.id), 'A deleted job stays hidden.')
     assert.equal(await store.count({}), 0, 'A deleted job is not counted.')
   },
 
@@ -170,8 +166,7 @@ export const recordCases = {
       { job: first, created: false },
       'A repeated idempotency key returns the first job, whatever the digest.',
     )
-    const running = await store.claim({ id: first.id, owner: 'w', leaseMs: 1000 })
-    assert.ok(running, 'A claim of a queued job is granted.')
+    const running = await claim(store, first.id)
     assert.deepEqual(
       await store.create(withKey('k1')),
       { job: running, created: false },
@@ -223,13 +218,13 @@ export const recordCases = {
   },
 
   async 'jobs without an idempotency key are all created'({ store }) {
-    await Promise.all(Array.from({ length: 5 }, () => store.create(sampleJob())))
+    await together(5, () => store.create(sampleJob()))
     assert.equal(await store.count({}), 5, 'Jobs without an idempotency key are all created.')
   },
 
   async 'only one of several simultaneous creates with the same idempotency key creates the job'({ store }) {
     for (let round = 0; round < 5; round++) {
-      const results = await Promise.all(Array.from({ length: 8 }, () => store.create(withKey(`k${round}`))))
+      const results = await together(8, () => store.create(withKey(`k${round}`)))
       assert.equal(
         results.filter(({ created }) => created).length,
         1,

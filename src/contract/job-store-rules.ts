@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { JobRecord } from '../core/engine/job/job.js'
-import { creator, fail, names, requeue, sampleJob, succeed, worker } from './job-samples.js'
+import { assertNone } from './broken-promise.js'
+import { accepted, creator, fail, names, requeue, sampleJob, succeed, worker } from './job-samples.js'
 import { type JobStoreContext, leaseMs } from './job-store-context.js'
 import type { Cases } from './suite.js'
 
@@ -47,11 +48,7 @@ export const rulesCases = {
       [],
       'Nothing is claimed of a paused application or workflow, not even a lapsed job.',
     )
-    assert.equal(
-      await store.claim({ ...worker, id: b1 }),
-      undefined,
-      'A named job of a paused workflow is not granted.',
-    )
+    assertNone(await store.claim({ ...worker, id: b1 }), 'A named job of a paused workflow is not granted.')
     await store.changeRule(workflow('w/a'), { state: 'open' })
     assert.deepEqual(await names(store), ['b1'], 'Jobs of the resumed workflow are claimed, the paused ones are not.')
     await store.changeRule(application('a'), { state: 'draining' })
@@ -66,8 +63,7 @@ export const rulesCases = {
   async 'simultaneous claims never exceed maxRunning of an application, a workflow or the deployment'({ store }) {
     for (let n = 0; n < 30; n++)
       await store.create(sampleJob({ app: `app-${n % 3}`, workflow: n % 2 ? 'w/odd' : 'w/even' }))
-    const claimMany = async () =>
-      (await Promise.all(Array.from({ length: 16 }, () => store.claim(worker)))).filter((job) => job !== undefined)
+    const claimMany = () => accepted(16, () => store.claim(worker))
     await store.changeRule(application('app-0'), { maxRunning: 2 })
     await store.changeRule(workflow('w/odd'), { maxRunning: 3 })
     const first = await claimMany()
@@ -89,13 +85,9 @@ export const rulesCases = {
       3,
       'Further claims leave the workflow at its maxRunning.',
     )
-    assert.equal(await store.claim(worker), undefined, 'No job is granted that a rule holds back.')
+    assertNone(await store.claim(worker), 'No job is granted that a rule holds back.')
     const [queued] = await store.list({ app: 'app-1', workflows: ['w/odd'], statuses: ['QUEUED'], limit: 1 })
-    assert.equal(
-      await store.claim({ ...worker, id: queued?.id }),
-      undefined,
-      'A named job that a rule holds back is not granted.',
-    )
+    assertNone(await store.claim({ ...worker, id: queued?.id }), 'A named job that a rule holds back is not granted.')
     // Each way of ending makes room for one.
     const odd = first.filter((job) => job.workflow === 'w/odd' && job.app !== 'app-0')
     const [ended, failed] = odd
@@ -104,7 +96,7 @@ export const rulesCases = {
     assert.equal((await claimMany()).length, Math.min(odd.length, 2), 'Each job that ends makes room for one.')
     await store.changeRule(deployment, { maxRunning: await store.count({ statuses: ['STARTED'] }) })
     await store.changeRule(workflow('w/odd'), { maxRunning: null })
-    assert.equal(await store.claim(worker), undefined, 'No job is granted beyond maxRunning of the deployment.')
+    assertNone(await store.claim(worker), 'No job is granted beyond maxRunning of the deployment.')
     const [running] = await store.list({ statuses: ['STARTED'], app: 'app-1', limit: 1 })
     assert.ok(running, 'A job of app-1 is running.')
     await store.apply(running.id, requeue(running.token))
@@ -124,7 +116,7 @@ export const rulesCases = {
       'An application runs as many jobs as its own limit allows or, without one, the limit for every application.',
     )
     const [queued] = await store.list({ app: 'app-1', statuses: ['QUEUED'], limit: 1 })
-    assert.equal(await store.claim({ ...worker, id: queued?.id }), undefined, 'Named jobs are limited, too.')
+    assertNone(await store.claim({ ...worker, id: queued?.id }), 'Named jobs are limited, too.')
     const ended = claimed.find(({ app }) => app === 'app-2')
     if (ended) await store.apply(ended.id, succeed(ended))
     assert.equal((await store.claim(worker))?.app, 'app-2', 'A job that ends makes room for one of its application.')

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { creator, ids, names, preempt, sampleError, sampleJob, worker } from './job-samples.js'
+import { assertNone } from './broken-promise.js'
+import { creator, ids, names, preempt, sampleError, sampleJob, together, worker } from './job-samples.js'
 import { leaseMs, type JobStoreContext } from './job-store-context.js'
 import type { Cases } from './suite.js'
 
@@ -35,7 +36,7 @@ export const schedulingCases = {
 
   async 'simultaneous claims take the jobs with the highest priority'({ store }) {
     for (let n = 0; n < 12; n++) await store.create(sampleJob({ priority: n % 2, workflow: `w/${n % 3}` }))
-    const jobs = await Promise.all(Array.from({ length: 6 }, () => store.claim(worker)))
+    const jobs = await together(6, () => store.claim(worker))
     assert.deepEqual(
       jobs.map((job) => job?.priority),
       Array(6).fill(1),
@@ -49,11 +50,7 @@ export const schedulingCases = {
     const later = { priority: 2, notBefore: clock.createdAt + leaseMs }
     const { job } = await store.create(sampleJob({ name: 'later', ...later }))
     assert.equal(job.notBefore, later.notBefore, 'notBefore is kept as it was given.')
-    assert.equal(
-      await store.claim({ ...worker, id: job.id }),
-      undefined,
-      'A job is not claimed by name before its notBefore.',
-    )
+    assertNone(await store.claim({ ...worker, id: job.id }), 'A job is not claimed by name before its notBefore.')
     await store.create(sampleJob({ name: 'now' }))
     assert.deepEqual(await names(store), ['now'], 'A job that is not due yet holds no other up, whatever its priority.')
     await advance(leaseMs + 100)
@@ -69,11 +66,7 @@ export const schedulingCases = {
     assert.ok(missed && begun && other, 'Three jobs are created.')
     await store.claim({ ...worker, id: begun.id })
     const miss = { kind: 'miss', error: sampleError, retentionMs: 1000, messages: [] } as const
-    assert.equal(
-      await store.apply(missed.id, miss),
-      undefined,
-      'A job whose deadline has not passed has not missed it.',
-    )
+    assertNone(await store.apply(missed.id, miss), 'A job whose deadline has not passed has not missed it.')
     assert.deepEqual(await store.due('overdue', 10), [], 'No job is overdue before its deadline.')
     await advance(leaseMs + 100)
     assert.deepEqual(
@@ -82,11 +75,7 @@ export const schedulingCases = {
       'Only a queued job whose deadline has passed is overdue.',
     )
     for (const job of [clock, begun, other])
-      assert.equal(
-        await store.apply(job.id, miss),
-        undefined,
-        'A job that has no deadline, runs, or has time left cannot miss it.',
-      )
+      assertNone(await store.apply(job.id, miss), 'A job that has no deadline, runs, or has time left cannot miss it.')
     const ended = await store.apply(missed.id, miss)
     assert.deepEqual(
       [ended?.status, ended?.error, ended?.deadline],
@@ -101,15 +90,15 @@ export const schedulingCases = {
     const [a, b] = [await create('a', { workflow: 'w/a' }), await create('b', { workflow: 'w/b' })]
     const next = async (workflows: string[], id?: string) =>
       (await store.claim({ owner: 'w', leaseMs, workflows, id }))?.name
-    assert.equal(await next([]), undefined, 'A worker without workflows gets no job.')
-    assert.equal(await next(['w/c']), undefined, 'A worker gets no job of another workflow.')
-    assert.equal(await next(['w/b'], a), undefined, 'A named job of another workflow is not granted.')
+    assertNone(await next([]), 'A worker without workflows gets no job.')
+    assertNone(await next(['w/c']), 'A worker gets no job of another workflow.')
+    assertNone(await next(['w/b'], a), 'A named job of another workflow is not granted.')
     assert.equal(await next(['w/c', 'w/b']), 'b', 'A worker gets a job of one of its workflows.')
-    assert.equal(await next(['w/b']), undefined, 'No job of this workflow is left.')
+    assertNone(await next(['w/b']), 'No job of this workflow is left.')
     assert.equal(await next(['w/a'], a), 'a', "A named job of the worker's workflow is granted.")
     await advance(leaseMs + 100)
     assert.equal(await next(['w/b']), 'b', 'A worker gets a lapsed job of its workflow.')
-    assert.equal(await next(['w/b'], b), undefined, 'A held lease is not granted again.')
+    assertNone(await next(['w/b'], b), 'A held lease is not granted again.')
   },
 
   async 'a preempted job keeps its place among the jobs of its application and counts no attempt'({ store, advance }) {
@@ -124,7 +113,7 @@ export const schedulingCases = {
       ['QUEUED', 0, null, long.dueAt, 'preempted'],
       'A preempted job is queued as it was before its claim, and its history says so.',
     )
-    assert.equal(await store.apply(long.id, preempt(long)), undefined, 'A claim can be preempted only once.')
+    assertNone(await store.apply(long.id, preempt(long)), 'A claim can be preempted only once.')
     assert.deepEqual(await names(store), ['a1', 'a2'], 'A preempted job comes before later jobs.')
   },
 
@@ -149,15 +138,15 @@ export const schedulingCases = {
     const b1 = await create('b1', { app: 'b' })
     const next = async (belowRunning: number, id?: string) =>
       (await store.claim({ owner: 'w', leaseMs, belowRunning, id }))?.name
-    assert.equal(await next(0), undefined, 'No application has fewer than 0 running jobs.')
+    assertNone(await next(0), 'No application has fewer than 0 running jobs.')
     assert.deepEqual([await next(1), await next(1)], ['a1', 'b1'], 'Each application gets its first job.')
-    assert.equal(await next(1), undefined, 'An application that runs a job gets no second one.')
+    assertNone(await next(1), 'An application that runs a job gets no second one.')
     assert.equal(await next(2), 'a2', 'An application that runs fewer jobs gets its next one.')
     const { id: a3 } = (await store.list({ app: 'a', statuses: ['QUEUED'], limit: 1 }))[0] ?? {}
-    assert.equal(await next(2, a3), undefined, 'The same rule applies to a claim that names a job.')
+    assertNone(await next(2, a3), 'The same rule applies to a claim that names a job.')
     await advance(leaseMs + 100)
     assert.equal(await next(1), 'b1', 'A lapsed job does not count against itself, but others of its application do.')
-    assert.equal(await next(1, b1), undefined, 'A held lease is not granted again.')
+    assertNone(await next(1, b1), 'A held lease is not granted again.')
   },
 
   async 'ahead counts how many jobs of its application come before a queued job, up to a limit'({ store, advance }) {
@@ -175,8 +164,8 @@ export const schedulingCases = {
       [0, 1, 2, 3, 2],
       'ahead counts the due jobs of the application that come before, by priority and time, up to `max`.',
     )
-    assert.equal(await ahead(delayed), undefined, 'A job that is not due yet has no position in the queue.')
-    assert.equal(await ahead('unknown'), undefined, 'An unknown job has no position in the queue.')
+    assertNone(await ahead(delayed), 'A job that is not due yet has no position in the queue.')
+    assertNone(await ahead('unknown'), 'An unknown job has no position in the queue.')
     await store.claim({ ...worker, id: urgent })
     assert.deepEqual(
       [await ahead(urgent), await ahead(a3)],

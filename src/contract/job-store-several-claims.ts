@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { JobStore } from '../core/engine/ports/job-store.js'
 import { leaseMs, type JobStoreContext } from './job-store-context.js'
-import { sampleJob } from './job-samples.js'
+import { ids, sampleJob, together } from './job-samples.js'
 import type { Cases } from './suite.js'
 
 const long = leaseMs * 100
@@ -62,11 +62,10 @@ export const severalClaimsCases = {
     const claim = several(store)
     if (!claim) return
     const apps = ['a', 'b', 'c']
-    await Promise.all(Array.from({ length: 60 }, (_, n) => store.create(sampleJob({ app: apps[n % 3] }))))
-    const calls = await Promise.all(Array.from({ length: 20 }, () => claim(4)))
-    const ids = calls.flat().map(({ id }) => id)
-    assert.equal(ids.length, 60, 'Twenty simultaneous calls for four jobs get all of sixty.')
-    assert.equal(new Set(ids).size, 60, 'No job is granted to two simultaneous calls.')
+    await together(60, (n) => store.create(sampleJob({ app: apps[n % 3] })))
+    const claimed = ids((await together(20, () => claim(4))).flat())
+    assert.equal(claimed.length, 60, 'Twenty simultaneous calls for four jobs get all of sixty.')
+    assert.equal(new Set(claimed).size, 60, 'No job is granted to two simultaneous calls.')
   },
 
   async 'a call that claims several jobs keeps the limits of running jobs'({ store }) {
@@ -74,7 +73,7 @@ export const severalClaimsCases = {
     if (!claim) return
     await store.changeRule({ kind: 'application', id: 'a' }, { maxRunning: 2 })
     for (let n = 0; n < 12; n++) await store.create(sampleJob({ app: n < 8 ? 'a' : 'b' }))
-    const calls = await Promise.all([claim(5), claim(5), claim(5)])
+    const calls = await together(3, () => claim(5))
     const count = (name: string) => calls.flat().filter(({ app }) => app === name).length
     assert.equal(count('a'), 2, 'Simultaneous calls claim no more jobs of an application than it may run.')
     assert.equal(count('b'), 4, 'All jobs of an application without a limit are claimed.')

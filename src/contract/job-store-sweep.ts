@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import type { JobRecord } from '../core/engine/job/job.js'
 import type { JobStore } from '../core/engine/ports/job-store.js'
+import { assertNone } from './broken-promise.js'
 import { leaseMs, type JobStoreContext } from './job-store-context.js'
-import { cancel, fail, heartbeat, ids, requeue, sampleJob, succeed } from './job-samples.js'
+import { accepted, cancel, claim, claimed, fail, heartbeat, ids, requeue, sampleJob, succeed } from './job-samples.js'
 import type { Cases } from './suite.js'
 
 export const sweepCases = {
@@ -64,15 +64,15 @@ export const sweepCases = {
     )
     assert.deepEqual(await dueIds(store, 'abandoned', 1), [canceled], 'due returns at most its limit.')
     const miss = { ...cancel(), kind: 'miss' } as const
-    assert.equal(await store.apply(lapsed, miss), undefined, 'A job whose deadline has not passed has not missed it.')
-    assert.equal(await store.apply(held, miss), undefined, 'Only its worker can end a job that a worker holds.')
+    assertNone(await store.apply(lapsed, miss), 'A job whose deadline has not passed has not missed it.')
+    assertNone(await store.apply(held, miss), 'Only its worker can end a job that a worker holds.')
     const ended = [await store.apply(canceled, cancel()), await store.apply(overdue, miss)]
     for (const job of ended) {
       assert.equal(job?.status, 'FAILED', 'An abandoned job can be ended without a token.')
       assert.equal(job?.lease, null, 'An abandoned job that has ended has no lease.')
       assert.equal(job?.history.at(-1)?.outcome, 'lapsed', 'The history says that its attempt was lost.')
     }
-    assert.equal(await store.apply(canceled, heartbeat(1)), undefined, 'The lost worker can no longer change the job.')
+    assertNone(await store.apply(canceled, heartbeat(1)), 'The lost worker can no longer change the job.')
     assert.deepEqual(await dueIds(store, 'abandoned'), [], 'A job that has ended is not abandoned.')
   },
 
@@ -86,16 +86,16 @@ export const sweepCases = {
     const until = claimed?.lease?.until ?? 0
     await advance(leaseMs + 100)
     const release = (lapsedBefore: number) => store.apply(lost, { kind: 'release', lapsedBefore })
-    assert.equal(await release(until - 1), undefined, 'A job whose lease ended after `lapsedBefore` is not released.')
-    assert.equal(await store.claim({ id: next, owner: 'w', leaseMs }), undefined, 'A lapsed job counts as running.')
+    assertNone(await release(until - 1), 'A job whose lease ended after `lapsedBefore` is not released.')
+    assertNone(await store.claim({ id: next, owner: 'w', leaseMs }), 'A lapsed job counts as running.')
     const job = await release(until)
     assert.deepEqual(
       [job?.status, job?.lease, job?.attempts, job?.lapses, job?.history.at(-1)?.outcome],
       ['QUEUED', null, 0, 1, 'lapsed'],
       'A released job is queued again, and its lapse is counted.',
     )
-    assert.equal(await release(until), undefined, 'A queued job is not released.')
-    assert.equal(await store.apply(lost, heartbeat(1)), undefined, 'The lost worker can no longer change the job.')
+    assertNone(await release(until), 'A queued job is not released.')
+    assertNone(await store.apply(lost, heartbeat(1)), 'The lost worker can no longer change the job.')
     assert.deepEqual(await dueIds(store, 'lapsed'), [], 'A released job is no longer lapsed.')
     assert.equal((await store.claim({ id: next, owner: 'w', leaseMs }))?.id, next, 'That makes room for another.')
   },
@@ -110,10 +110,9 @@ export const sweepCases = {
   },
 
   async 'beginFilePass grants only one of several simultaneous calls, and the next after everyMs'({ store, advance }) {
-    const calls = await Promise.all(Array.from({ length: 5 }, () => store.beginFilePass(leaseMs)))
-    const [first, ...others] = calls.filter((pass) => pass !== undefined)
+    const [first, ...others] = await accepted(5, () => store.beginFilePass(leaseMs))
     assert.deepEqual(others, [], 'Exactly one of five simultaneous calls is granted the pass.')
-    assert.equal(await store.beginFilePass(leaseMs), undefined, 'No pass is granted before everyMs has passed.')
+    assertNone(await store.beginFilePass(leaseMs), 'No pass is granted before everyMs has passed.')
     const second = await store.beginFilePass(0)
     await advance(leaseMs + 100)
     const third = await store.beginFilePass(leaseMs)
@@ -128,22 +127,22 @@ export const sweepCases = {
   },
 
   async 'due never returns more than its limit'({ store, advance }) {
-    const ids = await createInOrder(store, advance, 12)
-    for (const id of ids) await store.claim({ id, owner: 'w', leaseMs })
+    const made = await createInOrder(store, advance, 12)
+    for (const id of made) await store.claim({ id, owner: 'w', leaseMs })
     await advance(leaseMs + 100)
     assert.equal((await store.due('lapsed', 5)).length, 5, 'due returns at most its limit of lapsed jobs.')
     assert.deepEqual(await dueIds(store, 'lapsed', 0), [], 'A limit of 0 returns nothing.')
-    for (const id of ids) await store.apply(id, { kind: 'delete' })
+    for (const id of made) await store.apply(id, { kind: 'delete' })
     assert.equal((await store.due('deleted', 5)).length, 5, 'due returns at most its limit of deleted jobs.')
   },
 
   async 'more damaged records than a batch holds hide no readable one from the sweep'({ store, advance, damage }) {
     assert.ok(damage, 'Give `damage`, or skip the case and say why no record can be damaged.')
-    const ids = await createInOrder(store, advance, 7)
-    const sound = ids.at(-1)
-    for (const id of ids) await store.claim({ id, owner: 'w', leaseMs })
+    const made = await createInOrder(store, advance, 7)
+    const sound = made.at(-1)
+    for (const id of made) await store.claim({ id, owner: 'w', leaseMs })
     await advance(leaseMs + 100)
-    for (const id of ids) if (id !== sound) await damage(id)
+    for (const id of made) if (id !== sound) await damage(id)
     assert.deepEqual(
       await dueIds(store, 'lapsed', 2),
       [sound],
@@ -164,7 +163,7 @@ export const sweepCases = {
     assert.deepEqual(await store.purge({ id: job.id }), [job.id], 'A purge by id returns the id that it removed.')
     assert.deepEqual(await dueIds(store, 'deleted'), [], 'A purged job does not wait for its removal.')
     assert.deepEqual(await store.purge({ id: job.id }), [], 'A purge of a job that does not exist removes nothing.')
-    assert.equal(await store.apply(job.id, { kind: 'delete' }), undefined, 'A purged job cannot be changed.')
+    assertNone(await store.apply(job.id, { kind: 'delete' }), 'A purged job cannot be changed.')
     assert.equal((await store.create(sampleJob({ id: job.id }))).created, true, 'The id of a purged job is free.')
   },
 
@@ -246,9 +245,8 @@ export const sweepCases = {
   },
 
   async 'a running job with a valid lease is not due for any reason'({ store }) {
-    const { job } = await store.create(sampleJob())
-    await claim(store, job.id)
-    await store.apply(job.id, heartbeat(1, { leaseMs }))
+    const { id } = await claimed(store)
+    await store.apply(id, heartbeat(1, { leaseMs }))
     for (const reason of ['lapsed', 'abandoned', 'deleted', 'expired'] as const)
       assert.deepEqual(await store.due(reason, 10), [], `A running job with a valid lease is not due as ${reason}.`)
     assert.deepEqual(await deliverableIds(store), [], 'A running job has no message that is due.')
@@ -268,8 +266,8 @@ export const sweepCases = {
   },
 
   async 'a purge by age removes only jobs that ended before the given time, earliest first'({ store, advance }) {
-    const ids = await createInOrder(store, advance, 6)
-    const [first, second, third, running, queued, deleted] = ids
+    const made = await createInOrder(store, advance, 6)
+    const [first, second, third, running, queued, deleted] = made
     const end = async (id: string) => {
       const ended = await store.apply(id, cancel())
       await advance(20)
@@ -303,7 +301,7 @@ export const sweepCases = {
       'A second purge by age removes the rest.',
     )
     assert.deepEqual(
-      (await store.list({ limit: 10 })).map((job) => job.id).sort(),
+      ids(await store.list({ limit: 10 })).sort(),
       [running, queued].sort(),
       'A purge by age leaves queued and running jobs.',
     )
@@ -312,8 +310,8 @@ export const sweepCases = {
       [deleted],
       'A purge by age keeps a deleted job, whose files may still exist.',
     )
-    assert.equal(await store.get(first), undefined, 'A purged job is not found.')
-    assert.equal(await store.apply(first, { kind: 'expire' }), undefined, 'A purged job cannot be changed.')
+    assertNone(await store.get(first), 'A purged job is not found.')
+    assertNone(await store.apply(first, { kind: 'expire' }), 'A purged job cannot be changed.')
   },
 } satisfies Cases<JobStoreContext>
 
@@ -333,12 +331,6 @@ async function createInOrder<Count extends number>(
     await advance(5)
   }
   return made as Ids<Count>
-}
-
-async function claim(store: JobStore, id: string): Promise<JobRecord> {
-  const job = await store.claim({ id, owner: 'w', leaseMs })
-  assert.ok(job, 'A claim of a queued job is granted.')
-  return job
 }
 
 async function deliverableIds(store: JobStore, page = { limit: 10, perApp: 10, exceptApps: [] as string[] }) {

@@ -77,11 +77,10 @@ export interface JobStoreHarness {
  * })
  */
 export function jobStoreContract(api: ContractApi, harness: JobStoreHarness): void {
-  registerSuite<JobStoreContext>(api, {
-    title: 'the job store contract',
-    groups,
-    skips: harness.skips ?? {},
-    timeoutMs: harness.timeoutMs,
+  const { skips, timeoutMs } = harness
+  registerSuite<JobStoreContext>(api, 'the job store contract', groups, {
+    skips,
+    timeoutMs,
     async open() {
       const opened = await harness.open({ idempotencyMs })
       return {

@@ -19,10 +19,8 @@ export type Cases<Context> = Record<string, (context: Context) => Promise<void>>
  */
 export type Skips<Name extends string> = Partial<Record<Name, string>>
 
-export interface Suite<Context extends { close(): Promise<void> }> {
-  title: string
-  groups: Record<string, Cases<Context>>
-  skips: Record<string, string | undefined>
+interface Harness<Context> {
+  skips?: Record<string, string | undefined>
   /** Time limit of each case, from its opening to its closing. Default: 30,000. */
   timeoutMs?: number
   /** A fresh, empty store or queue for each case. */
@@ -34,8 +32,11 @@ const defaultTimeoutMs = 30_000
 
 export function registerSuite<Context extends { close(): Promise<void> }>(
   api: ContractApi,
-  { title, groups, skips, timeoutMs = defaultTimeoutMs, open }: Suite<Context>,
+  title: string,
+  groups: Record<string, Cases<Context>>,
+  harness: Harness<Context>,
 ): void {
+  const { skips = {}, timeoutMs = defaultTimeoutMs } = harness
   refuseUnknownSkips(groups, skips)
   api.describe(title, () => {
     for (const [group, cases] of Object.entries(groups)) {
@@ -44,7 +45,7 @@ export function registerSuite<Context extends { close(): Promise<void> }>(
           const run = () =>
             inTime(`${group}: ${name}`, timeoutMs, async (at) => {
               at('open() of the harness')
-              const context = await open()
+              const context = await harness.open()
               try {
                 at('the case')
                 await body(context).catch((error: unknown) => {

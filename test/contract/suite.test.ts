@@ -281,6 +281,7 @@ const sentenceAt: Record<string, number> = {
   'assert.fail': 0,
   'assert.rejects': 2,
   assertFails: 2,
+  assertNone: 1,
 }
 
 describe('withFaults', () => {

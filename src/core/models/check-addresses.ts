@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { PartialFile } from './partial-file.js'
+import { removePartialFile } from './partial-file.js'
 import type { PullOptions } from './pull-options.js'
 import { modelEntry, modelNames } from './registry.js'
 import { fetchWeights } from './weights.js'
@@ -40,7 +40,7 @@ export async function* checkAddresses(
           try {
             const single = { ...weight, addresses: [address] }
             const { bytes, sha256, partPath } = await fetchWeights(single, entry, folder, { ...options, signal })
-            await PartialFile.remove(partPath)
+            await removePartialFile(partPath)
             yield { ...checked, bytes, sha256 }
           } catch (error) {
             signal.throwIfAborted()

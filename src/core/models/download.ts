@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { type ByteSource, PermanentFailure } from './addresses/byte-source.js'
-import { PartialFile } from './partial-file.js'
+import { type PartialFile, openPartialFile } from './partial-file.js'
 
 export interface DownloadOptions {
   /** Size of the file, if known. A longer response is rejected as soon as it exceeds this. */
@@ -32,7 +32,7 @@ const maxFailures = 5
  */
 export async function download(source: ByteSource, path: string, options: DownloadOptions): Promise<Downloaded> {
   const { signal, retryDelayMs = 500 } = options
-  const partial = await PartialFile.open(path, source.name)
+  const partial = await openPartialFile(path, source.name)
   let isResumed = partial.bytes > 0
   try {
     for (let failures = 0; ;) {

@@ -7,7 +7,7 @@ import { knownModels } from './known-models.js'
 import { isBuiltIn } from './load-model.js'
 import type { Model } from './manifest.js'
 import { isLocal, type ModelEntry } from './model-entry.js'
-import { PartialFile } from './partial-file.js'
+import { removePartialFile } from './partial-file.js'
 import { withPullLock } from './pull-lock.js'
 import {
   embeddedModelName,
@@ -125,7 +125,7 @@ export async function removeModel(choice: string, cacheFolder = modelCacheFolder
       isFound ||= await isFile(path)
       await rm(path, { force: true })
     }
-    for (const name of files.flatMap(unfinishedNames)) await PartialFile.remove(join(folder, name))
+    for (const name of files.flatMap(unfinishedNames)) await removePartialFile(join(folder, name))
     await rmdir(folder).catch(() => undefined)
     return isFound
   })

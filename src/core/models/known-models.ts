@@ -219,23 +219,9 @@ interface UvrModel {
 }
 
 /** The MDX-Net models of the Ultimate Vocal Remover. */
-function uvr(
-  name: string,
-  {
-    file,
-    bytes,
-    aboutBytes,
-    sha256,
-    nFft,
-    bins = 3072,
-    frames = 256,
-    compensation,
-    primary = 'vocals',
-    score,
-    quality,
-    note,
-  }: UvrModel,
-): ModelEntry {
+function uvr(name: string, model: UvrModel): ModelEntry {
+  const { file, bytes, sha256, nFft, bins = 3072, frames = 256 } = model
+  const { compensation, primary = 'vocals', note, aboutBytes, score, quality } = model
   const facts: ModelFacts = {
     name,
     version: '1',

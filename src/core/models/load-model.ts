@@ -1,12 +1,10 @@
-import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
 import { StemworkError } from '../engine/errors.js'
 import { packageFile } from '../engine/package-files.js'
 import { firstIssueText } from '../engine/workflow/schema-issues.js'
+import { sha256 } from './file-hash.js'
 import { type Manifest, manifestSchema, type Model } from './manifest.js'
 
 /** Folder of the bundled model. */
@@ -71,9 +69,7 @@ async function check(folder: string, path: string, foundBytes: number, expected:
   const { file } = expected
   if (foundBytes !== expected.bytes)
     throw invalid(folder, `${file} has ${foundBytes} bytes; expected ${expected.bytes}`)
-  const hash = createHash('sha256')
-  await pipeline(createReadStream(path), hash)
-  const found = hash.digest('hex')
+  const found = await sha256(path)
   if (found !== expected.sha256) throw invalid(folder, `${file} has the sha256 ${found}; expected ${expected.sha256}`)
   return path
 }

@@ -7,7 +7,7 @@ import { areTermsAccepted, notAccepted, rememberAcceptance } from './licence.js'
 import { checkModel } from './load-model.js'
 import type { Model } from './manifest.js'
 import { isLocal, manifestOf, type ModelEntry } from './model-entry.js'
-import { PartialFile } from './partial-file.js'
+import { removePartialFile } from './partial-file.js'
 import { withPullLock } from './pull-lock.js'
 import type { PullOptions } from './pull-options.js'
 import { isInstalled, manifestOnDisk, modelEntry, modelFolder } from './registry.js'
@@ -68,11 +68,11 @@ async function pullInto(
     }
     const { archivePath, partPath, ...weights } = await fetchWeights(weight, entry, folder, options)
     await rename(partPath, target)
-    await PartialFile.remove(partPath)
+    await removePartialFile(partPath)
     if (archivePath !== undefined) archives.add(archivePath)
     files.push(weights)
   }
-  for (const path of archives) await PartialFile.remove(path)
+  for (const path of archives) await removePartialFile(path)
   const manifest = manifestOf(entry, files)
   const model = await checkModel(folder, manifest)
   // Written last: it marks the model as installed.

@@ -1,14 +1,12 @@
-import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { pipeline } from 'node:stream/promises'
 import { StemworkError } from '../engine/errors.js'
 import type { LocatedFile } from './addresses/byte-source.js'
 import { locate, needsNetwork, onMirror } from './addresses/locate.js'
 import { download, type DownloadOptions } from './download.js'
+import { sha256 } from './file-hash.js'
 import type { ModelEntry, WeightFile } from './model-entry.js'
-import { PartialFile } from './partial-file.js'
+import { openPartialFile, removePartialFile } from './partial-file.js'
 import type { PullOptions } from './pull-options.js'
 import { unpack } from './unpack.js'
 
@@ -76,10 +74,9 @@ export function unfinishedNames({ file, archive }: WeightFile): [part: string, a
 
 /** Size and hash of an existing file. @throws StemworkError `MODEL_UNAVAILABLE` if it is a different file */
 export async function hashedFile(path: string, weight: WeightFile): Promise<Weights> {
-  const hash = createHash('sha256')
-  await pipeline(createReadStream(path), hash)
+  const hash = await sha256(path)
   const { size: bytes } = await stat(path)
-  const found = { file: weight.file, bytes, sha256: hash.digest('hex') }
+  const found = { file: weight.file, bytes, sha256: hash }
   const problem = difference(found, weight)
   if (problem === undefined) return found
   throw new StemworkError(
@@ -106,7 +103,7 @@ async function fetchLocated(
   await downloadChecked(source, archivePath, weight.archive ?? {}, progress)
   const found = await unpackTo(partPath, archivePath, archive, weight, options.signal).catch(async (error: unknown) => {
     // An archive without a hash is only known to be wrong now.
-    if (!weight.archive && !options.signal.aborted) await PartialFile.remove(archivePath)
+    if (!weight.archive && !options.signal.aborted) await removePartialFile(archivePath)
     throw error
   })
   return { file: weight.file, ...found, partPath, archivePath }
@@ -122,7 +119,7 @@ async function downloadChecked(
     const { isResumed, ...found } = await download(source, path, { ...options, bytes: expected.bytes })
     const problem = difference(found, expected)
     if (problem === undefined) return found
-    await PartialFile.remove(path)
+    await removePartialFile(path)
     // The earlier part may have been from an older version of the file.
     if (!isResumed || isSecondTry) throw new WrongFile(`${source.name} has a different file: ${problem}`)
   }
@@ -135,8 +132,8 @@ async function unpackTo(
   expected: Expected,
   signal: AbortSignal,
 ) {
-  await PartialFile.remove(partPath)
-  const part = await PartialFile.open(partPath, archivePath)
+  await removePartialFile(partPath)
+  const part = await openPartialFile(partPath, archivePath)
   try {
     for await (const chunk of unpack(archivePath, archive)) {
       signal.throwIfAborted()
@@ -148,7 +145,7 @@ async function unpackTo(
   const found = { bytes: part.bytes, sha256: part.sha256() }
   const problem = difference(found, expected)
   if (problem === undefined) return found
-  await PartialFile.remove(partPath)
+  await removePartialFile(partPath)
   throw new WrongFile(`the archive has a different file: ${problem}`)
 }
 

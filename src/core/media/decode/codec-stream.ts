@@ -2,7 +2,7 @@ import { concat } from '../bytes.js'
 import { badInput, StemworkError } from '../../engine/errors.js'
 import type { AudioBlock, AudioStream } from '../dsp/audio-stream.js'
 import { requireSimd } from '../dsp/kernels/kernel.js'
-import { IntegerSteps } from './integer-steps.js'
+import { integerSteps } from './integer-steps.js'
 import { quietly } from './quiet-console.js'
 import { silenceDamage } from './silence-damage.js'
 import { undecoded, UndecodedError } from './undecoded.js'
@@ -124,7 +124,7 @@ async function* decodeAll(
   const decoder = await createDecoder(codec, load).catch((error: unknown) => {
     throw StemworkError.is(error) ? error : undecoded(format, error)
   })
-  const steps = new IntegerSteps(codec)
+  const steps = integerSteps(codec)
   let hasAudio = false
   let silenced = 0
   /** Since the last audio. */

@@ -1,5 +1,6 @@
 import { concat } from '../bytes.js'
 import { decodeFrame, longestHeader, readFrameHeader, type FlacFrameHeader, type FlacStreamInfo } from './flac-frame.js'
+import { longestGapSeconds, silence } from './lost-audio.js'
 
 /** What could not be decoded. */
 export interface FlacLosses {
@@ -15,10 +16,6 @@ export interface DecodedFrame {
   channels: Float32Array[]
 }
 
-/** Silence that replaces lost frames is returned in blocks of at most this many samples. */
-const silenceSamples = 65_536
-/** A longer gap is a wrong number, not a loss: what follows is then joined to what came before. */
-const longestGapSeconds = 600
 /**
  * Bytes that only look like frames cost the time of decoding one. Beyond this limit, the rest of the file is given up.
  */
@@ -61,7 +58,7 @@ export async function* decodeFrames(
       gap = 0
     }
     losses.samples += gap
-    yield* silence(gap, header)
+    yield* silence(gap, header.channelCount, { header })
     nextSample += gap + header.blockSize
     yield { header, channels: frame.samples.map((samples) => scaled(samples, header.bits)) }
   }
@@ -124,13 +121,6 @@ function startOf({ position }: FlacFrameHeader, first: FlacFrameHeader): number 
 /** Upper bound of a frame's size in bytes: incompressible samples are stored verbatim. */
 function largestFrame({ blockSize, channelCount, bits, headerBytes }: FlacFrameHeader): number {
   return headerBytes + Math.ceil((blockSize * channelCount * (bits + 1)) / 8) + channelCount * 8 + 2
-}
-
-function* silence(sampleCount: number, header: FlacFrameHeader): Generator<DecodedFrame> {
-  for (let left = sampleCount; left > 0; left -= silenceSamples) {
-    const length = Math.min(left, silenceSamples)
-    yield { header, channels: Array.from({ length: header.channelCount }, () => new Float32Array(length)) }
-  }
 }
 
 function scaled(samples: Int32Array | Float64Array, bits: number): Float32Array {

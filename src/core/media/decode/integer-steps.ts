@@ -5,30 +5,26 @@ import { latin1, viewOf } from '../bytes.js'
  * everything else does: that of FLAC in MP4 and Matroska for all samples, those of WavPack and TTA for the positive
  * ones. This makes their samples exact again.
  */
-export class IntegerSteps {
-  readonly #codec: string
-  #found: { bits: number; negative: boolean } | undefined
+export function integerSteps(codec: string) {
+  let found: { bits: number; negative: boolean } | undefined
+  return {
+    /** Looks for the width of the samples in bytes that the decoder gets. */
+    look(bytes: Uint8Array): void {
+      if (found) return
+      const bits = widths[codec]?.(bytes)
+      if (bits !== undefined && bits <= mostBits) found = { bits, negative: !dividesByTwo.has(codec) }
+    },
 
-  constructor(codec: string) {
-    this.#codec = codec
-  }
-
-  /** Looks for the width of the samples in bytes that the decoder gets. */
-  look(bytes: Uint8Array): void {
-    if (this.#found) return
-    const bits = widths[this.#codec]?.(bytes)
-    if (bits !== undefined && bits <= mostBits) this.#found = { bits, negative: !dividesByTwo.has(this.#codec) }
-  }
-
-  correct(planes: readonly Float32Array[]): void {
-    if (!this.#found) return
-    const { bits, negative } = this.#found
-    const size = 2 ** (bits - 1)
-    for (const plane of planes)
-      for (let i = 0; i < plane.length; i++) {
-        const value = plane[i]!
-        if (value > 0 || negative) plane[i] = Math.round(value * (size - 1)) / size
-      }
+    correct(planes: readonly Float32Array[]): void {
+      if (!found) return
+      const { bits, negative } = found
+      const size = 2 ** (bits - 1)
+      for (const plane of planes)
+        for (let i = 0; i < plane.length; i++) {
+          const value = plane[i]!
+          if (value > 0 || negative) plane[i] = Math.round(value * (size - 1)) / size
+        }
+    },
   }
 }
 

@@ -27,70 +27,36 @@ const largestSample = 4 * 1024 * 1024
 const largestFragmentHeader = 16 * 1024 * 1024
 
 /** Uncompressed audio has one sample in each frame of a few bytes, so its samples are joined. */
-const uncompressed = new Set([
-  'sowt',
-  'twos',
-  'in24',
-  'in32',
-  'fl32',
-  'fl64',
-  'raw ',
-  'NONE',
-  'ulaw',
-  'alaw',
-  'lpcm',
-  'ipcm',
-  'fpcm',
-])
+const uncompressed = /^(sowt|twos|in24|in32|fl32|fl64|raw |NONE|ulaw|alaw|lpcm|ipcm|fpcm)$/
+
+/** Adds `count` samples of `bytes` each, one after another from `position`. Returns the position after them. */
+type Add = (position: number, bytes: number, count?: number) => number
 
 /** Collects samples and refuses values that no real file has. */
-class SampleCollector {
-  readonly #runs: SampleRun[] = []
-  readonly #sizes: number[] = []
-  readonly #fileSize: number
-  readonly #runBytes: number
-  readonly #joins: boolean
-  #totalBytes = 0
-  #listedBytes = 0
-  isComplete = true
-
-  constructor(fileSize: number, runBytes: number, joins: boolean) {
-    this.#fileSize = fileSize
-    this.#runBytes = runBytes
-    this.#joins = joins
+function sampleCollector(fileSize: number, runBytes: number, joins: boolean) {
+  const [runs, sizes]: [SampleRun[], number[]] = [[], []]
+  let [totalBytes, listedBytes] = [0, 0]
+  const addOne = (position: number, bytes: number) => {
+    totalBytes += bytes
+    if (sizes.length >= mostSamples || totalBytes > 2 * fileSize)
+      throw damagedFile('The index of the MP4 file lists more samples than the file can hold.')
+    sizes.push(bytes)
+    const last = runs.at(-1)
+    if (last && last.position + last.length === position && last.length + bytes <= runBytes) last.length += bytes
+    else runs.push({ position, length: bytes })
   }
-
-  get samples(): Samples {
-    const missing = this.#listedBytes > 0 ? 1 - this.#totalBytes / this.#listedBytes : 0
-    return { runs: this.#runs, sizes: this.#sizes, missing, isComplete: this.isComplete }
-  }
-
-  /** Adds `count` samples of `bytes` each, one after another from `position`. Returns the position after them. */
-  add(position: number, bytes: number, count = 1): number {
+  const add: Add = (position, bytes, count = 1) => {
     const end = position + bytes * count
-    if (bytes > largestSample && !this.#joins)
+    if (bytes > largestSample && !joins)
       throw damagedFile(`A sample of the MP4 file claims ${bytes} bytes, which no real one has.`)
-    this.#listedBytes += bytes * count
-    if (this.#joins) this.#addJoined(position, Math.min(end, this.#fileSize))
+    listedBytes += bytes * count
+    const there = Math.min(end, fileSize)
+    if (joins) for (let at = position; at < there; at += runBytes) addOne(at, Math.min(runBytes, there - at))
     // Samples past the end were cut off with the file.
-    else if (bytes > 0)
-      for (let at = position; at < end && at + bytes <= this.#fileSize; at += bytes) this.#add(at, bytes)
+    else if (bytes > 0) for (let at = position; at < end && at + bytes <= fileSize; at += bytes) addOne(at, bytes)
     return end
   }
-
-  #addJoined(from: number, to: number): void {
-    for (let at = from; at < to; at += this.#runBytes) this.#add(at, Math.min(this.#runBytes, to - at))
-  }
-
-  #add(position: number, bytes: number): void {
-    this.#totalBytes += bytes
-    if (this.#sizes.length >= mostSamples || this.#totalBytes > 2 * this.#fileSize)
-      throw damagedFile('The index of the MP4 file lists more samples than the file can hold.')
-    this.#sizes.push(bytes)
-    const last = this.#runs.at(-1)
-    if (last && last.position + last.length === position && last.length + bytes <= this.#runBytes) last.length += bytes
-    else this.#runs.push({ position, length: bytes })
-  }
+  return { runs, sizes, add, missing: () => (listedBytes > 0 ? 1 - totalBytes / listedBytes : 0) }
 }
 
 /**
@@ -106,24 +72,25 @@ export async function listSamples(
   indexEnd: number,
   runBytes: number,
 ): Promise<Samples> {
-  const collector = new SampleCollector(file.size, runBytes, uncompressed.has(track.codec))
-  addTables(collector, track)
+  const { runs, sizes, add, missing } = sampleCollector(file.size, runBytes, uncompressed.test(track.codec))
+  let isComplete = true
+  addTables(add, track)
   if (track.isFragmented) {
     for await (const box of topBoxes(file, indexEnd)) {
-      collector.isComplete = box.end === file.size
+      isComplete = box.end === file.size
       if (box.type !== 'moof') continue
       if (box.end - box.body > largestFragmentHeader)
         throw damagedFile('The header of a fragment of the MP4 file is far too long.')
       const bytes = await file.read(box.body, box.end - box.body)
       if (bytes.length < box.end - box.body) break
       // Offsets in a fragment count from its first byte.
-      addFragment(collector, track, bytes, box.start)
+      addFragment(add, track, bytes, box.start)
     }
   }
-  return collector.samples
+  return { runs, sizes, missing: missing(), isComplete }
 }
 
-function addTables(collector: SampleCollector, { tables }: Mp4Track): void {
+function addTables(add: Add, { tables }: Mp4Track): void {
   const { sampleCount, fixedBytes, sizes, samplesPerChunk, chunkOffsets } = tables
   if (!chunkOffsets) return
   let sample = 0
@@ -138,21 +105,21 @@ function addTables(collector: SampleCollector, { tables }: Mp4Track): void {
     const { view, entryBytes } = chunkOffsets
     let position = entryBytes === 4 ? view.getUint32(chunk * 4) : Number(view.getBigUint64(chunk * 8))
     const count = Math.min(inChunk, sampleCount - sample)
-    if (!sizes) collector.add(position, fixedBytes, count)
-    else for (let i = 0; i < count; i++) position = collector.add(position, sizes.view.getUint32((sample + i) * 4))
+    if (!sizes) add(position, fixedBytes, count)
+    else for (let i = 0; i < count; i++) position = add(position, sizes.view.getUint32((sample + i) * 4))
     sample += count
   }
 }
 
 /** The samples of a fragment (ISO/IEC 14496-12, 8.8.7 and 8.8.8). */
-function addFragment(collector: SampleCollector, track: Mp4Track, bytes: Uint8Array, fragmentStart: number): void {
+function addFragment(add: Add, track: Mp4Track, bytes: Uint8Array, fragmentStart: number): void {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   for (const traf of childBoxes(bytes, 0, bytes.length)) {
     if (traf.type !== 'traf') continue
     let run: FragmentRun | undefined
     for (const box of childBoxes(bytes, traf.body, traf.end)) {
       if (box.type === 'tfhd') run = readFragmentHeader(view, box, track, fragmentStart)
-      if (box.type === 'trun' && run) addRun(collector, view, box, run)
+      if (box.type === 'trun' && run) addRun(add, view, box, run)
     }
   }
 }
@@ -181,7 +148,7 @@ function readFragmentHeader(
   return { base, position: base, sampleBytes: hasSize ? view.getUint32(sizeAt) : track.fragmentSampleBytes }
 }
 
-function addRun(collector: SampleCollector, view: DataView, { body, end }: Box, run: FragmentRun): void {
+function addRun(add: Add, view: DataView, { body, end }: Box, run: FragmentRun): void {
   if (end - body < 8) throw damagedFile('The table "trun" of the MP4 file is cut off.')
   const flags = view.getUint32(body) & 0xff_ffff
   const count = view.getUint32(body + 4)
@@ -196,10 +163,9 @@ function addRun(collector: SampleCollector, view: DataView, { body, end }: Box, 
   if (at + count * fields * 4 > end)
     throw damagedFile(`The table "trun" of the MP4 file claims ${count} entries, which is more than it has room for.`)
   if (!(flags & 0x200)) {
-    run.position = collector.add(run.position, run.sampleBytes, count)
+    run.position = add(run.position, run.sampleBytes, count)
     return
   }
   const sizeOffset = flags & 0x100 ? 4 : 0
-  for (let i = 0; i < count; i++, at += fields * 4)
-    run.position = collector.add(run.position, view.getUint32(at + sizeOffset))
+  for (let i = 0; i < count; i++, at += fields * 4) run.position = add(run.position, view.getUint32(at + sizeOffset))
 }

@@ -1,5 +1,6 @@
 import type { AudioBlock, AudioStream } from '../dsp/audio-stream.js'
 import { type Encoded, openCodec } from './codec-stream.js'
+import { longestGapSeconds, silence } from './lost-audio.js'
 import { packetsOf } from './ogg-pages.js'
 import type { StreamPage } from './ogg-stream.js'
 import { UndecodedError } from './undecoded.js'
@@ -7,11 +8,7 @@ import { UndecodedError } from './undecoded.js'
 /** Each part needs its own decoder. If there are more gaps, the parts are joined. */
 export const mostGaps = 100
 
-/** Silence is returned in blocks of at most this many samples. */
-const silenceSamples = 65_536
-/** A longer gap is a wrong number, not a loss: what follows is then joined to what came before. */
-const longestGapSeconds = 600
-/** A longer one before the first audio is from a recording that joined a broadcast late. */
+/** A longer gap before the first audio is from a recording that joined a broadcast late. */
 const longestFirstGapSeconds = 5
 
 type Pages = AsyncGenerator<StreamPage, void, undefined>
@@ -130,10 +127,8 @@ async function* decodeParts(
     const longest = origin === undefined ? longestFirstGapSeconds : longestGapSeconds
     if (gap > 0 && gap <= longest * stream.sampleRate) {
       silent.seconds += gap / stream.sampleRate
-      for (const block of silence(gap, stream.channelCount)) {
-        samples += block.channels[0]!.length
-        yield { stream, block }
-      }
+      samples += gap
+      for (const block of silence(gap, stream.channelCount, {})) yield { stream, block }
     }
     origin = start - samples
     for await (const block of stream.blocks) {
@@ -169,11 +164,4 @@ async function* partsOf(pages: Pages): AsyncGenerator<Part, void, undefined> {
 
 export async function* bytesOf(pages: Pages): AsyncGenerator<Uint8Array, void, undefined> {
   for await (const { bytes } of pages) yield bytes
-}
-
-function* silence(sampleCount: number, channelCount: number): Generator<AudioBlock> {
-  for (let left = sampleCount; left > 0; left -= silenceSamples) {
-    const length = Math.min(left, silenceSamples)
-    yield { channels: Array.from({ length: channelCount }, () => new Float32Array(length)) }
-  }
 }

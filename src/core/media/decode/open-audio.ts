@@ -4,7 +4,7 @@ import { fileBytes } from './file-bytes.js'
 import { openFfmpeg } from './ffmpeg-stream.js'
 import { localFile } from './local-file.js'
 import { isForeign, openSource, type OpenSourceOptions } from './open-source.js'
-import { type ForeignFormat, foreignFormats, type InputFormat } from './sniff.js'
+import { demuxers, type ForeignFormat, foreignFormats, type InputFormat } from './sniff.js'
 import { openTransportStream } from './transport-stream.js'
 import { UndecodedError } from './undecoded.js'
 
@@ -55,29 +55,4 @@ async function openWithoutFfmpeg(
   return await openTransportStream(file, loadCodec).catch((cause: unknown) => {
     throw cause instanceof UndecodedError ? cause.toBadInput() : cause
   })
-}
-
-/** ffmpeg's demuxers for formats that we decode ourselves, except for some codecs in them. */
-const demuxers: Record<InputFormat, string> = {
-  wav: 'wav',
-  aiff: 'aiff',
-  au: 'au',
-  mp3: 'mp3',
-  aac: 'aac',
-  flac: 'flac',
-  'ogg-flac': 'ogg',
-  vorbis: 'ogg',
-  opus: 'ogg',
-  mp4: 'mov',
-  webm: 'matroska',
-  mkv: 'matroska',
-  avi: 'avi',
-  caf: 'caf',
-  wma: 'asf',
-  amr: 'amr',
-  tta: 'tta',
-  ac3: 'ac3',
-  eac3: 'eac3',
-  dts: 'dts',
-  wavpack: 'wv',
 }

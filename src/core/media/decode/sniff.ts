@@ -3,29 +3,35 @@ import { badInput, type StemworkError } from '../../engine/errors.js'
 import { findAdts, findMpegAudio } from './frame-sync.js'
 import { oggCodecOf } from './ogg-stream.js'
 
-/** Formats that can be opened. `mp4` covers M4A, MOV and 3GP; `wav` covers RF64, BW64, RIFX and Wave64. */
-export type InputFormat =
-  | 'wav'
-  | 'aiff'
-  | 'mp3'
-  | 'aac'
-  | 'flac'
-  | 'ogg-flac'
-  | 'vorbis'
-  | 'opus'
-  | 'mp4'
-  | 'webm'
-  | 'mkv'
-  | 'avi'
-  | 'caf'
-  | 'wma'
-  | 'amr'
-  | 'tta'
-  | 'ac3'
-  | 'eac3'
-  | 'dts'
-  | 'au'
-  | 'wavpack'
+/**
+ * Formats that can be opened, with ffmpeg's demuxers for them, because some codecs in them only ffmpeg can decode.
+ * `mp4` covers M4A, MOV and 3GP; `wav` covers RF64, BW64, RIFX and Wave64.
+ */
+export const demuxers = {
+  wav: 'wav',
+  aiff: 'aiff',
+  au: 'au',
+  mp3: 'mp3',
+  aac: 'aac',
+  flac: 'flac',
+  'ogg-flac': 'ogg',
+  vorbis: 'ogg',
+  opus: 'ogg',
+  mp4: 'mov',
+  webm: 'matroska',
+  mkv: 'matroska',
+  avi: 'avi',
+  caf: 'caf',
+  wma: 'asf',
+  amr: 'amr',
+  tta: 'tta',
+  ac3: 'ac3',
+  eac3: 'eac3',
+  dts: 'dts',
+  wavpack: 'wv',
+} as const
+
+export type InputFormat = keyof typeof demuxers
 
 /** Sound, or video with sound, that only ffmpeg can decode: names in words, and the name of ffmpeg's demuxer. */
 export const foreignFormats = {

@@ -1,13 +1,13 @@
 import { id3Tag } from '../tags/id3-writer.js'
 import { encodedFile } from './local-file.js'
 import { bytesPerSample } from './pcm-encoder.js'
-import { type PcmBytes, type PcmContainer, PcmWriter, type PcmWriterOptions } from './pcm-writer.js'
+import { type PcmBytes, type PcmContainer, openPcmWriter, type PcmWriterOptions } from './pcm-writer.js'
 
 /**
  * Writes an AIFF file as audio arrives, with floats an AIFF-C file (Audio Interchange File Format 1.3; AIFF-C draft of
  * 1991).
  */
-export async function openAiffWriter(path: string, options: PcmWriterOptions): Promise<PcmWriter> {
+export async function openAiffWriter(path: string, options: PcmWriterOptions) {
   const container: PcmContainer = {
     header: (bytes) => aiffHeader(options, bytes),
     tagChunks: (tags) => {
@@ -20,7 +20,7 @@ export async function openAiffWriter(path: string, options: PcmWriterOptions): P
       message: 'The audio is too long for an AIFF file, which holds 4 GiB. Choose WAV or FLAC, or a shorter part.',
     },
   }
-  return await PcmWriter.open(await encodedFile(path, options.from), container, options)
+  return await openPcmWriter(await encodedFile(path, options.from), container, options)
 }
 
 const unknownBytes = 0xffff_ffff

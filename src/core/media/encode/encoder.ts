@@ -28,14 +28,14 @@ export async function openEncoder(path: string, options: EncoderOptions): Promis
     case 'AIFF':
       return (await import('./aiff-writer.js')).openAiffWriter(path, { ...options, format: pcmFormat(bits) })
     case 'FLAC':
-      return (await import('./flac-writer.js')).FlacWriter.open(
+      return (await import('./flac-writer.js')).openFlacWriter(
         await createFile(path),
         { sampleRate, channels, bits: bits === 24 ? 24 : 16 },
         createHash('md5'),
         tags,
       )
     case 'MP3':
-      return (await import('./mp3-writer.js')).Mp3Writer.open(() => createFile(path), { sampleRate, channels, tags })
+      return (await import('./mp3-writer.js')).openMp3Writer(() => createFile(path), { sampleRate, channels, tags })
     default:
       return container satisfies never
   }

@@ -1,4 +1,5 @@
 import { crc16, crc8 } from '../../decode/flac-checksum.js'
+import { sampleRates } from '../../decode/flac-frame.js'
 import { createFlacKernels, maxOrder, maxPartitions } from '../../dsp/kernels/flac-kernels.js'
 import { BitWriter } from '../bit-writer.js'
 import { blockSamples, differenceOrders, margin, maxFrameBytes, offsetsOf } from './block-memory.js'
@@ -147,7 +148,7 @@ export class FlacBlocks {
     // Sync code and a fixed block size.
     writer.put(0xfff8, 16)
     writer.put(sampleCount === blockSamples ? 12 : 7, 4)
-    writer.put(sampleRateCodes[sampleRate] ?? 0, 4)
+    writer.put(Math.max(0, sampleRates.indexOf(sampleRate)), 4)
     writer.put(assignment, 4)
     writer.put(bits === 16 ? 4 : 6, 3)
     writer.put(0, 1)
@@ -270,20 +271,6 @@ function mostPartitions(sampleCount: number, predictorOrder: number): number {
 
 /** Folded, it must fit in 32 bits. */
 const largestResidual = 2 ** 30
-
-const sampleRateCodes: Record<number, number> = {
-  88_200: 1,
-  176_400: 2,
-  192_000: 3,
-  8_000: 4,
-  16_000: 5,
-  22_050: 6,
-  24_000: 7,
-  32_000: 8,
-  44_100: 9,
-  48_000: 10,
-  96_000: 11,
-}
 
 /** As UTF-8 codes a character, up to 36 bits (RFC 9639, 9.1.5). */
 function codedNumber(value: number): number[] {

@@ -4,25 +4,8 @@ import { type Code, pairCodes, quadCodes } from './huffman-codes.js'
 /** The largest value that has a code. */
 export const largestValue = 15 + 2 ** 13 - 1
 
-/** Bits after a pair's code for each of its values from 15 on, by table. */
-const escapeBits: Record<number, number> = {
-  16: 1,
-  17: 2,
-  18: 3,
-  19: 4,
-  20: 6,
-  21: 8,
-  22: 10,
-  23: 13,
-  24: 4,
-  25: 5,
-  26: 6,
-  27: 7,
-  28: 8,
-  29: 9,
-  30: 11,
-  31: 13,
-}
+/** Bits after a pair's code for each of its values from 15 on, by table, of which 16 is the first with escapes. */
+const escapeBits = [1, 2, 3, 4, 6, 8, 10, 13, 4, 5, 6, 7, 8, 9, 11, 13]
 
 const withEscapes = [16, 24]
 
@@ -40,7 +23,7 @@ const candidates = [
   ...Array.from({ length: 14 }, (_, width) =>
     withEscapes.map((first) => {
       let table = first
-      while (escapeBits[table]! < width) table++
+      while (escapeBits[table - 16]! < width) table++
       return table
     }),
   ),
@@ -62,7 +45,7 @@ export function writeCodeTables(memory: Float32Array<ArrayBuffer>, offset: numbe
       integers[codeTables.fourCodes + 16 * lane + four] = codeAndLength(code, four)
     }
   for (const [index, tables] of candidates.entries()) integers.set(tables, codeTables.candidates + 4 * index)
-  for (const [table, bits] of Object.entries(escapeBits)) integers[codeTables.escapeBits + Number(table)] = bits
+  integers.set(escapeBits, codeTables.escapeBits + 16)
   for (const [table, code] of Object.entries(pairCodes)) {
     const set = Number(table) === 24 ? 17 : Number(table)
     for (let pair = 0; pair < 256; pair++) integers[codeTables.pairCodes + 256 * set + pair] = codeAndLength(code, pair)

@@ -11,29 +11,10 @@ export interface ScaleFactors {
   gain: number
 }
 
+const lowerWidths = [0, 0, 0, 0, 3, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4]
+const upperWidths = [0, 1, 2, 3, 0, 1, 2, 3, 1, 2, 3, 1, 2, 3, 2, 3]
 /** Widths of the factors of the lower and of the upper bands. */
-export const factorWidths: readonly (readonly [number, number])[] = [
-  ...([
-    [0, 0],
-    [0, 1],
-    [0, 2],
-    [0, 3],
-    [3, 0],
-    [1, 1],
-    [1, 2],
-    [1, 3],
-  ] as const),
-  ...([
-    [2, 1],
-    [2, 2],
-    [2, 3],
-    [3, 1],
-    [3, 2],
-    [3, 3],
-    [4, 2],
-    [4, 3],
-  ] as const),
-]
+export const factorWidths = lowerWidths.map((lower, index) => [lower, upperWidths[index]!] as const)
 
 /** The gain at which the steps are as large as a sample at full scale. */
 export const unitGain = 210

@@ -1,6 +1,6 @@
 import { runAnalysis } from '../analyze-module.js'
 import { defineAnalyze } from '../analyze-workflow.js'
-import { BeatTracker } from '../../../media/analysis/beats/beat-tracker.js'
+import { createBeatTracker } from '../../../media/analysis/beats/beat-tracker.js'
 import { StemworkError } from '../../../engine/errors.js'
 import type { Workflow } from '../../../engine/workflow/workflow.js'
 import { beatArchitecture } from '../../../models/manifest.js'
@@ -21,7 +21,7 @@ export default function analyzeBeatsModule(settings: unknown): Workflow {
           'Choose beat-this-small.',
       )
     await withWarmNetwork(path, {}, async (network) => {
-      const tracker = await BeatTracker.create(beatNetwork(network, name))
+      const tracker = await createBeatTracker(beatNetwork(network, name))
       try {
         await runAnalysis(context, checked, tracker)
       } finally {
