@@ -1,4 +1,5 @@
 import { inOrder, type LedgerEntry, type LedgerGroup, type LedgerTotal } from '../../../core/engine/job/ledger.js'
+import { dayMs } from '../../../core/engine/job/quota.js'
 import type { Ledger } from '../../../core/engine/ports/job-store.js'
 import type { SqliteDatabase } from './sqlite-database.js'
 
@@ -6,14 +7,15 @@ import type { SqliteDatabase } from './sqlite-database.js'
 export function sqliteLedger(database: SqliteDatabase): Ledger {
   return {
     async entries({ fromDay, toDay, app, after, limit }) {
+      const start = { endedAt: fromDay * dayMs, id: '' }
+      const from = after && after.endedAt >= start.endedAt ? after : start
       const rows = database.all<{ entry: string }>(
-        `SELECT entry FROM ledger WHERE day BETWEEN ?1 AND ?2 AND (?3 IS NULL OR app = ?3)
-          AND (ended_at, id) > (?4, ?5) ORDER BY ended_at, id LIMIT ?6`,
-        fromDay,
-        toDay,
+        `SELECT entry FROM ledger WHERE (ended_at, id) > (?1, ?2) AND ended_at < ?3 AND (?4 IS NULL OR app = ?4)
+          ORDER BY ended_at, id LIMIT ?5`,
+        from.endedAt,
+        from.id,
+        (toDay + 1) * dayMs,
         app ?? null,
-        after?.endedAt ?? -1,
-        after?.id ?? '',
         Math.max(0, limit),
       )
       return rows.map(({ entry }) => JSON.parse(entry) as LedgerEntry)
