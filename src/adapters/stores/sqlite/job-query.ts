@@ -55,9 +55,6 @@ const stretchConditions: ByFilter<Condition> = {
   completedBefore: unindexed(conditions.completedBefore),
 }
 
-export const resultBytesSql =
-  'SELECT coalesce(sum(result_bytes), 0) AS bytes FROM jobs WHERE app = ? AND result_bytes IS NOT NULL'
-
 /** Rows of `id, record`. @param options.limit negative: all */
 export function dueSql(
   reason: DueReason,
@@ -140,7 +137,7 @@ export function stretchEndSql(app: string | undefined, after: JobPage['after'], 
   }
 }
 
-/** Whether a list may have to pass, or to sort, any number of jobs that it does not want: no index has them in order. */
+/** Whether a list may have to pass, or to sort, any number of jobs that it does not want: no index has its order. */
 export function passesMany(query: JobQuery): boolean {
   const { app, statuses, workflows, batchName, uploadKey, search } = query
   if (search !== undefined) return true

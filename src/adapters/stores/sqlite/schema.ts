@@ -149,4 +149,26 @@ export const migrations: readonly string[] = [
   `,
   // Jobs that exist and have no rows yet; see `BatchIntake`.
   'CREATE TABLE intake (id INTEGER PRIMARY KEY, app TEXT NOT NULL, jobs TEXT NOT NULL)',
+  // What the results of an application take: likewise a sum that is kept.
+  `
+  ALTER TABLE kept_records ADD COLUMN result_bytes INTEGER NOT NULL DEFAULT 0;
+  INSERT INTO kept_records (app, bytes, result_bytes)
+  SELECT app, 0, sum(result_bytes) FROM jobs WHERE result_bytes IS NOT NULL GROUP BY app
+  ON CONFLICT (app) DO UPDATE SET result_bytes = excluded.result_bytes;
+  DROP INDEX jobs_with_results;
+  CREATE TRIGGER results_made AFTER INSERT ON jobs WHEN new.result_bytes IS NOT NULL
+  BEGIN
+    INSERT INTO kept_records (app, bytes, result_bytes) VALUES (new.app, 0, new.result_bytes)
+    ON CONFLICT (app) DO UPDATE SET result_bytes = result_bytes + excluded.result_bytes;
+  END;
+  CREATE TRIGGER results_changed AFTER UPDATE OF result_bytes ON jobs WHEN new.result_bytes IS NOT old.result_bytes
+  BEGIN
+    UPDATE kept_records SET result_bytes = result_bytes + coalesce(new.result_bytes, 0) - coalesce(old.result_bytes, 0)
+    WHERE app = new.app;
+  END;
+  CREATE TRIGGER results_forgotten AFTER DELETE ON jobs WHEN old.result_bytes IS NOT NULL
+  BEGIN
+    UPDATE kept_records SET result_bytes = result_bytes - old.result_bytes WHERE app = old.app;
+  END;
+  `,
 ]

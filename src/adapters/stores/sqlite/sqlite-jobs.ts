@@ -13,7 +13,6 @@ import {
   listSql,
   narrowPart,
   passesMany,
-  resultBytesSql,
   type Stretch,
 } from './job-query.js'
 import { BatchIntake } from './batch-intake.js'
@@ -53,6 +52,10 @@ function jobLists({
     const { text, values } = countSql(query, max, stretch)
     return database.get<{ count: number }>(text, ...values)?.count ?? 0
   }
+
+  /** What an application keeps: sums that triggers keep. */
+  const kept = (column: 'bytes' | 'result_bytes', app: string) =>
+    database.get<{ bytes: number }>(`SELECT ${column} AS bytes FROM kept_records WHERE app = ?`, app)?.bytes ?? 0
 
   const isAboutFew = (query: JobQuery) => {
     const part = narrowPart(query)
@@ -94,13 +97,9 @@ function jobLists({
       return found
     },
 
-    async resultBytes(app) {
-      return database.get<{ bytes: number }>(resultBytesSql, app)?.bytes ?? 0
-    },
+    resultBytes: async (app) => kept('result_bytes', app),
 
-    async recordBytes(app) {
-      return database.get<{ bytes: number }>('SELECT bytes FROM kept_records WHERE app = ?', app)?.bytes ?? 0
-    },
+    recordBytes: async (app) => kept('bytes', app),
   }
 }
 
