@@ -40,7 +40,7 @@ export function sqliteLedger(database: SqliteDatabase): Ledger {
     async tidy({ keepFromDay }) {
       return database.transaction(() => {
         database.write('DELETE FROM ledger_days WHERE day < ?', keepFromDay)
-        return database.all('DELETE FROM ledger WHERE day < ? RETURNING id', keepFromDay).length
+        return database.all('DELETE FROM ledger WHERE ended_at < ? RETURNING id', keepFromDay * dayMs).length
       })
     },
   }
