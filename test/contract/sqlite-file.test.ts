@@ -285,6 +285,12 @@ describe('every query of the SQLite store', () => {
     expect(explain(countSql({ statuses: ['QUEUED'] }).text, 1)).toMatch(/COVERING INDEX jobs_by_status/)
   })
 
+  test('finds the few running jobs of all applications by their status', () => {
+    expect(explain(listSql({ statuses: ['STARTED'], limit: 10 }).text)).toMatch(
+      /USING INDEX jobs_by_status \(status=\?\)/,
+    )
+  })
+
   test('searches the texts of one application in the order of an index, without their rows', () => {
     const search = { app: 'a', search: 'two words' }
     const list = explain(listSql({ ...search, statuses: ['FAILED'], limit: 10, after: { createdAt: 1, id: 'x' } }).text)

@@ -67,7 +67,7 @@ describe('lists and counts of ended jobs for which no index has the order', () =
   test.each<[string, JobQuery]>([
     ['a span of ends and a workflow', { app: 'ended', ...everything, workflows: ['absent'] }],
     ['a batch and a workflow', { app: 'ended', batchName: 'batch', workflows: ['absent'] }],
-    ['a status, of all applications', { statuses: ['STARTED'] }],
+    ['statuses and a batch, of all applications', { statuses: ['FAILED', 'SUCCEEDED'], batchName: 'absent' }],
     ['a workflow, of all applications', { workflows: ['absent'] }],
     ['a batch, of all applications', { batchName: 'absent' }],
   ])('leave the event loop to others: %s', async (_, query) => {

@@ -54,6 +54,8 @@ const stretchConditions: ByFilter<Condition> = {
   completedAfter: unindexed(conditions.completedAfter),
   completedBefore: unindexed(conditions.completedBefore),
 }
+/** For the few jobs of all applications that have a status. */
+const fewOfStatusConditions: ByFilter<Condition> = { ...stretchConditions, statuses: conditions.statuses }
 
 /** Rows of `id, record`. @param options.limit negative: all */
 export function dueSql(
@@ -158,7 +160,8 @@ export function countPassesMany(query: JobQuery): boolean {
 /** The part of such a query for which an index tells whether few jobs are meant; `undefined`: there is none. */
 export function narrowPart(query: JobQuery): JobQuery | undefined {
   const { app, statuses, batchName, completedAfter, completedBefore, search } = query
-  if (app === undefined || search !== undefined) return undefined
+  if (search !== undefined) return undefined
+  if (app === undefined) return statuses && { statuses }
   if (hasSpanOfEnds(query)) return { app, statuses, completedAfter, completedBefore }
   return batchName === undefined ? undefined : { app, statuses, batchName }
 }
@@ -195,11 +198,16 @@ export function listSql(
   if (exceptIds.length > 0) position.push(['id NOT IN (SELECT value FROM json_each(?))', JSON.stringify(exceptIds)])
   const rows = Math.max(limit, 0)
   if (!stretch && hasLists(query)) return mergedLists(query, position, rows, offset)
-  const { text, values } = where([...eachFilter(query, stretch ? stretchConditions : listConditions), ...position])
+  const { text, values } = where([...eachFilter(query, tableOfList(query, stretch)), ...position])
   return {
     text: `SELECT id, record FROM jobs ${text} ${newestFirst} LIMIT ? OFFSET ?`,
     values: [...values, rows, offset],
   }
+}
+
+function tableOfList(query: JobQuery, stretch: Stretch | undefined): ByFilter<Condition> {
+  if (stretch) return stretchConditions
+  return query.app === undefined && passesMany(query) && narrowPart(query) ? fewOfStatusConditions : listConditions
 }
 
 /**
