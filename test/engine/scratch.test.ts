@@ -61,6 +61,17 @@ test('nothing is written through a prepared link: the file behind it stays as it
   expect(await readFile(victim, 'utf8')).toBe('mine')
 })
 
+test('a disk that one job filled counts as full for seconds, and not after the files of the job are gone', async () => {
+  const scratch = new Scratch(directory, silentLogger)
+  const folder = await scratch.folder('large')
+  scratch.noteFull(3_600_000)
+  expect(scratch.fullMs).toBeGreaterThan(0)
+  expect(scratch.fullMs).toBeLessThanOrEqual(5000)
+  await scratch.remove(folder)
+  expect(scratch.fullMs).toBe(0)
+  await scratch.close()
+})
+
 // Windows knows no folders that may not be written.
 test.skipIf(process.platform === 'win32')('what a program made read-only is removed, too', async () => {
   await chmod(directory, 0o777)

@@ -8,6 +8,8 @@ import { makeProcessFolder, removeDeadFolders } from './process-folder.js'
 const prefix = 'stemwork-scratch'
 /** A song of ten minutes needs about this much at a time. */
 const fewMiB = 256
+/** Others may need less of the disk than the job that found it full. */
+const longestRestMs = 5_000
 
 /** Folders for the files of running attempts, inside one folder of this process that only its user can enter. */
 export class Scratch {
@@ -45,9 +47,9 @@ export class Scratch {
     )
   }
 
-  /** An attempt found the disk full. For so long, the worker leaves jobs to others. */
-  noteFull(forMs: number): void {
-    this.#fullUntil = Math.max(this.#fullUntil, performance.now() + forMs)
+  /** An attempt found the disk full. While its job waits, but not for long, the worker leaves jobs to others. */
+  noteFull(waitMs: number): void {
+    this.#fullUntil = Math.max(this.#fullUntil, performance.now() + Math.min(waitMs, longestRestMs))
   }
 
   /** How long the worker still leaves jobs to others. */
@@ -71,6 +73,8 @@ export class Scratch {
     await removeFolder(folder).catch((error: unknown) =>
       this.#logger.warn({ folder, err: error }, 'Scratch files could not be removed.'),
     )
+    // One large job may have filled it alone.
+    if (this.fullMs > 0 && (await this.warning()) === undefined) this.#fullUntil = 0
   }
 
   /** The path that `folder` creates. `undefined` until this process has created a folder. */
