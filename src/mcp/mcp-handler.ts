@@ -86,11 +86,15 @@ export function createMcpHandler(handler: Handler, options: McpHandlerOptions = 
 
 /** The protocol's library answers one request with an id, and loses track of the others. */
 function repeatedId(messages: readonly unknown[]): string | undefined {
-  const ids = messages.flatMap((message) => {
+  const ids = new Set<string>()
+  for (const message of messages) {
     const { id } = (message ?? {}) as { id?: unknown }
-    return id === undefined ? [] : [JSON.stringify(id)]
-  })
-  return ids.find((id, index) => ids.indexOf(id) < index)
+    const text = JSON.stringify(id) as string | undefined
+    if (text === undefined) continue
+    if (ids.has(text)) return text
+    ids.add(text)
+  }
+  return undefined
 }
 
 function refusal(status: number, message: string, headers: Record<string, string> = {}): Response {

@@ -146,7 +146,8 @@ export function passesMany(query: JobQuery): boolean {
   if (uploadKey !== undefined) return false
   if (hasSpanOfEnds(query)) return true
   if (app !== undefined) return workflows !== undefined && batchName !== undefined
-  return (workflows ?? batchName) !== undefined || (statuses !== undefined && String(statuses) !== 'QUEUED')
+  const isQueued = statuses?.length === 1 && statuses[0] === 'QUEUED'
+  return (workflows ?? batchName) !== undefined || (statuses !== undefined && !isQueued)
 }
 
 /** Likewise of a count, which needs no order. */
