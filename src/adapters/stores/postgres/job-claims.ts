@@ -134,9 +134,8 @@ class ClaimsInTurn {
       if (front) continue
       // A job of the rows that cannot be read is not asked for again.
       if (rows.length > 0 && (mayBeMore || claimed.length === 0)) continue
-      if (rows.length > 0 || claimed.length > 0) break
-      if (mayBeMore && look < longLook) look = longLook
-      else if (!(isWaiting && (await this.#tidyAgain()))) break
+      if (rows.length === 0 && mayBeMore && look < longLook) look = longLook
+      else if (claimed.length > 0 || !(isWaiting && (await this.#tidyAgain()))) break
     }
     if (this.#claimsSinceTidying >= claimsBetweenTidying && performance.now() - this.#tidiedAt >= tidiedAnywayMs)
       await this.#tidy()
