@@ -323,7 +323,7 @@ function takeRound(schema: string): string {
       -- Whether any are left that other claims are taking.
       may_be_more := EXISTS (
         SELECT FROM unnest(apps) AS turn(app) CROSS JOIN LATERAL (${firstOfLists('1')}) AS job
-        WHERE turn.app <> ALL(next_apps)
+        WHERE wanted > 1 OR turn.app <> ALL(next_apps)
       );
     END IF;
     apps := CASE WHEN wanted = 1 THEN next_apps ELSE '{}' END;`
