@@ -1,4 +1,4 @@
-import { answerError, networkError } from './client-error.js'
+import { answerError, ClientError, networkError } from './client-error.js'
 import type { Connection } from './connection.js'
 import { isWhole, type TransferOptions, type UploadSource } from './upload-source.js'
 
@@ -11,16 +11,26 @@ export interface UploadOptions extends TransferOptions {
   onInterrupted?(): void
 }
 
-/** PUTs the source to an upload link, again if it was refused for now. @throws ClientError; the signal's reason */
+/**
+ * PUTs the source to an upload link of its own, again if it was refused for now or the connection broke.
+ * @throws ClientError; the signal's reason
+ */
 export async function putFile(
   connection: Connection,
   url: string,
   source: UploadSource,
   options: TransferOptions & { hasOwnFetch: boolean },
 ): Promise<void> {
-  const send = () => sendBytes(connection, { method: 'PUT', url, headers: {} }, source, options)
+  let mayBeStored = false
+  const send = () =>
+    sendBytes(connection, { method: 'PUT', url, headers: {} }, source, options).catch((error: unknown) => {
+      // A link stores one file, and only whole ones: this one, the answer to which was lost.
+      if (mayBeStored && ClientError.is(error) && error.code === 'CONFLICT') return
+      mayBeStored = true
+      throw error
+    })
   // A stream can be read only once.
-  await (isWhole(source) ? connection.retrying(send, { isRepeatable: false, signal: options.signal }) : send())
+  await (isWhole(source) ? connection.retrying(send, { isRepeatable: true, signal: options.signal }) : send())
 }
 
 /** Where bytes go. */

@@ -362,6 +362,23 @@ describe('behind a bad network the client', () => {
     expect(await failure(streaming.upload(new Blob(['song']).stream()))).toMatchObject({ status: 429 })
   })
 
+  test.each([['request'], ['before the answer'], ['answer'], ['before the answer', 'request']] as const)(
+    'sends a file again if the connection breaks: %s %s',
+    async (...broken) => {
+      const path = /\/storage\/uploads\//
+      const front = await startFront(
+        service.server.origin,
+        broken.map((breaks) => ({ breaks, path })),
+      )
+      const behind = createClient({ baseUrl: front.base, apiKey: service.app.key })
+      // More than a socket takes at once.
+      const bytes = Buffer.alloc(1_000_000, 'song')
+      const { downloadUrl } = await behind.upload(bytes)
+      expect(bytes.equals(Buffer.from(await (await fetch(downloadUrl)).arrayBuffer()))).toBe(true)
+      expect(front.seen.filter((seen) => path.test(seen)).length).toBeGreaterThan(broken.length)
+    },
+  )
+
   test('explains the answers of servers that are not the service, or refuse a file, or cannot reach it', async () => {
     const front = await startFront(service.server.origin, [
       { status: 413, path: /\/storage\/uploads\// },
@@ -386,7 +403,7 @@ describe('behind a bad network the client', () => {
   })
 
   test('creates only one job if the connection breaks after the service has received the request', async () => {
-    const front = await startFront(service.server.origin, ['answer lost'])
+    const front = await startFront(service.server.origin, [{ breaks: 'before the answer' }])
     const batchName = 'broken connection'
     const { id } = await createClient({ baseUrl: front.base, apiKey: service.app.key }).createJob({
       workflow: 'service/held',
@@ -398,7 +415,7 @@ describe('behind a bad network the client', () => {
   })
 
   test('asks again if the connection breaks within an answer', async () => {
-    const front = await startFront(service.server.origin, ['answer cut', 'answer cut'])
+    const front = await startFront(service.server.origin, [{ breaks: 'answer' }, { breaks: 'answer' }])
     const behind = createClient({ baseUrl: front.base, apiKey: service.app.key })
     expect(await behind.application()).toMatchObject({ id: service.app.id })
     expect(front.seen).toHaveLength(3)

@@ -2,11 +2,14 @@ import { createServer, request, type IncomingMessage, type ServerResponse } from
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 
-/** What happens to the next request (or the next to `path`) instead of being forwarded. */
-export type Mishap =
-  | { status: number; headers?: Record<string, string>; body?: string; path?: RegExp }
-  | 'answer lost'
-  | 'answer cut'
+/**
+ * What happens to the next request (or the next to `path`) instead of being forwarded whole and answered. A lost answer
+ * is that of a service that has done what was asked.
+ */
+export type Mishap = { path?: RegExp } & (
+  | { status: number; headers?: Record<string, string>; body?: string }
+  | { breaks: 'request' | 'before the answer' | 'answer' }
+)
 
 export interface Front {
   base: string
@@ -21,10 +24,10 @@ export async function startFront(origin: string, mishaps: Mishap[]): Promise<Fro
   const server = createServer((incoming, answer) => {
     const path = incoming.url ?? '/'
     seen.push(path)
-    const index = mishaps.findIndex((mishap) => typeof mishap === 'string' || !mishap.path || mishap.path.test(path))
+    const index = mishaps.findIndex((mishap) => !mishap.path || mishap.path.test(path))
     const [mishap] = index >= 0 ? mishaps.splice(index, 1) : []
-    if (mishap === undefined || typeof mishap === 'string') return pass(origin, incoming, answer, mishap)
-    answer.writeHead(mishap.status, mishap.headers).end(mishap.body)
+    if (mishap && 'status' in mishap) return answer.writeHead(mishap.status, mishap.headers).end(mishap.body)
+    pass(origin, incoming, answer, mishap?.breaks)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => (server.closeAllConnections(), void server.close()))
@@ -35,14 +38,14 @@ export async function startFront(origin: string, mishaps: Mishap[]): Promise<Fro
   }
 }
 
-function pass(origin: string, incoming: IncomingMessage, answer: ServerResponse, mishap?: string): void {
+function pass(origin: string, incoming: IncomingMessage, answer: ServerResponse, breaks?: string): void {
   const onward = request(origin + incoming.url, { method: incoming.method, headers: incoming.headers }, (response) => {
-    if (mishap === 'answer lost') {
+    if (breaks === 'before the answer') {
       response.resume().on('end', () => answer.destroy())
       return
     }
     answer.writeHead(response.statusCode ?? 502, response.headers)
-    if (mishap === 'answer cut') {
+    if (breaks === 'answer') {
       response.once('data', (chunk: Buffer) => answer.write(chunk.subarray(0, -1), () => answer.destroy()))
       return
     }
@@ -50,5 +53,6 @@ function pass(origin: string, incoming: IncomingMessage, answer: ServerResponse,
   })
   onward.on('error', () => answer.destroy())
   answer.on('close', () => onward.destroy())
-  incoming.pipe(onward)
+  if (breaks === 'request') incoming.once('data', (chunk: Buffer) => onward.write(chunk, () => incoming.destroy()))
+  else incoming.pipe(onward)
 }
