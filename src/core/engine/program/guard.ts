@@ -31,7 +31,6 @@ export interface ProgramEnding {
 export const endingDescriptor = 3
 
 const watchIntervalMs = 250
-const pageBytes = 4096
 
 let order: GuardOrder | undefined
 let text = ''
@@ -88,19 +87,22 @@ function killAll(): void {
 
 /** Resident bytes of the program and all that it started, without the guard itself. */
 function memoryOfGroup(): number {
-  let pages = 0
+  let kib = 0
   for (const entry of entriesIn('/proc')) {
     if (!/^\d+$/.test(entry.name) || Number(entry.name) === process.pid) continue
     try {
       // The name of the program comes in brackets and may contain any text; what is behind it has fixed positions.
       const stat = readFileSync(`/proc/${entry.name}/stat`, 'utf8')
       const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-      if (Number(fields[2]) === process.pid) pages += Number(fields[21])
+      if (Number(fields[2]) !== process.pid) continue
+      // In KiB, where `stat` counts pages, of which not every machine has small ones.
+      const status = readFileSync(`/proc/${entry.name}/status`, 'utf8')
+      kib += Number(/^VmRSS:\s*(\d+)/m.exec(status)?.[1] ?? 0)
     } catch {
       // It has ended meanwhile.
     }
   }
-  return pages * pageBytes
+  return kib * 1024
 }
 
 function bytesIn(directory: string): number {
