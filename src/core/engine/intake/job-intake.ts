@@ -70,9 +70,8 @@ export class JobIntake {
     const now = asksTime ? await clock.time() : Date.now()
     const complete = checkSubmission(input, workflows.require(workflow), now)
     this.#refuseUnavailable(workflow)
-    const { limits, fieldsOf } = await this.#admission.of(input.app)
+    const [{ limits, fieldsOf }] = await Promise.all([this.#admission.of(input.app), options.beforeCreate?.()])
     const { webhook, ...fields } = fieldsOf(complete)
-    await options.beforeCreate?.()
 
     const { job, created } = await withLocalFiles(complete, blobs, settings.limits.maxFileBytes, (ready) =>
       inSubmitSpan(
