@@ -11,7 +11,7 @@ interface ExportButtonProps {
   tracks: readonly PlayerTrack[]
   song: string
   mix: Record<string, TrackMix>
-  /** What is exported: the whole track or the loop. */
+  /** What is exported: the whole track or the loop. Waits until it is made. */
   part: Loop
 }
 
@@ -67,7 +67,7 @@ export function ExportButton({ player, tracks, song, mix, part }: ExportButtonPr
       </select>
       <button
         type="button"
-        disabled={(isSilent || part.from >= part.to) && share === undefined}
+        disabled={(isSilent || part.from >= part.to || part.to > player.made) && share === undefined}
         onClick={() => (share === undefined ? void run() : stop.current.abort())}
       >
         {share === undefined ? 'Export this mix' : `Stop the export (${Math.floor(share * 100)} %)`}

@@ -209,7 +209,7 @@ export function Mixer({ stems, song, artist, found, whole, jobId, work, onRhythm
           tracks={beats.tracks}
           song={song}
           mix={mix.tracks}
-          part={{ from: loop?.from ?? 0, to: Math.min(loop?.to ?? Infinity, player.made) }}
+          part={{ from: loop?.from ?? 0, to: Math.min(loop?.to ?? Infinity, isGrowing ? Infinity : player.made) }}
         />
       </div>
       <details class="keys">

@@ -42,8 +42,8 @@ export async function keepOffline(
   const bytes = names.reduce((sum, name) => sum + (files.bytes(name) ?? 0), 0)
   const { quota = Infinity, usage = 0 } = await navigator.storage.estimate()
   if (bytes > quota - usage) throw new NoRoom()
-  // Otherwise the browser may delete it when storage is short.
-  await navigator.storage.persist().catch(() => false)
+  // Otherwise the browser may delete it when storage is short. Firefox asks the person, who may leave that unanswered.
+  void navigator.storage.persist().catch(() => {})
   const songs = await caches.open(songsName)
   try {
     await keepPage()

@@ -52,6 +52,8 @@ describe.skipIf(!chromiumPath)('songs without a network (needs Chromium)', () =>
     const page = await pages.signedIn(size)
     await send(page, join(folder, song), join(folder, other))
     await openSong(page, song)
+    // Firefox asks the person, who need not answer.
+    await page.evaluate('navigator.storage.persist = () => new Promise(() => {})')
     await page.getByRole('button', { name: 'Keep offline' }).click()
     await page.getByText(/^Kept on this device/).waitFor()
     await page.getByText(/ that the browser allows is used/).waitFor()

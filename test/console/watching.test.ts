@@ -189,6 +189,8 @@ describe.skipIf(!chromiumPath)('watching a song as it is separated (needs Chromi
     await screenshot(page, 'watching')
     await eventually(() => shareDrawn(page, 'Accompaniment')).toBeGreaterThan(before)
     expect(await shareDrawn(page, 'Accompaniment')).toBeLessThan(0.9)
+    // It would be a part of the song, saved as the whole.
+    expect(await page.getByRole('button', { name: 'Export this mix' }).isDisabled()).toBe(true)
     expect(await barriers(page)).toEqual([])
     // What is not made yet cannot be heard: the player waits at its edge.
     await slider(page).fill('1400')
