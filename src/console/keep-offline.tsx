@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Job } from '../client/client.js'
 import { ErrorNotice } from './error-notice.js'
-import { canKeep, forgetOffline, keepOffline, NoRoom, offlineDays, offlineSongs } from './offline-songs.js'
+import { canKeep, forgetOffline, keepOffline, NoRoom, offlineDays, offlineSongs, storageRoom } from './offline-songs.js'
 import type { Client } from './page-client.js'
 import { explain, type Explanation, sizeWords } from './words.js'
 
@@ -71,7 +71,7 @@ function useRoom(changed: string): string {
   const [words, setWords] = useState('')
   useEffect(() => {
     if (!canKeep) return
-    navigator.storage.estimate().then(
+    storageRoom().then(
       ({ quota, usage = 0 }) =>
         quota !== undefined &&
         setWords(`${sizeWords(usage)} of the ${sizeWords(quota)} that the browser allows is used.`),

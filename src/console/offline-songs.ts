@@ -24,7 +24,15 @@ const addressOf = (id: string, name = '') => `${pageAddress}/kept/${id}/${name}`
 /** Browsers offer this on https and on localhost. */
 export const canKeep = 'caches' in globalThis && 'serviceWorker' in navigator
 
+/** Safari 17 is the first with all of it. */
+const storage: Partial<StorageManager> | undefined = navigator.storage
+
 export class NoRoom extends Error {}
+
+/** What the browser allows and what is used, as far as it tells. */
+export async function storageRoom(): Promise<StorageEstimate> {
+  return (await storage?.estimate?.()) ?? {}
+}
 
 interface TrustedTypes {
   createPolicy(name: string, rules: { createScriptURL(address: string): string }): typeof rules
@@ -40,10 +48,10 @@ export async function keepOffline(
   const isSound = (name: string) => isAudio(files.storedName(name))
   const names = files.names.filter((name) => isSound(name) || name === 'analysis')
   const bytes = names.reduce((sum, name) => sum + (files.bytes(name) ?? 0), 0)
-  const { quota = Infinity, usage = 0 } = await navigator.storage.estimate()
+  const { quota = Infinity, usage = 0 } = await storageRoom()
   if (bytes > quota - usage) throw new NoRoom()
   // Otherwise the browser may delete it when storage is short. Firefox asks the person, who may leave that unanswered.
-  void navigator.storage.persist().catch(() => {})
+  void storage?.persist?.().catch(() => {})
   const songs = await caches.open(songsName)
   try {
     await keepPage()

@@ -150,6 +150,19 @@ describe.skipIf(!chromiumPath)('songs without a network (needs Chromium)', () =>
     expect(await marked(page)).toEqual([])
   })
 
+  test('a browser that tells nothing of its storage keeps songs, too', async () => {
+    await startServing()
+    const { key } = await service.addApplication('Safari 16')
+    const base = `${server.origin}/v1`
+    const page = await new ConsolePages(browser, { base, key }).arriving()
+    await page.addInitScript('delete Navigator.prototype.storage')
+    await page.goto(`${base}/console`)
+    await send(page, join(folder, song))
+    await openSong(page, song)
+    await page.getByRole('button', { name: 'Keep offline' }).click()
+    await page.getByText(/^Kept on this device/).waitFor()
+  })
+
   test('browsers can install the page', async () => {
     await startServing()
     const page = await new ConsolePages(browser, { base: `${server.origin}/v1`, key: service.app.key }).signedIn()
