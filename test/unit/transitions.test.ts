@@ -193,6 +193,22 @@ describe('each change writes exactly its fields:', () => {
     })
   })
 
+  test('a job whose finished steps are not repeated keeps its progress until it ends', () => {
+    const step = { version: '', state: 'done', startedAt: 60, endedAt: 70, attempts: 1, until: null } as const
+    const stepped = { ...running, steps: [{ ...step, name: 'one', value: 1, files: {}, error: null }] }
+    const ends: JobChange[] = [
+      { kind: 'suspend', ...held, waitsFor: [] },
+      { kind: 'requeue', ...held, delayMs: 0, onShutdown: false, failure: 'why' },
+      { kind: 'preempt', ...held },
+    ]
+    for (const end of ends) {
+      const queued = after(stepped, end)
+      expect([queued?.progress, queued && claim(queued, { owner: 'w', leaseMs: 1 }, 200)?.progress]).toEqual([0.4, 0.4])
+    }
+    expect(claim({ ...stepped, lease: { ...lease, until: 60 } }, { owner: 'w', leaseMs: 1 }, 70)?.progress).toBe(0.4)
+    expect(after({ ...stepped, status: 'FAILED', lease: null }, { kind: 'retry' })?.progress).toBe(0)
+  })
+
   test('a job is claimable when it waits and is due, or its lease is over', () => {
     const claimable = (fields: Partial<JobRecord>) => isClaimable(sampleJob(fields), 100)
     expect([99, 100, 101].map((notBefore) => claimable({ notBefore }))).toEqual([true, true, false])

@@ -89,7 +89,7 @@ const jobFields = z.object({
   webhook: z.object({ url: z.string(), events: z.array(z.string()).nullable() }).nullable(),
 
   status: jobStatusSchema,
-  /** 0..1, never falling within one attempt. */
+  /** 0..1, never falling within one attempt, nor from one to the next if the job has steps. */
   progress: z.number().min(0).max(1),
   stage: z.string().nullable(),
   outputs: z.record(z.string(), jobOutputSchema).nullable(),

@@ -153,7 +153,7 @@ export function claim(job: JobRecord, request: ClaimRequest, now: number): JobRe
     ...job,
     status: 'STARTED',
     startedAt: job.startedAt ?? now,
-    progress: 0,
+    progress: lastingProgress(job),
     stage: null,
     token,
     lease: { owner: request.owner, token, nonce: request.nonce ?? '', until: now + request.leaseMs },
@@ -299,7 +299,12 @@ function withUse(job: JobRecord, { processorSeconds = 0 }: EndedAttempt): JobRec
 
 /** No worker holds it any more. */
 function released(job: JobRecord): JobRecord {
-  return { ...job, status: 'QUEUED', lease: null, progress: 0, stage: null }
+  return { ...job, status: 'QUEUED', lease: null, progress: lastingProgress(job), stage: null }
+}
+
+/** Finished steps are not done again, so what they were worth stays while the next attempt comes to them. */
+function lastingProgress({ steps, progress }: JobRecord): number {
+  return steps.length > 0 ? progress : 0
 }
 
 /** `undefined`: a worker holds the job. */
