@@ -1,9 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, rmSync } from 'node:fs'
-import { mkdir, rm } from 'node:fs/promises'
+import { mkdir, readdir, rm } from 'node:fs/promises'
 import { hostname, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { isRunning, makeProcessFolder, removeDeadFolders } from '../core/engine/dispatch/attempt/process-folder.js'
+import {
+  isRunning,
+  makeProcessFolder,
+  removeDeadFolders,
+  scratchPrefix,
+} from '../core/engine/dispatch/attempt/process-folder.js'
 import { StemworkError } from '../core/engine/errors.js'
 import type { JobStore } from '../core/engine/ports/job-store.js'
 import type { Logger } from '../core/engine/ports/logger.js'
@@ -175,8 +180,9 @@ async function passingFolder(logger: Logger): Promise<string> {
 async function scratchFolder(root: string, { data, store }: DeploymentUrls): Promise<string | undefined> {
   if (data !== undefined && store !== undefined) return undefined
   const scratch = join(root, 'scratch')
-  // The store in this folder is ours alone, so what is left there belongs to a process that was killed.
-  await rm(scratch, { recursive: true, force: true })
   await mkdir(scratch, { recursive: true })
+  // The store beside it is ours alone, so what is left there belongs to a process that was killed.
+  const leftover = (await readdir(scratch)).filter((name) => name.startsWith(scratchPrefix))
+  for (const name of leftover) await rm(join(scratch, name), { recursive: true })
   return scratch
 }

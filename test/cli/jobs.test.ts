@@ -1,4 +1,4 @@
-import { readdir } from 'node:fs/promises'
+import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { fail, sampleError, sampleJob } from '../../src/contract/job-samples.js'
@@ -34,6 +34,14 @@ test('a job is shown as clients see it, and with --why also the cause of its fai
     attempts: 1,
     why: 'Error: the disk is full\n    at here',
   })
+})
+
+test('what is in the data folder and not of a service stays there', async () => {
+  const scratch = join(data, 'scratch')
+  await mkdir(join(scratch, 'stemwork-scratch.killed.1.2.x'), { recursive: true })
+  await writeFile(join(scratch, 'notes.txt'), '')
+  expect(await command(['jobs', 'list', '--data', data])).toMatchObject({ status: 0 })
+  expect(await readdir(scratch)).toEqual(['notes.txt'])
 })
 
 test('jobs of all applications are listed, found by text, and canceled', async () => {
