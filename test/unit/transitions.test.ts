@@ -229,6 +229,13 @@ describe('each change writes exactly its fields:', () => {
     expect(after(running, { ...beat, progress: 0.1, stage: null })).toEqual({ ...renewed, progress: 0.4, stage: null })
     expect(after(running, { ...beat, kept: true })).toEqual({ ...renewed, attempts: 1, lapses: 0 })
     expect(after({ ...running, attempts: 0 }, { ...beat, kept: true })?.attempts).toBe(0)
+    const used = { audioSeconds: 0, bytes: 5, processorSeconds: 2 }
+    const told = after({ ...running, processorSeconds: 1 }, { ...beat, used })
+    expect(told?.lease).toEqual({ ...renewed.lease, used })
+    // What a lost worker has told counts, too.
+    const next = told && claim(told, { owner: 'v', leaseMs: 1 }, 160)
+    expect([next?.processorSeconds, next?.lease?.used]).toEqual([3, undefined])
+    expect(transition(told ?? running, cancel({}), 160)?.settlement).toMatchObject({ bytes: 5, processorSeconds: 3 })
   })
 
   test('a success', () => {
@@ -354,6 +361,12 @@ describe('each change writes exactly its fields:', () => {
     expect(after({ ...queued, status: 'SUCCEEDED' }, change)).toBeUndefined()
     expect(after({ ...running, lease: null }, change)?.history).toEqual(past('lapsed'))
     expect(after({ ...queued, deleted: true }, change)).toBeUndefined()
+    const forced = { ...running, ...done, status: 'FAILED', error: canceledError }
+    expect(after(running, { ...change, force: true })).toEqual({
+      ...forced,
+      history: past('failed', canceledError.message),
+    })
+    expect(after({ ...running, status: 'SUCCEEDED' }, { ...change, force: true })).toBeUndefined()
   })
 
   test('a missed deadline', () => {

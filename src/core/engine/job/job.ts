@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { pastAttemptSchema } from './history.js'
-import { ledgerEntrySchema } from './ledger.js'
+import { ledgerEntrySchema, usedSchema } from './ledger.js'
 import { prioritySchema } from './scheduling.js'
 import { stepRecordSchema } from './step.js'
 import { traceContextSchema } from './trace-context.js'
@@ -52,6 +52,8 @@ const leaseFields = z.object({
   nonce: z.string().default(''),
   /** Epoch milliseconds of the store's clock. */
   until: z.number(),
+  /** What its attempt has used so far, by its last heartbeat that told. */
+  used: usedSchema.optional(),
 })
 export const leaseSchema = keepingUnknown(leaseFields)
 
