@@ -1,5 +1,6 @@
 import type { Terminal } from './command.js'
 import { timeLeft } from './progress-line.js'
+import { harmless } from './style.js'
 
 const redrawMs = 100
 const percentStep = 25
@@ -48,7 +49,7 @@ export class BatchProgress {
 
   begin(id: string, bytes: number): void {
     this.#begun++
-    const label = `[${this.#begun}/${this.#songs}] ${id}`
+    const label = `[${this.#begun}/${this.#songs}] ${harmless(id)}`
     this.#running.set(id, { label, bytes, fraction: 0, lastStep: 0 })
     this.#draw(true)
   }

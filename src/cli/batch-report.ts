@@ -2,6 +2,7 @@ import { StemworkError } from '../core/engine/errors.js'
 import type { BatchProgress } from './batch-progress.js'
 import type { Terminal } from './command.js'
 import { duration } from './progress-line.js'
+import { harmless } from './style.js'
 import { workErrorText } from './system-error.js'
 
 export type BatchReport = ReturnType<typeof batchReport>
@@ -13,7 +14,7 @@ export function batchReport({ stdout, stderr }: Terminal, progress: BatchProgres
   let hint = ''
   const note = (text: string) => {
     progress.clear()
-    stderr.write(`${text}\n`)
+    stderr.write(`${harmless(text)}\n`)
   }
   const print = (result: unknown) => {
     progress.clear()
@@ -55,7 +56,9 @@ export function batchReport({ stdout, stderr }: Terminal, progress: BatchProgres
       progress.clear()
       if (isInterrupted) stderr.write('Stopped; unfinished files were removed. Run the same command to continue.\n')
       if (failures.length > 0)
-        stderr.write(`\nFailed:\n${failures.map(({ input, message }) => `  ${input}: ${message}\n`).join('')}`)
+        stderr.write(
+          `\nFailed:\n${failures.map(({ input, message }) => `  ${harmless(`${input}: ${message}`)}\n`).join('')}`,
+        )
       const counts = `${separated} separated, ${before} already done, ${failures.length} failed.\n`
       if (json) stderr.write(counts)
       else stdout.write(counts + hint)

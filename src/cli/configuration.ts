@@ -92,7 +92,8 @@ async function contentOf(path: string): Promise<unknown> {
 
 /** In the form of the command line: texts, lists and switches. */
 function valueOf(value: unknown, { type, multiple }: CommandOption): string | boolean | string[] | undefined {
-  const isText = (one: unknown) => typeof one === 'string' || typeof one === 'number'
+  // An empty --host would be every address, and an empty --data the current folder.
+  const isText = (one: unknown) => (typeof one === 'string' && one !== '') || typeof one === 'number'
   if (type === 'boolean') return typeof value === 'boolean' ? value : undefined
   if (!multiple) return isText(value) ? String(value) : undefined
   const list = Array.isArray(value) ? (value as unknown[]) : [value]

@@ -6,6 +6,7 @@ import { StemworkError } from '../core/engine/errors.js'
 import { hasPackage } from '../core/engine/package-files.js'
 import { memoryQueue } from '../adapters/queues/memory/memory-queue.js'
 import type { Logger } from '../core/engine/ports/logger.js'
+import { RedisLock } from './redis-lock.js'
 import { serverAddress } from './server-failure.js'
 
 /** Where a command keeps things, as URLs. */
@@ -27,6 +28,7 @@ export interface Deployment {
   parts: Pick<EngineParts, 'jobs' | 'applications' | 'queue' | 'blobs'>
   /** Whether jobs outlive this process. */
   durable: boolean
+  lock?: RedisLock
   /** Closes what was opened here. */
   close(): Promise<void>
 }
@@ -35,6 +37,8 @@ type Stores = Pick<EngineParts, 'jobs' | 'applications'> & {
   /** For a Postgres store. */
   pool?: Pool
   schema?: string
+  /** For a store that several processes could open, and only one may. */
+  lock?: RedisLock
   close(): Promise<void>
 }
 
@@ -61,6 +65,7 @@ export async function openDeployment(urls: DeploymentUrls, logger: Logger): Prom
     const { queue, close } = await openQueue(queueUrl, stores, logger)
     return {
       parts: { jobs: stores.jobs, applications: stores.applications, queue, blobs },
+      lock: stores.lock,
       durable: !isMemory(storeUrl),
       close: async () => void (await Promise.all([stores.close(), close()])),
     }
@@ -111,8 +116,15 @@ async function openStores(url: string): Promise<Stores> {
     Promise.all([import('keyv'), import('@keyv/redis')]),
   )
   const { keyvStores } = await import('../adapters/stores/keyv/index.js')
-  const keyv = new Keyv({ store: new KeyvRedis(url), namespace: 'stemwork' })
-  return { ...keyvStores({ keyv }), close: () => keyv.disconnect() }
+  const store = new KeyvRedis(url)
+  const keyv = new Keyv({ store, namespace: 'stemwork' })
+  const lock = new RedisLock(() => store.getClient())
+  const close = async () => {
+    await lock.release()
+    // By force: what waits for a server that is gone would keep the process.
+    await store.disconnect(true)
+  }
+  return { ...keyvStores({ keyv }), lock, close }
 }
 
 async function openQueue(url: string, stores: Stores, logger: Logger): Promise<OpenQueue> {

@@ -112,7 +112,7 @@ async function* storage(input: CommandInput): AsyncGenerator<Finding, void, void
     // As `serve` does: a database creates its file, but not its folder.
     if (urls.data !== undefined) await makeFolder(urls.data, 0o700)
     const opened = await openDeployment(urls, silentLogger)
-    await refuseRunning(urls, opened.parts.jobs).catch(async (error: unknown) => {
+    await refuseRunning(opened).catch(async (error: unknown) => {
       await opened.close()
       throw error
     })

@@ -20,6 +20,7 @@ import type { DeploymentUrls } from './deployment.js'
 import { withEnvironment } from './environment.js'
 import { storageOptions, storeOptions, storeUrls } from './service-storage.js'
 import { namedApplication, withEngine } from './store-engine.js'
+import { harmless } from './style.js'
 
 const store = ['data', 'store', 'blobs']
 const filters = ['status', 'app', 'workflow']
@@ -198,7 +199,7 @@ async function shown(job: JobRecord, { values }: CommandInput, { applications }:
 function rowText({ id, status, createdAt, workflow, name, error }: JobRow, app: string): string {
   const time = new Date(createdAt).toISOString().slice(0, 19)
   const why = error ? `  ${error.reason ?? error.code}` : ''
-  return `${id}  ${time}  ${status.padEnd(9)}  ${app}  ${workflow}  ${name ?? ''}${why}\n`
+  return `${harmless(`${id}  ${time}  ${status.padEnd(9)}  ${app}  ${workflow}  ${name ?? ''}${why}`)}\n`
 }
 
 function time(at: number | null): string | null {
@@ -234,7 +235,8 @@ function lines({ history, ...shown }: Record<string, unknown>): string {
   const facts = Object.entries(shown)
     .filter(([name, value]) => value !== null || name === 'why')
     .map(([name, value]) => {
-      if (name !== 'why') return `${name.padEnd(12)} ${typeof value === 'string' ? value : JSON.stringify(value)}\n`
+      if (name !== 'why')
+        return `${name.padEnd(12)} ${harmless(typeof value === 'string' ? value : JSON.stringify(value))}\n`
       return typeof value === 'string'
         ? `why\n  ${value.replaceAll('\n', '\n  ')}\n`
         : 'why          no attempt has failed\n'

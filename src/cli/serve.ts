@@ -134,7 +134,7 @@ export const serveCommand: Command = {
     const logger = stderrLogger(terminal.stderr, { debug: request.verbose })
     const storage = await openStorage(request.urls, logger)
     try {
-      await refuseRunning(request.urls, storage.parts.jobs)
+      await refuseRunning(storage)
       await runService(request, storage, interruption, logger, terminal)
       return exitStatus.done
     } finally {

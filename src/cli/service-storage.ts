@@ -1,11 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, rmSync } from 'node:fs'
-import { mkdir, rm } from 'node:fs/promises'
+import { mkdir, readdir, rm } from 'node:fs/promises'
 import { hostname, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { isRunning, makeProcessFolder, removeDeadFolders } from '../core/engine/dispatch/attempt/process-folder.js'
+import {
+  isRunning,
+  makeProcessFolder,
+  removeDeadFolders,
+  scratchPrefix,
+} from '../core/engine/dispatch/attempt/process-folder.js'
 import { StemworkError } from '../core/engine/errors.js'
-import type { JobStore } from '../core/engine/ports/job-store.js'
 import type { Logger } from '../core/engine/ports/logger.js'
 import type { workerKind } from '../core/engine/workers/worker.js'
 import { type CommandInput, type CommandOption, flag, textOf, UsageError, valued } from './command.js'
@@ -82,7 +86,7 @@ export async function withStore<Result>(
 ): Promise<Result> {
   const storage = await openStorage(urls, logger)
   try {
-    await refuseRunning(urls, storage.parts.jobs)
+    await refuseRunning(storage)
     return await use(storage)
   } finally {
     await storage.close()
@@ -90,27 +94,28 @@ export async function withStore<Result>(
 }
 
 /**
- * A Keyv store has no lock, unlike a SQLite file: two processes would not see what the other changes, and overwrite it.
+ * Unlike a SQLite file, a Keyv store can be opened by two processes: they would overwrite what the other changes. The
+ * workers also tell of programs that embed the engine and take no lock.
  *
  * @throws StemworkError for such a store on which a service runs
  */
-export async function refuseRunning({ store }: DeploymentUrls, { documents }: JobStore): Promise<void> {
-  if (!store?.startsWith('redis')) return
+export async function refuseRunning({ parts, lock }: Pick<Deployment, 'parts' | 'lock'>): Promise<void> {
+  if (!lock) return
   // Only its type is imported: the value would split a chunk that every import of the package loads.
   const kind: typeof workerKind = 'worker'
-  const owners = (await documents.list(kind, { limit: 100 })).map(({ key }) => key.replace(/#.*/, ''))
-  const other = owners.find((owner) => !hasEndedHere(owner))
-  if (other !== undefined)
-    throw new StemworkError(
-      'STORE_UNAVAILABLE',
-      `The service ${other} runs on this store, on which only one process may work at a time. Stop it, then try ` +
-        'again; if it was killed, in a minute and a half.',
-    )
+  const workers = await parts.jobs.documents.list(kind, { limit: 100 })
+  const other = workers.map(({ key }) => key).find((owner) => !hasEndedHere(owner)) ?? (await lock.take(hasEndedHere))
+  if (other === undefined) return
+  throw new StemworkError(
+    'STORE_UNAVAILABLE',
+    `The service ${other.replace(/#.*/, '')} runs on this store, on which only one process may work at a time. Stop ` +
+      'it, then try again; if it was killed, in a minute and a half.',
+  )
 }
 
 /** Whether it was a process of this machine that was killed: it is known for three leases. */
 function hasEndedHere(owner: string): boolean {
-  const [, host, pid] = /^(.*):(\d+)$/.exec(owner) ?? []
+  const [, host, pid] = /^(.*):(\d+)(#|$)/.exec(owner) ?? []
   // In a container, a process may have the number of the one before it.
   return host === hostname() && (Number(pid) === process.pid || !isRunning(Number(pid)))
 }
@@ -175,8 +180,9 @@ async function passingFolder(logger: Logger): Promise<string> {
 async function scratchFolder(root: string, { data, store }: DeploymentUrls): Promise<string | undefined> {
   if (data !== undefined && store !== undefined) return undefined
   const scratch = join(root, 'scratch')
-  // The store in this folder is ours alone, so what is left there belongs to a process that was killed.
-  await rm(scratch, { recursive: true, force: true })
   await mkdir(scratch, { recursive: true })
+  // The store beside it is ours alone, so what is left there belongs to a process that was killed.
+  const leftover = (await readdir(scratch)).filter((name) => name.startsWith(scratchPrefix))
+  for (const name of leftover) await rm(join(scratch, name), { recursive: true })
   return scratch
 }

@@ -1,6 +1,11 @@
 import { styleText } from 'node:util'
 import type { Terminal } from './command.js'
 
+/** A text of others, such as the name of a job or a file, without what a terminal would obey. */
+export function harmless(text: string): string {
+  return text.replace(/\p{Cc}+/gu, ' ')
+}
+
 type Style = 'bold' | 'red' | 'yellow' | 'green' | 'dim'
 
 /** The text in a style if the stream is a terminal and `NO_COLOR` (https://no-color.org) is not set. */

@@ -3,7 +3,7 @@ import { dayMs, dayOf } from '../core/engine/job/quota.js'
 import type { JobRecord } from '../core/engine/job/job.js'
 import type { JobStore, Ledger } from '../core/engine/ports/job-store.js'
 import { assertNone } from './broken-promise.js'
-import { cancel, fail, sampleJob, succeed, together } from './job-samples.js'
+import { cancel, fail, heartbeat, sampleJob, succeed, together } from './job-samples.js'
 import type { JobStoreContext } from './job-store-context.js'
 import type { Cases } from './suite.js'
 
@@ -97,6 +97,21 @@ export const ledgerCases = {
       await store.purge({ id })
     }
     assert.deepEqual(await ids(ledger), [`${job.id}/0`], 'The ledger keeps the end of a job that is gone.')
+  },
+
+  async 'a forced cancel ends a running job, with what its last heartbeat told of its use'({ store }) {
+    const { ledger } = store
+    const { job } = await store.create(sampleJob())
+    const { token = 0 } = (await store.claim({ id: job.id, ...worker })) ?? {}
+    await store.apply(job.id, heartbeat(token, { used }))
+    const forced = { ...cancel(), force: true, usage: { bytes: used.bytes } }
+    const ended = await store.apply(job.id, forced)
+    assert.equal(ended?.status, 'FAILED', 'A running job ends at once.')
+    assertNone(await store.apply(job.id, heartbeat(token)), 'Its worker can no longer change it.')
+    assertNone(await store.apply(job.id, forced), 'It ends once.')
+    assert.deepEqual({ ...ended.settlement, ...used }, ended.settlement, 'It used what the last heartbeat told.')
+    assert.equal((await store.usage(job.app)).bytes, used.bytes, 'The given usage is counted.')
+    if (ledger) assert.deepEqual(await ledger.entries({ ...always, limit: 2 }), [ended.settlement], 'It has an entry.')
   },
 
   async 'simultaneous ends of one job are counted once, and those of different jobs are all counted'({ store }) {

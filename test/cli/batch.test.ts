@@ -236,6 +236,14 @@ describe('separating a folder', () => {
     expect(lines).toMatchObject([{ status: 'failed', error: { message: expect.stringContaining('not UTF-8') } }])
   })
 
+  it('names a song without what its name would make the terminal do', async () => {
+    await writeFile(join(songs, 'red\u001B[31m.wav'), '')
+    const { stderr, lines } = await separate()
+    expect(lines[0]).toMatchObject({ input: join(songs, 'red\u001B[31m.wav'), status: 'failed' })
+    expect(stderr).toContain('red [31m.wav')
+    expect(stderr).not.toContain('\u001B')
+  })
+
   it('waits for later files with --watch, and keeps another run out of its folder', async () => {
     const run = new Stemwork(['separate', songs, '-o', out, '--watch'])
     await run.printed('stderr', /Waiting for files/)

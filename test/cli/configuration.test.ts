@@ -90,6 +90,8 @@ const mistakes: [what: string, name: string, content: string, says: RegExp][] = 
   ],
   ['a name of another world', 'stemwork.config.json', '{ "x": 1 }', /x is not known: expected only host, port, data/],
   ['a text for a switch', 'stemwork.config.json', '{ "console": "on" }', /console must be true or false, not "on"/],
+  ['an empty text', 'stemwork.config.json', '{ "host": "" }', /host must be a string or a number, not ""/],
+  ['empty texts', 'stemwork.config.json', '{ "apiKeys": [""] }', /apiKeys must be a string or a list of strings, not/],
   ['an object for a string', 'stemwork.config.json', '{ "port": {} }', /port must be a string or a number, not an obj/],
   ['a number out of range', 'stemwork.config.json', '{ "port": 99999 }', /port must be.*65535, not "99999"/],
   ['a list', 'stemwork.config.mjs', 'export default []', /default export of stemwork\.config\.mjs must be an object/],

@@ -1,7 +1,8 @@
-import { readdir } from 'node:fs/promises'
+import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { fail, sampleJob } from '../../src/contract/job-samples.js'
+import { fail, sampleError, sampleJob } from '../../src/contract/job-samples.js'
+import { errorText } from '../../src/core/engine/job/error-text.js'
 import { sqliteStores } from '../../src/adapters/stores/sqlite/index.js'
 import { createApplication } from '../../src/http/index.js'
 import { command, stemwork } from './stemwork.js'
@@ -35,6 +36,14 @@ test('a job is shown as clients see it, and with --why also the cause of its fai
   })
 })
 
+test('what is in the data folder and not of a service stays there', async () => {
+  const scratch = join(data, 'scratch')
+  await mkdir(join(scratch, 'stemwork-scratch.killed.1.2.x'), { recursive: true })
+  await writeFile(join(scratch, 'notes.txt'), '')
+  expect(await command(['jobs', 'list', '--data', data])).toMatchObject({ status: 0 })
+  expect(await readdir(scratch)).toEqual(['notes.txt'])
+})
+
 test('jobs of all applications are listed, found by text, and canceled', async () => {
   const { jobs, close } = sqliteStores({ path: join(data, 'stemwork.db') })
   const waiting = (await jobs.create({ ...sampleJob(), app: 'other', name: 'Harbour Lights' })).job.id
@@ -52,6 +61,22 @@ test('jobs of all applications are listed, found by text, and canceled', async (
   const canceled = await command(['jobs', 'cancel', waiting, '--data', data])
   expect(canceled).toMatchObject({ status: 0, stdout: expect.stringMatching(/status +FAILED[\s\S]*CANCELED/) })
   expect(await list('--status', 'queued')).toEqual([])
+})
+
+test('neither a name nor an error commands the terminal, or imitates a line', async () => {
+  const { jobs, close } = sqliteStores({ path: join(data, 'stemwork.db') })
+  const [clear, csi] = ['\u001B]0;owned\u0007\u001B[2J', '\u009B31m']
+  const job = (await jobs.create(sampleJob({ name: `${clear}\n${id}  SUCCEEDED${csi}` }))).job
+  const claimed = await jobs.claim({ id: job.id, owner: 'worker-1', leaseMs: 60_000 })
+  const failure = errorText(new Error(`ffmpeg: title: ${clear}${csi}`, { cause: new Error('two\nlines') }))
+  await jobs.apply(job.id, fail(claimed!.token, { failure, error: { ...sampleError, message: csi } }))
+  close()
+  const list = await command(['jobs', 'list', '--data', data])
+  const shown = await command(['jobs', 'show', job.id, '--data', data, '--why'])
+  expect(list.stdout.split('\n')).toHaveLength(3)
+  expect(shown.stdout).toContain('title:')
+  // oxlint-disable-next-line no-control-regex -- they are what must not be there
+  for (const { stdout } of [list, shown]) expect(stdout).not.toMatch(/[^\P{Cc}\n]/u)
 })
 
 test('beside a running service, the commands and the doctor say where to look instead', async () => {

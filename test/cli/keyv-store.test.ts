@@ -7,7 +7,7 @@ import { keyvStores } from '../../src/adapters/stores/keyv/keyv-stores.js'
 import { createEngine } from '../../src/create-engine.js'
 import { describeWith } from '../servers/found-server.js'
 import { startRedis } from '../servers/redis.js'
-import { command } from './stemwork.js'
+import { command, Stemwork } from './stemwork.js'
 
 describeWith('a store in Redis', { redis: await startRedis() }, ({ redis }) => {
   afterAll(() => redis.release())
@@ -35,6 +35,23 @@ describeWith('a store in Redis', { redis: await startRedis() }, ({ redis }) => {
     await engine.close()
     expect(await store('schedule', 'pause')).toMatchObject({ status: 0, stdout: expect.stringContaining('paused') })
     await keyv.disconnect()
+  })
+
+  test('of two services that start at the same moment, one is refused', async () => {
+    const words = ['serve', '--port', '0', '--store', redis.url, '--blobs', 'file:/tmp', '--grace', '0']
+    const env = { STEMWORK_LINK_SECRET: 'x'.repeat(32) }
+    const services = [1, 2].map(() => new Stemwork(words, undefined, env))
+    const outcomes = await Promise.all(
+      services.map(async (service) =>
+        Promise.race([service.printed('stdout', /listening/).then(() => 'runs'), service.finished()]).catch(String),
+      ),
+    )
+    for (const service of services) service.kill('SIGTERM')
+    const [first, second] = await Promise.all(services.map((service) => service.finished()))
+    expect(outcomes.filter((outcome) => outcome === 'runs')).toHaveLength(1)
+    expect(`${first?.stderr}${second?.stderr}`).toMatch(/The service \S+ runs on this store/)
+    // It ended well, and another may begin.
+    expect(await command(['schedule', 'resume', '--store', redis.url])).toMatchObject({ status: 0 })
   })
 
   test('a service that was killed on this machine stops none', async () => {

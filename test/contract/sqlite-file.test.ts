@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { chmod, mkdir, readdir, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import Database from 'libsql'
@@ -115,6 +116,9 @@ describe('a SQLite file', () => {
   test('is refused to a second store of the same process until the first is closed', () => {
     const first = sqliteStores({ path })
     expect(() => sqliteStores({ path, openTimeoutMs: 0 })).toThrow(/in use/)
+    // Nor does the attempt let in another process.
+    const take = "new (require('libsql'))(process.argv[1]).exec('BEGIN IMMEDIATE')"
+    expect(spawnSync(process.execPath, ['-e', take, path], { encoding: 'utf8' }).stderr).toContain('SQLITE_BUSY')
     first.close()
     sqliteStores({ path, openTimeoutMs: 0 }).close()
   })

@@ -30,6 +30,7 @@ describe('createEngine refuses', () => {
     ['an option that it does not have', { job: memoryJobs() }, 'job: is not known'],
     ['an address rule that it does not have', { fetch: { allowed: ['nas.local'] } }, 'fetch.allowed: is not known'],
     ['allowed addresses that are no list', { fetch: { allow: 'nas.local' } }, 'fetch.allow: '],
+    ['a time for which no date can be told', { retention: { resultsMs: 2 ** 53 - 1 } }, 'resultsMs: must be at most'],
     ['variables of a child that are no texts', { child: { environment: { A: 1 } } }, 'environment'],
     [
       'a set-up of children for a runner that is given',

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
@@ -61,6 +62,23 @@ test('a job shows its stage and progress: fetching, its own stages, and publishi
   await expect.poll(() => shown.at(-1)).toEqual(['publish', 0.97])
   published.open()
   expect(await until(job.id, 'SUCCEEDED')).toMatchObject({ progress: 1 })
+  await engine.close()
+})
+
+test('a job that is deleted while it runs counts as if it were canceled', async () => {
+  const workflow = withInput(async ({ signal }) => void (await once(signal, 'abort')))
+  const settings = { quota: { bytes: 100 }, dispatch: { progressIntervalMs: 10 } }
+  const { engine, parts } = testEngine(workflow, settings)
+  const entries: unknown[] = []
+  engine.on('usage.recorded', ({ entry }) => void entries.push(entry))
+  await engine.start()
+  const inputs = { inputUrl: localFile(join(folder, 'song')) }
+  const { job } = await engine.submit({ app: 'app', workflow: workflow.id, params: {}, inputs })
+  await expect.poll(async () => (await parts.jobs.get(job.id))?.lease?.used?.bytes).toBe(2)
+  await engine.delete(job.id)
+  expect((await engine.limits('app')).used).toMatchObject({ jobs: 1, bytes: 2 })
+  expect(entries).toMatchObject([{ jobId: job.id, result: 'FAILED', error: 'CANCELED', bytes: 2 }])
+  expect(await engine.usageEntries({ from: 0, to: Date.now() })).toEqual(entries)
   await engine.close()
 })
 

@@ -9,6 +9,7 @@ import { gate, recordingLogger } from './harness.js'
 
 const leaseMs = 3000
 const progressIntervalMs = 200
+const used = { audioSeconds: 0, bytes: 5, processorSeconds: 2 }
 const storageOutageMs = 600_000
 const silent = { storageOutageMs, contact: { noteAnswer() {}, noteFailure() {} } }
 
@@ -47,6 +48,7 @@ function beating(
     leaseMs,
     progressIntervalMs: everyMs,
     storageOutageMs,
+    used: () => used,
     contact: { noteAnswer: () => void contacts.push('answer'), noteFailure: () => void contacts.push('failure') },
     onProgress: (updated) => progressed.push(updated),
     interrupt: ({ code }) => {
@@ -66,7 +68,7 @@ describe('a heartbeat', () => {
     await vi.advanceTimersByTimeAsync(900)
     expect(beats).toEqual([])
     await vi.advanceTimersByTimeAsync(100)
-    const beat = { kind: 'heartbeat', token: 7, nonce: 'n', leaseMs, progress: 0, stage: null }
+    const beat = { kind: 'heartbeat', token: 7, nonce: 'n', leaseMs, progress: 0, stage: null, used }
     expect(beats).toEqual([[1000, beat]])
     expect(progressed).toEqual([job])
     heartbeat.report({ stage: 'write', progress: 0.5 })
@@ -83,7 +85,15 @@ describe('a heartbeat', () => {
     const short = new HeartbeatLoop(
       { apply: async () => void beats.push([0, {} as Beat]) } as unknown as JobStore,
       sampleJob(),
-      { ...silent, leaseMs: 300, progressIntervalMs: 1000, onProgress() {}, interrupt() {}, logger: silentLogger },
+      {
+        ...silent,
+        leaseMs: 300,
+        progressIntervalMs: 1000,
+        used: () => used,
+        onProgress() {},
+        interrupt() {},
+        logger: silentLogger,
+      },
     )
     short.start()
     await vi.advanceTimersByTimeAsync(300)

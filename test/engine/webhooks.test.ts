@@ -23,11 +23,13 @@ let url: string
 let received: Received[]
 let statuses: number[]
 let onRequest: () => void
+let answerHeaders: Record<string, string>
 
 beforeEach(async () => {
   received = []
   statuses = []
   onRequest = () => {}
+  answerHeaders = {}
   server = createServer((request, response) => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -39,7 +41,7 @@ beforeEach(async () => {
         body: Buffer.concat(chunks).toString(),
       })
       const status = statuses.shift() ?? 204
-      response.writeHead(status, status === 302 ? { location: '/elsewhere' } : {}).end()
+      response.writeHead(status, status === 302 ? { location: '/elsewhere' } : answerHeaders).end()
       onRequest()
     })
   })
@@ -158,6 +160,16 @@ describe('webhooks', () => {
     await engine.sendWebhooks()
     expect(received).toHaveLength(2)
     expect(received[1]!.headers['webhook-id']).toBe(received[0]!.headers['webhook-id'])
+    await engine.close()
+  })
+
+  test('are delivered by the status of the answer, however its body is encoded', async () => {
+    answerHeaders = { 'content-encoding': 'br' }
+    const { engine, parts } = withSecret()
+    const { job } = await engine.submit({ app: 'app', workflow: 'test/text', params: {}, webhook: { url } })
+    await engine.run(job.id)
+    await engine.sendWebhooks()
+    expect(await delivered(parts.jobs, job.id)).toMatchObject({ outcome: 'delivered', attempts: 1, lastStatus: 204 })
     await engine.close()
   })
 

@@ -193,6 +193,22 @@ describe('each change writes exactly its fields:', () => {
     })
   })
 
+  test('a job whose finished steps are not repeated keeps its progress until it ends', () => {
+    const step = { version: '', state: 'done', startedAt: 60, endedAt: 70, attempts: 1, until: null } as const
+    const stepped = { ...running, steps: [{ ...step, name: 'one', value: 1, files: {}, error: null }] }
+    const ends: JobChange[] = [
+      { kind: 'suspend', ...held, waitsFor: [] },
+      { kind: 'requeue', ...held, delayMs: 0, onShutdown: false, failure: 'why' },
+      { kind: 'preempt', ...held },
+    ]
+    for (const end of ends) {
+      const queued = after(stepped, end)
+      expect([queued?.progress, queued && claim(queued, { owner: 'w', leaseMs: 1 }, 200)?.progress]).toEqual([0.4, 0.4])
+    }
+    expect(claim({ ...stepped, lease: { ...lease, until: 60 } }, { owner: 'w', leaseMs: 1 }, 70)?.progress).toBe(0.4)
+    expect(after({ ...stepped, status: 'FAILED', lease: null }, { kind: 'retry' })?.progress).toBe(0)
+  })
+
   test('a job is claimable when it waits and is due, or its lease is over', () => {
     const claimable = (fields: Partial<JobRecord>) => isClaimable(sampleJob(fields), 100)
     expect([99, 100, 101].map((notBefore) => claimable({ notBefore }))).toEqual([true, true, false])
@@ -213,6 +229,13 @@ describe('each change writes exactly its fields:', () => {
     expect(after(running, { ...beat, progress: 0.1, stage: null })).toEqual({ ...renewed, progress: 0.4, stage: null })
     expect(after(running, { ...beat, kept: true })).toEqual({ ...renewed, attempts: 1, lapses: 0 })
     expect(after({ ...running, attempts: 0 }, { ...beat, kept: true })?.attempts).toBe(0)
+    const used = { audioSeconds: 0, bytes: 5, processorSeconds: 2 }
+    const told = after({ ...running, processorSeconds: 1 }, { ...beat, used })
+    expect(told?.lease).toEqual({ ...renewed.lease, used })
+    // What a lost worker has told counts, too.
+    const next = told && claim(told, { owner: 'v', leaseMs: 1 }, 160)
+    expect([next?.processorSeconds, next?.lease?.used]).toEqual([3, undefined])
+    expect(transition(told ?? running, cancel({}), 160)?.settlement).toMatchObject({ bytes: 5, processorSeconds: 3 })
   })
 
   test('a success', () => {
@@ -338,6 +361,12 @@ describe('each change writes exactly its fields:', () => {
     expect(after({ ...queued, status: 'SUCCEEDED' }, change)).toBeUndefined()
     expect(after({ ...running, lease: null }, change)?.history).toEqual(past('lapsed'))
     expect(after({ ...queued, deleted: true }, change)).toBeUndefined()
+    const forced = { ...running, ...done, status: 'FAILED', error: canceledError }
+    expect(after(running, { ...change, force: true })).toEqual({
+      ...forced,
+      history: past('failed', canceledError.message),
+    })
+    expect(after({ ...running, status: 'SUCCEEDED' }, { ...change, force: true })).toBeUndefined()
   })
 
   test('a missed deadline', () => {

@@ -14,11 +14,12 @@ import { issueTexts } from './workflow/schema-issues.js'
 
 const count = z.number().int().positive()
 const whole = z.number().int().nonnegative()
-const milliseconds = whole
 const seconds = 1000
 const minutes = 60 * seconds
 const hours = 60 * minutes
 const days = 24 * hours
+// A thousand years: later dates have no form that every client can read, and then none at all.
+const milliseconds = whole.max(365_000 * days)
 
 export const limitsSchema = z.strictObject({
   maxFileBytes: count.default(1024 ** 3).describe('Largest input or upload, in bytes.'),

@@ -1,4 +1,4 @@
-import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs'
+import { accessSync, chmodSync, closeSync, constants, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'libsql'
 import { StemworkError } from '../../../core/engine/errors.js'
@@ -148,7 +148,9 @@ export class SqliteDatabase {
  */
 function makePrivate(path: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  closeSync(openSync(path, 'a', 0o600))
+  // Closing a file releases every lock that this process has on it, even that of another store.
+  if (statSync(path, { throwIfNoEntry: false })?.isFile()) accessSync(path, constants.W_OK)
+  else closeSync(openSync(path, 'a', 0o600))
   try {
     chmodSync(path, 0o600)
   } catch (error) {

@@ -7,7 +7,7 @@ import { finishDeletion } from './sweep/sweep.js'
 import type { JobEvents } from '../events.js'
 import { jobCheckpointPrefix } from '../job/checkpoint-keys.js'
 import { canceled, jobError } from '../job/failure.js'
-import type { JobRecord } from '../job/job.js'
+import { isTerminal, type JobRecord } from '../job/job.js'
 import { jobInScope, type JobScope } from '../queries/job-scope.js'
 import type { EngineOptions } from '../options.js'
 import type { BlobStore } from '../ports/blob-store.js'
@@ -65,7 +65,9 @@ export class JobEnds {
     const { jobs, events, logger, dispatcher } = this.#parts
     const known = await jobInScope(jobs, id, scope)
     if (!known) return undefined
+    const ended = known.startedAt !== null && !isTerminal(known) ? await this.#endForced(known) : undefined
     const job = await jobs.apply(id, { kind: 'delete' })
+    if (ended?.settlement) events.announce('usage.recorded', { entry: ended.settlement })
     if (!job) return undefined
     dispatcher.interrupt(id, leaseLost())
     try {
@@ -76,6 +78,21 @@ export class JobEnds {
     events.announce('job.deleted', { job })
     this.lookAtBatch(job)
     return known
+  }
+
+  /** What has begun counts as canceled before it is deleted: it used the machine. */
+  async #endForced({ id, metered, lease }: JobRecord): Promise<JobRecord | undefined> {
+    const { jobs, options } = this.#parts
+    const usage = metered && lease?.used ? { bytes: lease.used.bytes } : undefined
+    const retentionMs = options.retention.failedInputsMs
+    return await jobs.apply(id, {
+      kind: 'cancel',
+      error: jobError(canceled()),
+      force: true,
+      usage,
+      retentionMs,
+      messages: [],
+    })
   }
 
   /** Handles a job that has ended. Not an event listener: the host can remove those, and they may be slow or fail. */

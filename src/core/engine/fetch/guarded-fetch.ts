@@ -74,7 +74,8 @@ export async function guardedFetch(address: string | URL, options: GuardedFetchO
       const response = await answerOf(request, redirects === 0 ? options.body : undefined, timeouts, deadline)
       const location = redirectOf(response, method, maxRedirects)
       if (location === undefined) {
-        checkHeaders(response, method === 'HEAD' ? Infinity : maxBytes, policy)
+        // Of other answers only the status counts.
+        if (method === 'GET') checkHeaders(response, maxBytes, policy)
         const body = responseBody(response, { maxBytes, timeouts, deadline, failure, release })
         return {
           status: response.statusCode ?? 0,

@@ -8,7 +8,8 @@ const maxDepth = 8
  * characters. It may contain paths and addresses and is not for clients.
  */
 export function errorText(error: unknown): string {
-  const text = described(error, 0)
+  // A program that quotes its input could command the operator's terminal.
+  const text = described(error, 0).replace(/[^\P{Cc}\n\t]/gu, ' ')
   return text.length > maxLength ? `${text.slice(0, maxLength)}...` : text
 }
 

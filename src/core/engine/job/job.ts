@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { pastAttemptSchema } from './history.js'
-import { ledgerEntrySchema } from './ledger.js'
+import { ledgerEntrySchema, usedSchema } from './ledger.js'
 import { prioritySchema } from './scheduling.js'
 import { stepRecordSchema } from './step.js'
 import { traceContextSchema } from './trace-context.js'
@@ -52,6 +52,8 @@ const leaseFields = z.object({
   nonce: z.string().default(''),
   /** Epoch milliseconds of the store's clock. */
   until: z.number(),
+  /** What its attempt has used so far, by its last heartbeat that told. */
+  used: usedSchema.optional(),
 })
 export const leaseSchema = keepingUnknown(leaseFields)
 
@@ -89,7 +91,7 @@ const jobFields = z.object({
   webhook: z.object({ url: z.string(), events: z.array(z.string()).nullable() }).nullable(),
 
   status: jobStatusSchema,
-  /** 0..1, never falling within one attempt. */
+  /** 0..1, never falling within one attempt, nor from one to the next if the job has steps. */
   progress: z.number().min(0).max(1),
   stage: z.string().nullable(),
   outputs: z.record(z.string(), jobOutputSchema).nullable(),

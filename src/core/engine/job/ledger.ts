@@ -1,20 +1,21 @@
 import { z } from 'zod'
 import { dayMs, dayOf } from './quota.js'
 
-/** What a job used. */
-export interface Used {
+const amount = z.number().nonnegative()
+
+export const usedSchema = z.object({
   /** Length of the audio, after a success. */
-  audioSeconds: number
+  audioSeconds: amount,
   /** Of the inputs. */
-  bytes: number
+  bytes: amount,
   /**
    * Of the child processes that did the work of the last attempt. Work in the host's own process is not included,
    * because it cannot be told apart from the rest there.
    */
-  processorSeconds: number
-}
-
-const amount = z.number().nonnegative()
+  processorSeconds: amount,
+})
+/** What a job used. */
+export type Used = z.infer<typeof usedSchema>
 
 const entryFields = z.object({
   /** The same each time that the entry is read or sent: the job's id and how often it had been retried. */

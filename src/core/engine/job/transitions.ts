@@ -25,7 +25,14 @@ export type JobChange =
    * Renews the lease and reports progress. `kept`: work was kept that no later attempt repeats, so attempts and lapses
    * start from zero.
    */
-  | ({ kind: 'heartbeat'; leaseMs: number; progress: number; stage: string | null; kept?: boolean } & HeldClaim)
+  | ({
+      kind: 'heartbeat'
+      leaseMs: number
+      progress: number
+      stage: string | null
+      kept?: boolean
+      used?: Used
+    } & HeldClaim)
   /** Ends the claim with results. */
   | ({ kind: 'succeed'; outputs: Record<string, JobOutput>; details: Record<string, unknown> } & EndedRun)
   /** Ends the claim, and the job, with an error. `failure`: for the operator alone. */
@@ -50,9 +57,9 @@ export type JobChange =
   | ({ kind: 'preempt' } & EndedAttempt)
   /**
    * Ends a job that nobody runs: a queued one, or one whose lease has expired. Asks a running one to stop, which its
-   * worker learns with its next heartbeat.
+   * worker learns with its next heartbeat; `force` ends that, too. The store counts `usage` in the same write.
    */
-  | ({ kind: 'cancel'; error: JobError } & EndedJob)
+  | ({ kind: 'cancel'; error: JobError; force?: boolean; usage?: Partial<Usage> } & EndedJob)
   /** Ends a job that nobody runs, as `cancel`, if its deadline has passed. */
   | ({ kind: 'miss'; error: JobError } & EndedJob)
   /**
@@ -150,10 +157,10 @@ export function claim(job: JobRecord, request: ClaimRequest, now: number): JobRe
   const token = job.token + 1
   const isLapsed = job.status === 'STARTED'
   return {
-    ...job,
+    ...withUse(job, job.lease?.used ?? {}),
     status: 'STARTED',
     startedAt: job.startedAt ?? now,
-    progress: 0,
+    progress: lastingProgress(job),
     stage: null,
     token,
     lease: { owner: request.owner, token, nonce: request.nonce ?? '', until: now + request.leaseMs },
@@ -168,8 +175,10 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
   if ('token' in change && !isHeld(job, change)) return undefined
   switch (change.kind) {
     case 'heartbeat': {
-      const { progress, stage, kept = false } = change
-      return { ...renewed(job, now + change.leaseMs, kept), progress: Math.max(job.progress, progress), stage }
+      const { progress, stage, kept = false, used } = change
+      const { lease, ...held } = renewed(job, now + change.leaseMs, kept)
+      const renewedLease = lease && used ? { ...lease, used } : lease
+      return { ...held, lease: renewedLease, progress: Math.max(job.progress, progress), stage }
     }
     case 'succeed':
       return settled(change.used, {
@@ -238,7 +247,7 @@ export function transition(job: JobRecord, change: JobChange, now: number): JobR
       // It will be canceled, which needs no worker.
       if (job.cancelRequested) return undefined
       return {
-        ...released(job),
+        ...withUse(released(job), job.lease?.used ?? {}),
         attempts: Math.max(0, job.attempts - 1),
         lapses: job.lapses + 1,
         history: withEnd(job.history, job.lease?.until ?? now, 'lapsed'),
@@ -293,28 +302,33 @@ function renewed({ lease, ...job }: JobRecord, until: number, kept: boolean): Jo
 }
 
 /** The job is resumed later; what this attempt used is counted when it ends. */
-function withUse(job: JobRecord, { processorSeconds = 0 }: EndedAttempt): JobRecord {
+function withUse(job: JobRecord, { processorSeconds = 0 }: Pick<EndedAttempt, 'processorSeconds'>): JobRecord {
   return { ...job, processorSeconds: job.processorSeconds + processorSeconds }
 }
 
 /** No worker holds it any more. */
 function released(job: JobRecord): JobRecord {
-  return { ...job, status: 'QUEUED', lease: null, progress: 0, stage: null }
+  return { ...job, status: 'QUEUED', lease: null, progress: lastingProgress(job), stage: null }
 }
 
-/** `undefined`: a worker holds the job. */
+/** Finished steps are not done again, so what they were worth stays while the next attempt comes to them. */
+function lastingProgress({ steps, progress }: JobRecord): number {
+  return steps.length > 0 ? progress : 0
+}
+
+/** `undefined`: a worker holds the job, and its end is not forced. */
 function endedUnheld(
   job: JobRecord,
   now: number,
   change: Extract<JobChange, { kind: 'cancel' | 'miss' }>,
 ): JobRecord | undefined {
-  if (job.status === 'STARTED' && !isLapsed(job, now)) return undefined
-  return settled(undefined, {
-    ...ended(job, now, change),
-    status: 'FAILED',
-    error: change.error,
-    history: withEnd(job.history, job.lease?.until ?? now, 'lapsed'),
-  })
+  const { error } = change
+  const isHeldByWorker = job.status === 'STARTED' && !isLapsed(job, now)
+  if (isHeldByWorker && !('force' in change && change.force)) return undefined
+  const history = isHeldByWorker
+    ? withEnd(job.history, now, 'failed', error.message)
+    : withEnd(job.history, job.lease?.until ?? now, 'lapsed')
+  return settled(job.lease?.used, { ...ended(job, now, change), status: 'FAILED', error, history })
 }
 
 /** Whatever ends a job, the entry of the ledger is part of the same record. */

@@ -102,6 +102,7 @@ export class Attempt {
       progressIntervalMs,
       storageOutageMs,
       contact,
+      used: () => usageOf(job, this.#inputs, this.#processorTime.used).used,
       onProgress: (updated) => events.announce('job.progressed', { job: updated }),
       interrupt: (reason) => this.interrupt(reason),
       logger,

@@ -1,6 +1,7 @@
 import { StemworkError } from '../../errors.js'
 import { canceled } from '../../job/failure.js'
 import type { JobRecord } from '../../job/job.js'
+import type { Used } from '../../job/ledger.js'
 import type { Logger } from '../../ports/logger.js'
 import type { JobStore } from '../../ports/job-store.js'
 import type { WorkProgress } from '../../ports/runner.js'
@@ -12,6 +13,8 @@ export interface HeartbeatOptions {
   /** How long the run goes on while the store does not answer. */
   storageOutageMs: number
   contact: Pick<StoreContact, 'noteAnswer' | 'noteFailure'>
+  /** What the attempt has used so far, in case the job is deleted. */
+  used(): Used
   onProgress(job: JobRecord): void
   /** Ends the run. */
   interrupt(reason: StemworkError): void
@@ -79,7 +82,7 @@ export class HeartbeatLoop {
   }
 
   async #beat(): Promise<void> {
-    const { leaseMs, contact, onProgress, interrupt } = this.#options
+    const { leaseMs, contact, used, onProgress, interrupt } = this.#options
     const { stage, progress } = this.#progress
     const kept = this.#hasKept
     this.#unwritten = false
@@ -95,6 +98,7 @@ export class HeartbeatLoop {
         leaseMs,
         progress,
         stage: stage || null,
+        used: used(),
         ...(kept ? { kept } : {}),
       })
       contact.noteAnswer()

@@ -4,6 +4,9 @@ import { join } from 'node:path'
 import type { Logger } from '../../ports/logger.js'
 import { removeFolder } from '../../runner/run-folder.js'
 
+/** Of the folders with the files of running attempts. */
+export const scratchPrefix = 'stemwork-scratch'
+
 /** Identifies the process in folder names: after a restart, the same PID has a different time. */
 const startedAt = Math.trunc(performance.timeOrigin)
 const host = hostname().replace(/[^\w-]/g, '')

@@ -3,9 +3,8 @@ import { join } from 'node:path'
 import { StemworkError } from '../../errors.js'
 import type { Logger } from '../../ports/logger.js'
 import { removeFolder } from '../../runner/run-folder.js'
-import { makeProcessFolder, removeDeadFolders } from './process-folder.js'
+import { makeProcessFolder, removeDeadFolders, scratchPrefix } from './process-folder.js'
 
-const prefix = 'stemwork-scratch'
 /** A song of ten minutes needs about this much at a time. */
 const fewMiB = 256
 /** Others may need less of the disk than the job that found it full. */
@@ -92,12 +91,12 @@ export class Scratch {
 
   /** Removes the leftovers of processes on this machine that ended without `close`. */
   async removeLeftovers(): Promise<void> {
-    await removeDeadFolders(this.directory, prefix, this.#logger)
+    await removeDeadFolders(this.directory, scratchPrefix, this.#logger)
   }
 
   async #makeRoot(): Promise<string> {
     await this.check()
-    return await makeProcessFolder(this.directory, prefix)
+    return await makeProcessFolder(this.directory, scratchPrefix)
   }
 
   #unusable(cause: unknown): unknown {

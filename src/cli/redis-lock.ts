@@ -1,0 +1,49 @@
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import { within } from '../core/engine/ports/within.js'
+
+/** What is used of any client of Redis. */
+interface Commands {
+  get(key: string): Promise<string | null>
+  set(key: string, value: string, options: { PX: number; NX: boolean }): Promise<string | null>
+  eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
+}
+
+const key = 'stemwork:owner'
+const leaseMs = 30_000
+const ofOwner = (command: string) => `return redis.call('GET', KEYS[1]) == ARGV[1] and ${command}`
+const removed = ofOwner("redis.call('DEL', KEYS[1])")
+const renewed = ofOwner(`redis.call('PEXPIRE', KEYS[1], ${leaseMs})`)
+
+/** Of the processes that use a Redis, one at a time holds it. Keyv has nothing that only one of several can write. */
+export class RedisLock {
+  readonly #connect: () => Promise<Commands>
+  readonly #own = `${hostname()}:${process.pid}#${randomUUID()}`
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(connect: () => Promise<unknown>) {
+    this.#connect = async () => (await connect()) as Commands
+  }
+
+  /** @returns the owner that has it, unless it has ended and is passed over */
+  async take(hasEnded: (owner: string) => boolean): Promise<string | undefined> {
+    const client = await this.#connect()
+    while ((await client.set(key, this.#own, { PX: leaseMs, NX: true })) === null) {
+      const owner = await client.get(key)
+      if (owner === null) continue
+      if (!hasEnded(owner)) return owner
+      await client.eval(removed, { keys: [key], arguments: [owner] })
+    }
+    const renew = () => client.eval(renewed, { keys: [key], arguments: [this.#own] }).catch(() => {})
+    this.#timer = setInterval(() => void renew(), leaseMs / 3).unref()
+    return undefined
+  }
+
+  async release(): Promise<void> {
+    if (!this.#timer) return
+    clearInterval(this.#timer)
+    const removing = this.#connect().then((client) => client.eval(removed, { keys: [key], arguments: [this.#own] }))
+    // A server that is gone must not keep the process; the lock ends by itself.
+    await within(removing, 1_000, () => new Error('late')).catch(() => {})
+  }
+}
