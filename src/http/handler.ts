@@ -17,7 +17,7 @@ import { QueryTurns } from './routing/query-turns.js'
 import { preferredWait } from './jobs/prefer-wait.js'
 import { LoopTurns } from './routing/loop-turns.js'
 import { KnownKeys } from './auth/known-keys.js'
-import { Metrics } from './metrics.js'
+import { createMetrics } from './metrics.js'
 import { type Handler, mountable } from './mounts/mountable.js'
 import { type HandlerOptions, type HandlerSettings, resolveHandlerOptions, type Sender } from './options.js'
 import { Problem, problemAnswer, toProblem } from './routing/problem.js'
@@ -32,7 +32,7 @@ import { ownerWithoutKey, WrongKeys } from './routing/wrong-keys.js'
 import { requireWebSockets } from './live/live-routes.js'
 import { requireTus } from './storage/resumable-routes.js'
 import { inPieces } from './routing/large-answer.js'
-import { TransferSlots } from './routing/transfer-slots.js'
+import { transferSlots } from './routing/transfer-slots.js'
 import { inServerSpan } from './routing/server-span.js'
 import { StorageUse } from './routing/storage-use.js'
 import { KeySeal } from './auth/sealed-key.js'
@@ -119,15 +119,15 @@ function createService(engine: HttpEngine, options: HandlerOptions): Service {
     limiter: new RateLimiter(options.rateLimits),
     turns: new LoopTurns(),
     queries: new QueryTurns(),
-    downloads: new TransferSlots('files', {
+    downloads: transferSlots('files', {
       total: options.limits.allDownloads,
       perApplication: options.limits.downloads,
     }),
-    largeAnswers: new TransferSlots('large answers'),
-    largeBodies: new TransferSlots('large JSON bodies'),
+    largeAnswers: transferSlots('large answers'),
+    largeBodies: transferSlots('large JSON bodies'),
     streams: options.live && new Shares({ total: options.live.streams }),
     storage: new StorageUse(engine, options.limits),
-    metrics: options.metrics ? new Metrics(engine) : undefined,
+    metrics: options.metrics ? createMetrics(engine) : undefined,
   }
 }
 

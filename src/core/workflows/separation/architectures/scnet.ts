@@ -8,7 +8,7 @@ import type { Architecture, ArchitectureOptions, NetworkRun, NetworkShape } from
 import type { Stems } from '../../../models/stems.js'
 import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
 import { stemSources, sumOfParts } from './stem-sources.js'
-import { TrackWaves } from './track-waves.js'
+import { trackWaves } from './track-waves.js'
 
 const parametersSchema = z.object({
   stft: z.object({ hop: z.number().int().positive().default(1024) }).default({ hop: 1024 }),
@@ -43,7 +43,7 @@ export async function scnetArchitecture(
   const size = 2 * (bins - 1)
   const padded = (frameCount - 1) * hop
   const length = Math.min(segmentSamples ?? trainedSeconds * sampleRate, padded)
-  const waves = new TrackWaves(length, options.overlap ?? 0.5)
+  const waves = trackWaves(length, options.overlap ?? 0.5)
   const sources = stemSources(manifest, options.stems)
   // This window scales the spectrum by 1 / sqrt(size), and the inverse undoes it.
   const stft = await Stft.create({ size, hop, window: new Float32Array(size).fill(1 / Math.sqrt(size)) })

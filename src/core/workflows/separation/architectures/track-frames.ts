@@ -2,7 +2,7 @@ import { reflectedSlice } from '../../../media/dsp/reflected-slice.js'
 import type { Segment, SegmentGeometry } from '../../../media/dsp/segment.js'
 import { Stft, type SpectrumLayout, type StftOptions } from '../../../media/dsp/stft.js'
 import type { Estimate, Stems } from '../../../models/stems.js'
-import { Joints } from './joints.js'
+import { type Joints, joints } from './joints.js'
 
 export interface TrackFramesOptions extends StftOptions {
   /** Frames per segment: the network's input size. */
@@ -57,7 +57,7 @@ export class TrackFrames {
     this.#firstFrame = Math.floor((this.#lead - size) / hop)
     this.#stepFrames = Math.max(1, Math.floor(((1 - overlap) * span) / hop))
     const step = this.#stepFrames * hop
-    this.#joints = new Joints({ first: this.#firstFrame * hop - this.#lead + size, span, step, fade })
+    this.#joints = joints({ first: this.#firstFrame * hop - this.#lead + size, span, step, fade })
     this.geometry = {
       step,
       before: this.#lead - this.#firstFrame * hop,

@@ -1,7 +1,7 @@
 import { untilAborted } from '../../../engine/workflow/until-aborted.js'
 import type { AudioBlock } from '../../../media/dsp/audio-stream.js'
 import { SampleWindow } from '../../../media/dsp/sample-window.js'
-import { type Clock, Deadline } from './deadline.js'
+import { type Clock, liveDeadline } from './deadline.js'
 import { LiveMix, type LiveStems } from './live-mix.js'
 import type { LiveWorker } from './live-worker.js'
 import { type LiveSource, pcmPieces } from './pcm-source.js'
@@ -58,7 +58,7 @@ class LiveSeparation {
   readonly #worker: LiveWorker
   readonly #options: LiveOptions
   readonly #mix: LiveMix
-  readonly #deadline: Deadline | undefined
+  readonly #deadline: ReturnType<typeof liveDeadline> | undefined
   readonly #unsent: SampleWindow
   #request: Request | undefined
 
@@ -68,7 +68,7 @@ class LiveSeparation {
     this.#options = options
     this.#mix = new LiveMix(channelCount, fadeSamples)
     this.#unsent = new SampleWindow(channelCount, fadeSamples)
-    this.#deadline = options.whenLate === 'wait' ? undefined : new Deadline(slackMs, clock)
+    this.#deadline = options.whenLate === 'wait' ? undefined : liveDeadline(slackMs, clock)
   }
 
   /** Stems, once some are known; the input instead if these are late. */
