@@ -1,5 +1,6 @@
 import { endsLedgerStatements, ledgerStatements, quickLedgerStatements, settleStatement } from './postgres-ledger.js'
 import { StemworkError } from '../../../core/engine/errors.js'
+import { lockSchema } from './advisory-locks.js'
 import { addJobs } from './add-jobs-function.js'
 import { claimNext } from './claim-function.js'
 import { leaseBucketMs } from './job-row.js'
@@ -229,11 +230,6 @@ export const steps: MigrationStep[] = [
   { statements: (schema) => [settleStatement(schema)], isAdditive: true },
 ]
 
-/**
- * Any number that no other user of the database's advisory locks takes; with the schema's hash it is one lock per
- * schema.
- */
-const lockClass = 0x57e3
 /** Building an index over many rows takes time. */
 const stepTimeoutMs = 60 * 60 * 1000
 
@@ -241,7 +237,7 @@ const stepTimeoutMs = 60 * 60 * 1000
 export async function migrate(pool: PostgresPool, schema: string): Promise<void> {
   await transaction(pool, async (client) => {
     const run = (text: string, values?: unknown[]) => query(client, text, values, { timeoutMs: stepTimeoutMs })
-    await run('SELECT pg_advisory_xact_lock($1::int, hashtext($2))', [lockClass, schema])
+    await lockSchema(client, schema, 'migrations', stepTimeoutMs)
     // Asked first: IF NOT EXISTS needs the right to create schemas even where there is nothing to create.
     const [known] = await run('SELECT to_regnamespace($1)::text', [schema])
     if (known?.[0] === null) await run(`CREATE SCHEMA ${schema}`)
