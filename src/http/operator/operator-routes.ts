@@ -15,7 +15,7 @@ import { actOnFound, jobFacts, jobSearchSchema, searchJobs } from './job-search.
 import { sessionCookie } from '../routing/page-session.js'
 import { endRoute, isSecure, requireOwnPage } from '../service/session-routes.js'
 import { requireOperator, requireOperatorKey } from './operator-access.js'
-import { OverviewReader } from './overview.js'
+import { overviewReader } from './overview.js'
 
 const page: PageText = {
   name: 'operator',
@@ -28,10 +28,10 @@ const page: PageText = {
   ],
 }
 
-const readers = new WeakMap<object, OverviewReader>()
+const readers = new WeakMap<object, ReturnType<typeof overviewReader>>()
 
-function overviewOf({ service }: Call): OverviewReader {
-  const reader = readers.get(service) ?? new OverviewReader(service.engine)
+function overviewOf({ service }: Call) {
+  const reader = readers.get(service) ?? overviewReader(service.engine)
   readers.set(service, reader)
   return reader
 }
