@@ -12,7 +12,7 @@ import { prefersHtml } from './routing/prefers-html.js'
 import type { HttpEngine } from './http-engine.js'
 import { JobWatch } from './job-watch.js'
 import { hasLink, senderOfLink } from './routing/job-link.js'
-import { KeyWatch } from './auth/key-watch.js'
+import { watchKeys } from './auth/key-watch.js'
 import { QueryTurns } from './routing/query-turns.js'
 import { preferredWait } from './jobs/prefer-wait.js'
 import { LoopTurns } from './routing/loop-turns.js'
@@ -25,10 +25,10 @@ import { RateLimiter } from './routing/rate-limit.js'
 import { RequestBody } from './routing/request-body.js'
 import { RequestIds } from './routing/request-ids.js'
 import type { Match } from './routing/route-table.js'
-import { type Destination, Router } from './routing/router.js'
+import { createLocator, type Destination } from './routing/router.js'
 import { allRoutes } from './routes.js'
 import { notFoundPage } from './service/not-found-page.js'
-import { ownerWithoutKey, WrongKeys } from './routing/wrong-keys.js'
+import { ownerWithoutKey, wrongKeyCounts } from './routing/wrong-keys.js'
 import { requireWebSockets } from './live/live-routes.js'
 import { requireTus } from './storage/resumable-routes.js'
 import { inPieces } from './routing/large-answer.js'
@@ -57,7 +57,7 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
   const { logger } = engine.options
   checkParts(engine, options)
   const service = createService(engine, options)
-  const router = new Router(allRoutes(options), options, logger)
+  const locate = createLocator(allRoutes(options), options, logger)
   const requestIds = new RequestIds()
 
   return mountable(async (request, { mountPath = '', bodyRead = false, parsedBody }) => {
@@ -68,7 +68,7 @@ export function createHandler(engine: HttpEngine, settings: HandlerSettings = {}
     const facts: RequestFacts = { service, request, requestId, body, headers, operation: 'none' }
     let answer: ApiAnswer
     try {
-      answer = await answerTo(facts, router, mountPath)
+      answer = await answerTo(facts, locate, mountPath)
       if (request.method === 'HEAD') answer.body = null
     } catch (error) {
       answer = failure(facts, error)
@@ -114,8 +114,8 @@ function createService(engine: HttpEngine, options: HandlerOptions): Service {
       perApplication: options.limits.waitingRequests,
     }),
     keys: new KnownKeys(),
-    keyWatch: new KeyWatch(engine.applications),
-    wrongKeys: new WrongKeys(options.rateLimits.wrongKeys),
+    keyWatch: watchKeys(engine.applications),
+    wrongKeys: wrongKeyCounts(options.rateLimits.wrongKeys),
     limiter: new RateLimiter(options.rateLimits),
     turns: new LoopTurns(),
     queries: new QueryTurns(),
@@ -132,11 +132,15 @@ function createService(engine: HttpEngine, options: HandlerOptions): Service {
 }
 
 /** @throws Problem, or what a route throws */
-function answerTo(facts: RequestFacts, router: Router, mountPath: string): Promise<ApiAnswer> | ApiAnswer {
+function answerTo(
+  facts: RequestFacts,
+  locate: ReturnType<typeof createLocator>,
+  mountPath: string,
+): Promise<ApiAnswer> | ApiAnswer {
   const { service, request, headers } = facts
   const { cors } = service.options
   if (cors) Object.assign(headers, corsHeaders(request, cors))
-  const where = router.locate(request, mountPath)
+  const where = locate(request, mountPath)
   const { match, deprecated } = where
   if (deprecated) Object.assign(headers, deprecationHeaders(deprecated))
   if (match.kind === 'route') return answerOfRoute(facts, match, where)

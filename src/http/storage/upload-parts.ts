@@ -3,6 +3,7 @@ import { json } from 'node:stream/consumers'
 import { DataStore, Upload } from '@tus/server'
 import { z } from 'zod'
 import { StemworkError } from '../../core/engine/errors.js'
+import { keepLatest } from '../keep-latest.js'
 import { uploadKey } from '../../core/engine/job/blob-keys.js'
 import type { BlobStore } from '../../core/engine/ports/blob-store.js'
 import { Problem } from '../routing/problem.js'
@@ -22,12 +23,6 @@ const offsetDigits = 16
  */
 const offsets = new Map<string, number>()
 const mostOffsets = 1000
-
-function noteOffset(id: string, offset: number): void {
-  offsets.delete(id)
-  offsets.set(id, offset)
-  for (const oldest of offsets.keys()) if (offsets.size > mostOffsets) offsets.delete(oldest)
-}
 
 const factsSchema = z.object({ size: z.number().int().nonnegative(), createdAt: z.string() })
 const idForm = /^[0-9a-f-]{36}$/
@@ -100,7 +95,7 @@ export class UploadParts extends DataStore {
         const part = pieceOf(source, rest, (bytes) => slot.received(bytes))
         const { bytes } = await this.#blobs.put(this.#partKey(id, at), part, { ifAbsent: true })
         at += bytes
-        noteOffset(id, at)
+        keepLatest(offsets, id, at, mostOffsets)
       }
     } catch (error) {
       // Another process has stored this piece: the client asks for the offset and continues from there.
