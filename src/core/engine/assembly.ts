@@ -16,7 +16,7 @@ import { JobIntake } from './intake/job-intake.js'
 import { Lifecycle } from './lifecycle/lifecycle.js'
 import { DeploymentLimits } from './limits/limits.js'
 import { type EngineSettings, resolveEngineOptions } from './options.js'
-import { ResultPeaks } from './queries/result-peaks.js'
+import { resultPeaks } from './queries/result-peaks.js'
 import { Readiness } from './runner/readiness.js'
 import { RememberedRules } from './limits/scheduling-rules.js'
 import { StoreContact } from './dispatch/store-contact.js'
@@ -91,6 +91,6 @@ export function assemble<Offered extends Workflow>(parts: EngineParts<Offered>, 
     ends,
     intake,
     estimates: new Estimates({ ...parts, workers, workflows }),
-    peaks: new ResultPeaks(parts.blobs, parts.audioPeaks),
+    peaks: resultPeaks(parts.blobs, parts.audioPeaks),
   }
 }

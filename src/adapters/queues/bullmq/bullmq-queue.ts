@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis'
 import { requireOption, StemworkError } from '../../../core/engine/errors.js'
 import type { JobQueue, QueueSubscription } from '../../../core/engine/ports/job-queue.js'
 import { defaultLogger, type Logger, steadyLogger } from '../../../core/engine/ports/logger.js'
-import { type RedisAddress, RedisConnections } from './redis-connections.js'
+import { type RedisAddress, redisConnections } from './redis-connections.js'
 import { subscribe } from './subscription.js'
 import { coalesced } from '../../shared/coalesced.js'
 import { within } from '../../../core/engine/ports/within.js'
@@ -54,7 +54,7 @@ export function bullmqQueue(options: BullmqQueueOptions): JobQueue {
         'Redis keys.',
     )
 
-  const connections = new RedisConnections(connection, { name, logger })
+  const connections = redisConnections(connection, { name, logger })
   const onError = (error: unknown) => connections.report(error)
   const subscriptions = new Set<QueueSubscription>()
   let publisher: Publisher | undefined

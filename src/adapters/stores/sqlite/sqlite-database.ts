@@ -4,7 +4,7 @@ import Database from 'libsql'
 import { StemworkError } from '../../../core/engine/errors.js'
 import { fillSearch } from './fill-search.js'
 import { migrations } from './schema.js'
-import { SyncedFile } from './synced-file.js'
+import { syncedFile } from './synced-file.js'
 
 /** A value that SQLite keeps. */
 export type Value = string | number | null
@@ -21,7 +21,7 @@ export type Value = string | number | null
 export class SqliteDatabase {
   readonly #database: Database.Database
   readonly #statements = new Map<string, Database.Statement>()
-  readonly #log: SyncedFile
+  readonly #log: ReturnType<typeof syncedFile>
   #closed = false
 
   constructor(path: string, openTimeoutMs: number) {
@@ -44,7 +44,7 @@ export class SqliteDatabase {
       this.#database.exec('BEGIN IMMEDIATE; COMMIT')
       this.#migrate()
       fillSearch(this.#database)
-      this.#log = new SyncedFile(`${path}-wal`)
+      this.#log = syncedFile(`${path}-wal`)
     } catch (error) {
       this.#database.close()
       throw codeOf(error) === 'SQLITE_BUSY' ? heldByAnother(path, error) : storageError(error, path)

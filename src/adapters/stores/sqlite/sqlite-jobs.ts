@@ -16,7 +16,7 @@ import {
   type Stretch,
 } from './job-query.js'
 import { BatchIntake } from './batch-intake.js'
-import { type FoundRow, JobRows, parse } from './job-rows.js'
+import { type FoundRow, jobRows, parse } from './job-rows.js'
 import { inStretches, jobsAtOnce } from './job-search.js'
 import type { SqliteDatabase } from './sqlite-database.js'
 import { sqliteDocuments } from './sqlite-documents.js'
@@ -28,7 +28,7 @@ export function sqliteJobs(
   database: SqliteDatabase,
   { clock, idempotencyMs }: { clock: () => number; idempotencyMs: number },
 ): JobStore {
-  const rows = new JobRows(database)
+  const rows = jobRows(database)
   const tables = { database, rows, intake: new BatchIntake(database, rows), usage: usageTable(database), clock }
   return {
     traits: { scope: 'process' },

@@ -6,7 +6,7 @@ import { FloatPool } from '../../../media/dsp/float-pool.js'
 import { architectureParameters, type Manifest } from '../../../models/manifest.js'
 import type { Tensor, TensorInfo } from '../../../models/session/network.js'
 import type { Architecture, NetworkRun, NetworkShape } from './architecture.js'
-import { BandMasks } from './band-masks.js'
+import { bandMasks } from './band-masks.js'
 import { fits, misfit } from './network-fit.js'
 import type { Estimate } from '../../../models/stems.js'
 
@@ -49,7 +49,7 @@ export async function embeddedArchitecture(
     input: { framesMultipleOf },
     chunk: { frames: frameCount, overlapFrames },
   } = architectureParameters(manifest, parametersSchema)
-  const masks = new BandMasks(bands)
+  const masks = bandMasks(bands)
   const [inputName, outputName] = tensorNames(networks, masks.bandCount)
   const stft = await Stft.create({ size: nFft, hop })
   const pool = new FloatPool()

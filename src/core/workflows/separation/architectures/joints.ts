@@ -12,8 +12,6 @@ export interface JointOptions {
   fade?: number
 }
 
-export type Joints = ReturnType<typeof joints>
-
 /**
  * Joins the estimates of neighbouring segments with linear cross-fades. The ends of the track are not faded, and no
  * weight is zero.

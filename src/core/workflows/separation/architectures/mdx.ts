@@ -6,7 +6,7 @@ import type { Tensor } from '../../../models/session/network.js'
 import type { Architecture, ArchitectureOptions, NetworkRun, NetworkShape } from './architecture.js'
 import type { StemName } from '../../../models/stems.js'
 import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
-import { TrackFrames } from './track-frames.js'
+import { trackFrames } from './track-frames.js'
 
 const parametersSchema = z.object({
   /** The frame length cannot be read from the network: models of the same shape use different ones. */
@@ -34,7 +34,7 @@ export async function mdxArchitecture(
 ): Promise<Architecture> {
   const { stft, compensation, primary } = architectureParameters(manifest, parametersSchema)
   const { input, output, bins, frameCount } = spectra(networks, stft.nFft)
-  const track = await TrackFrames.create({
+  const track = await trackFrames({
     size: stft.nFft,
     hop: stft.hop,
     bins,

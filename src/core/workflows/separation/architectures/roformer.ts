@@ -6,7 +6,7 @@ import type { Tensor, TensorInfo } from '../../../models/session/network.js'
 import type { Architecture, ArchitectureOptions, NetworkRun, NetworkShape } from './architecture.js'
 import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
 import { stemSources } from './stem-sources.js'
-import { TrackFrames } from './track-frames.js'
+import { trackFrames } from './track-frames.js'
 
 const parametersSchema = z.object({
   stft: z.object({ hop: z.number().int().positive().default(441) }).default({ hop: 441 }),
@@ -40,7 +40,7 @@ export async function roformerArchitecture(
     isFrameMajor,
   } = findLayout(networks, manifest.stems.length)
   const bins = rows / 2
-  const track = await TrackFrames.create({
+  const track = await trackFrames({
     size: 2 * (bins - 1),
     hop,
     frameCount,

@@ -6,7 +6,7 @@ import type { Tensor } from '../../../models/session/network.js'
 import type { Architecture, ArchitectureOptions, NetworkRun, NetworkShape } from './architecture.js'
 import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
 import { stemSources } from './stem-sources.js'
-import { TrackFrames } from './track-frames.js'
+import { trackFrames } from './track-frames.js'
 
 const parametersSchema = z.object({
   stft: z
@@ -34,7 +34,7 @@ export async function spleeterArchitecture(
 ): Promise<Architecture> {
   const { stft } = architectureParameters(manifest, parametersSchema)
   const { bands, frameCount } = magnitudes(networks, manifest.stems.length, stft.nFft)
-  const track = await TrackFrames.create({
+  const track = await trackFrames({
     size: stft.nFft,
     hop: stft.hop,
     frameCount,

@@ -5,7 +5,7 @@ import { architectureParameters, type Manifest } from '../../../models/manifest.
 import type { Tensor } from '../../../models/session/network.js'
 import type { Architecture, ArchitectureOptions, NetworkRun, NetworkShape } from './architecture.js'
 import { axisSizes, fits, freeAxis, misfit } from './network-fit.js'
-import { TrackFrames } from './track-frames.js'
+import { trackFrames } from './track-frames.js'
 import { type StereoSpectrum, VocalsRefinement } from '../../../media/dsp/wiener.js'
 
 const parametersSchema = z.object({
@@ -36,7 +36,7 @@ export async function umxArchitecture(
 ): Promise<Architecture> {
   const parameters = architectureParameters(manifest, parametersSchema)
   const { input, output, bins, frameCount = parameters.frames } = magnitudes(networks)
-  const track = await TrackFrames.create({
+  const track = await trackFrames({
     size: 2 * (bins - 1),
     hop: parameters.stft.hop,
     frameCount,
